@@ -1,0 +1,113 @@
+"""What every test may ask for: data folders, a Spark session, and no skipping in CI."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parents[1]
+CI = os.environ.get("CI") == "true"
+
+pytest.register_assert_rewrite("tests.contracts", "tests.strategies")
+
+# No deadline: the first example of a test may compile a numba kernel. For the same reason `too_slow` is off.
+hypothesis.settings.register_profile(
+    "dev", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.register_profile("ci", hypothesis.settings.get_profile("dev"), derandomize=True)
+hypothesis.settings.load_profile("ci" if CI else "dev")
+
+
+# -- in CI a skip is a failure -------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    return fail_if_skipped(report)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    report = yield
+    return fail_if_skipped(report)
+
+
+def fail_if_skipped(report):
+    # An expected failure is reported as skipped too, but it ran.
+    if CI and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"No test may skip in CI. {reason}"
+    return report
+
+
+# -- data ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Callable[[str], Path]:
+    """`data_dir("coat")` is the folder of that data set, in $OPENLOOP_DATA or else in ../shared/data."""
+
+    def find(name: str) -> Path:
+        places = [ROOT.parent / "shared" / "data" / name]
+        if "OPENLOOP_DATA" in os.environ:
+            places.insert(0, Path(os.environ["OPENLOOP_DATA"]) / name)
+        for place in places:
+            if place.is_dir():
+                return place
+        pytest.skip(f"data set {name!r} is neither in $OPENLOOP_DATA nor in {places[-1].parent}")
+
+    return find
+
+
+# -- Spark ---------------------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A Spark session on two local threads that listens on 127.0.0.1 only."""
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Spark needs Java 17 or newer: no `java` on PATH and no JAVA_HOME")
+    from pyspark.sql import SparkSession
+
+    folder = tmp_path_factory.mktemp("spark")
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+        builder = SparkSession.builder.master("local[2]").appName("openloop-tests")
+        session = builder.config(map=settings).getOrCreate()
+        yield session
+        session.stop()

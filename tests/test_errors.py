@@ -1,0 +1,47 @@
+"""Every error is drawn in the tree, and messages help."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+from openloop import errors
+from openloop.errors import did_you_mean, listing
+
+CLASSES = {name: kind for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, Exception)}
+
+
+def test_the_drawn_tree_is_the_real_one():
+    drawn = re.findall(r"(?:[├└]── |^ {4})(\w+) ?(?:\((\w+)\))?", errors.__doc__, re.MULTILINE)
+    own = {name: builtin for name, builtin in drawn if name in CLASSES}
+    assert set(own) == set(CLASSES)
+    for name, builtin in own.items():
+        if builtin:
+            assert builtin in [base.__name__ for base in CLASSES[name].__mro__], name
+
+
+def test_whatever_is_handed_in_wrongly_is_both_an_openloop_error_and_a_value_error():
+    for kind in CLASSES.values():
+        if issubclass(kind, errors.InputError | errors.UndefinedError):
+            assert issubclass(kind, errors.OpenloopError)
+            assert issubclass(kind, ValueError)
+    assert issubclass(errors.MissingPackageError, ImportError)
+    assert not issubclass(errors.UndefinedError, errors.InputError)
+    assert issubclass(errors.OpenloopWarning, UserWarning)
+
+
+def test_a_misspelt_name_gets_its_neighbour_in_its_own_case():
+    assert did_you_mean("RATNG", ["Rating", "user"]) == " Did you mean 'Rating'?"
+
+
+def test_a_name_like_no_other_gets_the_list():
+    assert did_you_mean("xyz", ["mae", "mse"]) == " Known: 'mae', 'mse'."
+
+
+@pytest.mark.parametrize(
+    ("values", "text"), [([1, 2], "1, 2"), (["a"], "'a'"), ([1, 2, 3, 4, 5, 6], "1, 2, 3, 4, 5, … (6 in all)")]
+)
+def test_long_lists_are_cut_and_counted(values, text):
+    assert listing(values) == text
