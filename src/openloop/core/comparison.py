@@ -1,0 +1,172 @@
+"""`Comparison`: estimates by model × metric × estimator over the same users, so that differences are paired."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from openloop.core.estimate import Estimate
+from openloop.errors import InputError, UndefinedError, did_you_mean
+from openloop.files import write_text
+
+Key = tuple[str, str, str]  # model, metric, estimator
+COLUMNS = ("model", "metric", "estimator", "value", "stderr", "low", "high", "n", "users", "effective_size", "flags")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """What only a pair's own sums tell: the variance over cells of a difference, and Σw·d₊, Σw·d₋."""
+
+    cell_variance: float | None = None
+    parts: tuple[float, float] | None = None
+
+    def swapped(self) -> Pair:
+        """The same pair in the other order."""
+        return replace(self, parts=None if self.parts is None else (self.parts[1], self.parts[0]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparison:
+    """`result[model, metric, estimator]` is an Estimate; `skipped[metric, estimator]` says why one is missing."""
+
+    estimates: dict[Key, Estimate]
+    skipped: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    pairs: dict[tuple[str, str, str, str], Pair] = field(
+        default_factory=dict[tuple[str, str, str, str], Pair], repr=False
+    )
+    better: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    notes: tuple[str, ...] = ()
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        sizes = {e.n_users for e in self.estimates.values()}
+        if len(sizes) > 1:
+            msg = f"Comparison: estimates cover different numbers of users, {sorted(sizes)}; use one log."
+            raise InputError(msg)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models, in the order given."""
+        return tuple(dict.fromkeys(model for model, _, _ in self.estimates))
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics, in the order given."""
+        return tuple(dict.fromkeys(metric for _, metric, _ in self.estimates))
+
+    @property
+    def estimators(self) -> tuple[str, ...]:
+        """The estimators, in the order given."""
+        return tuple(dict.fromkeys(estimator for _, _, estimator in self.estimates))
+
+    def __getitem__(self, key: Key) -> Estimate:
+        if key in self.estimates:
+            return self.estimates[key]
+        model, metric, estimator = key
+        if (metric, estimator) in self.skipped:
+            raise UndefinedError(self.skipped[metric, estimator])
+        for name, known in ((model, self.models), (metric, self.metrics), (estimator, self.estimators)):
+            if name not in known:
+                msg = f"Comparison has no {name!r}.{did_you_mean(name, known)}"
+                raise InputError(msg)
+        msg = f"Comparison has no estimate for {key}."
+        raise InputError(msg)
+
+    def difference(self, a: str, b: str, *, metric: str, estimator: str) -> Estimate:
+        """The paired estimate of a − b, with the pair's own variance over cells where its sums were taken."""
+        found = self[a, metric, estimator] - self[b, metric, estimator]
+        pair = self.pair(a, b, metric=metric, estimator=estimator)
+        return replace(found, cell_variance=None if pair is None else pair.cell_variance)
+
+    def pair(self, a: str, b: str, *, metric: str, estimator: str) -> Pair | None:
+        """The pair's own sums, None where they were not asked for."""
+        if (a, b, metric, estimator) in self.pairs:
+            return self.pairs[a, b, metric, estimator]
+        turned = self.pairs.get((b, a, metric, estimator))
+        return None if turned is None else turned.swapped()
+
+    def ranking(self, metric: str, estimator: str) -> list[str]:
+        """The models from best to worst by that estimate."""
+        sign = 1 if self.better.get(metric) == "lower" else -1
+        return sorted(self.models, key=lambda model: sign * self[model, metric, estimator].value)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One plain record an estimate."""
+        for (model, metric, estimator), e in self.estimates.items():
+            low, high = e.interval(self.level) if e.n_users > 1 else (math.nan, math.nan)
+            seen = e.diagnostics
+            values = (
+                model, metric, estimator, e.value, e.stderr, low, high,
+                seen.n, seen.users, seen.effective_size, "; ".join(seen.flags),
+            )  # fmt: skip
+            yield dict(zip(COLUMNS, values, strict=True))
+
+    def to_frame(self) -> Any:
+        """The estimates as a Polars frame, one row each."""
+        import polars as pl
+
+        numbers: Any = dict.fromkeys(("value", "stderr", "low", "high", "effective_size"), pl.Float64)
+        return pl.DataFrame(list(self.rows()), schema_overrides=numbers)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The estimates, what was skipped and the notes as JSON; written to `path` in one step when given."""
+        content = {
+            "level": self.level,
+            "estimates": [
+                row | {"diagnostics": asdict(self.estimates[row["model"], row["metric"], row["estimator"]].diagnostics)}
+                for row in self.rows()
+            ],
+            "skipped": [{"metric": m, "estimator": e, "reason": why} for (m, e), why in self.skipped.items()],
+            "notes": list(self.notes),
+        }
+        text = json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False)
+        if path is not None:
+            write_text(path, text + "\n")
+        return text
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        header = ("model", "metric", "estimator", "value", f"{self.level:.0%} interval over users", "effective n")
+        body = [header, *(self._cells(row) for row in self.rows())]
+        widths = [max(len(line[c]) for line in body) for c in range(len(header))]
+        for line in body:
+            yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for (metric, estimator), reason in self.skipped.items():
+            yield f"left out: {estimator} of {metric}: {reason}"
+        yield from (f"note: {note}" for note in self.notes)
+        flags = dict.fromkeys(flag for e in self.estimates.values() for flag in e.diagnostics.flags)
+        yield from (f"mind: {flag}" for flag in flags)
+
+    @staticmethod
+    def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+        size = f"{row['n']:,}" if row["effective_size"] is None else f"{row['effective_size']:,.0f} of {row['n']:,}"
+        mark = " !" if row["flags"] else ""
+        interval = f"{row['low']:.4g} … {row['high']:.4g}"
+        return (row["model"], row["metric"], row["estimator"], f"{row['value']:.4g}{mark}", interval, size)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in COLUMNS)
+        lines = ("".join(f"<td>{_cell(row[name])}</td>" for name in COLUMNS) for row in self.rows())
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in (*self.skipped.values(), *self.notes))
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else html.escape("" if value is None else str(value))
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN or infinity: they become null."""
+    if isinstance(value, dict):
+        return {str(k): _finite(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,295 @@
+"""`Feedback`: the observed cells of a users × items grid, sorted, coded and checked.
+
+Feedback knows nothing about files, dataframes, propensity models or metrics.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.errors import (
+    AlignmentError,
+    DuplicateError,
+    EmptyError,
+    InputError,
+    PropensityError,
+    RatingError,
+    UnknownIdError,
+    listing,
+)
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int32]
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vocabulary:
+    """The ids of one side of the grid: code c stands for `ids[c]`; integers or strings, sorted, distinct."""
+
+    ids: Array
+
+    def __post_init__(self) -> None:
+        ids = np.asarray(self.ids)
+        if ids.dtype.kind not in "iOU":
+            ids = ids.astype(np.int64) if ids.dtype.kind in "ub" else ids.astype(object)
+        if ids.ndim != 1 or len(ids) == 0:
+            msg = f"Vocabulary: ids must be a non-empty list, got shape {ids.shape}; give all ids of the grid."
+            raise EmptyError(msg)
+        if len(ids) > 1 and not bool(np.all(ids[:-1] < ids[1:])):
+            msg = "Vocabulary: ids must be sorted and distinct; use Vocabulary.of(ids)."
+            raise InputError(msg)
+        object.__setattr__(self, "ids", frozen(ids))
+
+    @classmethod
+    def of(cls, ids: npt.ArrayLike) -> Vocabulary:
+        """The vocabulary of any list of ids: sorted, each once."""
+        array = np.asarray(ids)
+        return cls(np.unique(array.astype(object) if array.dtype.kind == "U" else array))
+
+    @classmethod
+    def range(cls, n: int) -> Vocabulary:
+        """The ids 0 … n-1."""
+        return cls(np.arange(n))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Vocabulary):
+            return NotImplemented
+        return self is other or bool(np.array_equal(self.ids, other.ids))
+
+    def __hash__(self) -> int:
+        return hash((len(self.ids), str(self.ids[0]), str(self.ids[-1])))
+
+    def find(self, values: npt.ArrayLike) -> Ints:
+        """The code of each value, -1 where the vocabulary does not have it."""
+        wanted = np.asarray(values)
+        if (wanted.dtype.kind in "iub") != (self.ids.dtype.kind == "i"):
+            return np.full(wanted.shape, -1, np.int32)
+        at = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
+        return np.where(self.ids[at] == wanted, at, -1).astype(np.int32)
+
+    def codes(self, values: npt.ArrayLike, what: str = "id") -> Ints:
+        """The code of each value; an unknown one is an error."""
+        codes = self.find(values)
+        unknown = np.unique(np.asarray(values)[codes < 0])
+        if len(unknown):
+            msg = (
+                f"{what}: {len(unknown):,} unknown: {listing(unknown.tolist())}; "
+                f"ids here are {self.ids.dtype.name} like {self.ids[0]!r}; map or drop them first."
+            )
+            raise UnknownIdError(msg)
+        return codes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Feedback:
+    """Observed cells: sorted by (user, item), no pair twice, finite ratings.
+
+    `users` × `items` is the population, which may be larger than what was observed. `row` is each cell's
+    position in the input, `share` the probability with which the split that made this part kept an observed
+    row (None: unknown, as after a split by time), `origin` the fingerprint of the log it was split from.
+    """
+
+    user: Ints
+    item: Ints
+    rating: npt.NDArray[np.float32]
+    users: Vocabulary
+    items: Vocabulary
+    propensity: Floats | None = None
+    time: Array | None = None
+    weight: Floats | None = None
+    row: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    input_rows: int = 0
+    share: Floats | None = field(default_factory=lambda: np.ones(1))
+    origin: str | None = None
+    uniform: bool = False
+    dropped: int = 0
+
+    def __post_init__(self) -> None:
+        n = len(self.user)
+        row = self.row if len(self.row) else np.arange(n)
+        share = None if self.share is None else np.broadcast_to(np.asarray(self.share, np.float64), (n,))
+        columns: dict[str, Array | None] = {
+            "user": _codes("user", self.user, self.n_users),
+            "item": _codes("item", self.item, self.n_items),
+            "rating": np.asarray(self.rating, np.float32),
+            "propensity": None if self.propensity is None else np.asarray(self.propensity, np.float64),
+            "time": None if self.time is None else np.asarray(self.time),
+            "weight": None if self.weight is None else np.asarray(self.weight, np.float64),
+            "row": np.asarray(row, np.int64),
+            "share": share,
+        }
+        for name, values in columns.items():
+            object.__setattr__(self, name, None if values is None else frozen(values))
+        object.__setattr__(self, "input_rows", self.input_rows or n)
+        self._check()
+
+    def _check(self) -> None:
+        n = len(self.user)
+        if n == 0:
+            msg = "Feedback: no rows; an estimate needs at least one observed cell."
+            raise EmptyError(msg)
+        for name in ("item", "rating", "propensity", "time", "weight", "row"):
+            values = getattr(self, name)
+            if values is not None and values.shape != (n,):
+                msg = f"Feedback: {name} has shape {values.shape}, user has ({n:,},); give one value a row."
+                raise AlignmentError(msg)
+        self._check_order()
+        self._check_values()
+
+    def _check_order(self) -> None:
+        step = np.diff(self.cell)
+        if bool(np.any(step < 0)):
+            msg = "Feedback: rows must be sorted by (user, item); use Feedback.from_arrays, which sorts."
+            raise InputError(msg)
+        twice = np.flatnonzero(step == 0)
+        if len(twice):
+            pairs = [(self.users.ids[self.user[i]], self.items.ids[self.item[i]]) for i in twice[:3]]
+            msg = f"Feedback: {len(twice):,} (user, item) pairs stand twice, as {pairs[0]}; keep one of each."
+            raise DuplicateError(msg)
+
+    def _check_values(self) -> None:
+        bad = np.flatnonzero(~np.isfinite(self.rating))
+        if len(bad):
+            msg = f"Feedback: {len(bad):,} ratings are not finite, first at row {self.row[bad[0]]}; drop them."
+            raise RatingError(msg)
+        if self.propensity is not None:
+            check_propensities("Feedback.propensity", self.propensity, "drop or repair those rows.")
+        if self.weight is not None and not bool(np.all(np.isfinite(self.weight) & (self.weight > 0))):
+            msg = f"Feedback: weight must be finite and positive, smallest is {self.weight.min()}."
+            raise InputError(msg)
+        if self.share is not None and not bool(np.all((self.share > 0) & (self.share <= 1))):
+            msg = f"Feedback: share must lie in (0, 1], got {self.share.min()} … {self.share.max()}."
+            raise InputError(msg)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        user: npt.ArrayLike,
+        item: npt.ArrayLike,
+        rating: npt.ArrayLike,
+        *,
+        users: Vocabulary | int | None = None,
+        items: Vocabulary | int | None = None,
+        **columns: Any,
+    ) -> Feedback:
+        """Feedback from codes in any order; `users` and `items` are vocabularies or their sizes."""
+        u, i, y = np.asarray(user), np.asarray(item), np.asarray(rating)
+        for name, c in {"item": i, "rating": y, **columns}.items():
+            if c is not None and np.ndim(c) == 1 and len(c) != len(u):
+                msg = f"Feedback: {name} has {len(c):,} values, user has {len(u):,}; give one value a row."
+                raise AlignmentError(msg)
+        order = np.lexsort((i, u))
+        given = {name: np.asarray(c)[order] for name, c in columns.items() if c is not None and np.ndim(c) == 1}
+        rest: dict[str, Any] = {"row": order, "input_rows": len(u)} | columns | given
+        return cls(
+            user=u[order], item=i[order], rating=y[order], users=_vocabulary(users, u), items=_vocabulary(items, i),
+            **rest,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+    def __repr__(self) -> str:
+        extra = [n for n in ("propensity", "time", "weight") if getattr(self, n) is not None]
+        tail = f", with {', '.join(extra)}" if extra else ""
+        return f"Feedback({len(self):,} of {self.n_users:,} users × {self.n_items:,} items{tail})"
+
+    @property
+    def n_users(self) -> int:
+        """The users of the population."""
+        return len(self.users)
+
+    @property
+    def n_items(self) -> int:
+        """The items of the population."""
+        return len(self.items)
+
+    @property
+    def cell(self) -> npt.NDArray[np.int64]:
+        """Each row's position in the flattened grid: user · n_items + item."""
+        return self.user.astype(np.int64) * self.n_items + self.item
+
+    @property
+    def user_ptr(self) -> npt.NDArray[np.int64]:
+        """Rows of user u are user_ptr[u] : user_ptr[u + 1]."""
+        return np.searchsorted(self.user, np.arange(self.n_users + 1)).astype(np.int64)
+
+    @property
+    def fingerprint(self) -> str:
+        """Which cells of which grid these are: what propensities are checked against."""
+        digest = hashlib.blake2b(f"{self.n_users},{self.n_items},".encode(), digest_size=16)
+        digest.update(np.ascontiguousarray(self.user).data)
+        digest.update(np.ascontiguousarray(self.item).data)
+        return digest.hexdigest()
+
+    def align(self, values: npt.ArrayLike) -> Array:
+        """Bring an array in input order (one value per row of the input) into Feedback order."""
+        array = np.asarray(values)
+        if array.ndim != 1 or len(array) != self.input_rows:
+            msg = (
+                f"align: the input had {self.input_rows:,} rows, the array has shape {array.shape}; "
+                "give one value for each row of the input, in its order."
+            )
+            raise AlignmentError(msg)
+        return array[self.row]
+
+    def take(self, keep: Array, **changes: Any) -> Feedback:
+        """The rows that `keep` (a mask or sorted positions) names, with their columns."""
+        columns = {}
+        for name in ("user", "item", "rating", "propensity", "time", "weight", "row", "share"):
+            values = getattr(self, name)
+            columns[name] = None if values is None else values[keep]
+        return replace(self, **(columns | changes))
+
+
+def frozen(values: Array) -> Array:
+    """A read-only view."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+LEAST = 1e-100  # a smaller propensity has a weight whose square is infinite
+
+
+def check_propensities(name: str, values: Floats, remedy: str) -> None:
+    """Refuse values outside (0, 1], saying how many and which."""
+    bad = np.flatnonzero(~((values >= LEAST) & (values <= 1)))
+    if len(bad):
+        shown = listing([float(v) for v in values[bad[:3]]])
+        nothing = (values[bad] >= 0) & (values[bad] < LEAST)
+        what = f"below {LEAST:g}" if values[bad].any() else "0"
+        why = f"{len(bad):,} of {len(values):,} values are " + (
+            f"{what}, so their weights are infinite" if nothing.all() else f"outside (0, 1], as {shown}"
+        )
+        msg = f"{name}: {why} (first at position {bad[0]:,}); {remedy}"
+        raise PropensityError(msg)
+
+
+def _codes(name: str, values: npt.ArrayLike, size: int) -> Ints:
+    codes = np.asarray(values)
+    if len(codes) and codes.dtype.kind not in "iu":
+        msg = f"Feedback: {name} codes must be whole numbers, got {codes.dtype}; Vocabulary.codes(ids) makes them."
+        raise InputError(msg)
+    if len(codes) and (int(codes.min()) < 0 or int(codes.max()) >= size):
+        msg = f"Feedback: {name} codes must lie in 0 … {size - 1:,}, got {codes.min()} … {codes.max()}."
+        raise UnknownIdError(msg)
+    return codes.astype(np.int32, copy=False)
+
+
+def _vocabulary(given: Vocabulary | int | None, codes: Array) -> Vocabulary:
+    if isinstance(given, Vocabulary):
+        return given
+    if len(codes) == 0 and given is None:
+        msg = "Feedback: no rows; an estimate needs at least one observed cell."
+        raise EmptyError(msg)
+    return Vocabulary.range(int(codes.max()) + 1 if given is None else int(given))

@@ -1,0 +1,98 @@
+"""`Metric`: a gain or loss per cell, written once for arrays and for dataframe expressions alike.
+
+A metric sees `Columns` and nothing else; it knows nothing about propensities, estimators or where rows live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from openloop.core.feedback import Floats
+from openloop.errors import InputError
+
+Column = Any  # a NumPy array or a dataframe expression: both add, multiply and compare
+
+
+class Columns(Protocol):
+    """What a gain may use of a row; one implementation holds arrays, another expressions."""
+
+    rating: Column  # Y
+    prediction: Column  # Ŷ, for metrics on predictions
+    relevant: Column  # 1{Y ≥ threshold}
+    cells: Column  # |C_u|, the candidates of the row's user; I when nothing is excluded
+    above: Column  # h, candidates strictly above the row's item
+    tied: Column  # e, candidates tied with it, itself included
+
+    def abs(self, x: Column) -> Column:
+        """|x|."""
+        ...
+
+    def where(self, condition: Column, yes: Column, no: Column) -> Column:
+        """`yes` where the condition holds, else `no`."""
+        ...
+
+    def level(self, x: Column) -> Column:
+        """The index of the rating level nearest to x."""
+        ...
+
+    def discount(self, k: int | None) -> Column:
+        """Expected 1/log2(1 + rank), 0 beyond rank k."""
+        ...
+
+    def hits(self, k: int) -> Column:
+        """Expected 1{rank ≤ k}."""
+        ...
+
+    def precision(self) -> Column:
+        """Expected precision at the row's rank among its user's relevant rows."""
+        ...
+
+    def first_hit(self, k: int) -> Column:
+        """The user's expected 1{any relevant item in the top k}, on the first relevant row."""
+        ...
+
+    def first_reciprocal(self) -> Column:
+        """The user's expected 1/rank of the first relevant item, on the first relevant row."""
+        ...
+
+
+PerUser = Callable[[Floats, Floats, Floats], Floats]  # (n, summed gain, candidates) → value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A named measure.
+
+    `kind="cell"`: R is the average of δ over the population. `kind="user"`: the average over users of
+    `per_user(|S_u|, Σ_{S_u} c, |C_u|)`, S_u being the user's observed relevant items. `additive`: the gain is
+    a sum over cells. `unbiased`: unbiased under Lim's missing-data model. `groups`: the gain of a row depends
+    on the user's other relevant rows, so that it must be computed on whole users. `root`: √ of the estimate.
+    """
+
+    name: str
+    on: Literal["prediction", "rank"]
+    kind: Literal["cell", "user"]
+    gain: Callable[[Columns], Column]
+    better: Literal["lower", "higher"]
+    per_user: PerUser | None = None
+    k: int | None = None
+    additive: bool = True
+    unbiased: bool = False
+    pooled: bool = False
+    groups: bool = False
+    root: bool = False
+    binary: bool = False
+    check: Callable[[Floats], None] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.kind == "user") != (self.per_user is not None):
+            msg = f"Metric {self.name!r}: per_user belongs to kind='user' and only there; kind is {self.kind!r}."
+            raise InputError(msg)
+        if self.k is not None and self.k < 1:
+            msg = f"Metric {self.name!r}: k must be at least 1, got {self.k}."
+            raise InputError(msg)
+
+    def __repr__(self) -> str:
+        return f"Metric({self.name!r})"

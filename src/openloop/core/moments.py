@@ -1,0 +1,165 @@
+"""`Moments`: all that an estimator ever sees of a log. Sums per user and stratum, and a few over all rows.
+
+Left of here code touches rows; right of here, arrays as long as the number of users. Moments know nothing about
+recommenders or dataframes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from openloop.core.feedback import Array, Floats, frozen
+from openloop.core.metric import Metric
+from openloop.core.weights import WeightSummary
+from openloop.errors import AlignmentError, UndefinedError
+
+# The sums by name: n = |O| or |S_u|, gain = Σδ, weight = Σw, wgain = Σwδ; the same with cut weights; ideal = Σ of
+# the ideal order of the weights (nDCG); rows and mass = |O| and Σw over all scored rows, for the shares of strata.
+SUMS = ("n", "gain", "weight", "wgain", "cut", "cutgain", "ideal", "cutideal", "rows", "mass")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Moments:
+    """Sums of one model's gains under one metric.
+
+    `powers[s, a, b]` is Σ_O (1−p) w^a δ^b in stratum s: what every design-based variance over cells is made of;
+    `cut_powers` the same with cut weights. `caps` maps each candidate cap to its sums. `parts` holds Σw·d₊ and
+    Σw·d₋ for the moments of a difference d. `ids` names the users where rows came from a frame.
+    """
+
+    metric: Metric
+    sums: dict[str, Floats]  # each (U, S)
+    cells: Floats  # (U,) |C_u|
+    weights: WeightSummary | None = None
+    powers: Floats | None = None  # (S, 3, 3)
+    cut_powers: Floats | None = None  # (S, 3, 3)
+    cap: float | None = None
+    clipped: float | None = None  # share of rows whose weight was cut
+    caps: dict[float, Floats] = field(default_factory=dict[float, Floats])  # cap → (5,)
+    parts: tuple[float, float] | None = None
+    imputed: Floats | None = None  # (U,) Σ_{C_u} δ̂
+    shares: Floats | None = None  # (S,) of the population's cells, where the grid is known
+    inverse_squares: float | None = None  # Σ 1/p² over the grid where p < 1
+    edges: tuple[float, ...] = ()
+    ids: Array | None = None
+
+    def __post_init__(self) -> None:
+        shape = self.sums["n"].shape
+        for name, values in self.sums.items():
+            if values.shape != shape:
+                msg = f"Moments: {name} has shape {values.shape}, n has {shape}; sums are (users, strata)."
+                raise AlignmentError(msg)
+        if self.cells.shape != shape[:1]:
+            msg = f"Moments: cells has shape {self.cells.shape} for {shape[0]} users."
+            raise AlignmentError(msg)
+        object.__setattr__(self, "sums", {name: frozen(values) for name, values in self.sums.items()})
+
+    @property
+    def n_users(self) -> int:
+        """The users (or clusters of users) of the population."""
+        return len(self.cells)
+
+    @property
+    def n_strata(self) -> int:
+        """The number of strata; 1 when there are none."""
+        return self.sums["n"].shape[1]
+
+    @property
+    def population(self) -> float:
+        """|C|: U·I, or what `exclude` leaves of it."""
+        return float(self.cells.sum())
+
+    @property
+    def users(self) -> int:
+        """How many users have a row that counts."""
+        return int(np.count_nonzero(self.sums["n"].sum(axis=1)))
+
+    def stack(self, *names: str) -> Floats:
+        """The named sums as one array (U, names, S)."""
+        missing = [name for name in names if name not in self.sums]
+        if missing:
+            msg = (
+                f"{self.metric.name}: the moments have no {missing[0]!r}; propensities were not given, or the sum "
+                "was not asked for."
+            )
+            raise UndefinedError(msg)
+        return np.stack([self.sums[name] for name in names], axis=1)
+
+    def collapse(self) -> Moments:
+        """The same without strata."""
+        if self.n_strata == 1:
+            return self
+        if self.metric.groups:
+            msg = f"{self.metric.name}: its strata do not add up to the whole; accumulate without strata."
+            raise UndefinedError(msg)
+        return replace(
+            self,
+            sums={name: values.sum(axis=1, keepdims=True) for name, values in self.sums.items()},
+            powers=None if self.powers is None else self.powers.sum(axis=0, keepdims=True),
+            cut_powers=None if self.cut_powers is None else self.cut_powers.sum(axis=0, keepdims=True),
+            shares=None,
+            edges=(),
+        )
+
+    def __add__(self, other: Moments) -> Moments:
+        """The moments of the whole from those of two parts of its rows."""
+        if (self.metric.name, self.edges, self.cap) != (other.metric.name, other.edges, other.cap):
+            msg = "Moments: only moments of one metric, one set of strata and one cap merge."
+            raise AlignmentError(msg)
+        a, b = (self, other) if _same(self.ids, other.ids) else _aligned(self, other)
+        if a.n_users != b.n_users:
+            msg = f"Moments: parts of {a.n_users:,} and {b.n_users:,} users are not parts of one population."
+            raise AlignmentError(msg)
+        both = set(a.sums) & set(b.sums)
+        return replace(
+            a,
+            sums={name: a.sums[name] + b.sums[name] for name in a.sums if name in both},
+            weights=None if a.weights is None or b.weights is None else a.weights + b.weights,
+            powers=_plus(a.powers, b.powers),
+            cut_powers=_plus(a.cut_powers, b.cut_powers),
+            clipped=_mean_clipped(a, b),
+            caps={cap: a.caps[cap] + b.caps[cap] for cap in a.caps if cap in b.caps},
+            parts=None if a.parts is None or b.parts is None else _pair_sum(a.parts, b.parts),
+        )
+
+
+def _plus(a: Floats | None, b: Floats | None) -> Floats | None:
+    return None if a is None or b is None else a + b
+
+
+def _pair_sum(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+    return (a[0] + b[0], a[1] + b[1])
+
+
+def _mean_clipped(a: Moments, b: Moments) -> float | None:
+    if a.clipped is None or b.clipped is None or a.weights is None or b.weights is None:
+        return None
+    n = a.weights.n + b.weights.n
+    return (a.clipped * a.weights.n + b.clipped * b.weights.n) / n if n else 0.0
+
+
+def _same(a: Array | None, b: Array | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
+
+
+def _aligned(a: Moments, b: Moments) -> tuple[Moments, Moments]:
+    """Both on the union of their users; a user who is absent from a part has zero sums there."""
+    if a.ids is None or b.ids is None:
+        msg = "Moments: one side names its users and the other does not; accumulate both from frames, or neither."
+        raise AlignmentError(msg)
+    ids = np.union1d(a.ids, b.ids)
+    places = np.searchsorted(ids, a.ids), np.searchsorted(ids, b.ids)
+    cells = np.zeros(len(ids))
+    for part, at in zip((a, b), places, strict=True):
+        cells[at] = part.cells
+    return _spread(a, places[0], ids, cells), _spread(b, places[1], ids, cells)
+
+
+def _spread(part: Moments, at: Array, ids: Array, cells: Floats) -> Moments:
+    sums: dict[str, Floats] = {}
+    for name, values in part.sums.items():
+        sums[name] = np.zeros((len(ids), part.n_strata))
+        sums[name][at] = values
+    return replace(part, sums=sums, cells=cells, ids=ids)

@@ -1,0 +1,54 @@
+"""The protocols that models meet: what evaluation may ask of them, and nothing more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from openloop.core.feedback import Array, Feedback, Floats
+from openloop.core.propensities import Propensities
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+@runtime_checkable
+class Recommender(Protocol):
+    """A model of ratings or preferences; debiasing enters its fit as `sample_weight`."""
+
+    def fit(self, feedback: Feedback, sample_weight: Floats | None = None) -> Any:
+        """Learn from feedback; returns self."""
+        ...
+
+    def predict(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Array:
+        """The predicted rating of each (user, item) pair of codes."""
+        ...
+
+    def scores(self, users: npt.ArrayLike) -> Array:
+        """The scores of all items for these users: a users × items block."""
+        ...
+
+
+@runtime_checkable
+class FactorModel(Protocol):
+    """A recommender whose scores are one matrix product, so that ranks need no block of its own making."""
+
+    def factor_arrays(self) -> tuple[Array, Array, Array | None]:
+        """User factors (U, K), item factors (I, K) and item bias (I,) or None."""
+        ...
+
+
+@runtime_checkable
+class PropensityModel(Protocol):
+    """A model of who saw what."""
+
+    def fit(self, feedback: Feedback) -> Any:
+        """Learn from feedback; returns self."""
+        ...
+
+    def predict(self, feedback: Feedback) -> Propensities:
+        """The propensity of each observed cell, carrying the feedback's fingerprint."""
+        ...
+
+    def matrix(self) -> Floats:
+        """The propensity of every cell (users × items); an UndefinedError where p depends on the rating."""
+        ...

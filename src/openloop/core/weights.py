@@ -1,0 +1,137 @@
+"""How much the weights can carry: effective sample size, concentration, quantiles, and plain-word flags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.core.feedback import Floats
+
+BINS_PER_OCTAVE = 16  # a quantile is right to 2^(1/16), 4.4 %
+OCTAVES = 64
+N_BINS = BINS_PER_OCTAVE * OCTAVES
+THIN_SAMPLE = 30  # below this many effective rows or users a normal interval is not to be trusted
+HEAVY_SHARE = 0.1
+MASS_RANGE = (0.8, 1.25)  # of Σw/(U·I), which is 1 when the propensities are right
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightSummary:
+    """Sums over weights that merge: n, Σw, Σw², the extremes, and a fixed log-spaced histogram."""
+
+    n: int
+    total: float
+    squares: float
+    largest: float
+    smallest_propensity: float
+    histogram: npt.NDArray[np.int64] = field(repr=False)
+
+    @classmethod
+    def of(cls, weights: Floats) -> WeightSummary:
+        """The summary of an array of weights, each at least 1."""
+        return cls(
+            n=len(weights),
+            total=float(weights.sum()),
+            squares=float(np.square(weights).sum()),
+            largest=float(weights.max(initial=0.0)),
+            smallest_propensity=float(1.0 / weights.max(initial=1.0)),
+            histogram=np.bincount(weight_bin(weights), minlength=N_BINS),
+        )
+
+    def __add__(self, other: WeightSummary) -> WeightSummary:
+        return WeightSummary(
+            n=self.n + other.n,
+            total=self.total + other.total,
+            squares=self.squares + other.squares,
+            largest=max(self.largest, other.largest),
+            smallest_propensity=min(self.smallest_propensity, other.smallest_propensity),
+            histogram=self.histogram + other.histogram,
+        )
+
+    @property
+    def effective_size(self) -> float:
+        """(Σw)²/Σw²."""
+        return self.total**2 / self.squares if self.squares else 0.0
+
+    @property
+    def largest_share(self) -> float:
+        """The largest weight's share of Σw."""
+        return self.largest / self.total if self.total else 0.0
+
+    def quantile(self, q: float) -> float:
+        """The q-quantile of the weights, from the histogram: the middle of its bin, never above the largest."""
+        at = int(np.searchsorted(np.cumsum(self.histogram), q * self.n))
+        return min(float(2 ** ((min(at, N_BINS - 1) + 0.5) / BINS_PER_OCTAVE)), self.largest)
+
+
+def weight_bin(weights: Floats) -> npt.NDArray[np.int64]:
+    """The histogram bin of each weight: ⌊16 · log2 w⌋."""
+    bins = np.floor(np.log2(np.maximum(weights, 1.0)) * BINS_PER_OCTAVE).astype(np.int64)
+    return np.minimum(bins, N_BINS - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostics:
+    """What an estimate rests on; `flags` says in plain words when that is too thin."""
+
+    n: int
+    users: int
+    effective_size: float | None = None
+    largest_share: float | None = None
+    quantiles: dict[float, float] = field(default_factory=dict[float, float])
+    clipped_share: float | None = None
+    cap: float | None = None
+    smallest_propensity: float | None = None
+    mass: float | None = None
+    shares: tuple[float, ...] | None = None
+    inverse_squares: float | None = None
+    population: float | None = None
+    flags: tuple[str, ...] = ()
+
+    def flagged(self, *flags: str) -> Diagnostics:
+        """The same with more flags."""
+        return replace(self, flags=(*self.flags, *flags))
+
+
+def diagnose(summary: WeightSummary, users: int, population: float, clipped: float | None) -> Diagnostics:
+    """Diagnostics of a weighted estimate over `population` cells."""
+    mass = summary.total / population
+    return Diagnostics(
+        n=summary.n,
+        users=users,
+        effective_size=summary.effective_size,
+        largest_share=summary.largest_share,
+        quantiles={q: summary.quantile(q) for q in (0.5, 0.9, 0.99)} | {1.0: summary.largest},
+        clipped_share=clipped,
+        smallest_propensity=summary.smallest_propensity,
+        mass=mass,
+        population=population,
+        flags=tuple(_flags(summary, users)),
+    )
+
+
+def mass_flag(mass: float) -> tuple[str, ...]:
+    """The flag for weights that do not add up to the population."""
+    low, high = MASS_RANGE
+    if low <= mass <= high:
+        return ()
+    return (f"the weights add up to {mass:.2f} of the population, not to 1: the propensities are off in scale",)
+
+
+def _flags(summary: WeightSummary, users: int) -> list[str]:
+    flags = few_users(users)
+    size = summary.effective_size
+    if size < THIN_SAMPLE:
+        flags.append(f"support too thin: {summary.n:,} rows count as {size:.1f} after weighting")
+    if summary.largest_share > HEAVY_SHARE:
+        flags.append(f"one row carries {summary.largest_share:.0%} of all weight")
+    return flags
+
+
+def few_users(users: int) -> list[str]:
+    """The flag for too few users."""
+    if users >= THIN_SAMPLE:
+        return []
+    return [f"only {users} users have scored rows: the interval over users is not to be trusted"]

@@ -1,0 +1,152 @@
+"""A Comparison finds, pairs, ranks and writes down its estimates."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.examples import same, small_world
+
+import openloop as ol
+from openloop.core.comparison import COLUMNS, Comparison, Pair
+from openloop.errors import InputError, UndefinedError
+
+WORLD = small_world()
+
+
+@pytest.fixture(scope="module")
+def result():
+    models = {"a": WORLD.predictions["a"], "<script>alert(1)</script>": WORLD.predictions["b"]}
+    return ol.evaluate(models, WORLD.observe(1), metrics=["mae", "adg"], estimators=["naive", "ips", "snips"])
+
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+def test_estimates_are_found_by_model_metric_and_estimator(result):
+    assert result["a", "mae", "snips"].metric == "mae"
+    assert result.models == ("a", SCRIPT)
+    assert result.metrics == ("mae", "adg")
+    assert result.estimators == ("naive", "ips", "snips")
+
+
+def test_a_skipped_estimate_gives_its_reason(result):
+    with pytest.raises(UndefinedError, match="the number of relevant items is unknown"):
+        _ = result["a", "adg", "ips"]
+
+
+@pytest.mark.parametrize("key", [("aa", "mae", "ips"), ("a", "mea", "ips"), ("a", "mae", "isp")])
+def test_a_misspelt_key_gets_its_neighbour(result, key):
+    with pytest.raises(InputError, match="Did you mean"):
+        _ = result[key]
+
+
+def test_a_difference_is_paired_and_has_its_own_variance_over_cells(result):
+    found = result.difference("a", SCRIPT, metric="mae", estimator="snips")
+    a, b = result["a", "mae", "snips"], result[SCRIPT, "mae", "snips"]
+    same(found.value, a.value - b.value)
+    same(found.influence, a.influence - b.influence)
+    assert found.cell_stderr > 0
+    turned = result.difference(SCRIPT, "a", metric="mae", estimator="snips")
+    assert turned.value == -found.value
+    assert turned.cell_variance == found.cell_variance
+
+
+def test_a_turned_pair_exchanges_its_parts():
+    pair = Pair(cell_variance=0.5, parts=(1.0, 2.0))
+    assert pair.swapped() == Pair(cell_variance=0.5, parts=(2.0, 1.0))
+    assert Pair().swapped() == Pair()
+
+
+def test_the_ranking_knows_which_way_is_better(result):
+    maes = {m: result[m, "mae", "naive"].value for m in result.models}
+    adgs = {m: result[m, "adg", "naive"].value for m in result.models}
+    assert result.ranking("mae", "naive") == sorted(maes, key=maes.get)
+    assert result.ranking("adg", "naive") == sorted(adgs, key=adgs.get, reverse=True)
+
+
+def test_estimates_over_different_users_are_no_comparison(result):
+    first = next(iter(result.estimates.values()))
+    short = replace(first, influence=first.influence[:-1])
+    with pytest.raises(InputError, match="different numbers of users"):
+        Comparison(estimates={("a", "mae", "x"): first, ("b", "mae", "x"): short})
+
+
+# -- as a table, as JSON, as text, as HTML -------------------------------------------------------------------
+
+
+def test_the_frame_has_a_row_an_estimate(result):
+    frame = result.to_frame()
+    assert tuple(frame.columns) == COLUMNS
+    assert len(frame) == len(result.estimates)
+    row = frame.row(1, named=True)
+    estimate = result[row["model"], row["metric"], row["estimator"]]
+    assert (row["value"], row["stderr"]) == (estimate.value, estimate.stderr)
+    assert (row["low"], row["high"]) == tuple(estimate.interval(result.level))
+
+
+def test_json_holds_everything_and_no_nan(result, tmp_path):
+    path = tmp_path / "result.json"
+    text = result.to_json(path)
+    assert os.listdir(tmp_path) == ["result.json"]
+
+    def refuse(name):
+        raise AssertionError(name)
+
+    content = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+    assert content == json.loads(text)
+    assert [e["value"] for e in content["estimates"]] == [e.value for e in result.estimates.values()]
+    assert {(s["metric"], s["estimator"]) for s in content["skipped"]} == {("adg", "ips")}
+    assert content["notes"] == list(result.notes)
+
+
+def test_json_writes_what_is_not_finite_as_null(result):
+    found = result["a", "mae", "snips"]
+    odd = replace(found, value=math.inf, influence=np.full(1, math.nan))
+    content = json.loads(Comparison(estimates={("a", "mae", "snips"): odd}).to_json())
+    assert content["estimates"][0]["value"] is None
+    assert content["estimates"][0]["stderr"] is None
+
+
+def test_a_failed_write_leaves_the_old_file(result, tmp_path, monkeypatch):
+    path = tmp_path / "result.json"
+    path.write_text("old")
+
+    def fail(*_, **__):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("pathlib.Path.write_text", fail)
+    with pytest.raises(OSError, match="disk full"):
+        result.to_json(path)
+    monkeypatch.undo()
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["result.json"]
+
+
+def test_the_text_is_an_aligned_table_with_reasons_notes_and_flags(result):
+    lines = str(result).splitlines()
+    assert lines[0].split()[:4] == ["model", "metric", "estimator", "value"]
+    assert "95% interval over users" in lines[0]
+    at = lines[0].index("estimator")
+    assert all(line[at:].startswith(("naive", "ips", "snips")) for line in lines[1 : 1 + len(result.estimates)])
+    assert any(line.startswith("left out: ips of adg:") for line in lines)
+    assert any(line.startswith("note: nothing is excluded") for line in lines)
+
+
+def test_a_flagged_estimate_is_marked_in_the_text(result):
+    found = result["a", "mae", "snips"]
+    marked = replace(found, diagnostics=found.diagnostics.flagged("beware"))
+    text = str(Comparison(estimates={("a", "mae", "snips"): marked}))
+    assert f"{found.value:.4g} !" in text
+    assert "mind: beware" in text
+
+
+def test_html_escapes_names(result):
+    shown = result._repr_html_()
+    assert "<script>" not in shown
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
+    assert shown.count("<tr>") == 1 + len(result.estimates)

@@ -1,0 +1,50 @@
+"""A Metric says what it is, and refuses what contradicts itself."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+from tests.examples import METRICS, ORDERED
+
+from openloop.core.metric import Metric
+from openloop.errors import InputError
+from openloop.metrics.naming import metric
+
+EVERY = [metric(name) for name in (*METRICS, "cg@3")]
+
+
+def test_per_user_belongs_to_user_metrics_and_only_there():
+    fields = {"name": "x", "on": "rank", "better": "higher", "gain": lambda x: x.rating}
+    with pytest.raises(InputError, match="per_user"):
+        Metric(kind="user", **fields)
+    with pytest.raises(InputError, match="per_user"):
+        Metric(kind="cell", per_user=lambda n, gain, cells: gain, **fields)
+
+
+def test_k_is_at_least_one():
+    with pytest.raises(InputError, match="k must be at least 1, got 0"):
+        replace(metric("recall@3"), k=0)
+
+
+def test_a_metric_is_its_name_and_cannot_be_changed():
+    mae = metric("mae")
+    assert repr(mae) == "Metric('mae')"
+    with pytest.raises(FrozenInstanceError):
+        mae.name = "other"
+
+
+def test_unbiased_under_the_missing_data_model_are_adg_atop_and_recall_and_no_other():
+    assert {m.name for m in EVERY if m.unbiased} == {"adg", "atop", "recall@3"}
+
+
+def test_additive_are_all_sums_over_cells():
+    assert {m.name for m in EVERY if not m.additive} == {"rmse", *ORDERED}
+
+
+def test_only_errors_are_better_when_lower():
+    assert {m.name for m in EVERY if m.better == "lower"} == {"mae", "mse", "rmse"}
+
+
+def test_gains_that_look_at_a_users_other_items_say_so():
+    assert {m.name for m in EVERY if m.groups} == {"map", "mrr", "hit@3"}
