@@ -1,0 +1,1 @@
+"""Log to Feedback: reading files and dataframes, splitting, data sets, simulation."""

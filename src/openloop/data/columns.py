@@ -1,0 +1,109 @@
+"""Which column of a table is the user, the item, the rating: named, by position, or by an obvious name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from openloop.errors import ColumnError, did_you_mean, listing
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Column = str | int | None
+
+REQUIRED = ("user", "item", "rating")
+HEADERLESS = ("user", "item", "rating", "time")
+
+# Compared without case, underscores and blanks: user_id, userId and "User ID" are one name.
+OBVIOUS: Mapping[str, str] = {
+    "user": "user users uid usr username customer member reviewer visitor account viewer person",
+    "item": "item items iid movie mid film product asin sku song track artist book isbn article video game",
+    "rating": "rating ratings stars star score value click clicks clicked overall",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A source whose columns are known and whose rows are not yet read.
+
+    `fetch` reads the named columns and no other; `text` says that fields carry no type (delimited files),
+    `note` how the names were found, for errors about columns.
+    """
+
+    name: str
+    columns: Sequence[str]
+    fetch: Callable[[Sequence[str]], pl.DataFrame]
+    text: bool = False
+    note: str = ""
+
+
+def choose(table: Table, asked: Mapping[str, Column]) -> dict[str, str]:
+    """The column of each role: those asked for, and the obvious one for a required role that was not."""
+    chosen = {role: _named(table, role, column) for role, column in asked.items() if column is not None}
+    for role in REQUIRED:
+        if role not in chosen:
+            chosen[role] = _obvious(table, role, taken=chosen.values())
+    _refuse_shared(table, chosen)
+    return chosen
+
+
+def _named(table: Table, role: str, column: Any) -> str:
+    if isinstance(column, bool) or not isinstance(column, str | int):
+        msg = f"{role}={column!r}: give a column's name, or its position as an integer."
+        raise ColumnError(msg)
+    if (times := table.columns.count(str(column))) > 1:
+        msg = f"{table.name}: {times} columns are named {str(column)!r}; rename all but one."
+        raise ColumnError(msg)
+    if times:
+        return str(column)
+    if isinstance(column, int):
+        return _at(table, role, column)
+    msg = f"{table.name}: no column {column!r} for {role}=.{did_you_mean(column, table.columns)}{table.note}"
+    raise ColumnError(msg)
+
+
+def _at(table: Table, role: str, position: int) -> str:
+    if 0 <= position < len(table.columns):
+        return table.columns[position]
+    count = f"its {len(table.columns)} columns, which count from 0"
+    msg = f"{table.name}: {role}={position} is not a position of {count}.{table.note}"
+    raise ColumnError(msg)
+
+
+def _obvious(table: Table, role: str, taken: Iterable[str]) -> str:
+    used = set(taken)
+    known = OBVIOUS[role].split()
+    found = [c for c in table.columns if c not in used and _plain(c) in known]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        msg = f"{table.name}: {listing(found)} may each be the {role} column; pass {role}= with one of them."
+    else:
+        msg = (
+            f"{table.name}: no {role} column found among {listing(list(table.columns), limit=20)};"
+            f"{_near(table, role, used)} pass {role}= with its name.{table.note}"
+        )
+    raise ColumnError(msg)
+
+
+def _near(table: Table, role: str, used: set[str]) -> str:
+    """' Did you mean X?' where some free column's name looks like the role's."""
+    free = [c for c in table.columns if c not in used]
+    guess = did_you_mean(role, free)
+    return guess if "Did you mean" in guess else ""
+
+
+def _refuse_shared(table: Table, chosen: Mapping[str, str]) -> None:
+    roles: dict[str, str] = {}
+    for role, column in chosen.items():
+        if column in roles:
+            msg = f"{table.name}: {roles[column]} and {role} both name column {column!r}; give each its own."
+            raise ColumnError(msg)
+        roles[column] = role
+
+
+def _plain(name: str) -> str:
+    letters = "".join(c for c in name.lower() if c.isalnum())
+    return letters if letters in {"uid", "iid", "mid"} else letters.removesuffix("id")

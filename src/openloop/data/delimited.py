@@ -1,0 +1,191 @@
+"""Delimited text as a table: separator and header are found, ragged and cut files refused.
+
+Fields stay text here: only their reader knows that "007" is an id and "4" a rating.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from openloop.data.columns import HEADERLESS, Column, Table
+from openloop.data.contents import SAMPLE, Contents, head_of, tail_of, unpacked, unreadable, whole
+from openloop.errors import FormatError, InputError
+
+SEPARATORS = ("\t", "::", ",", ";", "|", " ")
+USUAL = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".psv": "|"}
+
+_UNIT = "\x1f"  # stands for a separator of several bytes, which Polars does not take
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A delimited file, how it is divided, and how many lines stand before its first row."""
+
+    path: Path
+    contents: Contents
+    separator: str
+    first: Sequence[str]
+    header: bool
+    skip: int
+
+    @property
+    def names(self) -> list[str]:
+        if self.header:
+            return [field.strip() for field in self.first]
+        return [HEADERLESS[i] if i < len(HEADERLESS) else f"column_{i + 1}" for i in range(len(self.first))]
+
+    @property
+    def note(self) -> str:
+        word = "its first line was taken as the header" if self.header else "it was read as having no header"
+        return f" ({word}, its fields divided by {self.separator!r}; header= and separator= say otherwise.)"
+
+
+def open_text(
+    path: Path, asked: Mapping[str, Column], *, separator: str | None = None, header: bool | None = None
+) -> Table:
+    """The table in a delimited file; without a header its columns are user, item, rating, time, column_5 …"""
+    text = _divide(path, asked, separator, header=header)
+    _refuse_cut_line(text)
+    return Table(str(path), text.names, lambda columns: _fetch(text, columns), text=True, note=text.note)
+
+
+def _divide(path: Path, asked: Mapping[str, Column], separator: str | None, *, header: bool | None) -> _Text:
+    contents = unpacked(path)
+    lines = _first_lines(path, contents)
+    filled = [at for at, line in enumerate(lines) if line.strip()]
+    if not filled:
+        msg = f"{path}: holds blank lines only; write or fetch it again."
+        raise FormatError(msg)
+    if separator is None:
+        separator = _separator(path, [lines[at] for at in filled[:20]])
+    elif not separator or set(separator) & set('\r\n"'):
+        msg = f"separator={separator!r}: give the characters between two fields, such as ',' or '::'."
+        raise InputError(msg)
+    first = _fields(lines[filled[0]], separator)
+    header = _has_header(first, asked) if header is None else header
+    rows = filled[1:] if header else filled
+    return _Text(path, contents, separator, first, header, skip=rows[0] if rows else len(lines))
+
+
+def _first_lines(path: Path, contents: Contents) -> list[str]:
+    head = head_of(contents)
+    if b"\x00" in head:
+        raise unreadable(path, "it holds zero bytes, so it is not UTF-8 text")
+    lines = head.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    complete = lines[:-1] if len(head) == SAMPLE and len(lines) > 1 else lines
+    try:
+        return [line.decode() for line in complete]
+    except UnicodeDecodeError as error:
+        raise unreadable(path, "it is not UTF-8 text") from error
+
+
+def _separator(path: Path, lines: Sequence[str]) -> str:
+    """The first separator that gives all lines the same three or more fields; or else the first line."""
+    likely = [USUAL[s] for s in path.suffixes if s in USUAL]
+    for chosen, least in ((lines, 3), (lines[:1], 3), (lines[:1], 2)):
+        for separator in (*likely, *SEPARATORS):
+            counts = {len(_fields(line, separator)) for line in chosen}
+            if len(counts) == 1 and counts.pop() >= least:
+                return separator
+    msg = f"{path}: no separator divides its first line {lines[0][:60]!r}; pass separator=."
+    raise FormatError(msg)
+
+
+def _has_header(first: Sequence[str], asked: Mapping[str, Column]) -> bool:
+    """A first line that has an asked name, or no number where the rating stands, is a header."""
+    names = [field.strip() for field in first]
+    if any(isinstance(column, str) and column in names for column in asked.values()):
+        return True
+    rating = asked.get("rating")
+    position = rating if isinstance(rating, int) else HEADERLESS.index("rating")
+    field = names[position] if 0 <= position < len(names) else names[-1]
+    return not (field.lower() in {"", "true", "false"} or _is_number(field))
+
+
+def _fetch(text: _Text, columns: Sequence[str]) -> pl.DataFrame:
+    chosen = [pl.col(f"field_{text.names.index(name)}") for name in columns]
+    # Every field takes part in `blank`: Polars counts the fields of a line only when it reads them all.
+    blank = pl.all_horizontal(pl.all().is_null()).alias("blank")
+    try:
+        frame = _scan(text).select(*chosen, blank).collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        _refuse_ragged(text)
+        raise unreadable(text.path, str(error)) from error
+    frame = frame.filter(~pl.col("blank")) if frame["blank"].any() else frame
+    frame = frame.drop("blank")
+    if any(frame.null_count().row(0)):
+        _refuse_ragged(text)
+    return frame.rename(dict(zip(frame.columns, columns, strict=True)))
+
+
+def _scan(text: _Text) -> pl.LazyFrame:
+    separator, quote = text.separator, '"'
+    source = io.BytesIO(text.contents) if isinstance(text.contents, bytes) else text.contents
+    if len(separator.encode()) > 1:
+        source = io.BytesIO(whole(text.contents).replace(separator.encode(), _UNIT.encode()))
+        separator, quote = _UNIT, None
+    schema = {f"field_{i}": pl.String for i in range(len(text.first))}
+    return pl.scan_csv(
+        source, has_header=False, skip_rows=text.skip, schema=schema, separator=separator, quote_char=quote,
+        raise_if_empty=False, glob=False,
+    )  # fmt: skip
+
+
+def _refuse_cut_line(text: _Text) -> None:
+    """A last line without its end and with too few fields was cut; one with quotes may be a field's tail."""
+    tail = tail_of(text.contents)
+    if b"\n" not in tail and len(tail) == SAMPLE:
+        return
+    last = tail.rsplit(b"\n", 1)[-1].decode(errors="replace")
+    if last.strip() and '"' not in last and len(_fields(last, text.separator)) < len(text.first):
+        msg = (
+            f"{text.path}: cut short: it ends in the middle of a line, {last[-60:]!r}, which has fewer than "
+            f"{len(text.first)} fields; write or fetch the file again."
+        )
+        raise FormatError(msg)
+
+
+def _refuse_ragged(text: _Text) -> None:
+    """Name the first line whose number of fields is not the first line's."""
+    for number, fields in _records(text):
+        if fields and len(fields) != len(text.first):
+            msg = (
+                f"{text.path}: line {number:,} has {len(fields)} fields, the first has {len(text.first)} "
+                f"(divided by {text.separator!r}); repair that line or pass separator=."
+            )
+            raise FormatError(msg)
+
+
+def _records(text: _Text) -> Iterator[tuple[int, list[str]]]:
+    """Line number and fields of each record."""
+    stream = io.BytesIO(text.contents) if isinstance(text.contents, bytes) else text.contents.open("rb")
+    with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="") as lines:
+        if len(text.separator) > 1:
+            yield from ((n, _fields(line, text.separator)) for n, line in enumerate(lines, 1) if line.strip())
+            return
+        reader = csv.reader(lines, delimiter=text.separator)
+        try:
+            yield from ((reader.line_num, fields) for fields in reader)
+        except csv.Error:  # an overlong field; the message of Polars then stands
+            return
+
+
+def _fields(line: str, separator: str) -> list[str]:
+    line = line.rstrip("\r\n")
+    if len(separator) > 1:
+        return line.split(separator)
+    return next(csv.reader([line], delimiter=separator), [])
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True

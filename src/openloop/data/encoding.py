@@ -1,0 +1,129 @@
+"""Ids to codes: the vocabulary of a column, and where each row's id stands in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from openloop.core.feedback import Ints, Vocabulary
+from openloop.data.cells import Int64s
+from openloop.data.frames import listed
+from openloop.data.values import ids, row_list
+from openloop.errors import EmptyError, InputError, UnknownIdError, listing
+
+
+def vocabulary(given: Any, what: str) -> Vocabulary | None:
+    """The vocabulary that n (ids 0 … n-1), a list, an array or a Series stands for; None stays None."""
+    if given is None or isinstance(given, Vocabulary):
+        return given
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        if given < 1:
+            msg = f"{what}={given}: a grid has at least one of them; give their number, or all ids."
+            raise EmptyError(msg)
+        return Vocabulary.range(int(given))
+    if isinstance(given, str | bytes | bool) or not isinstance(given, Iterable):
+        msg = f"{what}={given!r}: give the number of ids, or a list of all of them."
+        raise InputError(msg)
+    column = _as_series(given)
+    if len(column) == 0:
+        msg = f"{what}=: the list of ids is empty; give all ids of the population."
+        raise EmptyError(msg)
+    return Vocabulary(_as_ids(ids(column, f"{what}=").unique().sort()))
+
+
+def _as_series(given: Any) -> pl.Series:
+    if isinstance(given, np.ndarray) and given.dtype != object:
+        return pl.Series(given)
+    series = nw.from_native(given, allow_series=True, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series) and series.dtype != nw.Object:
+        return series.to_polars()
+    return listed(given.tolist() if hasattr(given, "tolist") else given)
+
+
+def _as_ids(column: pl.Series) -> npt.NDArray[Any]:
+    if column.dtype == pl.Int64:
+        return column.to_numpy()
+    array = np.empty(len(column), object)
+    array[:] = column.to_list()
+    return array
+
+
+def encode(column: pl.Series) -> tuple[Vocabulary, Ints]:
+    """The sorted ids of a column, and the code of each row."""
+    if column.dtype == pl.Int64:
+        return _encode_integers(column.to_numpy())
+    found = column.unique().sort()
+    return Vocabulary(_as_ids(found)), _find_text(column, found)
+
+
+def _encode_integers(values: Int64s) -> tuple[Vocabulary, Ints]:
+    low, high = int(values.min()), int(values.max())
+    if not _dense(low, high, len(values)):
+        found = pl.Series(values).unique().sort().to_numpy()
+        return Vocabulary(found), _find_integers(values, found)
+    offset = values - low
+    seen = np.zeros(high - low + 1, bool)
+    seen[offset] = True
+    code = np.cumsum(seen, dtype=np.int32) - np.int32(1)
+    return Vocabulary(np.flatnonzero(seen) + low), code[offset]
+
+
+def find(column: pl.Series, known: Vocabulary, *, text: bool = False) -> Ints:
+    """The code of each row in a vocabulary, -1 where it does not stand there.
+
+    With `text` the column comes from a file without types, and is compared with the ids as they are written.
+    """
+    numbers = known.ids.dtype.kind == "i"
+    if column.dtype == pl.Int64 and numbers:
+        return _find_integers(column.to_numpy(), known.ids)
+    if column.dtype == pl.String and (text or not numbers):
+        return _find_text(column, pl.Series(known.ids.tolist()).cast(pl.String))
+    return np.full(len(column), -1, np.int32)
+
+
+def _find_text(column: pl.Series, known: pl.Series) -> Ints:
+    codes = column.cast(pl.Enum(known), strict=False).to_physical().cast(pl.Int32)
+    return codes.fill_null(-1).to_numpy()
+
+
+def _find_integers(values: Int64s, known: Int64s) -> Ints:
+    low, high = int(known[0]), int(known[-1])
+    if not _dense(low, high, len(values)):
+        return _find_sparse(values, known)
+    code = np.full(high - low + 2, -1, np.int32)  # the last one is for all that is outside
+    code[known - low] = np.arange(len(known), dtype=np.int32)
+    outside = (values < low) | (values > high)
+    return code[np.where(outside, high - low + 1, values - low)]
+
+
+def _find_sparse(values: Int64s, known: Int64s) -> Ints:
+    codes = np.arange(len(known), dtype=np.int32)
+    found = pl.Series(values).replace_strict(pl.Series(known), pl.Series(codes), default=-1)
+    return found.cast(pl.Int32).to_numpy()
+
+
+def _dense(low: int, high: int, rows: int) -> bool:
+    """A table of the whole range costs no more than a few columns of the log."""
+    return high - low < 4 * rows + 1_000_000
+
+
+def refuse_unknown(column: pl.Series, codes: Ints, known: Vocabulary, what: str) -> None:
+    """Raise if a row's id is not in the vocabulary, saying how many, which, and in which rows."""
+    rows = np.flatnonzero(codes < 0)
+    if len(rows) == 0:
+        return
+    strange = column.gather(rows).unique(maintain_order=True)
+    first, last = known.ids[[0, -1]].tolist()
+    remedy = "pass unknown='drop' to leave those rows out, or a vocabulary that has them"
+    if isinstance(first, int) != (column.dtype == pl.Int64):
+        remedy = "one side holds integers and the other text, so cast one of them"
+    msg = (
+        f"{what}: {len(strange):,} ids in {len(rows):,} of {len(column):,} rows are not in the vocabulary "
+        f"{first!r} … {last!r}: {listing(strange.to_list())} ({row_list(rows.tolist())}); {remedy}."
+    )
+    raise UnknownIdError(msg)

@@ -1,0 +1,88 @@
+"""Log files as tables: delimited text, Parquet and JSON lines, chosen by extension."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from openloop.data.columns import Column, Table
+from openloop.data.contents import existing, unpacked, unreadable, whole
+from openloop.data.delimited import open_text
+from openloop.errors import FormatError, InputError, listing
+
+TEXT = frozenset({".csv", ".tsv", ".tab", ".psv", ".txt", ".dat", ".data"})
+PARQUET = frozenset({".parquet", ".pq"})
+JSON = frozenset({".ndjson", ".jsonl", ".json"})
+
+# Damaged Parquet pages can make Polars panic, which is not among its errors.
+_BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+
+
+def open_file(
+    path: str | os.PathLike[str],
+    asked: Mapping[str, Column],
+    *,
+    separator: str | None = None,
+    header: bool | None = None,
+) -> Table:
+    """The table in a file, of the format its extension says; `asked` helps to see whether it has a header."""
+    file = existing(Path(path).expanduser())
+    kind = _kind(file, separator)
+    if kind == "text":
+        return open_text(file, asked, separator=separator, header=header)
+    if separator is not None or header is not None:
+        msg = f"{file}: separator= and header= are for delimited text; leave them out for {kind} files."
+        raise InputError(msg)
+    return _open_typed(file, _scan_parquet if kind == "Parquet" else _scan_json)
+
+
+def _kind(path: Path, separator: str | None) -> str:
+    suffixes = [s.lower() for s in path.suffixes if s.lower() != ".gz"]
+    suffix = suffixes[-1] if suffixes else ""
+    if suffix in PARQUET:
+        return "Parquet"
+    if suffix in JSON:
+        return "JSON"
+    if suffix in TEXT or separator is not None:
+        return "text"
+    known = listing(sorted(TEXT | PARQUET | JSON), limit=20)
+    msg = (
+        f"{path}: extension {suffix!r} is not one of {known} (each also with .gz); "
+        "for delimited text of another name pass separator=."
+    )
+    raise FormatError(msg)
+
+
+def _open_typed(path: Path, scan: Callable[[Path], pl.LazyFrame]) -> Table:
+    try:
+        frame = scan(path)
+        names = frame.collect_schema().names()
+    except _BROKEN as error:
+        raise unreadable(path, str(error)) from error
+
+    def fetch(columns: Sequence[str]) -> pl.DataFrame:
+        try:
+            return frame.select(columns).collect()
+        except _BROKEN as error:
+            raise unreadable(path, str(error)) from error
+
+    return Table(str(path), names, fetch)
+
+
+def _scan_parquet(path: Path) -> pl.LazyFrame:
+    contents = unpacked(path)
+    if isinstance(contents, bytes):
+        return pl.scan_parquet(io.BytesIO(contents))
+    return pl.scan_parquet(contents, glob=False)
+
+
+def _scan_json(path: Path) -> pl.LazyFrame:
+    data = whole(unpacked(path))
+    # All records decide the types: a rating of 4.5 may follow a million whole ones.
+    if data.lstrip()[:1] == b"[":
+        return pl.read_json(io.BytesIO(data), infer_schema_length=None).lazy()
+    return pl.scan_ndjson(io.BytesIO(data), infer_schema_length=None)

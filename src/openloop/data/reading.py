@@ -1,0 +1,194 @@
+"""`read`: a log, from a file or any dataframe, becomes Feedback."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from openloop.core.feedback import Array, Feedback, Ints, Vocabulary
+from openloop.data import values
+from openloop.data.cells import (
+    Duplicates,
+    Int64s,
+    first_of_each,
+    last_of_each,
+    mean_of_each,
+    repeated,
+    sort_cells,
+)
+from openloop.data.columns import Column, Table, choose
+from openloop.data.encoding import encode, find, refuse_unknown, vocabulary
+from openloop.data.formats import open_file
+from openloop.data.frames import open_frame
+from openloop.data.values import row_list
+from openloop.errors import DuplicateError, EmptyError, InputError, did_you_mean
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Unknown = Literal["error", "drop"]
+
+_CHECKED = {
+    "rating": values.ratings,
+    "propensity": values.propensities,
+    "time": values.times,
+    "weight": values.weights,
+}
+
+
+def read(
+    source: Any,
+    *,
+    user: Column = None,
+    item: Column = None,
+    rating: Column = None,
+    propensity: Column = None,
+    time: Column = None,
+    weight: Column = None,
+    users: Any = None,
+    items: Any = None,
+    like: Feedback | None = None,
+    unknown: Unknown = "error",
+    duplicates: Duplicates = "error",
+    separator: str | None = None,
+    header: bool | None = None,
+    uniform: bool = False,
+) -> Feedback:
+    """Feedback from a path (CSV, TSV, `::`, Parquet, JSON lines; also .gz) or any dataframe.
+
+    Columns are names, or positions from 0; user, item and rating are found by obvious names (userId,
+    movie_id, stars …) and, in a file without a header, by position: user, item, rating, time. Delimited text
+    is divided as its first lines suggest unless `separator` and `header` say otherwise.
+
+    Ids are integers, text or UUIDs (as text); a column of a delimited file whose ids are not all plain
+    integers stays text, so "007" is not 7. Ratings may be booleans. Times are integers, floats, or dates and
+    datetimes, which become microseconds since 1970 in UTC.
+
+    `users` and `items` list the whole population where the log does not show everyone (ids, or n for ids
+    0 … n-1); `like` takes both from another Feedback. Rows with other ids are an error, or are left out with
+    `unknown="drop"` (counted in `.dropped`; what they show of the other side stays in its vocabulary).
+    A pair that stands more than once is an error, or becomes its `duplicates="first"`, `"last"` or `"mean"`
+    rating (with "mean" the other columns are the last row's).
+
+    `.row` is each cell's row in the input, counted from 0 without header and blank lines, so that
+    `.align(array)` brings an array in input order along. `uniform` marks a uniform sample of the population.
+    """
+    _refuse_option("unknown", unknown, ("error", "drop"))
+    _refuse_option("duplicates", duplicates, ("error", "first", "last", "mean"))
+    asked = {"user": user, "item": item, "rating": rating}
+    asked |= {"propensity": propensity, "time": time, "weight": weight}
+    table = _open(source, asked, separator, header=header)
+    chosen = choose(table, asked)
+    frame = table.fetch(list(chosen.values()))
+    if frame.height == 0:
+        msg = f"{table.name}: no rows; an estimate needs at least one observed cell."
+        raise EmptyError(msg)
+    known_users, known_items = _known(users, items, like)
+    user_ids, user_codes = _coded(table, frame[chosen["user"]], "user", known_users, unknown)
+    item_ids, item_codes = _coded(table, frame[chosen["item"]], "item", known_items, unknown)
+    columns = {
+        role: _CHECKED[role](frame[column], f"{table.name}: {role} column {column!r}")
+        for role, column in chosen.items()
+        if role in _CHECKED
+    }
+    log = _Log(table.name, user_codes, item_codes, user_ids, item_ids, columns)
+    return _feedback(log, duplicates, uniform=uniform)
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """A log in the order of its input; codes are -1 where the id is unknown."""
+
+    name: str
+    user: Ints
+    item: Ints
+    users: Vocabulary
+    items: Vocabulary
+    columns: Mapping[str, Array]
+
+
+def _open(source: Any, asked: Mapping[str, Column], separator: str | None, *, header: bool | None) -> Table:
+    if isinstance(source, str | os.PathLike):
+        return open_file(source, asked, separator=separator, header=header)
+    if separator is not None or header is not None:
+        msg = "separator= and header= are for files of delimited text; leave them out for a dataframe."
+        raise InputError(msg)
+    return open_frame(source)
+
+
+def _known(users: Any, items: Any, like: Feedback | None) -> tuple[Vocabulary | None, Vocabulary | None]:
+    if like is None:
+        return vocabulary(users, "users"), vocabulary(items, "items")
+    if users is not None or items is not None:
+        msg = "like= brings both vocabularies; pass either like= or users= and items=."
+        raise InputError(msg)
+    return like.users, like.items
+
+
+def _coded(
+    table: Table, column: pl.Series, role: str, known: Vocabulary | None, unknown: Unknown
+) -> tuple[Vocabulary, Ints]:
+    """The vocabulary of users or items, and the code of each row, -1 where it is to be dropped."""
+    what = f"{table.name}: {role} column {column.name!r}"
+    as_text = known is not None and known.ids.dtype.kind != "i"
+    checked = values.ids(column, what, text=table.text, keep_text=as_text)
+    if known is None:
+        return encode(checked)
+    codes = find(checked, known, text=table.text)
+    if unknown == "error":
+        refuse_unknown(checked, codes, known, what)
+    return known, codes
+
+
+def _feedback(log: _Log, duplicates: Duplicates, *, uniform: bool) -> Feedback:
+    cell, row = _in_order(log)
+    kept = _each_once(log, cell, row, duplicates)
+    rating = log.columns["rating"][row]
+    rating = mean_of_each(cell, rating) if duplicates == "mean" else rating[kept]
+    dropped = len(log.user) - len(row)
+    row = row[kept]
+    rest: dict[str, Any] = {role: column[row] for role, column in log.columns.items() if role != "rating"}
+    return Feedback(
+        user=log.user[row], item=log.item[row], rating=rating, users=log.users, items=log.items, row=row,
+        input_rows=len(log.user), dropped=dropped, uniform=uniform, **rest,
+    )  # fmt: skip
+
+
+def _in_order(log: _Log) -> tuple[Int64s, Int64s]:
+    """The cells of the rows whose ids are known, in order, and the row of each."""
+    cell = log.user.astype(np.int64) * len(log.items) + log.item
+    known = (log.user >= 0) & (log.item >= 0)
+    if bool(known.all()):
+        return sort_cells(cell)
+    rows = np.flatnonzero(known)
+    if len(rows) == 0:
+        msg = f"{log.name}: all {len(cell):,} rows have unknown ids, so none is left; check the ids' type."
+        raise EmptyError(msg)
+    cell, at = sort_cells(cell[rows])
+    return cell, rows[at]
+
+
+def _each_once(log: _Log, cell: Int64s, row: Int64s, duplicates: Duplicates) -> Int64s | slice:
+    """The positions to keep, so that no cell stands twice."""
+    twice = repeated(cell)
+    if len(twice) == 0:
+        return slice(None)
+    if duplicates != "error":
+        return first_of_each(cell) if duplicates == "first" else last_of_each(cell)
+    here = row[cell == cell[twice[0]]].tolist()
+    pair = log.users.ids[log.user[here]].tolist()[0], log.items.ids[log.item[here]].tolist()[0]
+    msg = (
+        f"{log.name}: {len(twice):,} (user, item) pairs stand more than once, as {pair} "
+        f"in {row_list(here)}; pass duplicates='last', 'first' or 'mean', or drop all but one of each."
+    )
+    raise DuplicateError(msg)
+
+
+def _refuse_option(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        msg = f"{name}={value!r} is no option.{did_you_mean(str(value), known)}"
+        raise InputError(msg)

@@ -1,0 +1,188 @@
+"""The values of a log's columns, checked row by row: ids, ratings, propensities, weights and times.
+
+Rows in messages count from 0 and leave the header out, as `Feedback.row` does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from openloop.core.feedback import LEAST
+from openloop.errors import InputError, PropensityError, RatingError, listing
+
+# Beyond this, neighbouring whole numbers share one float.
+_EXACT = 2**53
+
+_REPAIR = "drop or repair those rows"
+
+
+def ids(column: pl.Series, what: str, *, text: bool = False, keep_text: bool = False) -> pl.Series:
+    """The ids as Int64 or String, none missing.
+
+    With `text` the fields carry no type: they are integers if each is written as Python would write that
+    integer (or as 7.0, what a float column leaves behind), so that "007" stays text; `keep_text` leaves them
+    all as text.
+    """
+    column = _plain(column)
+    _refuse(column.is_null(), column, what, "ids are missing", show=False)
+    if text:
+        return _from_text(column, what, keep_text=keep_text)
+    return column if column.dtype == pl.String else _integers(column, what)
+
+
+def _plain(column: pl.Series) -> pl.Series:
+    """Text for categories and UUIDs, null for NaN."""
+    if isinstance(column.dtype, pl.Categorical | pl.Enum):
+        return column.cast(pl.String)
+    if column.dtype == pl.Binary:
+        return _uuid_text(column)
+    return column.fill_nan(None) if column.dtype.is_float() else column
+
+
+def _uuid_text(column: pl.Series) -> pl.Series:
+    if not (column.bin.size() == 16).all():
+        return column
+    digits = column.bin.encode("hex")
+    spans = ((0, 8), (8, 4), (12, 4), (16, 4), (20, 12))
+    parts = pl.DataFrame([digits.str.slice(at, length).alias(str(at)) for at, length in spans])
+    return parts.select(pl.concat_str(pl.all(), separator="-")).to_series()
+
+
+def _from_text(column: pl.Series, what: str, *, keep_text: bool) -> pl.Series:
+    if not keep_text and (whole := _whole(column)) is not None:
+        return whole
+    fields = column.str.strip_chars()
+    _refuse(fields == "", column, what, "ids are missing", show=False)
+    whole = None if keep_text else _whole(fields)
+    return fields if whole is None else whole
+
+
+def _whole(fields: pl.Series) -> pl.Series | None:
+    """The integers that these fields write, or None if one of them has another form."""
+    if str(fields[0]).endswith(".0") and fields.str.ends_with(".0").all():
+        fields = fields.str.strip_suffix(".0")
+    whole = fields.cast(pl.Int64, strict=False)
+    if whole.null_count() == 0 and (whole.cast(pl.String) == fields).all():
+        return whole
+    return None
+
+
+def _integers(column: pl.Series, what: str) -> pl.Series:
+    if column.dtype.is_float():
+        broken = (column % 1 != 0) | (column.abs() > _EXACT)
+        _refuse(broken, column, what, "ids are not whole numbers", "make them integers or text")
+        return column.cast(pl.Int64)
+    if not (column.dtype.is_integer() or (isinstance(column.dtype, pl.Decimal) and column.dtype.scale == 0)):
+        msg = f"{what}: ids must be integers, text or UUIDs, not {column.dtype}; cast the column."
+        raise InputError(msg)
+    whole = column.cast(pl.Int64, strict=False)
+    _refuse(whole.is_null(), column, what, "ids do not fit 64 signed bits", "cast the column to text")
+    return whole
+
+
+def ratings(column: pl.Series, what: str) -> npt.NDArray[np.float32]:
+    """Finite ratings; booleans count as 0 and 1."""
+    values = _numbers(column, what, "ratings", RatingError)
+    with np.errstate(over="ignore"):
+        narrow = values.to_numpy().astype(np.float32)
+    broken = pl.Series(~np.isfinite(narrow))
+    _refuse(broken, values, what, "ratings are not finite in 32 bits", error=RatingError)
+    return narrow
+
+
+def propensities(column: pl.Series, what: str) -> npt.NDArray[np.float64]:
+    """Numbers in (0, 1]."""
+    values = _numbers(column, what, "propensities", PropensityError)
+    outside = ~values.is_between(LEAST, 1) | values.is_nan()
+    _refuse(outside, values, what, "propensities are outside (0, 1]", error=PropensityError)
+    return values.to_numpy()
+
+
+def weights(column: pl.Series, what: str) -> npt.NDArray[np.float64]:
+    """Finite, positive numbers."""
+    values = _numbers(column, what, "weights", InputError)
+    outside = ~(values.is_finite() & (values > 0))
+    _refuse(outside, values, what, "weights are not finite and positive")
+    return values.to_numpy()
+
+
+def times(column: pl.Series, what: str) -> npt.NDArray[Any]:
+    """Integers and floats as they are; dates and datetimes as microseconds since 1970 in UTC."""
+    column = _plain(column)
+    if column.dtype == pl.String:
+        column = _written_times(column, what)
+    if column.dtype == pl.Date:
+        column = column.cast(pl.Datetime("us"))
+    if isinstance(column.dtype, pl.Datetime):
+        column = column.dt.cast_time_unit("us").to_physical()
+    if not column.dtype.is_integer():
+        column = _numbers(column, what, "times", InputError)
+        _refuse(~column.is_finite(), column, what, "times are not finite")
+    _refuse(column.is_null(), column, what, "times are missing", show=False)
+    return column.cast(pl.Int64 if column.dtype.is_integer() else pl.Float64).to_numpy()
+
+
+def _written_times(column: pl.Series, what: str) -> pl.Series:
+    fields = column.str.strip_chars()
+    for dtype in (pl.Int64, pl.Float64):
+        if (values := fields.cast(dtype, strict=False)).null_count() == column.null_count():
+            return values
+    try:
+        return fields.str.to_datetime(time_unit="us")
+    except pl.exceptions.PolarsError as error:
+        shown = listing(fields.unique(maintain_order=True).head(3).to_list())
+        msg = f"{what}: times such as {shown} are not of one form; write numbers, or ISO dates and times."
+        raise InputError(msg) from error
+
+
+def _numbers(column: pl.Series, what: str, noun: str, error: type[InputError]) -> pl.Series:
+    """Float64, none missing; text is parsed."""
+    column = _plain(column)
+    if column.dtype == pl.String:
+        values = _parsed(column)
+        broken = values.is_null() & column.is_not_null() & (column.str.strip_chars() != "")
+        _refuse(broken, column, what, f"{noun} are not numbers", error=error)
+    elif column.dtype.is_numeric() or isinstance(column.dtype, pl.Boolean | pl.Null):
+        values = column.cast(pl.Float64)
+    else:
+        msg = f"{what}: {noun} must be numbers, not {column.dtype}; cast the column."
+        raise error(msg)
+    _refuse(values.is_null(), values, what, f"{noun} are missing", error=error, show=False)
+    return values
+
+
+def _parsed(column: pl.Series) -> pl.Series:
+    values = column.cast(pl.Float64, strict=False)
+    if values.null_count() == 0:
+        return values
+    fields = column.str.strip_chars().str.to_lowercase()
+    words = fields.replace_strict({"true": 1.0, "false": 0.0}, default=None, return_dtype=pl.Float64)
+    return fields.cast(pl.Float64, strict=False).fill_null(words)
+
+
+def _refuse(
+    broken: pl.Series,
+    column: pl.Series,
+    what: str,
+    rule: str,
+    remedy: str = _REPAIR,
+    *,
+    error: type[InputError] = InputError,
+    show: bool = True,
+) -> None:
+    """Raise `error` if any row is broken, saying how many, which, and (with `show`) their values."""
+    rows = broken.arg_true()
+    if len(rows) == 0:
+        return
+    shown = f": {listing(column.gather(rows.head(3)).to_list())}" if show else ""
+    msg = f"{what}: {len(rows):,} of {len(column):,} {rule}{shown} ({row_list(rows.to_list())}); {remedy}."
+    raise error(msg)
+
+
+def row_list(rows: list[int]) -> str:
+    """'row 3', or 'rows 3, 7, …'."""
+    return f"row {rows[0]}" if len(rows) == 1 else f"rows {listing(rows)}"

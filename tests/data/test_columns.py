@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from openloop.data.columns import Table, choose
+from openloop.errors import ColumnError
+
+NOTHING = dict.fromkeys(("user", "item", "rating", "propensity", "time", "weight"))
+
+
+def table(*columns: str, note: str = "") -> Table:
+    return Table("log", columns, lambda names: pl.DataFrame(schema=list(names)), note=note)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ("user", "item", "rating"),
+        ("userId", "movieId", "rating", "timestamp"),
+        ("user_id", "item_id", "click"),
+        ("uid", "mid", "stars"),
+        ("User ID", "Product ID", "Score"),
+        ("reviewerID", "asin", "overall"),
+        ("customer", "book", "value", "title"),
+    ],
+)
+def test_obvious_names_are_found(columns):
+    assert list(choose(table(*columns), NOTHING).values()) == list(columns[:3])
+
+
+def test_names_and_positions():
+    asked = NOTHING | {"user": "a", "item": 2, "rating": 0, "time": "d"}
+    assert choose(table("r", "a", "i", "d"), asked) == {"user": "a", "item": "i", "rating": "r", "time": "d"}
+
+
+def test_a_column_that_was_asked_for_is_not_guessed_again():
+    columns = table("user", "item", "rating", "score")
+    assert choose(columns, NOTHING | {"propensity": "score"})["rating"] == "rating"
+    assert choose(columns, NOTHING | {"weight": "rating"})["rating"] == "score"
+
+
+def test_integer_labels_of_pandas_are_names():
+    assert choose(table("1", "2", "3"), NOTHING | {"user": 1, "item": 2, "rating": 3})["user"] == "1"
+
+
+def test_optional_columns_are_not_guessed():
+    assert set(choose(table("user", "item", "rating", "propensity", "time"), NOTHING)) == {
+        "user",
+        "item",
+        "rating",
+    }
+
+
+@pytest.mark.parametrize(
+    ("columns", "asked", "words"),
+    [
+        (("user", "item", "rating"), {"user": "usr"}, r"no column 'usr' for user=. Did you mean 'user'\?"),
+        (
+            ("user", "item", "rating"),
+            {"time": "x"},
+            "no column 'x' for time=. Known: 'user', 'item', 'rating'",
+        ),
+        (
+            ("user", "user_id", "item", "rating"),
+            {},
+            "'user', 'user_id' may each be the user column; pass user=",
+        ),
+        (("user", "thing", "rating"), {}, "no item column found among 'user', 'thing', 'rating'; pass item="),
+        (("user", "item", "ratin"), {}, r"no rating column .* Did you mean 'ratin'\? pass rating="),
+        (
+            ("user", "item", "rating"),
+            {"time": 3},
+            "time=3 is not a position of its 3 columns, which count from 0",
+        ),
+        (("user", "item", "rating"), {"time": -1}, "time=-1 is not a position"),
+        (("user", "item", "rating"), {"time": True}, "time=True: give a column's name, or its position"),
+        (("user", "item", "rating"), {"time": 1.0}, "time=1.0: give a column's name"),
+        (("user", "item", "rating"), {"weight": "rating", "rating": 2}, "rating and weight both name column"),
+        (("user", "item", "r", "r"), {"rating": "r"}, "2 columns are named 'r'; rename"),
+    ],
+)
+def test_wrong_columns_are_named(columns, asked, words):
+    with pytest.raises(ColumnError, match=words):
+        choose(table(*columns), NOTHING | asked)
+
+
+def test_the_note_says_how_names_were_found():
+    with pytest.raises(ColumnError, match="no header"):
+        choose(
+            table("user", "item", "rating", note=" (it was read as having no header)"),
+            NOTHING | {"user": "x"},
+        )

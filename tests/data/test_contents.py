@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from openloop.data.contents import existing, head_of, tail_of, unpacked, unreadable, whole
+from openloop.errors import FormatError, InputError
+
+TEXT = b"user,item,rating\n" * 1000
+
+
+def test_plain_files_are_read_where_they_are(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(TEXT)
+    assert unpacked(path) == path
+    assert whole(path) == TEXT
+    assert (head_of(path, 4), tail_of(path, 4)) == (b"user", b"ing\n")
+    assert (head_of(path), tail_of(path)) == (TEXT, TEXT)
+
+
+def test_gzip_is_unpacked_whatever_its_name(tmp_path):
+    for name in ("log.csv.gz", "log.csv"):
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(TEXT))
+        contents = unpacked(path)
+        assert whole(contents) == TEXT
+        assert (head_of(contents, 4), tail_of(contents, 4)) == (b"user", b"ing\n")
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.9])
+def test_cut_gzip(tmp_path, keep):
+    data = gzip.compress(TEXT)
+    path = tmp_path / "log.csv.gz"
+    path.write_bytes(data[: int(len(data) * keep)])
+    with pytest.raises(FormatError, match=r"log.csv.gz: cut short or of another format.*gzip file"):
+        unpacked(path)
+
+
+def test_not_gzip(tmp_path):
+    path = tmp_path / "log.csv.gz"
+    path.write_bytes(TEXT)
+    with pytest.raises(FormatError, match=r"named .gz and is no gzip file"):
+        unpacked(path)
+
+
+def test_a_missing_file_brings_near_names(tmp_path):
+    (tmp_path / "ratings.csv").write_bytes(TEXT)
+    with pytest.raises(InputError, match=r"rating.csv: no such file. Did you mean 'ratings.csv'\?"):
+        existing(tmp_path / "rating.csv")
+    with pytest.raises(InputError, match=r"no such file. Folder .* does not exist"):
+        existing(tmp_path / "nowhere" / "rating.csv")
+
+
+def test_a_folder_and_an_empty_file(tmp_path):
+    with pytest.raises(InputError, match="is a folder; give one file"):
+        existing(tmp_path)
+    (tmp_path / "log.csv").touch()
+    with pytest.raises(FormatError, match="empty"):
+        existing(tmp_path / "log.csv")
+
+
+def test_the_error_recognises_other_formats(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"PAR1....")
+    assert "those of a Parquet file" in str(unreadable(path, "first\nsecond"))
+    assert "second" not in str(unreadable(path, "first\nsecond"))

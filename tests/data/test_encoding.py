@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import uuid
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.strategies import integer_ids, text_ids
+
+from openloop.core.feedback import Vocabulary
+from openloop.data.encoding import encode, find, refuse_unknown, vocabulary
+from openloop.errors import EmptyError, InputError, UnknownIdError
+
+columns = st.one_of(
+    st.lists(st.integers(0, 20), min_size=1),
+    st.lists(integer_ids, min_size=1),
+    st.lists(text_ids, min_size=1),
+).map(pl.Series)
+
+
+@given(columns)
+def test_codes_decode_to_the_column(column):
+    known, codes = encode(column)
+    assert known.ids.tolist() == sorted(set(column.to_list()))
+    assert known.ids[codes].tolist() == column.to_list()
+    assert codes.dtype == np.int32
+
+
+@given(columns, columns)
+def test_finding_agrees_with_the_vocabulary(column, other):
+    known, _ = encode(other)
+    np.testing.assert_array_equal(find(column, known), known.find(np.array(column.to_list())))
+
+
+def test_untyped_text_is_compared_as_written():
+    known = Vocabulary.of([7, 10])
+    assert find(pl.Series(["7", "007", "x", "10"]), known, text=True).tolist() == [0, -1, -1, 1]
+    assert find(pl.Series(["7", "10"]), known).tolist() == [-1, -1]
+    assert find(pl.Series([7]), Vocabulary.of(["7"])).tolist() == [-1]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["b", "a"],
+        ("a", "b", "a"),
+        {"a", "b"},
+        np.array(["b", "a"]),
+        np.array(["b", "a"], object),
+        pl.Series(["b", "a"]),
+        pd.Series(["b", "a"]),
+        pd.Series(["b", "a"], dtype=object),
+        pl.Series(["b", "a"]).to_arrow(),
+        (letter for letter in "ba"),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_vocabulary_of_any_list(given):
+    assert vocabulary(given, "users") == Vocabulary.of(["a", "b"])
+
+
+def test_vocabulary_of_other_things():
+    known = Vocabulary.range(3)
+    assert vocabulary(known, "users") is known
+    assert (
+        vocabulary(3, "users") == vocabulary(np.int32(3), "users") == vocabulary(range(3), "users") == known
+    )
+    assert vocabulary(None, "users") is None
+    some = uuid.uuid4()
+    assert vocabulary([some], "users").ids.tolist() == [str(some)]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ([], EmptyError, "users=: the list of ids is empty"),
+        (0, EmptyError, "users=0: a grid has at least one"),
+        ([1, None], InputError, r"users=: 1 of 2 ids are missing \(row 1\)"),
+        ([1, "a"], InputError, "mixes int and str"),
+        ([1.5], InputError, "not whole numbers"),
+        ("users.csv", InputError, "users='users.csv': give the number of ids, or a list"),
+        (True, InputError, "users=True: give the number of ids"),
+        (2.0, InputError, "users=2.0: give the number of ids"),
+    ],
+)
+def test_vocabularies_that_are_refused(given, error, words):
+    with pytest.raises(error, match=words):
+        vocabulary(given, "users")
+
+
+def test_unknown_ids_are_counted_and_named():
+    column, known = pl.Series([5, 1, 6, 5]), Vocabulary.range(3)
+    refuse_unknown(column.slice(1, 1), np.array([1], np.int32), known, "log")
+    with pytest.raises(UnknownIdError, match=r"log: 2 ids in 3 of 4 rows .* 0 … 2: 5, 6 \(rows 0, 2, 3\)"):
+        refuse_unknown(column, find(column, known), known, "log")

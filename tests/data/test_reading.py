@@ -1,0 +1,433 @@
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import uuid
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.strategies import invalid_logs, logs, small_ids
+
+from openloop.core.feedback import Feedback, Vocabulary
+from openloop.data.reading import read
+from openloop.errors import (
+    ColumnError,
+    DuplicateError,
+    EmptyError,
+    InputError,
+    PropensityError,
+    RatingError,
+    UnknownIdError,
+)
+
+LOG = pl.DataFrame({
+    "user": [30, 10, 20, 10],
+    "item": [7, 9, 7, 8],
+    "rating": [4.0, 1.5, 3.0, 5.0],
+    "propensity": [0.4, 0.1, 0.3, 0.2],
+    "time": [400, 100, 300, 200],
+})  # fmt: skip
+COLUMNS = {"propensity": "propensity", "time": "time"}
+
+
+def same(a: Feedback, b: Feedback) -> bool:
+    assert a.users == b.users
+    assert a.items == b.items
+    for name in ("user", "item", "rating", "propensity", "time", "weight", "row"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+    return (a.input_rows, a.dropped, a.uniform) == (b.input_rows, b.dropped, b.uniform)
+
+
+# -- by hand -------------------------------------------------------------------------------------------------
+
+
+def test_rows_become_sorted_cells_with_their_columns():
+    log = read(LOG, weight="time", propensity="propensity")
+    assert log.users.ids.tolist() == [10, 20, 30]
+    assert log.items.ids.tolist() == [7, 8, 9]
+    assert log.user.tolist() == [0, 0, 1, 2]
+    assert log.item.tolist() == [1, 2, 0, 0]
+    assert log.rating.tolist() == [5.0, 1.5, 3.0, 4.0]
+    assert log.propensity.tolist() == [0.2, 0.1, 0.3, 0.4]
+    assert log.weight.tolist() == [200, 100, 300, 400]
+    assert log.row.tolist() == [3, 1, 2, 0]
+    assert log.time is None
+    assert (log.user.dtype, log.rating.dtype, log.input_rows) == (np.int32, np.float32, 4)
+
+
+def test_rows_that_are_sorted_already():
+    log = read(LOG.sort("user", "item"))
+    assert log.row.tolist() == [0, 1, 2, 3]
+
+
+def test_uniform_is_marked():
+    assert read(LOG, uniform=True).uniform
+    assert not read(LOG).uniform
+
+
+def test_only_the_needed_columns_are_read():
+    broken = pl.col("user").map_batches(lambda _: 1 / 0, return_dtype=pl.Int64)
+    assert len(read(LOG.lazy().with_columns(other=broken))) == 4
+
+
+# -- laws ----------------------------------------------------------------------------------------------------
+
+
+@given(logs(), st.randoms(use_true_random=False))
+def test_row_order_does_not_matter_and_align_follows_it(columns, random):
+    whole = pl.DataFrame(columns)
+    order = list(range(len(whole)))
+    random.shuffle(order)
+    shuffled = whole[order]
+    a, b = read(whole, time="time"), read(shuffled, **COLUMNS)
+    assert a.users == b.users
+    assert a.items == b.items
+    np.testing.assert_array_equal(a.cell, b.cell)
+    np.testing.assert_array_equal(a.rating, b.rating)
+    np.testing.assert_array_equal(a.time, b.time)
+    np.testing.assert_array_equal(a.align(whole["propensity"]), b.propensity)
+    np.testing.assert_array_equal(b.align(shuffled["propensity"]), b.propensity)
+
+
+@given(logs())
+def test_ids_decode_to_the_input(columns):
+    log = read(pl.DataFrame(columns))
+    assert log.align(np.array(columns["user"], object)).tolist() == log.users.ids[log.user].tolist()
+    assert log.align(np.array(columns["item"], object)).tolist() == log.items.ids[log.item].tolist()
+
+
+@settings(max_examples=30)
+@given(logs())
+def test_csv_and_parquet_give_what_the_frame_gives(tmp_path_factory, columns):
+    frame, folder = pl.DataFrame(columns), tmp_path_factory.mktemp("formats", numbered=True)
+    frame.write_csv(folder / "log.csv", float_precision=None)
+    frame.write_parquet(folder / "log.parquet")
+    frame.write_ndjson(folder / "log.ndjson")
+    expected = read(frame, **COLUMNS)
+    assert same(expected, read(folder / "log.parquet", **COLUMNS))
+    assert same(expected, read(folder / "log.ndjson", **COLUMNS))
+    texts = [value for column in ("user", "item") for value in columns[column] if isinstance(value, str)]
+    if all(not text.isascii() or text.isalpha() for text in texts):  # "7" is text in a frame only
+        assert same(expected, read(folder / "log.csv", **COLUMNS, separator=",", header=True))
+
+
+@given(invalid_logs())
+def test_a_broken_row_is_refused_and_named(broken):
+    columns, error, row = broken
+    with pytest.raises(error, match=rf"\brows? (\d+, )*{row}\b"):
+        read(pl.DataFrame(columns, strict=False), **COLUMNS)
+
+
+@given(logs(ids=small_ids))
+def test_a_larger_population_changes_no_cell(columns):
+    small, large = read(pl.DataFrame(columns)), read(pl.DataFrame(columns), users=10, items=range(-5, 15))
+    assert (large.n_users, large.n_items) == (10, 20)
+    np.testing.assert_array_equal(small.users.ids[small.user], large.users.ids[large.user])
+    np.testing.assert_array_equal(small.items.ids[small.item], large.items.ids[large.item])
+    np.testing.assert_array_equal(small.rating, large.rating)
+
+
+# -- all formats, all engines --------------------------------------------------------------------------------
+
+
+def write(path, kind: str):
+    match kind:
+        case "csv":
+            LOG.write_csv(path)
+        case "tsv":
+            LOG.write_csv(path, separator="\t", include_header=False)
+        case "dat":
+            path.write_text("\n".join("::".join(map(str, row)) for row in LOG.rows()) + "\n")
+        case "csv.gz":
+            path.write_bytes(gzip.compress(LOG.write_csv().encode()))
+        case "parquet":
+            LOG.write_parquet(path)
+        case "jsonl":
+            LOG.write_ndjson(path)
+        case "json":
+            LOG.write_json(path)
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "dat", "csv.gz", "parquet", "jsonl", "json"])
+def test_all_formats_give_the_same_feedback(tmp_path, kind):
+    path = tmp_path / f"log.{kind}"
+    write(path, kind)
+    positions = {"propensity": 3, "time": 4}
+    assert same(read(path, **positions), read(LOG, **COLUMNS))
+    assert same(read(str(path), **positions), read(LOG, **COLUMNS))
+
+
+@pytest.mark.parametrize("engine", ["lazy", "pandas", "pyarrow", "duckdb"])
+def test_all_engines_give_the_same_feedback(engine):
+    arrow = LOG.to_arrow()
+    frame = {
+        "lazy": LOG.lazy(),
+        "pandas": pd.DataFrame(LOG.to_dict(as_series=False)),
+        "pyarrow": arrow,
+        "duckdb": duckdb.connect().from_arrow(arrow),
+    }[engine]
+    assert same(read(frame, **COLUMNS), read(LOG, **COLUMNS))
+
+
+def test_spark_gives_the_same_feedback(spark):
+    frame = spark.createDataFrame(LOG.to_arrow()).coalesce(1)
+    assert same(read(frame, **COLUMNS), read(LOG, **COLUMNS))
+    text = LOG.with_columns(pl.col("user", "item").cast(pl.String), click=pl.col("rating") > 3)
+    frame = spark.createDataFrame(text.to_arrow()).coalesce(1)
+    assert same(read(frame, rating="click"), read(text, rating="click"))
+
+
+# -- real files ----------------------------------------------------------------------------------------------
+
+
+def test_movielens_100k(data_dir):
+    log = read(data_dir("ml-100k") / "u.data", time=3)
+    assert (len(log), log.n_users, log.n_items) == (100_000, 943, 1_682)
+    assert log.users.ids[[0, -1]].tolist() == [1, 943]
+    at = np.flatnonzero(log.row == 0)[0]  # the file's first line: 196 242 3 881250949
+    cell = (log.users.ids[log.user[at]], log.items.ids[log.item[at]], log.rating[at], log.time[at])
+    assert cell == (196, 242, 3.0, 881250949)
+
+
+def test_movielens_1m_half_is_divided_by_double_colons(data_dir):
+    log = read(data_dir("ml-1m-half") / "ratings.dat", time="time")
+    assert (len(log), log.n_users, log.n_items) == (487_650, 2_999, 3_615)
+    assert set(np.unique(log.rating)) == {1, 2, 3, 4, 5}
+
+
+def test_movielens_small_has_a_header(data_dir):
+    log = read(data_dir("ml-latest-small") / "ratings.csv", time="timestamp")
+    assert (len(log), log.n_users, log.n_items) == (100_004, 671, 9_066)
+    assert log.rating.min() == 0.5
+
+
+# -- ids -----------------------------------------------------------------------------------------------------
+
+
+def test_uuids_of_all_sources_are_the_same_text(tmp_path):
+    ids = [uuid.UUID(int=n * 10**30) for n in (3, 1, 2)]
+    expected = sorted(map(str, ids))
+    rest = {"item": [1, 2, 3], "rating": [1, 2, 3]}
+    pandas = pd.DataFrame({"user": ids} | rest)
+    relation = duckdb.connect().from_df(pandas.assign(user=[str(i) for i in ids]))
+    relation = relation.project("user::UUID AS user, item, rating")
+    relation.write_parquet(str(tmp_path / "log.parquet"))
+    for source in (pandas, pl.DataFrame({"user": ids} | rest), relation, tmp_path / "log.parquet"):
+        assert read(source).users.ids.tolist() == expected
+
+
+def test_leading_zeros_of_a_file_stay_text_and_plain_integers_do_not(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("user,item,rating\n007,1,5\n7,2,4\n")
+    log = read(path)
+    assert log.users.ids.tolist() == ["007", "7"]
+    assert log.items.ids.tolist() == [1, 2]
+
+
+def test_text_of_a_frame_is_not_turned_into_integers():
+    assert read(LOG.with_columns(pl.col("user").cast(pl.String))).users.ids.tolist() == ["10", "20", "30"]
+
+
+def test_missing_ids_are_named_by_row():
+    frame = pd.DataFrame({"user": [1, None, 3], "item": ["a", "b", None], "rating": [1, 2, 3]})
+    with pytest.raises(InputError, match=r"user column 'user': 1 of 3 ids are missing \(row 1\)"):
+        read(frame)
+    with pytest.raises(InputError, match=r"item column 'item': 1 of 3 ids are missing \(row 2\)"):
+        read(frame.assign(user=[1.0, 2.0, 3.0]))
+    assert read(frame.assign(user=[1.0, 2.0, 3.0], item=1)).users.ids.tolist() == [1, 2, 3]
+
+
+# -- vocabularies --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "users",
+    [
+        [5, 30, 20, 10],
+        np.array([30, 20, 10, 5, 5]),
+        pl.Series([5, 10, 20, 30]),
+        pd.Series([5, 10, 20, 30]),
+        Vocabulary.of([5, 10, 20, 30]),
+        (5, 10, 20, 30),
+    ],
+)
+def test_users_may_be_any_list_of_ids(users):
+    log = read(LOG, users=users)
+    assert log.users.ids.tolist() == [5, 10, 20, 30]
+    assert log.user.tolist() == [1, 1, 2, 3]
+
+
+def test_a_number_stands_for_the_ids_from_zero():
+    assert read(LOG, items=12).n_items == 12
+    with pytest.raises(UnknownIdError, match=r"1 ids in 1 of 4 rows .* 0 … 29: 30 \(row 0\).*unknown='drop'"):
+        read(LOG, users=30)
+
+
+def test_like_takes_the_vocabularies():
+    train = read(LOG, users=100, items=[9, 8, 7])
+    other = read(LOG.head(1), like=train)
+    assert other.users is train.users
+    assert other.items is train.items
+    assert (other.user.tolist(), other.item.tolist()) == ([30], [0])
+
+
+def test_unknown_ids_are_an_error_or_dropped_and_counted():
+    train = read(LOG.filter(pl.col("user") != 10))
+    with pytest.raises(UnknownIdError, match=r"'user': 1 ids in 2 of 4 rows .*: 10 \(rows 1, 3\)"):
+        read(LOG, like=train)
+    log = read(LOG, like=train, unknown="drop", **COLUMNS)
+    assert (len(log), log.dropped, log.input_rows) == (2, 2, 4)
+    assert log.row.tolist() == [2, 0]
+    assert log.align(LOG["propensity"]).tolist() == log.propensity.tolist() == [0.3, 0.4]
+
+
+def test_dropping_unknown_users_keeps_the_items_they_showed():
+    assert read(LOG, users=[20, 30], unknown="drop").items.ids.tolist() == [7, 8, 9]
+
+
+def test_nothing_left_after_dropping():
+    with pytest.raises(EmptyError, match="all 4 rows have unknown ids"):
+        read(LOG, users=[1], unknown="drop")
+
+
+def test_integers_and_text_do_not_match_across_frames():
+    train = read(LOG)
+    with pytest.raises(UnknownIdError, match="one side holds integers and the other text"):
+        read(LOG.with_columns(pl.col("user").cast(pl.String)), like=train)
+
+
+def test_a_file_has_no_types_so_it_takes_those_of_the_vocabulary(tmp_path):
+    path = tmp_path / "log.csv"
+    LOG.write_csv(path)
+    assert read(path, users=["10", "20", "30", "A"]).users.ids.tolist() == ["10", "20", "30", "A"]
+    path.write_text("user,item,rating\n10,7,5\n010,7,5\nx,7,5\n")
+    with pytest.raises(UnknownIdError, match=r"2 ids in 2 of 3 rows .*'010', 'x'"):
+        read(path, users=[10, 20])
+    assert read(path, users=[10, 20], unknown="drop").dropped == 2
+
+
+def test_like_and_users_exclude_each_other():
+    with pytest.raises(InputError, match="either like= or users="):
+        read(LOG, like=read(LOG), users=3)
+
+
+# -- duplicates ----------------------------------------------------------------------------------------------
+
+TWICE = pl.DataFrame({
+    "user": ["b", "a", "b", "b"],
+    "item": [1, 1, 1, 2],
+    "rating": [5, 1, 2, 3],
+    "time": [0, 1, 2, 3],
+})  # fmt: skip
+
+
+def test_duplicates_are_counted_and_named():
+    with pytest.raises(DuplicateError, match=r"1 \(user, item\) pairs .*\('b', 1\) in rows 0, 2; .*'mean'"):
+        read(TWICE)
+
+
+@pytest.mark.parametrize(
+    ("duplicates", "rating", "row"),
+    [("first", [1, 5, 3], [1, 0, 3]), ("last", [1, 2, 3], [1, 2, 3]), ("mean", [1, 3.5, 3], [1, 2, 3])],
+)
+def test_duplicates_become_one(duplicates, rating, row):
+    log = read(TWICE, duplicates=duplicates, time="time")
+    assert log.rating.tolist() == rating
+    assert log.row.tolist() == log.time.tolist() == row
+    assert (log.input_rows, log.dropped) == (4, 0)
+
+
+@pytest.mark.parametrize("duplicates", ["first", "last", "mean"])
+def test_without_duplicates_the_rule_does_not_matter(duplicates):
+    assert same(read(LOG, duplicates=duplicates, **COLUMNS), read(LOG, **COLUMNS))
+
+
+# -- values --------------------------------------------------------------------------------------------------
+
+
+def test_clicks_are_zero_and_one(tmp_path):
+    clicks = LOG.select("user", "item", clicked=pl.Series([True, False, True, True]))
+    clicks.write_csv(tmp_path / "log.csv")
+    clicks.to_pandas().to_csv(tmp_path / "capital.csv", index=False)
+    for source in (clicks, tmp_path / "log.csv", tmp_path / "capital.csv"):
+        assert read(source).rating.tolist() == [1, 0, 1, 1]
+
+
+def test_datetimes_are_microseconds_in_every_source(tmp_path):
+    moments = [dt.datetime(2020, 1, day, 12, tzinfo=dt.UTC) for day in (4, 1, 3, 2)]
+    frame = LOG.with_columns(time=pl.Series(moments, dtype=pl.Datetime("ms", "UTC")))
+    frame.write_csv(tmp_path / "log.csv")
+    expected = [int(moments[row].timestamp() * 1e6) for row in (3, 1, 2, 0)]
+    for source in (frame, frame.to_pandas(), frame.to_arrow(), tmp_path / "log.csv"):
+        assert read(source, time="time").time.tolist() == expected
+
+
+# -- errors --------------------------------------------------------------------------------------------------
+
+
+def test_text_ratings_are_named_with_rows_and_values(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("user,item,rating\n1,1,5\n1,2,good\n1,3,\n2,1,bad\n")
+    with pytest.raises(RatingError, match=r"log.csv.*'rating': 2 of 4 ratings .*'good', 'bad' \(rows 1, 3\)"):
+        read(path)
+
+
+def test_propensities_outside_their_range():
+    frame = LOG.with_columns(propensity=pl.Series([0.5, 0.0, 1.0, 1.2]))
+    with pytest.raises(
+        PropensityError, match=r"2 of 4 propensities are outside \(0, 1\]: 0.0, 1.2 \(rows 1, 3\)"
+    ):
+        read(frame, propensity="propensity")
+
+
+def test_no_rows(tmp_path):
+    with pytest.raises(EmptyError, match="no rows"):
+        read(LOG.head(0))
+    path = tmp_path / "log.csv"
+    path.write_text("user,item,rating\n")
+    with pytest.raises(EmptyError, match=r"log.csv: no rows"):
+        read(path)
+
+
+def test_missing_column():
+    with pytest.raises(ColumnError, match=r"no column 'ratng' for rating=. Did you mean 'rating'\?"):
+        read(LOG, rating="ratng")
+
+
+def test_names_in_a_file_without_a_header(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("1,2,3,4\n")
+    assert read(path, user="user", time="time").time.tolist() == [4]
+    with pytest.raises(ColumnError, match=r"no column 'uid' for user=.*read as having no header"):
+        read(path, user="uid")
+
+
+def test_columns_that_stand_twice():
+    frame = pd.DataFrame([[1, 2, 3, 4]], columns=["user", "item", "rating", "rating"])
+    with pytest.raises(ColumnError, match=r"column names must be distinct, .*'rating' 2 times"):
+        read(frame)
+
+
+@pytest.mark.parametrize("source", [[1, 2], {"user": [1]}, None, np.ones((2, 3)), 7])
+def test_a_source_that_is_no_table(source):
+    with pytest.raises(InputError, match="neither a path nor a dataframe"):
+        read(source)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"unknown": "drp"}, r"unknown='drp' is no option. Did you mean 'drop'\?"),
+        ({"duplicates": "latest"}, r"duplicates='latest' is no option"),
+        ({"separator": ","}, "separator= and header= are for files"),
+        ({"header": True}, "separator= and header= are for files"),
+    ],
+)
+def test_options_that_do_not_exist(options, words):
+    with pytest.raises(InputError, match=words):
+        read(LOG, **options)

@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openloop.core.feedback import Feedback
+from openloop.data.splitting import folds, generator, split
+from openloop.errors import ColumnError, EmptyError, InputError
+
+WAYS = [{"by": "row"}, {"by": "user"}, {"by": "leave-k-out", "k": 2}, {"by": "time"}]
+
+
+def log(n_users=40, n_items=30, density=0.4, seed=0, **columns) -> Feedback:
+    rng = np.random.default_rng(seed)
+    user, item = np.nonzero(rng.random((n_users, n_items)) < density)
+    order = rng.permutation(len(user))
+    return Feedback.from_arrays(
+        user[order], item[order], rng.integers(1, 6, len(user)), users=n_users + 3, items=n_items + 2,
+        propensity=rng.uniform(0.1, 1, len(user)), time=rng.integers(0, 1000, len(user)), **columns,
+    )  # fmt: skip
+
+
+WHOLE = log()
+
+
+# -- laws of every split -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way["by"])
+def test_parts_divide_the_log_and_keep_its_columns(way):
+    train, test = split(WHOLE, 0.3, rng=1, **way)
+    assert sorted([*train.cell, *test.cell]) == WHOLE.cell.tolist()
+    for part in (train, test):
+        assert (part.users, part.items) == (WHOLE.users, WHOLE.items)
+        assert part.input_rows == WHOLE.input_rows
+        at = np.searchsorted(WHOLE.cell, part.cell)
+        for name in ("rating", "propensity", "time", "row"):
+            np.testing.assert_array_equal(getattr(part, name), getattr(WHOLE, name)[at])
+        np.testing.assert_array_equal(part.align(np.arange(len(WHOLE))), part.row)
+
+
+@pytest.mark.parametrize("way", WAYS[:3], ids=lambda way: way["by"])
+def test_the_seed_decides(way):
+    def cells(rng):
+        return split(WHOLE, 0.3, rng=rng, **way)[1].cell.tolist()
+
+    assert cells(5) == cells(5) == cells(np.random.default_rng(5)) == cells(np.int64(5))
+    assert cells(5) != cells(6)
+
+
+@pytest.mark.parametrize("way", WAYS[:3], ids=lambda way: way["by"])
+def test_shares_are_the_probability_of_landing_there(way):
+    # E[1{row in part} / share] = 1 for every row that can land there: the law that weights 1/(p·s) rest on.
+    weights = np.zeros(len(WHOLE))
+    for seed in range(400):
+        _, test = split(WHOLE, 0.3, rng=seed, **way)
+        weights[np.searchsorted(WHOLE.cell, test.cell)] += 1 / test.share
+    weights /= 400
+    assert weights[weights > 0].mean() == pytest.approx(1, abs=0.02)
+    assert abs(weights[weights > 0] - 1).max() < 1
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way["by"])
+def test_a_part_remembers_where_the_log_came_from(way):
+    train, test = split(WHOLE, 0.3, rng=1, **way)
+    assert train.origin == test.origin == WHOLE.fingerprint
+    again, _ = split(train, 0.3, rng=1)
+    assert again.origin == WHOLE.fingerprint
+
+
+def test_shares_multiply():
+    train, _ = split(WHOLE, 0.25, rng=1)
+    _, validation = split(train, 0.5, rng=2)
+    expected = (len(train) / len(WHOLE)) * (len(validation) / len(train))
+    np.testing.assert_allclose(validation.share, expected, rtol=1e-12)
+
+
+def test_uniform_stays_uniform():
+    assert all(part.uniform for part in split(log(uniform=True), rng=0))
+
+
+# -- each way ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("test", "rows"), [(0.2, round(0.2 * len(WHOLE))), (7, 7), (np.int64(7), 7), (len(WHOLE) - 1,) * 2]
+)
+def test_by_row_holds_out_that_many(test, rows):
+    train, held = split(WHOLE, test, rng=0)
+    assert len(held) == rows
+    np.testing.assert_allclose(held.share, rows / len(WHOLE))
+    np.testing.assert_allclose(train.share, 1 - rows / len(WHOLE))
+
+
+def test_by_user_keeps_users_whole():
+    train, test = split(WHOLE, 0.25, by="user", rng=0)
+    assert not set(train.user) & set(test.user)
+    present = len(set(WHOLE.user))
+    assert len(set(test.user)) == round(0.25 * present)
+    np.testing.assert_allclose(test.share, round(0.25 * present) / present)
+    np.testing.assert_allclose(train.share, 1 - round(0.25 * present) / present)
+    assert len(set(split(WHOLE, 3, by="user", rng=0)[1].user)) == 3
+
+
+def test_leave_k_out_takes_k_of_each_user_that_has_more():
+    sizes = np.array([1, 2, 3, 5])
+    user = np.repeat(np.arange(4), sizes)
+    item = np.concatenate([np.arange(n) for n in sizes])
+    whole = Feedback.from_arrays(user, item, np.ones(len(user)))
+    train, test = split(whole, by="leave-k-out", k=2, rng=0)
+    assert np.bincount(test.user, minlength=4).tolist() == [0, 0, 2, 2]
+    assert np.bincount(train.user, minlength=4).tolist() == [1, 2, 1, 3]
+    np.testing.assert_allclose(test.share, np.array([0, 0, 2 / 3, 2 / 5])[test.user])
+    np.testing.assert_allclose(train.share, np.array([1, 1, 1 / 3, 3 / 5])[train.user])
+
+
+def test_leave_k_out_takes_each_row_equally_often():
+    whole = Feedback.from_arrays(np.zeros(4, int), np.arange(4), np.ones(4))
+    held = [split(whole, by="leave-k-out", k=1, rng=seed)[1].item[0] for seed in range(400)]
+    assert np.bincount(held).min() > 70  # 100 expected, σ = 8.7
+
+
+def test_by_time_takes_the_latest_and_ties_stay_in_train():
+    whole = Feedback.from_arrays(np.zeros(6, int), np.arange(6), np.ones(6), time=[10, 50, 30, 30, 20, 40])
+    train, test = split(whole, 2, by="time")
+    assert sorted(test.time) == [40, 50]
+    train, test = split(whole, 0.5, by="time")  # the third latest shares its time with the fourth
+    assert (sorted(train.time), sorted(test.time)) == ([10, 20, 30, 30], [40, 50])
+    assert train.share is None
+    assert test.share is None
+    assert split(test, 1, rng=0)[0].share is None
+
+
+# -- folds ---------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(2, 12), st.integers(0, 100))
+def test_folds_divide_the_rows(k, seed):
+    whole = log(4, 6, 0.7)
+    parts = list(folds(whole, k, seed))
+    assert len(parts) == k
+    assert sorted(np.concatenate([validation.cell for _, validation in parts])) == whole.cell.tolist()
+    sizes = [len(validation) for _, validation in parts]
+    assert max(sizes) - min(sizes) <= 1
+    for train, validation in parts:
+        assert not set(train.cell) & set(validation.cell)
+        np.testing.assert_allclose(train.share, len(train) / len(whole))
+        np.testing.assert_allclose(validation.share, len(validation) / len(whole))
+
+
+def test_folds_refuse_at_once():
+    with pytest.raises(InputError, match="k=1: the number of folds"):
+        folds(WHOLE, 1, rng=0)
+    with pytest.raises(InputError, match="the number of folds"):
+        folds(WHOLE, len(WHOLE) + 1, rng=0)
+    with pytest.raises(InputError, match="rng=None"):
+        folds(WHOLE, 5)
+
+
+# -- errors --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rng", [None, -1, 1.5, True, "0"])
+def test_randomness_is_an_argument(rng):
+    with pytest.raises(InputError, match=r"a random split needs a seed .*pass rng=0"):
+        split(WHOLE, rng=rng)
+    with pytest.raises(InputError, match="a random split needs a seed"):
+        generator(rng)
+
+
+@pytest.mark.parametrize("test", [0, -1, 0.0, 1.0, 1.5, float("nan"), True])
+def test_sizes_that_are_no_part(test):
+    with pytest.raises(InputError, match="give a fraction between 0 and 1, or a whole number of rows"):
+        split(WHOLE, test, rng=0)
+
+
+@pytest.mark.parametrize(
+    ("test", "way", "words"),
+    [
+        (1e-6, {"by": "row", "rng": 0}, "rows leaves none for test"),
+        (1 - 1e-6, {"by": "row", "rng": 0}, "rows leaves none for train"),
+        (10**6, {"by": "user", "rng": 0}, "users leaves none for train"),
+        (0.2, {"by": "leave-k-out", "k": 1000, "rng": 0}, "no row is left for test; change test= or k="),
+    ],
+)
+def test_no_part_may_be_empty(test, way, words):
+    with pytest.raises(EmptyError, match=words):
+        split(WHOLE, test, **way)
+
+
+def test_one_time_cannot_be_divided():
+    whole = Feedback.from_arrays([0, 0], [0, 1], [1, 1], time=[5, 5])
+    with pytest.raises(EmptyError, match="no row is left for test"):
+        split(whole, 0.5, by="time")
+
+
+def test_time_needs_its_column():
+    with pytest.raises(ColumnError, match="by='time' needs the time column; read the log with time="):
+        split(Feedback.from_arrays([0, 0], [0, 1], [1, 1]), 0.5, by="time")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"by": "rows"}, r"by='rows' is no way to split. Did you mean 'row'\?"),
+        ({"by": "leave-k-out"}, "needs k"),
+        ({"by": "leave-k-out", "k": 0}, "k=0: the rows to hold out"),
+        ({"by": "leave-k-out", "k": 1.5}, "k=1.5: the rows to hold out"),
+        ({"by": "row", "k": 3}, "k=3 is for by='leave-k-out'"),
+    ],
+)
+def test_ways_that_do_not_exist(options, words):
+    with pytest.raises(InputError, match=words):
+        split(WHOLE, rng=0, **options)
