@@ -1,0 +1,69 @@
+"""`Known`: propensities that need no estimate, from the log's own column or a users × items array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+
+from openloop.core.feedback import Feedback, Floats, check_propensities, frozen
+from openloop.core.propensities import Propensities
+from openloop.errors import AlignmentError, ColumnError, UndefinedError
+from openloop.propensity import check_fitted, check_grid
+
+
+class Known(BaseEstimator):
+    """The experimental setting (Schnabel et al. 2016, section 3.3): the own system decided what is observed.
+
+    `values=None` takes the propensity column that the log carries; an array (U, I), in the order of the
+    vocabularies, is looked up for each cell. Both speak of the whole log, also when asked about a part of it.
+    Learned: `matrix_` (None without an array), and the grid as `users_` and `items_`.
+    """
+
+    def __init__(self, values: npt.ArrayLike | None = None) -> None:
+        self.values: Any = values
+
+    def fit(self, feedback: Feedback) -> Known:
+        """Nothing to estimate: checks that the propensities are there and fit the grid."""
+        self.matrix_ = None if self.values is None else _grid_values(self.values, feedback)
+        if self.matrix_ is None:
+            _column(feedback)
+        self.users_, self.items_ = feedback.users, feedback.items
+        return self
+
+    def predict(self, feedback: Feedback) -> Propensities:
+        """The known p of each row, carrying the fingerprint of `feedback`."""
+        check_grid(self, feedback)
+        P = self.matrix_
+        values = _column(feedback) if P is None else P[feedback.user, feedback.item]  # (n,)
+        return Propensities(values=values, fingerprint=feedback.fingerprint)
+
+    def matrix(self) -> Floats:
+        """The given array (U, I), read-only; undefined where only the log's column is known."""
+        check_fitted(self)
+        if self.matrix_ is None:
+            msg = (
+                "Known: the log's column has the propensities of observed cells only, so there is no matrix "
+                "of all cells; pass Known(values=) a users × items array."
+            )
+            raise UndefinedError(msg)
+        return self.matrix_
+
+
+def _column(feedback: Feedback) -> Floats:
+    if feedback.propensity is None:
+        msg = "Known: the log has no propensity column; read it with propensity=, or pass Known(values=)."
+        raise ColumnError(msg)
+    return feedback.propensity
+
+
+def _grid_values(values: npt.ArrayLike, feedback: Feedback) -> Floats:
+    P, grid = np.asarray(values, np.float64), (feedback.n_users, feedback.n_items)
+    if P.shape != grid:
+        msg = f"Known: values must be users × items, {grid}, got shape {P.shape}; give one propensity a cell."
+        raise AlignmentError(msg)
+    # A cell that cannot be observed would be judged by no row at all, and IPS would miss it silently.
+    check_propensities("Known", P.ravel(), "leave cells that are never shown out of the grid.")
+    return frozen(P)
