@@ -1,0 +1,1 @@
+"""Estimators: rows to Moments, Moments to Estimate. Estimators know nothing about recommenders."""

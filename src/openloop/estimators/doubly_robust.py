@@ -1,0 +1,54 @@
+"""The doubly robust estimator: imputed losses everywhere, corrected by the weighted residuals of what was seen."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.core.estimate import Estimate
+from openloop.core.feedback import Feedback
+from openloop.core.moments import Moments
+from openloop.errors import InputError
+from openloop.estimators.weighted import BASIS, estimate, flag, mass_flag, undefined
+
+MAX_CELLS = 2**28  # a float32 grid of 1 GiB
+
+
+def doubly_robust(m: Moments) -> Estimate:
+    """(1/(U·I)) [Σ_all δ̂ + Σ_O w(δ − δ̂)]: mean(imputed) + ips(residual).
+
+    The moments are those of the residual δ − δ̂, with `imputed` = Σ_{C_u} δ̂; its variance over cells is ips's.
+    """
+    m = m.collapse()
+    if m.imputed is None:
+        raise undefined(m, "dr", "it needs imputed losses; pass imputation=")
+    columns = np.column_stack([m.stack("wgain")[:, 0, 0], m.cells, m.imputed])  # (U, 3)
+    found = estimate(m, "dr", columns, lambda t: (t[..., 2] + t[..., 0]) / t[..., 1], m.powers, [(BASIS["wgain"], 0)])
+    return flag(found, *mass_flag(float(m.stack("weight").sum()) / m.population))
+
+
+def cross_fitted(model: Any, feedback: Feedback, *, folds: int = 5, rng: Any) -> npt.NDArray[np.float32]:
+    """Imputed ratings (U, I), each cell's from a model fitted without the cell's fold.
+
+    Every cell of the grid, observed or not, is dealt to a fold, so that no scored cell helps to impute itself.
+    """
+    shape = (feedback.n_users, feedback.n_items)
+    if folds < 2 or folds > len(feedback):
+        msg = f"cross_fitted: folds must lie in 2 … {len(feedback):,}, got {folds}."
+        raise InputError(msg)
+    if shape[0] * shape[1] > MAX_CELLS:
+        msg = (
+            f"cross_fitted: a grid of {shape[0]:,} × {shape[1]:,} cells is larger than {MAX_CELLS:,}; give imputed "
+            "losses, or fit on a sample of users."
+        )
+        raise InputError(msg)
+    fold = np.random.default_rng(rng).integers(folds, size=shape, dtype=np.int8)  # (U, I)
+    imputed = np.empty(shape, np.float32)
+    for k in range(folds):
+        fitted = copy.deepcopy(model).fit(feedback.take(fold[feedback.user, feedback.item] != k))
+        mask = fold == k
+        imputed[mask] = np.asarray(fitted.scores(np.arange(shape[0])), np.float32)[mask]
+    return imputed  # (U, I)

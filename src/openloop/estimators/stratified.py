@@ -1,0 +1,129 @@
+"""The stratified estimator: means inside strata of propensity, marginalised (Jadidinejad et al. 2021, Eq. 4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.core.estimate import Estimate
+from openloop.core.feedback import Floats
+from openloop.core.moments import Moments
+from openloop.errors import InputError
+from openloop.estimators.weighted import BASIS, estimate, flag, per_user_values, undefined
+
+Bins = Literal["count", "width"]
+Share = Literal["catalogue", "observed"]
+
+
+def stratified(m: Moments, share: Share | npt.ArrayLike = "catalogue") -> Estimate:
+    """E(Y) = Σ_s P(s) E(Y | s) (Eq. 4).
+
+    `share="catalogue"`: P(s) is the share of the population's cells in s, exact where the grid is known, else
+    Σ_s w/Σw, whose randomness the influence includes. `"observed"`: the share of scored rows (the paper's). An
+    array gives the shares. A stratum without a row is named, and its share spread over the others.
+    """
+    top, bottom = _within(m)  # (U, S) each
+    given = m.shares if isinstance(share, str) and share == "catalogue" else None
+    column = None
+    if isinstance(share, str):
+        if share not in get_args(Share):
+            msg = f'stratified: share must be "catalogue", "observed" or numbers, got {share!r}.'
+            raise InputError(msg)
+        if given is None:
+            column = {"catalogue": "mass", "observed": "rows"}[share]
+    else:
+        given = _checked(np.asarray(share, np.float64), m.n_strata)
+    parts = [top, bottom] if column is None else [top, bottom, m.stack(column)[:, 0]]
+    columns = np.concatenate(parts, axis=1)  # (U, 2S) or (U, 3S)
+    if not bottom.any():
+        raise undefined(m, "stratified", "no scored row counts: no rating reaches the threshold")
+    if given is not None and not given[bottom.any(axis=0)].any():
+        raise undefined(m, "stratified", "no scored row lies in a stratum that has a share")
+    names = ("gain", "n") if column is None else ("gain", "n", column)
+    places = [(BASIS[name], s) for name in names for s in range(m.n_strata)]
+    found = estimate(m, "stratified", columns, lambda t: marginal(t, m.n_strata, given), m.powers, places)
+    shares = given if column is None else columns[:, 2 * m.n_strata :].sum(axis=0)
+    return _described(found, m, share, np.asarray(shares), bottom.sum(axis=0))
+
+
+def marginal(totals: Any, strata: int, given: Floats | None) -> Any:
+    """Σ_s share_s · top_s/bottom_s over the strata that have rows; totals (..., 2S or 3S)."""
+    top, bottom = totals[..., :strata], totals[..., strata : 2 * strata]
+    share = totals[..., 2 * strata :] if given is None else given
+    filled = np.real(bottom) > 0
+    means = np.where(filled, top / np.where(filled, bottom, 1.0), 0.0)
+    weight = np.where(filled, share, 0.0)
+    return (weight * means).sum(axis=-1) / weight.sum(axis=-1)
+
+
+def _within(m: Moments) -> tuple[Floats, Floats]:
+    """Numerator and denominator of each stratum's mean, per user."""
+    if m.metric.kind == "cell":
+        stacked = m.stack("gain", "n")
+        return stacked[:, 0], stacked[:, 1]
+    values = per_user_values(m, "gain").reshape(m.n_users, m.n_strata)
+    present = np.isfinite(values)
+    return np.where(present, values, 0.0), present.astype(np.float64)
+
+
+def _checked(share: Floats, strata: int) -> Floats:
+    if share.shape != (strata,) or not np.all(share >= 0) or not share.sum() > 0:
+        msg = f"stratified: share must be {strata} non-negative numbers, one for each stratum, got {share}."
+        raise InputError(msg)
+    return share / share.sum()
+
+
+def _described(found: Estimate, m: Moments, share: object, shares: Floats, filled: Floats) -> Estimate:
+    known = tuple(float(s) for s in shares / shares.sum())
+    found = replace(found, diagnostics=replace(found.diagnostics, shares=known))
+    empty = [s for s in range(m.n_strata) if known[s] > 0 and filled[s] == 0]
+    notes = [
+        f"stratum {s + 1} of {m.n_strata} has no scored row that counts; its share {known[s]:.1%} was spread"
+        for s in empty
+    ]
+    if isinstance(share, str) and share == "observed" and m.metric.kind == "cell":
+        notes.append("observed shares of a cell metric give the naive estimate again")
+    return flag(found, *notes)
+
+
+def edges(propensity: Floats, strata: int, bins: Bins = "count") -> tuple[float, ...]:
+    """The inner edges of the strata, right-closed, between distinct values; fewer where values tie.
+
+    Where there are no more distinct values than strata, each value is a stratum of its own.
+    """
+    if strata < 1:
+        msg = f"strata must be at least 1, got {strata}."
+        raise InputError(msg)
+    distinct = np.unique(propensity)
+    if len(distinct) <= strata:
+        raw = distinct[:-1]
+    elif bins == "count":
+        raw = np.quantile(propensity, np.arange(1, strata) / strata)
+    else:
+        raw = np.linspace(distinct[0], distinct[-1], strata + 1)[1:-1]
+    return snap(raw, lambda q: distinct[max(np.searchsorted(distinct, q, side="right") - 1, 0)],
+                lambda q: distinct[min(np.searchsorted(distinct, q, side="right"), len(distinct) - 1)])  # fmt: skip
+
+
+def snap(raw: npt.ArrayLike, below: Any, above: Any) -> tuple[float, ...]:
+    """Each raw edge moved to the midpoint between the distinct values around it; doubles and outer ones go."""
+    found: list[float] = []
+    for q in np.asarray(raw, np.float64):
+        low, high = float(below(q)), float(above(q))
+        if high > low and (not found or (low + high) / 2 > found[-1]):
+            found.append((low + high) / 2)
+    return tuple(found)
+
+
+def catalogue_shares(grid: Floats, at: tuple[float, ...], excluded: Any = None) -> Floats:
+    """The share of the population's cells in each stratum; `excluded` are flat positions that are not in it."""
+    counts = np.zeros(len(at) + 1)
+    for row in grid:  # a user at a time: the grid may be a broadcast view
+        counts += np.bincount(np.searchsorted(at, row), minlength=len(at) + 1)
+    if excluded is not None and len(excluded):
+        out = grid[np.unravel_index(excluded, grid.shape)]
+        counts -= np.bincount(np.searchsorted(at, out), minlength=len(at) + 1)
+    return counts / counts.sum()

@@ -1,0 +1,198 @@
+"""What is summed: the terms of every estimator, written once for arrays and for dataframe expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from openloop.core.feedback import Array, Floats
+from openloop.core.metric import Column, Columns, Metric
+from openloop.core.moments import SUMS, Moments
+from openloop.core.weights import WeightSummary
+
+CAPS = tuple(float(2**j) for j in range(1, 41))  # candidate caps, fixed so that parts merge
+Powers = tuple[tuple[int, int], ...]
+POWERS: Powers = tuple((a, b) for a in range(3) for b in range(3))
+
+
+class WeightedColumns(Columns, Protocol):
+    """Columns of one model's rows, with what the propensities make of them."""
+
+    one: Column  # 1
+    weight: Column | None  # w = 1/p; None without propensities
+    doubt: Column | None  # 1 − p
+
+    def cut(self, cap: float) -> Column:
+        """min(w, cap)."""
+        ...
+
+    def ideal(self, k: int | None) -> Column:
+        """The discount of the row's place in its user's ideal order, by weight, 0 beyond k."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which sums the requested estimators need."""
+
+    powers: Powers = ()  # (a, b) of Σ(1−p)w^a δ^b, for variances over cells
+    cap: float | None = None
+    caps: tuple[float, ...] = ()  # candidates to tune over
+    ideal: bool = False  # the ideal order of the weights (nDCG)
+    parts: bool = False  # of a difference d: Σw·d₊ and Σw·d₋, and nothing per user, which is a difference itself
+
+
+Terms = Iterator[tuple[str, Column]]
+
+
+def terms(x: WeightedColumns, delta: Column, metric: Metric, wanted: Wanted) -> Terms:
+    """Name and column of every sum over rows that `wanted` asks for."""
+    if not wanted.parts:
+        yield from _per_user(x, delta, metric, wanted)
+    if x.weight is None:
+        return
+    yield from _powers("power", wanted.powers, x.doubt, x.weight, delta)
+    if wanted.powers and wanted.cap is not None:
+        cut = tuple((a, b) for a, b in POWERS if a == 2)  # a cut weight stands in every term of its estimators
+        yield from _powers("cutpower", cut, x.doubt, x.cut(wanted.cap), delta)
+    for j, cap in enumerate(wanted.caps):
+        yield from _tuning(f"cap{j}_", x, x.cut(cap), delta)
+    if wanted.parts:
+        yield "positive", x.weight * x.where(delta > 0, delta, 0.0)
+        yield "negative", x.weight * x.where(delta < 0, -delta, 0.0)
+
+
+def _per_user(x: WeightedColumns, delta: Column, metric: Metric, wanted: Wanted) -> Terms:
+    yield "n", x.one
+    yield "gain", delta
+    if x.weight is None:
+        return
+    yield "weight", x.weight
+    yield "wgain", x.weight * delta
+    if wanted.ideal:
+        yield "ideal", x.weight * x.ideal(metric.k)
+    if wanted.cap is not None:
+        cut = x.cut(wanted.cap)
+        yield "cut", cut
+        yield "cutgain", cut * delta
+        yield "clipped", x.where(x.weight > wanted.cap, 1.0, 0.0)
+        if wanted.ideal:
+            yield "cutideal", cut * x.ideal(metric.k)
+
+
+def _powers(prefix: str, powers: Powers, doubt: Column, weight: Column, delta: Column) -> Terms:
+    # Σ_O (1−p) w^a δ^b
+    for a, b in powers:
+        term = doubt
+        for factor, times in ((weight, a), (delta, b)):
+            for _ in range(times):
+                term = term * factor
+        yield f"{prefix}{a}{b}", term
+
+
+def _tuning(prefix: str, x: WeightedColumns, weight: Column, delta: Column) -> Terms:
+    yield f"{prefix}0", weight
+    yield f"{prefix}1", weight * delta
+    for b, factor in enumerate((x.one, delta, delta * delta)):
+        yield f"{prefix}{b + 2}", x.doubt * x.weight * weight * factor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    """What the moments of all models over the same rows share."""
+
+    cells: Floats  # (U,)
+    base: Mapping[str, Floats]  # rows and mass, (U, S)
+    weights: WeightSummary | None
+    edges: tuple[float, ...] = ()
+    shares: Floats | None = None
+    inverse_squares: float | None = None
+    ids: Array | None = None
+
+
+def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Wanted, common: Common) -> Moments:
+    """Moments from sums by name: per user and stratum (U, S); what is wanted over all rows may be (1, S)."""
+    kept = {name: sums[name] for name in SUMS if name in sums}
+    total = {name: values.sum(axis=0) for name, values in sums.items() if name not in kept}  # (S,) each
+    n = float(kept["n"].sum())
+    return Moments(
+        metric=metric,
+        sums=kept | dict(common.base),
+        cells=common.cells,
+        weights=common.weights,
+        powers=_matrix("power", total),
+        cut_powers=_matrix("cutpower", total),
+        cap=wanted.cap if "cut" in kept else None,
+        clipped=float(total["clipped"].sum()) / n if "clipped" in total and n else None,
+        caps=_caps(total, wanted.caps),
+        parts=_parts(total),
+        shares=common.shares,
+        inverse_squares=common.inverse_squares,
+        edges=common.edges,
+        ids=common.ids,
+    )
+
+
+def paired(a: Moments, b: Moments, sums: Mapping[str, Floats]) -> Moments:
+    """The moments of the difference of two models' gains; `sums` are those that only the pair's own rows give."""
+    total = {name: values.sum(axis=0) for name, values in sums.items()}
+    gains = ("gain", "wgain", "cutgain")
+    return replace(
+        a,
+        sums={name: values - b.sums[name] if name in gains else values for name, values in a.sums.items()},
+        powers=_matrix("power", total),
+        cut_powers=_matrix("cutpower", total),
+        imputed=None if a.imputed is None or b.imputed is None else a.imputed - b.imputed,
+        parts=_parts(total),
+    )
+
+
+def _matrix(prefix: str, total: Mapping[str, Floats]) -> Floats | None:
+    found = {(a, b): total[f"{prefix}{a}{b}"] for a, b in POWERS if f"{prefix}{a}{b}" in total}
+    if not found:
+        return None
+    matrix = np.zeros((len(next(iter(found.values()))), 3, 3))  # (S, 3, 3); what was not asked for is not used
+    for (a, b), values in found.items():
+        matrix[:, a, b] = values
+    return matrix
+
+
+def _caps(total: Mapping[str, Floats], caps: tuple[float, ...]) -> dict[float, Floats]:
+    if not caps or "cap0_0" not in total:
+        return {}
+    return {c: np.array([total[f"cap{j}_{i}"].sum() for i in range(5)]) for j, c in enumerate(caps)}
+
+
+def _parts(total: Mapping[str, Any]) -> tuple[float, float] | None:
+    if "positive" not in total:
+        return None
+    return float(total["positive"].sum()), float(total["negative"].sum())
+
+
+def tuned_cap(all_models: list[Moments]) -> float:
+    """The candidate cap with the least estimated MSE, summed over the models; the larger one where two tie.
+
+    One cap for all models, so that they are compared under the same weights.
+    """
+    caps = sorted(all_models[0].caps, reverse=True)
+    errors = np.array([[_estimated_mse(m, cap) for cap in caps] for m in all_models])  # (models, caps)
+    return caps[int(np.argmin(errors.sum(axis=0)))]
+
+
+def _estimated_mse(m: Moments, cap: float) -> float:
+    """MSE(T_c) = E(T_c − T)² + 2 Cov(T_c, T) − Var(T), where T, not clipped, is unbiased; Var(T) is left out.
+
+    The squared difference alone would take the noise of one large weight for bias, and keep it.
+    """
+    cut, cutgain, q0, q1, q2 = m.caps[cap]  # q: Σ(1−p) w min(w, c) δ^b
+    n, gain, weight, wgain = (float(m.sums[name].sum()) for name in ("n", "gain", "weight", "wgain"))
+    if m.metric.kind == "cell":
+        # ips: T = Σwδ/(U·I)
+        return float((cutgain - wgain) ** 2 + 2 * q2) / m.population**2
+    # snips: T = Σwδ/Σw, linearised around the plain mean, which no single weight moves
+    centre = gain / n
+    covariance = (q2 - 2 * centre * q1 + centre**2 * q0) / (cut * weight)
+    return float((cutgain / cut - wgain / weight) ** 2 + 2 * covariance)

@@ -1,0 +1,214 @@
+"""Naive, IPS, SNIPS and their clipped and per-user forms: each a function from Moments to an Estimate.
+
+w = 1/p, or 1/π under `exclude`; O the observed cells, S_u a user's observed relevant items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from openloop.core.estimate import Estimate, Function, smooth
+from openloop.core.feedback import Floats
+from openloop.core.moments import Moments
+from openloop.core.weights import Diagnostics, diagnose, few_users, mass_flag
+from openloop.errors import UndefinedError
+
+FEW_RELEVANT = 5  # below this median |S_u| a user's own ratio is nearly the naive one
+
+# A row's share in each total: the total's name → the powers (a, b) of w^a δ^b.
+BASIS = {"n": (0, 0), "rows": (0, 0), "gain": (0, 1), "weight": (1, 0), "mass": (1, 0), "wgain": (1, 1)}
+CUT_BASIS = {"cut": (1, 0), "cutgain": (1, 1)}
+
+
+def naive(m: Moments) -> Estimate:
+    """The plain average: Σδ/|O| (Schnabel Eq. 5), or the mean over users (Jadidinejad Eq. 1)."""
+    m = m.collapse()
+    # Nothing is weighted here, so the weights' diagnostics do not apply.
+    seen = Diagnostics(n=int(m.sums["n"].sum()), users=m.users, flags=tuple(few_users(m.users)))
+    if m.metric.kind == "cell":
+        return ratio(m, "naive", "gain", "n", diagnostics=seen)
+    return mean_over_users(m, "naive", per_user_values(m, "gain"), diagnostics=seen)
+
+
+def ips(m: Moments) -> Estimate:
+    """Inverse propensity scoring: Σwδ/(U·I) (Eq. 10)."""
+    m = m.collapse()
+    if m.metric.kind == "user":
+        raise undefined(m, "ips", "the number of relevant items is unknown; use snips, or ips_eq3 for Eq. 3")
+    estimate = ratio(m, "ips", "wgain", "cells")
+    return flag(estimate, *mass_flag(_mass(m)))
+
+
+def snips(m: Moments) -> Estimate:
+    """Self-normalised: Σwδ/Σw (Eq. 11); pooled over relevant cells; nDCG per user over its weights' ideal."""
+    m = m.collapse()
+    if m.metric.kind == "cell" or m.metric.pooled:
+        return flag(ratio(m, "snips", "wgain", "weight"), *_scale_flag(m))
+    if "ideal" not in m.sums:
+        raise undefined(m, "snips", "it has naive and stratified estimates only")
+    return mean_over_users(m, "snips", _quotient(m, "wgain", "ideal"))
+
+
+def snips_user(m: Moments) -> Estimate:
+    """The mean over users of each user's own Σwc/Σw."""
+    m = m.collapse()
+    if not m.metric.pooled:
+        raise undefined(m, "snips_user", "it is defined for adg, atop and recall@k")
+    estimate = mean_over_users(m, "snips_user", _quotient(m, "wgain", "weight"))
+    n = m.sums["n"][:, 0]
+    typical = float(np.median(n[n > 0])) if m.users else 0.0
+    if typical >= FEW_RELEVANT:
+        return estimate
+    return flag(estimate, f"users have {typical:g} relevant items (median): a user's own ratio is nearly naive")
+
+
+def ips_eq3(m: Moments) -> Estimate:
+    """Jadidinejad Eq. 3 as printed: (1/|U|) Σ_u (1/|S_u|) Σ c/p; not an estimate of the open loop."""
+    m = m.collapse()
+    if m.metric.kind == "cell" or not m.metric.additive:
+        raise undefined(m, "ips_eq3", "Eq. 3 is printed for sums over a user's items: adg, atop, recall@k, ndcg")
+    return mean_over_users(m, "ips_eq3", per_user_values(m, "wgain"))
+
+
+def clipped(m: Moments) -> Estimate:
+    """IPS with weights cut at the moments' cap, min(w, c); for user metrics SNIPS with cut weights."""
+    m = m.collapse()
+    name = "clipped" if m.cap is None else clipped_name(m.cap)
+    if m.metric.kind == "cell":
+        return ratio(m, name, "cutgain", "cells", cut=True)
+    if m.metric.pooled:
+        return ratio(m, name, "cutgain", "cut", cut=True)
+    if "cutideal" not in m.sums:
+        raise undefined(m, name, "it has naive and stratified estimates only")
+    return mean_over_users(m, name, _quotient(m, "cutgain", "cutideal"))
+
+
+def clipped_name(cap: float) -> str:
+    """The name that parses back to exactly this cap."""
+    return f"clipped@{cap!r}".removesuffix(".0")
+
+
+def ratio(
+    m: Moments, method: str, top: str, bottom: str, *, cut: bool = False, diagnostics: Diagnostics | None = None
+) -> Estimate:
+    """Σ_u top / Σ_u bottom, with the ratio's influence; bottom may be "cells", which is not random over cells."""
+    m = m.collapse()
+    below = m.cells if bottom == "cells" else m.stack(bottom)[:, 0, 0]
+    columns = np.column_stack([m.stack(top)[:, 0, 0], below])  # (U, 2)
+    if not below.sum():
+        raise undefined(m, method, "no scored row counts: no rating reaches the threshold")
+    basis = CUT_BASIS if cut else BASIS
+    powers = m.cut_powers if cut else m.powers
+    places = [(basis[top], 0)] + ([] if bottom == "cells" else [(basis[bottom], 0)])
+    return estimate(m, method, columns, lambda t: t[..., 0] / t[..., 1], powers, places, diagnostics)
+
+
+def estimate(
+    m: Moments,
+    method: str,
+    columns: Floats,
+    function: Function,
+    powers: Floats | None = None,
+    places: list[tuple[tuple[int, int], int]] | None = None,
+    diagnostics: Diagnostics | None = None,
+) -> Estimate:
+    """The Estimate of a smooth function of totals; `places` says which w^a δ^b, in which stratum, each one sums."""
+    value, gradient, influence = smooth(function, columns)
+    variance = None
+    if powers is not None and places is not None and m.metric.kind == "cell":
+        variance = cell_variance(gradient, places, powers)
+    plain = Estimate(
+        value=value, influence=influence, cell_variance=variance, method=method, metric=m.metric.name,
+        diagnostics=_diagnostics(m) if diagnostics is None else diagnostics, columns=columns, function=function,
+    )  # fmt: skip
+    return root(plain) if m.metric.root else plain
+
+
+def cell_variance(gradient: Floats, places: list[tuple[tuple[int, int], int]], powers: Floats) -> float:
+    """Σ_O (1−p) g², g = Σ_ab G_ab w^a δ^b the row's part in the linearised estimate, stratum by stratum.
+
+    For ips this is Σ(1−p)w²δ²/(U·I)², for snips Σ(1−p)w²(δ−θ)²/(Σw)².
+    """
+    linear = np.zeros((len(powers), 2, 2))  # (S, 2, 2): G
+    for (power, stratum), slope in zip(places, gradient, strict=False):
+        linear[stratum][power] += slope
+    terms = [
+        linear[:, a, b] * linear[:, c, d] * powers[:, a + c, b + d]
+        for a in (0, 1) for b in (0, 1) for c in (0, 1) for d in (0, 1)
+    ]  # fmt: skip
+    total, size = float(np.sum(terms)), float(np.abs(terms).sum())
+    # One-pass sums cancel: what is below their own rounding is zero.
+    return total if total > 64 * np.finfo(float).eps * size else 0.0
+
+
+def root(e: Estimate) -> Estimate:
+    """rmse = √mse, with influence/(2·rmse)."""
+    if e.value < 0:  # dr need not lie between the losses
+        msg = f"{e.method} of {e.metric} is undefined: the estimate under the root is negative, {e.value:.4g}."
+        raise UndefinedError(msg)
+    value = float(np.sqrt(e.value))
+    slope = 1.0 / (2.0 * value) if value > 0 else 0.0
+    inner = e.function
+    return replace(
+        e, value=value, influence=e.influence * slope, root=True, function=lambda t: np.sqrt(inner(t)),
+        cell_variance=None if e.cell_variance is None else e.cell_variance * slope**2,
+    )  # fmt: skip
+
+
+def mean_over_users(m: Moments, method: str, values: Floats, diagnostics: Diagnostics | None = None) -> Estimate:
+    """The mean of per-user values; users without one (NaN) are left out, and counted in the diagnostics."""
+    present = np.isfinite(values)
+    if not present.any():
+        raise undefined(m, method, "no user has a relevant scored item; lower threshold=")
+    columns = np.column_stack([np.where(present, values, 0.0), present])  # (U, 2)
+    return estimate(m, method, columns, lambda t: t[..., 0] / t[..., 1], diagnostics=diagnostics)
+
+
+def per_user_values(m: Moments, gain: str) -> Floats:
+    """metric.per_user(|S_u|, Σc, |C_u|) of each user and stratum, NaN where S_u is empty; (U,) or (U, S)."""
+    per_user = m.metric.per_user
+    if per_user is None:
+        raise undefined(m, "a mean over users", "it is a cell metric")
+    stacked = m.stack("n", gain)
+    n, total = stacked[:, 0], stacked[:, 1]  # (U, S)
+    cells = np.broadcast_to(m.cells[:, None], n.shape)
+    seen = n > 0
+    values = np.full(n.shape, np.nan)
+    values[seen] = per_user(n[seen], total[seen], cells[seen])
+    return values[:, 0] if m.n_strata == 1 else values
+
+
+def flag(e: Estimate, *flags: str) -> Estimate:
+    """The estimate with more flags in its diagnostics."""
+    return replace(e, diagnostics=e.diagnostics.flagged(*flags)) if flags else e
+
+
+def undefined(m: Moments, method: str, reason: str) -> UndefinedError:
+    """The error for a combination that has no definition."""
+    return UndefinedError(f"{method} of {m.metric.name} is undefined: {reason}.")
+
+
+def _quotient(m: Moments, top: str, bottom: str) -> Floats:
+    stacked = m.stack(top, bottom)[:, :, 0]
+    return np.divide(stacked[:, 0], stacked[:, 1], out=np.full(m.n_users, np.nan), where=stacked[:, 1] > 0)
+
+
+def _diagnostics(m: Moments) -> Diagnostics:
+    if m.weights is None:
+        return Diagnostics(n=int(m.sums["n"].sum()), users=m.users, flags=tuple(few_users(m.users)))
+    found = diagnose(m.weights, m.users, m.population, m.clipped)
+    return replace(found, cap=m.cap, inverse_squares=m.inverse_squares)
+
+
+def _mass(m: Moments) -> float:
+    return float(m.stack("weight").sum()) / m.population
+
+
+def _scale_flag(m: Moments) -> tuple[str, ...]:
+    return mass_flag(_mass(m)) if m.metric.kind == "cell" else ()
+
+
+Estimator = Callable[[Moments], Estimate]

@@ -1,0 +1,70 @@
+"""Names of estimators carry their parameters and parse back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openloop.errors import NameFormatError
+from openloop.estimators.naming import PLAIN, method
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*PLAIN, "clipped@20", "clipped@1.5", "stratified@3", "stratified@3:width", "stratified@4:observed",
+     "stratified@2:width:observed"],
+)  # fmt: skip
+def test_a_canonical_name_parses_back(name):
+    assert method(name).name == name
+
+
+@given(st.floats(1, 1e300))
+def test_every_cap_parses_back_exactly(cap):
+    found = method(f"clipped@{cap!r}")
+    assert found.cap == cap
+    assert method(found.name).cap == cap
+
+
+@given(st.integers(1, 10**6), st.sampled_from(["count", "width"]), st.sampled_from(["catalogue", "observed"]))
+def test_every_stratification_parses_back(n, bins, share):
+    found = method(f"stratified@{n}:{share}:{bins}")  # in any order
+    again = method(found.name)
+    assert (again.strata, again.bins, again.share) == (n, bins, share) == (found.strata, found.bins, found.share)
+    assert found.stratification == (n, bins)
+
+
+def test_defaults_are_left_out_of_a_name():
+    assert method("stratified@3:count:catalogue").name == "stratified@3"
+    assert method("CLIPPED@20.0").name == "clipped@20"
+    assert (method("stratified").strata, method("stratified").bins, method("stratified").share) == (5, "count", "catalogue")
+
+
+def test_a_method_is_returned_as_it_is():
+    snips = method("snips")
+    assert method(snips) is snips
+
+
+@pytest.mark.parametrize("name", ["clipped@0.5", "clipped@-3", "clipped@", "clipped@x", "clipped@nan", "clipped@inf"])
+def test_a_cap_is_at_least_the_smallest_weight(name):
+    with pytest.raises(NameFormatError, match="at least 1, the smallest weight"):
+        method(name)
+
+
+@pytest.mark.parametrize("name", ["stratified@0", "stratified@", "stratified@2.5", "stratified@3:deep", "stratified@²"])
+def test_a_stratification_is_a_whole_number_and_known_words(name):
+    with pytest.raises(NameFormatError, match="stratified@n with n at least 1"):
+        method(name)
+
+
+@pytest.mark.parametrize(("name", "neighbour"), [("snip", "snips"), ("isp", "ips"), ("stratifed", "stratified")])
+def test_an_unknown_name_gets_its_neighbour(name, neighbour):
+    with pytest.raises(NameFormatError, match=f"Did you mean '{neighbour}'"):
+        method(name)
+
+
+def test_only_naive_needs_no_weights_and_scale_is_asked_for_where_it_matters():
+    assert [name for name, m in PLAIN.items() if not m.weighted] == ["naive"]
+    assert {name: m.scale for name, m in PLAIN.items() if m.scale != "never"} == {
+        "ips": "always", "ips_eq3": "always", "clipped": "cell", "dr": "always",
+    }  # fmt: skip

@@ -1,0 +1,261 @@
+"""Strata: known answers, edges, shares, empty strata, and what the influence includes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.examples import METRICS, moments, rows_of, same, small_world
+
+import openloop as ol
+from openloop.core.feedback import Feedback
+from openloop.core.moments import Moments
+from openloop.errors import InputError, UndefinedError
+from openloop.estimators.array_rows import Outcome
+from openloop.estimators.stratified import catalogue_shares, edges, stratified
+from openloop.metrics.naming import metric
+
+# -- known answers -------------------------------------------------------------------------------------------
+
+
+def treatment(*strata):
+    """The moments of patients, one row each: (recovered, treated) by stratum."""
+    rows = [(s, j < recovered) for s, (recovered, treated) in enumerate(strata) for j in range(treated)]
+    n, gain = np.zeros((2, len(rows), len(strata)))
+    for u, (s, well) in enumerate(rows):
+        n[u, s], gain[u, s] = 1, well
+    return Moments(
+        metric=metric("accuracy"), sums={"n": n, "gain": gain}, cells=np.ones(len(rows)), edges=(0.5,)
+    )
+
+
+def test_kidney_stones():
+    # Jadidinejad et al. 2021, Table 1a and Eq. 5: small and large stones, shares pooled over both treatments.
+    a, b = treatment((81, 87), (192, 263)), treatment((234, 270), (55, 80))
+    pooled = [87 + 270, 263 + 80]
+    assert stratified(a, share=pooled).value == pytest.approx(0.8325, abs=5e-5)
+    assert stratified(b, share=pooled).value == pytest.approx(0.7789, abs=5e-5)
+    # The paradox: without strata B looks better.
+    assert (81 + 192) / 350 < (234 + 55) / 350
+
+
+def test_given_shares_have_the_textbooks_error():
+    a, share = treatment((81, 87), (192, 263)), np.array([0.51, 0.49])
+    m, n = np.array([81 / 87, 192 / 263]), np.array([87, 263])
+    expected = np.sqrt((share**2 * m * (1 - m) / n).sum() * 350 / 349)
+    assert stratified(a, share=share).stderr == pytest.approx(expected)
+
+
+# -- edges ---------------------------------------------------------------------------------------------------
+
+propensities = st.lists(st.sampled_from([0.01, 0.02, 0.1, 0.2, 0.3, 0.5, 0.9, 1.0]), min_size=1, max_size=60)
+
+
+def test_edges_by_hand():
+    p = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    same(edges(p, 3), (0.25, 0.45))  # two of each
+    same(edges(p, 2), (0.35,))
+    same(edges(np.array([0.1, 0.1, 0.2, 0.9]), 2, "width"), (0.55,))
+    assert edges(p, 1) == ()
+
+
+def test_no_more_distinct_values_than_strata_are_each_a_stratum():
+    p = np.array([0.1] * 90 + [0.2] * 9 + [0.7])
+    same(edges(p, 3), (0.15, 0.45))
+    same(edges(p, 5), (0.15, 0.45))
+    same(edges(p, 5, "width"), (0.15, 0.45))
+    assert edges(np.full(4, 0.3), 5) == ()
+
+
+def test_ties_leave_fewer_strata():
+    p = np.array([0.1] * 97 + [0.2, 0.3, 0.4])
+    same(edges(p, 3), (0.15,))
+
+
+@given(propensities, st.integers(1, 6), st.sampled_from(["count", "width"]))
+def test_edges_lie_between_values_and_cut_off_nothing(values, strata, bins):
+    p = np.array(values)
+    at = np.array(edges(p, strata, bins))
+    distinct = np.unique(p)
+    assert len(at) < strata or strata == 1
+    assert np.all(np.diff(at) > 0)
+    middles = (distinct[1:] + distinct[:-1]) / 2
+    assert np.isin(at, middles).all()
+    assert len(np.unique(np.searchsorted(at, p))) == len(at) + 1  # every stratum has a value
+    if len(distinct) <= strata:
+        assert len(at) + 1 == len(distinct)
+
+
+def test_bins_of_width_are_equally_wide():
+    p = np.linspace(0.1, 0.9, 81)
+    same(edges(p, 4, "width"), (0.305, 0.505, 0.705), atol=1e-9)
+
+
+def test_strata_are_right_closed():
+    # An edge that lies on a value belongs to the stratum below.
+    assert catalogue_shares(np.array([[0.1, 0.25, 0.3]]), (0.25,)).tolist() == [2 / 3, 1 / 3]
+    # And a raw edge that lies on a value (here the median, 0.2) moves to the midpoint above it.
+    same(edges(np.array([0.1, 0.1, 0.2, 0.2, 0.3]), 2), (0.25,))
+
+
+def test_at_least_one_stratum():
+    with pytest.raises(InputError, match="at least 1, got 0"):
+        edges(np.array([0.5]), 0)
+
+
+# -- shares --------------------------------------------------------------------------------------------------
+
+WORLD = small_world()
+LOG = WORLD.observe(1)
+MODELS = {"a": WORLD.predictions["a"], "b": WORLD.predictions["b"]}
+DELTA = np.abs(LOG.rating - MODELS["a"][LOG.user, LOG.item])
+
+
+def in_strata(p, n=3):
+    at = edges(LOG.propensity, n)
+    return np.searchsorted(at, p)
+
+
+def evaluated(estimator, p=None, name="mae", **options):
+    result = ol.evaluate({"a": MODELS["a"]}, LOG, p, metrics=[name], estimators=[estimator], **options)
+    return result["a", name, estimator]
+
+
+def test_catalogue_shares_come_from_the_grid_where_it_is_known():
+    s, grid = in_strata(LOG.propensity), in_strata(WORLD.propensities)
+    shares = np.bincount(grid.ravel()) / grid.size
+    means = np.bincount(s, DELTA) / np.bincount(s)
+    found = evaluated("stratified@3", WORLD.propensities)
+    same(found.value, shares @ means)
+    same(found.diagnostics.shares, shares)
+    g = shares[s] / np.bincount(s)[s] * (DELTA - means[s])  # linearised
+    same(found.cell_variance, ((1 - LOG.propensity) * g**2).sum())
+
+
+def test_catalogue_shares_are_estimated_by_the_weights_where_it_is_not():
+    s, w = in_strata(LOG.propensity), 1 / LOG.propensity
+    W, n = np.bincount(s, w), np.bincount(s)
+    means = np.bincount(s, DELTA) / n
+    theta = W @ means / W.sum()
+    found = evaluated("stratified@3")
+    same(found.value, theta)
+    same(found.diagnostics.shares, W / W.sum())
+    g = (W[s] / n[s] * (DELTA - means[s]) + w * (means[s] - theta)) / W.sum()  # linearised, shares included
+    same(found.cell_variance, ((1 - LOG.propensity) * g**2).sum())
+    per_user = np.bincount(LOG.user, g, minlength=30)
+    same(found.influence, 30 * (per_user - per_user.mean()))
+
+
+def test_observed_shares_of_a_cell_metric_are_naive_again_and_say_so():
+    found = evaluated("stratified@3:observed")
+    plain = evaluated("naive")
+    same(found.value, plain.value)
+    same(found.influence, plain.influence)
+    same(found.cell_variance, plain.cell_variance)
+    assert any("naive estimate again" in flag for flag in found.diagnostics.flags)
+
+
+def test_observed_shares_of_a_user_metric_are_those_of_the_scored_rows():
+    found = evaluated("stratified@3:observed", name="adg")
+    same(found.diagnostics.shares, np.bincount(in_strata(LOG.propensity)) / len(LOG))
+    assert not any("naive" in flag for flag in found.diagnostics.flags)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_excluded_cells_are_not_in_the_catalogue(known):
+    train, test = ol.split(LOG, test=0.5, rng=0)
+    p, t = WORLD.propensities, float(train.share[0])
+    keep = np.ones(p.shape, bool)
+    keep[train.user, train.item] = False
+    result = ol.evaluate(
+        {"a": MODELS["a"]}, test, p if known else None, metrics=["dcg"], estimators=["stratified@3"], exclude=train
+    )
+    at = edges(test.propensity, 3)
+    shares = np.bincount(np.searchsorted(at, p[keep])) / keep.sum()
+    if not known:
+        w = (1 - test.propensity * t) / (test.propensity * (1 - t))  # 1/π
+        shares = np.bincount(np.searchsorted(at, test.propensity), w) / w.sum()
+    same(result["a", "dcg", "stratified@3"].diagnostics.shares, shares)
+
+
+def test_strata_that_are_the_levels_of_p_make_estimated_shares_snips():
+    levels = np.array([0.1, 0.3, 0.8])
+    p = levels[np.random.default_rng(0).integers(3, size=len(LOG))]
+    one, other = evaluated("stratified", p), evaluated("snips", p)
+    same(one.value, other.value)
+    same(one.influence, other.influence)
+    same(one.cell_variance, other.cell_variance)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_one_stratum_is_naive(name):
+    one, plain = evaluated("stratified@1", name=name), evaluated("naive", name=name)
+    same(one.value, plain.value)
+    same(one.influence, plain.influence, atol=1e-9)
+
+
+def test_inside_a_stratum_its_own_relevant_items_count():
+    s, liked = in_strata(LOG.propensity), LOG.rating >= 4
+    scores = MODELS["a"]
+    rank = 1 + (scores[LOG.user] > scores[LOG.user, LOG.item][:, None]).sum(axis=1)
+    W = np.bincount(s, 1 / LOG.propensity)
+    values = []
+    for stratum in range(3):
+        rows = [np.flatnonzero(liked & (s == stratum) & (LOG.user == u)) for u in range(30)]
+        # ndcg with S_u ∩ s for S_u, in the ideal too; users without one are left out of the stratum
+        gain = [(1 / np.log2(1 + rank[r])).sum() / (1 / np.log2(2 + np.arange(len(r)))).sum() for r in rows if len(r)]
+        values.append(np.mean(gain))
+    same(evaluated("stratified@3", name="ndcg").value, W @ values / W.sum())
+
+
+def test_an_empty_stratum_is_named_and_its_share_spread():
+    m = treatment((8, 10), (0, 0), (3, 10))
+    found = stratified(m, share=[0.5, 0.2, 0.3])
+    same(found.value, (0.5 * 0.8 + 0.3 * 0.3) / 0.8)
+    assert found.diagnostics.flags[-1] == "stratum 2 of 3 has no scored row that counts; its share 20.0% was spread"
+    full = stratified(treatment((8, 10), (3, 10)), share=[0.5, 0.3])
+    same(found.influence, full.influence)
+
+
+def test_width_bins_are_the_papers():
+    p = LOG.propensity
+    at = edges(p, 4, "width")
+    W, n = (np.bincount(np.searchsorted(at, p), v) for v in (1 / p, np.ones(len(p))))
+    means = np.bincount(np.searchsorted(at, p), DELTA) / n
+    same(evaluated("stratified@4:width").value, W @ means / W.sum())
+
+
+def test_the_influence_predicts_what_leaving_a_user_out_does():
+    # θ(without u) ≈ θ − ψ_u/(U − 1): the derivative that the delta method promises, shares included.
+    found = evaluated("stratified@3")
+    totals = found.columns.sum(axis=0)
+    without = np.array([found.function(totals - row) for row in found.columns])
+    assert np.corrcoef(found.value - without, found.influence / 29)[0, 1] > 0.99
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [[1.0], [0.5, 0.2, 0.3], [-1.0, 2.0], [0.0, 0.0], [np.nan, 1.0]])
+def test_shares_are_one_number_a_stratum(share):
+    with pytest.raises(InputError, match="2 non-negative numbers"):
+        stratified(treatment((8, 10), (3, 10)), share=share)
+
+
+def test_other_words_for_shares_are_refused():
+    with pytest.raises(InputError, match="catalogue"):
+        stratified(treatment((8, 10), (3, 10)), share="pooled")
+
+
+def test_shares_that_lie_on_empty_strata_only_are_undefined():
+    with pytest.raises(UndefinedError, match="no scored row"):
+        stratified(treatment((0, 0), (3, 10)), share=[1.0, 0.0])
+
+
+def test_nothing_to_average_is_undefined():
+    log = Feedback.from_arrays([0, 1], [0, 1], [1, 1], users=2, items=2, propensity=[0.5, 0.2])
+    none = rows_of(log).take(np.zeros(2, bool))
+    m = moments(metric("adg"), none, Outcome(above=np.empty(0, int), tied=np.empty(0, int)))
+    with pytest.raises(UndefinedError, match="no rating reaches the threshold"):
+        stratified(m)

@@ -1,0 +1,45 @@
+"""Names parse back; what does not parse is answered with what would."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openloop.errors import NameFormatError
+from openloop.metrics.naming import AT_K, PLAIN, metric
+
+
+@pytest.mark.parametrize("name", [*PLAIN, *(f"{stem}@7" for stem in AT_K)])
+def test_a_canonical_name_parses_back(name):
+    found = metric(name)
+    assert found.name == name
+    assert found.k == (7 if "@" in name else None)
+
+
+@given(st.sampled_from(sorted(AT_K)), st.integers(1, 10**9))
+def test_every_k_parses_back(stem, k):
+    assert (metric(f"{stem}@{k}").name, metric(f"{stem}@{k}").k) == (f"{stem}@{k}", k)
+
+
+def test_case_spaces_and_leading_zeros_do_not_matter():
+    assert metric(" NDCG@010 ").name == "ndcg@10"
+
+
+def test_a_metric_is_returned_as_it_is():
+    mae = metric("mae")
+    assert metric(mae) is mae
+
+
+@pytest.mark.parametrize("name", ["ndcg@0", "ndcg@-1", "ndcg@2.5", "ndcg@", "ndcg@k", "ndcg@²", "ndcg@٣"])
+def test_what_follows_at_is_a_whole_number(name):
+    with pytest.raises(NameFormatError, match="whole number of at least 1"):
+        metric(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "neighbour"), [("ndgc@10", "ndcg@k"), ("maee", "mae"), ("recall", "recall@k"), ("mae@5", "mae")]
+)
+def test_an_unknown_name_gets_its_neighbour(name, neighbour):
+    with pytest.raises(NameFormatError, match=f"Did you mean '{neighbour}'"):
+        metric(name)
