@@ -1,0 +1,75 @@
+"""openloop: how good a recommender really is, when its users and the running system chose the data.
+
+The names stand in the order of the flow; each is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from openloop import errors, propensity
+    from openloop.core.comparison import Comparison
+    from openloop.core.estimate import Estimate, Interval
+    from openloop.core.feedback import Feedback, Vocabulary
+    from openloop.core.metric import Metric
+    from openloop.core.moments import Moments
+    from openloop.core.propensities import Propensities
+    from openloop.data import simulate
+    from openloop.data.reading import read
+    from openloop.data.splitting import folds, split
+    from openloop.estimators import bounds
+    from openloop.estimators.doubly_robust import cross_fitted
+    from openloop.estimators.resampling import bootstrap
+    from openloop.evaluation import evaluate
+    from openloop.metrics.naming import metric
+
+__version__ = "0.1.0"
+
+# name → module; a name that ends the module's path is the module itself.
+_HOME = {
+    "read": "data.reading",
+    "split": "data.splitting",
+    "folds": "data.splitting",
+    "simulate": "data.simulate",
+    "Feedback": "core.feedback",
+    "Vocabulary": "core.feedback",
+    "propensity": "propensity",
+    "Propensities": "core.propensities",
+    "metric": "metrics.naming",
+    "Metric": "core.metric",
+    "Moments": "core.moments",
+    "Estimate": "core.estimate",
+    "Interval": "core.estimate",
+    "bounds": "estimators.bounds",
+    "bootstrap": "estimators.resampling",
+    "cross_fitted": "estimators.doubly_robust",
+    "evaluate": "evaluation",
+    "Comparison": "core.comparison",
+    "errors": "errors",
+}
+
+__all__ = [
+    "read", "split", "folds", "simulate", "Feedback", "Vocabulary",
+    "propensity", "Propensities",
+    "metric", "Metric",
+    "Moments", "Estimate", "Interval", "bounds", "bootstrap", "cross_fitted",
+    "evaluate", "Comparison",
+    "errors",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    home = _HOME[name]
+    module = import_module(f"{__name__}.{home}")
+    value = module if home.rpartition(".")[2] == name else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,242 @@
+"""Where the families meet: models, a log and propensities to a Comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from openloop.core.comparison import Comparison
+from openloop.core.feedback import Feedback, Floats, check_propensities
+from openloop.core.metric import Metric
+from openloop.core.propensities import Propensities
+from openloop.errors import AlignmentError, InputError, LeakError, PredictionError, UndefinedError, listing
+from openloop.estimators.naming import Method, method
+from openloop.estimators.requests import Source, chosen_pairs, conclude
+from openloop.feedback_source import FeedbackSource, Observation
+from openloop.metrics.naming import metric
+from openloop.scoring import Table, predictions, prepare
+
+IMPLICIT = (0.0, 1.0)
+
+
+def evaluate(
+    models: Mapping[str, Any],
+    log: Any,
+    propensities: Any = None,
+    *,
+    metrics: Sequence[str | Metric] = ("mae", "mse"),
+    estimators: Sequence[str | Method] = ("naive", "ips", "snips", "stratified"),
+    exclude: Any = None,
+    threshold: float | None = None,
+    missing: str = "error",
+    level: float = 0.95,
+    imputation: Any = None,
+    pairs: str | Iterable[tuple[str, str]] | None = None,
+    user: str | None = None,
+    item: str | None = None,
+    rating: str | None = None,
+    population: tuple[int, int] | None = None,
+    complete: bool = False,
+    distinct: bool = False,
+    max_users: int = 2_000_000,
+) -> Comparison:
+    """Estimate each metric of each model by each estimator.
+
+    `models` maps names to recommenders, U × I arrays or frames (user, item, score or rank). `log` is a Feedback,
+    or a frame of any engine, whose rows stay where they are; then the columns are named by `user`, `item`,
+    `rating` and `propensities`, `population` is (users, items), `complete` declares that the predictions hold
+    the scores of all items, `distinct` that no pair stands twice (which saves a check), and above `max_users`
+    clusters of users leave the engine instead of users. A model may then also be a column of the log.
+
+    `propensities` are Propensities, a fitted propensity model (which also gives the grid of p), a U × I array,
+    or None: the log's own. `exclude` is the feedback whose items leave the ranking. `threshold` says from which
+    rating on an item is relevant (4; 1 where ratings are 0 and 1). `imputation` gives the doubly robust
+    estimator a recommender or U × I array of imputed ratings, or losses by (model, metric); fitted without the
+    scored cells. `missing` predictions are an "error", or "drop" their rows, or count as "worst". `pairs` names
+    the pairs whose own sums are taken: by default all of up to ten models.
+    """
+    if not isinstance(models, Mapping) or not models:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError("evaluate: models must name at least one, as {name: recommender, array or frame}.")
+    if not 0 < level < 1:
+        raise InputError(f"evaluate: level must lie strictly between 0 and 1, got {level}.")
+    wanted = _distinct([metric(m) for m in _listed("metrics", metrics)])
+    methods = _distinct([method(e) for e in _listed("estimators", estimators)])
+    if isinstance(log, Feedback):
+        only_frames = {"user": user, "item": item, "rating": rating, "population": population}
+        _refuse(only_frames, "the log is a Feedback, which knows its columns and its population")
+        source, notes = _from_feedback(models, log, propensities, wanted, exclude, threshold, missing, imputation)
+    else:
+        from openloop.frame_source import from_frame
+
+        _refuse({"imputation": imputation}, "the log is a frame; read it with ol.read for the doubly robust estimator")
+        source, notes = from_frame(
+            models, log, propensities, wanted, exclude=exclude, threshold=threshold, missing=missing, user=user,
+            item=item, rating=rating, population=population, complete=complete, distinct=distinct,
+            max_users=max_users,
+        )  # fmt: skip
+    return _compared(source, wanted, methods, chosen_pairs(source.models, pairs), notes, level)
+
+
+def _compared(
+    source: Source,
+    metrics: Sequence[Metric],
+    methods: Sequence[Method],
+    pairs: Sequence[tuple[str, str]],
+    notes: Sequence[str],
+    level: float,
+) -> Comparison:
+    found = conclude(source, metrics, methods, pairs)
+    if not found.estimates:
+        raise UndefinedError(" ".join(dict.fromkeys(found.skipped.values())))
+    order = [(m, x.name, e.name) for m in source.models for x in metrics for e in methods]
+    return Comparison(
+        estimates={key: found.estimates[key] for key in order if key in found.estimates},
+        skipped=found.skipped, pairs=found.pairs, better={m.name: m.better for m in metrics},
+        notes=tuple(notes), level=level,
+    )  # fmt: skip
+
+
+def _from_feedback(
+    models: Mapping[str, Any],
+    log: Feedback,
+    propensities: Any,
+    metrics: Sequence[Metric],
+    exclude: Feedback | None,
+    threshold: float | None,
+    missing: str,
+    imputation: Any,
+) -> tuple[FeedbackSource, list[str]]:
+    if log.uniform:
+        raise LeakError(
+            "evaluate: this log is marked as the uniform sample of a propensity model, and may not be scored; "
+            "score another part, or read it without uniform=True."
+        )
+    if exclude is not None and not isinstance(exclude, Feedback):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"exclude: give the Feedback whose items leave the ranking, got {type(exclude).__name__}.")
+    values, grid = _propensities(propensities, log)
+    prepared = {name: prepare(name, model, log) for name, model in models.items()}
+    predicted: dict[str, Floats] = {}
+    if any(m.on == "prediction" for m in metrics):
+        rated = {n: m for n, m in prepared.items() if not (isinstance(m, Table) and m.kind == "rank")}
+        predicted = {name: predictions(name, model, log) for name, model in rated.items()}
+    keep, notes = _resolve_missing(predicted, log, missing)
+    if keep is not None:
+        log, values = log.take(keep), None if values is None else values[keep]
+        predicted = {name: array[keep] for name, array in predicted.items()}
+    for check in (m.check for m in metrics if m.check is not None):
+        for array in predicted.values():
+            check(array)
+    seen = None if values is None else Observation.of(values, grid, log, exclude)
+    if exclude is None and any(m.on == "rank" for m in metrics):
+        notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
+    cut = _threshold(threshold, log.rating)
+    source = FeedbackSource(
+        prepared, log, seen, exclude=exclude, threshold=cut, predicted=predicted,
+        imputation=_imputed_ratings(imputation, log),
+    )  # fmt: skip
+    return source, notes
+
+
+def _propensities(given: Any, log: Feedback) -> tuple[Floats | None, Floats | None]:
+    """The probability of each row, and of the whole grid where it is known."""
+    if given is None:
+        return log.propensity, None
+    if isinstance(given, Propensities):
+        return given.check(log).used, None
+    if isinstance(given, np.ndarray):
+        return _from_array(given, log)
+    if not hasattr(given, "predict"):
+        raise InputError(
+            f"evaluate: propensities must be Propensities, a fitted model, a U × I array or None, got "
+            f"{type(given).__name__}."
+        )
+    found: Propensities = given.predict(log)
+    try:
+        grid = np.maximum(given.matrix(), found.floor)
+    except UndefinedError:  # p depends on the unseen rating: shares of strata are then estimated from the weights
+        grid = None
+    return found.check(log).used, grid
+
+
+def _from_array(given: Any, log: Feedback) -> tuple[Floats, Floats | None]:
+    if given.shape == (log.n_users, log.n_items):
+        grid = given.astype(np.float64)
+        check_propensities("propensities", grid.ravel(), "give the probability of every cell.")
+        return grid[log.user, log.item], grid
+    if given.shape == (len(log),):
+        return Propensities(values=given).used, None
+    raise AlignmentError(
+        f"evaluate: an array of propensities must be the grid {(log.n_users, log.n_items)} or one value a row, in "
+        f"Feedback order ({len(log):,},), got {given.shape}; feedback.align(array) brings input order there."
+    )
+
+
+def _resolve_missing(
+    predicted: dict[str, Floats], log: Feedback, missing: str
+) -> tuple[np.ndarray[Any, np.dtype[np.bool_]] | None, list[str]]:
+    """Fill or drop rows that a model does not predict; returns the rows to keep, None for all."""
+    if missing not in ("error", "drop", "worst"):
+        raise InputError(f'evaluate: missing must be "error", "drop" or "worst", got {missing!r}.')
+    gaps = {name: np.isnan(array) for name, array in predicted.items() if np.isnan(array).any()}
+    if not gaps:
+        return None, []
+    if missing == "error":
+        name, gap = next(iter(gaps.items()))
+        users = log.users.ids[np.unique(log.user[gap])].tolist()
+        raise PredictionError(
+            f"model {name!r}: no prediction for {int(gap.sum()):,} of {len(log):,} scored rows, of users "
+            f'{listing(users)}; predict them, or pass missing="drop" or "worst".'
+        )
+    counts = ", ".join(f"{name} {int(gap.sum()):,}" for name, gap in gaps.items())
+    if missing == "worst":
+        low, high = float(log.rating.min()), float(log.rating.max())
+        furthest = np.where(log.rating - low > high - log.rating, low, high)
+        for name, gap in gaps.items():
+            predicted[name] = np.where(gap, furthest, predicted[name])
+        return None, [f"missing predictions count as the furthest rating: {counts} rows"]
+    keep = ~np.any(list(gaps.values()), axis=0)
+    dropped = int(len(keep) - keep.sum())
+    return keep, [f"{dropped:,} rows without a prediction of every model were dropped ({counts}): mind the bias"]
+
+
+def _threshold(given: float | None, ratings: Any) -> float:
+    if given is not None:
+        return float(given)
+    return 1.0 if bool(np.isin(ratings, IMPLICIT).all()) else 4.0
+
+
+def _imputed_ratings(given: Any, log: Feedback) -> Any:
+    """Imputed ratings as a U × I array, or losses by (model, metric)."""
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        return {key: _imputed_grid(losses, log) for key, losses in given.items()}  # pyright: ignore[reportUnknownVariableType]
+    return _imputed_grid(given if isinstance(given, np.ndarray) else given.scores(np.arange(log.n_users)), log)
+
+
+def _imputed_grid(values: Any, log: Feedback) -> Floats:
+    grid = np.asarray(values)
+    if grid.shape != (log.n_users, log.n_items) or not np.isfinite(grid).all():
+        raise PredictionError(
+            f"imputation: needs a finite number for every cell of {(log.n_users, log.n_items)}, got {grid.shape}."
+        )
+    return grid
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    found = [values] if isinstance(values, str | Metric | Method) else list(values)
+    if not found:
+        raise InputError(f"evaluate: {name} is empty; name at least one.")
+    return found
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    return list({value.name: value for value in values}.values())
+
+
+def _refuse(given: Mapping[str, Any], why: str) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"evaluate: {name}= does not apply: {why}.")

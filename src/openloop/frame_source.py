@@ -1,0 +1,364 @@
+"""A log and predictions that stay in their engine as a source of Moments: joined, checked and reduced there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from openloop.core.feedback import Floats
+from openloop.core.metric import Metric
+from openloop.core.moments import SUMS, Moments
+from openloop.core.weights import BINS_PER_OCTAVE, N_BINS, WeightSummary
+from openloop.errors import EmptyError, InputError, PropensityError, RatingError
+from openloop.estimators.frame_rows import (
+    STRATUM,
+    USER,
+    Finish,
+    Key,
+    Reduced,
+    Setting,
+    Task,
+    collected,
+    finished,
+    reduce,
+    reduce_total,
+)
+from openloop.estimators.naming import Method
+from openloop.estimators.requests import Request
+from openloop.estimators.stratified import Bins, snap
+from openloop.estimators.terms import Common, assemble, paired
+from openloop.joining import Joined, join
+
+MAX_LEVELS = 64
+CLUSTERS = 100_000
+EXCLUDED: Key = ("excluded",)
+FLAGS = {"y": RatingError, "p": PropensityError}
+
+
+def from_frame(
+    models: Mapping[str, Any],
+    log: Any,
+    propensity: Any,
+    metrics: Sequence[Metric],
+    *,
+    exclude: Any,
+    threshold: float | None,
+    missing: str,
+    user: str | None,
+    item: str | None,
+    rating: str | None,
+    population: tuple[int, int] | None,
+    complete: bool,
+    distinct: bool,
+    max_users: int,
+) -> tuple[FrameSource, list[str]]:
+    """The source of a log frame, and what the reader of its estimates should know."""
+    if propensity is not None and not isinstance(propensity, str):
+        raise InputError(
+            f"evaluate: with a frame as the log, propensities is the name of its column, got "
+            f"{type(propensity).__name__}; add them as a column, or read the log with ol.read."
+        )
+    joined = join(
+        models, log, propensity, metrics, exclude=exclude, user=user, item=item, rating=rating, complete=complete,
+        distinct=distinct, missing=missing,
+    )  # fmt: skip
+    source = FrameSource(joined, threshold=threshold, population=population, max_users=max_users)
+    notes = list(joined.notes)
+    if exclude is None and any(m.on == "rank" for m in metrics):
+        notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
+    return source, notes + source.notes
+
+
+class FrameSource:
+    """Answers requests by group-bys inside the engine; see `estimators.requests.Source`."""
+
+    def __init__(
+        self, joined: Joined, *, threshold: float | None, population: tuple[int, int] | None, max_users: int
+    ) -> None:
+        self.models = tuple(joined.models)
+        self.notes: list[str] = []
+        self._joined = joined
+        self._weighted = joined.weighted
+        facts = self._facts()
+        self._rows = int(facts["rows"])
+        self._middles = self._levels()
+        self._threshold = self._relevance(threshold)
+        self._n_users, self._n_items = self._population(population)
+        self._frame = self._clustered(max_users)
+        # Passes over the rows are shared by the requests that need them.
+        self.edges = cache(self._edges)
+        self._bases: dict[tuple[int, Bins] | None, Reduced] = {}
+        self.common = cache(self._common)
+        self.weights = cache(self._weights)
+
+    def _facts(self) -> dict[str, float]:
+        """Count what no engine may sum over, and refuse it before anything is summed."""
+        frame, names = self._joined.frame, ["y", *(["p"] if self._weighted else [])]
+        flags = [_bad(nw.col(name)).alias(f"bad_{name}") for name in names]
+        if self._weighted:
+            flags.append(nw.when((nw.col("p") > 0) & (nw.col("p") <= 1)).then(0.0).otherwise(1.0).alias("outside"))
+        sums = [nw.col(f"bad_{name}").sum() for name in names] + ([nw.col("outside").sum()] if self._weighted else [])
+        named = frame.select(*flags, nw.lit(1.0).alias("rows"))
+        found = {name: float(value or 0.0) for name, value in _row(named.select(*sums, nw.col("rows").sum())).items()}
+        if not found["rows"]:
+            raise EmptyError("evaluate: the log frame has no rows; an estimate needs at least one.")
+        for name, label in (("y", "rating"), ("p", "propensity")):
+            if found.get(f"bad_{name}"):
+                raise FLAGS[name](
+                    f"evaluate: {found[f'bad_{name}']:,.0f} of {found['rows']:,.0f} rows have a missing or NaN {label} "
+                    f"in column {self._joined.names[name]!r}; drop or repair them."
+                )
+        if found.get("outside"):
+            raise PropensityError(
+                f"evaluate: {found['outside']:,.0f} of {found['rows']:,.0f} propensities in column "
+                f"{self._joined.names['p']!r} are outside (0, 1]; drop or repair those rows."
+            )
+        return found
+
+    def _levels(self) -> tuple[float, ...] | None:
+        values = collected(self._joined.frame.select("y").unique().head(MAX_LEVELS + 1))["y"].to_numpy()
+        levels = np.sort(values)
+        self._binary = bool(np.isin(levels, (0.0, 1.0)).all())
+        return tuple((levels[1:] + levels[:-1]) / 2) if len(levels) <= MAX_LEVELS else None
+
+    def _relevance(self, given: float | None) -> float:
+        if given is not None:
+            return float(given)
+        return 1.0 if self._binary else 4.0
+
+    def _population(self, given: tuple[int, int] | None) -> tuple[int, int]:
+        items = int(_row(self._joined.frame.select(nw.col("i").n_unique()))["i"])
+        if given is None:
+            users = int(_row(self._joined.frame.select(nw.col(USER).n_unique()))[USER])
+            self.notes.append(
+                f"the population was taken to be the {users:,} users × {items:,} items in the log; pass population="
+            )
+            return users, items
+        n_users, n_items = (int(v) for v in given)
+        if n_items < items:
+            raise InputError(
+                f"evaluate: population= has {n_items:,} items, the log {items:,}; give the size of the whole catalogue."
+            )
+        return n_users, n_items
+
+    def _check_users(self, seen: int) -> None:
+        """The users of the log are counted when their sums are there, which saves a pass."""
+        if seen > self._units:
+            raise InputError(
+                f"evaluate: population= has {self._n_users:,} users, the log {seen:,}; give the size of the whole."
+            )
+
+    def _clustered(self, max_users: int) -> Any:
+        """Above `max_users`, users are dealt to clusters, and only clusters' sums leave the engine."""
+        self._clusters = self._n_users > max_users
+        frame = self._joined.frame
+        if not self._clusters:
+            return frame
+        groups = min(CLUSTERS, max_users)
+        users = frame.select(USER).unique().with_row_index("position", order_by=USER)
+        users = users.with_columns((nw.col("position") % groups).cast(nw.Int64()).alias("cluster")).drop("position")
+        self.notes.append(f"{self._n_users:,} users were dealt to {groups:,} clusters: intervals are over clusters")
+        self._groups = groups
+        return frame.join(users, on=USER, how="inner").drop(USER).rename({"cluster": USER})
+
+    def refusal(self, metric: Metric, method: Method) -> str | None:
+        """Why this frame cannot give that estimate."""
+        what = f"{method.name} of {metric.name}"
+        if metric.name == "accuracy" and self._middles is None:
+            return f"{what}: the log has more than {MAX_LEVELS} distinct ratings, which are no levels."
+        if method.weighted and not self._weighted:
+            return f"{what} needs propensities; name their column as the third argument."
+        if method.imputes:
+            return f"{what} needs imputed losses of every cell; read the log with ol.read."
+        if (
+            self._clusters
+            and metric.kind == "user"
+            and not (metric.pooled and method.name.startswith(("snips", "clip")))
+        ):
+            return f"{what} needs sums of each user; raise max_users= above the {self._n_users:,} users."
+        if self._clusters and method.name == "snips_user":
+            return f"{what} needs sums of each user; raise max_users= above the {self._n_users:,} users."
+        return self._joined.refusal(metric, what)
+
+    def summary(self, metric: Metric) -> WeightSummary | None:
+        """The weights of the rows that count for a metric."""
+        return self.weights(metric.kind)
+
+    def moments(self, requests: Sequence[Request]) -> dict[Request, Moments]:
+        """The moments of each request, all of one kind of row and one set of strata in one pass."""
+        found: dict[Request, Moments] = {}
+        singles = list(dict.fromkeys(_single(r, m) for r in requests for m in r.models))
+        batches = dict.fromkeys((r.metric.kind, r.strata) for r in requests)
+        for kind, strata in batches:
+            own = [r for r in (*singles, *(r for r in requests if len(r.models) > 1))
+                   if (r.metric.kind, r.strata) == (kind, strata)]  # fmt: skip
+            sums = self._sums(kind, strata, own)
+            for r in own:
+                if len(r.models) == 1:
+                    found[r] = assemble(r.metric, sums[r], r.wanted, self.common(kind, strata))
+            for r in own:
+                if len(r.models) > 1:
+                    a, b = (found[_single(r, m)] for m in r.models)
+                    found[r] = paired(a, b, sums[r])
+        return found
+
+    def _sums(
+        self, kind: str, strata: tuple[int, Bins] | None, requests: Sequence[Request]
+    ) -> dict[Request, dict[str, Floats]]:
+        setting = self._setting(strata)
+        by_user: dict[Key, Any] = {}
+        in_total: dict[Key, Any] = {}
+        keys: dict[Request, tuple[dict[str, Key], Finish | None]] = {}
+        for r in requests:
+            task = Task(metric=r.metric, models=tuple(self.models.index(m) for m in r.models), wanted=r.wanted)
+            own, finish = task.columns(setting, self._joined.ranked)
+            keys[r] = {term: task.key(term) for term in own}, finish
+            for term, column in own.items():
+                kept = by_user if term in SUMS or finish is not None else in_total
+                kept[task.key(term)] = column
+        frame, n = self._rows_for(kind, strata), self._n_strata(strata)
+        sums = self._per_user(kind, strata, frame, by_user) | reduce_total(frame, in_total, n)
+        return {
+            r: finished({term: sums[key] for term, key in terms.items()}, finish) for r, (terms, finish) in keys.items()
+        }
+
+    def _per_user(
+        self, kind: str, strata: tuple[int, Bins] | None, frame: Any, columns: dict[Key, Any]
+    ) -> dict[Key, Floats]:
+        if not columns:
+            return {}
+        if kind == "user" or strata in self._bases:
+            return reduce(frame, columns, self._n_strata(strata)).on(self.base(strata).ids, self._units)
+        # n and Σw over all rows are the base of the strata's shares: one pass serves both.
+        extra = self._base_columns()
+        reduced = reduce(frame, extra | columns, self._n_strata(strata), maxima=[EXCLUDED])
+        self._bases[strata] = Reduced(ids=reduced.ids, sums={key: reduced.sums[key] for key in extra})
+        return reduced.on(reduced.ids, self._units)
+
+    @property
+    def _units(self) -> int:
+        return self._groups if self._clusters else self._n_users
+
+    def _setting(self, strata: tuple[int, Bins] | None) -> Setting:
+        cells = nw.lit(float(self._n_items))
+        if self._joined.excludes:
+            cells = cells - nw.col("excluded")
+        return Setting(
+            weighted=self._weighted, threshold=self._threshold, cells=cells, middles=self._middles,
+            stratified=self._n_strata(strata) > 1,
+        )  # fmt: skip
+
+    def _rows_for(self, kind: str, strata: tuple[int, Bins] | None) -> Any:
+        frame = self._frame
+        if self._n_strata(strata) > 1:
+            level = nw.lit(0.0)
+            for edge in self.edges(strata):
+                level = level + nw.when(nw.col("p") > edge).then(1.0).otherwise(0.0)
+            frame = frame.with_columns(level.cast(nw.Int64()).alias(STRATUM))
+        return frame if kind == "cell" else frame.filter(nw.col("y") >= self._threshold)
+
+    def _n_strata(self, strata: tuple[int, Bins] | None) -> int:
+        return 1 if strata is None or not self._weighted else len(self.edges(strata)) + 1
+
+    def base(self, strata: tuple[int, Bins] | None) -> Reduced:
+        """rows and mass of every user, over all scored rows."""
+        if strata not in self._bases:
+            columns = self._base_columns()
+            frame = self._rows_for("cell", strata)
+            self._bases[strata] = reduce(frame, columns, self._n_strata(strata), maxima=[EXCLUDED])
+        return self._bases[strata]
+
+    def _base_columns(self) -> dict[Key, Any]:
+        columns: dict[Key, Any] = {("n",): nw.lit(1.0)}
+        if self._weighted:
+            columns[("weight",)] = nw.col("w")
+        if self._joined.excludes:
+            columns[EXCLUDED] = nw.col("excluded")
+        return columns
+
+    def _common(self, kind: str, strata: tuple[int, Bins] | None) -> Common:
+        base = self.base(strata)
+        self._check_users(len(base.ids))
+        sums = base.on(base.ids, self._units)
+        edges = self.edges(strata) if self._n_strata(strata) > 1 else ()
+        named = {("n",): "rows", ("weight",): "mass"}
+        return Common(
+            cells=self._cells(sums.pop(EXCLUDED, None)),
+            base={named[key]: values for key, values in sums.items()},
+            weights=self.weights(kind), edges=edges, ids=None if self._clusters else self._padded(base.ids),
+        )  # fmt: skip
+
+    def _cells(self, excluded: Floats | None) -> Floats:
+        """|C_u|; a cluster's is the sum over its users, those without a row dealt evenly."""
+        if self._clusters:
+            return np.full(self._units, self._n_users * self._n_items / self._units)
+        full = np.full(self._units, float(self._n_items))
+        return full if excluded is None else full - excluded.max(axis=1)
+
+    def _padded(self, ids: Any) -> Any:
+        return ids if len(ids) == self._units else None
+
+    def _weights(self, kind: str) -> WeightSummary | None:
+        if not self._weighted:
+            return None
+        frame = self._rows_for(kind, None)
+        octave = (nw.col("w").log(2) * float(BINS_PER_OCTAVE)).floor().cast(nw.Int64())
+        named = frame.select("w", (nw.col("w") * nw.col("w")).alias("w2"), octave.alias("bin"), nw.lit(1.0).alias("n"))
+        aggregates = [nw.col("n").sum(), nw.col("w").sum(), nw.col("w2").sum(), nw.col("w").max().alias("largest")]
+        table = collected(named.group_by("bin").agg(*aggregates))
+        columns = {name: table[name].cast(nw.Float64()).to_numpy() for name in ("bin", "n", "w", "w2", "largest")}
+        histogram = np.zeros(N_BINS, np.int64)
+        histogram[np.clip(columns["bin"].astype(np.int64), 0, N_BINS - 1)] = columns["n"].astype(np.int64)
+        largest = float(columns["largest"].max(initial=1.0))
+        return WeightSummary(
+            n=int(columns["n"].sum()), total=float(columns["w"].sum()), squares=float(columns["w2"].sum()),
+            largest=largest, smallest_propensity=1.0 / largest, histogram=histogram,
+        )  # fmt: skip
+
+    def _edges(self, strata: tuple[int, Bins]) -> tuple[float, ...]:
+        """As `stratified.edges`: computed once and passed as literals."""
+        count, bins = strata
+        frame = self._frame.select("p")
+        few = np.sort(collected(frame.unique().head(count + 1))["p"].to_numpy())
+        if len(few) <= count:
+            return tuple((few[1:] + few[:-1]) / 2)
+        if bins == "count":
+            asked = [nw.col("p").quantile(j / count, "linear").alias(f"q{j}") for j in range(1, count)]
+            raw = [float(v) for v in _row(frame.select(*asked)).values()] if asked else []
+        else:
+            low, high = _row(frame.select(nw.col("p").min().alias("low"), nw.col("p").max().alias("high"))).values()
+            raw = list(np.linspace(low, high, count + 1)[1:-1])
+        return snap(raw, *self._neighbours(raw))
+
+    def _neighbours(self, raw: Sequence[float]) -> tuple[Any, Any]:
+        """The largest value at or below each raw edge and the smallest above it."""
+        if not raw:
+            return (lambda q: q), (lambda q: q)
+        p, flags = nw.col("p"), {}
+        for j, q in enumerate(raw):
+            flags[f"a{j}"] = nw.when(p <= q).then(p).otherwise(nw.lit(0.0))
+            flags[f"b{j}"] = nw.when(p > q).then(p).otherwise(nw.lit(2.0))
+        named = self._frame.select(*(column.alias(name) for name, column in flags.items()))
+        found = _row(named.select(*(nw.col(n).max() if n[0] == "a" else nw.col(n).min() for n in flags)))
+        below = {q: found[f"a{j}"] or q for j, q in enumerate(raw)}
+        above = {q: found[f"b{j}"] if found[f"b{j}"] <= 1 else below[q] for j, q in enumerate(raw)}
+        return below.__getitem__, above.__getitem__
+
+
+def _single(request: Request, model: str) -> Request:
+    return replace(request, models=(model,), wanted=replace(request.wanted, parts=False))
+
+
+def _bad(column: Any) -> Any:
+    return nw.when(column.is_null() | column.is_nan()).then(1.0).otherwise(0.0)
+
+
+def _row(frame: Any) -> dict[str, Any]:
+    """The only row of a frame."""
+    table = collected(frame)
+    return {name: table[name].to_list()[0] for name in table.columns}

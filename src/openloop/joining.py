@@ -1,0 +1,362 @@
+"""One joined frame from a log and predictions, on the engine that they are in.
+
+Its columns are u, i, y (rating), p, w = 1/p, and each model's prediction or counts of candidates above and tied.
+One backend, one type of id: DuckDB and Spark would match "1" with 1, so that is refused at the door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import narwhals as nw
+
+from openloop.core.metric import Metric
+from openloop.errors import (
+    ColumnError,
+    DuplicateError,
+    InputError,
+    PredictionError,
+    did_you_mean,
+    listing,
+)
+from openloop.estimators.frame_rows import collected, with_scores
+from openloop.scoring import ITEM, USER
+
+RATING = ("rating", "stars")
+SCORE = ("score", "prediction")
+PAIR = ("u", "i")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a model's predictions and ranks come from: columns of the log, or of a frame of its own."""
+
+    name: str
+    score: str | None
+    rank: str | None
+    frame: Any = None  # u, i and its columns; None: the log's own columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """The joined frame and what is in it."""
+
+    frame: Any
+    models: tuple[str, ...]
+    names: dict[str, str]
+    weighted: bool
+    excludes: bool
+    ranked: dict[int, bool]  # a rank column, rather than full scores
+    reasons: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])  # (model, on) → why not
+    depths: dict[str, int] = field(default_factory=dict[str, int])  # of top-k lists
+    notes: tuple[str, ...] = ()
+
+    def refusal(self, metric: Metric, what: str) -> str | None:
+        """Why some model cannot serve this metric."""
+        for model in self.models:
+            if (model, metric.on) in self.reasons:
+                return f"{what}: {self.reasons[model, metric.on]}"
+            depth = self.depths.get(model) if metric.on == "rank" else None
+            if depth is not None and (metric.k is None or metric.k > depth):
+                return f"{what}: model {model!r} is a top-{depth} list, which serves only @k with k ≤ {depth}."
+        return None
+
+
+def join(
+    models: Mapping[str, Any],
+    log: Any,
+    propensity: str | None,
+    metrics: Sequence[Metric],
+    *,
+    exclude: Any,
+    user: str | None,
+    item: str | None,
+    rating: str | None,
+    complete: bool,
+    distinct: bool,
+    missing: str,
+) -> Joined:
+    """Join the log with each model's predictions, inside the engine that holds them."""
+    if missing not in ("error", "drop", "worst"):
+        raise InputError(f'evaluate: missing must be "error", "drop" or "worst", got {missing!r}.')
+    table, eager = opened("the log", log), isinstance(nw.from_native(log), nw.DataFrame)
+    columns = table.collect_schema().names()
+    names = {
+        "u": _named("user", user, columns, USER),
+        "i": _named("item", item, columns, ITEM),
+        "y": _named("rating", rating, columns, RATING),
+    }
+    if propensity is not None:
+        names["p"] = _named("propensities", propensity, columns, ())
+    builder = _Builder(table, names, metrics, complete=complete, distinct=distinct, missing=missing, eager=eager)
+    builder.exclude(exclude)
+    for position, (name, model) in enumerate(models.items()):
+        builder.add(position, name, model)
+    return builder.built(tuple(models))
+
+
+def opened(what: str, native: Any) -> Any:
+    """A lazy frame where the engine has them; pyarrow, which lacks windows, becomes Polars."""
+    try:
+        frame: Any = nw.from_native(native)
+    except TypeError as error:
+        raise InputError(
+            f"evaluate: {what} is a {type(native).__name__}, neither a Feedback nor a dataframe; use ol.read."
+        ) from error
+    if frame.implementation.is_pyarrow():
+        import polars as pl
+
+        frame = nw.from_native(pl.DataFrame(native))
+    return frame.lazy() if frame.implementation.is_polars() else frame
+
+
+class _Builder:
+    """The joined frame in the making."""
+
+    def __init__(
+        self, log: Any, names: dict[str, str], metrics: Sequence[Metric], *, complete: bool, distinct: bool,
+        missing: str, eager: bool,
+    ) -> None:  # fmt: skip
+        self._log, self._names, self._metrics = log, names, metrics
+        self._complete, self._distinct, self._missing, self._eager = complete, distinct, missing, eager
+        self._kinds = _id_kinds(log, names["u"], names["i"])
+        self._frame = self._selected()
+        self._excluded: Any = None
+        self._ranked: dict[int, bool] = {}
+        self._reasons: dict[tuple[str, str], str] = {}
+        self._depths: dict[str, int] = {}
+        self._notes: list[str] = []
+        self._needs = {m.on for m in metrics}
+        self._joins = False
+        if not distinct:
+            self._refuse_duplicates("the log", self._frame, DuplicateError)
+
+    def _selected(self) -> Any:
+        # All of the log's columns stay until the end, since models may name them; ours shadow none.
+        named = [_id(self._log, self._names[key]).alias(key) for key in PAIR]
+        named.append(nw.col(self._names["y"]).cast(nw.Float64()).alias("y"))
+        if "p" in self._names:
+            named.append(nw.col(self._names["p"]).cast(nw.Float64()).alias("p"))
+        own = set(self._log.collect_schema().names())
+        kept = [nw.col(name).alias(f"log:{name}") for name in own]
+        frame = self._log.select(*named, *kept)
+        return frame.with_columns((1.0 / nw.col("p")).alias("w")) if "p" in self._names else frame
+
+    def exclude(self, native: Any) -> None:
+        """Take the excluded pairs, less the scored ones: the item being ranked always is a candidate."""
+        if native is None:
+            return
+        table = self._same_engine("exclude", native)
+        pairs = table.select(*(_id(table, self._column(table, "exclude", key)).alias(key) for key in PAIR)).unique()
+        self._excluded = pairs.join(self._frame.select(*PAIR), on=list(PAIR), how="anti")
+        counts = self._excluded.with_columns(nw.lit(1.0).alias("excluded")).group_by("u").agg(nw.col("excluded").sum())
+        joined = self._frame.join(counts, on="u", how="left")
+        self._frame = joined.with_columns(nw.col("excluded").fill_null(0.0))
+
+    def add(self, position: int, name: str, model: Any) -> None:
+        """Join one model's columns."""
+        source = self._source(name, model)
+        if "prediction" in self._needs:
+            self._add_prediction(position, source)
+        if "rank" in self._needs:
+            self._add_ranks(position, source)
+
+    def _source(self, name: str, model: Any) -> Source:
+        if isinstance(model, str | Mapping):
+            given: Mapping[str, str] = {"score": model} if isinstance(model, str) else model  # pyright: ignore[reportUnknownVariableType]
+            known = self._log.collect_schema().names()
+            found = {kind: _named(f"model {name!r}", column, known, ()) for kind, column in given.items()}
+            return Source(name=name, score=found.get("score"), rank=found.get("rank"))
+        self._joins = True
+        table = self._same_engine(f"model {name!r}", model)
+        known = table.collect_schema().names()
+        keys = [_id(table, self._column(table, f"model {name!r}", key)).alias(key) for key in PAIR]
+        score = next((c for c in SCORE if c in known), None)
+        rank = "rank" if "rank" in known else None
+        if score is None and rank is None:
+            raise ColumnError(
+                f"model {name!r}: the frame has no column 'score' or 'rank'.{did_you_mean('score', known)}"
+            )
+        frame = table.select(*keys, *(nw.col(c).cast(nw.Float64()) for c in (score, rank) if c is not None))
+        if not self._distinct:
+            self._refuse_duplicates(f"model {name!r}", frame, PredictionError)
+        return Source(name=name, score=score, rank=rank, frame=frame)
+
+    def _add_prediction(self, position: int, source: Source) -> None:
+        if source.score is None:
+            self._reasons[source.name, "prediction"] = f"model {source.name!r} has ranks and no scores."
+            return
+        own = f"s{position}"
+        if source.frame is None:
+            self._frame = self._frame.with_columns(nw.col(f"log:{source.score}").cast(nw.Float64()).alias(own))
+        else:
+            self._refuse_gaps(source)
+            scores = source.frame.select(*PAIR, nw.col(source.score).alias(own))
+            self._frame = self._frame.join(scores, on=list(PAIR), how="left")
+        self._resolve_missing(source.name, own)
+
+    def _refuse_gaps(self, source: Source) -> None:
+        for column in (source.score, source.rank):
+            if column is not None:
+                bad = _count(source.frame, nw.col(column).is_null() | nw.col(column).is_nan())
+                if bad:
+                    raise PredictionError(f"model {source.name!r}: {bad:,} {column}s are missing or NaN; repair them.")
+
+    def _resolve_missing(self, name: str, column: str) -> None:
+        gone = nw.col(column).is_null() | nw.col(column).is_nan()
+        count = _count(self._frame, gone)
+        if not count:
+            return
+        if self._missing == "error":
+            some = collected(self._frame.filter(gone).select("u").unique().head(6))["u"].to_list()
+            raise PredictionError(
+                f"model {name!r}: no prediction for {count:,} scored rows, of users {listing(sorted(some))}; predict "
+                'them, or pass missing="drop" or "worst".'
+            )
+        if self._missing == "drop":
+            self._frame = self._frame.filter(~gone)
+            self._notes.append(f"{count:,} rows without a prediction of {name} were dropped: mind the bias")
+            return
+        table = collected(self._frame.select(nw.col("y").min().alias("low"), nw.col("y").max().alias("high")))
+        low, high = float(table["low"].to_list()[0]), float(table["high"].to_list()[0])
+        furthest = nw.when(nw.col("y") - low > high - nw.col("y")).then(nw.lit(low)).otherwise(nw.lit(high))
+        self._frame = self._frame.with_columns(nw.when(gone).then(furthest).otherwise(nw.col(column)).alias(column))
+        self._notes.append(f"missing predictions count as the furthest rating: {name} {count:,} rows")
+
+    def _add_ranks(self, position: int, source: Source) -> None:
+        if source.rank is not None:
+            self._add_list(position, source, source.rank)
+        elif source.frame is not None and source.score is not None and self._complete:
+            self._add_scores(position, source, source.score)
+        else:
+            self._reasons[source.name, "rank"] = (
+                f"model {source.name!r} needs a rank column, or scores of all items declared with complete=True."
+            )
+
+    def _add_list(self, position: int, source: Source, rank: str) -> None:
+        """Ranks from a column; what a top-k list does not hold stands below it."""
+        own, h = f"r{position}", f"h{position}"
+        if source.frame is None:
+            self._frame = self._frame.with_columns(nw.col(f"log:{rank}").cast(nw.Float64()).alias(own))
+            ranks = self._frame
+        else:
+            self._refuse_gaps(source)
+            ranks = source.frame.select(*PAIR, nw.col(rank).alias(own))
+            self._refuse_excluded(source.name, ranks)
+            self._frame = self._frame.join(ranks, on=list(PAIR), how="left")
+        self._check_ranks(source.name, ranks, own)
+        depth = int(collected(ranks.select(nw.col(own).max()))[own].to_list()[0])
+        self._depths[source.name] = depth
+        self._frame = self._frame.with_columns((nw.col(own).fill_null(float(depth + 1)) - 1.0).alias(h))
+        self._frame = self._frame.with_columns(
+            nw.lit(1.0).alias(f"e{position}"), (1.0 / (nw.col(h) + 1.0)).alias(f"harmonic{position}")
+        )
+        self._ranked[position] = True
+
+    def _check_ranks(self, name: str, ranks: Any, own: str) -> None:
+        odd = _count(ranks, (nw.col(own) < 1) | (nw.col(own) != nw.col(own).floor()))
+        if odd or _repeats(ranks.select("u", nw.col(own).alias("i")).filter(~nw.col("i").is_null())):
+            raise PredictionError(
+                f"model {name!r}: ranks must be whole numbers from 1, each once a user; number each list 1, 2, 3 …"
+            )
+
+    def _refuse_excluded(self, name: str, ranks: Any) -> None:
+        if self._excluded is None:
+            return
+        found = _count(ranks.select(*PAIR).join(self._excluded, on=list(PAIR), how="inner"), nw.lit(1) == 1)
+        if found:
+            raise PredictionError(
+                f"model {name!r}: its list ranks {found:,} excluded cells; make it without them, or pass exclude=None."
+            )
+
+    def _add_scores(self, position: int, source: Source, score: str) -> None:
+        """Full scores: ranks among the candidates, ties in expectation."""
+        if "prediction" not in self._needs:
+            self._refuse_gaps(source)
+        own, h = f"s{position}", f"h{position}"
+        scores = source.frame.select(*PAIR, nw.col(score).alias(own))
+        if self._excluded is not None:
+            scores = scores.join(self._excluded, on=list(PAIR), how="anti")
+        cuts = list(dict.fromkeys(m.k for m in self._metrics if m.on == "rank"))
+        ranks = with_scores(scores, position, cuts).drop(own)
+        self._frame = self._frame.join(ranks, on=list(PAIR), how="left")
+        gone = _count(self._frame, nw.col(h).is_null())
+        if gone:
+            raise PredictionError(f"model {source.name!r}: complete=True, but {gone:,} scored rows have no score.")
+        self._ranked[position] = False
+
+    def _refuse_duplicates(self, what: str, frame: Any, error: type[InputError]) -> None:
+        count = _repeats(frame.select(*PAIR))
+        if count:
+            raise error(f"{what}: {count:,} (user, item) pairs stand twice; keep one of each.")
+
+    def _same_engine(self, what: str, native: Any) -> Any:
+        table = opened(what, native)
+        if table.implementation != self._log.implementation:
+            raise InputError(
+                f"{what} is in {table.implementation}, the log in {self._log.implementation}; bring both into one."
+            )
+        kinds = _id_kinds(table, *(self._column(table, what, key) for key in PAIR))
+        if kinds != self._kinds:
+            raise InputError(
+                f"{what}: its user and item ids are {' and '.join(kinds)}, the log's {' and '.join(self._kinds)}; "
+                "cast one side."
+            )
+        return table
+
+    def _column(self, table: Any, what: str, key: str) -> str:
+        known = table.collect_schema().names()
+        options = (self._names[key], *(USER if key == "u" else ITEM))
+        return _named(what, next((o for o in options if o in known), self._names[key]), known, ())
+
+    def _settled(self, frame: Any) -> Any:
+        """The joined rows held where they are, so that later passes do not join again."""
+        if frame.implementation.is_pyspark():
+            return nw.from_native(frame.to_native().localCheckpoint())
+        if self._joins and self._eager and frame.implementation.is_polars():
+            return frame.collect().lazy()
+        return frame
+
+    def built(self, models: tuple[str, ...]) -> Joined:
+        """The frame without the log's own columns."""
+        kept = [name for name in self._frame.collect_schema().names() if not name.startswith("log:")]
+        return Joined(
+            frame=self._settled(self._frame.select(*kept)), models=models, names=self._names,
+            weighted="p" in self._names, excludes=self._excluded is not None,
+            ranked={i: self._ranked.get(i, True) for i in range(len(models))},
+            reasons=self._reasons, depths=self._depths, notes=tuple(self._notes),
+        )  # fmt: skip
+
+
+def _named(what: str, given: str | None, columns: Sequence[str], options: tuple[str, ...]) -> str:
+    if given is not None and given in columns:
+        return given
+    if given is None:
+        found = next((option for option in options if option in columns), None)
+        if found is not None:
+            return found
+    wanted = given or options[0]
+    raise ColumnError(f"{what}: there is no column {wanted!r}.{did_you_mean(wanted, columns)}")
+
+
+def _id_kinds(table: Any, *columns: str) -> tuple[str, ...]:
+    schema = table.collect_schema()
+    return tuple("integers" if schema[column].is_integer() else "text" for column in columns)
+
+
+def _id(table: Any, column: str) -> Any:
+    """Ids as 64-bit integers or as text, so that frames of one kind of id join."""
+    kind = table.collect_schema()[column]
+    return nw.col(column).cast(nw.Int64() if kind.is_integer() else nw.String())
+
+
+def _count(frame: Any, condition: Any) -> int:
+    flagged = frame.select(nw.when(condition).then(1.0).otherwise(0.0).alias("flag"))
+    return int(collected(flagged.select(nw.col("flag").sum()))["flag"].to_list()[0] or 0)
+
+
+def _repeats(pairs: Any) -> int:
+    counted = pairs.with_columns(nw.lit(1.0).alias("times")).group_by("u", "i").agg(nw.col("times").sum())
+    return _count(counted, nw.col("times") > 1)

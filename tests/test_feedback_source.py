@@ -1,0 +1,217 @@
+"""Probabilities of parts, candidates, and what the rows of a part can say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.examples import same, small_world
+
+import openloop as ol
+from openloop.core.feedback import Feedback
+from openloop.data.simulate import World
+from openloop.errors import UndefinedError
+from openloop.feedback_source import Observation
+
+WORLD = small_world()
+LOG = WORLD.observe(1)
+MODELS = {"a": WORLD.predictions["a"]}
+TRAIN, TEST = ol.split(LOG, test=0.3, rng=0)
+S, T = float(TEST.share[0]), float(TRAIN.share[0])
+
+
+def weights(log, name="dcg@3", **options):
+    """The weights that a log's rows get: Σ_rows of snips' denominator by user."""
+    found = ol.evaluate(MODELS, log, metrics=[name], estimators=["snips"], **options)["a", name, "snips"]
+    return found.columns[:, 1]
+
+
+def by_user(log, w):
+    return np.bincount(log.user, w, minlength=log.n_users)
+
+
+# -- probabilities -------------------------------------------------------------------------------------------
+
+
+def test_a_whole_log_observes_with_p():
+    same(weights(LOG), by_user(LOG, 1 / LOG.propensity))
+
+
+def test_a_part_observes_with_p_times_its_share():
+    same(weights(TEST), by_user(TEST, 1 / (TEST.propensity * S)))
+    same(weights(TEST, "mae"), by_user(TEST, 1 / (TEST.propensity * S)))
+
+
+def test_what_is_excluded_could_not_have_been_scored():
+    pi = TEST.propensity * S / (1 - TEST.propensity * T)
+    same(weights(TEST, exclude=TRAIN), by_user(TEST, 1 / pi))
+
+
+def test_an_excluded_log_of_another_origin_changes_no_probability():
+    other = replace(TRAIN, origin="another log")
+    same(weights(TEST, exclude=other), by_user(TEST, 1 / (TEST.propensity * S)))
+
+
+def test_shares_that_differ_by_user_are_those_of_the_user():
+    train, test = ol.split(LOG, by="leave-k-out", k=1, rng=0)
+    n = np.bincount(LOG.user, minlength=30)[test.user]
+    pi = test.propensity / n / (1 - test.propensity * (1 - 1 / n))
+    same(weights(test, exclude=train), by_user(test, 1 / pi))
+
+
+def test_users_who_could_not_be_scored_are_not_in_the_population():
+    few = LOG.take((LOG.user > 0) | (np.cumsum(LOG.user == 0) == 1))  # user 0 has one row, which stays in train
+    _, test = ol.split(few, by="leave-k-out", k=1, rng=0)
+    found = ol.evaluate(MODELS, test, metrics=["mae"], estimators=["ips"])["a", "mae", "ips"]
+    assert found.columns[0, 1] == 0
+    assert found.columns[1:, 1].tolist() == [12] * 29
+
+
+def test_parts_of_parts_multiply_their_shares():
+    _, half = ol.split(TEST, test=0.5, rng=1)
+    same(half.share, S * len(half) / len(TEST))
+    same(weights(half), by_user(half, 1 / (half.propensity * half.share)))
+
+
+def test_a_certain_cell_of_a_complete_split_is_certain_among_candidates():
+    p = np.ones(len(LOG))
+    seen = Observation.of(p, None, LOG.take(np.arange(len(LOG)), share=np.full(len(LOG), 0.2), origin="x"),
+                          LOG.take(np.arange(len(LOG)), share=np.full(len(LOG), 0.8), origin="x"))  # fmt: skip
+    same(seen.probability(LOG.user), 1)
+
+
+def test_the_population_is_what_exclusion_leaves():
+    found = ol.evaluate(MODELS, TEST, metrics=["dcg@3"], estimators=["ips"], exclude=TRAIN)["a", "dcg@3", "ips"]
+    candidates = 12 - np.bincount(TRAIN.user, minlength=30)
+    same(found.columns[:, 1], candidates)
+    assert found.diagnostics.population == candidates.sum()
+
+
+def test_gains_carry_the_number_of_candidates():
+    keep = np.ones((30, 12), bool)
+    keep[TRAIN.user, TRAIN.item] = False
+    scores = np.where(keep, MODELS["a"], -np.inf)
+    rank = 1 + (scores[TEST.user] > scores[TEST.user, TEST.item][:, None]).sum(axis=1)
+    delta = keep.sum(axis=1)[TEST.user] / 3 * TEST.rating * (rank <= 3)
+    found = ol.evaluate(MODELS, TEST, metrics=["prec@3"], estimators=["naive"], exclude=TRAIN)
+    same(found["a", "prec@3", "naive"].value, delta.mean())
+
+
+# -- exclusion is unbiased with π, and not with p·s ----------------------------------------------------------
+
+
+def test_with_exclude_ips_is_unbiased_covers_and_would_not_be_with_p_times_s():
+    rng = np.random.default_rng(0)
+    Y = rng.integers(1, 6, (60, 40)).astype(np.float32)
+    world = World(ratings=Y, propensities=0.1 + 0.15 * Y, predictions={"m": Y + rng.normal(0, 2, Y.shape)})
+    scores, draws = world.predictions["m"], 400
+    error, wrong, inside = np.empty(draws), np.empty(draws), np.empty(draws, bool)
+    for draw in range(draws):
+        log = world.observe(rng)
+        train, test = ol.split(log, test=0.2, rng=rng)
+        keep = np.ones(Y.shape, bool)
+        keep[train.user, train.item] = False
+        ranked = np.argsort(np.argsort(np.where(keep, -scores, np.inf), axis=1), axis=1)  # 0-based, candidates first
+        delta = keep.sum(axis=1)[:, None] * Y / np.log2(2 + ranked) * (ranked < 10)  # dcg@10, (U, I)
+        truth = delta[keep].mean()
+        options = {"metrics": ["dcg@10"], "estimators": ["ips"], "exclude": train}
+        found = ol.evaluate({"m": scores}, test, **options)["m", "dcg@10", "ips"]
+        error[draw], inside[draw] = found.value - truth, truth in found.interval(over="cells")
+        # The same with t = 0: a train part that says it comes from elsewhere.
+        options["exclude"] = replace(train, origin=None)
+        wrong[draw] = ol.evaluate({"m": scores}, test, **options)["m", "dcg@10", "ips"].value - truth
+    spread = error.std() / np.sqrt(draws)
+    assert abs(error.mean()) < 3.5 * spread
+    assert wrong.mean() > 20 * spread
+    # 400 draws know 95 % to ±1.1 %.
+    assert 0.915 < inside.mean() < 0.985
+
+
+# -- refusals ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def by_time():
+    log = Feedback.from_arrays(
+        LOG.user, LOG.item, LOG.rating, users=30, items=12, propensity=LOG.propensity,
+        time=np.random.default_rng(0).random(len(LOG)),
+    )  # fmt: skip
+    return ol.split(log, test=0.3, by="time")
+
+
+@pytest.mark.parametrize(
+    ("name", "estimator"),
+    [("mae", "ips"), ("mae", "clipped@2"), ("mae", "clipped"), ("mae", "dr"), ("adg", "ips_eq3")],
+)
+def test_a_split_by_time_refuses_what_needs_the_scale_of_p(by_time, name, estimator):
+    with pytest.raises(UndefinedError, match="split by time, so the probability that it observes a cell is not known"):
+        ol.evaluate(MODELS, by_time[1], metrics=[name], estimators=[estimator], imputation=np.full((30, 12), 3.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "estimator"), [("mae", "naive"), ("mae", "snips"), ("mae", "stratified"), ("adg", "snips"), ("adg", "clipped@2")]
+)  # fmt: skip
+def test_a_split_by_time_serves_what_is_a_ratio(by_time, name, estimator):
+    found = ol.evaluate(MODELS, by_time[1], metrics=[name], estimators=[estimator])
+    assert np.isfinite(found["a", name, estimator].value)
+
+
+def test_with_exclude_a_split_by_time_has_no_weights_at_all(by_time):
+    train, test = by_time
+    options = {"metrics": ["adg"], "exclude": train}
+    result = ol.evaluate(MODELS, test, estimators=["naive", "snips", "stratified", "stratified@3:observed"], **options)
+    assert set(result.skipped) == {("adg", "snips"), ("adg", "stratified")}
+    known = ol.evaluate(MODELS, test, WORLD.propensities, estimators=["stratified"], **options)
+    assert np.isfinite(known["a", "adg", "stratified"].value)  # shares from the grid need no weights
+
+
+def test_without_propensities_only_naive_is_left():
+    plain = replace(LOG, propensity=None)
+    result = ol.evaluate(MODELS, plain, metrics=["mae"], estimators=["naive", "ips", "snips", "stratified"])
+    assert result.estimators == ("naive",)
+    assert all("needs propensities" in reason for reason in result.skipped.values())
+
+
+def test_a_log_without_relevant_rows_still_has_its_cell_metrics():
+    result = ol.evaluate(MODELS, LOG, metrics=["mae", "adg", "map"], estimators=["naive"], threshold=9)
+    assert result.metrics == ("mae",)
+    assert "no scored rating reaches the threshold 9" in result.skipped["adg", "naive"]
+
+
+# -- threads -------------------------------------------------------------------------------------------------
+
+
+class Factors:
+    """A recommender that is a matrix product."""
+
+    def __init__(self, users, items):
+        rng = np.random.default_rng(0)
+        self.arrays = rng.normal(size=(users, 8)), rng.normal(size=(items, 8)), rng.normal(size=items)
+
+    def factor_arrays(self):
+        return self.arrays
+
+    def scores(self, users):
+        P, Q, b = self.arrays
+        return P[users] @ Q.T + b
+
+    def predict(self, user, item):
+        P, Q, b = self.arrays
+        return (P[user] * Q[item]).sum(axis=1) + b[item]
+
+
+def test_the_number_of_threads_changes_no_bit(monkeypatch):
+    world = small_world(users=3000, items=40)  # three blocks of users
+    log = world.observe(1)
+    models = {"array": world.predictions["b"], "factors": Factors(3000, 40)}
+    results = []
+    for threads in (1, 2, 5):
+        monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", threads)
+        results.append(ol.evaluate(models, log, metrics=["mae", "dcg@5", "ndcg", "auc"], estimators=["naive", "snips"]))
+    first, *others = results
+    for other in others:
+        for key, estimate in first.estimates.items():
+            assert other[key].value == estimate.value
+            np.testing.assert_array_equal(other[key].influence, estimate.influence)
+            assert other[key].cell_variance == estimate.cell_variance

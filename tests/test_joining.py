@@ -1,0 +1,100 @@
+"""The door for frames: names, engines, id types, duplicates, and predictions that are missing."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import openloop as ol
+from openloop.errors import ColumnError, DuplicateError, InputError, PredictionError
+from tests.engines import EAGER, converter
+
+LOG = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 3], "rating": [5.0, 1.0, 4.0, 2.0], "p": [0.5] * 4})
+SCORES = LOG.select("user", "item", score=pl.Series([4.0, 2.0, 4.0, 3.0]))
+OPTIONS = {"metrics": ["mae"], "estimators": ["naive"], "population": (2, 3)}
+
+
+def evaluate(log=LOG, scores=SCORES, into=lambda frame: frame, **options):
+    return ol.evaluate({"m": into(scores)}, into(log), "p", **(OPTIONS | options))
+
+
+def test_columns_with_obvious_names_are_found():
+    assert evaluate()["m", "mae", "naive"].value == pytest.approx((1 + 1 + 0 + 1) / 4)
+
+
+def test_a_missing_column_is_named_with_the_nearest():
+    with pytest.raises(ColumnError, match=r"no column 'ratingg'.*Did you mean 'rating'"):
+        evaluate(rating="ratingg")
+    with pytest.raises(ColumnError, match="no column 'score' or 'rank'"):
+        evaluate(scores=SCORES.rename({"score": "points"}))
+
+
+@pytest.mark.parametrize("engine", EAGER)
+def test_duplicates_are_refused_on_either_side(engine):
+    into = converter(engine)
+    with pytest.raises(DuplicateError, match="the log: 1 "):
+        evaluate(log=pl.concat([LOG, LOG.head(1)]), into=into)
+    with pytest.raises(PredictionError, match="'m': 1 .* pairs stand twice"):
+        evaluate(scores=pl.concat([SCORES, SCORES.head(1)]), into=into)
+
+
+def test_frames_of_two_engines_do_not_join():
+    with pytest.raises(InputError, match="bring both into one"):
+        ol.evaluate({"m": converter("pandas")(SCORES)}, LOG, "p", **OPTIONS)
+
+
+@pytest.mark.parametrize("engine", EAGER)
+def test_numbers_and_text_do_not_match(engine):
+    text = SCORES.with_columns(pl.col("user").cast(str))
+    with pytest.raises(InputError, match="ids are text and integers, the log's integers and integers"):
+        evaluate(scores=text, into=converter(engine))
+
+
+@pytest.mark.parametrize("engine", EAGER)
+def test_missing_predictions_are_an_error_or_dropped_or_worst(engine):
+    into = converter(engine)
+    short = SCORES.head(3)
+    with pytest.raises(PredictionError, match=r"'m': no prediction for 1 scored rows, of users 2"):
+        evaluate(scores=short, into=into)
+    dropped = evaluate(scores=short, into=into, missing="drop")
+    assert dropped["m", "mae", "naive"].value == pytest.approx(2 / 3)
+    assert "1 rows" in dropped.notes[0]
+    worst = evaluate(scores=short, into=into, missing="worst")  # 2 is furthest from 5
+    assert worst["m", "mae", "naive"].value == pytest.approx((1 + 1 + 0 + 3) / 4)
+    with pytest.raises(InputError, match='missing must be "error"'):
+        evaluate(missing="ignore")
+
+
+@pytest.mark.parametrize("value", [None, float("nan")])
+def test_scores_must_be_numbers(value):
+    broken = SCORES.with_columns(score=pl.Series([4.0, value, 4.0, 3.0]))
+    with pytest.raises(PredictionError, match="1 scores are missing or NaN"):
+        evaluate(scores=broken)
+
+
+def test_ranking_metrics_need_ranks_or_all_scores():
+    with pytest.raises(ol.errors.UndefinedError, match="complete=True"):
+        evaluate(metrics=["ndcg"])
+    grid = pl.DataFrame({"user": [1, 1, 1, 2, 2], "item": [1, 2, 3, 1, 2], "score": np.arange(5.0)})
+    with pytest.raises(PredictionError, match="1 scored rows have no score"):
+        evaluate(scores=grid, metrics=["ndcg"], complete=True)
+
+
+@pytest.mark.parametrize("ranks", [[0, 1, 1, 2], [1.5, 1.0, 1.0, 2.0], [1, 1, 1, 2]])
+def test_ranks_are_whole_numbers_from_one_each_once_a_user(ranks):
+    lists = SCORES.select("user", "item", rank=pl.Series(ranks))
+    with pytest.raises(PredictionError, match="whole numbers from 1"):
+        evaluate(scores=lists, metrics=["ndcg@1"])
+
+
+def test_a_list_may_not_rank_what_is_excluded():
+    lists = pl.DataFrame({"user": [1, 1], "item": [3, 1], "rank": [1, 2]})
+    train = pl.DataFrame({"user": [1], "item": [3]})
+    with pytest.raises(PredictionError, match="1 excluded cells"):
+        evaluate(scores=lists, metrics=["ndcg@1"], exclude=train)
+
+
+def test_something_that_is_no_frame_is_refused():
+    with pytest.raises(InputError, match="neither a Feedback nor a dataframe"):
+        ol.evaluate({"m": SCORES}, [1, 2, 3], **OPTIONS)
