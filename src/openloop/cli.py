@@ -1,0 +1,372 @@
+"""The command line: what each command asks for, and how its answer is printed.
+
+Nothing heavy is imported before a command runs, so that `openloop --help` is quick.
+"""
+
+from __future__ import annotations
+
+import io
+import json as jsonlib
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import openloop
+from openloop.errors import OpenloopError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+    from openloop.demonstration import Demonstration, Judgement, Order, Step
+
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+MAX_WIDTH = 100  # longer lines of prose are hard to read
+
+
+class Program(TyperGroup):
+    """Commands whose foreseen failures are one line on stderr."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; what openloop refuses exits with 2, Ctrl-C with 130."""
+        try:
+            return super().invoke(ctx)
+        except OpenloopError as error:
+            typer.echo(f"openloop: {error}", err=True)
+            raise typer.Exit(MISUSED) from error
+        except KeyboardInterrupt as error:
+            raise typer.Exit(INTERRUPTED) from error
+
+
+app = typer.Typer(
+    name="openloop",
+    cls=Program,
+    help="How good a recommender really is, when its users and the running system chose the data.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ✓ shows ?, and the words beside it
+    app()
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"openloop {openloop.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Options of all commands."""
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    console.width = min(console.width, MAX_WIDTH)
+    return console
+
+
+def _writable(target: str | None) -> str | None:
+    """A file that can be written, "-" or nothing; told before the work, not after it."""
+    if target is None or target == "-":
+        return target
+    path = Path(target)
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise typer.BadParameter(f"folder {str(path.parent)!r} must exist and be writable; create it first.")
+    if path.exists() and not path.is_file():
+        raise typer.BadParameter(f"{target!r} must be a file; give a file name, or - for stdout.")
+    return target
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"must be a whole number, got {text!r}; write it in digits.") from error
+
+
+# -- demo ----------------------------------------------------------------------------------------------------
+
+TITLES = {"mae": "mae, the mean absolute error", "dcg@50": "dcg@50, the discounted gain of the top 50"}
+DIGITS = {"mae": 3, "dcg@50": 2}  # as in the paper's Table 1
+
+
+@app.command()
+def demo(
+    users: Annotated[int, typer.Option(parser=_whole, metavar="N", help="Users of the world.")] = 944,
+    items: Annotated[int, typer.Option(parser=_whole, metavar="N", help="Items of the world.")] = 1683,
+    seed: Annotated[
+        int, typer.Option(parser=_whole, metavar="N", help="The same seed gives the same world and log.")
+    ] = 0,
+    json: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|-", callback=_writable, help="Write JSON to a file, or to stdout instead of tables."
+        ),
+    ] = None,
+) -> None:
+    """Judge five models by a biased log, in a world where the truth is known."""
+    from openloop.demonstration import demonstrate
+
+    with _progress() as step:
+        shown = demonstrate(users, items, seed=seed, step=step)
+    if json == "-":
+        typer.echo(shown.to_json())
+        return
+    console = _console()
+    for part in _demo_page(shown, narrow=console.width < 90):
+        console.print(part)
+    if json is not None:
+        shown.to_json(json)
+        typer.echo(f"wrote {json}", err=True)
+
+
+@contextmanager
+def _progress() -> Generator[Step, None, None]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda what, done: bar.update(task, description=what, completed=done)
+
+
+def _demo_page(shown: Demonstration, *, narrow: bool) -> Iterator[RenderableType]:
+    from openloop.demonstration import METRICS
+
+    yield shown.setting()
+    for metric in METRICS:
+        yield ""
+        yield _demo_table(shown, metric, narrow=narrow)
+    yield ""
+    yield _mark(good=True, after=" the interval holds the truth   ") + _mark(good=False, after=" it does not")
+    for finding in shown.findings():
+        yield ""
+        yield finding
+
+
+def _demo_table(shown: Demonstration, metric: str, *, narrow: bool) -> RenderableType:
+    from rich.table import Table
+
+    from openloop.demonstration import ESTIMATORS
+
+    title = f"{TITLES[metric]}: {shown.better[metric]} is better"
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    table.collapse_padding = narrow
+    table.add_column("model", no_wrap=True)
+    for name in ("truth", *ESTIMATORS):
+        table.add_column(name, justify="right", no_wrap=True)
+    for model in shown.models:
+        judged = [shown[model, metric, estimator] for estimator in ESTIMATORS]
+        digits = _digits(judged, DIGITS[metric])
+        table.add_row(model, f"{judged[0].truth:.{digits}f}", *(_judged_cell(j, digits) for j in judged))
+    table.add_row("in order?", "", *(_order_cell(shown.order(metric, estimator)) for estimator in ESTIMATORS))
+    return table
+
+
+def _digits(judged: list[Judgement], digits: int) -> int:
+    """One more where a half-width would be shown as 0."""
+    halves = [(j.high - j.low) / 2 for j in judged]
+    return digits + any(1e-9 < half < 0.5 * 10**-digits for half in halves)
+
+
+def _judged_cell(judged: Judgement, digits: int) -> Text:
+    half = (judged.high - judged.low) / 2
+    return _mark(judged.covers, before=f"{judged.value:.{digits}f}±{half:.{digits}f} ")
+
+
+def _order_cell(order: Order) -> Text:
+    return _mark(order.right, after=f" {len(order.wrong)} of {order.pairs} wrong")
+
+
+def _mark(good: bool, *, before: str = "", after: str = "") -> Text:
+    from rich.text import Text
+
+    return Text.assemble(before, ("✓" if good else "✗", "green" if good else "bold red"), after)
+
+
+# -- doctor --------------------------------------------------------------------------------------------------
+
+CORE = {
+    "numpy": "numpy", "scipy": "scipy", "narwhals": "narwhals", "polars": "polars", "numba": "numba",
+    "scikit-learn": "sklearn", "altair": "altair", "vl-convert-python": "vl_convert", "typer": "typer",
+    "rich": "rich", "safetensors": "safetensors", "threadpoolctl": "threadpoolctl",
+}  # fmt: skip
+EXTRAS = {
+    "duckdb": "duckdb", "pyarrow": "duckdb", "pandas": "pandas", "pyspark": "spark", "torch": "torch",
+    "cornac": "cornac",
+}  # fmt: skip
+
+
+@app.command()
+def doctor(
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Say what is installed, what is missing, and what this machine offers."""
+    found = diagnosis()
+    if json:
+        typer.echo(jsonlib.dumps(found, indent=2, ensure_ascii=False))
+    else:
+        console = _console()
+        for part in _doctor_page(found):
+            console.print(part)
+    if not found["ok"]:
+        raise typer.Exit(FAILED)
+
+
+def diagnosis() -> dict[str, Any]:
+    """Packages and machine as plain values; `ok` is false where what every run needs does not work."""
+    core = [_core(name, module) for name, module in CORE.items()] + [_kernels()]
+    return {
+        "ok": all(part["ok"] for part in core),
+        "openloop": openloop.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "core": core,
+        "optional": [_optional(name, extra) for name, extra in EXTRAS.items()] + [_java()],
+        "machine": _machine(),
+    }
+
+
+def _part(name: str, version: str | None, *, ok: bool, problem: str = "", remedy: str = "") -> dict[str, Any]:
+    return {"name": name, "version": version, "ok": ok, "problem": problem, "remedy": remedy}
+
+
+def _version(name: str) -> str | None:
+    from importlib import metadata
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _core(name: str, module: str) -> dict[str, Any]:
+    version = _version(name)
+    if version is None:
+        return _part(name, None, ok=False, problem="not installed", remedy="pip install openloop")
+    try:
+        import_module(module)
+    except Exception as error:  # noqa: BLE001 (a damaged package may raise anything)
+        remedy = f"pip install --force-reinstall {name}"
+        return _part(name, version, ok=False, problem=_one_line(error), remedy=remedy)
+    return _part(name, version, ok=True)
+
+
+def _kernels() -> dict[str, Any]:
+    """Compiled code is kept in a folder that numba chooses; without one it refuses to load the kernels."""
+    remedy = "set NUMBA_CACHE_DIR to a folder that you may write to"
+    try:
+        folder = import_module("openloop.kernels.ranking").count_above.stats.cache_path
+    except Exception as error:  # noqa: BLE001 (as above)
+        return _part("kernel cache", None, ok=False, problem=_one_line(error), remedy=remedy)
+    if os.access(folder, os.W_OK):
+        return _part("kernel cache", folder, ok=True)
+    problem = "not writable, so that kernels compile anew each time"
+    return _part("kernel cache", folder, ok=True, problem=problem, remedy=remedy)
+
+
+def _optional(name: str, extra: str) -> dict[str, Any]:
+    version = _version(name)
+    if version is None:
+        return _part(name, None, ok=False, problem="not installed", remedy=f"pip install 'openloop[{extra}]'")
+    return _part(name, version, ok=True)
+
+
+def _java() -> dict[str, Any]:
+    """pyspark needs it, and does not bring it."""
+    home = os.environ.get("JAVA_HOME")
+    program = shutil.which("java") or (shutil.which("java", path=str(Path(home) / "bin")) if home else None)
+    if program is None:
+        remedy = "install Java 17 or newer, or set JAVA_HOME"
+        return _part("java", None, ok=False, problem="not found", remedy=remedy)
+    return _part("java", program, ok=True)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def _machine() -> dict[str, Any]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "cores": cores,
+        "memory_gib": _memory(),
+        "numba_threads": _numba_threads(),
+        "thread_pools": _pools(),
+    }
+
+
+def _memory() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (AttributeError, OSError, ValueError):  # not every system says
+        return None
+
+
+def _numba_threads() -> int | None:
+    try:
+        return int(import_module("numba").get_num_threads())
+    except Exception:  # noqa: BLE001 (reported above, as numba's own problem)
+        return None
+
+
+def _pools() -> list[dict[str, Any]]:
+    """BLAS and OpenMP as numpy, SciPy and scikit-learn loaded them."""
+    try:
+        pools: list[dict[str, Any]] = import_module("threadpoolctl").threadpool_info()
+    except Exception:  # noqa: BLE001 (reported above, as threadpoolctl's own problem)
+        return []
+    wanted = {"kind": "user_api", "library": "prefix", "version": "version", "threads": "num_threads"}
+    return [{name: pool.get(key) for name, key in wanted.items()} for pool in pools]
+
+
+def _doctor_page(found: dict[str, Any]) -> Iterator[RenderableType]:
+    machine = found["machine"]
+    yield f"openloop {found['openloop']}, Python {found['python']}, {found['platform']}"
+    memory = "unknown" if machine["memory_gib"] is None else f"{machine['memory_gib']} GiB"
+    yield f"{machine['cores']} cores, {memory} of memory, {machine['numba_threads']} numba threads"
+    for pool in machine["thread_pools"]:
+        library = " ".join(filter(None, (pool["library"], pool["version"])))
+        yield f"{pool['kind']}: {library}, {pool['threads']} threads"
+    for title, parts in (("needed", found["core"]), ("optional", found["optional"])):
+        yield ""
+        yield _parts_table(title, parts)
+    yield ""
+    yield "Everything needed works." if found["ok"] else "Something needed does not work: see ✗ above."
+
+
+def _parts_table(title: str, parts: list[dict[str, Any]]) -> RenderableType:
+    from rich.table import Table
+
+    table = Table("", title, "", box=None, pad_edge=False)
+    for part in parts:
+        absent = title == "optional" and not part["ok"]
+        told = "; ".join(filter(None, (part["version"], part["problem"], part["remedy"])))
+        table.add_row("–" if absent else _mark(part["ok"]), part["name"], told)
+    return table

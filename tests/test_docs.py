@@ -1,0 +1,65 @@
+"""Every Python block of README and the guide runs as it stands, in the order of the page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.engines import EAGER, converter
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page):
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_python_block_runs(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for code in blocks(page):
+        exec(compile(code, str(page), "exec"), names)  # noqa: S102 (the pages are this repository's own)
+
+
+def test_the_quick_start_has_code():
+    assert len(blocks(ROOT / "README.md")) >= 3
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+@pytest.fixture(scope="module")
+def quick_start():
+    names = {}
+    for code in blocks(ROOT / "README.md"):
+        exec(compile(code, "README.md", "exec"), names)  # noqa: S102 (the page is this repository's own)
+    return names
+
+
+def same_numbers_elsewhere(names, into):
+    """The last part of the quick start, with its frames in another engine."""
+    code = blocks(ROOT / "README.md")[-1]
+    moved = names | {"ratings": into(names["ratings"]), "into": into}
+    code = code.replace("ol.evaluate(\n    predictions,", "ol.evaluate(\n    {n: into(f) for n, f in predictions.items()},")
+    assert "into(f)" in code
+    exec(compile(code, "README.md", "exec"), moved)  # noqa: S102 (the page is this repository's own)
+    for key, estimate in names["there"].estimates.items():
+        assert moved["there"][key].value == pytest.approx(estimate.value, rel=1e-10)
+        assert moved["there"][key].stderr == pytest.approx(estimate.stderr, rel=1e-10)
+
+
+@pytest.mark.parametrize("engine", EAGER)
+def test_frames_that_stay_where_they_are_give_the_same_numbers(quick_start, engine):
+    same_numbers_elsewhere(quick_start, converter(engine))
+
+
+def test_frames_that_stay_in_spark_give_the_same_numbers(quick_start, spark):
+    same_numbers_elsewhere(quick_start, converter("spark", spark))
