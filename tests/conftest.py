@@ -21,9 +21,7 @@ CI = os.environ.get("CI") == "true"
 pytest.register_assert_rewrite("tests.contracts", "tests.strategies")
 
 # No deadline: the first example of a test may compile a numba kernel. For the same reason `too_slow` is off.
-hypothesis.settings.register_profile(
-    "dev", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
+hypothesis.settings.register_profile("dev", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.register_profile("ci", hypothesis.settings.get_profile("dev"), derandomize=True)
 hypothesis.settings.load_profile("ci" if CI else "dev")
 

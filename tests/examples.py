@@ -53,9 +53,7 @@ def moments(
     """The moments of plain rows, with all that the estimators may ask for."""
     powers = POWERS if rows.probability is not None and metric.kind == "cell" else ()
     wanted = Wanted(powers=powers, cap=cap, ideal=ideal)
-    shared = Common(
-        cells=rows.cells, base=base_sums(rows), weights=weight_summary(rows), edges=rows.edges, **common
-    )
+    shared = Common(cells=rows.cells, base=base_sums(rows), weights=weight_summary(rows), edges=rows.edges, **common)
     return accumulate(metric, rows, outcome, wanted, shared)
 
 

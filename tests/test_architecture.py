@@ -130,5 +130,7 @@ def test_the_registry_pattern_finds_one():
 def test_no_module_has_the_name_of_a_public_function():
     functions = {public for public in ol.__all__ if inspect.isroutine(getattr(ol, public))}
     # Only a direct child of the package becomes an attribute of it when it is loaded.
-    children = {module.stem for module in PACKAGE.iterdir() if module.suffix == ".py" or (module / "__init__.py").exists()}
+    children = {
+        module.stem for module in PACKAGE.iterdir() if module.suffix == ".py" or (module / "__init__.py").exists()
+    }
     assert functions & children == set()

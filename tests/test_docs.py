@@ -48,7 +48,9 @@ def same_numbers_elsewhere(names, into):
     """The last part of the quick start, with its frames in another engine."""
     code = blocks(ROOT / "README.md")[-1]
     moved = names | {"ratings": into(names["ratings"]), "into": into}
-    code = code.replace("ol.evaluate(\n    predictions,", "ol.evaluate(\n    {n: into(f) for n, f in predictions.items()},")
+    code = code.replace(
+        "ol.evaluate(\n    predictions,", "ol.evaluate(\n    {n: into(f) for n, f in predictions.items()},"
+    )
     assert "into(f)" in code
     exec(compile(code, "README.md", "exec"), moved)  # noqa: S102 (the page is this repository's own)
     for key, estimate in names["there"].estimates.items():

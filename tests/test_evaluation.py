@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.examples import CELL, ESTIMATORS, METRICS, NORMALISED, ORDERED, POOLED, same, small_world
 
 import openloop as ol
 from openloop.core.feedback import Feedback
@@ -24,6 +23,7 @@ from openloop.errors import (
     PropensityError,
     UndefinedError,
 )
+from tests.examples import CELL, ESTIMATORS, METRICS, NORMALISED, ORDERED, POOLED, same, small_world
 
 WORLD = small_world()
 LOG = WORLD.observe(1)
@@ -87,9 +87,12 @@ def test_the_same_for_user_metrics_where_users_have_as_many_relevant_items(name)
     estimators = ["naive", "snips", "snips_user", "clipped@1", "stratified", "ips_eq3"]
     result = ol.evaluate({"m": rng.random(Y.shape)}, everything, metrics=[name], estimators=estimators)
     values = [estimate.value for estimate in result.estimates.values()]
-    assert len(values) == {"pooled": 6, "normalised": 5, "ordered": 2}[
-        "pooled" if name in POOLED else "normalised" if name in NORMALISED else "ordered"
-    ]
+    assert (
+        len(values)
+        == {"pooled": 6, "normalised": 5, "ordered": 2}[
+            "pooled" if name in POOLED else "normalised" if name in NORMALISED else "ordered"
+        ]
+    )
     same(values, values[0])
 
 
@@ -166,6 +169,9 @@ def test_a_floor_is_used():
     assert found["a", "mae", "clipped@2"].diagnostics.clipped_share == 0
 
 
+UNSEEN = ~np.isin(np.arange(360).reshape(30, 12), LOG.cell)
+
+
 @pytest.mark.parametrize(
     ("bad", "error"),
     [
@@ -175,8 +181,8 @@ def test_a_floor_is_used():
         (np.full(len(LOG), np.nan), PropensityError),
         (np.full(len(LOG), 1.5), PropensityError),
         (np.full(len(LOG), -0.5), PropensityError),
-        (np.where(np.arange(360).reshape(30, 12) == np.setdiff1d(np.arange(360), LOG.cell)[0], 0, 0.5), PropensityError),
-        (np.where(np.arange(360).reshape(30, 12) == np.setdiff1d(np.arange(360), LOG.cell)[0], np.nan, 0.5), PropensityError),
+        (np.where(UNSEEN, 0, 0.5), PropensityError),
+        (np.where(UNSEEN, np.nan, 0.5), PropensityError),
         ("propensity", InputError),
         (0.5, InputError),
     ],
@@ -199,9 +205,8 @@ def test_propensities_made_for_another_log_are_refused():
 
 
 def test_implicit_feedback_is_relevant_from_one():
-    ones = replace(LOG, rating=np.ones(len(LOG), np.float32))
-    wanted = ol.evaluate(MODELS, replace(LOG, rating=np.full(len(LOG), 5, np.float32)), metrics=["ndcg"], estimators=["naive"])
-    found = ol.evaluate(MODELS, ones, metrics=["ndcg"], estimators=["naive"])
+    ones, fives = (replace(LOG, rating=np.full(len(LOG), r, np.float32)) for r in (1, 5))
+    found, wanted = (ol.evaluate(MODELS, log, metrics=["ndcg"], estimators=["naive"]) for log in (ones, fives))
     assert found["a", "ndcg", "naive"].value == wanted["a", "ndcg", "naive"].value
 
 
@@ -269,7 +274,7 @@ def test_an_undefined_combination_is_skipped_and_an_error_when_alone():
     "options",
     [
         {"models": {}}, {"metrics": []}, {"estimators": []}, {"level": 95}, {"missing": "zero"}, {"pairs": "some"},
-        {"pairs": [("a", "zzz")]}, {"user": "uid"}, {"population": (3, 4)}, {"exclude": 5},
+        {"pairs": [("a", "zzz")]}, {"rating": "stars"}, {"population": (3, 4)}, {"exclude": 5},
     ],
 )  # fmt: skip
 def test_options_are_checked(options):
@@ -337,6 +342,7 @@ def test_no_valid_split_crashes_with_exclusion(case, data):
         assert np.isfinite(estimate.influence).all(), key
 
 
+COLUMNS = ("user", "item", "rating", "propensity")
 BREAK = {
     "a rating that is no number": lambda c: c["rating"].__setitem__(0, np.nan),
     "an infinite rating": lambda c: c["rating"].__setitem__(0, np.inf),
@@ -347,7 +353,7 @@ BREAK = {
     "a prediction that is no number": lambda c: c["scores"].__setitem__((c["user"][0], c["item"][0]), np.nan),
     "an infinite prediction": lambda c: c["scores"].__setitem__((c["user"][0], c["item"][0]), np.inf),
     "predictions for another grid": lambda c: c.update(scores=c["scores"][:, :-1]),
-    "a pair that stands twice": lambda c: c.update({k: np.append(c[k], c[k][0]) for k in ("user", "item", "rating", "propensity")}),
+    "a pair that stands twice": lambda c: c.update({k: np.append(c[k], c[k][0]) for k in COLUMNS}),
     "a user outside the grid": lambda c: c["user"].__setitem__(0, 99),
     "a negative item": lambda c: c["item"].__setitem__(0, -1),
     "a column that is too short": lambda c: c.update(propensity=c["propensity"][:-1]),
@@ -360,21 +366,24 @@ BREAK = {
 @settings(max_examples=15)
 def test_no_invalid_log_gives_a_number(fault, case):
     log, models, imputation = case
-    columns = {name: getattr(log, name).copy() for name in ("user", "item", "rating", "propensity")}
-    columns["scores"] = models["a"].copy()
+    columns = {name: getattr(log, name).copy() for name in COLUMNS} | {"scores": models["a"].copy()}
     BREAK[fault](columns)
-    with pytest.raises(OpenloopError):
+
+    def attempt():
         broken = Feedback.from_arrays(
             columns["user"], columns["item"], columns["rating"], users=log.n_users, items=log.n_items,
             propensity=columns["propensity"],
         )  # fmt: skip
-        ol.evaluate({"m": columns["scores"]}, broken, metrics=["mae"], estimators=["naive", "ips", "snips", "dr"],
-                    imputation=imputation)  # fmt: skip
+        options = {"metrics": ["mae"], "estimators": ["naive", "ips", "snips", "dr"], "imputation": imputation}
+        return ol.evaluate({"m": columns["scores"]}, broken, **options)
+
+    with pytest.raises(OpenloopError):
+        attempt()
 
 
 def test_a_frame_is_not_mistaken_for_a_model_mapping():
     with pytest.raises(InputError, match="models"):
-        ol.evaluate(pl.DataFrame({"user": [0], "item": [0], "score": [1.0]}), LOG, metrics=["mae"], estimators=["naive"])
+        ol.evaluate(pl.DataFrame({"user": [0], "item": [0], "score": [1.0]}), LOG, metrics=["mae"])
 
 
 def test_predictions_are_checked_before_anything_is_summed():

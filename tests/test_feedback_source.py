@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.examples import same, small_world
 
 import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.data.simulate import World
 from openloop.errors import UndefinedError
 from openloop.feedback_source import Observation
+from tests.examples import same, small_world
 
 WORLD = small_world()
 LOG = WORLD.observe(1)
@@ -145,25 +145,52 @@ def by_time():
     [("mae", "ips"), ("mae", "clipped@2"), ("mae", "clipped"), ("mae", "dr"), ("adg", "ips_eq3")],
 )
 def test_a_split_by_time_refuses_what_needs_the_scale_of_p(by_time, name, estimator):
-    with pytest.raises(UndefinedError, match="split by time, so the probability that it observes a cell is not known"):
+    with pytest.raises(UndefinedError, match=r"split by time, so the probability .* is known up to a factor"):
         ol.evaluate(MODELS, by_time[1], metrics=[name], estimators=[estimator], imputation=np.full((30, 12), 3.0))
 
 
 @pytest.mark.parametrize(
-    ("name", "estimator"), [("mae", "naive"), ("mae", "snips"), ("mae", "stratified"), ("adg", "snips"), ("adg", "clipped@2")]
-)  # fmt: skip
+    ("name", "estimator"),
+    [("mae", "naive"), ("mae", "snips"), ("mae", "stratified"), ("adg", "snips"), ("adg", "clipped@2")],
+)
 def test_a_split_by_time_serves_what_is_a_ratio(by_time, name, estimator):
     found = ol.evaluate(MODELS, by_time[1], metrics=[name], estimators=[estimator])
     assert np.isfinite(found["a", name, estimator].value)
 
 
-def test_with_exclude_a_split_by_time_has_no_weights_at_all(by_time):
+def test_a_split_by_time_says_that_its_weights_are_right_up_to_a_factor(by_time):
     train, test = by_time
-    options = {"metrics": ["adg"], "exclude": train}
-    result = ol.evaluate(MODELS, test, estimators=["naive", "snips", "stratified", "stratified@3:observed"], **options)
-    assert set(result.skipped) == {("adg", "snips"), ("adg", "stratified")}
-    known = ol.evaluate(MODELS, test, WORLD.propensities, estimators=["stratified"], **options)
-    assert np.isfinite(known["a", "adg", "stratified"].value)  # shares from the grid need no weights
+    result = ol.evaluate(MODELS, test, metrics=["mae"], estimators=["snips"])
+    assert any("right up to an unknown factor" in note for note in result.notes)
+    flags = result["a", "mae", "snips"].diagnostics.flags
+    assert not any("add up to" in flag for flag in flags)  # Σw need not be the population
+    ranked = ol.evaluate(MODELS, test, metrics=["adg"], estimators=["snips", "stratified"], exclude=train)
+    assert any("which under exclude= depends on p" in note for note in ranked.notes)
+
+
+def test_over_cells_an_unknown_scale_is_taken_conservatively(by_time):
+    _, test = by_time
+    unknown = ol.evaluate(MODELS, test, metrics=["mae"], estimators=["snips"])["a", "mae", "snips"]
+    certain = test.take(slice(None), share=np.full(len(test), 1e-6))  # 1 − p·s is nearly 1
+    nearly = ol.evaluate(MODELS, certain, metrics=["mae"], estimators=["snips"])["a", "mae", "snips"]
+    same(unknown.cell_variance, nearly.cell_variance, rtol=1e-5)
+
+
+def test_only_rankings_lose_what_is_excluded():
+    train, test = ol.split(LOG, test=0.5, rng=0)
+    options = {"metrics": ["mae", "dcg@3"], "estimators": ["ips", "snips"]}
+    whole, without = (ol.evaluate(MODELS, test, WORLD.propensities, exclude=e, **options) for e in (None, train))
+    for estimator in ("ips", "snips"):
+        assert whole["a", "mae", estimator].value == without["a", "mae", estimator].value
+        assert whole["a", "dcg@3", estimator].value != without["a", "dcg@3", estimator].value
+
+
+def test_a_floor_is_in_the_diagnostics():
+    raised = ol.Propensities(values=LOG.propensity, floor=0.5)
+    found = ol.evaluate(MODELS, LOG, raised, metrics=["mae"], estimators=["snips", "clipped@1.5"])
+    assert found["a", "mae", "snips"].diagnostics.clipped_share == np.mean(LOG.propensity < 0.5) > 0
+    assert found["a", "mae", "snips"].diagnostics.cap is None
+    assert found["a", "mae", "clipped@1.5"].diagnostics.cap == 1.5
 
 
 def test_without_propensities_only_naive_is_left():

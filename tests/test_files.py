@@ -15,17 +15,22 @@ def test_text_arrives_and_nothing_else_is_left(tmp_path):
     path = tmp_path / "out.json"
     write_text(path, "größer\n")
     assert path.read_text(encoding="utf-8") == "größer\n"
-    assert os.listdir(tmp_path) == ["out.json"]
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_failure_keeps_the_old_file_and_leaves_no_other(tmp_path):
     path = tmp_path / "out.txt"
     path.write_text("old")
-    with pytest.raises(RuntimeError, match="half way"), replacing(path) as temporary:
-        temporary.write_text("new, but unfin")
-        raise RuntimeError("half way")
+
+    def fail():
+        with replacing(path) as temporary:
+            temporary.write_text("new, but unfin")
+            raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way"):
+        fail()
     assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["out.txt"]
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_readers_see_the_old_file_until_the_new_one_is_complete(tmp_path):

@@ -35,7 +35,7 @@ def test_duplicates_are_refused_on_either_side(engine):
     into = converter(engine)
     with pytest.raises(DuplicateError, match="the log: 1 "):
         evaluate(log=pl.concat([LOG, LOG.head(1)]), into=into)
-    with pytest.raises(PredictionError, match="'m': 1 .* pairs stand twice"):
+    with pytest.raises(PredictionError, match=r"'m': 1 .* pairs stand twice"):
         evaluate(scores=pl.concat([SCORES, SCORES.head(1)]), into=into)
 
 

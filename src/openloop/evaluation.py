@@ -14,9 +14,9 @@ from openloop.core.propensities import Propensities
 from openloop.errors import AlignmentError, InputError, LeakError, PredictionError, UndefinedError, listing
 from openloop.estimators.naming import Method, method
 from openloop.estimators.requests import Source, chosen_pairs, conclude
-from openloop.feedback_source import FeedbackSource, Observation
+from openloop.feedback_source import FeedbackSource
 from openloop.metrics.naming import metric
-from openloop.scoring import Table, predictions, prepare
+from openloop.scoring import predictions, prepare
 
 IMPLICIT = (0.0, 1.0)
 
@@ -64,9 +64,10 @@ def evaluate(
     wanted = _distinct([metric(m) for m in _listed("metrics", metrics)])
     methods = _distinct([method(e) for e in _listed("estimators", estimators)])
     if isinstance(log, Feedback):
-        only_frames = {"user": user, "item": item, "rating": rating, "population": population}
-        _refuse(only_frames, "the log is a Feedback, which knows its columns and its population")
-        source, notes = _from_feedback(models, log, propensities, wanted, exclude, threshold, missing, imputation)
+        only_frames = {"rating": rating, "population": population}
+        _refuse(only_frames, "the log is a Feedback, which knows its ratings and its population")
+        prepared = {name: prepare(name, model, log, user, item) for name, model in models.items()}
+        source, notes = _from_feedback(prepared, log, propensities, wanted, exclude, threshold, missing, imputation)
     else:
         from openloop.frame_source import from_frame
 
@@ -115,12 +116,11 @@ def _from_feedback(
         )
     if exclude is not None and not isinstance(exclude, Feedback):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"exclude: give the Feedback whose items leave the ranking, got {type(exclude).__name__}.")
-    values, grid = _propensities(propensities, log)
-    prepared = {name: prepare(name, model, log) for name, model in models.items()}
+    values, grid, floored = _propensities(propensities, log)
     predicted: dict[str, Floats] = {}
     if any(m.on == "prediction" for m in metrics):
-        rated = {n: m for n, m in prepared.items() if not (isinstance(m, Table) and m.kind == "rank")}
-        predicted = {name: predictions(name, model, log) for name, model in rated.items()}
+        answers = {name: predictions(name, model, log) for name, model in models.items()}
+        predicted = {name: answer for name, answer in answers.items() if answer is not None}
     keep, notes = _resolve_missing(predicted, log, missing)
     if keep is not None:
         log, values = log.take(keep), None if values is None else values[keep]
@@ -128,25 +128,29 @@ def _from_feedback(
     for check in (m.check for m in metrics if m.check is not None):
         for array in predicted.values():
             check(array)
-    seen = None if values is None else Observation.of(values, grid, log, exclude)
+    if log.share is None and values is not None:
+        notes.append(
+            "the log was split by time: its weights are 1/p, right up to an unknown factor"
+            + (", which under exclude= depends on p" if exclude is not None else "")
+        )
     if exclude is None and any(m.on == "rank" for m in metrics):
         notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
     cut = _threshold(threshold, log.rating)
     source = FeedbackSource(
-        prepared, log, seen, exclude=exclude, threshold=cut, predicted=predicted,
-        imputation=_imputed_ratings(imputation, log),
+        models, log, (values, grid), exclude=exclude, threshold=cut, predicted=predicted,
+        imputation=_imputed_ratings(imputation, log), floored=floored,
     )  # fmt: skip
     return source, notes
 
 
-def _propensities(given: Any, log: Feedback) -> tuple[Floats | None, Floats | None]:
-    """The probability of each row, and of the whole grid where it is known."""
+def _propensities(given: Any, log: Feedback) -> tuple[Floats | None, Floats | None, float | None]:
+    """The probability of each row, of the whole grid where it is known, and the share that a floor raised."""
     if given is None:
-        return log.propensity, None
+        return log.propensity, None, None
     if isinstance(given, Propensities):
-        return given.check(log).used, None
+        return given.check(log).used, None, given.clipped if given.floor else None
     if isinstance(given, np.ndarray):
-        return _from_array(given, log)
+        return *_from_array(given, log), None
     if not hasattr(given, "predict"):
         raise InputError(
             f"evaluate: propensities must be Propensities, a fitted model, a U × I array or None, got "
@@ -157,7 +161,7 @@ def _propensities(given: Any, log: Feedback) -> tuple[Floats | None, Floats | No
         grid = np.maximum(given.matrix(), found.floor)
     except UndefinedError:  # p depends on the unseen rating: shares of strata are then estimated from the weights
         grid = None
-    return found.check(log).used, grid
+    return found.check(log).used, grid, found.clipped if found.floor else None
 
 
 def _from_array(given: Any, log: Feedback) -> tuple[Floats, Floats | None]:

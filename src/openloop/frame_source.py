@@ -10,7 +10,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from openloop.core.feedback import Floats
+from openloop.core.feedback import Array, Floats
 from openloop.core.metric import Metric
 from openloop.core.moments import SUMS, Moments
 from openloop.core.weights import BINS_PER_OCTAVE, N_BINS, WeightSummary
@@ -25,6 +25,7 @@ from openloop.estimators.frame_rows import (
     Task,
     collected,
     finished,
+    plain_ids,
     reduce,
     reduce_total,
 )
@@ -36,7 +37,6 @@ from openloop.joining import Joined, join
 
 MAX_LEVELS = 64
 CLUSTERS = 100_000
-EXCLUDED: Key = ("excluded",)
 FLAGS = {"y": RatingError, "p": PropensityError}
 
 
@@ -95,6 +95,7 @@ class FrameSource:
         self._bases: dict[tuple[int, Bins] | None, Reduced] = {}
         self.common = cache(self._common)
         self.weights = cache(self._weights)
+        self.exclusions = cache(self._exclusions)
 
     def _facts(self) -> dict[str, float]:
         """Count what no engine may sum over, and refuse it before anything is summed."""
@@ -200,7 +201,7 @@ class FrameSource:
             sums = self._sums(kind, strata, own)
             for r in own:
                 if len(r.models) == 1:
-                    found[r] = assemble(r.metric, sums[r], r.wanted, self.common(kind, strata))
+                    found[r] = assemble(r.metric, sums[r], r.wanted, self.common(kind, r.metric.on, strata))
             for r in own:
                 if len(r.models) > 1:
                     a, b = (found[_single(r, m)] for m in r.models)
@@ -236,7 +237,7 @@ class FrameSource:
             return reduce(frame, columns, self._n_strata(strata)).on(self.base(strata).ids, self._units)
         # n and Σw over all rows are the base of the strata's shares: one pass serves both.
         extra = self._base_columns()
-        reduced = reduce(frame, extra | columns, self._n_strata(strata), maxima=[EXCLUDED])
+        reduced = reduce(frame, extra | columns, self._n_strata(strata))
         self._bases[strata] = Reduced(ids=reduced.ids, sums={key: reduced.sums[key] for key in extra})
         return reduced.on(reduced.ids, self._units)
 
@@ -245,11 +246,11 @@ class FrameSource:
         return self._groups if self._clusters else self._n_users
 
     def _setting(self, strata: tuple[int, Bins] | None) -> Setting:
-        cells = nw.lit(float(self._n_items))
-        if self._joined.excludes:
-            cells = cells - nw.col("excluded")
+        full = nw.lit(float(self._n_items))
+        ranked = full if self._joined.excluded is None else full - nw.col("excluded")
         return Setting(
-            weighted=self._weighted, threshold=self._threshold, cells=cells, middles=self._middles,
+            weighted=self._weighted, threshold=self._threshold, middles=self._middles,
+            cells={"prediction": full, "rank": ranked},
             stratified=self._n_strata(strata) > 1,
         )  # fmt: skip
 
@@ -270,35 +271,45 @@ class FrameSource:
         if strata not in self._bases:
             columns = self._base_columns()
             frame = self._rows_for("cell", strata)
-            self._bases[strata] = reduce(frame, columns, self._n_strata(strata), maxima=[EXCLUDED])
+            self._bases[strata] = reduce(frame, columns, self._n_strata(strata))
         return self._bases[strata]
 
     def _base_columns(self) -> dict[Key, Any]:
         columns: dict[Key, Any] = {("n",): nw.lit(1.0)}
         if self._weighted:
             columns[("weight",)] = nw.col("w")
-        if self._joined.excludes:
-            columns[EXCLUDED] = nw.col("excluded")
         return columns
 
-    def _common(self, kind: str, strata: tuple[int, Bins] | None) -> Common:
+    def _common(self, kind: str, on: str, strata: tuple[int, Bins] | None) -> Common:
         base = self.base(strata)
         self._check_users(len(base.ids))
         sums = base.on(base.ids, self._units)
         edges = self.edges(strata) if self._n_strata(strata) > 1 else ()
         named = {("n",): "rows", ("weight",): "mass"}
         return Common(
-            cells=self._cells(sums.pop(EXCLUDED, None)),
+            cells=self._cells(on, base.ids),
             base={named[key]: values for key, values in sums.items()},
             weights=self.weights(kind), edges=edges, ids=None if self._clusters else self._padded(base.ids),
         )  # fmt: skip
 
-    def _cells(self, excluded: Floats | None) -> Floats:
-        """|C_u|; a cluster's is the sum over its users, those without a row dealt evenly."""
+    def _cells(self, on: str, ids: Array) -> Floats:
+        """|C_u|; only rankings lose the excluded items. A cluster's is an even part of the whole."""
+        cells = np.full(self._units, float(self._n_items) * self._n_users / self._units)
+        if on == "prediction" or self._joined.excluded is None:
+            return cells
+        users, counts = self.exclusions()
         if self._clusters:
-            return np.full(self._units, self._n_users * self._n_items / self._units)
-        full = np.full(self._units, float(self._n_items))
-        return full if excluded is None else full - excluded.max(axis=1)
+            return cells - counts.sum() / self._units
+        known = np.isin(users, ids)
+        cells[np.searchsorted(ids, users[known])] -= counts[known]
+        # Users without a scored row come last, in no order: those with exclusions first.
+        cells[len(ids) : len(ids) + int((~known).sum())] -= counts[~known]
+        return cells
+
+    def _exclusions(self) -> tuple[Array, Floats]:
+        """The users of the excluded pairs, and how many each has."""
+        table = collected(self._joined.excluded)
+        return plain_ids(table[USER]), table["excluded"].cast(nw.Float64()).to_numpy()
 
     def _padded(self, ids: Any) -> Any:
         return ids if len(ids) == self._units else None

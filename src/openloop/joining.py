@@ -22,10 +22,9 @@ from openloop.errors import (
     listing,
 )
 from openloop.estimators.frame_rows import collected, with_scores
-from openloop.scoring import ITEM, USER
+from openloop.tables import ITEM, SCORE, USER
 
 RATING = ("rating", "stars")
-SCORE = ("score", "prediction")
 PAIR = ("u", "i")
 
 
@@ -47,7 +46,7 @@ class Joined:
     models: tuple[str, ...]
     names: dict[str, str]
     weighted: bool
-    excludes: bool
+    excluded: Any  # (u, excluded): how many items leave the ranking of each user; None: none do
     ranked: dict[int, bool]  # a rank column, rather than full scores
     reasons: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])  # (model, on) → why not
     depths: dict[str, int] = field(default_factory=dict[str, int])  # of top-k lists
@@ -124,6 +123,7 @@ class _Builder:
         self._kinds = _id_kinds(log, names["u"], names["i"])
         self._frame = self._selected()
         self._excluded: Any = None
+        self._counts: Any = None
         self._ranked: dict[int, bool] = {}
         self._reasons: dict[tuple[str, str], str] = {}
         self._depths: dict[str, int] = {}
@@ -151,8 +151,9 @@ class _Builder:
         table = self._same_engine("exclude", native)
         pairs = table.select(*(_id(table, self._column(table, "exclude", key)).alias(key) for key in PAIR)).unique()
         self._excluded = pairs.join(self._frame.select(*PAIR), on=list(PAIR), how="anti")
-        counts = self._excluded.with_columns(nw.lit(1.0).alias("excluded")).group_by("u").agg(nw.col("excluded").sum())
-        joined = self._frame.join(counts, on="u", how="left")
+        once = self._excluded.with_columns(nw.lit(1.0).alias("excluded"))
+        self._counts = once.group_by("u").agg(nw.col("excluded").sum())
+        joined = self._frame.join(self._counts, on="u", how="left")
         self._frame = joined.with_columns(nw.col("excluded").fill_null(0.0))
 
     def add(self, position: int, name: str, model: Any) -> None:
@@ -248,7 +249,8 @@ class _Builder:
             self._frame = self._frame.join(ranks, on=list(PAIR), how="left")
         self._check_ranks(source.name, ranks, own)
         depth = int(collected(ranks.select(nw.col(own).max()))[own].to_list()[0])
-        self._depths[source.name] = depth
+        if not self._complete:
+            self._depths[source.name] = depth
         self._frame = self._frame.with_columns((nw.col(own).fill_null(float(depth + 1)) - 1.0).alias(h))
         self._frame = self._frame.with_columns(
             nw.lit(1.0).alias(f"e{position}"), (1.0 / (nw.col(h) + 1.0)).alias(f"harmonic{position}")
@@ -324,7 +326,7 @@ class _Builder:
         kept = [name for name in self._frame.collect_schema().names() if not name.startswith("log:")]
         return Joined(
             frame=self._settled(self._frame.select(*kept)), models=models, names=self._names,
-            weighted="p" in self._names, excludes=self._excluded is not None,
+            weighted="p" in self._names, excluded=self._counts,
             ranked={i: self._ranked.get(i, True) for i in range(len(models))},
             reasons=self._reasons, depths=self._depths, notes=tuple(self._notes),
         )  # fmt: skip

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
-from tests.examples import same
 
 from openloop.core.estimate import Estimate, Interval, complex_step, smooth
 from openloop.errors import AlignmentError, InputError, UndefinedError
+from tests.examples import same
 
 tables = arrays(float, st.tuples(st.integers(2, 20), st.just(2)), elements=st.floats(0.5, 50))
 
@@ -63,9 +63,17 @@ def test_a_ratio_has_the_delta_methods_error():
 # -- laws ----------------------------------------------------------------------------------------------------
 
 
-@given(tables)
-def test_influence_has_mean_zero(columns):
-    found = of_function(lambda t: t[..., 0] / t[..., 1], columns)
+FUNCTIONS = {
+    "a ratio": lambda t: t[..., 0] / t[..., 1],
+    "a total": lambda t: t[..., 0] / 7,
+    "a product": lambda t: t[..., 0] * t[..., 1],
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+@given(columns=tables)
+def test_influence_has_mean_zero(function, columns):
+    found = of_function(function, columns)
     assert abs(found.influence.mean()) < 1e-9 * max(1, np.abs(found.influence).max())
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
-from tests.examples import METRICS, ORDERED
 
 from openloop.core.metric import Metric
 from openloop.errors import InputError
 from openloop.metrics.naming import metric
+from tests.examples import METRICS, ORDERED
 
 EVERY = [metric(name) for name in (*METRICS, "cg@3")]
 
@@ -19,7 +19,7 @@ def test_per_user_belongs_to_user_metrics_and_only_there():
     with pytest.raises(InputError, match="per_user"):
         Metric(kind="user", **fields)
     with pytest.raises(InputError, match="per_user"):
-        Metric(kind="cell", per_user=lambda n, gain, cells: gain, **fields)
+        Metric(kind="cell", per_user=lambda _n, gain, _cells: gain, **fields)
 
 
 def test_k_is_at_least_one():

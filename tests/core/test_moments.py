@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.examples import moments, rows_of, same, small_world
 
 from openloop.core.moments import Moments
 from openloop.errors import AlignmentError, UndefinedError
 from openloop.estimators.array_rows import Outcome
 from openloop.metrics.naming import metric
+from tests.examples import moments, rows_of, same, small_world
 
 WORLD = small_world()
 LOG = WORLD.observe(1)

@@ -22,7 +22,7 @@ def test_weights_are_one_over_p_and_no_larger_than_the_floor_allows():
 
 def test_a_floor_makes_zeros_usable():
     assert Propensities(values=[0.0, 0.5], floor=0.25).weights.tolist() == [4, 2]
-    with pytest.raises(PropensityError, match="1 of 2 values are 0, so their weights are infinite .*; pass floor="):
+    with pytest.raises(PropensityError, match=r"1 of 2 values are 0, so their weights are infinite .*; pass floor="):
         Propensities(values=[0.0, 0.5])
 
 

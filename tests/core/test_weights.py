@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.examples import same
 
 from openloop.core.weights import Diagnostics, WeightSummary, diagnose, few_users, mass_flag, weight_bin
+from tests.examples import same
 
 weights = st.lists(st.floats(1, 1e9), min_size=1, max_size=40).map(np.array)
 

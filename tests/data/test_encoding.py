@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import integer_ids, text_ids
 
 from openloop.core.feedback import Vocabulary
 from openloop.data.encoding import encode, find, refuse_unknown, vocabulary
 from openloop.errors import EmptyError, InputError, UnknownIdError
+from tests.strategies import integer_ids, text_ids
 
 columns = st.one_of(
     st.lists(st.integers(0, 20), min_size=1),
@@ -65,9 +65,7 @@ def test_vocabulary_of_any_list(given):
 def test_vocabulary_of_other_things():
     known = Vocabulary.range(3)
     assert vocabulary(known, "users") is known
-    assert (
-        vocabulary(3, "users") == vocabulary(np.int32(3), "users") == vocabulary(range(3), "users") == known
-    )
+    assert vocabulary(3, "users") == vocabulary(np.int32(3), "users") == vocabulary(range(3), "users") == known
     assert vocabulary(None, "users") is None
     some = uuid.uuid4()
     assert vocabulary([some], "users").ids.tolist() == [str(some)]

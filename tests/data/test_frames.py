@@ -71,9 +71,7 @@ def test_pandas_text_without_pyarrow(monkeypatch):
 
 
 def test_mixed_objects_are_refused():
-    with pytest.raises(
-        InputError, match="a column mixes int and str; make its values all integers or all text"
-    ):
+    with pytest.raises(InputError, match="a column mixes int and str; make its values all integers or all text"):
         fetched(pd.DataFrame({"u": [1, "1"]}, dtype=object), "u")
     with pytest.raises(InputError, match="mixes int and str"):
         listed(["1", 1])
@@ -81,7 +79,5 @@ def test_mixed_objects_are_refused():
 
 @pytest.mark.parametrize("source", [[1], None, np.ones(3), pl.Series([1]), pa.array([1]), object()])
 def test_other_objects_are_refused(source):
-    with pytest.raises(
-        InputError, match=f"source: {type(source).__name__} is neither a path nor a dataframe"
-    ):
+    with pytest.raises(InputError, match=f"source: {type(source).__name__} is neither a path nor a dataframe"):
         open_frame(source)

@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.strategies import invalid_logs, logs, small_ids
 
 from openloop.core.feedback import Feedback, Vocabulary
 from openloop.data.reading import read
@@ -24,6 +23,7 @@ from openloop.errors import (
     RatingError,
     UnknownIdError,
 )
+from tests.strategies import invalid_logs, logs, small_ids
 
 LOG = pl.DataFrame({
     "user": [30, 10, 20, 10],
@@ -379,9 +379,7 @@ def test_text_ratings_are_named_with_rows_and_values(tmp_path):
 
 def test_propensities_outside_their_range():
     frame = LOG.with_columns(propensity=pl.Series([0.5, 0.0, 1.0, 1.2]))
-    with pytest.raises(
-        PropensityError, match=r"2 of 4 propensities are outside \(0, 1\]: 0.0, 1.2 \(rows 1, 3\)"
-    ):
+    with pytest.raises(PropensityError, match=r"2 of 4 propensities are outside \(0, 1\]: 0.0, 1.2 \(rows 1, 3\)"):
         read(frame, propensity="propensity")
 
 

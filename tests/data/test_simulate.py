@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from tests.contracts import PersonalRecommenderContract
 
 from openloop.data.simulate import (
     MARGINALS,
@@ -30,6 +29,7 @@ from openloop.errors import (
     PropensityError,
     RatingError,
 )
+from tests.contracts import PersonalRecommenderContract
 
 
 def mae(world: World, name: str) -> np.ndarray:

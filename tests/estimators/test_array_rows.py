@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.examples import METRICS, moments, rows_of, same, small_world
 
 from openloop.estimators.array_rows import (
     ArrayColumns,
@@ -17,6 +16,7 @@ from openloop.estimators.array_rows import (
 )
 from openloop.estimators.terms import POWERS, Common, Wanted
 from openloop.metrics.naming import metric
+from tests.examples import METRICS, moments, rows_of, same, small_world
 
 WORLD = small_world()
 LOG = WORLD.observe(1)

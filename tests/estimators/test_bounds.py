@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from tests.examples import same, small_world
 
 import openloop as ol
 from openloop.errors import InputError, PropensityError, UndefinedError
@@ -18,6 +17,7 @@ from openloop.estimators.bounds import (
     ips_bias,
     tail_bound,
 )
+from tests.examples import same, small_world
 
 P = np.array([[0.5, 0.25], [1.0, 0.1]])
 DELTA = np.array([[1.0, 2.0], [3.0, 4.0]])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.examples import CELL, same, small_world
 
 import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.data.simulate import World
 from openloop.errors import InputError, PredictionError, UndefinedError
 from openloop.estimators.doubly_robust import cross_fitted
+from tests.examples import CELL, same, small_world
 
 WORLD = small_world()
 LOG = WORLD.observe(1)
@@ -214,9 +214,7 @@ def test_a_negative_estimate_has_no_root():
 def test_one_model_without_a_root_leaves_the_estimate_out_for_all():
     log = Feedback.from_arrays([0, 1], [0, 1], [3, 3], users=2, items=2, propensity=[0.1, 0.1])
     models = {"fine": np.full((2, 2), 4.0), "m": np.full((2, 2), 3.0)}
-    result = ol.evaluate(
-        models, log, metrics=["rmse", "mse"], estimators=["dr"], imputation=np.full((2, 2), 4.0)
-    )
+    result = ol.evaluate(models, log, metrics=["rmse", "mse"], estimators=["dr"], imputation=np.full((2, 2), 4.0))
     assert set(result.skipped) == {("rmse", "dr")}
     assert result.metrics == ("mse",)
 

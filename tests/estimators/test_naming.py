@@ -37,7 +37,8 @@ def test_every_stratification_parses_back(n, bins, share):
 def test_defaults_are_left_out_of_a_name():
     assert method("stratified@3:count:catalogue").name == "stratified@3"
     assert method("CLIPPED@20.0").name == "clipped@20"
-    assert (method("stratified").strata, method("stratified").bins, method("stratified").share) == (5, "count", "catalogue")
+    plain = method("stratified")
+    assert (plain.strata, plain.bins, plain.share) == (5, "count", "catalogue")
 
 
 def test_a_method_is_returned_as_it_is():

@@ -6,7 +6,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.examples import CELL, ESTIMATORS, METRICS, NORMALISED, ORDERED, POOLED, same, small_world
 
 import openloop as ol
 from openloop.core.moments import Moments
@@ -15,13 +14,12 @@ from openloop.errors import InputError
 from openloop.estimators.naming import method
 from openloop.estimators.requests import chosen_pairs, conclude
 from openloop.metrics.naming import metric
+from tests.examples import CELL, ESTIMATORS, METRICS, NORMALISED, ORDERED, POOLED, same, small_world
 
 WORLD = small_world()
 LOG = WORLD.observe(1)
 MODELS = {"a": WORLD.predictions["a"], "b": WORLD.predictions["b"]}
-RESULT = ol.evaluate(
-    MODELS, LOG, metrics=METRICS, estimators=ESTIMATORS, imputation=np.full(WORLD.ratings.shape, 3.0)
-)
+RESULT = ol.evaluate(MODELS, LOG, metrics=METRICS, estimators=ESTIMATORS, imputation=np.full(WORLD.ratings.shape, 3.0))
 
 # The table of definitions: which estimators each kind of metric has.
 ALWAYS = {"naive", "stratified", "stratified@2:width", "stratified@3:observed"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.examples import same, small_world
 
 import openloop as ol
 from openloop.errors import InputError
+from tests.examples import same, small_world
 
 WORLD = small_world(users=400)
 LOG = WORLD.observe(1)
@@ -44,9 +44,7 @@ def test_the_seed_decides_and_the_threads_do_not():
     estimate = RESULT["a", "mae", "snips"]
     one = ol.bootstrap(estimate, replicates=50, rng=7, threads=1).replicates
     np.testing.assert_array_equal(one, ol.bootstrap(estimate, replicates=50, rng=7, threads=3).replicates)
-    np.testing.assert_array_equal(
-        one, ol.bootstrap(estimate, replicates=50, rng=np.random.default_rng(7)).replicates
-    )
+    np.testing.assert_array_equal(one, ol.bootstrap(estimate, replicates=50, rng=np.random.default_rng(7)).replicates)
     assert np.any(one != ol.bootstrap(estimate, replicates=50, rng=8).replicates)
 
 

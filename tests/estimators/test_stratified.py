@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.examples import METRICS, moments, rows_of, same, small_world
 
 import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.core.moments import Moments
 from openloop.errors import InputError, UndefinedError
 from openloop.estimators.array_rows import Outcome
-from openloop.estimators.stratified import catalogue_shares, edges, stratified
+from openloop.estimators.stratified import catalogue_cells, edges, stratified
 from openloop.metrics.naming import metric
+from tests.examples import METRICS, moments, rows_of, same, small_world
 
 # -- known answers -------------------------------------------------------------------------------------------
 
@@ -25,9 +25,7 @@ def treatment(*strata):
     n, gain = np.zeros((2, len(rows), len(strata)))
     for u, (s, well) in enumerate(rows):
         n[u, s], gain[u, s] = 1, well
-    return Moments(
-        metric=metric("accuracy"), sums={"n": n, "gain": gain}, cells=np.ones(len(rows)), edges=(0.5,)
-    )
+    return Moments(metric=metric("accuracy"), sums={"n": n, "gain": gain}, cells=np.ones(len(rows)), edges=(0.5,))
 
 
 def test_kidney_stones():
@@ -94,7 +92,7 @@ def test_bins_of_width_are_equally_wide():
 
 def test_strata_are_right_closed():
     # An edge that lies on a value belongs to the stratum below.
-    assert catalogue_shares(np.array([[0.1, 0.25, 0.3]]), (0.25,)).tolist() == [2 / 3, 1 / 3]
+    assert catalogue_cells(np.array([[0.1, 0.25, 0.3]]), (0.25,)).tolist() == [[2, 1]]
     # And a raw edge that lies on a value (here the median, 0.2) moves to the midpoint above it.
     same(edges(np.array([0.1, 0.1, 0.2, 0.2, 0.3]), 2), (0.25,))
 
@@ -131,6 +129,17 @@ def test_catalogue_shares_come_from_the_grid_where_it_is_known():
     same(found.diagnostics.shares, shares)
     g = shares[s] / np.bincount(s)[s] * (DELTA - means[s])  # linearised
     same(found.cell_variance, ((1 - LOG.propensity) * g**2).sum())
+    # Over users the shares are random too: each user brings its own cells.
+    cells = np.array([np.bincount(row, minlength=3) for row in grid])  # (U, S)
+    per_user = np.bincount(LOG.user, g, minlength=30) + (cells @ means - 12 * found.value) / 360
+    same(found.influence, 30 * (per_user - per_user.mean()))
+
+
+def test_cells_of_the_catalogue_are_counted_by_user_without_the_excluded():
+    grid = np.array([[0.1, 0.2, 0.9], [0.9, 0.9, 0.1]])
+    assert catalogue_cells(grid, (0.5,)).tolist() == [[2, 1], [1, 2]]
+    assert catalogue_cells(grid, (0.5,), np.array([0, 1, 3])).tolist() == [[0, 1], [1, 1]]
+    assert catalogue_cells(np.broadcast_to(np.float64(0.3), (2, 4)), ()).tolist() == [[4], [4]]
 
 
 def test_catalogue_shares_are_estimated_by_the_weights_where_it_is_not():

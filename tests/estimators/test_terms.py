@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.examples import same, small_world
 
 import openloop as ol
 from openloop.core.feedback import Feedback
@@ -12,6 +11,7 @@ from openloop.data.simulate import World
 from openloop.estimators.array_rows import ArrayColumns, Outcome, Rows
 from openloop.estimators.terms import CAPS, POWERS, Common, Wanted, assemble, paired, terms, tuned_cap
 from openloop.metrics.naming import metric
+from tests.examples import same, small_world
 
 P = np.array([0.5, 0.25, 1.0, 0.1])
 W = 1 / P

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.examples import CELL, ORDERED, POOLED, moments, rows_of, same, scaled, small_world
 
 import openloop as ol
 from openloop.core.feedback import Feedback
@@ -15,6 +14,7 @@ from openloop.errors import UndefinedError
 from openloop.estimators.array_rows import Outcome
 from openloop.estimators.weighted import clipped, ips, ips_eq3, naive, snips, snips_user
 from openloop.metrics.naming import metric
+from tests.examples import CELL, ORDERED, POOLED, moments, rows_of, same, scaled, small_world
 
 # Two users × three items; δ of the observed cells is 1, 3 and 2, p is 1/2, 1/4 and 1.
 HAND = Feedback.from_arrays([0, 0, 1], [0, 2, 1], [3, 4, 5], users=2, items=3, propensity=[0.5, 0.25, 1.0])
@@ -145,9 +145,7 @@ def test_snips_of_a_constant_is_that_constant_with_zero_width(over):
 
 @pytest.mark.parametrize("name", POOLED)
 def test_pooled_snips_of_a_constant_gain_is_that_constant_with_zero_width(name):
-    found = ol.evaluate(
-        {"m": np.zeros((30, 12))}, LOG, metrics=[name], estimators=["snips", "snips_user"], pairs=()
-    )
+    found = ol.evaluate({"m": np.zeros((30, 12))}, LOG, metrics=[name], estimators=["snips", "snips_user"], pairs=())
     for estimate in found.estimates.values():
         assert estimate.value > 0
         assert estimate.stderr < 1e-12

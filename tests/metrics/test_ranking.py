@@ -7,11 +7,11 @@ from itertools import combinations, permutations
 import numpy as np
 import pytest
 from ir_measures import AP, RR, P, R, Success, calc_aggregate, nDCG
-from tests.examples import same
 
 import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.metrics.ranking import ideal_discount
+from tests.examples import same
 
 
 def naive(metric, O, scores, *, rating=None, exclude=None, threshold=None):

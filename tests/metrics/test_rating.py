@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.examples import same
 
 import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.errors import PredictionError, UndefinedError
+from tests.examples import same
 
 # Three users, four items; what is not rated is nan.
 Y = np.array([[5, 1, np.nan, 3], [np.nan, 2, 4, np.nan], [np.nan] * 4])
@@ -58,5 +58,5 @@ def test_cg_of_the_top_k_is_prec_at_k():
 
 
 def test_cg_wants_zeros_and_ones():
-    with pytest.raises(PredictionError, match="0/1 recommendation matrix, got .*; for scores use prec@k"):
+    with pytest.raises(PredictionError, match=r"0/1 recommendation matrix, got .*; for scores use prec@k"):
         naive("cg@2")

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.base import clone
-from tests.contracts import PropensityModelContract
 
 from openloop.data.simulate import movie_lovers
 from openloop.errors import AlignmentError, ColumnError, PropensityError, UndefinedError
 from openloop.propensity.known import Known
+from tests.contracts import PropensityModelContract
 
 WORLD = movie_lovers(users=30, items=20)
 

@@ -7,13 +7,13 @@ import sys
 
 import numpy as np
 import pytest
-from tests.contracts import PropensityModelContract
 
 import openloop.propensity
 from openloop.core.feedback import Feedback
 from openloop.data.simulate import World
 from openloop.errors import UndefinedError
 from openloop.propensity.uniform import Uniform, uniform_propensity
+from tests.contracts import PropensityModelContract
 
 
 class TestUniform(PropensityModelContract):

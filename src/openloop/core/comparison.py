@@ -138,8 +138,7 @@ class Comparison:
         widths = [max(len(line[c]) for line in body) for c in range(len(header))]
         for line in body:
             yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for (metric, estimator), reason in self.skipped.items():
-            yield f"left out: {estimator} of {metric}: {reason}"
+        yield from (f"left out: {reason}" for reason in self.skipped.values())
         yield from (f"note: {note}" for note in self.notes)
         flags = dict.fromkeys(flag for e in self.estimates.values() for flag in e.diagnostics.flags)
         yield from (f"mind: {flag}" for flag in flags)

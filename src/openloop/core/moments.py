@@ -37,10 +37,12 @@ class Moments:
     cut_powers: Floats | None = None  # (S, 3, 3)
     cap: float | None = None
     clipped: float | None = None  # share of rows whose weight was cut
+    floored: float | None = None  # share of propensities that a floor raised
+    scaled: bool = True  # whether Σw should add up to the population
     caps: dict[float, Floats] = field(default_factory=dict[float, Floats])  # cap → (5,)
     parts: tuple[float, float] | None = None
     imputed: Floats | None = None  # (U,) Σ_{C_u} δ̂
-    shares: Floats | None = None  # (S,) of the population's cells, where the grid is known
+    catalogue: Floats | None = None  # (U, S) candidate cells of each stratum, where the grid of p is known
     inverse_squares: float | None = None  # Σ 1/p² over the grid where p < 1
     edges: tuple[float, ...] = ()
     ids: Array | None = None
@@ -99,7 +101,7 @@ class Moments:
             sums={name: values.sum(axis=1, keepdims=True) for name, values in self.sums.items()},
             powers=None if self.powers is None else self.powers.sum(axis=0, keepdims=True),
             cut_powers=None if self.cut_powers is None else self.cut_powers.sum(axis=0, keepdims=True),
-            shares=None,
+            catalogue=None,
             edges=(),
         )
 

@@ -27,6 +27,7 @@ class Rows:
     relevant: Floats  # 1{rating ≥ threshold}
     cells: Floats  # (U,) |C_u|
     probability: Floats | None = None  # p·s, or π under exclude
+    scaled: bool = True  # False: the probability is right up to a factor
     stratum: npt.NDArray[np.int64] | None = None
     edges: tuple[float, ...] = ()
     middles: Floats | None = None  # between rating levels
@@ -85,7 +86,8 @@ class ArrayColumns:
         self.tied: Any = outcome.tied
         self.one = np.ones(len(rows))
         self.weight = None if rows.probability is None else 1.0 / rows.probability
-        self.doubt = None if rows.probability is None else 1.0 - rows.probability
+        # Where the scale of p is not known, 1 − p is taken as 1, which it cannot exceed.
+        self.doubt = None if rows.probability is None else (1.0 - rows.probability if rows.scaled else self.one)
 
     @cached_property
     def cells(self) -> Column:

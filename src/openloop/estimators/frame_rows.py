@@ -30,7 +30,7 @@ class Setting:
 
     weighted: bool
     threshold: float
-    cells: Any  # an expression: |C_u|
+    cells: Mapping[str, Any]  # |C_u| as an expression, for metrics on predictions and on ranks
     middles: tuple[float, ...] | None
     stratified: bool
 
@@ -43,7 +43,7 @@ class Setting:
 class FrameColumns:
     """`WeightedColumns` as expressions."""
 
-    def __init__(self, model: int, setting: Setting, *, ranked: bool) -> None:
+    def __init__(self, model: int, on: str, setting: Setting, *, ranked: bool) -> None:
         self._setting = setting
         self._model = model
         self.finish: Finish | None = None
@@ -52,7 +52,7 @@ class FrameColumns:
         self.prediction = nw.col(f"s{model}")
         self.above = nw.col(f"h{model}")
         self.tied = nw.col(f"e{model}")
-        self.cells = setting.cells
+        self.cells = setting.cells[on]
         self.one: Any = nw.lit(1.0)
         self.weight = nw.col("w") if setting.weighted else None
         self.doubt = 1.0 - nw.col("p") if setting.weighted else None
@@ -150,7 +150,7 @@ class Task:
 
     def columns(self, setting: Setting, ranked: Mapping[int, bool]) -> tuple[dict[str, Column], Finish | None]:
         """Expressions by term, and how a closed form over first tied blocks is finished."""
-        x, *rest = (FrameColumns(m, setting, ranked=ranked[m]) for m in self.models)
+        x, *rest = (FrameColumns(m, self.metric.on, setting, ranked=ranked[m]) for m in self.models)
         delta = self.metric.gain(x)
         for other in rest:
             delta = delta - self.metric.gain(other)
@@ -193,7 +193,7 @@ class Reduced:
         return {key: _spread(values, at, users) for key, values in self.sums.items()}
 
 
-def reduce(frame: Any, columns: Mapping[Key, Column], strata: int, maxima: Sequence[Key] = ()) -> Reduced:
+def reduce(frame: Any, columns: Mapping[Key, Column], strata: int) -> Reduced:
     """Sum expressions by user and stratum; only these sums leave the engine."""
     group = [USER, STRATUM] if strata > 1 else [USER]
     parts: list[tuple[dict[Key, str], Any]] = []
@@ -201,7 +201,7 @@ def reduce(frame: Any, columns: Mapping[Key, Column], strata: int, maxima: Seque
     for start in range(0, len(wanted), MAX_COLUMNS):
         batch = {key: f"t{j}" for j, key in enumerate(wanted[start : start + MAX_COLUMNS])}
         named = frame.select(*group, *(_expression(columns[key]).alias(name) for key, name in batch.items()))
-        totals = [nw.col(name).max() if key in maxima else nw.col(name).sum() for key, name in batch.items()]
+        totals = [nw.col(name).sum() for name in batch.values()]
         parts.append((batch, collected(named.group_by(*group).agg(*totals))))
     return _arrays(parts, strata)
 

@@ -125,6 +125,8 @@ def _undefined(metric: Metric, method: Method) -> str | None:
     """Why the table of estimators leaves this combination empty."""
     if metric.kind == "user" and method.imputes:
         return f"dr of {metric.name} is undefined: it is defined for cell metrics."
+    if not metric.additive and metric.kind == "user" and method.weighted and method.strata is None:
+        return f"{method.name} of {metric.name} is undefined: it has naive and stratified estimates only."
     if metric.kind == "user" and method.name == "ips":
         return (
             f"ips of {metric.name} is undefined: the number of relevant items is unknown; use snips, or ips_eq3 "
@@ -134,8 +136,6 @@ def _undefined(metric: Metric, method: Method) -> str | None:
         return f"{method.name} of {metric.name} is undefined: it is defined for user metrics."
     if method.name == "snips_user" and not metric.pooled:
         return f"snips_user of {metric.name} is undefined: it is defined for adg, atop and recall@k."
-    if not metric.additive and metric.kind == "user" and method.weighted and method.strata is None:
-        return f"{method.name} of {metric.name} is undefined: it has naive and stratified estimates only."
     if method.clips and method.cap is None and _has_ideal(metric):
         return f"clipped of {metric.name} needs a given cap, such as clipped@20: its ideal depends on it."
     return None

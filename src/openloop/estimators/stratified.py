@@ -26,27 +26,32 @@ def stratified(m: Moments, share: Share | npt.ArrayLike = "catalogue") -> Estima
     array gives the shares. A stratum without a row is named, and its share spread over the others.
     """
     top, bottom = _within(m)  # (U, S) each
-    given = m.shares if isinstance(share, str) and share == "catalogue" else None
-    column = None
-    if isinstance(share, str):
-        if share not in get_args(Share):
-            msg = f'stratified: share must be "catalogue", "observed" or numbers, got {share!r}.'
-            raise InputError(msg)
-        if given is None:
-            column = {"catalogue": "mass", "observed": "rows"}[share]
-    else:
-        given = _checked(np.asarray(share, np.float64), m.n_strata)
-    parts = [top, bottom] if column is None else [top, bottom, m.stack(column)[:, 0]]
-    columns = np.concatenate(parts, axis=1)  # (U, 2S) or (U, 3S)
+    given, own, random = _shares(m, share)
+    columns = np.concatenate([top, bottom] if own is None else [top, bottom, own], axis=1)  # (U, 2S) or (U, 3S)
+    shares = np.asarray(given if own is None else own.sum(axis=0))  # (S,)
     if not bottom.any():
         raise undefined(m, "stratified", "no scored row counts: no rating reaches the threshold")
-    if given is not None and not given[bottom.any(axis=0)].any():
+    if not shares[bottom.any(axis=0)].any():
         raise undefined(m, "stratified", "no scored row lies in a stratum that has a share")
-    names = ("gain", "n") if column is None else ("gain", "n", column)
-    places = [(BASIS[name], s) for name in names for s in range(m.n_strata)]
+    places = [(BASIS[name], s) for name in ("gain", "n", *random) for s in range(m.n_strata)]
     found = estimate(m, "stratified", columns, lambda t: marginal(t, m.n_strata, given), m.powers, places)
-    shares = given if column is None else columns[:, 2 * m.n_strata :].sum(axis=0)
-    return _described(found, m, share, np.asarray(shares), bottom.sum(axis=0))
+    return _described(found, m, share, shares, bottom.sum(axis=0))
+
+
+def _shares(m: Moments, share: Share | npt.ArrayLike) -> tuple[Floats | None, Floats | None, tuple[str, ...]]:
+    """Given shares (S,), or each user's part in them (U, S) and its name where it is random over cells.
+
+    Other users would have other cells in a stratum: that is part of the influence, known grid or not.
+    """
+    if not isinstance(share, str):
+        return _checked(np.asarray(share, np.float64), m.n_strata), None, ()
+    if share not in get_args(Share):
+        msg = f'stratified: share must be "catalogue", "observed" or numbers, got {share!r}.'
+        raise InputError(msg)
+    if share == "catalogue" and m.catalogue is not None:
+        return None, m.catalogue, ()
+    name = {"catalogue": "mass", "observed": "rows"}[share]
+    return None, m.stack(name)[:, 0], (name,)
 
 
 def marginal(totals: Any, strata: int, given: Floats | None) -> Any:
@@ -118,12 +123,11 @@ def snap(raw: npt.ArrayLike, below: Any, above: Any) -> tuple[float, ...]:
     return tuple(found)
 
 
-def catalogue_shares(grid: Floats, at: tuple[float, ...], excluded: Any = None) -> Floats:
-    """The share of the population's cells in each stratum; `excluded` are flat positions that are not in it."""
-    counts = np.zeros(len(at) + 1)
-    for row in grid:  # a user at a time: the grid may be a broadcast view
-        counts += np.bincount(np.searchsorted(at, row), minlength=len(at) + 1)
+def catalogue_cells(grid: Floats, at: tuple[float, ...], excluded: Any = None) -> Floats:
+    """How many cells each user has in each stratum, (U, S); `excluded` are flat positions that do not count."""
+    # A user at a time: the grid may be a broadcast view.
+    counts = np.array([np.bincount(np.searchsorted(at, row), minlength=len(at) + 1) for row in grid], np.float64)
     if excluded is not None and len(excluded):
-        out = grid[np.unravel_index(excluded, grid.shape)]
-        counts -= np.bincount(np.searchsorted(at, out), minlength=len(at) + 1)
-    return counts / counts.sum()
+        user, item = np.unravel_index(excluded, grid.shape)
+        np.subtract.at(counts, (user, np.searchsorted(at, grid[user, item])), 1.0)
+    return counts

@@ -59,7 +59,7 @@ def terms(x: WeightedColumns, delta: Column, metric: Metric, wanted: Wanted) -> 
         cut = tuple((a, b) for a, b in POWERS if a == 2)  # a cut weight stands in every term of its estimators
         yield from _powers("cutpower", cut, x.doubt, x.cut(wanted.cap), delta)
     for j, cap in enumerate(wanted.caps):
-        yield from _tuning(f"cap{j}_", x, x.cut(cap), delta)
+        yield from _tuning(f"cap{j}_", x.doubt, x.weight, x.cut(cap), delta)
     if wanted.parts:
         yield "positive", x.weight * x.where(delta > 0, delta, 0.0)
         yield "negative", x.weight * x.where(delta < 0, -delta, 0.0)
@@ -93,11 +93,13 @@ def _powers(prefix: str, powers: Powers, doubt: Column, weight: Column, delta: C
         yield f"{prefix}{a}{b}", term
 
 
-def _tuning(prefix: str, x: WeightedColumns, weight: Column, delta: Column) -> Terms:
-    yield f"{prefix}0", weight
-    yield f"{prefix}1", weight * delta
-    for b, factor in enumerate((x.one, delta, delta * delta)):
-        yield f"{prefix}{b + 2}", x.doubt * x.weight * weight * factor
+def _tuning(prefix: str, doubt: Column, weight: Column, cut: Column, delta: Column) -> Terms:
+    yield f"{prefix}0", cut
+    yield f"{prefix}1", cut * delta
+    # Σ_O (1−p) w min(w, c) δ^b
+    product = doubt * weight * cut
+    for b, term in enumerate((product, product * delta, product * delta * delta)):
+        yield f"{prefix}{b + 2}", term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +110,11 @@ class Common:
     base: Mapping[str, Floats]  # rows and mass, (U, S)
     weights: WeightSummary | None
     edges: tuple[float, ...] = ()
-    shares: Floats | None = None
+    catalogue: Floats | None = None
     inverse_squares: float | None = None
     ids: Array | None = None
+    scaled: bool = True  # whether Σw should add up to the population
+    floored: float | None = None  # the share of propensities that a floor raised
 
 
 def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Wanted, common: Common) -> Moments:
@@ -127,9 +131,11 @@ def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Wanted, common:
         cut_powers=_matrix("cutpower", total),
         cap=wanted.cap if "cut" in kept else None,
         clipped=float(total["clipped"].sum()) / n if "clipped" in total and n else None,
+        floored=common.floored,
+        scaled=common.scaled,
         caps=_caps(total, wanted.caps),
         parts=_parts(total),
-        shares=common.shares,
+        catalogue=common.catalogue,
         inverse_squares=common.inverse_squares,
         edges=common.edges,
         ids=common.ids,

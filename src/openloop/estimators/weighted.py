@@ -77,13 +77,13 @@ def clipped(m: Moments) -> Estimate:
     """IPS with weights cut at the moments' cap, min(w, c); for user metrics SNIPS with cut weights."""
     m = m.collapse()
     name = "clipped" if m.cap is None else clipped_name(m.cap)
-    if m.metric.kind == "cell":
-        return ratio(m, name, "cutgain", "cells", cut=True)
-    if m.metric.pooled:
-        return ratio(m, name, "cutgain", "cut", cut=True)
-    if "cutideal" not in m.sums:
+    if m.metric.kind == "cell" or m.metric.pooled:
+        found = ratio(m, name, "cutgain", "cells" if m.metric.kind == "cell" else "cut", cut=True)
+    elif "cutideal" in m.sums:
+        found = mean_over_users(m, name, _quotient(m, "cutgain", "cutideal"))
+    else:
         raise undefined(m, name, "it has naive and stratified estimates only")
-    return mean_over_users(m, name, _quotient(m, "cutgain", "cutideal"))
+    return replace(found, diagnostics=replace(found.diagnostics, cap=m.cap, clipped_share=m.clipped))
 
 
 def clipped_name(cap: float) -> str:
@@ -199,8 +199,8 @@ def _quotient(m: Moments, top: str, bottom: str) -> Floats:
 def _diagnostics(m: Moments) -> Diagnostics:
     if m.weights is None:
         return Diagnostics(n=int(m.sums["n"].sum()), users=m.users, flags=tuple(few_users(m.users)))
-    found = diagnose(m.weights, m.users, m.population, m.clipped)
-    return replace(found, cap=m.cap, inverse_squares=m.inverse_squares)
+    found = diagnose(m.weights, m.users, m.population, m.floored)
+    return replace(found, inverse_squares=m.inverse_squares)
 
 
 def _mass(m: Moments) -> float:
@@ -208,7 +208,7 @@ def _mass(m: Moments) -> float:
 
 
 def _scale_flag(m: Moments) -> tuple[str, ...]:
-    return mass_flag(_mass(m)) if m.metric.kind == "cell" else ()
+    return mass_flag(_mass(m)) if m.metric.kind == "cell" and m.scaled else ()
 
 
 Estimator = Callable[[Moments], Estimate]

@@ -1,0 +1,58 @@
+"""One measured function in a process of its own: `python -m bench.worker module:function folder ...`.
+
+`function(folder, ...)` loads its input and returns what is to be timed. Each line on stdin is a turn: the timed
+function is called, more than once when it is fast, and the answer is one line of JSON. A function that returns
+a value instead has done its work. A peer's interpreter runs this file too, so that it and the top level of the
+cases import the standard library and numpy only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+# A turn of a fast function lasts about as long: it repeats, and its best call counts.
+TURN_SECONDS = 0.5
+TURN_CALLS = 10
+
+
+def main(call: str, folder: str, *rest: str) -> None:
+    # Libraries print; what they print must not stand between the answers.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def answer(**content: Any) -> None:
+        answers.write(json.dumps(content) + "\n")
+        answers.flush()
+
+    module, _, name = call.partition(":")
+    timed = getattr(import_module(module), name)(Path(folder), *rest)
+    answer(value=None if callable(timed) else timed)
+    for _ in sys.stdin:
+        calls: list[float] = []
+        while not calls or (sum(calls) < TURN_SECONDS and len(calls) < TURN_CALLS):
+            start = time.perf_counter()
+            value = timed()
+            calls.append(time.perf_counter() - start)
+        answer(calls=calls, peak=peak_bytes(), value=value)
+
+
+def peak_bytes() -> int:
+    """The largest resident size so far."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # Linux lets ru_maxrss begin at the size of the process that started this one; VmHWM does not.
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used if sys.platform == "darwin" else used * 1024
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,152 @@
+"""Predictions given as a table of user, item and score or rank: read, checked and looked up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
+from openloop.core.metric import Metric
+from openloop.errors import ColumnError, PredictionError, did_you_mean, listing
+
+USER = ("user", "user_id", "userId", "uid")
+ITEM = ("item", "item_id", "itemId", "iid", "mid", "movieId")
+SCORE = ("score", "prediction")
+MAX_DENSE = 2**28  # cells of a grid made from a table of scores: 2 GiB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table:
+    """Predictions given as a table: codes of user and item, with scores, ranks, or both."""
+
+    user: npt.NDArray[np.int32]
+    item: npt.NDArray[np.int32]
+    score: Floats | None
+    rank: Floats | None
+    shape: tuple[int, int]
+
+    @property
+    def cell(self) -> npt.NDArray[np.int64]:
+        """Flat positions in the grid."""
+        return self.user.astype(np.int64) * self.shape[1] + self.item
+
+    @property
+    def depth(self) -> int:
+        """The deepest rank of a list."""
+        return 0 if self.rank is None else int(self.rank.max())
+
+    def at(self, values: Floats, cells: npt.NDArray[np.int64]) -> Floats:
+        """The value of each cell, NaN where the table has none."""
+        own = self.cell
+        order = np.argsort(own, kind="stable")
+        place = np.minimum(np.searchsorted(own, cells, sorter=order), len(own) - 1)
+        found = order[place]
+        return np.where(own[found] == cells, values[found], np.nan)
+
+    def refusal(self, metric: Metric, candidates: float, *, everywhere: bool) -> str | None:
+        """Why the table cannot serve a metric; `everywhere`: on every cell, as imputation needs."""
+        full = len(self.user) == self.shape[0] * self.shape[1]
+        if (everywhere or metric.on == "prediction") and self.score is None:
+            return "is a table of ranks, which has no scores."
+        if everywhere and not full:
+            return f"has scores of {len(self.user):,} cells, and imputation needs those of every cell."
+        if metric.on == "prediction" or (self.rank is None and full):
+            return None
+        if self.rank is None:
+            return (
+                f"has scores of {len(self.user):,} of {self.shape[0]:,} × {self.shape[1]:,} cells; rankings need all, "
+                "or a rank column."
+            )
+        whole = len(self.user) == candidates
+        if whole or (metric.k is not None and metric.k <= self.depth):
+            return None
+        return f"is a top-{self.depth} list, which serves only @k with k ≤ {self.depth}."
+
+    def grid(self, name: str) -> Floats:
+        """The scores of all cells (U, I)."""
+        n_users, n_items = self.shape
+        if self.score is None or len(self.user) < n_users * n_items:
+            msg = f"model {name!r}: needs scores of all {n_users:,} × {n_items:,} cells, has {len(self.user):,}."
+            raise PredictionError(msg)
+        if n_users * n_items > MAX_DENSE:
+            msg = f"model {name!r}: {n_users:,} × {n_items:,} scores are too many for a table; give an array or ranks."
+            raise PredictionError(msg)
+        found = np.empty(self.shape)
+        found[self.user, self.item] = self.score
+        return found
+
+
+def read_table(name: str, frame: Any, log: Feedback, user: str | None = None, item: str | None = None) -> Table:
+    """A dataframe of predictions, its ids as the log's codes."""
+    import narwhals as nw
+
+    try:
+        table = nw.from_native(frame)
+    except TypeError as error:
+        msg = (
+            f"model {name!r}: {type(frame).__name__} is neither a recommender (predict, scores), a "
+            f"{log.n_users} × {log.n_items} array, nor a dataframe."
+        )
+        raise PredictionError(msg) from error
+    columns = table.collect_schema().names()
+    ids = [
+        _column(name, columns, options if given is None else (given,))
+        for given, options in ((user, USER), (item, ITEM))
+    ]
+    rank = "rank" if "rank" in columns else None
+    score = next((c for c in SCORE if c in columns), None) if rank else _column(name, columns, SCORE)
+    eager = table.select(*ids, *(c for c in (score, rank) if c is not None))
+    eager = eager.collect() if isinstance(eager, nw.LazyFrame) else eager
+    codes = [_codes(name, eager[c], v) for c, v in zip(ids, (log.users, log.items), strict=True)]
+    values = [None if c is None else _numbers(name, c, eager[c].cast(nw.Float64()).to_numpy()) for c in (score, rank)]
+    shape = (log.n_users, log.n_items)
+    return _checked(name, Table(user=codes[0], item=codes[1], score=values[0], rank=values[1], shape=shape))
+
+
+def _column(name: str, columns: list[str], options: tuple[str, ...]) -> str:
+    for option in options:
+        if option in columns:
+            return option
+    msg = f"model {name!r}: the table has no column {options[0]!r}.{did_you_mean(options[0], columns)}"
+    raise ColumnError(msg)
+
+
+def _codes(name: str, series: Any, vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
+    values: Array = series.to_numpy()
+    if values.dtype.kind in "UOT" and len(values) and not isinstance(values[0], str):
+        values = np.array([str(v) for v in values], dtype=object)
+    return vocabulary.codes(values.astype(object) if values.dtype.kind in "UT" else values, f"model {name!r}")
+
+
+def _numbers(name: str, column: str, values: Floats) -> Floats:
+    if not len(values):
+        msg = f"model {name!r}: the table is empty; give a {column} for each (user, item) pair."
+        raise PredictionError(msg)
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        msg = f"model {name!r}: {len(bad):,} {column}s are missing or not finite, first in row {bad[0]:,}."
+        raise PredictionError(msg)
+    return values
+
+
+def _checked(name: str, table: Table) -> Table:
+    own = table.cell
+    distinct, count = np.unique(own, return_counts=True)
+    if len(distinct) < len(own):
+        cells = distinct[count > 1]
+        pairs = [divmod(int(c), table.shape[1]) for c in cells[:3]]
+        msg = f"model {name!r}: {len(cells):,} pairs stand twice, as codes {listing(pairs)}; keep one of each."
+        raise PredictionError(msg)
+    if table.rank is not None:
+        _check_ranks(name, table, table.rank)
+    return table
+
+
+def _check_ranks(name: str, table: Table, rank: Floats) -> None:
+    places = table.user.astype(np.int64) * (table.shape[1] + 1) + rank.astype(np.int64)
+    if np.any(rank < 1) or np.any(rank != np.floor(rank)) or len(np.unique(places)) < len(rank):
+        msg = f"model {name!r}: ranks must be whole numbers from 1, each once a user; number each list 1, 2, 3 …"
+        raise PredictionError(msg)
