@@ -309,7 +309,7 @@ def logs(draw):
 
 
 @given(logs())
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_no_valid_log_crashes_any_estimator_of_any_metric(case):
     log, models, imputation = case
     result = ol.evaluate(models, log, metrics=METRICS, estimators=ESTIMATORS, imputation=imputation)
@@ -330,7 +330,7 @@ def test_no_valid_log_crashes_any_estimator_of_any_metric(case):
 
 
 @given(logs(), st.data())
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_no_valid_split_crashes_with_exclusion(case, data):
     log, models, imputation = case
     if len(log) < 2:

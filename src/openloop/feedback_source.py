@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Feedback, Floats
+from openloop.core.feedback import Feedback, Floats, distinct
 from openloop.core.metric import Metric
 from openloop.core.moments import Moments
 from openloop.core.weights import WeightSummary
@@ -61,6 +61,11 @@ class Observation:
 def _excluded_share(log: Feedback, exclude: Feedback | None) -> Floats:
     """t of each user; 0 where the excluded part was not split from the same log."""
     t = np.zeros(log.n_users)
+    if exclude is not None and exclude.share is not None and log.share is not None:
+        # The whole log is excluded: of it, what is not scored.
+        whole = exclude.origin is None and log.origin == exclude.fingerprint
+        if whole and np.ptp(log.share) == 0:
+            return np.full(log.n_users, 1.0 - log.share[0])
     if exclude is None or exclude.origin is None or exclude.origin != log.origin or exclude.share is None:
         return t
     if np.ptp(exclude.share) == 0:
@@ -85,7 +90,7 @@ class View:
         exclusion = Exclusion.of(exclude, log)
         seen = None if values is None else Observation.of(values, grid, log, exclude)
         rating = log.rating.astype(np.float64)
-        levels = np.unique(rating)
+        levels = distinct(rating)
         cells = exclusion.candidates
         if log.share is not None and np.ptp(log.share):
             # Shares that differ by user: a user without a scored row could not have had one.
@@ -138,6 +143,7 @@ class FeedbackSource:
         ranked = everything if exclude is None else View.of(log, *propensities, exclude, threshold)
         self._views = {"prediction": everything, "rank": ranked}
         # Work that several requests share is done once for this source.
+        self.rows_for = cache(self._rows_for)
         self.common = cache(self._common)
         self.outcome = cache(self._outcome)
         self.ranked = cache(self._ranked)
@@ -209,7 +215,8 @@ class FeedbackSource:
         return found[single] if single in found else self._single(single)
 
     def _single(self, r: Request) -> Moments:
-        rows, common = self._rows_for(r.metric, r.strata), self.common(r.metric.kind, r.metric.on, r.strata)
+        rows = self.rows_for(r.metric.kind, r.metric.on, r.strata)
+        common = self.common(r.metric.kind, r.metric.on, r.strata)
         model = r.models[0]
         if r.imputed:
             residual, imputed = self.imputed(r.metric, model)
@@ -217,7 +224,7 @@ class FeedbackSource:
         return rows_of.accumulate(r.metric, rows, self.outcome(model, r.metric), r.wanted, common)
 
     def _pair_sums(self, r: Request) -> dict[str, Floats]:
-        rows = self._rows_for(r.metric, r.strata)
+        rows = self.rows_for(r.metric.kind, r.metric.on, r.strata)
         a, b = r.models
         if r.imputed:
             difference = self.imputed(r.metric, a)[0] - self.imputed(r.metric, b)[0]
@@ -228,7 +235,7 @@ class FeedbackSource:
     def _common(self, kind: str, on: str, strata: tuple[int, Bins] | None) -> Common:
         view = self._views[on]
         rows = view.stratified(strata)
-        counted = rows if kind == "cell" else rows.take(rows.relevant > 0)
+        counted = self.rows_for(kind, on, strata)
         seen = view.observation
         return Common(
             cells=rows.cells, base=rows_of.base_sums(rows), weights=rows_of.weight_summary(counted),
@@ -237,9 +244,9 @@ class FeedbackSource:
             scaled=rows.scaled, floored=self._floored,
         )  # fmt: skip
 
-    def _rows_for(self, metric: Metric, strata: tuple[int, Bins] | None) -> Rows:
-        rows = self._views[metric.on].stratified(strata)
-        return rows if metric.kind == "cell" else rows.take(rows.relevant > 0)
+    def _rows_for(self, kind: str, on: str, strata: tuple[int, Bins] | None) -> Rows:
+        rows = self._views[on].stratified(strata)
+        return rows if kind == "cell" else rows.take(rows.relevant > 0)
 
     def _outcome(self, model: str, metric: Metric) -> Outcome:
         if metric.on == "prediction":

@@ -106,6 +106,7 @@ class FrameSource:
         sums = [nw.col(f"bad_{name}").sum() for name in names] + ([nw.col("outside").sum()] if self._weighted else [])
         named = frame.select(*flags, nw.lit(1.0).alias("rows"))
         found = {name: float(value or 0.0) for name, value in _row(named.select(*sums, nw.col("rows").sum())).items()}
+        self._joined.check_rows(int(found["rows"]))
         if not found["rows"]:
             raise EmptyError("evaluate: the log frame has no rows; an estimate needs at least one.")
         for name, label in (("y", "rating"), ("p", "propensity")):

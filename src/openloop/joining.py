@@ -51,6 +51,14 @@ class Joined:
     reasons: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])  # (model, on) → why not
     depths: dict[str, int] = field(default_factory=dict[str, int])  # of top-k lists
     notes: tuple[str, ...] = ()
+    rows: int | None = None  # as many as the log has, unless predictions stand twice; None: not checked
+    suspects: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def check_rows(self, found: int) -> None:
+        """Refuse doubled predictions, which a join shows by its number of rows."""
+        if self.rows is not None and found != self.rows:
+            for name, frame in self.suspects.items():
+                _refuse_duplicates(f"model {name!r}", frame, PredictionError)
 
     def refusal(self, metric: Metric, what: str) -> str | None:
         """Why some model cannot serve this metric."""
@@ -89,7 +97,10 @@ def join(
     }
     if propensity is not None:
         names["p"] = _named("propensities", propensity, columns, ())
-    builder = _Builder(table, names, metrics, complete=complete, distinct=distinct, missing=missing, eager=eager)
+    builder = _Builder(
+        table, names, metrics, complete=complete, distinct=distinct, missing=missing, eager=eager,
+        types=_id_types(table, names, models, exclude), own=_log_columns(models),
+    )  # fmt: skip
     builder.exclude(exclude)
     for position, (name, model) in enumerate(models.items()):
         builder.add(position, name, model)
@@ -116,11 +127,13 @@ class _Builder:
 
     def __init__(
         self, log: Any, names: dict[str, str], metrics: Sequence[Metric], *, complete: bool, distinct: bool,
-        missing: str, eager: bool,
+        missing: str, eager: bool, types: tuple[Any, ...],
+        own: Sequence[str],
     ) -> None:  # fmt: skip
         self._log, self._names, self._metrics = log, names, metrics
         self._complete, self._distinct, self._missing, self._eager = complete, distinct, missing, eager
         self._kinds = _id_kinds(log, names["u"], names["i"])
+        self._types, self._own = types, own
         self._frame = self._selected()
         self._excluded: Any = None
         self._counts: Any = None
@@ -130,26 +143,35 @@ class _Builder:
         self._notes: list[str] = []
         self._needs = {m.on for m in metrics}
         self._joins = False
+        self._rows = None if distinct else _rows(self._frame)
+        self._suspects: dict[str, Any] = {}
         if not distinct:
-            self._refuse_duplicates("the log", self._frame, DuplicateError)
+            _refuse_duplicates("the log", self._frame, DuplicateError)
 
     def _selected(self) -> Any:
-        # All of the log's columns stay until the end, since models may name them; ours shadow none.
-        named = [_id(self._log, self._names[key]).alias(key) for key in PAIR]
+        # Columns of the log that models name stay until the end.
+        named = self._ids(*(self._names[key] for key in PAIR))
         named.append(nw.col(self._names["y"]).cast(nw.Float64()).alias("y"))
         if "p" in self._names:
             named.append(nw.col(self._names["p"]).cast(nw.Float64()).alias("p"))
-        own = set(self._log.collect_schema().names())
-        kept = [nw.col(name).alias(f"log:{name}") for name in own]
+        known = self._log.collect_schema().names()
+        kept = [nw.col(name).alias(f"log:{name}") for name in dict.fromkeys(self._own) if name in known]
         frame = self._log.select(*named, *kept)
         return frame.with_columns((1.0 / nw.col("p")).alias("w")) if "p" in self._names else frame
+
+    def _ids(self, *columns: str) -> list[Any]:
+        """The columns of ids as u and i, of one type in all frames, so that they join."""
+        return [
+            (nw.col(column) if kind is None else nw.col(column).cast(kind)).alias(key)
+            for column, kind, key in zip(columns, self._types, PAIR, strict=True)
+        ]
 
     def exclude(self, native: Any) -> None:
         """Take the excluded pairs, less the scored ones: the item being ranked always is a candidate."""
         if native is None:
             return
         table = self._same_engine("exclude", native)
-        pairs = table.select(*(_id(table, self._column(table, "exclude", key)).alias(key) for key in PAIR)).unique()
+        pairs = table.select(*self._ids(*(self._column(table, "exclude", key) for key in PAIR))).unique()
         self._excluded = pairs.join(self._frame.select(*PAIR), on=list(PAIR), how="anti")
         once = self._excluded.with_columns(nw.lit(1.0).alias("excluded"))
         self._counts = once.group_by("u").agg(nw.col("excluded").sum())
@@ -173,7 +195,7 @@ class _Builder:
         self._joins = True
         table = self._same_engine(f"model {name!r}", model)
         known = table.collect_schema().names()
-        keys = [_id(table, self._column(table, f"model {name!r}", key)).alias(key) for key in PAIR]
+        keys = self._ids(*(self._column(table, f"model {name!r}", key) for key in PAIR))
         score = next((c for c in SCORE if c in known), None)
         rank = "rank" if "rank" in known else None
         if score is None and rank is None:
@@ -181,8 +203,7 @@ class _Builder:
                 f"model {name!r}: the frame has no column 'score' or 'rank'.{did_you_mean('score', known)}"
             )
         frame = table.select(*keys, *(nw.col(c).cast(nw.Float64()) for c in (score, rank) if c is not None))
-        if not self._distinct:
-            self._refuse_duplicates(f"model {name!r}", frame, PredictionError)
+        self._suspects[name] = frame
         return Source(name=name, score=score, rank=rank, frame=frame)
 
     def _add_prediction(self, position: int, source: Source) -> None:
@@ -218,6 +239,7 @@ class _Builder:
             )
         if self._missing == "drop":
             self._frame = self._frame.filter(~gone)
+            self._rows = None if self._rows is None else self._rows - count
             self._notes.append(f"{count:,} rows without a prediction of {name} were dropped: mind the bias")
             return
         table = collected(self._frame.select(nw.col("y").min().alias("low"), nw.col("y").max().alias("high")))
@@ -243,12 +265,10 @@ class _Builder:
             self._frame = self._frame.with_columns(nw.col(f"log:{rank}").cast(nw.Float64()).alias(own))
             ranks = self._frame
         else:
-            self._refuse_gaps(source)
             ranks = source.frame.select(*PAIR, nw.col(rank).alias(own))
             self._refuse_excluded(source.name, ranks)
             self._frame = self._frame.join(ranks, on=list(PAIR), how="left")
-        self._check_ranks(source.name, ranks, own)
-        depth = int(collected(ranks.select(nw.col(own).max()))[own].to_list()[0])
+        depth = self._checked_depth(source, ranks, own)
         if not self._complete:
             self._depths[source.name] = depth
         self._frame = self._frame.with_columns((nw.col(own).fill_null(float(depth + 1)) - 1.0).alias(h))
@@ -257,12 +277,22 @@ class _Builder:
         )
         self._ranked[position] = True
 
-    def _check_ranks(self, name: str, ranks: Any, own: str) -> None:
-        odd = _count(ranks, (nw.col(own) < 1) | (nw.col(own) != nw.col(own).floor()))
-        if odd or _repeats(ranks.select("u", nw.col(own).alias("i")).filter(~nw.col("i").is_null())):
+    def _checked_depth(self, source: Source, ranks: Any, own: str) -> int:
+        """The deepest rank, once ranks are known to be whole numbers that no two scored rows of a user share."""
+        rank = nw.col(own)
+        gone = rank.is_null() | rank.is_nan()
+        odd = (rank < 1) | (rank != rank.floor())
+        flags = [nw.when(f).then(1.0).otherwise(0.0).alias(name) for name, f in (("gone", gone), ("odd", odd))]
+        found = collected(ranks.select(own, *flags).select(rank.max(), nw.col("gone").sum(), nw.col("odd").sum()))
+        depth, gaps, oddities = (found[name].to_list()[0] for name in (own, "gone", "odd"))
+        if gaps and source.frame is not None:
+            raise PredictionError(f"model {source.name!r}: {gaps:,.0f} ranks are missing or NaN; repair them.")
+        scored = self._frame.select("u", own).filter(~nw.col(own).is_null())
+        if oddities or _repeats(scored.select("u", rank.cast(nw.Int64()).alias("i"))):
             raise PredictionError(
-                f"model {name!r}: ranks must be whole numbers from 1, each once a user; number each list 1, 2, 3 …"
+                f"model {source.name!r}: ranks must be whole numbers from 1, each once a user; number lists 1, 2, 3 …"
             )
+        return int(depth)
 
     def _refuse_excluded(self, name: str, ranks: Any) -> None:
         if self._excluded is None:
@@ -277,6 +307,8 @@ class _Builder:
         """Full scores: ranks among the candidates, ties in expectation."""
         if "prediction" not in self._needs:
             self._refuse_gaps(source)
+        if not self._distinct:
+            _refuse_duplicates(f"model {source.name!r}", source.frame, PredictionError)
         own, h = f"s{position}", f"h{position}"
         scores = source.frame.select(*PAIR, nw.col(score).alias(own))
         if self._excluded is not None:
@@ -288,11 +320,6 @@ class _Builder:
         if gone:
             raise PredictionError(f"model {source.name!r}: complete=True, but {gone:,} scored rows have no score.")
         self._ranked[position] = False
-
-    def _refuse_duplicates(self, what: str, frame: Any, error: type[InputError]) -> None:
-        count = _repeats(frame.select(*PAIR))
-        if count:
-            raise error(f"{what}: {count:,} (user, item) pairs stand twice; keep one of each.")
 
     def _same_engine(self, what: str, native: Any) -> Any:
         table = opened(what, native)
@@ -328,7 +355,8 @@ class _Builder:
             frame=self._settled(self._frame.select(*kept)), models=models, names=self._names,
             weighted="p" in self._names, excluded=self._counts,
             ranked={i: self._ranked.get(i, True) for i in range(len(models))},
-            reasons=self._reasons, depths=self._depths, notes=tuple(self._notes),
+            reasons=self._reasons, depths=self._depths, notes=tuple(self._notes), rows=self._rows,
+            suspects=self._suspects,
         )  # fmt: skip
 
 
@@ -348,10 +376,24 @@ def _id_kinds(table: Any, *columns: str) -> tuple[str, ...]:
     return tuple("integers" if schema[column].is_integer() else "text" for column in columns)
 
 
-def _id(table: Any, column: str) -> Any:
-    """Ids as 64-bit integers or as text, so that frames of one kind of id join."""
-    kind = table.collect_schema()[column]
-    return nw.col(column).cast(nw.Int64() if kind.is_integer() else nw.String())
+def _log_columns(models: Mapping[str, Any]) -> list[str]:
+    """The columns of the log that models are."""
+    given = [m.values() if isinstance(m, Mapping) else (m,) for m in models.values() if isinstance(m, str | Mapping)]
+    return [column for columns in given for column in columns]
+
+
+def _id_types(log: Any, names: Mapping[str, str], models: Mapping[str, Any], exclude: Any) -> tuple[Any, ...]:
+    """What user and item ids are cast to: nothing where all frames agree, else 64-bit integers or text."""
+    schemas = [log.collect_schema()]
+    frames = [m for m in (*models.values(), exclude) if m is not None and not isinstance(m, str | Mapping)]
+    schemas += [nw.from_native(frame).collect_schema() for frame in frames]
+    types: list[Any] = []
+    for key, options in (("u", USER), ("i", ITEM)):
+        found = [next((s[c] for c in (names[key], *options) if c in s), None) for s in schemas]
+        kinds = {kind for kind in found if kind is not None}
+        plain = len(kinds) == 1 and all(kind.is_integer() or kind == nw.String for kind in kinds)
+        types.append(None if plain else nw.Int64() if all(k.is_integer() for k in kinds) else nw.String())
+    return tuple(types)
 
 
 def _count(frame: Any, condition: Any) -> int:
@@ -359,6 +401,27 @@ def _count(frame: Any, condition: Any) -> int:
     return int(collected(flagged.select(nw.col("flag").sum()))["flag"].to_list()[0] or 0)
 
 
+def _rows(frame: Any) -> int:
+    return int(collected(frame.select(nw.len().alias("n")))["n"].to_list()[0])
+
+
+def _refuse_duplicates(what: str, frame: Any, error: type[InputError]) -> None:
+    count = _repeats(frame.select(*PAIR))
+    if count:
+        raise error(f"{what}: {count:,} (user, item) pairs stand twice; keep one of each.")
+
+
 def _repeats(pairs: Any) -> int:
+    """How many pairs stand more than once; pairs of small integers are counted as one integer, which is faster."""
+    schema = pairs.collect_schema()
+    if all(schema[name].is_integer() for name in PAIR):
+        limits = [nw.col(name).min().alias(f"{name}_low") for name in PAIR]
+        limits += [nw.col(name).max().alias(f"{name}_high") for name in PAIR]
+        found = collected(pairs.select(*limits, nw.len().alias("n")))
+        low_u, low_i, high_u, high_i, n = (found[name].to_list()[0] for name in found.columns)
+        if n == 0 or (min(low_u, low_i) >= 0 and max(high_u, high_i) < 2**31):
+            packed = (nw.col("u").cast(nw.Int64()) * 2**31 + nw.col("i").cast(nw.Int64())).alias("pair")
+            distinct = collected(pairs.select(packed).select(nw.col("pair").n_unique()))["pair"].to_list()[0]
+            return int(n) - int(distinct) if n else 0
     counted = pairs.with_columns(nw.lit(1.0).alias("times")).group_by("u", "i").agg(nw.col("times").sum())
     return _count(counted, nw.col("times") > 1)

@@ -31,7 +31,9 @@ class Exclusion:
         if exclude.users != scored.users or exclude.items != scored.items:
             msg = "exclude: its users and items are not the scored log's; read it with like=log, or split one log."
             raise InputError(msg)
-        kept = ~np.isin(exclude.cell, scored.cell, assume_unique=True)
+        kept = np.ones(len(exclude), bool)
+        place = np.minimum(np.searchsorted(exclude.cell, scored.cell), len(exclude) - 1)  # both are sorted
+        kept[place[exclude.cell[place] == scored.cell]] = False
         counts = np.bincount(exclude.user[kept], minlength=scored.n_users)
         return cls(ptr=np.concatenate([[0], np.cumsum(counts)]), item=exclude.item[kept], n_items=scored.n_items)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
+from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, distinct
 from openloop.core.metric import Metric
 from openloop.errors import ColumnError, PredictionError, did_you_mean, listing
 
@@ -133,10 +133,9 @@ def _numbers(name: str, column: str, values: Floats) -> Floats:
 
 
 def _checked(name: str, table: Table) -> Table:
-    own = table.cell
-    distinct, count = np.unique(own, return_counts=True)
-    if len(distinct) < len(own):
-        cells = distinct[count > 1]
+    own = np.sort(table.cell)
+    cells = distinct(own[1:][own[1:] == own[:-1]])
+    if len(cells):
         pairs = [divmod(int(c), table.shape[1]) for c in cells[:3]]
         msg = f"model {name!r}: {len(cells):,} pairs stand twice, as codes {listing(pairs)}; keep one of each."
         raise PredictionError(msg)
@@ -147,6 +146,6 @@ def _checked(name: str, table: Table) -> Table:
 
 def _check_ranks(name: str, table: Table, rank: Floats) -> None:
     places = table.user.astype(np.int64) * (table.shape[1] + 1) + rank.astype(np.int64)
-    if np.any(rank < 1) or np.any(rank != np.floor(rank)) or len(np.unique(places)) < len(rank):
+    if np.any(rank < 1) or np.any(rank != np.floor(rank)) or len(distinct(places)) < len(rank):
         msg = f"model {name!r}: ranks must be whole numbers from 1, each once a user; number each list 1, 2, 3 …"
         raise PredictionError(msg)

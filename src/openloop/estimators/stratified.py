@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.core.estimate import Estimate
-from openloop.core.feedback import Floats
+from openloop.core.feedback import Floats, distinct
 from openloop.core.moments import Moments
 from openloop.errors import InputError
 from openloop.estimators.weighted import BASIS, estimate, flag, per_user_values, undefined
@@ -102,15 +102,21 @@ def edges(propensity: Floats, strata: int, bins: Bins = "count") -> tuple[float,
     if strata < 1:
         msg = f"strata must be at least 1, got {strata}."
         raise InputError(msg)
-    distinct = np.unique(propensity)
-    if len(distinct) <= strata:
-        raw = distinct[:-1]
+    values = distinct(propensity)
+    if len(values) <= strata:
+        raw = values[:-1]
     elif bins == "count":
         raw = np.quantile(propensity, np.arange(1, strata) / strata)
     else:
-        raw = np.linspace(distinct[0], distinct[-1], strata + 1)[1:-1]
-    return snap(raw, lambda q: distinct[max(np.searchsorted(distinct, q, side="right") - 1, 0)],
-                lambda q: distinct[min(np.searchsorted(distinct, q, side="right"), len(distinct) - 1)])  # fmt: skip
+        raw = np.linspace(values[0], values[-1], strata + 1)[1:-1]
+
+    def below(q: float) -> float:
+        return values[max(np.searchsorted(values, q, side="right") - 1, 0)]
+
+    def above(q: float) -> float:
+        return values[min(np.searchsorted(values, q, side="right"), len(values) - 1)]
+
+    return snap(raw, below, above)
 
 
 def snap(raw: npt.ArrayLike, below: Any, above: Any) -> tuple[float, ...]:

@@ -200,7 +200,9 @@ def _diagnostics(m: Moments) -> Diagnostics:
     if m.weights is None:
         return Diagnostics(n=int(m.sums["n"].sum()), users=m.users, flags=tuple(few_users(m.users)))
     found = diagnose(m.weights, m.users, m.population, m.floored)
-    return replace(found, inverse_squares=m.inverse_squares)
+    # Relevant rows stand for the relevant cells, whose number is not known: their Σw has no yardstick.
+    mass = found.mass if m.metric.kind == "cell" else None
+    return replace(found, inverse_squares=m.inverse_squares, mass=mass)
 
 
 def _mass(m: Moments) -> float:
