@@ -267,7 +267,7 @@ class _Builder:
         else:
             ranks = source.frame.select(*PAIR, nw.col(rank).alias(own))
             self._refuse_excluded(source.name, ranks)
-            self._frame = self._frame.join(ranks, on=list(PAIR), how="left")
+            self._frame = self._frame.join(self._within_reach(ranks, own), on=list(PAIR), how="left")
         depth = self._checked_depth(source, ranks, own)
         if not self._complete:
             self._depths[source.name] = depth
@@ -276,6 +276,11 @@ class _Builder:
             nw.lit(1.0).alias(f"e{position}"), (1.0 / (nw.col(h) + 1.0)).alias(f"harmonic{position}")
         )
         self._ranked[position] = True
+
+    def _within_reach(self, ranks: Any, own: str) -> Any:
+        """The part of a list that the metrics look at: beyond the largest k no gain is left."""
+        cuts = [m.k for m in self._metrics if m.on == "rank"]
+        return ranks if None in cuts else ranks.filter(~(nw.col(own) > max(k for k in cuts if k is not None)))
 
     def _checked_depth(self, source: Source, ranks: Any, own: str) -> int:
         """The deepest rank, once ranks are known to be whole numbers that no two scored rows of a user share."""
