@@ -100,6 +100,6 @@ def blocked(folder: Path) -> tuple[Any, Any, list[slice]]:
     from openloop.kernels.ranking import block_users
 
     P, Q, *_ = load(folder)
-    step = min(block_users(len(Q)), len(P))
+    step = min(block_users(len(Q), len(P)), len(P))
     blocks = [slice(first, min(first + step, len(P))) for first in range(0, len(P), step)]
     return P, np.ascontiguousarray(Q.T), blocks

@@ -139,9 +139,8 @@ class FeedbackSource:
         self._predicted = predicted
         self._imputation = imputation
         self._floored = floored
-        everything = View.of(log, *propensities, None, threshold)
-        ranked = everything if exclude is None else View.of(log, *propensities, exclude, threshold)
-        self._views = {"prediction": everything, "rank": ranked}
+        # Only rankings lose what is excluded.
+        self.view = cache(lambda on: View.of(log, *propensities, exclude if on == "rank" else None, threshold))
         # Work that several requests share is done once for this source.
         self.rows_for = cache(self._rows_for)
         self.common = cache(self._common)
@@ -152,7 +151,7 @@ class FeedbackSource:
     def refusal(self, metric: Metric, method: Method) -> str | None:
         """Why these rows cannot give that estimate."""
         what = f"{method.name} of {metric.name}"
-        rows = self._views[metric.on].rows
+        rows = self.view(metric.on).rows
         if metric.name == "accuracy" and rows.middles is None:
             return f"{what}: the log has more than {MAX_LEVELS} distinct ratings, which are no levels."
         if method.weighted and rows.probability is None:
@@ -179,7 +178,7 @@ class FeedbackSource:
             reason = None
             if isinstance(model, Table):
                 everywhere = method.imputes and not isinstance(self._imputation, Mapping)
-                candidates = float(self._views["rank"].exclusion.candidates.sum())
+                candidates = float(self.view("rank").exclusion.candidates.sum())
                 reason = model.refusal(metric, candidates, everywhere=everywhere)
             if reason is not None:
                 return f"{what}: model {name!r} {reason}"
@@ -233,7 +232,7 @@ class FeedbackSource:
         return rows_of.pair_sums(r.metric, rows, *outcomes, r.wanted)
 
     def _common(self, kind: str, on: str, strata: tuple[int, Bins] | None) -> Common:
-        view = self._views[on]
+        view = self.view(on)
         rows = view.stratified(strata)
         counted = self.rows_for(kind, on, strata)
         seen = view.observation
@@ -245,7 +244,7 @@ class FeedbackSource:
         )  # fmt: skip
 
     def _rows_for(self, kind: str, on: str, strata: tuple[int, Bins] | None) -> Rows:
-        rows = self._views[on].stratified(strata)
+        rows = self.view(on).stratified(strata)
         return rows if kind == "cell" else rows.take(rows.relevant > 0)
 
     def _outcome(self, model: str, metric: Metric) -> Outcome:
@@ -254,13 +253,13 @@ class FeedbackSource:
         return self.ranked(model, relevant=metric.kind == "user")
 
     def _ranked(self, model: str, *, relevant: bool) -> Outcome:
-        view = self._views["rank"]
+        view = self.view("rank")
         log = self._log.take(view.rows.relevant > 0) if relevant else self._log
         return ranks(model, self._models[model], log, view.exclusion)
 
     def _imputed(self, metric: Metric, model: str) -> tuple[Floats, Floats]:
         """The residual δ − δ̂ of each row, and Σ_{C_u} δ̂ of each user."""
-        view, log = self._views[metric.on], self._log
+        view, log = self.view(metric.on), self._log
         delta = metric.gain(ArrayColumns(view.rows, self.outcome(model, metric)))
         if isinstance(self._imputation, Mapping):
             losses = np.asarray(self._imputation[model, metric.name], np.float64)  # (U, I)
@@ -278,7 +277,7 @@ class FeedbackSource:
 
     def _imputed_totals(self, metric: Metric, model: str) -> Floats:
         """Σ_{C_u} δ̂, a block of users at a time."""
-        view, n_users, n_items = self._views[metric.on], self._log.n_users, self._log.n_items
+        view, n_users, n_items = self.view(metric.on), self._log.n_users, self._log.n_items
         total = np.zeros(n_users)
         step = max(1, 2**21 // n_items)
         for start in range(0, n_users, step):

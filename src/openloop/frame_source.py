@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import narwhals as nw
@@ -86,8 +86,7 @@ class FrameSource:
         self._weighted = joined.weighted
         facts = self._facts()
         self._rows = int(facts["rows"])
-        self._middles = self._levels()
-        self._threshold = self._relevance(threshold)
+        self._given_threshold = threshold
         self._n_users, self._n_items = self._population(population)
         self._frame = self._clustered(max_users)
         # Passes over the rows are shared by the requests that need them.
@@ -122,19 +121,24 @@ class FrameSource:
             )
         return found
 
-    def _levels(self) -> tuple[float, ...] | None:
-        values = collected(self._joined.frame.select("y").unique().head(MAX_LEVELS + 1))["y"].to_numpy()
-        levels = np.sort(values)
-        self._binary = bool(np.isin(levels, (0.0, 1.0)).all())
+    @cached_property
+    def _levels(self) -> Floats:
+        """The distinct ratings, one more than may be at most; only metrics that need them cost the pass."""
+        return np.sort(collected(self._joined.frame.select("y").unique().head(MAX_LEVELS + 1))["y"].to_numpy())
+
+    @property
+    def _middles(self) -> tuple[float, ...] | None:
+        levels = self._levels
         return tuple((levels[1:] + levels[:-1]) / 2) if len(levels) <= MAX_LEVELS else None
 
-    def _relevance(self, given: float | None) -> float:
-        if given is not None:
-            return float(given)
-        return 1.0 if self._binary else 4.0
+    @property
+    def _threshold(self) -> float:
+        if self._given_threshold is not None:
+            return float(self._given_threshold)
+        return 1.0 if bool(np.isin(self._levels, (0.0, 1.0)).all()) else 4.0
 
     def _population(self, given: tuple[int, int] | None) -> tuple[int, int]:
-        items = int(_row(self._joined.frame.select(nw.col("i").n_unique()))["i"])
+        items = self._items(None if given is None else int(given[1]))
         if given is None:
             users = int(_row(self._joined.frame.select(nw.col(USER).n_unique()))[USER])
             self.notes.append(
@@ -147,6 +151,15 @@ class FrameSource:
                 f"evaluate: population= has {n_items:,} items, the log {items:,}; give the size of the whole catalogue."
             )
         return n_users, n_items
+
+    def _items(self, enough: int | None) -> int:
+        """How many items the log has; where their ids span no more than `enough`, counting them is needless."""
+        frame = self._joined.frame.select("i")
+        if enough is not None and frame.collect_schema()["i"].is_integer():
+            span = _row(frame.select(nw.col("i").min().alias("low"), nw.col("i").max().alias("high")))
+            if span["high"] - span["low"] < enough:
+                return min(enough, int(span["high"] - span["low"]) + 1)
+        return int(_row(frame.select(nw.col("i").n_unique()))["i"])
 
     def _check_users(self, seen: int) -> None:
         """The users of the log are counted when their sums are there, which saves a pass."""
@@ -212,7 +225,7 @@ class FrameSource:
     def _sums(
         self, kind: str, strata: tuple[int, Bins] | None, requests: Sequence[Request]
     ) -> dict[Request, dict[str, Floats]]:
-        setting = self._setting(strata)
+        setting = self._setting(strata, [r.metric for r in requests])
         by_user: dict[Key, Any] = {}
         in_total: dict[Key, Any] = {}
         keys: dict[Request, tuple[dict[str, Key], Finish | None]] = {}
@@ -246,11 +259,13 @@ class FrameSource:
     def _units(self) -> int:
         return self._groups if self._clusters else self._n_users
 
-    def _setting(self, strata: tuple[int, Bins] | None) -> Setting:
+    def _setting(self, strata: tuple[int, Bins] | None, metrics: Sequence[Metric]) -> Setting:
         full = nw.lit(float(self._n_items))
         ranked = full if self._joined.excluded is None else full - nw.col("excluded")
         return Setting(
-            weighted=self._weighted, threshold=self._threshold, middles=self._middles,
+            weighted=self._weighted,
+            threshold=self._threshold if any(m.binary for m in metrics) else np.inf,
+            middles=self._middles if any(m.name == "accuracy" for m in metrics) else None,
             cells={"prediction": full, "rank": ranked},
             stratified=self._n_strata(strata) > 1,
         )  # fmt: skip

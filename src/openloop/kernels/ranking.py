@@ -53,7 +53,7 @@ def ranks(
     wanted = _lists("wanted", wanted_ptr, wanted_item, n_users, n_items)
     excluded = _excluded(excluded_ptr, excluded_item, n_users, n_items)
     users = np.flatnonzero(np.diff(wanted[0]))
-    step = block or block_users(n_items)
+    step = block or block_users(n_items, n_users)
     h, e = np.zeros((2, wanted[1].size), np.int32)
 
     def count(first: int) -> None:
@@ -83,7 +83,7 @@ def factor_ranks(
     """`ranks` of the scores P Qᵀ + b: one float32 matrix product a block."""
     P, Qt = _factors(user_factors, item_factors, item_bias)  # (U, K), (K, I)
     n_items = Qt.shape[1]
-    step = block or block_users(n_items)
+    step = block or block_users(n_items, len(P))
     own = threading.local()
 
     def scores_of(users: Pointers) -> Array:
@@ -95,10 +95,13 @@ def factor_ranks(
     return ranks(scores_of, *lists, threads=threads, block=step)
 
 
-def block_users(n_items: int) -> int:
-    """Users a block, from the number of items alone; a multiple of 32 suits the matrix product."""
-    fit = BLOCK_BYTES // (4 * max(n_items, 1))
-    return max(1, min(fit // 32 * 32 or fit, 1024))
+def block_users(n_items: int, n_users: int) -> int:
+    """Users a block, whatever the number of threads; a multiple of 32 suits the matrix product.
+
+    A few users still make several blocks, so that threads end together.
+    """
+    fit = min(BLOCK_BYTES // (4 * max(n_items, 1)), 1024, max(64, n_users // 16))
+    return max(1, fit // 32 * 32 or fit)
 
 
 def _workers(threads: int | None, step: int, n_items: int) -> int:
