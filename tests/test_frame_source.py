@@ -9,7 +9,7 @@ import pytest
 import openloop as ol
 from openloop import frame_source
 from openloop.errors import EmptyError, InputError, PropensityError, RatingError, UndefinedError
-from openloop.estimators import frame_rows
+from openloop.estimators import frame_facts, frame_rows
 from tests.engines import EAGER, converter
 from tests.examples import CELL, METRICS, small_world
 
@@ -101,6 +101,7 @@ def test_only_sums_of_users_leave_spark(spark, monkeypatch):
 
     monkeypatch.setattr(frame_rows, "collected", counted)
     monkeypatch.setattr(frame_source, "collected", counted)
+    monkeypatch.setattr(frame_facts, "collected", counted)
     case = Case(users=60, items=40)
     into = converter("spark", spark)
     columns = case.frame.join(case.scores["a"].rename({"score": "a"}), on=["uid", "mid"])
@@ -252,6 +253,12 @@ def test_what_no_engine_may_sum_over_is_refused(case, engine, column, value, err
     with pytest.raises(error, match=words):
         ol.evaluate(scores, into(change(case, column, value)), "p", metrics=["mae"], estimators=["snips"],
                     population=case.population, **NAMES)  # fmt: skip
+
+
+def test_missing_ids_are_refused(case):
+    frame = change(case, "uid", None).with_columns(a=pl.lit(3.0))
+    with pytest.raises(InputError, match=r"1 of .* no user id in column 'uid'"):
+        ol.evaluate({"a": "a"}, frame, "p", metrics=["mae"], estimators=["snips"], **NAMES)
 
 
 def test_an_empty_frame_is_refused(case):

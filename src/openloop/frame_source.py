@@ -13,8 +13,10 @@ import numpy as np
 from openloop.core.feedback import Array, Floats
 from openloop.core.metric import Metric
 from openloop.core.moments import SUMS, Moments
-from openloop.core.weights import BINS_PER_OCTAVE, N_BINS, WeightSummary
+from openloop.core.weights import WeightSummary
 from openloop.errors import EmptyError, InputError, PropensityError, RatingError
+from openloop.estimators import frame_facts
+from openloop.estimators.frame_facts import absent, flag, only_row, weight_summary
 from openloop.estimators.frame_rows import (
     STRATUM,
     USER,
@@ -31,13 +33,19 @@ from openloop.estimators.frame_rows import (
 )
 from openloop.estimators.naming import Method
 from openloop.estimators.requests import Request
-from openloop.estimators.stratified import Bins, snap
+from openloop.estimators.stratified import Bins
 from openloop.estimators.terms import Common, assemble, paired
 from openloop.joining import Joined, join
 
 MAX_LEVELS = 64
 CLUSTERS = 100_000
-FLAGS = {"y": RatingError, "p": PropensityError}
+WRONG: dict[str, tuple[type[InputError], str]] = {
+    "u": (InputError, "no user id"),
+    "i": (InputError, "no item id"),
+    "y": (RatingError, "a missing or NaN rating"),
+    "p": (PropensityError, "a missing or NaN propensity"),
+    "outside": (PropensityError, "a propensity outside (0, 1]"),
+}
 
 
 def from_frame(
@@ -84,42 +92,38 @@ class FrameSource:
         self.notes: list[str] = []
         self._joined = joined
         self._weighted = joined.weighted
-        facts = self._facts()
-        self._rows = int(facts["rows"])
+        self._refuse()
         self._given_threshold = threshold
         self._n_users, self._n_items = self._population(population)
         self._frame = self._clustered(max_users)
         # Passes over the rows are shared by the requests that need them.
-        self.edges = cache(self._edges)
+        self.edges = cache(lambda strata: frame_facts.edges(self._frame, *strata))
         self._bases: dict[tuple[int, Bins] | None, Reduced] = {}
         self.common = cache(self._common)
-        self.weights = cache(self._weights)
+        self.weights = cache(lambda kind: weight_summary(self._rows_for(kind, None)) if self._weighted else None)
         self.exclusions = cache(self._exclusions)
 
-    def _facts(self) -> dict[str, float]:
+    def _refuse(self) -> None:
         """Count what no engine may sum over, and refuse it before anything is summed."""
-        frame, names = self._joined.frame, ["y", *(["p"] if self._weighted else [])]
-        flags = [_bad(nw.col(name)).alias(f"bad_{name}") for name in names]
+        p = nw.col("p")
+        wrong = {"u": nw.col("u").is_null(), "i": nw.col("i").is_null(), "y": absent(nw.col("y"))}
         if self._weighted:
-            flags.append(nw.when((nw.col("p") > 0) & (nw.col("p") <= 1)).then(0.0).otherwise(1.0).alias("outside"))
-        sums = [nw.col(f"bad_{name}").sum() for name in names] + ([nw.col("outside").sum()] if self._weighted else [])
-        named = frame.select(*flags, nw.lit(1.0).alias("rows"))
-        found = {name: float(value or 0.0) for name, value in _row(named.select(*sums, nw.col("rows").sum())).items()}
-        self._joined.check_rows(int(found["rows"]))
-        if not found["rows"]:
+            wrong |= {"p": absent(p), "outside": ~((p > 0) & (p <= 1))}
+        flagged = self._joined.frame.select(
+            **{name: flag(condition) for name, condition in wrong.items()}, n=nw.lit(1.0)
+        )
+        found = only_row(flagged.select(*(nw.col(name).sum() for name in (*wrong, "n"))))
+        rows = int(found.pop("n") or 0)
+        self._joined.check_rows(rows)
+        if not rows:
             raise EmptyError("evaluate: the log frame has no rows; an estimate needs at least one.")
-        for name, label in (("y", "rating"), ("p", "propensity")):
-            if found.get(f"bad_{name}"):
-                raise FLAGS[name](
-                    f"evaluate: {found[f'bad_{name}']:,.0f} of {found['rows']:,.0f} rows have a missing or NaN {label} "
-                    f"in column {self._joined.names[name]!r}; drop or repair them."
+        for name, number in found.items():
+            if number:
+                error, what = WRONG[name]
+                column = self._joined.names["p" if name == "outside" else name]
+                raise error(
+                    f"evaluate: {number:,.0f} of {rows:,} rows have {what} in column {column!r}; drop or repair them."
                 )
-        if found.get("outside"):
-            raise PropensityError(
-                f"evaluate: {found['outside']:,.0f} of {found['rows']:,.0f} propensities in column "
-                f"{self._joined.names['p']!r} are outside (0, 1]; drop or repair those rows."
-            )
-        return found
 
     @cached_property
     def _levels(self) -> Floats:
@@ -140,7 +144,7 @@ class FrameSource:
     def _population(self, given: tuple[int, int] | None) -> tuple[int, int]:
         items = self._items(None if given is None else int(given[1]))
         if given is None:
-            users = int(_row(self._joined.frame.select(nw.col(USER).n_unique()))[USER])
+            users = int(only_row(self._joined.frame.select(nw.col(USER).n_unique()))[USER])
             self.notes.append(
                 f"the population was taken to be the {users:,} users × {items:,} items in the log; pass population="
             )
@@ -156,10 +160,10 @@ class FrameSource:
         """How many items the log has; where their ids span no more than `enough`, counting them is needless."""
         frame = self._joined.frame.select("i")
         if enough is not None and frame.collect_schema()["i"].is_integer():
-            span = _row(frame.select(nw.col("i").min().alias("low"), nw.col("i").max().alias("high")))
+            span = only_row(frame.select(nw.col("i").min().alias("low"), nw.col("i").max().alias("high")))
             if span["high"] - span["low"] < enough:
                 return min(enough, int(span["high"] - span["low"]) + 1)
-        return int(_row(frame.select(nw.col("i").n_unique()))["i"])
+        return int(only_row(frame.select(nw.col("i").n_unique()))["i"])
 
     def _check_users(self, seen: int) -> None:
         """The users of the log are counted when their sums are there, which saves a pass."""
@@ -330,62 +334,6 @@ class FrameSource:
     def _padded(self, ids: Any) -> Any:
         return ids if len(ids) == self._units else None
 
-    def _weights(self, kind: str) -> WeightSummary | None:
-        if not self._weighted:
-            return None
-        frame = self._rows_for(kind, None)
-        octave = (nw.col("w").log(2) * float(BINS_PER_OCTAVE)).floor().cast(nw.Int64())
-        named = frame.select("w", (nw.col("w") * nw.col("w")).alias("w2"), octave.alias("bin"), nw.lit(1.0).alias("n"))
-        aggregates = [nw.col("n").sum(), nw.col("w").sum(), nw.col("w2").sum(), nw.col("w").max().alias("largest")]
-        table = collected(named.group_by("bin").agg(*aggregates))
-        columns = {name: table[name].cast(nw.Float64()).to_numpy() for name in ("bin", "n", "w", "w2", "largest")}
-        histogram = np.zeros(N_BINS, np.int64)
-        histogram[np.clip(columns["bin"].astype(np.int64), 0, N_BINS - 1)] = columns["n"].astype(np.int64)
-        largest = float(columns["largest"].max(initial=1.0))
-        return WeightSummary(
-            n=int(columns["n"].sum()), total=float(columns["w"].sum()), squares=float(columns["w2"].sum()),
-            largest=largest, smallest_propensity=1.0 / largest, histogram=histogram,
-        )  # fmt: skip
-
-    def _edges(self, strata: tuple[int, Bins]) -> tuple[float, ...]:
-        """As `stratified.edges`: computed once and passed as literals."""
-        count, bins = strata
-        frame = self._frame.select("p")
-        few = np.sort(collected(frame.unique().head(count + 1))["p"].to_numpy())
-        if len(few) <= count:
-            return tuple((few[1:] + few[:-1]) / 2)
-        if bins == "count":
-            asked = [nw.col("p").quantile(j / count, "linear").alias(f"q{j}") for j in range(1, count)]
-            raw = [float(v) for v in _row(frame.select(*asked)).values()] if asked else []
-        else:
-            low, high = _row(frame.select(nw.col("p").min().alias("low"), nw.col("p").max().alias("high"))).values()
-            raw = list(np.linspace(low, high, count + 1)[1:-1])
-        return snap(raw, *self._neighbours(raw))
-
-    def _neighbours(self, raw: Sequence[float]) -> tuple[Any, Any]:
-        """The largest value at or below each raw edge and the smallest above it."""
-        if not raw:
-            return (lambda q: q), (lambda q: q)
-        p, flags = nw.col("p"), {}
-        for j, q in enumerate(raw):
-            flags[f"a{j}"] = nw.when(p <= q).then(p).otherwise(nw.lit(0.0))
-            flags[f"b{j}"] = nw.when(p > q).then(p).otherwise(nw.lit(2.0))
-        named = self._frame.select(*(column.alias(name) for name, column in flags.items()))
-        found = _row(named.select(*(nw.col(n).max() if n[0] == "a" else nw.col(n).min() for n in flags)))
-        below = {q: found[f"a{j}"] or q for j, q in enumerate(raw)}
-        above = {q: found[f"b{j}"] if found[f"b{j}"] <= 1 else below[q] for j, q in enumerate(raw)}
-        return below.__getitem__, above.__getitem__
-
 
 def _single(request: Request, model: str) -> Request:
     return replace(request, models=(model,), wanted=replace(request.wanted, parts=False))
-
-
-def _bad(column: Any) -> Any:
-    return nw.when(column.is_null() | column.is_nan()).then(1.0).otherwise(0.0)
-
-
-def _row(frame: Any) -> dict[str, Any]:
-    """The only row of a frame."""
-    table = collected(frame)
-    return {name: table[name].to_list()[0] for name in table.columns}

@@ -21,11 +21,12 @@ from openloop.errors import (
     did_you_mean,
     listing,
 )
+from openloop.estimators.frame_facts import PAIR, absent, count, flag, only_row, repeats, rows
 from openloop.estimators.frame_rows import collected, with_scores
+from openloop.opening import id_kinds, id_types, log_columns, named, opened
 from openloop.tables import ITEM, SCORE, USER
 
 RATING = ("rating", "stars")
-PAIR = ("u", "i")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,35 +92,20 @@ def join(
     table, eager = opened("the log", log), isinstance(nw.from_native(log), nw.DataFrame)
     columns = table.collect_schema().names()
     names = {
-        "u": _named("user", user, columns, USER),
-        "i": _named("item", item, columns, ITEM),
-        "y": _named("rating", rating, columns, RATING),
+        "u": named("user", user, columns, USER),
+        "i": named("item", item, columns, ITEM),
+        "y": named("rating", rating, columns, RATING),
     }
     if propensity is not None:
-        names["p"] = _named("propensities", propensity, columns, ())
+        names["p"] = named("propensities", propensity, columns, ())
     builder = _Builder(
         table, names, metrics, complete=complete, distinct=distinct, missing=missing, eager=eager,
-        types=_id_types(table, names, models, exclude), own=_log_columns(models),
+        types=id_types(table, names, models, exclude), own=log_columns(models),
     )  # fmt: skip
     builder.exclude(exclude)
     for position, (name, model) in enumerate(models.items()):
         builder.add(position, name, model)
     return builder.built(tuple(models))
-
-
-def opened(what: str, native: Any) -> Any:
-    """A lazy frame where the engine has them; pyarrow, which lacks windows, becomes Polars."""
-    try:
-        frame: Any = nw.from_native(native)
-    except TypeError as error:
-        raise InputError(
-            f"evaluate: {what} is a {type(native).__name__}, neither a Feedback nor a dataframe; use ol.read."
-        ) from error
-    if frame.implementation.is_pyarrow():
-        import polars as pl
-
-        frame = nw.from_native(pl.DataFrame(native))
-    return frame.lazy() if frame.implementation.is_polars() else frame
 
 
 class _Builder:
@@ -132,7 +118,7 @@ class _Builder:
     ) -> None:  # fmt: skip
         self._log, self._names, self._metrics = log, names, metrics
         self._complete, self._distinct, self._missing, self._eager = complete, distinct, missing, eager
-        self._kinds = _id_kinds(log, names["u"], names["i"])
+        self._kinds = id_kinds(log, names["u"], names["i"])
         self._types, self._own = types, own
         self._frame = self._selected()
         self._excluded: Any = None
@@ -143,7 +129,7 @@ class _Builder:
         self._notes: list[str] = []
         self._needs = {m.on for m in metrics}
         self._joins = False
-        self._rows = None if distinct else _rows(self._frame)
+        self._rows = None if distinct else rows(self._frame)
         self._suspects: dict[str, Any] = {}
         if not distinct:
             _refuse_duplicates("the log", self._frame, DuplicateError)
@@ -190,7 +176,7 @@ class _Builder:
         if isinstance(model, str | Mapping):
             given: Mapping[str, str] = {"score": model} if isinstance(model, str) else model  # pyright: ignore[reportUnknownVariableType]
             known = self._log.collect_schema().names()
-            found = {kind: _named(f"model {name!r}", column, known, ()) for kind, column in given.items()}
+            found = {kind: named(f"model {name!r}", column, known, ()) for kind, column in given.items()}
             return Source(name=name, score=found.get("score"), rank=found.get("rank"))
         self._joins = True
         table = self._same_engine(f"model {name!r}", model)
@@ -222,31 +208,31 @@ class _Builder:
     def _refuse_gaps(self, source: Source) -> None:
         for column in (source.score, source.rank):
             if column is not None:
-                bad = _count(source.frame, nw.col(column).is_null() | nw.col(column).is_nan())
+                bad = count(source.frame, absent(nw.col(column)))
                 if bad:
                     raise PredictionError(f"model {source.name!r}: {bad:,} {column}s are missing or NaN; repair them.")
 
     def _resolve_missing(self, name: str, column: str) -> None:
-        gone = nw.col(column).is_null() | nw.col(column).is_nan()
-        count = _count(self._frame, gone)
-        if not count:
+        gone = absent(nw.col(column))
+        number = count(self._frame, gone)
+        if not number:
             return
         if self._missing == "error":
             some = collected(self._frame.filter(gone).select("u").unique().head(6))["u"].to_list()
             raise PredictionError(
-                f"model {name!r}: no prediction for {count:,} scored rows, of users {listing(sorted(some))}; predict "
+                f"model {name!r}: no prediction for {number:,} scored rows, of users {listing(sorted(some))}; predict "
                 'them, or pass missing="drop" or "worst".'
             )
         if self._missing == "drop":
             self._frame = self._frame.filter(~gone)
-            self._rows = None if self._rows is None else self._rows - count
-            self._notes.append(f"{count:,} rows without a prediction of {name} were dropped: mind the bias")
+            self._rows = None if self._rows is None else self._rows - number
+            self._notes.append(f"{number:,} rows without a prediction of {name} were dropped: mind the bias")
             return
-        table = collected(self._frame.select(nw.col("y").min().alias("low"), nw.col("y").max().alias("high")))
-        low, high = float(table["low"].to_list()[0]), float(table["high"].to_list()[0])
+        limits = only_row(self._frame.select(nw.col("y").min().alias("low"), nw.col("y").max().alias("high")))
+        low, high = float(limits["low"]), float(limits["high"])
         furthest = nw.when(nw.col("y") - low > high - nw.col("y")).then(nw.lit(low)).otherwise(nw.lit(high))
         self._frame = self._frame.with_columns(nw.when(gone).then(furthest).otherwise(nw.col(column)).alias(column))
-        self._notes.append(f"missing predictions count as the furthest rating: {name} {count:,} rows")
+        self._notes.append(f"missing predictions count as the furthest rating: {name} {number:,} rows")
 
     def _add_ranks(self, position: int, source: Source) -> None:
         if source.rank is not None:
@@ -285,15 +271,13 @@ class _Builder:
     def _checked_depth(self, source: Source, ranks: Any, own: str) -> int:
         """The deepest rank, once ranks are known to be whole numbers that no two scored rows of a user share."""
         rank = nw.col(own)
-        gone = rank.is_null() | rank.is_nan()
-        odd = (rank < 1) | (rank != rank.floor())
-        flags = [nw.when(f).then(1.0).otherwise(0.0).alias(name) for name, f in (("gone", gone), ("odd", odd))]
-        found = collected(ranks.select(own, *flags).select(rank.max(), nw.col("gone").sum(), nw.col("odd").sum()))
-        depth, gaps, oddities = (found[name].to_list()[0] for name in (own, "gone", "odd"))
+        flags = {"gone": flag(absent(rank)), "odd": flag((rank < 1) | (rank != rank.floor()))}
+        found = only_row(ranks.select(own, **flags).select(rank.max(), nw.col("gone").sum(), nw.col("odd").sum()))
+        depth, gaps, oddities = found[own], found["gone"], found["odd"]
         if gaps and source.frame is not None:
             raise PredictionError(f"model {source.name!r}: {gaps:,.0f} ranks are missing or NaN; repair them.")
         scored = self._frame.select("u", own).filter(~nw.col(own).is_null())
-        if oddities or _repeats(scored.select("u", rank.cast(nw.Int64()).alias("i"))):
+        if oddities or repeats(scored.select("u", rank.cast(nw.Int64()).alias("i"))):
             raise PredictionError(
                 f"model {source.name!r}: ranks must be whole numbers from 1, each once a user; number lists 1, 2, 3 …"
             )
@@ -302,7 +286,7 @@ class _Builder:
     def _refuse_excluded(self, name: str, ranks: Any) -> None:
         if self._excluded is None:
             return
-        found = _count(ranks.select(*PAIR).join(self._excluded, on=list(PAIR), how="inner"), nw.lit(1) == 1)
+        found = count(ranks.select(*PAIR).join(self._excluded, on=list(PAIR), how="inner"), nw.lit(1) == 1)
         if found:
             raise PredictionError(
                 f"model {name!r}: its list ranks {found:,} excluded cells; make it without them, or pass exclude=None."
@@ -321,7 +305,7 @@ class _Builder:
         cuts = list(dict.fromkeys(m.k for m in self._metrics if m.on == "rank"))
         ranks = with_scores(scores, position, cuts).drop(own)
         self._frame = self._frame.join(ranks, on=list(PAIR), how="left")
-        gone = _count(self._frame, nw.col(h).is_null())
+        gone = count(self._frame, nw.col(h).is_null())
         if gone:
             raise PredictionError(f"model {source.name!r}: complete=True, but {gone:,} scored rows have no score.")
         self._ranked[position] = False
@@ -332,7 +316,7 @@ class _Builder:
             raise InputError(
                 f"{what} is in {table.implementation}, the log in {self._log.implementation}; bring both into one."
             )
-        kinds = _id_kinds(table, *(self._column(table, what, key) for key in PAIR))
+        kinds = id_kinds(table, *(self._column(table, what, key) for key in PAIR))
         if kinds != self._kinds:
             raise InputError(
                 f"{what}: its user and item ids are {' and '.join(kinds)}, the log's {' and '.join(self._kinds)}; "
@@ -343,7 +327,7 @@ class _Builder:
     def _column(self, table: Any, what: str, key: str) -> str:
         known = table.collect_schema().names()
         options = (self._names[key], *(USER if key == "u" else ITEM))
-        return _named(what, next((o for o in options if o in known), self._names[key]), known, ())
+        return named(what, next((o for o in options if o in known), self._names[key]), known, ())
 
     def _settled(self, frame: Any) -> Any:
         """The joined rows held where they are, so that later passes do not join again."""
@@ -365,68 +349,7 @@ class _Builder:
         )  # fmt: skip
 
 
-def _named(what: str, given: str | None, columns: Sequence[str], options: tuple[str, ...]) -> str:
-    if given is not None and given in columns:
-        return given
-    if given is None:
-        found = next((option for option in options if option in columns), None)
-        if found is not None:
-            return found
-    wanted = given or options[0]
-    raise ColumnError(f"{what}: there is no column {wanted!r}.{did_you_mean(wanted, columns)}")
-
-
-def _id_kinds(table: Any, *columns: str) -> tuple[str, ...]:
-    schema = table.collect_schema()
-    return tuple("integers" if schema[column].is_integer() else "text" for column in columns)
-
-
-def _log_columns(models: Mapping[str, Any]) -> list[str]:
-    """The columns of the log that models are."""
-    given = [m.values() if isinstance(m, Mapping) else (m,) for m in models.values() if isinstance(m, str | Mapping)]
-    return [column for columns in given for column in columns]
-
-
-def _id_types(log: Any, names: Mapping[str, str], models: Mapping[str, Any], exclude: Any) -> tuple[Any, ...]:
-    """What user and item ids are cast to: nothing where all frames agree, else 64-bit integers or text."""
-    schemas = [log.collect_schema()]
-    frames = [m for m in (*models.values(), exclude) if m is not None and not isinstance(m, str | Mapping)]
-    schemas += [nw.from_native(frame).collect_schema() for frame in frames]
-    types: list[Any] = []
-    for key, options in (("u", USER), ("i", ITEM)):
-        found = [next((s[c] for c in (names[key], *options) if c in s), None) for s in schemas]
-        kinds = {kind for kind in found if kind is not None}
-        plain = len(kinds) == 1 and all(kind.is_integer() or kind == nw.String for kind in kinds)
-        types.append(None if plain else nw.Int64() if all(k.is_integer() for k in kinds) else nw.String())
-    return tuple(types)
-
-
-def _count(frame: Any, condition: Any) -> int:
-    flagged = frame.select(nw.when(condition).then(1.0).otherwise(0.0).alias("flag"))
-    return int(collected(flagged.select(nw.col("flag").sum()))["flag"].to_list()[0] or 0)
-
-
-def _rows(frame: Any) -> int:
-    return int(collected(frame.select(nw.len().alias("n")))["n"].to_list()[0])
-
-
 def _refuse_duplicates(what: str, frame: Any, error: type[InputError]) -> None:
-    count = _repeats(frame.select(*PAIR))
-    if count:
-        raise error(f"{what}: {count:,} (user, item) pairs stand twice; keep one of each.")
-
-
-def _repeats(pairs: Any) -> int:
-    """How many pairs stand more than once; pairs of small integers are counted as one integer, which is faster."""
-    schema = pairs.collect_schema()
-    if all(schema[name].is_integer() for name in PAIR):
-        limits = [nw.col(name).min().alias(f"{name}_low") for name in PAIR]
-        limits += [nw.col(name).max().alias(f"{name}_high") for name in PAIR]
-        found = collected(pairs.select(*limits, nw.len().alias("n")))
-        low_u, low_i, high_u, high_i, n = (found[name].to_list()[0] for name in found.columns)
-        if n == 0 or (min(low_u, low_i) >= 0 and max(high_u, high_i) < 2**31):
-            packed = (nw.col("u").cast(nw.Int64()) * 2**31 + nw.col("i").cast(nw.Int64())).alias("pair")
-            distinct = collected(pairs.select(packed).select(nw.col("pair").n_unique()))["pair"].to_list()[0]
-            return int(n) - int(distinct) if n else 0
-    counted = pairs.with_columns(nw.lit(1.0).alias("times")).group_by("u", "i").agg(nw.col("times").sum())
-    return _count(counted, nw.col("times") > 1)
+    number = repeats(frame.select(*PAIR))
+    if number:
+        raise error(f"{what}: {number:,} (user, item) pairs stand twice; keep one of each.")
