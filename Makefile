@@ -53,7 +53,7 @@ docs: $(VENV)/.installed-test
 	@echo "The guide is plain Markdown: start at README.md, then docs/."
 
 clean:
-	rm -rf $(VENV) demo dist build bench/results .pytest_cache .ruff_cache .import_linter_cache .hypothesis \
+	rm -rf $(VENV) demo dist build bench/.envs bench/results.json .pytest_cache .ruff_cache .import_linter_cache .hypothesis \
 	  spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
