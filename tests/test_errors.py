@@ -29,7 +29,6 @@ def test_whatever_is_handed_in_wrongly_is_both_an_openloop_error_and_a_value_err
             assert issubclass(kind, ValueError)
     assert issubclass(errors.MissingPackageError, ImportError)
     assert not issubclass(errors.UndefinedError, errors.InputError)
-    assert issubclass(errors.OpenloopWarning, UserWarning)
 
 
 def test_a_misspelt_name_gets_its_neighbour_in_its_own_case():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -317,7 +318,7 @@ def test_no_valid_log_crashes_any_estimator_of_any_metric(case):
         assert np.isfinite(estimate.value), key
         assert np.isfinite(estimate.influence).all(), key
         assert estimate.cell_variance is None or 0 <= estimate.cell_variance < np.inf, key
-        if log.n_users > 1:
+        if estimate.scored_users > 1:
             low, high = estimate.interval()
             assert low <= estimate.value <= high or np.isclose(low, high, rtol=1e-6), key
         metric = ol.metric(key[1])
@@ -389,3 +390,41 @@ def test_a_frame_is_not_mistaken_for_a_model_mapping():
 def test_predictions_are_checked_before_anything_is_summed():
     with pytest.raises(PredictionError, match="model 'b'"):
         ol.evaluate({"a": MODELS["a"], "b": np.full((30, 12), np.nan)}, LOG, metrics=["mae"], estimators=["naive"])
+
+
+def test_a_result_survives_pickling():
+    metrics, estimators = ["mae", "rmse", "dcg@3", "adg"], ["naive", "ips", "snips", "clipped@2", "dr", "stratified"]
+    result = ol.evaluate(MODELS, LOG, metrics=metrics, estimators=estimators, imputation=np.full((30, 12), 3.0))
+    again = pickle.loads(pickle.dumps(result))  # noqa: S301 (its own bytes)
+    for key, estimate in result.estimates.items():
+        assert again[key].value == estimate.value
+    gap, other = (r.difference("a", "b", metric="mae", estimator="snips") * 2.0 for r in (result, again))
+    assert ol.bootstrap(gap, replicates=50, rng=0).stderr == ol.bootstrap(other, replicates=50, rng=0).stderr
+
+
+def test_names_may_be_written_in_capitals():
+    result = ol.evaluate(MODELS, LOG, metrics=["NDCG@3"], estimators=["SNIPS"])
+    assert result["a", "NDCG@3", "SNIPS"] is result["a", "ndcg@3", "snips"]
+    with pytest.raises(InputError, match=r"result\[model, metric, estimator\]"):
+        result["a", "ndcg@3"]
+
+
+@pytest.mark.parametrize("options", [{"metrics": [None]}, {"estimators": [3]}, {"models": {1: np.zeros((30, 12))}}])
+def test_names_must_be_text(options):
+    given = {"models": MODELS, "metrics": ["mae"], "estimators": ["naive"]} | options
+    with pytest.raises(InputError):
+        ol.evaluate(given.pop("models"), LOG, **given)
+
+
+def test_propensities_in_another_order_are_noted():
+    shuffled = Feedback.from_arrays([1, 0], [0, 0], [3, 4], users=2, items=2)
+    found = ol.evaluate({"m": np.ones((2, 2))}, shuffled, np.array([0.5, 0.2]), metrics=["mae"], estimators=["snips"])
+    assert any("log.align(array)" in note for note in found.notes)
+
+
+def test_one_user_with_rows_has_no_interval():
+    log = LOG.take(LOG.user == 3)
+    found = ol.evaluate(MODELS, log, metrics=["mae"], estimators=["snips"])["a", "mae", "snips"]
+    assert np.isnan(found.stderr)
+    with pytest.raises(UndefinedError, match="at least two users with scored rows, here is 1"):
+        found.interval()

@@ -60,12 +60,11 @@ def test_shares_that_differ_by_user_are_those_of_the_user():
     same(weights(test, exclude=train), by_user(test, 1 / pi))
 
 
-def test_users_who_could_not_be_scored_are_not_in_the_population():
-    few = LOG.take((LOG.user > 0) | (np.cumsum(LOG.user == 0) == 1))  # user 0 has one row, which stays in train
-    _, test = ol.split(few, by="leave-k-out", k=1, rng=0)
-    found = ol.evaluate(MODELS, test, metrics=["mae"], estimators=["ips"])["a", "mae", "ips"]
-    assert found.columns[0, 1] == 0
-    assert found.columns[1:, 1].tolist() == [12] * 29
+def test_leaving_k_out_refuses_what_needs_the_scale_of_p():
+    _, test = ol.split(LOG, by="leave-k-out", k=1, rng=0)
+    found = ol.evaluate(MODELS, test, metrics=["mae"], estimators=["ips", "snips"])
+    assert "users with few rows cannot be scored" in found.skipped["mae", "ips"]
+    assert np.isfinite(found["a", "mae", "snips"].value)
 
 
 def test_parts_of_parts_multiply_their_shares():
@@ -75,10 +74,45 @@ def test_parts_of_parts_multiply_their_shares():
 
 
 def test_a_certain_cell_of_a_complete_split_is_certain_among_candidates():
-    p = np.ones(len(LOG))
-    seen = Observation.of(p, None, LOG.take(np.arange(len(LOG)), share=np.full(len(LOG), 0.2), origin="x"),
-                          LOG.take(np.arange(len(LOG)), share=np.full(len(LOG), 0.8), origin="x"))  # fmt: skip
-    same(seen.probability(LOG.user), 1)
+    train, test = ol.split(LOG, test=0.2, rng=0)
+    seen = Observation.of(np.ones(len(test)), None, test, train)
+    same(seen.probability(test.user), 1)
+
+
+def test_of_an_excluded_whole_only_the_rest_leaves_the_ranking():
+    train, test = ol.split(LOG, test=0.2, rng=0)
+    options = {"metrics": ["dcg@3"], "estimators": ["ips", "snips"]}
+    whole, rest = (ol.evaluate(MODELS, test, exclude=e, **options) for e in (LOG, train))
+    own = ol.evaluate(MODELS, train, exclude=train, **options)
+    none = ol.evaluate(MODELS, train, **options)
+    for estimator in ("ips", "snips"):
+        same(whole["a", "dcg@3", estimator].value, rest["a", "dcg@3", estimator].value)
+        same(own["a", "dcg@3", estimator].value, none["a", "dcg@3", estimator].value)
+
+
+def test_where_whole_users_were_split_nothing_leaves_the_rankings():
+    train, test = ol.split(LOG, test=0.3, by="user", rng=0)
+    options = {"metrics": ["dcg@3", "adg"], "estimators": ["naive", "snips"]}
+    with_train, alone = (ol.evaluate(MODELS, test, exclude=e, **options) for e in (train, None))
+    for key in alone.estimates:
+        assert with_train[key].value == alone[key].value
+
+
+def test_rows_scored_and_excluded_by_another_log_have_no_weighted_ranking():
+    other = WORLD.observe(99)
+    found = ol.evaluate(MODELS, LOG, metrics=["mae", "dcg@3"], estimators=["naive", "snips"], exclude=other)
+    assert "are in exclude= too" in found.skipped["dcg@3", "snips"]
+    assert {("a", "mae", "snips"), ("a", "dcg@3", "naive")} <= set(found.estimates)
+    apart = LOG.take(~np.isin(LOG.cell, other.cell))
+    assert ("a", "dcg@3", "snips") in ol.evaluate(
+        MODELS, apart, metrics=["dcg@3"], estimators=["snips"], exclude=other
+    ).estimates
+
+
+def test_a_threshold_is_compared_in_the_precision_of_the_ratings():
+    log = Feedback.from_arrays([0, 1], [0, 0], [0.7, 0.7], users=2, items=2)
+    found = ol.evaluate({"m": np.ones((2, 2))}, log, metrics=["adg"], estimators=["naive"], threshold=0.7)
+    assert found["m", "adg", "naive"].diagnostics.users == 2
 
 
 def test_the_population_is_what_exclusion_leaves():
@@ -234,7 +268,7 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch):
     models = {"array": world.predictions["b"], "factors": Factors(3000, 40)}
     results = []
     for threads in (1, 2, 5):
-        monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", threads)
+        monkeypatch.setattr("openloop.kernels.ranking.os.cpu_count", lambda threads=threads: threads)
         results.append(ol.evaluate(models, log, metrics=["mae", "dcg@5", "ndcg", "auc"], estimators=["naive", "snips"]))
     first, *others = results
     for other in others:

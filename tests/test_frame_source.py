@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import openloop as ol
-from openloop import frame_source
+from openloop import frame_source, joining
 from openloop.errors import EmptyError, InputError, PropensityError, RatingError, UndefinedError
 from openloop.estimators import frame_facts, frame_rows
 from tests.engines import EAGER, converter
@@ -102,11 +102,10 @@ def test_only_sums_of_users_leave_spark(spark, monkeypatch):
     monkeypatch.setattr(frame_rows, "collected", counted)
     monkeypatch.setattr(frame_source, "collected", counted)
     monkeypatch.setattr(frame_facts, "collected", counted)
+    monkeypatch.setattr(joining, "collected", counted)
     case = Case(users=60, items=40)
     into = converter("spark", spark)
-    columns = case.frame.join(case.scores["a"].rename({"score": "a"}), on=["uid", "mid"])
-    ol.evaluate({"a": "a"}, into(columns), "p", metrics=["mae"], estimators=["ips", "snips"], distinct=True,
-                population=case.population, **NAMES)  # fmt: skip
+    case.evaluate(into, {"a": case.scores["a"]}, metrics=["mae"], estimators=["ips", "snips"])
     assert left
     assert max(left) == 60 < len(case.log) / 10  # the users; the weights' histogram has fewer bins
 
@@ -166,6 +165,17 @@ def test_what_is_excluded_counts_for_users_without_a_scored_row_and_for_clusters
     clustered = ol.evaluate(case.scores, frames[1], "p", max_users=10, **options)
     for key in wanted.estimates:
         assert clustered[key].value == pytest.approx(wanted[key].value, rel=1e-12)
+
+
+def test_excluded_users_without_a_scored_row_belong_to_the_population(case):
+    train, test = ol.split(case.log, test=0.5, rng=0)
+    test = test.take(test.user > 4)
+    frames = [pl.DataFrame({"uid": f.user, "mid": f.item, "stars": f.rating, "p": f.propensity}) for f in (train, test)]
+    options = {"metrics": ["dcg@3"], "estimators": ["ips"], "complete": True, "exclude": frames[0]} | NAMES
+    found = ol.evaluate(case.scores, frames[1], "p", **options)
+    assert found["a", "dcg@3", "ips"].n_users == case.population[0]
+    with pytest.raises(InputError, match="population= has 26 users, the log 30"):
+        ol.evaluate(case.scores, frames[1], "p", population=(26, 12), **options)
 
 
 def test_a_whole_ranking_serves_every_metric(case):
@@ -240,9 +250,11 @@ def change(case, column, value):
 @pytest.mark.parametrize(
     ("column", "value", "error", "words"),
     [
-        ("stars", None, RatingError, "1 of .* missing or NaN rating in column 'stars'"),
-        ("stars", float("nan"), RatingError, "missing or NaN rating"),
-        ("p", None, PropensityError, "missing or NaN propensity in column 'p'"),
+        ("stars", None, RatingError, "1 of .* missing or infinite rating in column 'stars'"),
+        ("stars", float("nan"), RatingError, "missing or infinite rating"),
+        ("stars", float("inf"), RatingError, "missing or infinite rating"),
+        ("p", 1e-200, PropensityError, r"outside \(0, 1\]"),
+        ("p", None, PropensityError, "missing or infinite propensity in column 'p'"),
         ("p", 0.0, PropensityError, r"outside \(0, 1\]"),
         ("p", 1.5, PropensityError, r"outside \(0, 1\]"),
     ],

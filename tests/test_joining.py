@@ -55,7 +55,7 @@ def test_numbers_and_text_do_not_match(engine):
 def test_missing_predictions_are_an_error_or_dropped_or_worst(engine):
     into = converter(engine)
     short = SCORES.head(3)
-    with pytest.raises(PredictionError, match=r"'m': no prediction for 1 scored rows, of users 2"):
+    with pytest.raises(PredictionError, match=r"'m': no prediction for 1 scored rows, as of users 2"):
         evaluate(scores=short, into=into)
     dropped = evaluate(scores=short, into=into, missing="drop")
     assert dropped["m", "mae", "naive"].value == pytest.approx(2 / 3)
@@ -66,10 +66,10 @@ def test_missing_predictions_are_an_error_or_dropped_or_worst(engine):
         evaluate(missing="ignore")
 
 
-@pytest.mark.parametrize("value", [None, float("nan")])
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
 def test_scores_must_be_numbers(value):
     broken = SCORES.with_columns(score=pl.Series([4.0, value, 4.0, 3.0]))
-    with pytest.raises(PredictionError, match="1 scores are missing or NaN"):
+    with pytest.raises(PredictionError, match="1 scores are missing or not finite"):
         evaluate(scores=broken)
 
 
@@ -95,6 +95,53 @@ def test_a_list_may_not_rank_what_is_excluded():
         evaluate(scores=lists, metrics=["ndcg@1"], exclude=train)
 
 
+def test_a_declared_whole_ranking_must_hold_every_scored_row():
+    lists = SCORES.head(3).select("user", "item", rank=pl.Series([1, 2, 1]))
+    with pytest.raises(PredictionError, match="1 scored rows have no rank"):
+        evaluate(scores=lists, metrics=["mrr"], complete=True)
+
+
+def test_an_empty_list_is_refused():
+    lists = SCORES.head(0).select("user", "item", rank=pl.lit(1))
+    with pytest.raises(PredictionError, match="its list has no rank"):
+        evaluate(scores=lists, metrics=["ndcg@1"])
+
+
+@pytest.mark.parametrize("engine", EAGER)
+def test_a_rank_column_of_the_log_may_have_gaps(engine):
+    log = LOG.with_columns(place=pl.Series([1, None, 2, None]))
+    found = ol.evaluate({"m": {"rank": "place"}}, converter(engine)(log), metrics=["recall@1"], estimators=["naive"])
+    assert found["m", "recall@1", "naive"].value == pytest.approx(0.5)
+
+
+def test_scores_declared_complete_must_be():
+    grid = pl.DataFrame({"user": [1, 1, 1, 2, 2], "item": [1, 2, 3, 1, 3], "score": np.arange(5.0)})
+    with pytest.raises(PredictionError, match="a user has scores of 2 of 3 items"):
+        evaluate(scores=grid, metrics=["ndcg"], complete=True)
+
+
+@pytest.mark.parametrize("population", [5, (5,), (0, 3), "ab"])
+def test_a_population_is_two_numbers(population):
+    with pytest.raises(InputError, match="population= must be"):
+        evaluate(population=population)
+
+
+def test_rows_scored_and_excluded_have_no_weighted_ranking():
+    lists = SCORES.select("user", "item", rank=pl.Series([1, 2, 1, 2]))
+    found = evaluate(scores=lists, metrics=["ndcg@1"], estimators=["naive", "snips"], exclude=LOG.head(1), threshold=1)
+    assert "are in exclude= too" in found.skipped["ndcg@1", "snips"]
+
+
+def test_a_recommendation_matrix_is_zero_or_one():
+    with pytest.raises(PredictionError, match="0/1 recommendation matrix"):
+        evaluate(metrics=["cg@1"])
+
+
+def test_a_model_that_is_no_frame_is_named():
+    with pytest.raises(InputError, match="model 'm' is a ndarray, not a dataframe"):
+        ol.evaluate({"m": np.zeros((2, 3))}, LOG, "p", **OPTIONS)
+
+
 def test_something_that_is_no_frame_is_refused():
-    with pytest.raises(InputError, match="neither a Feedback nor a dataframe"):
+    with pytest.raises(InputError, match="the log is a list, not a dataframe"):
         ol.evaluate({"m": SCORES}, [1, 2, 3], **OPTIONS)

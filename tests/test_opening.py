@@ -20,7 +20,7 @@ def test_a_frame_of_any_engine_opens(engine):
 
 
 def test_what_is_no_frame_is_refused():
-    with pytest.raises(InputError, match="the log is a dict, neither a Feedback nor a dataframe"):
+    with pytest.raises(InputError, match="the log is a dict, not a dataframe"):
         opened("the log", {"user": [1]})
 
 

@@ -1,4 +1,4 @@
-"""Every exception and warning of openloop.
+"""Every exception of openloop.
 
     OpenloopError
     ├── InputError (ValueError)          something handed in cannot be used
@@ -15,7 +15,6 @@
     │   └── LeakError                    scoring would use data that it must not
     ├── UndefinedError (ValueError)      a combination has no definition, with the reason
     └── MissingPackageError (ImportError)  an optional package is not installed
-    OpenloopWarning (UserWarning)        a number was computed, but mind this
 
 A message has name, rule, value and remedy: "Propensities: 12 of 54,000 values are 0, so their weights are
 infinite; pass floor= or drop those rows."
@@ -85,10 +84,6 @@ class UndefinedError(OpenloopError, ValueError):
 
 class MissingPackageError(OpenloopError, ImportError):
     """An optional package is not installed."""
-
-
-class OpenloopWarning(UserWarning):
-    """A number was computed, but something about it deserves a look."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -59,6 +59,8 @@ def evaluate(
     """
     if not isinstance(models, Mapping) or not models:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError("evaluate: models must name at least one, as {name: recommender, array or frame}.")
+    if not all(isinstance(name, str) for name in models):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"evaluate: names of models must be text, got {list(models)}.")
     if not 0 < level < 1:
         raise InputError(f"evaluate: level must lie strictly between 0 and 1, got {level}.")
     wanted = _distinct([metric(m) for m in _listed("metrics", metrics)])
@@ -67,7 +69,10 @@ def evaluate(
         only_frames = {"rating": rating, "population": population}
         _refuse(only_frames, "the log is a Feedback, which knows its ratings and its population")
         prepared = {name: prepare(name, model, log, user, item) for name, model in models.items()}
-        source, notes = _from_feedback(prepared, log, propensities, wanted, exclude, threshold, missing, imputation)
+        source, notes = _from_feedback(
+            prepared, log, propensities, wanted, exclude, threshold, missing, imputation,
+            bounded=any(m.name == "ips" for m in methods),
+        )  # fmt: skip
     else:
         from openloop.frame_source import from_frame
 
@@ -108,6 +113,8 @@ def _from_feedback(
     threshold: float | None,
     missing: str,
     imputation: Any,
+    *,
+    bounded: bool,
 ) -> tuple[FeedbackSource, list[str]]:
     if log.uniform:
         raise LeakError(
@@ -128,19 +135,30 @@ def _from_feedback(
     for check in (m.check for m in metrics if m.check is not None):
         for array in predicted.values():
             check(array)
-    if log.share is None and values is not None:
-        notes.append(
-            "the log was split by time: its weights are 1/p, right up to an unknown factor"
-            + (", which under exclude= depends on p" if exclude is not None else "")
-        )
-    if exclude is None and any(m.on == "rank" for m in metrics):
-        notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
+    notes += _notes(log, exclude, propensities, metrics, weighted=values is not None)
     cut = _threshold(threshold, log.rating)
     source = FeedbackSource(
         models, log, (values, grid), exclude=exclude, threshold=cut, predicted=predicted,
-        imputation=_imputed_ratings(imputation, log), floored=floored,
+        imputation=_imputed_ratings(imputation, log), floored=floored, bounded=bounded,
     )  # fmt: skip
     return source, notes
+
+
+def _notes(
+    log: Feedback, exclude: Feedback | None, propensities: Any, metrics: Sequence[Metric], *, weighted: bool
+) -> list[str]:
+    """What the reader of the estimates should know about how they were made."""
+    notes: list[str] = []
+    if isinstance(propensities, np.ndarray) and propensities.ndim == 1 and bool(np.any(np.diff(log.row) < 0)):
+        notes.append("propensities= was taken in Feedback order; an array in input order goes through log.align(array)")
+    if log.share is None and weighted:
+        factor = ", which under exclude= depends on p" if exclude is not None else ""
+        notes.append(f"the log was split by time: its weights are 1/p, right up to an unknown factor{factor}")
+    if exclude is not None and weighted and (exclude.origin or exclude.fingerprint) != (log.origin or log.fingerprint):
+        notes.append("exclude= is no part of the scored log: it changes the candidates, not their probability")
+    if exclude is None and any(m.on == "rank" for m in metrics):
+        notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
+    return notes
 
 
 def _propensities(given: Any, log: Feedback) -> tuple[Floats | None, Floats | None, float | None]:
@@ -158,7 +176,8 @@ def _propensities(given: Any, log: Feedback) -> tuple[Floats | None, Floats | No
         )
     found: Propensities = given.predict(log)
     try:
-        grid = np.maximum(given.matrix(), found.floor)
+        grid = given.matrix()
+        grid = np.maximum(grid, found.floor) if found.floor else grid  # a broadcast grid stays one
     except UndefinedError:  # p depends on the unseen rating: shares of strata are then estimated from the weights
         grid = None
     return found.check(log).used, grid, found.clipped if found.floor else None
@@ -217,14 +236,21 @@ def _imputed_ratings(given: Any, log: Feedback) -> Any:
         return None
     if isinstance(given, Mapping):
         return {key: _imputed_grid(losses, log) for key, losses in given.items()}  # pyright: ignore[reportUnknownVariableType]
-    return _imputed_grid(given if isinstance(given, np.ndarray) else given.scores(np.arange(log.n_users)), log)
+    if isinstance(given, np.ndarray):
+        return _imputed_grid(given, log)
+    if not hasattr(given, "scores"):
+        raise InputError(
+            f"imputation: give a recommender with scores, an array or a mapping, got {type(given).__name__}."
+        )
+    return _imputed_grid(given.scores(np.arange(log.n_users)), log)
 
 
 def _imputed_grid(values: Any, log: Feedback) -> Floats:
     grid = np.asarray(values)
     if grid.shape != (log.n_users, log.n_items) or not np.isfinite(grid).all():
         raise PredictionError(
-            f"imputation: needs a finite number for every cell of {(log.n_users, log.n_items)}, got {grid.shape}."
+            f"imputation: needs a finite number for every cell of {(log.n_users, log.n_items)}, got {grid.shape} with "
+            f"{grid.size - int(np.isfinite(grid).sum()):,} that are not."
         )
     return grid
 

@@ -25,6 +25,7 @@ from openloop.scoring import Exclusion, dense_outcome, ranks
 from openloop.tables import Table
 
 MAX_LEVELS = 64  # above that ratings are not levels, and accuracy says nothing
+MAX_GRID = 2**28  # cells whose Σ1/π² is worth the wait; above it Hoeffding's interval is not offered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,7 +40,8 @@ class Observation:
     @classmethod
     def of(cls, values: Floats, grid: Floats | None, log: Feedback, exclude: Feedback | None) -> Observation:
         """The observation model of a log that may be one part of a split whose other part is excluded."""
-        return cls(values=values, grid=grid, scored=log.share, excluded=_excluded_share(log, exclude))
+        excluded = _excluded_share(log, exclude, Exclusion.of(exclude, log))
+        return cls(values=values, grid=grid, scored=log.share, excluded=excluded)
 
     def probability(self, user: npt.NDArray[np.int32]) -> Floats:
         """π = p·s / (1 − p·t): a candidate is observed in the scored part; p·s where nothing is excluded.
@@ -53,25 +55,56 @@ class Observation:
         """Σ 1/π² over the candidate cells, where one share holds for all of them."""
         if self.grid is None or self.scored is None or np.ptp(self.scored) or np.ptp(self.excluded):
             return None
-        chance = self.grid * self.scored[0] / (1.0 - self.grid * self.excluded[0])  # (U, I)
-        chance[np.unravel_index(excluded, chance.shape)] = 1.0  # certain cells do not count, and these neither
-        return inverse_squares(chance)
+        if self.grid.size > MAX_GRID:
+            return None
+        s, t = self.scored[0], self.excluded[0]
+        out = np.split(excluded % self.grid.shape[1], np.searchsorted(excluded, self._row_starts()))
+        return sum(inverse_squares(_chance(row, s, t, gone)) for row, gone in zip(self.grid, out, strict=True))
+
+    def _row_starts(self) -> npt.NDArray[np.int64]:
+        n_users, n_items = self.grid.shape if self.grid is not None else (0, 0)
+        return np.arange(1, n_users) * n_items
 
 
-def _excluded_share(log: Feedback, exclude: Feedback | None) -> Floats:
-    """t of each user; 0 where the excluded part was not split from the same log."""
-    t = np.zeros(log.n_users)
-    if exclude is not None and exclude.share is not None and log.share is not None:
-        # The whole log is excluded: of it, what is not scored.
-        whole = exclude.origin is None and log.origin == exclude.fingerprint
-        if whole and np.ptp(log.share) == 0:
-            return np.full(log.n_users, 1.0 - log.share[0])
-    if exclude is None or exclude.origin is None or exclude.origin != log.origin or exclude.share is None:
-        return t
+def _chance(p: Floats, s: float, t: float, excluded: npt.NDArray[np.int64]) -> Floats:
+    """π of one user's cells; certain cells do not count in Σ1/π², and excluded ones neither."""
+    chance = p * s / (1.0 - p * t)
+    chance[excluded] = 1.0
+    return chance
+
+
+def _excluded_share(log: Feedback, exclude: Feedback | None, exclusion: Exclusion) -> Floats:
+    """t of each user: the probability that the excluded part holds an observed row, 0 for a part of another log.
+
+    Scored rows stay candidates: of an excluded part that holds some of them, only the rest leaves the ranking.
+    """
+    if exclude is None or exclude.share is None or not _one_log(log, exclude):
+        return np.zeros(log.n_users)
+    held = np.bincount(exclude.user, minlength=log.n_users)
+    left = np.diff(exclusion.ptr)
     if np.ptp(exclude.share) == 0:
-        return np.full(log.n_users, exclude.share[0])
-    t[exclude.user] = exclude.share  # one share for all rows of a user
-    return t
+        return np.full(log.n_users, exclude.share[0] * left.sum() / held.sum())
+    share = np.zeros(log.n_users)
+    share[exclude.user] = exclude.share  # one share for all rows of a user
+    return share * left / np.maximum(held, 1)
+
+
+def _other_users(log: Feedback, exclude: Feedback) -> bool:
+    """Whether two parts of one log share no user."""
+    return _one_log(log, exclude) and not np.isin(log.user, exclude.user).any()
+
+
+def overlap(log: Feedback, exclude: Feedback | None) -> int:
+    """How many scored rows are also in an excluded log of another origin."""
+    if exclude is None or _one_log(log, exclude):
+        return 0
+    return int(np.isin(log.cell, exclude.cell).sum())
+
+
+def _one_log(log: Feedback, exclude: Feedback) -> bool:
+    """Whether both are parts of one log, or one is the whole of which the other is a part."""
+    sources = {part.origin or part.fingerprint for part in (log, exclude)}
+    return len(sources) == 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,16 +120,14 @@ class View:
         cls, log: Feedback, values: Floats | None, grid: Floats | None, exclude: Feedback | None, threshold: float
     ) -> View:
         """The view of a log under an exclusion."""
+        if exclude is not None and _other_users(log, exclude):
+            exclude = None  # whole users were split: no scored user has an item to leave out
         exclusion = Exclusion.of(exclude, log)
         seen = None if values is None else Observation.of(values, grid, log, exclude)
         rating = log.rating.astype(np.float64)
         levels = distinct(rating)
-        cells = exclusion.candidates
-        if log.share is not None and np.ptp(log.share):
-            # Shares that differ by user: a user without a scored row could not have had one.
-            cells = np.where(np.bincount(log.user, minlength=log.n_users) > 0, cells, 0.0)
         rows = Rows(
-            user=log.user, rating=rating, relevant=(rating >= threshold).astype(np.float64), cells=cells,
+            user=log.user, rating=rating, relevant=_reach(rating, threshold), cells=exclusion.candidates,
             probability=None if seen is None else seen.probability(log.user), scaled=log.share is not None,
             middles=(levels[1:] + levels[:-1]) / 2 if len(levels) <= MAX_LEVELS else None,
         )  # fmt: skip
@@ -114,7 +145,12 @@ class View:
         """The cells of each user and stratum (U, S), where the grid of p is known."""
         if self.observation is None or self.observation.grid is None:
             return None
-        return catalogue_cells(self.observation.grid, at, self.exclusion.cells) * (self.rows.cells[:, None] > 0)
+        return catalogue_cells(self.observation.grid, at, self.exclusion.cells)
+
+
+def _reach(rating: Floats, threshold: float) -> Floats:
+    """1 where a rating reaches the threshold, in the single precision that Feedback holds ratings in."""
+    return (rating.astype(np.float32) >= np.float32(threshold)).astype(np.float64)
 
 
 class FeedbackSource:
@@ -131,6 +167,7 @@ class FeedbackSource:
         predicted: Mapping[str, Floats],
         imputation: Any,
         floored: float | None = None,
+        bounded: bool = True,  # whether Σ1/π² over the grid is wanted, for Hoeffding's interval
     ) -> None:
         self.models = tuple(models)
         self._models = models
@@ -139,6 +176,8 @@ class FeedbackSource:
         self._predicted = predicted
         self._imputation = imputation
         self._floored = floored
+        self._bounded = bounded
+        self._overlap = overlap(log, exclude)
         # Only rankings lose what is excluded.
         self.view = cache(lambda on: View.of(log, *propensities, exclude if on == "rank" else None, threshold))
         # Work that several requests share is done once for this source.
@@ -147,6 +186,7 @@ class FeedbackSource:
         self.outcome = cache(self._outcome)
         self.ranked = cache(self._ranked)
         self.imputed = cache(self._imputed)
+        self.inverse_squares = cache(self._inverse_squares)
 
     def refusal(self, metric: Metric, method: Method) -> str | None:
         """Why these rows cannot give that estimate."""
@@ -156,6 +196,11 @@ class FeedbackSource:
             return f"{what}: the log has more than {MAX_LEVELS} distinct ratings, which are no levels."
         if method.weighted and rows.probability is None:
             return f"{what} needs propensities; pass them to evaluate, or read the log with propensity=."
+        if method.weighted and metric.on == "rank" and self._overlap:
+            return (
+                f"{what}: {self._overlap:,} scored rows are in exclude= too, which is no part of the scored log, so "
+                "the probability of a candidate is undefined; drop them from one of the two."
+            )
         if metric.kind == "user" and not rows.relevant.any():
             return f"{what} is undefined: no scored rating reaches the threshold {self._threshold:g}."
         return (
@@ -165,13 +210,16 @@ class FeedbackSource:
         )
 
     def _unknown_share(self, metric: Metric, method: Method) -> str | None:
+        share = self._log.share
         scaled = method.scale == "always" or (method.scale == "cell" and metric.kind == "cell")
-        if not scaled or self._log.share is not None:
+        if not scaled or (share is not None and np.ptp(share) == 0):
             return None
-        return (
-            f"{method.name} of {metric.name}: the scored part was split by time, so the probability that it "
-            "observes a cell is known up to a factor only; split by row, or use snips or stratified."
+        why = (
+            "was split by time, so the probability that it observes a cell is known up to a factor only"
+            if share is None
+            else "leaves out a number of rows a user, so that users with few rows cannot be scored"
         )
+        return f"{method.name} of {metric.name}: the scored part {why}; split by row, or use snips or stratified."
 
     def _unlisted(self, metric: Metric, method: Method, what: str) -> str | None:
         for name, model in self._models.items():
@@ -235,13 +283,16 @@ class FeedbackSource:
         view = self.view(on)
         rows = view.stratified(strata)
         counted = self.rows_for(kind, on, strata)
-        seen = view.observation
         return Common(
             cells=rows.cells, base=rows_of.base_sums(rows), weights=rows_of.weight_summary(counted),
             edges=rows.edges, catalogue=None if strata is None else view.catalogue(rows.edges),
-            inverse_squares=None if seen is None else seen.inverse_squares(view.exclusion.cells),
+            inverse_squares=self.inverse_squares(on) if self._bounded else None,
             scaled=rows.scaled, floored=self._floored,
         )  # fmt: skip
+
+    def _inverse_squares(self, on: str) -> float | None:
+        view = self.view(on)
+        return None if view.observation is None else view.observation.inverse_squares(view.exclusion.cells)
 
     def _rows_for(self, kind: str, on: str, strata: tuple[int, Bins] | None) -> Rows:
         rows = self.view(on).stratified(strata)
@@ -270,10 +321,10 @@ class FeedbackSource:
             guessed = np.asarray(self._imputation, np.float64)[log.user, log.item]
             hat = metric.gain(ArrayColumns(self._rerated(view.rows, guessed), self.outcome(model, metric)))
             total = self._imputed_totals(metric, model)
-        return delta - hat, np.where(view.rows.cells > 0, total, 0.0)
+        return delta - hat, total
 
     def _rerated(self, rows: Rows, rating: Floats) -> Rows:
-        return replace(rows, rating=rating, relevant=(rating >= self._threshold).astype(np.float64))
+        return replace(rows, rating=rating, relevant=_reach(rating, self._threshold))
 
     def _imputed_totals(self, metric: Metric, model: str) -> Floats:
         """Σ_{C_u} δ̂, a block of users at a time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
@@ -10,7 +11,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from openloop.core.feedback import Array, Floats
+from openloop.core.feedback import LEAST, Array, Floats
 from openloop.core.metric import Metric
 from openloop.core.moments import SUMS, Moments
 from openloop.core.weights import WeightSummary
@@ -42,8 +43,8 @@ CLUSTERS = 100_000
 WRONG: dict[str, tuple[type[InputError], str]] = {
     "u": (InputError, "no user id"),
     "i": (InputError, "no item id"),
-    "y": (RatingError, "a missing or NaN rating"),
-    "p": (PropensityError, "a missing or NaN propensity"),
+    "y": (RatingError, "a missing or infinite rating"),
+    "p": (PropensityError, "a missing or infinite propensity"),
     "outside": (PropensityError, "a propensity outside (0, 1]"),
 }
 
@@ -95,6 +96,7 @@ class FrameSource:
         self._refuse()
         self._given_threshold = threshold
         self._n_users, self._n_items = self._population(population)
+        joined.check_complete(self._n_items)
         self._frame = self._clustered(max_users)
         # Passes over the rows are shared by the requests that need them.
         self.edges = cache(lambda strata: frame_facts.edges(self._frame, *strata))
@@ -108,7 +110,7 @@ class FrameSource:
         p = nw.col("p")
         wrong = {"u": nw.col("u").is_null(), "i": nw.col("i").is_null(), "y": absent(nw.col("y"))}
         if self._weighted:
-            wrong |= {"p": absent(p), "outside": ~((p > 0) & (p <= 1))}
+            wrong |= {"p": absent(p), "outside": ~((p >= LEAST) & (p <= 1))}
         flagged = self._joined.frame.select(
             **{name: flag(condition) for name, condition in wrong.items()}, n=nw.lit(1.0)
         )
@@ -142,9 +144,11 @@ class FrameSource:
         return 1.0 if bool(np.isin(self._levels, (0.0, 1.0)).all()) else 4.0
 
     def _population(self, given: tuple[int, int] | None) -> tuple[int, int]:
+        if given is not None and not _two_counts(given):
+            raise InputError(f"evaluate: population= must be (users, items), two whole numbers, got {given!r}.")
         items = self._items(None if given is None else int(given[1]))
         if given is None:
-            users = int(only_row(self._joined.frame.select(nw.col(USER).n_unique()))[USER])
+            users = self._users()
             self.notes.append(
                 f"the population was taken to be the {users:,} users × {items:,} items in the log; pass population="
             )
@@ -165,9 +169,17 @@ class FrameSource:
                 return min(enough, int(span["high"] - span["low"]) + 1)
         return int(only_row(frame.select(nw.col("i").n_unique()))["i"])
 
-    def _check_users(self, seen: int) -> None:
+    def _users(self) -> int:
+        """The users of the log, and of the excluded pairs."""
+        known = self._joined.frame.select(USER).unique()
+        others = 0
+        if self._joined.excluded is not None:
+            others = frame_facts.rows(self._joined.excluded.select(USER).join(known, on=USER, how="anti"))
+        return frame_facts.rows(known) + others
+
+    def _check_users(self, seen: int, known: int) -> None:
         """The users of the log are counted when their sums are there, which saves a pass."""
-        if seen > self._units:
+        if seen > known:
             raise InputError(
                 f"evaluate: population= has {self._n_users:,} users, the log {seen:,}; give the size of the whole."
             )
@@ -180,6 +192,7 @@ class FrameSource:
             return frame
         groups = min(CLUSTERS, max_users)
         users = frame.select(USER).unique().with_row_index("position", order_by=USER)
+        self._check_users(frame_facts.rows(users), self._n_users)
         users = users.with_columns((nw.col("position") % groups).cast(nw.Int64()).alias("cluster")).drop("position")
         self.notes.append(f"{self._n_users:,} users were dealt to {groups:,} clusters: intervals are over clusters")
         self._groups = groups
@@ -192,15 +205,15 @@ class FrameSource:
             return f"{what}: the log has more than {MAX_LEVELS} distinct ratings, which are no levels."
         if method.weighted and not self._weighted:
             return f"{what} needs propensities; name their column as the third argument."
+        if method.weighted and metric.on == "rank" and self._joined.overlap:
+            return (
+                f"{what}: {self._joined.overlap:,} scored rows are in exclude= too, so the probability of a candidate "
+                "is undefined; drop them from one of the two."
+            )
         if method.imputes:
             return f"{what} needs imputed losses of every cell; read the log with ol.read."
-        if (
-            self._clusters
-            and metric.kind == "user"
-            and not (metric.pooled and method.name.startswith(("snips", "clip")))
-        ):
-            return f"{what} needs sums of each user; raise max_users= above the {self._n_users:,} users."
-        if self._clusters and method.name == "snips_user":
+        pools = metric.kind == "cell" or (metric.pooled and (method.name == "snips" or method.clips))
+        if self._clusters and not pools:
             return f"{what} needs sums of each user; raise max_users= above the {self._n_users:,} users."
         return self._joined.refusal(metric, what)
 
@@ -302,7 +315,7 @@ class FrameSource:
 
     def _common(self, kind: str, on: str, strata: tuple[int, Bins] | None) -> Common:
         base = self.base(strata)
-        self._check_users(len(base.ids))
+        self._check_users(len(base.ids), self._units)
         sums = base.on(base.ids, self._units)
         edges = self.edges(strata) if self._n_strata(strata) > 1 else ()
         named = {("n",): "rows", ("weight",): "mass"}
@@ -321,6 +334,7 @@ class FrameSource:
         if self._clusters:
             return cells - counts.sum() / self._units
         known = np.isin(users, ids)
+        self._check_users(len(ids) + int((~known).sum()), self._n_users)
         cells[np.searchsorted(ids, users[known])] -= counts[known]
         # Users without a scored row come last, in no order: those with exclusions first.
         cells[len(ids) : len(ids) + int((~known).sum())] -= counts[~known]
@@ -337,3 +351,11 @@ class FrameSource:
 
 def _single(request: Request, model: str) -> Request:
     return replace(request, models=(model,), wanted=replace(request.wanted, parts=False))
+
+
+def _two_counts(given: Any) -> bool:
+    try:
+        n_users, n_items = (operator.index(value) for value in given)
+    except (TypeError, ValueError):
+        return False
+    return n_users > 0 and n_items > 0

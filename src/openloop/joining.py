@@ -19,7 +19,6 @@ from openloop.errors import (
     InputError,
     PredictionError,
     did_you_mean,
-    listing,
 )
 from openloop.estimators.frame_facts import PAIR, absent, count, flag, only_row, repeats, rows
 from openloop.estimators.frame_rows import collected, with_scores
@@ -54,6 +53,17 @@ class Joined:
     notes: tuple[str, ...] = ()
     rows: int | None = None  # as many as the log has, unless predictions stand twice; None: not checked
     suspects: dict[str, Any] = field(default_factory=dict[str, Any])
+    overlap: int = 0  # scored rows that are excluded too
+    held: dict[str, int] = field(default_factory=dict[str, int])  # the fewest scores that a user of a model has
+
+    def check_complete(self, n_items: int) -> None:
+        """Refuse scores that were declared complete and are not."""
+        for name, fewest in self.held.items():
+            if fewest < n_items:
+                raise PredictionError(
+                    f"model {name!r}: complete=True, but a user has scores of {fewest:,} of {n_items:,} items; give "
+                    "all, or a rank column."
+                )
 
     def check_rows(self, found: int) -> None:
         """Refuse doubled predictions, which a join shows by its number of rows."""
@@ -123,9 +133,11 @@ class _Builder:
         self._frame = self._selected()
         self._excluded: Any = None
         self._counts: Any = None
+        self._overlap = 0
         self._ranked: dict[int, bool] = {}
         self._reasons: dict[tuple[str, str], str] = {}
         self._depths: dict[str, int] = {}
+        self._held: dict[str, int] = {}
         self._notes: list[str] = []
         self._needs = {m.on for m in metrics}
         self._joins = False
@@ -158,6 +170,7 @@ class _Builder:
             return
         table = self._same_engine("exclude", native)
         pairs = table.select(*self._ids(*(self._column(table, "exclude", key) for key in PAIR))).unique()
+        self._overlap = rows(self._frame.select(*PAIR).join(pairs, on=list(PAIR), how="inner"))
         self._excluded = pairs.join(self._frame.select(*PAIR), on=list(PAIR), how="anti")
         once = self._excluded.with_columns(nw.lit(1.0).alias("excluded"))
         self._counts = once.group_by("u").agg(nw.col("excluded").sum())
@@ -204,13 +217,18 @@ class _Builder:
             scores = source.frame.select(*PAIR, nw.col(source.score).alias(own))
             self._frame = self._frame.join(scores, on=list(PAIR), how="left")
         self._resolve_missing(source.name, own)
+        for check in (m.check for m in self._metrics if m.check is not None):
+            some = self._frame.select(own).unique().head(3)  # a 0/1 matrix has no third value
+            check(collected(some)[own].to_numpy())
 
     def _refuse_gaps(self, source: Source) -> None:
         for column in (source.score, source.rank):
             if column is not None:
                 bad = count(source.frame, absent(nw.col(column)))
                 if bad:
-                    raise PredictionError(f"model {source.name!r}: {bad:,} {column}s are missing or NaN; repair them.")
+                    raise PredictionError(
+                        f"model {source.name!r}: {bad:,} {column}s are missing or not finite; repair them."
+                    )
 
     def _resolve_missing(self, name: str, column: str) -> None:
         gone = absent(nw.col(column))
@@ -220,7 +238,7 @@ class _Builder:
         if self._missing == "error":
             some = collected(self._frame.filter(gone).select("u").unique().head(6))["u"].to_list()
             raise PredictionError(
-                f"model {name!r}: no prediction for {number:,} scored rows, of users {listing(sorted(some))}; predict "
+                f"model {name!r}: no prediction for {number:,} scored rows, as of users {_some(some)}; predict "
                 'them, or pass missing="drop" or "worst".'
             )
         if self._missing == "drop":
@@ -257,6 +275,10 @@ class _Builder:
         depth = self._checked_depth(source, ranks, own)
         if not self._complete:
             self._depths[source.name] = depth
+        elif unranked := count(self._frame, nw.col(own).is_null()):
+            raise PredictionError(
+                f"model {source.name!r}: complete=True, but {unranked:,} scored rows have no rank; list all items."
+            )
         self._frame = self._frame.with_columns((nw.col(own).fill_null(float(depth + 1)) - 1.0).alias(h))
         self._frame = self._frame.with_columns(
             nw.lit(1.0).alias(f"e{position}"), (1.0 / (nw.col(h) + 1.0)).alias(f"harmonic{position}")
@@ -271,11 +293,13 @@ class _Builder:
     def _checked_depth(self, source: Source, ranks: Any, own: str) -> int:
         """The deepest rank, once ranks are known to be whole numbers that no two scored rows of a user share."""
         rank = nw.col(own)
-        flags = {"gone": flag(absent(rank)), "odd": flag((rank < 1) | (rank != rank.floor()))}
+        flags = {"gone": flag(absent(rank)), "odd": flag(~absent(rank) & ((rank < 1) | (rank != rank.floor())))}
         found = only_row(ranks.select(own, **flags).select(rank.max(), nw.col("gone").sum(), nw.col("odd").sum()))
         depth, gaps, oddities = found[own], found["gone"], found["odd"]
+        if depth is None:
+            raise PredictionError(f"model {source.name!r}: its list has no rank; give user, item and rank.")
         if gaps and source.frame is not None:
-            raise PredictionError(f"model {source.name!r}: {gaps:,.0f} ranks are missing or NaN; repair them.")
+            raise PredictionError(f"model {source.name!r}: {gaps:,.0f} ranks are missing or not finite; repair them.")
         scored = self._frame.select("u", own).filter(~nw.col(own).is_null())
         if oddities or repeats(scored.select("u", rank.cast(nw.Int64()).alias("i"))):
             raise PredictionError(
@@ -286,7 +310,7 @@ class _Builder:
     def _refuse_excluded(self, name: str, ranks: Any) -> None:
         if self._excluded is None:
             return
-        found = count(ranks.select(*PAIR).join(self._excluded, on=list(PAIR), how="inner"), nw.lit(1) == 1)
+        found = rows(ranks.select(*PAIR).join(self._excluded, on=list(PAIR), how="inner"))
         if found:
             raise PredictionError(
                 f"model {name!r}: its list ranks {found:,} excluded cells; make it without them, or pass exclude=None."
@@ -302,6 +326,8 @@ class _Builder:
         scores = source.frame.select(*PAIR, nw.col(score).alias(own))
         if self._excluded is not None:
             scores = scores.join(self._excluded, on=list(PAIR), how="anti")
+        times = source.frame.select("u", nw.lit(1.0).alias("times")).group_by("u").agg(nw.col("times").sum())
+        self._held[source.name] = int(only_row(times.select(nw.col("times").min()))["times"] or 0)
         cuts = list(dict.fromkeys(m.k for m in self._metrics if m.on == "rank"))
         ranks = with_scores(scores, position, cuts).drop(own)
         self._frame = self._frame.join(ranks, on=list(PAIR), how="left")
@@ -345,6 +371,7 @@ class _Builder:
             weighted="p" in self._names, excluded=self._counts,
             ranked={i: self._ranked.get(i, True) for i in range(len(models))},
             reasons=self._reasons, depths=self._depths, notes=tuple(self._notes), rows=self._rows,
+            overlap=self._overlap, held=self._held,
             suspects=self._suspects,
         )  # fmt: skip
 
@@ -353,3 +380,8 @@ def _refuse_duplicates(what: str, frame: Any, error: type[InputError]) -> None:
     number = repeats(frame.select(*PAIR))
     if number:
         raise error(f"{what}: {number:,} (user, item) pairs stand twice; keep one of each.")
+
+
+def _some(ids: list[Any]) -> str:
+    """The first few of the ids, of which there may be many more."""
+    return ", ".join(map(repr, sorted(ids, key=str)[:5])) + (", …" if len(ids) > 5 else "")

@@ -17,7 +17,8 @@ def opened(what: str, native: Any) -> Any:
         frame: Any = nw.from_native(native)
     except TypeError as error:
         raise InputError(
-            f"evaluate: {what} is a {type(native).__name__}, neither a Feedback nor a dataframe; use ol.read."
+            f"evaluate: {what} is a {type(native).__name__}, not a dataframe; with a frame as the log all else is "
+            "frames of its engine, or read the log with ol.read."
         ) from error
     if frame.implementation.is_pyarrow():
         import polars as pl
@@ -53,8 +54,10 @@ def log_columns(models: Mapping[str, Any]) -> list[str]:
 def id_types(log: Any, names: Mapping[str, str], models: Mapping[str, Any], exclude: Any) -> tuple[Any, ...]:
     """What user and item ids are cast to: nothing where all frames agree, else 64-bit integers or text."""
     schemas = [log.collect_schema()]
-    frames = [m for m in (*models.values(), exclude) if m is not None and not isinstance(m, str | Mapping)]
-    schemas += [nw.from_native(frame).collect_schema() for frame in frames]
+    frames = {f"model {name!r}": model for name, model in models.items()} | {"exclude": exclude}
+    for what, frame in frames.items():
+        if frame is not None and not isinstance(frame, str | Mapping):
+            schemas.append(opened(what, frame).collect_schema())
     types: list[Any] = []
     for key, options in (("u", USER), ("i", ITEM)):
         found = [next((s[c] for c in (names[key], *options) if c in s), None) for s in schemas]

@@ -276,3 +276,15 @@ def test_rmse_of_perfect_predictions_is_zero():
     found = ol.evaluate({"m": WORLD.ratings.astype(float)}, LOG, metrics=["rmse"], estimators=["ips"])
     assert found["m", "rmse", "ips"].value == 0
     assert tuple(found["m", "rmse", "ips"].interval()) == (0, 0)
+
+
+def test_cut_weights_have_diagnostics_of_their_own_and_say_when_they_bias():
+    world = small_world(users=300)
+    log = world.observe(0)
+    found = ol.evaluate({"a": world.predictions["a"]}, log, metrics=["mae"], estimators=["snips", "clipped@1.5"])
+    cut, plain = found["a", "mae", "clipped@1.5"].diagnostics, found["a", "mae", "snips"].diagnostics
+    w = np.minimum(1 / log.propensity, 1.5)
+    assert cut.mass == pytest.approx(w.sum() / world.ratings.size)
+    assert cut.effective_size == pytest.approx(w.sum() ** 2 / (w**2).sum(), rel=0.05)
+    assert cut.quantiles[1.0] == 1.5 < plain.quantiles[1.0]
+    assert any("clipping biases" in flag for flag in cut.flags)

@@ -65,9 +65,12 @@ class Comparison:
         return tuple(dict.fromkeys(estimator for _, _, estimator in self.estimates))
 
     def __getitem__(self, key: Key) -> Estimate:
-        if key in self.estimates:
-            return self.estimates[key]
-        model, metric, estimator = key
+        if not isinstance(key, tuple) or len(key) != 3:  # pyright: ignore[reportUnnecessaryIsInstance]
+            msg = f"Comparison: ask for result[model, metric, estimator], got {key!r}."
+            raise InputError(msg)
+        model, metric, estimator = key[0], str(key[1]).lower(), str(key[2]).lower()  # names are lower case
+        if (model, metric, estimator) in self.estimates:
+            return self.estimates[model, metric, estimator]
         if (metric, estimator) in self.skipped:
             raise UndefinedError(self.skipped[metric, estimator])
         for name, known in ((model, self.models), (metric, self.metrics), (estimator, self.estimators)):
@@ -98,7 +101,7 @@ class Comparison:
     def rows(self) -> Iterator[dict[str, Any]]:
         """One plain record an estimate."""
         for (model, metric, estimator), e in self.estimates.items():
-            low, high = e.interval(self.level) if e.n_users > 1 else (math.nan, math.nan)
+            low, high = e.interval(self.level) if e.scored_users > 1 else (math.nan, math.nan)
             seen = e.diagnostics
             values = (
                 model, metric, estimator, e.value, e.stderr, low, high,

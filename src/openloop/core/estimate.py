@@ -59,10 +59,17 @@ class Estimate:
         return len(self.influence)
 
     @property
+    def scored_users(self) -> int:
+        """The users who have rows that count; the others add no degree of freedom."""
+        return self.diagnostics.users or self.n_users
+
+    @property
     def stderr(self) -> float:
-        """The standard error over users."""
-        n = self.n_users
-        return math.sqrt(float(np.square(self.influence).sum()) / (n * (n - 1))) if n > 1 else math.nan
+        """The standard error over users, NaN where fewer than two have rows."""
+        m = self.scored_users
+        if m < 2:
+            return math.nan
+        return math.sqrt(float(np.square(self.influence).sum()) / self.n_users**2 * m / (m - 1))
 
     @property
     def cell_stderr(self) -> float:
@@ -70,7 +77,8 @@ class Estimate:
         if self.cell_variance is None:
             msg = (
                 f"{self.method} of {self.metric}: no variance over cells. It exists for cell metrics with "
-                "propensities; for a difference use result.difference(a, b), which has the pair's own sums."
+                "propensities; for a difference (of mse rather than rmse) use result.difference(a, b), which has the "
+                "pair's own sums."
             )
             raise UndefinedError(msg)
         return math.sqrt(self.cell_variance)
@@ -95,10 +103,10 @@ class Estimate:
         if over != "users":
             msg = f'interval: over must be "users" or "cells", got {over!r}.'
             raise InputError(msg)
-        if self.n_users < 2:
-            msg = f"interval: over users needs at least two users, the population has {self.n_users}."
+        if self.scored_users < 2:
+            msg = f"interval: over users needs at least two users with scored rows, here is {self.scored_users}."
             raise UndefinedError(msg)
-        return self.stderr, float(stdtrit(self.n_users - 1, (1 + level) / 2))
+        return self.stderr, float(stdtrit(self.scored_users - 1, (1 + level) / 2))
 
     @property
     def pvalue(self) -> float:
@@ -107,7 +115,7 @@ class Estimate:
 
         if self.stderr == 0:
             return float(self.value == 0)
-        return float(2 * stdtr(self.n_users - 1, -abs(self.value) / self.stderr))
+        return float(2 * stdtr(self.scored_users - 1, -abs(self.value) / self.stderr))
 
     def __add__(self, other: Estimate) -> Estimate:
         return self._combine(other, 1.0)
@@ -120,7 +128,7 @@ class Estimate:
         variance = None if self.cell_variance is None else self.cell_variance * factor**2
         return replace(
             self, value=self.value * factor, influence=self.influence * factor, cell_variance=variance,
-            function=lambda totals: inner(totals) * factor, root=False,
+            function=Scaled(inner, factor), root=False,
         )  # fmt: skip
 
     __rmul__ = __mul__
@@ -140,19 +148,59 @@ class Estimate:
             influence=self.influence + sign * other.influence,
             cell_variance=None,
             columns=np.hstack([self.columns, other.columns]),
-            function=lambda totals: f(totals[..., :m]) + sign * g(totals[..., m:]),
+            function=Combined(f, g, m, sign),
             method=self.method if self.method == other.method else f"{self.method}, {other.method}",
             metric=self.metric if self.metric == other.metric else f"{self.metric}, {other.metric}",
             root=False,
         )
 
     def _repr_html_(self) -> str:
-        low, high = self.interval() if self.n_users > 1 else (math.nan, math.nan)
+        low, high = self.interval() if self.scored_users > 1 else (math.nan, math.nan)
         return (
             "<table><tr><th>metric</th><th>estimator</th><th>value</th><th>95 % interval over users</th></tr>"
             f"<tr><td>{html.escape(self.metric)}</td><td>{html.escape(self.method)}</td><td>{self.value:.4g}</td>"
             f"<td>{low:.4g} … {high:.4g}</td></tr></table>"
         )
+
+
+# Functions of totals are objects rather than closures, so that an Estimate can be pickled.
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """A function times a factor."""
+
+    inner: Function
+    factor: float
+
+    def __call__(self, totals: Any) -> Any:
+        """The value at the totals (..., m)."""
+        return self.inner(totals) * self.factor
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """f of the first m totals plus or minus g of the others."""
+
+    f: Function
+    g: Function
+    m: int
+    sign: float
+
+    def __call__(self, totals: Any) -> Any:
+        """The value at the totals (..., m + n)."""
+        return self.f(totals[..., : self.m]) + self.sign * self.g(totals[..., self.m :])
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The square root of a function."""
+
+    inner: Function
+
+    def __call__(self, totals: Any) -> Any:
+        """The value at the totals (..., m)."""
+        return np.sqrt(self.inner(totals))
 
 
 def smooth(function: Function, columns: Floats) -> tuple[float, Floats, Floats]:

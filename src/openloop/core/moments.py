@@ -111,6 +111,9 @@ class Moments:
             msg = "Moments: only moments of one metric, one set of strata and one cap merge."
             raise AlignmentError(msg)
         a, b = (self, other) if _same(self.ids, other.ids) else _aligned(self, other)
+        if (self.metric.groups or "ideal" in self.sums) and bool(np.any((a.sums["n"] > 0) & (b.sums["n"] > 0))):
+            msg = f"{self.metric.name}: a user's gains depend on all its rows; merge parts that hold whole users."
+            raise UndefinedError(msg)
         if a.n_users != b.n_users:
             msg = f"Moments: parts of {a.n_users:,} and {b.n_users:,} users are not parts of one population."
             raise AlignmentError(msg)

@@ -50,6 +50,19 @@ class WeightSummary:
             histogram=self.histogram + other.histogram,
         )
 
+    def cut(self, cap: float, total: float) -> WeightSummary:
+        """The summary of min(w, cap), whose sum is known; Σ of squares from the histogram, right to a few percent."""
+        middles = np.minimum(2 ** ((np.arange(N_BINS) + 0.5) / BINS_PER_OCTAVE), cap)
+        bins = np.minimum(np.arange(N_BINS), weight_bin(np.array([cap]))[0])
+        return WeightSummary(
+            n=self.n,
+            total=total,
+            squares=float((self.histogram * middles**2).sum()),
+            largest=min(self.largest, cap),
+            smallest_propensity=self.smallest_propensity,
+            histogram=np.bincount(bins, self.histogram, minlength=N_BINS).astype(np.int64),
+        )
+
     @property
     def effective_size(self) -> float:
         """(Σw)²/Σw²."""
@@ -117,7 +130,9 @@ def mass_flag(mass: float) -> tuple[str, ...]:
     low, high = MASS_RANGE
     if low <= mass <= high:
         return ()
-    return (f"the weights add up to {mass:.2f} of the population, not to 1: the propensities are off in scale",)
+    return (
+        f"the weights add up to {mass:.2f} of the population, not to 1: propensities or population are off in scale",
+    )
 
 
 def _flags(summary: WeightSummary, users: int) -> list[str]:

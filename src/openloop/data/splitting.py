@@ -37,6 +37,9 @@ def split(
     - `by="time"`: the latest `test` of the rows. Rows as late as the latest train row stay in train, so no
       time stands on both sides and test may be smaller than asked. No chance is involved: shares are None.
     """
+    if not isinstance(feedback, Feedback):  # pyright: ignore[reportUnnecessaryIsInstance]
+        msg = f"split: takes a Feedback, got {type(feedback).__name__}; read it first with ol.read."
+        raise InputError(msg)
     _refuse_options(by, k)
     if by == "time":
         return _parts(feedback, _latest(feedback, test), None)

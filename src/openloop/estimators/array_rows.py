@@ -52,10 +52,6 @@ class Rows:
         found = {name: getattr(self, name) for name in fields}
         return replace(self, **{name: None if v is None else v[keep] for name, v in found.items()})
 
-    def unstratified(self) -> Rows:
-        """The same rows in one stratum."""
-        return replace(self, stratum=None, edges=())
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcome:

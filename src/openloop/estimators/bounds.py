@@ -69,7 +69,7 @@ def inaccurate_bound(
 
 def inverse_squares(propensity: Floats) -> float:
     """Σ 1/p² over the cells that are not certain."""
-    return float(sum(np.square(1.0 / row[row < 1]).sum() for row in propensity))
+    return float(np.square(1.0 / propensity[propensity < 1]).sum())
 
 
 def _complexity(p: Floats, hypotheses: int, eta: float) -> float:

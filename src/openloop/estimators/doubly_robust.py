@@ -26,8 +26,13 @@ def doubly_robust(m: Moments) -> Estimate:
     if m.imputed is None:
         raise undefined(m, "dr", "it needs imputed losses; pass imputation=")
     columns = np.column_stack([m.stack("wgain")[:, 0, 0], m.cells, m.imputed])  # (U, 3)
-    found = estimate(m, "dr", columns, lambda t: (t[..., 2] + t[..., 0]) / t[..., 1], m.powers, [(BASIS["wgain"], 0)])
+    found = estimate(m, "dr", columns, corrected, m.powers, [(BASIS["wgain"], 0)])
     return flag(found, *mass_flag(float(m.stack("weight").sum()) / m.population))
+
+
+def corrected(totals: Any) -> Any:
+    """(imputed + weighted residual) / cells."""
+    return (totals[..., 2] + totals[..., 0]) / totals[..., 1]
 
 
 def cross_fitted(model: Any, feedback: Feedback, *, folds: int = 5, rng: Any) -> npt.NDArray[np.float32]:
@@ -36,6 +41,9 @@ def cross_fitted(model: Any, feedback: Feedback, *, folds: int = 5, rng: Any) ->
     Every cell of the grid, observed or not, is dealt to a fold, so that no scored cell helps to impute itself.
     """
     shape = (feedback.n_users, feedback.n_items)
+    if not hasattr(model, "fit"):
+        msg = f"cross_fitted: takes a recommender with fit and scores, got {type(model).__name__}."
+        raise InputError(msg)
     if folds < 2 or folds > len(feedback):
         msg = f"cross_fitted: folds must lie in 2 … {len(feedback):,}, got {folds}."
         raise InputError(msg)
@@ -45,7 +53,7 @@ def cross_fitted(model: Any, feedback: Feedback, *, folds: int = 5, rng: Any) ->
             "losses, or fit on a sample of users."
         )
         raise InputError(msg)
-    fold = np.random.default_rng(rng).integers(folds, size=shape, dtype=np.int8)  # (U, I)
+    fold = np.random.default_rng(rng).integers(folds, size=shape, dtype=np.int32)  # (U, I)
     imputed = np.empty(shape, np.float32)
     for k in range(folds):
         fitted = copy.deepcopy(model).fit(feedback.take(fold[feedback.user, feedback.item] != k))

@@ -23,8 +23,8 @@ def only_row(frame: Any) -> dict[str, Any]:
 
 
 def absent(column: Any) -> Any:
-    """Where a number is missing or NaN."""
-    return column.is_null() | column.is_nan()
+    """Where a number is missing or not finite."""
+    return column.is_null() | ~column.is_finite()
 
 
 def flag(condition: Any) -> Any:

@@ -59,6 +59,9 @@ def method(name: str | Method) -> Method:
     """The estimator of that name, such as "snips", "clipped@20" or "stratified@3:width:observed"."""
     if isinstance(name, Method):
         return name
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        msg = f'estimator {name!r}: give its name, such as "snips".'
+        raise NameFormatError(msg)
     stem, at, rest = name.strip().lower().partition("@")
     if not at and stem in PLAIN:
         return PLAIN[stem]

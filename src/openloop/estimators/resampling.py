@@ -37,6 +37,9 @@ def bootstrap(estimate: Estimate, *, replicates: int = 2000, rng: Any, threads: 
     """f(W·X) with W (replicates × users) of Poisson weights, drawn inside the kernel and never stored."""
     from openloop.kernels.bootstrap import bootstrap_sums
 
+    if not isinstance(estimate, Estimate):  # pyright: ignore[reportUnnecessaryIsInstance]
+        msg = f"bootstrap: takes an Estimate, such as result[model, metric, estimator], got {type(estimate).__name__}."
+        raise InputError(msg)
     if replicates < 2:
         msg = f"bootstrap: replicates must be at least 2, got {replicates}."
         raise InputError(msg)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -34,7 +35,7 @@ def stratified(m: Moments, share: Share | npt.ArrayLike = "catalogue") -> Estima
     if not shares[bottom.any(axis=0)].any():
         raise undefined(m, "stratified", "no scored row lies in a stratum that has a share")
     places = [(BASIS[name], s) for name in ("gain", "n", *random) for s in range(m.n_strata)]
-    found = estimate(m, "stratified", columns, lambda t: marginal(t, m.n_strata, given), m.powers, places)
+    found = estimate(m, "stratified", columns, partial(marginal, strata=m.n_strata, given=given), m.powers, places)
     return _described(found, m, share, shares, bottom.sum(axis=0))
 
 

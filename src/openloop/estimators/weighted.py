@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from openloop.core.estimate import Estimate, Function, smooth
+from openloop.core.estimate import Estimate, Function, Root, smooth
 from openloop.core.feedback import Floats
 from openloop.core.moments import Moments
-from openloop.core.weights import Diagnostics, diagnose, few_users, mass_flag
+from openloop.core.weights import MASS_RANGE, Diagnostics, diagnose, few_users, mass_flag
 from openloop.errors import UndefinedError
 
 FEW_RELEVANT = 5  # below this median |S_u| a user's own ratio is nearly the naive one
@@ -83,7 +84,21 @@ def clipped(m: Moments) -> Estimate:
         found = mean_over_users(m, name, _quotient(m, "cutgain", "cutideal"))
     else:
         raise undefined(m, name, "it has naive and stratified estimates only")
-    return replace(found, diagnostics=replace(found.diagnostics, cap=m.cap, clipped_share=m.clipped))
+    return _cut_diagnostics(found, m)
+
+
+def _cut_diagnostics(found: Estimate, m: Moments) -> Estimate:
+    """The diagnostics of the cut weights; what they lack of the population is clipping's bias."""
+    if m.weights is None or m.cap is None:
+        return found
+    total = float(m.stack("cut").sum())
+    cut = replace(m, weights=m.weights.cut(m.cap, total))
+    known = replace(_diagnostics(cut), cap=m.cap, clipped_share=m.clipped)
+    short = total / m.population
+    found = replace(found, diagnostics=known)
+    if m.metric.kind == "user" or short >= MASS_RANGE[0]:
+        return found
+    return flag(found, f"the cut weights add up to {short:.2f} of the population: clipping biases this estimate")
 
 
 def clipped_name(cap: float) -> str:
@@ -103,7 +118,7 @@ def ratio(
     basis = CUT_BASIS if cut else BASIS
     powers = m.cut_powers if cut else m.powers
     places = [(basis[top], 0)] + ([] if bottom == "cells" else [(basis[bottom], 0)])
-    return estimate(m, method, columns, lambda t: t[..., 0] / t[..., 1], powers, places, diagnostics)
+    return estimate(m, method, columns, quotient, powers, places, diagnostics)
 
 
 def estimate(
@@ -153,7 +168,7 @@ def root(e: Estimate) -> Estimate:
     slope = 1.0 / (2.0 * value) if value > 0 else 0.0
     inner = e.function
     return replace(
-        e, value=value, influence=e.influence * slope, root=True, function=lambda t: np.sqrt(inner(t)),
+        e, value=value, influence=e.influence * slope, root=True, function=Root(inner),
         cell_variance=None if e.cell_variance is None else e.cell_variance * slope**2,
     )  # fmt: skip
 
@@ -162,9 +177,9 @@ def mean_over_users(m: Moments, method: str, values: Floats, diagnostics: Diagno
     """The mean of per-user values; users without one (NaN) are left out, and counted in the diagnostics."""
     present = np.isfinite(values)
     if not present.any():
-        raise undefined(m, method, "no user has a relevant scored item; lower threshold=")
+        raise undefined(m, method, "no user has a relevant scored item, and for auc one that is not; see threshold=")
     columns = np.column_stack([np.where(present, values, 0.0), present])  # (U, 2)
-    return estimate(m, method, columns, lambda t: t[..., 0] / t[..., 1], diagnostics=diagnostics)
+    return estimate(m, method, columns, quotient, diagnostics=diagnostics)
 
 
 def per_user_values(m: Moments, gain: str) -> Floats:
@@ -179,6 +194,11 @@ def per_user_values(m: Moments, gain: str) -> Floats:
     values = np.full(n.shape, np.nan)
     values[seen] = per_user(n[seen], total[seen], cells[seen])
     return values[:, 0] if m.n_strata == 1 else values
+
+
+def quotient(totals: Any) -> Any:
+    """The first total over the second."""
+    return totals[..., 0] / totals[..., 1]
 
 
 def flag(e: Estimate, *flags: str) -> Estimate:

@@ -37,6 +37,9 @@ def metric(name: str | Metric) -> Metric:
     """The metric of that name, such as "mae" or "ndcg@10"; a Metric is returned as it is."""
     if isinstance(name, Metric):
         return name
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        msg = f'metric {name!r}: give its name, such as "ndcg@10", or a Metric.'
+        raise NameFormatError(msg)
     stem, at, cut = name.strip().lower().partition("@")
     if at and stem in AT_K:
         if not cut.isascii() or not cut.isdigit() or int(cut) < 1:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from openloop.core.feedback import Floats
 from openloop.core.metric import Column, Columns, Metric
 from openloop.errors import PredictionError
@@ -48,8 +46,3 @@ mae = Metric(name="mae", on="prediction", kind="cell", gain=_absolute, better="l
 mse = Metric(name="mse", on="prediction", kind="cell", gain=_squared, better="lower")
 rmse = Metric(name="rmse", on="prediction", kind="cell", gain=_squared, better="lower", additive=False, root=True)
 accuracy = Metric(name="accuracy", on="prediction", kind="cell", gain=_exact, better="higher")
-
-
-def nearest_level(levels: Floats) -> Floats:
-    """The midpoints between rating levels; a prediction on a midpoint goes up."""
-    return np.asarray((levels[1:] + levels[:-1]) / 2, np.float64)
