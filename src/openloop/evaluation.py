@@ -14,7 +14,7 @@ from openloop.core.propensities import Propensities
 from openloop.errors import AlignmentError, InputError, LeakError, PredictionError, UndefinedError, listing
 from openloop.estimators.naming import Method, method
 from openloop.estimators.requests import Source, chosen_pairs, conclude
-from openloop.feedback_source import FeedbackSource
+from openloop.feedback_source import FeedbackSource, one_log
 from openloop.metrics.naming import metric
 from openloop.scoring import predictions, prepare
 
@@ -154,7 +154,7 @@ def _notes(
     if log.share is None and weighted:
         factor = ", which under exclude= depends on p" if exclude is not None else ""
         notes.append(f"the log was split by time: its weights are 1/p, right up to an unknown factor{factor}")
-    if exclude is not None and weighted and (exclude.origin or exclude.fingerprint) != (log.origin or log.fingerprint):
+    if exclude is not None and weighted and not one_log(log, exclude):
         notes.append("exclude= is no part of the scored log: it changes the candidates, not their probability")
     if exclude is None and any(m.on == "rank" for m in metrics):
         notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")

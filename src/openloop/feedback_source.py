@@ -21,7 +21,7 @@ from openloop.estimators.naming import Method
 from openloop.estimators.requests import Request
 from openloop.estimators.stratified import Bins, catalogue_cells, edges
 from openloop.estimators.terms import Common, paired
-from openloop.scoring import Exclusion, dense_outcome, ranks
+from openloop.scoring import Exclusion, dense_outcome, places, ranks
 from openloop.tables import Table
 
 MAX_LEVELS = 64  # above that ratings are not levels, and accuracy says nothing
@@ -78,7 +78,7 @@ def _excluded_share(log: Feedback, exclude: Feedback | None, exclusion: Exclusio
 
     Scored rows stay candidates: of an excluded part that holds some of them, only the rest leaves the ranking.
     """
-    if exclude is None or exclude.share is None or not _one_log(log, exclude):
+    if exclude is None or exclude.share is None or not one_log(log, exclude):
         return np.zeros(log.n_users)
     held = np.bincount(exclude.user, minlength=log.n_users)
     left = np.diff(exclusion.ptr)
@@ -91,20 +91,24 @@ def _excluded_share(log: Feedback, exclude: Feedback | None, exclusion: Exclusio
 
 def _other_users(log: Feedback, exclude: Feedback) -> bool:
     """Whether two parts of one log share no user."""
-    return _one_log(log, exclude) and not np.isin(log.user, exclude.user).any()
+    if not one_log(log, exclude):
+        return False
+    scored, held = (np.bincount(part.user, minlength=log.n_users) > 0 for part in (log, exclude))
+    return not bool(np.any(scored & held))
 
 
 def overlap(log: Feedback, exclude: Feedback | None) -> int:
     """How many scored rows are also in an excluded log of another origin."""
-    if exclude is None or _one_log(log, exclude):
+    if exclude is None or one_log(log, exclude):
         return 0
-    return int(np.isin(log.cell, exclude.cell).sum())
+    return len(places(log, exclude))
 
 
-def _one_log(log: Feedback, exclude: Feedback) -> bool:
+def one_log(log: Feedback, exclude: Feedback) -> bool:
     """Whether both are parts of one log, or one is the whole of which the other is a part."""
-    sources = {part.origin or part.fingerprint for part in (log, exclude)}
-    return len(sources) == 1
+    if log.origin is None and exclude.origin is None and len(log) != len(exclude):
+        return False  # two whole logs; no need to fingerprint them
+    return (log.origin or log.fingerprint) == (exclude.origin or exclude.fingerprint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -177,7 +181,7 @@ class FeedbackSource:
         self._imputation = imputation
         self._floored = floored
         self._bounded = bounded
-        self._overlap = overlap(log, exclude)
+        self.overlap = cache(lambda: overlap(log, exclude))
         # Only rankings lose what is excluded.
         self.view = cache(lambda on: View.of(log, *propensities, exclude if on == "rank" else None, threshold))
         # Work that several requests share is done once for this source.
@@ -196,9 +200,9 @@ class FeedbackSource:
             return f"{what}: the log has more than {MAX_LEVELS} distinct ratings, which are no levels."
         if method.weighted and rows.probability is None:
             return f"{what} needs propensities; pass them to evaluate, or read the log with propensity=."
-        if method.weighted and metric.on == "rank" and self._overlap:
+        if method.weighted and metric.on == "rank" and self.overlap():
             return (
-                f"{what}: {self._overlap:,} scored rows are in exclude= too, which is no part of the scored log, so "
+                f"{what}: {self.overlap():,} scored rows are in exclude= too, which is no part of the scored log, so "
                 "the probability of a candidate is undefined; drop them from one of the two."
             )
         if metric.kind == "user" and not rows.relevant.any():

@@ -15,6 +15,13 @@ from openloop.estimators.array_rows import Outcome
 from openloop.tables import Table, read_table
 
 
+def places(scored: Feedback, exclude: Feedback) -> npt.NDArray[np.int64]:
+    """Where `exclude` holds scored cells; both are sorted."""
+    ours, theirs = scored.cell, exclude.cell
+    at = np.minimum(np.searchsorted(theirs, ours), len(theirs) - 1)
+    return at[theirs[at] == ours]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Exclusion:
     """The cells that leave the ranking, by user: items of user u are item[ptr[u] : ptr[u + 1]]."""
@@ -32,8 +39,7 @@ class Exclusion:
             msg = "exclude: its users and items are not the scored log's; read it with like=log, or split one log."
             raise InputError(msg)
         kept = np.ones(len(exclude), bool)
-        place = np.minimum(np.searchsorted(exclude.cell, scored.cell), len(exclude) - 1)  # both are sorted
-        kept[place[exclude.cell[place] == scored.cell]] = False
+        kept[places(scored, exclude)] = False
         counts = np.bincount(exclude.user[kept], minlength=scored.n_users)
         return cls(ptr=np.concatenate([[0], np.cumsum(counts)]), item=exclude.item[kept], n_items=scored.n_items)
 

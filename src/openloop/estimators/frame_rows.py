@@ -13,7 +13,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from openloop.core.feedback import Array, Floats
+from openloop.core.feedback import Array, Floats, distinct
 from openloop.core.metric import Column, Metric
 from openloop.estimators.terms import Wanted, terms
 from openloop.kernels import ties
@@ -224,7 +224,7 @@ def reduce_total(frame: Any, columns: Mapping[Key, Column], strata: int) -> dict
 
 
 def _arrays(parts: Sequence[tuple[Mapping[Key, str], Any]], strata: int) -> Reduced:
-    ids = np.unique(plain_ids(parts[0][1][USER]))
+    ids = distinct(plain_ids(parts[0][1][USER]))
     sums: dict[Key, Floats] = {}
     for batch, table in parts:
         place = np.searchsorted(ids, plain_ids(table[USER]))
