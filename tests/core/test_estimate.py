@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
+import openloop as ol
 from openloop.core.estimate import Estimate, Interval, complex_step, smooth
 from openloop.errors import AlignmentError, InputError, UndefinedError
-from tests.examples import same
+from tests.examples import same, small_world
 
 tables = arrays(float, st.tuples(st.integers(2, 20), st.just(2)), elements=st.floats(0.5, 50))
 
@@ -177,3 +178,12 @@ def test_html_escapes_names():
     assert "<script>" not in shown
     assert "&lt;script&gt;" in shown
     assert "&lt;b&gt;" in shown
+
+
+def test_the_text_of_an_estimate_has_its_error_and_interval():
+    world = small_world()
+    result = ol.evaluate({"a": world.predictions["a"]}, world.observe(0), metrics=["mae"], estimators=["snips"])
+    found = result["a", "mae", "snips"]
+    low, high = found.interval()
+    assert str(found).startswith(f"snips of mae: {found.value:.4g} (standard error {found.stderr:.2g}")
+    assert f"{low:.4g} … {high:.4g}" in str(found)

@@ -154,6 +154,13 @@ class Estimate:
             root=False,
         )
 
+    def __str__(self) -> str:
+        head = f"{self.method} of {self.metric}: {self.value:.4g}"
+        if self.scored_users < 2:
+            return head
+        low, high = self.interval()
+        return f"{head} (standard error {self.stderr:.2g}, 95 % interval over users {low:.4g} … {high:.4g})"
+
     def _repr_html_(self) -> str:
         low, high = self.interval() if self.scored_users > 1 else (math.nan, math.nan)
         return (
