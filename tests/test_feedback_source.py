@@ -12,6 +12,7 @@ from openloop.core.feedback import Feedback
 from openloop.data.simulate import World
 from openloop.errors import UndefinedError
 from openloop.feedback_source import Observation
+from openloop.scoring import Exclusion
 from tests.examples import same, small_world
 
 WORLD = small_world()
@@ -75,7 +76,7 @@ def test_parts_of_parts_multiply_their_shares():
 
 def test_a_certain_cell_of_a_complete_split_is_certain_among_candidates():
     train, test = ol.split(LOG, test=0.2, rng=0)
-    seen = Observation.of(np.ones(len(test)), None, test, train)
+    seen = Observation.of(np.ones(len(test)), None, test, train, Exclusion.of(train, test))
     same(seen.probability(test.user), 1)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback, Floats, check_propensities
+from openloop.core.feedback import distinct as distinct_values
 from openloop.core.metric import Metric
 from openloop.core.propensities import Propensities
 from openloop.errors import AlignmentError, InputError, LeakError, PredictionError, UndefinedError, listing
@@ -16,9 +17,8 @@ from openloop.estimators.naming import Method, method
 from openloop.estimators.requests import Source, chosen_pairs, conclude
 from openloop.feedback_source import FeedbackSource, one_log
 from openloop.metrics.naming import metric
+from openloop.metrics.rating import default_threshold
 from openloop.scoring import predictions, prepare
-
-IMPLICIT = (0.0, 1.0)
 
 
 def evaluate(
@@ -60,7 +60,7 @@ def evaluate(
     if not isinstance(models, Mapping) or not models:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError("evaluate: models must name at least one, as {name: recommender, array or frame}.")
     if not all(isinstance(name, str) for name in models):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"evaluate: names of models must be text, got {list(models)}.")
+        raise InputError(f"evaluate: names of models must be text, got {list(models)}; use str(name).")
     if not 0 < level < 1:
         raise InputError(f"evaluate: level must lie strictly between 0 and 1, got {level}.")
     wanted = _distinct([metric(m) for m in _listed("metrics", metrics)])
@@ -82,6 +82,8 @@ def evaluate(
             item=item, rating=rating, population=population, complete=complete, distinct=distinct,
             max_users=max_users,
         )  # fmt: skip
+    if exclude is None and any(m.on == "rank" for m in wanted):
+        notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
     return _compared(source, wanted, methods, chosen_pairs(source.models, pairs), notes, level)
 
 
@@ -130,13 +132,14 @@ def _from_feedback(
         predicted = {name: answer for name, answer in answers.items() if answer is not None}
     keep, notes = _resolve_missing(predicted, log, missing)
     if keep is not None:
-        log, values = log.take(keep), None if values is None else values[keep]
+        whole = log.origin or log.fingerprint  # what is left is still a part of that log
+        log, values = log.take(keep, origin=whole), None if values is None else values[keep]
         predicted = {name: array[keep] for name, array in predicted.items()}
     for check in (m.check for m in metrics if m.check is not None):
         for array in predicted.values():
             check(array)
-    notes += _notes(log, exclude, propensities, metrics, weighted=values is not None)
-    cut = _threshold(threshold, log.rating)
+    notes += _notes(log, exclude, propensities, weighted=values is not None)
+    cut = default_threshold(distinct_values(log.rating)) if threshold is None else float(threshold)
     source = FeedbackSource(
         models, log, (values, grid), exclude=exclude, threshold=cut, predicted=predicted,
         imputation=_imputed_ratings(imputation, log), floored=floored, bounded=bounded,
@@ -144,9 +147,7 @@ def _from_feedback(
     return source, notes
 
 
-def _notes(
-    log: Feedback, exclude: Feedback | None, propensities: Any, metrics: Sequence[Metric], *, weighted: bool
-) -> list[str]:
+def _notes(log: Feedback, exclude: Feedback | None, propensities: Any, *, weighted: bool) -> list[str]:
     """What the reader of the estimates should know about how they were made."""
     notes: list[str] = []
     if isinstance(propensities, np.ndarray) and propensities.ndim == 1 and bool(np.any(np.diff(log.row) < 0)):
@@ -156,8 +157,6 @@ def _notes(
         notes.append(f"the log was split by time: its weights are 1/p, right up to an unknown factor{factor}")
     if exclude is not None and weighted and not one_log(log, exclude):
         notes.append("exclude= is no part of the scored log: it changes the candidates, not their probability")
-    if exclude is None and any(m.on == "rank" for m in metrics):
-        notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
     return notes
 
 
@@ -222,12 +221,6 @@ def _resolve_missing(
     keep = ~np.any(list(gaps.values()), axis=0)
     dropped = int(len(keep) - keep.sum())
     return keep, [f"{dropped:,} rows without a prediction of every model were dropped ({counts}): mind the bias"]
-
-
-def _threshold(given: float | None, ratings: Any) -> float:
-    if given is not None:
-        return float(given)
-    return 1.0 if bool(np.isin(ratings, IMPLICIT).all()) else 4.0
 
 
 def _imputed_ratings(given: Any, log: Feedback) -> Any:

@@ -21,10 +21,10 @@ from openloop.estimators.naming import Method
 from openloop.estimators.requests import Request
 from openloop.estimators.stratified import Bins, catalogue_cells, edges
 from openloop.estimators.terms import Common, paired
+from openloop.metrics.rating import MAX_LEVELS, midpoints
 from openloop.scoring import Exclusion, dense_outcome, places, ranks
 from openloop.tables import Table
 
-MAX_LEVELS = 64  # above that ratings are not levels, and accuracy says nothing
 MAX_GRID = 2**28  # cells whose Σ1/π² is worth the wait; above it Hoeffding's interval is not offered
 
 
@@ -38,10 +38,11 @@ class Observation:
     excluded: Floats  # t of each user: the share of the log that `exclude` is
 
     @classmethod
-    def of(cls, values: Floats, grid: Floats | None, log: Feedback, exclude: Feedback | None) -> Observation:
+    def of(
+        cls, values: Floats, grid: Floats | None, log: Feedback, exclude: Feedback | None, exclusion: Exclusion
+    ) -> Observation:
         """The observation model of a log that may be one part of a split whose other part is excluded."""
-        excluded = _excluded_share(log, exclude, Exclusion.of(exclude, log))
-        return cls(values=values, grid=grid, scored=log.share, excluded=excluded)
+        return cls(values=values, grid=grid, scored=log.share, excluded=_excluded_share(log, exclude, exclusion))
 
     def probability(self, user: npt.NDArray[np.int32]) -> Floats:
         """π = p·s / (1 − p·t): a candidate is observed in the scored part; p·s where nothing is excluded.
@@ -127,13 +128,12 @@ class View:
         if exclude is not None and _other_users(log, exclude):
             exclude = None  # whole users were split: no scored user has an item to leave out
         exclusion = Exclusion.of(exclude, log)
-        seen = None if values is None else Observation.of(values, grid, log, exclude)
+        seen = None if values is None else Observation.of(values, grid, log, exclude, exclusion)
         rating = log.rating.astype(np.float64)
-        levels = distinct(rating)
         rows = Rows(
             user=log.user, rating=rating, relevant=_reach(rating, threshold), cells=exclusion.candidates,
             probability=None if seen is None else seen.probability(log.user), scaled=log.share is not None,
-            middles=(levels[1:] + levels[:-1]) / 2 if len(levels) <= MAX_LEVELS else None,
+            middles=midpoints(distinct(rating)),
         )  # fmt: skip
         return cls(rows=rows, exclusion=exclusion, observation=seen)
 
@@ -197,7 +197,7 @@ class FeedbackSource:
         what = f"{method.name} of {metric.name}"
         rows = self.view(metric.on).rows
         if metric.name == "accuracy" and rows.middles is None:
-            return f"{what}: the log has more than {MAX_LEVELS} distinct ratings, which are no levels."
+            return f"{what}: the log has more than {MAX_LEVELS} distinct ratings, which are no levels; use mae or mse."
         if method.weighted and rows.probability is None:
             return f"{what} needs propensities; pass them to evaluate, or read the log with propensity=."
         if method.weighted and metric.on == "rank" and self.overlap():
@@ -206,7 +206,7 @@ class FeedbackSource:
                 "the probability of a candidate is undefined; drop them from one of the two."
             )
         if metric.kind == "user" and not rows.relevant.any():
-            return f"{what} is undefined: no scored rating reaches the threshold {self._threshold:g}."
+            return f"{what} is undefined: no scored rating reaches the threshold {self._threshold:g}; lower threshold=."
         return (
             self._unknown_share(metric, method)
             or self._unlisted(metric, method, what)
@@ -242,7 +242,7 @@ class FeedbackSource:
         if isinstance(self._imputation, Mapping):
             for model in self.models:
                 if (model, metric.name) not in self._imputation:
-                    return f"{what}: imputation has no imputed losses of {model!r} by {metric.name}."
+                    return f"{what}: imputation has no imputed losses of {model!r} by {metric.name}; add them."
         return None
 
     def summary(self, metric: Metric) -> WeightSummary | None:

@@ -37,8 +37,8 @@ from openloop.estimators.requests import Request
 from openloop.estimators.stratified import Bins
 from openloop.estimators.terms import Common, assemble, paired
 from openloop.joining import Joined, join
+from openloop.metrics.rating import MAX_LEVELS, default_threshold, midpoints
 
-MAX_LEVELS = 64
 CLUSTERS = 100_000
 WRONG: dict[str, tuple[type[InputError], str]] = {
     "u": (InputError, "no user id"),
@@ -77,10 +77,7 @@ def from_frame(
         distinct=distinct, missing=missing,
     )  # fmt: skip
     source = FrameSource(joined, threshold=threshold, population=population, max_users=max_users)
-    notes = list(joined.notes)
-    if exclude is None and any(m.on == "rank" for m in metrics):
-        notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
-    return source, notes + source.notes
+    return source, [*joined.notes, *source.notes]
 
 
 class FrameSource:
@@ -134,14 +131,14 @@ class FrameSource:
 
     @property
     def _middles(self) -> tuple[float, ...] | None:
-        levels = self._levels
-        return tuple((levels[1:] + levels[:-1]) / 2) if len(levels) <= MAX_LEVELS else None
+        middles = midpoints(self._levels)
+        return None if middles is None else tuple(middles)
 
     @property
     def _threshold(self) -> float:
         if self._given_threshold is not None:
             return float(self._given_threshold)
-        return 1.0 if bool(np.isin(self._levels, (0.0, 1.0)).all()) else 4.0
+        return default_threshold(self._levels)
 
     def _population(self, given: tuple[int, int] | None) -> tuple[int, int]:
         if given is not None and not _two_counts(given):
@@ -202,7 +199,7 @@ class FrameSource:
         """Why this frame cannot give that estimate."""
         what = f"{method.name} of {metric.name}"
         if metric.name == "accuracy" and self._middles is None:
-            return f"{what}: the log has more than {MAX_LEVELS} distinct ratings, which are no levels."
+            return f"{what}: the log has more than {MAX_LEVELS} distinct ratings, which are no levels; use mae or mse."
         if method.weighted and not self._weighted:
             return f"{what} needs propensities; name their column as the third argument."
         if method.weighted and metric.on == "rank" and self._joined.overlap:

@@ -19,6 +19,7 @@ from openloop.errors import InputError, UndefinedError
 from openloop.estimators.naming import Method
 from openloop.estimators.stratified import Bins
 from openloop.estimators.terms import CAPS, POWERS, Powers, Wanted, tuned_cap
+from openloop.estimators.weighted import why_undefined
 
 MAX_MODELS_PAIRED = 10  # 45 pairs; above that the pairs must be named
 
@@ -122,20 +123,10 @@ def chosen_pairs(models: Sequence[str], pairs: str | Iterable[tuple[str, str]] |
 
 
 def _undefined(metric: Metric, method: Method) -> str | None:
-    """Why the table of estimators leaves this combination empty."""
-    if metric.kind == "user" and method.imputes:
-        return f"dr of {metric.name} is undefined: it is defined for cell metrics."
-    if not metric.additive and metric.kind == "user" and method.weighted and method.strata is None:
-        return f"{method.name} of {metric.name} is undefined: it has naive and stratified estimates only."
-    if metric.kind == "user" and method.name == "ips":
-        return (
-            f"ips of {metric.name} is undefined: the number of relevant items is unknown; use snips, or ips_eq3 "
-            "for Jadidinejad's Eq. 3 as printed."
-        )
-    if method.name in ("snips_user", "ips_eq3") and metric.kind == "cell":
-        return f"{method.name} of {metric.name} is undefined: it is defined for user metrics."
-    if method.name == "snips_user" and not metric.pooled:
-        return f"snips_user of {metric.name} is undefined: it is defined for adg, atop and recall@k."
+    """Why there is no such estimate, whatever the rows."""
+    reason = why_undefined(metric, method.name.partition("@")[0])
+    if reason is not None:
+        return f"{method.name} of {metric.name} is undefined: {reason}."
     if method.clips and method.cap is None and _has_ideal(metric):
         return f"clipped of {metric.name} needs a given cap, such as clipped@20: its ideal depends on it."
     return None

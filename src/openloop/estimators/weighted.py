@@ -13,6 +13,7 @@ import numpy as np
 
 from openloop.core.estimate import Estimate, Function, Root, smooth
 from openloop.core.feedback import Floats
+from openloop.core.metric import Metric
 from openloop.core.moments import Moments
 from openloop.core.weights import MASS_RANGE, Diagnostics, diagnose, few_users, mass_flag
 from openloop.errors import UndefinedError
@@ -36,28 +37,22 @@ def naive(m: Moments) -> Estimate:
 
 def ips(m: Moments) -> Estimate:
     """Inverse propensity scoring: Σwδ/(U·I) (Eq. 10)."""
-    m = m.collapse()
-    if m.metric.kind == "user":
-        raise undefined(m, "ips", "the number of relevant items is unknown; use snips, or ips_eq3 for Eq. 3")
+    m = _defined(m, "ips")
     estimate = ratio(m, "ips", "wgain", "cells")
     return flag(estimate, *mass_flag(_mass(m)))
 
 
 def snips(m: Moments) -> Estimate:
     """Self-normalised: Σwδ/Σw (Eq. 11); pooled over relevant cells; nDCG per user over its weights' ideal."""
-    m = m.collapse()
+    m = _defined(m, "snips")
     if m.metric.kind == "cell" or m.metric.pooled:
         return flag(ratio(m, "snips", "wgain", "weight"), *_scale_flag(m))
-    if "ideal" not in m.sums:
-        raise undefined(m, "snips", "it has naive and stratified estimates only")
     return mean_over_users(m, "snips", _quotient(m, "wgain", "ideal"))
 
 
 def snips_user(m: Moments) -> Estimate:
     """The mean over users of each user's own Σwc/Σw."""
-    m = m.collapse()
-    if not m.metric.pooled:
-        raise undefined(m, "snips_user", "it is defined for adg, atop and recall@k")
+    m = _defined(m, "snips_user")
     estimate = mean_over_users(m, "snips_user", _quotient(m, "wgain", "weight"))
     n = m.sums["n"][:, 0]
     typical = float(np.median(n[n > 0])) if m.users else 0.0
@@ -68,22 +63,18 @@ def snips_user(m: Moments) -> Estimate:
 
 def ips_eq3(m: Moments) -> Estimate:
     """Jadidinejad Eq. 3 as printed: (1/|U|) Σ_u (1/|S_u|) Σ c/p; not an estimate of the open loop."""
-    m = m.collapse()
-    if m.metric.kind == "cell" or not m.metric.additive:
-        raise undefined(m, "ips_eq3", "Eq. 3 is printed for sums over a user's items: adg, atop, recall@k, ndcg")
+    m = _defined(m, "ips_eq3")
     return mean_over_users(m, "ips_eq3", per_user_values(m, "wgain"))
 
 
 def clipped(m: Moments) -> Estimate:
     """IPS with weights cut at the moments' cap, min(w, c); for user metrics SNIPS with cut weights."""
-    m = m.collapse()
+    m = _defined(m, "clipped")
     name = "clipped" if m.cap is None else clipped_name(m.cap)
     if m.metric.kind == "cell" or m.metric.pooled:
         found = ratio(m, name, "cutgain", "cells" if m.metric.kind == "cell" else "cut", cut=True)
-    elif "cutideal" in m.sums:
-        found = mean_over_users(m, name, _quotient(m, "cutgain", "cutideal"))
     else:
-        raise undefined(m, name, "it has naive and stratified estimates only")
+        found = mean_over_users(m, name, _quotient(m, "cutgain", "cutideal"))
     return _cut_diagnostics(found, m)
 
 
@@ -204,6 +195,31 @@ def quotient(totals: Any) -> Any:
 def flag(e: Estimate, *flags: str) -> Estimate:
     """The estimate with more flags in its diagnostics."""
     return replace(e, diagnostics=e.diagnostics.flagged(*flags)) if flags else e
+
+
+def why_undefined(metric: Metric, estimator: str) -> str | None:
+    """The empty places in the table of estimators, with their reasons."""
+    if estimator == "snips_user":
+        return None if metric.pooled else "it is defined for adg, atop and recall@k"
+    if metric.kind == "cell":
+        return "it is defined for user metrics" if estimator == "ips_eq3" else None
+    if estimator in ("naive", "stratified"):
+        return None
+    if estimator == "dr":
+        return "it is defined for cell metrics"
+    if not metric.additive:
+        return "it has naive and stratified estimates only"
+    if estimator == "ips":
+        return "the number of relevant items is unknown; use snips, or ips_eq3 for Jadidinejad's Eq. 3 as printed"
+    return None
+
+
+def _defined(m: Moments, estimator: str) -> Moments:
+    """The moments without strata, where the table has this combination."""
+    reason = why_undefined(m.metric, estimator)
+    if reason is not None:
+        raise undefined(m, estimator, reason)
+    return m.collapse()
 
 
 def undefined(m: Moments, method: str, reason: str) -> UndefinedError:

@@ -6,6 +6,8 @@ from openloop.core.feedback import Floats
 from openloop.core.metric import Column, Columns, Metric
 from openloop.errors import PredictionError
 
+MAX_LEVELS = 64  # above that ratings are not levels, and accuracy says nothing
+
 
 def _absolute(x: Columns) -> Column:
     # Eq. 2: δ = |Y − Ŷ|
@@ -46,3 +48,13 @@ mae = Metric(name="mae", on="prediction", kind="cell", gain=_absolute, better="l
 mse = Metric(name="mse", on="prediction", kind="cell", gain=_squared, better="lower")
 rmse = Metric(name="rmse", on="prediction", kind="cell", gain=_squared, better="lower", additive=False, root=True)
 accuracy = Metric(name="accuracy", on="prediction", kind="cell", gain=_exact, better="higher")
+
+
+def midpoints(levels: Floats) -> Floats | None:
+    """What separates the rating levels, for accuracy; None where ratings are too many to be levels."""
+    return (levels[1:] + levels[:-1]) / 2 if len(levels) <= MAX_LEVELS else None
+
+
+def default_threshold(levels: Floats) -> float:
+    """From which rating on an item is relevant, where nobody said: 4, or 1 where ratings are 0 and 1."""
+    return 1.0 if all(level in (0.0, 1.0) for level in levels[:3]) else 4.0
