@@ -86,6 +86,8 @@ class PropensityModelContract(ModelContract):
     has_matrix = True
     #: The expected number of observed cells, Σp over the grid, is the size of the log.
     sums_to_log = True
+    #: Fitting counts rows, and a part of a log must say how much of it it is.
+    needs_share = True
 
     def log(self) -> Feedback:
         return movie_lovers(users=30, items=20).observe(7)
@@ -141,6 +143,33 @@ class PropensityModelContract(ModelContract):
         assert P.shape == (log.n_users, log.n_items)
         assert np.all((P > 0) & (P <= 1))
         np.testing.assert_allclose(model.predict(log).values, P[log.user, log.item], rtol=1e-12)
+
+    def test_margins_are_the_sums_of_the_matrix(self):
+        model = self.fitted()
+        if self.has_matrix and hasattr(model, "margins"):
+            by_user, by_item = model.margins()
+            np.testing.assert_allclose(by_user, model.matrix().sum(axis=1), rtol=1e-9)
+            np.testing.assert_allclose(by_item, model.matrix().sum(axis=0), rtol=1e-9)
+
+    def test_refit_on_the_same_log_says_the_same(self):
+        model = self.fitted()
+        again = model.refit(self.log())
+        assert again is not model
+        # What was chosen by cross-validation may be kept, and the optimum be approached from elsewhere.
+        np.testing.assert_allclose(self.answers(again), self.answers(model), rtol=1e-6)
+
+    def test_a_table_is_no_feedback(self):
+        with pytest.raises(InputError, match=r"takes a Feedback, got dict; read the log with ol\.read"):
+            self.fit(self.make(), {"user": [1]})
+
+    def test_a_part_without_a_share_is_refused_or_not_needed(self):
+        log = self.log()
+        part = log.take(np.arange(len(log)) % 2 == 0, share=None)
+        if not self.needs_share:
+            assert len(self.fit(self.make(), part).predict(part)) == len(part)
+            return
+        with pytest.raises(UndefinedError, match=f"{type(self.make()).__name__}.*share.*fit on the whole log"):
+            self.fit(self.make(), part)
 
     def test_the_grid_sums_to_the_log(self):
         if self.has_matrix and self.sums_to_log:

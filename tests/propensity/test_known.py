@@ -18,6 +18,7 @@ WORLD = movie_lovers(users=30, items=20)
 
 class TestKnownColumn(PropensityModelContract):
     has_matrix = False
+    needs_share = False
 
     def make(self):
         return Known()
@@ -25,6 +26,7 @@ class TestKnownColumn(PropensityModelContract):
 
 class TestKnownArray(PropensityModelContract):
     sums_to_log = False  # nothing is fitted to the log
+    needs_share = False
 
     def make(self):
         return Known(WORLD.propensities)

@@ -12,7 +12,7 @@ import openloop.propensity
 from openloop.core.feedback import Feedback
 from openloop.data.simulate import World
 from openloop.errors import UndefinedError
-from openloop.propensity.uniform import Uniform, uniform_propensity
+from openloop.propensity.uniform import Uniform
 from tests.contracts import PropensityModelContract
 
 
@@ -27,18 +27,18 @@ def log_of(n: int, **columns) -> Feedback:
 
 def test_by_hand():
     # 3 of 10 × 2 cells
-    assert uniform_propensity(log_of(3)) == 0.15
+    assert Uniform().fit(log_of(3)).p_ == 0.15
     assert Uniform().fit(log_of(3)).predict(log_of(5)).values.tolist() == [0.15] * 5
 
 
 def test_a_part_tells_the_propensity_of_the_whole_log():
     # 3 rows, each kept with probability 1/4: about 12 of 20 cells were observed.
-    assert uniform_propensity(log_of(3, share=np.full(3, 0.25))) == 0.6
+    assert Uniform().fit(log_of(3, share=np.full(3, 0.25))).p_ == 0.6
 
 
 def test_rows_with_different_shares_stand_for_different_numbers_of_rows():
     # 1/0.5 + 1/0.25 + 1 = 7 of 20
-    assert uniform_propensity(log_of(3, share=np.array([0.5, 0.25, 1.0]))) == 7 / 20
+    assert Uniform().fit(log_of(3, share=np.array([0.5, 0.25, 1.0]))).p_ == 7 / 20
 
 
 def test_the_estimate_from_a_part_is_capped_at_one():
@@ -53,10 +53,10 @@ def test_a_part_without_share_is_refused():
 def test_parts_of_a_log_agree_with_it_on_average():
     rng = np.random.default_rng(3)
     log = World(ratings=np.ones((40, 30)), propensities=np.full((40, 30), 0.3)).observe(rng)
-    whole, estimates = uniform_propensity(log), []
+    whole, estimates = Uniform().fit(log).p_, []
     for _ in range(400):
         keep = rng.random(len(log)) < 0.2
-        estimates.append(uniform_propensity(log.take(keep, share=np.full(int(keep.sum()), 0.2))))
+        estimates.append(Uniform().fit(log.take(keep, share=np.full(int(keep.sum()), 0.2))).p_)
     spread = np.sqrt(len(log) * 0.2 * 0.8) / (0.2 * 1200) / np.sqrt(400)
     assert abs(np.mean(estimates) - whole) < 4 * spread
 

@@ -9,17 +9,35 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from openloop.errors import AlignmentError
-
 if TYPE_CHECKING:
-    from openloop.core.feedback import Feedback
+    from openloop.propensity.boosted import Boosted
+    from openloop.propensity.calibrated import Calibrated
+    from openloop.propensity.checking import Check, check
     from openloop.propensity.known import Known
+    from openloop.propensity.logistic import Logistic
+    from openloop.propensity.low_rank import LowRank
+    from openloop.propensity.naive_bayes import NaiveBayes
+    from openloop.propensity.popularity import Popularity
     from openloop.propensity.uniform import Uniform
 
-__all__ = ["Uniform", "Known"]
+__all__ = [
+    "Uniform", "Known", "Popularity", "NaiveBayes", "Logistic", "LowRank", "Boosted", "Calibrated",
+    "check", "Check",
+]  # fmt: skip
 
 # scikit-learn's base class costs over a second, so a model is imported by its first use.
-_HOME = {"Uniform": "uniform", "Known": "known"}
+_HOME = {
+    "Uniform": "uniform",
+    "Known": "known",
+    "Popularity": "popularity",
+    "NaiveBayes": "naive_bayes",
+    "Logistic": "logistic",
+    "LowRank": "low_rank",
+    "Boosted": "boosted",
+    "Calibrated": "calibrated",
+    "check": "checking",
+    "Check": "checking",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -33,23 +51,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-def check_fitted(model: Any) -> None:
-    """Refuse a model without `users_`, which every fit sets."""
-    if not hasattr(model, "users_"):
-        from sklearn.exceptions import NotFittedError
-
-        msg = f"{type(model).__name__}: not fitted; call fit(feedback) before predict or matrix."
-        raise NotFittedError(msg)
-
-
-def check_grid(model: Any, feedback: Feedback) -> None:
-    """Refuse a model that is not fitted, and a feedback on other users or items than it was fitted on."""
-    check_fitted(model)
-    if model.users_ != feedback.users or model.items_ != feedback.items:
-        msg = (
-            f"{type(model).__name__}: fitted on {len(model.users_):,} users × {len(model.items_):,} items, "
-            f"asked about other ids, {feedback.n_users:,} × {feedback.n_items:,}; read that log with like=."
-        )
-        raise AlignmentError(msg)

@@ -6,20 +6,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 
 from openloop.core.feedback import Feedback, Floats, check_propensities, frozen
 from openloop.core.propensities import Propensities
 from openloop.errors import AlignmentError, ColumnError, UndefinedError
-from openloop.propensity import check_fitted, check_grid
+from openloop.propensity.base import PropensityEstimator, check_feedback, check_fitted, check_grid
 
 
-class Known(BaseEstimator):
+class Known(PropensityEstimator):
     """The experimental setting (Schnabel et al. 2016, section 3.3): the own system decided what is observed.
 
     `values=None` takes the propensity column that the log carries; an array (U, I), in the order of the
     vocabularies, is looked up for each cell. Both speak of the whole log, also when asked about a part of it.
-    Learned: `matrix_` (None without an array), and the grid as `users_` and `items_`.
+    Learned: `matrix_` (None without an array).
     """
 
     def __init__(self, values: npt.ArrayLike | None = None) -> None:
@@ -27,11 +26,11 @@ class Known(BaseEstimator):
 
     def fit(self, feedback: Feedback) -> Known:
         """Nothing to estimate: checks that the propensities are there and fit the grid."""
+        check_feedback(self, feedback)
         self.matrix_ = None if self.values is None else _grid_values(self.values, feedback)
         if self.matrix_ is None:
             _column(feedback)
-        self.users_, self.items_ = feedback.users, feedback.items
-        return self
+        return self._remember(feedback)
 
     def predict(self, feedback: Feedback) -> Propensities:
         """The known p of each row, carrying the fingerprint of `feedback`."""

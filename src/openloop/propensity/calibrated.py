@@ -1,0 +1,205 @@
+"""`Calibrated`: a monotone map of another model's p, fitted on held-out cells, and a floor for the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit
+
+from openloop.core.feedback import LEAST, Array, Feedback, Floats
+from openloop.core.propensities import Propensities
+from openloop.errors import InputError, UndefinedError, did_you_mean
+from openloop.propensity.base import CellModel, check_feedback, check_grid, row_counts
+from openloop.propensity.held_out import HeldOut, at_cells, check_cells, held_out, to_p, unfitted
+
+METHODS = ("isotonic", "platt")
+NEAR_ONE = 0.99  # where logits are cut: that of 1, at which models cap p, would outweigh all others
+RIDGE = 1e-6  # of a row: holds the slope where the p separate observed cells from others
+STEPS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Steps:
+    """A monotone step function, joined on a log-log scale between the steps and flat beyond them."""
+
+    p: Floats
+    level: Floats
+
+    def __call__(self, p: Floats) -> Floats:
+        """The p̃ of each p."""
+        return np.exp(np.interp(np.log(p), np.log(self.p), np.log(self.level)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """logit(s₀·p̃) = a + b·logit(s₀·p), s₀ the share of the log that the map was fitted on."""
+
+    a: float
+    b: float
+    share: float
+
+    def __call__(self, p: Floats) -> Floats:
+        """The p̃ of each p."""
+        q = expit(self.a + self.b * logit(np.minimum(self.share * p, NEAR_ONE)))
+        return np.clip(q / self.share, LEAST, 1.0)
+
+
+class Calibrated(CellModel):
+    """Any model with its p corrected on cells that it had not seen (Platt 1999; Zadrozny & Elkan 2002).
+
+    fit(feedback, ...) fits a copy of `model` with what else it is given, and again without each of `folds` parts;
+    the π of the cells left out, pooled, are regressed on whether they were observed. `method` is "isotonic" (any
+    monotone map), "platt" (a + b·logit p) or None (no map). p below `floor`, or below the `quantile` of the p of
+    the rows fitted on, count as that in weights; Propensities carry the floor and `notes_` say what it raises.
+    Learned: `inner_`, `map_`, `floor_`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        method: str | None = "isotonic",
+        folds: int = 5,
+        floor: float = 0.0,
+        quantile: float | None = None,
+        rng: Any = 0,
+    ) -> None:
+        self.model: Any = model
+        self.method = method
+        self.folds = folds
+        self.floor = floor
+        self.quantile = quantile
+        self.rng: Any = rng
+
+    def fit(self, feedback: Feedback, **side: Any) -> Calibrated:
+        """Fit the model, then the map; a fitted `model` lends its side information where none is given."""
+        check_feedback(self, feedback)
+        self._check_parameters()
+        if self.method is not None:
+            row_counts(self, feedback)
+        side = side or getattr(self.model, "side_", {})
+        self.inner_: Any = unfitted(self.model).fit(feedback, **side)
+        self.map_, notes = self._fit_map(feedback)
+        p = self._mapped(self.inner_.predict(feedback).used)
+        self.floor_ = max(self.floor, 0.0 if self.quantile is None else float(np.quantile(p, self.quantile)))
+        if self.floor_ > 0:
+            raised = float(np.mean(p < self.floor_))
+            notes.append(f"p below {self.floor_:.3g} count as that: {raised:.1%} of the rows of the log fitted on")
+        return self._remember(feedback, *getattr(self.inner_, "notes_", ()), *notes, **side)
+
+    def predict(self, feedback: Feedback) -> Propensities:
+        """The mapped p of each row, with the floor."""
+        check_grid(self, feedback)
+        values = self._mapped(self.inner_.predict(feedback).used)
+        return Propensities(values=values, floor=self.floor_, fingerprint=feedback.fingerprint)
+
+    def _at(self, user: Array, item: Array) -> Floats:
+        """The mapped p of cells in order, each once, before the floor."""
+        try:
+            check_cells(self.inner_)
+        except UndefinedError as error:
+            raise UndefinedError(f"Calibrated: {error}") from error
+        cell = user.astype(np.int64) * len(self.items_) + item
+        return self._mapped(at_cells(self.inner_, self.users_, self.items_, cell.ravel())).reshape(cell.shape)
+
+    def _mapped(self, p: Floats) -> Floats:
+        return p if self.map_ is None else self.map_(p)
+
+    def _fit_map(self, feedback: Feedback) -> tuple[Steps | Line | None, list[str]]:
+        if self.method is None:
+            return None, []
+        try:
+            found = held_out(self.inner_, feedback, folds=self.folds, rng=self.rng)
+        except UndefinedError as error:
+            raise UndefinedError(f"Calibrated: no held-out cells: {error} method=None sets a floor only.") from error
+        return isotonic(found) if self.method == "isotonic" else platt(found)
+
+    def _check_parameters(self) -> None:
+        if self.method is not None and self.method not in METHODS:
+            hint = did_you_mean(str(self.method), METHODS)
+            raise InputError(
+                f"Calibrated: method={self.method!r} is no way to calibrate.{hint} None leaves p as it is."
+            )
+        if not 0 <= self.floor <= 1:
+            raise InputError(f"Calibrated: floor must lie in [0, 1], got {self.floor}; 0 raises nothing.")
+        if self.quantile is not None and not 0 < self.quantile < 1:
+            raise InputError(
+                f"Calibrated: quantile must lie strictly between 0 and 1, got {self.quantile}; None raises nothing."
+            )
+
+
+def isotonic(found: HeldOut) -> tuple[Steps, list[str]]:
+    """The monotone map with the least Σ w (o − π̃)²; then p̃ = π̃/(t + π̃·s)."""
+    from sklearn.isotonic import IsotonicRegression
+
+    # In log p, so that values count as equal by their ratio.
+    fit = IsotonicRegression().fit(np.log(found.p), found.observed, sample_weight=found.weight)
+    x: Floats = np.asarray(fit.X_thresholds_)
+    pi, notes = _lifted(found, x, np.asarray(fit.y_thresholds_))
+    s, t = np.average(found.s, weights=found.weight), np.average(found.t, weights=found.weight)
+    level = to_p(pi, s, t)
+    steps = len(np.unique(level))
+    notes.insert(0, f"isotonic on held-out cells: {steps} levels from {level[0]:.3g} to {level[-1]:.3g}")
+    return Steps(p=np.exp(x), level=level), notes
+
+
+def _lifted(found: HeldOut, x: Floats, pi: Floats) -> tuple[Floats, list[str]]:
+    """Levels of 0 raised to half an observation: (0 + ½)/(W + 1), W their cells.
+
+    The next level would be safer for weights, but would count as many cells as it takes; this adds half a row.
+    """
+    nothing = pi <= 0
+    if not nothing.any():
+        return pi, []
+    W = float(found.weight[np.log(found.p) <= x[nothing].max()].sum())
+    lifted = min(0.5 / (W + 1), float(pi[~nothing].min()))
+    note = (
+        f"of held-out cells with p up to {np.exp(x[nothing].max()):.3g} none was observed ({W:,.0f} over the folds); "
+        "they count as if half a cell had been, so that p stays above 0 and the sum of p moves by half a row"
+    )
+    return np.where(nothing, lifted, pi), [note]
+
+
+def platt(found: HeldOut) -> tuple[Line, list[str]]:
+    """logit π̃ = log(t/s₀) + a + b·logit(s₀·p) by maximum likelihood; a = 0, b = 1 changes nothing."""
+    # π/(1 − π) = p·t/(1 − p·s₀) with s₀ = s + t, so the offset makes this exact in p̃.
+    if found.observed.all():
+        raise UndefinedError(
+            "Calibrated: the log holds every cell of its grid, so there is no p below 1 to calibrate; use method=None."
+        )
+    share = found.s + found.t
+    z = logit(np.minimum(share * found.p, NEAR_ONE))  # (n,)
+    one, offset = np.ones_like(z), np.log(found.t / share)
+    if np.ptp(z) < 1e-9:  # one p for all cells: only its level can be corrected
+        a, b = float(_logistic(found, one[:, None], offset + z)[0]), 1.0
+    else:
+        a, b = map(float, _logistic(found, np.stack([one, z], axis=1), offset))
+    notes = [f"platt on held-out cells: logit p becomes {a:+.3g} + {b:.3g} · logit p"]
+    if b < 0:
+        a, b = float(_logistic(found, one[:, None], offset)[0]), 0.0
+        notes = ["platt on held-out cells: the model orders cells the wrong way round, so every p became the same"]
+    return Line(a=a, b=b, share=float(share[0])), notes
+
+
+def _logistic(found: HeldOut, X: Floats, offset: Floats) -> Floats:
+    """The θ of logit π = offset + Xθ with the greatest weighted likelihood, by damped Newton steps."""
+    w, o = found.weight / (found.weight @ found.observed), found.observed
+    held = np.diag(np.r_[0.0, np.full(X.shape[1] - 1, RIDGE)])  # the first column is the intercept
+
+    def loss(theta: Floats) -> float:
+        eta, off = offset + X @ theta, theta - 1
+        return float(w @ (np.logaddexp(0, eta) - o * eta) + off @ held @ off / 2)
+
+    theta = np.r_[0.0, np.ones(X.shape[1] - 1)]
+    reached = loss(theta)
+    for _ in range(STEPS):
+        pi = expit(offset + X @ theta)
+        gradient = X.T @ (w * (o - pi)) - held @ (theta - 1)
+        step = np.linalg.solve((X.T * (w * pi * (1 - pi))) @ X + held, gradient)
+        while (now := loss(theta + step)) > reached + 1e-12 and np.abs(step).max() > 1e-12:
+            step = step / 2
+        theta, reached = theta + step, now
+        if np.abs(step).max() < 1e-10:
+            break
+    return theta

@@ -1,0 +1,162 @@
+"""Boosted propensities find thresholds, forget how cells were sampled, and add up to the log."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import openloop as ol
+from openloop.core.feedback import Feedback
+from openloop.data.simulate import World
+from openloop.errors import AlignmentError, InputError, UndefinedError
+from openloop.propensity import boosted
+from openloop.propensity.boosted import Boosted
+from openloop.propensity.logistic import Logistic
+from tests.contracts import PropensityModelContract
+
+
+def threshold_world(U=300, I=200, seed=0):
+    """Those past a threshold see much of what is past another: a corner that products of covariates cannot draw."""
+    rng = np.random.default_rng(seed)
+    X, Z = rng.uniform(-1, 1, (U, 1)), rng.uniform(-1, 1, (I, 1))
+    match = (X > 0.2) & (np.abs(Z[:, 0]) < 0.5)  # (U, I)
+    P = np.where(match, 0.3, 0.03)
+    Y = np.where(match, 4.0, 2.0) + rng.integers(0, 2, (U, I))
+    return World(ratings=Y, propensities=P, predictions={"four": np.full((U, I), 4.0)}), X, Z
+
+
+def error(P, world):
+    return float(np.sqrt(np.mean((P - world.propensities) ** 2)))
+
+
+class TestCounts(PropensityModelContract):
+    def make(self):
+        return Boosted(min_samples_leaf=10)
+
+
+class TestCovariates(PropensityModelContract):
+    def make(self):
+        return Boosted(rng=2, min_samples_leaf=10)
+
+    def fit(self, model, feedback):
+        rng = np.random.default_rng(0)
+        return model.fit(feedback, user_features=rng.random((30, 2)), item_features=rng.random((20, 2)))
+
+
+def mass(P, log):
+    """Σw/(U·I), 1 when p is right."""
+    return float(np.sum(1 / P[log.user, log.item]) / P.size)
+
+
+def test_thresholds_are_found_where_products_see_a_slope():
+    world, X, Z = threshold_world(600, 400)
+    log = world.observe(0)
+    trees, lines = Boosted().fit(log, X, Z).matrix(), Logistic().fit(log, X, Z).matrix()
+    assert error(trees, world) < 0.75 * error(lines, world)
+    # Outside the corner the slope falls far below the truth, and its weights explode; those of trees do not. That
+    # their mass is right also says that p does not follow the cell's own row: in-sample trees come to 0.83.
+    assert abs(mass(lines, log) - 1) > 0.3
+    assert abs(mass(trees, log) - 1) < 0.03
+
+
+def test_estimates_converge_as_the_log_grows():
+    errors = []
+    for U, I in ((60, 50), (150, 120), (450, 350)):
+        world, X, Z = threshold_world(U, I)
+        errors.append(error(Boosted().fit(world.observe(0), X, Z).matrix(), world))
+    assert errors[2] < errors[1] < errors[0]
+    assert errors[2] < 0.5 * errors[0]
+
+
+def test_the_number_of_negatives_is_taken_out_again():
+    world, X, Z = threshold_world(400, 300)
+    log = world.observe(0)
+    few, many = (Boosted(negatives=k).fit(log, X, Z) for k in (1, 5))
+    truth = world.propensities
+    for model in (few, many):
+        P = model.matrix()
+        # Both kinds of cells have their p, though one of two cells was a positive in one fit and one of six there.
+        assert P[truth == 0.3].mean() == pytest.approx(0.3, rel=0.05)
+        assert P[truth == 0.03].mean() == pytest.approx(0.03, rel=0.1)
+    assert np.all(few.shift_ < many.shift_ - 1)  # log 5 = 1.6 apart, but for the last shift
+
+
+@pytest.mark.parametrize("whole", [2**22, 1000])
+def test_the_grid_sums_to_the_log_wholly_or_on_a_sample(monkeypatch, whole):
+    monkeypatch.setattr(boosted, "WHOLE", whole)
+    monkeypatch.setattr(boosted, "SAMPLED", 20_000)
+    world, X, Z = threshold_world()
+    log = world.observe(0)
+    model = Boosted().fit(log, X, Z)
+    assert model.matrix().sum() == pytest.approx(len(log), rel=1e-6 if whole > 60_000 else 0.02)
+    assert ("cells drawn from it" in model.notes_[-1]) == (whole == 1000)
+
+
+def test_positives_are_sampled_too_when_there_are_many(monkeypatch):
+    monkeypatch.setattr(boosted, "MAX_ROWS", 12_000)
+    world, X, Z = threshold_world()
+    log = world.observe(0)
+    model = Boosted().fit(log, X, Z)
+    assert "trees on 2,000 observed cells and 10,000 others" in model.notes_[0]
+    assert error(model.matrix(), world) < 0.05
+
+
+def test_half_of_a_log_speaks_of_the_whole():
+    world, X, Z = threshold_world()
+    log = world.observe(0)
+    half, _ = ol.split(log, test=0.5, rng=0)
+    P = Boosted().fit(half, X, Z).matrix()
+    assert P.sum() == pytest.approx(len(log), rel=1e-6)
+    assert P[world.propensities == 0.3].mean() == pytest.approx(0.3, rel=0.05)
+
+
+def test_ips_with_estimated_propensities_beats_naive_by_an_order_of_magnitude():
+    world, X, Z = threshold_world(400, 300)
+    truth = float(np.mean((world.predictions["four"] - world.ratings) ** 2))
+    errors = {"naive": [], "ips": []}
+    for seed in range(3):
+        log = world.observe(seed)
+        model = Boosted().fit(log, X, Z)
+        found = ol.evaluate(world.predictions, log, model, metrics=["mse"], estimators=["naive", "ips"])
+        for name, seen in errors.items():
+            seen.append(found["four", "mse", name].value - truth)
+    naive, ips = (float(np.sqrt(np.mean(np.square(e)))) for e in errors.values())
+    assert ips < naive / 10
+
+
+def test_items_without_a_row_get_a_small_propensity():
+    world, X, Z = threshold_world()
+    log = world.observe(0)
+    log = log.take(log.item >= 5)
+    P = Boosted().fit(log, X, Z).matrix()
+    assert 0 < P[:, :5].mean() < P[:, 5:].mean() / 5
+
+
+def test_a_log_of_every_cell_or_of_hardly_any_is_refused():
+    user, item = (c.ravel() for c in np.indices((5, 4)))
+    with pytest.raises(
+        UndefinedError, match=r"Boosted: needs 20 observed cells and as many others.*got 0; use Uniform"
+    ):
+        Boosted().fit(Feedback.from_arrays(user, item, np.ones(20)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"negatives": 0}, "negatives must be a whole number from 1, got 0"),
+        ({"max_iter": 0}, "max_iter must be a whole number from 1, got 0"),
+        ({"max_leaf_nodes": 1}, "max_leaf_nodes must be a whole number from 2, got 1"),
+        ({"folds": 1}, "folds must be a whole number from 2, got 1"),
+        ({"learning_rate": 0}, r"learning_rate must lie in \(0, 1\], got 0"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    world, X, Z = threshold_world(30, 20)
+    with pytest.raises(InputError, match=message):
+        Boosted(**options).fit(world.observe(0), X, Z)
+
+
+def test_bad_covariates_are_refused():
+    world, X, Z = threshold_world(30, 20)
+    with pytest.raises(AlignmentError, match="item covariates: need one row for each of the log's 20 items"):
+        Boosted().fit(world.observe(0), X, Z[:-1])
