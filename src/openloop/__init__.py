@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from openloop import errors, propensity
     from openloop.core.comparison import Comparison
+    from openloop.core.covariates import Covariates
     from openloop.core.estimate import Estimate, Interval
     from openloop.core.feedback import Feedback, Vocabulary
     from openloop.core.metric import Metric
     from openloop.core.moments import Moments
     from openloop.core.propensities import Propensities
     from openloop.data import simulate
+    from openloop.data.features import covariates
     from openloop.data.reading import read
     from openloop.data.splitting import folds, split
     from openloop.estimators import bounds
@@ -35,6 +37,8 @@ _HOME = {
     "simulate": "data.simulate",
     "Feedback": "core.feedback",
     "Vocabulary": "core.feedback",
+    "covariates": "data.features",
+    "Covariates": "core.covariates",
     "propensity": "propensity",
     "Propensities": "core.propensities",
     "metric": "metrics.naming",
@@ -51,7 +55,7 @@ _HOME = {
 }
 
 __all__ = [
-    "read", "split", "folds", "simulate", "Feedback", "Vocabulary",
+    "read", "split", "folds", "simulate", "Feedback", "Vocabulary", "covariates", "Covariates",
     "propensity", "Propensities",
     "metric", "Metric",
     "Moments", "Estimate", "Interval", "bounds", "bootstrap", "cross_fitted",

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from openloop.demonstration import Demonstration, Judgement, Order, Step
+    from openloop.propensity.checking import Check
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 MAX_WIDTH = 100  # longer lines of prose are hard to read
+PICTURES = (".html", ".svg", ".png")
 
 
 class Program(TyperGroup):
@@ -96,6 +98,17 @@ def _writable(target: str | None) -> str | None:
     if path.exists() and not path.is_file():
         raise typer.BadParameter(f"{target!r} must be a file; give a file name, or - for stdout.")
     return target
+
+
+def _picture(target: str | None) -> str | None:
+    if target is not None and Path(target).suffix.lower() not in PICTURES:
+        raise typer.BadParameter(f"{target!r} must end in one of {', '.join(PICTURES)}; rename it.")
+    return _writable(target)
+
+
+def _column(text: str | None) -> str | int | None:
+    """A column's name, or its position in digits."""
+    return int(text) if text is not None and text.isdecimal() else text
 
 
 def _whole(text: str) -> int:
@@ -205,6 +218,88 @@ def _mark(good: bool, *, before: str = "", after: str = "") -> Text:
     from rich.text import Text
 
     return Text.assemble(before, ("✓" if good else "✗", "green" if good else "bold red"), after)
+
+
+# -- propensity ----------------------------------------------------------------------------------------------
+
+
+@app.command()
+def propensity(
+    log: Annotated[str, typer.Argument(metavar="LOG", help="A log: CSV, TSV, Parquet or JSON lines.")],
+    model: Annotated[
+        str, typer.Option(metavar="MODEL", help="popularity, naive-bayes, logistic, low-rank or boosted.")
+    ],
+    out: Annotated[
+        str, typer.Option(metavar="FILE", callback=_writable, help="The log again: .csv, .tsv, .parquet or .jsonl.")
+    ],
+    uniform: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Ratings of cells drawn at random, for naive-bayes.")
+    ] = None,
+    user_features: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A row of covariates for each user, for logistic and boosted.")
+    ] = None,
+    item_features: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A row of covariates for each item, for logistic and boosted.")
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column of users: a name, or a position from 0.")
+    ] = None,
+    item: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of items.")] = None,
+    rating: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of ratings.")] = None,
+    users: Annotated[
+        int | None, typer.Option(parser=_whole, metavar="N", help="All users are 0 … N-1, also who rated nothing.")
+    ] = None,
+    items: Annotated[int | None, typer.Option(parser=_whole, metavar="N", help="All items are 0 … N-1.")] = None,
+    calibrate: Annotated[
+        str, typer.Option(metavar="METHOD", help="Correct p on held-out cells: isotonic, platt or none.")
+    ] = "none",
+    floor: Annotated[float, typer.Option(metavar="P", help="Raise smaller propensities to this.")] = 0.0,
+    quantile: Annotated[
+        float | None, typer.Option(metavar="Q", help="Raise the share Q of smallest propensities to their largest.")
+    ] = None,
+    column: Annotated[str, typer.Option(metavar="NAME", help="The name of the new column.")] = "propensity",
+    seed: Annotated[int, typer.Option(parser=_whole, metavar="N", help="The same seed gives the same file.")] = 0,
+    json: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|-", callback=_writable, help="Write the checks as JSON, - to stdout instead of text."
+        ),
+    ] = None,
+    figures: Annotated[
+        str | None, typer.Option(metavar="FILE", callback=_picture, help="Draw the checks: .html, .svg or .png.")
+    ] = None,
+) -> None:
+    """Estimate who saw what: write the log back with a column of propensities, and check them.
+
+    Rows and other columns stay as they are; a file without a header gets one: user, item, rating, time, column_5 …
+    """
+    from openloop.estimating import Wanted, estimate, refuse_overwriting
+
+    wanted = Wanted(
+        log=log, out=out, model=model, uniform=uniform, user_features=user_features, item_features=item_features,
+        user=_column(user), item=_column(item), rating=_column(rating), users=users, items=items, column=column,
+        calibrate=calibrate, floor=floor, quantile=quantile, seed=seed,
+    )  # fmt: skip
+    extra = [path for path in (json, figures) if path is not None and path != "-"]
+    refuse_overwriting([out, *extra], wanted.inputs)
+    with _progress() as step:
+        done = estimate(wanted, step)
+    typer.echo(done.check.to_json() if json == "-" else f"{done.summary()}\n\n{done.check}")
+    if json is not None and json != "-":
+        done.check.to_json(json)
+    if figures is not None:
+        _draw(done.check, figures)
+    for path in (out, *extra):
+        typer.echo(f"wrote {path}", err=True)
+
+
+def _draw(check: Check, path: str) -> None:
+    from openloop.reporting.figures import check_figures, save
+
+    save(check_figures(check), path)
+
+
+# -- doctor --------------------------------------------------------------------------------------------------
 
 
 @app.command()

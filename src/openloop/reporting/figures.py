@@ -1,0 +1,298 @@
+"""The figures of a propensity `Check`, as Altair charts, and files made of them.
+
+Altair is imported by the first chart. A chart of what a check could not compute says why instead.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from openloop.errors import InputError, did_you_mean
+from openloop.files import replacing
+from openloop.propensity.balance import Difference, Margin
+from openloop.propensity.checking import UNBALANCED, Check
+from openloop.propensity.held_out import Bin
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    Chart = alt.TopLevelMixin
+    Rows = list[dict[str, Any]]
+
+FORMATS = ("html", "svg", "png", "json")
+WIDTH, HEIGHT = 320, 280
+COVARIATES = 30  # in a love plot, the furthest first
+
+# Okabe & Ito (2008): told apart with any kind of colour vision.
+BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#6B6B6B"
+
+MARKS = {"observed, with 95% interval": (BLUE, "circle"), "none observed": (ORANGE, "triangle-down")}
+
+
+def calibration_curve(check: Check) -> Chart:
+    """Observed against predicted π of held-out cells, in bins, beside the diagonal where they are equal."""
+    return _styled(_calibration(check))
+
+
+def love_plot(check: Check) -> Chart:
+    """The standardised difference of each covariate between rows and grid, without and with weights."""
+    return _styled(_love(check))
+
+
+def overlap_plot(check: Check) -> Chart:
+    """The p of rows and of all cells, as histograms over log p."""
+    return _styled(_overlap(check))
+
+
+def margins_plot(check: Check) -> Chart:
+    """Σp against the rows of each user and of each item."""
+    return _styled(_margins(check))
+
+
+def check_figures(check: Check) -> Chart:
+    """All four in one chart."""
+    import altair as alt
+
+    return _styled(
+        alt.vconcat(
+            _beside(_calibration(check), _overlap(check)),
+            _beside(_love(check), _margins(check)),
+            spacing=40,
+            title=alt.TitleParams(
+                f"{check.model} on {check.rows:,} rows of {check.users:,} users × {check.items:,} items",
+                fontSize=17, anchor="start", offset=18,
+            ),
+        )
+    )  # fmt: skip
+
+
+def save(chart: Chart, path: str | os.PathLike[str]) -> None:
+    """Write a chart as .html (which needs no network), .svg, .png or .json, whole or not at all."""
+    kind = Path(path).suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        known = [f".{name}" for name in FORMATS]
+        raise InputError(f"save: {str(path)!r} has no known extension.{did_you_mean(f'.{kind}', known)}")
+    options: dict[str, Any] = {"html": {"inline": True}, "png": {"scale_factor": 2}}.get(kind, {})
+    with replacing(path) as temporary:
+        chart.save(str(temporary), format=kind, **options)  # pyright: ignore[reportArgumentType]
+
+
+def _calibration(check: Check) -> Any:
+    import altair as alt
+
+    found = check.calibration
+    if found is None:
+        return _absent("Calibration", check.not_computed["calibration"])
+    rows: Rows = [_bar(b) for b in found.curve]
+    ends = _ends([v for row in rows for v in (row["predicted"], row["observed"], row["low"], row["high"]) if v > 0])
+    # A log scale has no 0: what is there stands at the foot, with another mark.
+    rows = [row | {name: max(row[name], ends[0]) for name in ("observed", "low")} for row in rows]
+    scale = alt.Scale(type="log", domain=ends, nice=False)
+    axis = _log_axis(*ends)
+    x = alt.X("predicted:Q", scale=scale, axis=axis, title="predicted chance to be in the held-out fold")
+    base = alt.Chart(alt.Data(values=rows)).encode(x=x)
+    names = [name for name in MARKS if any(row["mark"] == name for row in rows)]
+    colors, shapes = zip(*(MARKS[name] for name in names), strict=True)
+    points = base.mark_point(filled=True, size=70, opacity=1).encode(
+        y=alt.Y("observed:Q", scale=scale, axis=axis, title="share observed"),
+        color=alt.Color("mark:N", title=None, scale=alt.Scale(domain=names, range=colors)),
+        shape=alt.Shape("mark:N", title=None, scale=alt.Scale(domain=names, range=shapes)),
+        tooltip=[alt.Tooltip("predicted:Q"), alt.Tooltip("share:Q", title="observed"), alt.Tooltip("cells:Q")],
+    )
+    bars = base.mark_rule(color=GREY, strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
+    title = _title(
+        "Calibration on held-out cells",
+        "Right p stand on the dashed line.",
+        f"Expected calibration error {found.error:.2g}; about {found.chance:.2g} is chance.",
+    )
+    return alt.layer(_diagonal(ends), bars, points).properties(width=WIDTH, height=HEIGHT, title=title)
+
+
+def _bar(b: Bin) -> dict[str, Any]:
+    """A bin with its 95 % interval: ± 1.96 standard errors, or up to 3 in n where nothing was observed."""
+    some = b.observed > 0
+    low, high = (b.observed - 1.96 * b.stderr, b.observed + 1.96 * b.stderr) if some else (0.0, 3 / b.weight)
+    return {
+        "predicted": b.predicted, "observed": b.observed, "share": b.observed, "cells": b.n, "low": low,
+        "high": high, "mark": next(name for name, (_, shape) in MARKS.items() if (shape == "circle") == some),
+    }  # fmt: skip
+
+
+def _love(check: Check) -> Any:
+    import altair as alt
+
+    shown, left = _covariates(check)
+    if not shown:
+        return _absent("Balance of covariates", "every covariate is the same for all.")
+    labels = ["rows as they are", "rows weighted by 1/p"]
+    rows: Rows = [
+        {"covariate": d.name, "difference": value, "rows": label}
+        for d in shown
+        for label, value in zip(labels, (d.before, d.after), strict=True)
+    ]
+    spans: Rows = [{"covariate": d.name, "from": d.before, "to": d.after} for d in shown]
+    axis = alt.Axis(title=None, labelLimit=220, grid=True, gridColor="#EEEEEE")
+    y = alt.Y("covariate:N", sort=[d.name for d in shown], axis=axis)
+    lines = alt.Chart(alt.Data(values=spans)).mark_rule(color="#BBBBBB", strokeWidth=2)
+    points = alt.Chart(alt.Data(values=rows)).mark_point(filled=True, opacity=1)
+    reach = [*(value for d in shown for value in (d.before, d.after) if value is not None), -UNBALANCED, UNBALANCED]
+    pad = 0.05 * (max(reach) - min(reach))
+    scale = alt.Scale(domain=[min(reach) - pad, max(reach) + pad], nice=False)
+    limits = alt.Chart(alt.Data(values=[{"at": -UNBALANCED}, {"at": UNBALANCED}]))
+    title = _title(
+        "Balance of covariates",
+        f"Weighted rows belong between the dashed lines at ±{UNBALANCED}.",
+        *([f"{left} covariates that are nearer are left out."] if left else []),
+    )
+    return alt.layer(
+        alt.Chart(alt.Data(values=[{"at": 0}])).mark_rule(color=GREY).encode(x="at:Q"),
+        limits.mark_rule(color=GREY, strokeDash=[5, 4]).encode(x="at:Q"),
+        lines.encode(y=y, x=alt.X("from:Q"), x2=alt.X2("to:Q")),
+        points.encode(
+            y=y,
+            x=alt.X("difference:Q", scale=scale, title="rows − grid, in standard deviations of the grid"),
+            color=alt.Color("rows:N", title=None, scale=alt.Scale(domain=labels, range=[ORANGE, BLUE])),
+            shape=alt.Shape("rows:N", title=None, scale=alt.Scale(domain=labels, range=["diamond", "circle"])),
+            size=alt.Size("rows:N", legend=None, scale=alt.Scale(domain=labels, range=[190, 70])),
+            tooltip=["covariate:N", "rows:N", alt.Tooltip("difference:Q", format="+.3f")],
+        ),
+    ).properties(width=WIDTH, height=max(HEIGHT, 22 * len(shown)), title=title)
+
+
+def _covariates(check: Check) -> tuple[list[Difference], int]:
+    """Those that differ between ids, the furthest first, and how many more there are."""
+    moving = [d for d in check.balance if d.before is not None and d.after is not None]
+    order = sorted(moving, key=lambda d: -max(abs(d.before or 0.0), abs(d.after or 0.0)))
+    return order[:COVARIATES], len(order[COVARIATES:])
+
+
+def _overlap(check: Check) -> Any:
+    import altair as alt
+
+    found = check.overlap
+    series = {"all cells": found.grid, "rows": found.observed}
+    rows: Rows = [
+        {"from": low, "to": high, "share": share, "of": name}
+        for name, shares in series.items()
+        if shares is not None
+        for low, high, share in zip(found.edges, found.edges[1:], shares, strict=False)
+    ]
+    ends = found.edges[0], found.edges[-1]
+    scale = alt.Scale(type="log", domain=ends, nice=False)
+    axis = _log_axis(*ends)
+    words = (
+        [f"Only rows have a known p; the least is {found.smallest:.2g}."]
+        if found.coefficient is None
+        else [
+            f"Weights carry rows over to all cells: {found.coefficient:.0%} is common to both,",
+            f"and {found.below or 0.0:.1%} of the cells have a p below {found.smallest:.2g}, the least of a row.",
+        ]
+    )
+    names = [name for name, shares in series.items() if shares is not None]
+    return (
+        alt.Chart(alt.Data(values=rows))
+        .mark_bar(opacity=0.55, binSpacing=0)
+        .encode(
+            x=alt.X("from:Q", scale=scale, axis=axis, title="propensity p"),
+            x2=alt.X2("to:Q"),
+            y=alt.Y("share:Q", stack=None, axis=alt.Axis(format="~%"), title="share of rows, and of cells"),
+            y2=alt.Y2Datum(0),
+            color=alt.Color(
+                "of:N", title=None, scale=alt.Scale(domain=names, range=[ORANGE, BLUE][-len(names) :])
+            ),
+            tooltip=["of:N", "from:Q", "to:Q", alt.Tooltip("share:Q", format=".2%")],
+        )
+        .properties(width=WIDTH, height=HEIGHT, title=_title("Overlap", *words))
+    )  # fmt: skip
+
+
+def _margins(check: Check) -> Any:
+    import altair as alt
+
+    if not check.margins:
+        return _absent("Sums of p against counts", check.not_computed["margins"])
+    return alt.hconcat(*(_margin(m) for m in check.margins), spacing=30)
+
+
+def _margin(m: Margin) -> Any:
+    import altair as alt
+
+    rows: Rows = [{"id": str(p.id), "expected": p.expected, "count": p.count} for p in m.points]
+    most = max(max(p.expected, p.count) for p in m.points) * 1.1
+    # Near 0 a line and beyond 1 a logarithm: ids without rows have a place.
+    scale = alt.Scale(type="symlog", constant=1, domain=[0, most], nice=False)
+    steps = (1, 2, 5) if most < 20 else (1, 3) if most < 5000 else (1,)
+    values = [0, *(step * 10**k for k in range(9) for step in steps if step * 10**k <= most)]
+    axis = alt.Axis(values=values, format="~s")
+    points = alt.Chart(alt.Data(values=rows)).mark_point(filled=True, size=28, opacity=0.5, color=BLUE)
+    encoded = points.encode(
+        x=alt.X("expected:Q", scale=scale, axis=axis, title=f"Σp of the {m.side}"),
+        y=alt.Y("count:Q", scale=scale, axis=axis, title=f"rows of the {m.side}"),
+        tooltip=["id:N", alt.Tooltip("expected:Q", format=".3g"), alt.Tooltip("count:Q", format=".3g")],
+    )
+    title = _title(
+        f"Counts of {m.side}s",
+        "Right p scatter about the dashed line.",
+        f"Off by {m.off:.0%}; about {m.chance:.0%} is chance.",
+    )
+    return alt.layer(_diagonal([0, most]), encoded).properties(width=WIDTH * 0.72, height=HEIGHT, title=title)
+
+
+def _beside(*charts: Any) -> Any:
+    import altair as alt
+
+    return alt.hconcat(*charts, spacing=50).resolve_scale(color="independent", shape="independent")
+
+
+def _diagonal(ends: Sequence[float]) -> Any:
+    import altair as alt
+
+    line = alt.Chart(alt.Data(values=[{"at": end} for end in ends]))
+    return line.mark_line(color=GREY, strokeDash=[5, 4], strokeWidth=1.5).encode(x=alt.X("at:Q"), y=alt.Y("at:Q"))
+
+
+def _ends(values: Sequence[float]) -> list[float]:
+    return [min(values) / 1.3, max(values) * 1.3]
+
+
+def _log_axis(low: float, high: float) -> Any:
+    """Ticks at powers of ten, at 2 and 5 times them where those are few, and somewhere where there is none."""
+    import altair as alt
+
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1,) if len(powers) > 4 else (1, 2, 5)
+    every = -(-len(powers) // 8)
+    ticks = [tick for k in powers[::every] for step in steps if low <= (tick := step * 10.0**k) <= high]
+    if len(ticks) < 2:
+        ticks = [float(f"{low * (high / low) ** part:.2g}") for part in (0.2, 0.5, 0.8)]
+    return alt.Axis(values=ticks, format="~g" if low > 1e-4 else "~e")
+
+
+def _absent(title: str, reason: str) -> Any:
+    import altair as alt
+
+    lines = [{"text": line, "row": n} for n, line in enumerate(textwrap.wrap(f"Not computed: {reason}", 52))]
+    text = alt.Chart(alt.Data(values=lines)).mark_text(align="left", fontSize=12, color=GREY)
+    placed = text.encode(text="text:N", x=alt.value(8), y=alt.Y("row:O", axis=None))
+    return placed.properties(width=WIDTH, height=20 * len(lines), title=_title(title))
+
+
+def _title(text: str, *words: str) -> Any:
+    import altair as alt
+
+    return alt.TitleParams(text, subtitle=list(words), anchor="start", offset=10)
+
+
+def _styled(chart: Any) -> Chart:
+    return (
+        chart.configure(font="Helvetica, Arial, sans-serif", padding=14)
+        .configure_view(stroke="#DDDDDD")
+        .configure_axis(labelFontSize=11, titleFontSize=12, titleFontWeight="normal", gridColor="#EEEEEE")
+        .configure_title(fontSize=14, subtitleFontSize=12, subtitleColor="#555555", subtitlePadding=4)
+        .configure_legend(labelFontSize=11, titleFontSize=11, orient="bottom", labelLimit=260)
+    )
