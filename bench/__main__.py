@@ -17,6 +17,8 @@ CASES = {
     "ndcg_frame": "ndcg_frame",
     "moments": "moments",
     "bootstrap": "bootstrap",
+    "logistic": "logistic",
+    "offsets": "offsets",
     "startup": "startup",
 }
 RESULTS = Path(__file__).with_name("results.json")

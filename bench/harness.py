@@ -37,11 +37,15 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The calls of one side: seconds of each, the peak of resident bytes, and the last value."""
+    """The calls of one side: seconds of each, the peak of resident bytes, and the last value.
+
+    `start` is how many bytes were resident before the first call, the input and the libraries among them.
+    """
 
     seconds: tuple[float, ...]
     peak: int
     value: Any
+    start: int = 0
 
     @property
     def first(self) -> float:
@@ -52,6 +56,11 @@ class Measured:
     def best(self) -> float:
         """The least disturbed call."""
         return min(self.seconds)
+
+    @property
+    def grown(self) -> int:
+        """The memory that the calls themselves took."""
+        return self.peak - self.start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +108,8 @@ class Worker:
             cwd=ROOT, env={name: value for name, value in os.environ.items() if name not in FOREIGN},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
         )  # fmt: skip
-        self.made = self._answer()["value"]
+        answer = self._answer()
+        self.made, self.start = answer["value"], answer["resident"]
 
     def turn(self) -> dict[str, Any]:
         """The timed calls of one turn."""
@@ -137,6 +147,7 @@ def race(sides: Mapping[str, Side], folder: Path, rounds: int) -> dict[str, Meas
             seconds=tuple(seconds for turn in turns for seconds in turn[name]["calls"]),
             peak=turns[-1][name]["peak"],
             value=turns[-1][name]["value"],
+            start=workers[name].start,
         )
         for name in sides
     }

@@ -20,6 +20,7 @@ from typing import Any
 # A turn of a fast function lasts about as long: it repeats, and its best call counts.
 TURN_SECONDS = 0.5
 TURN_CALLS = 10
+STATUS = Path("/proc/self/status")
 
 
 def main(call: str, folder: str, *rest: str) -> None:
@@ -33,7 +34,7 @@ def main(call: str, folder: str, *rest: str) -> None:
 
     module, _, name = call.partition(":")
     timed = getattr(import_module(module), name)(Path(folder), *rest)
-    answer(value=None if callable(timed) else timed)
+    answer(value=None if callable(timed) else timed, resident=resident_bytes())
     for _ in sys.stdin:
         calls: list[float] = []
         while not calls or (sum(calls) < TURN_SECONDS and len(calls) < TURN_CALLS):
@@ -45,13 +46,21 @@ def main(call: str, folder: str, *rest: str) -> None:
 
 def peak_bytes() -> int:
     """The largest resident size so far."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        # Linux lets ru_maxrss begin at the size of the process that started this one; VmHWM does not.
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024
+    # Linux lets ru_maxrss begin at the size of the process that started this one; VmHWM does not.
+    if STATUS.exists():
+        return from_status("VmHWM")
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return used if sys.platform == "darwin" else used * 1024
+
+
+def resident_bytes() -> int:
+    """The resident size now; where the system does not tell, the largest so far."""
+    return from_status("VmRSS") if STATUS.exists() else peak_bytes()
+
+
+def from_status(name: str) -> int:
+    line = next(line for line in STATUS.read_text().splitlines() if line.startswith(name))
+    return int(line.split()[1]) * 1024
 
 
 if __name__ == "__main__":
