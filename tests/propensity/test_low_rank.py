@@ -245,7 +245,7 @@ def test_where_there_is_no_structure_the_bound_becomes_tight():
 def test_a_log_that_fills_its_grid_has_p_of_one():
     model = LowRank().fit(log_of(np.ones((5, 4))))
     np.testing.assert_array_equal(model.matrix(), 1.0)
-    assert model.notes_ == ("The log fills its grid, so every p is 1.",)
+    assert model.notes_ == ("the log fills its grid, so every p is 1",)
     half = log_of(np.arange(20).reshape(5, 4) % 2, share=np.full(10, 0.5))  # so does this, by its shares
     np.testing.assert_array_equal(LowRank().fit(half).matrix(), 1.0)
 
@@ -264,8 +264,8 @@ def test_users_and_items_without_a_row_are_noted_and_get_a_p():
     O = np.random.default_rng(0).random((30, 20)) < 0.4
     O[[3, 8]], O[:, 5] = False, False
     model = LowRank().fit(log_of(O))
-    assert "2 of 30 users have no row; the bound keeps their p from 0." in model.notes_
-    assert "1 of 20 items have no row; the bound keeps their p from 0." in model.notes_
+    assert "2 of 30 users have no row; the bound keeps their p from 0" in model.notes_
+    assert "1 of 20 items have no row; the bound keeps their p from 0" in model.notes_
     P = model.matrix()
     assert P.min() > 1e-4
     assert P[3].mean() < P.mean()

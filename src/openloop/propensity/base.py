@@ -83,6 +83,17 @@ class CellModel(PropensityEstimator):
         return [np.arange(start, min(start + size, len(self.users_))) for start in range(0, len(self.users_), size)]
 
 
+def factor_products(A: Floats, B: Floats, user: Array, item: Array) -> Floats:
+    """a_u·b_i of a block of the grid, whose users stand in a column, or of single cells, a part at a time."""
+    if user.ndim == 2:
+        return A[user[:, 0]] @ B[item].T  # (B, I)
+    out, size = np.empty(len(user)), max(1, BLOCK // A.shape[1])
+    for start in range(0, len(user), size):
+        part = slice(start, start + size)
+        np.einsum("nk,nk->n", A[user[part]], B[item[part]], out=out[part])
+    return out
+
+
 def check_fitted(model: Any) -> None:
     """Refuse a model without `users_`, which every fit sets."""
     if not hasattr(model, "users_"):

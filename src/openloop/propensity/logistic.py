@@ -9,7 +9,7 @@ import numpy as np
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import LEAST, Array, Feedback, Floats
 from openloop.errors import InputError, listing
-from openloop.propensity.base import BLOCK, CellModel, check_fitted, row_counts
+from openloop.propensity.base import CellModel, check_fitted, factor_products, row_counts
 from openloop.propensity.collapsing import Collapsed, Rows, collapse
 from openloop.propensity.newton import Grid, Logits, mapped, maximise, sigmoid, sums
 from openloop.propensity.penalty import REGS, validate
@@ -85,12 +85,8 @@ class Logistic(CellModel):
 
     def _at(self, user: Array, item: Array) -> Floats:
         z = self.gamma_[user] + self.beta_[item]
-        if self.weights_ is None:
-            return np.maximum(sigmoid(z), LEAST)
-        if user.ndim == 2:  # a block of the grid
-            z += self.user_factors_[user[:, 0]] @ self.item_factors_[item].T  # (B, I)
-        else:
-            z += row_products(self.user_factors_, self.item_factors_, user, item)
+        if self.weights_ is not None:
+            z += factor_products(self.user_factors_, self.item_factors_, user, item)
         return np.maximum(sigmoid(z), LEAST)
 
     def margins(self) -> tuple[Floats, Floats]:
@@ -117,15 +113,6 @@ def penalised(grid: Grid, at: Logits, reg: float) -> float:
 
 def _log_rest(P: Floats) -> Floats:
     return np.log(np.maximum(1 - P, LEAST))
-
-
-def row_products(A: Floats, B: Floats, user: Array, item: Array) -> Floats:
-    """a_u·b_i of single cells, a part at a time."""
-    out, size = np.empty(len(user)), max(1, BLOCK // A.shape[1])
-    for start in range(0, len(user), size):
-        part = slice(start, start + size)
-        np.einsum("nl,nl->n", A[user[part]], B[item[part]], out=out[part])
-    return out
 
 
 def _covariate_notes(user: Covariates | None, item: Covariates | None) -> list[str]:

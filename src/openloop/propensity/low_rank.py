@@ -9,17 +9,19 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.special import expit
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from openloop.core.feedback import LEAST, Array, Feedback, Floats, distinct, frozen
 from openloop.errors import InputError, UndefinedError, did_you_mean
-from openloop.propensity.base import BLOCK, MAX_GRID, CellModel, row_counts
+from openloop.propensity.base import MAX_GRID, CellModel, check_fitted, factor_products, row_counts
 from openloop.propensity.one_bit import PROJECTIONS, WINDOW, Cells, Factors, Found, Part, maximise, nudged, settled
 
-RANKS = (1, 2, 4, 8, 16, 32)  # candidates
-RADII = tuple(2.0**e for e in range(-4, 7))  # candidates; the search begins at 1 and ends between two of them
-SLACK = 0.01  # of what the best radius gains
-ENOUGH = 2**18  # held-out cells that tell candidates apart
+RANKS = (1, 2, 4, 8, 16, 32)  # candidates; the search ends between two of them
+RADII = tuple(2.0**e for e in range(-4, 7))  # candidates; the search begins at 1, and ends likewise
+WORTH = 0.001  # of the gain over one p for all cells: by less, no candidate is better than a smaller one
+SLACK = 0.01  # of that gain, which a looser bound may cost
+ENOUGH = 2**17  # held-out cells that tell candidates apart
 LOOSE = 3e-4  # relative change of the likelihood at which a fit that only chooses may stop
 THREADS = min(os.cpu_count() or 1, 8)
 
@@ -77,6 +79,13 @@ class LowRank(CellModel):
         self._learn(at, found.path)
         return self._remember(feedback, *_notes(self, feedback, found))
 
+    def refit(self, feedback: Feedback) -> LowRank:
+        """A fresh copy, fitted on another part of the log with the rank and radius chosen here."""
+        check_fitted(self)
+        fresh: Any = clone(self)
+        chosen = {"rank": self.rank_, "radius": self.radius_} if self.scores_ else {}
+        return fresh.set_params(**chosen).fit(feedback)
+
     def _maximise(self, cells: Cells, start: Factors, radius: float, tol: float, rng: np.random.Generator) -> Found:
         near = nudged(start, radius, rng)
         return maximise(cells, near, PROJECTIONS[self.constraint], radius, tol, self.max_iter)
@@ -97,16 +106,15 @@ class LowRank(CellModel):
         self.scores_, self.rank_, self.radius_, self.log_likelihood_ = {}, 1, 0.0, 0.0
         L, R = np.zeros((feedback.n_users, 1)), np.zeros((feedback.n_items, 1))
         self._learn(Factors(mu=np.inf, L=L, R=R), np.zeros(0))
-        return self._remember(feedback, "The log fills its grid, so every p is 1.")
+        return self._remember(feedback, "the log fills its grid, so every p is 1")
 
     def _learn(self, at: Factors, path: Floats) -> None:
         self.mu_, self.user_factors_, self.item_factors_ = at.mu, frozen(at.L), frozen(at.R)
         self.path_ = frozen(path)
 
     def _at(self, user: Array, item: Array) -> Floats:
-        L, R = self.user_factors_, self.item_factors_
-        A = L[user[:, 0]] @ R[item].T if user.ndim == 2 else _products(L, R, user, item)  # (B, I) or (n,)
-        return np.maximum(expit(A + self.mu_), LEAST)
+        A = factor_products(self.user_factors_, self.item_factors_, user, item) + self.mu_  # (B, I) or (n,)
+        return np.maximum(expit(A), LEAST)
 
 
 class Search:
@@ -121,6 +129,8 @@ class Search:
         self._rests = [cells.without(part) for part in parts]
         self._at = {1: [cells.start(1)] * len(parts)}  # by rank
         self.scores: Scores = {}
+        p = float(cells.O.sum()) / (cells.U * cells.I)
+        self.nothing = p * np.log(p) + (1 - p) * np.log1p(-p)  # the score of one p for all cells
 
     def score(self, rank: int, power: float) -> float:
         """Fitted and judged when first asked for."""
@@ -135,51 +145,46 @@ class Search:
         return self.scores[rank, radius]
 
     def best(self, ranks: list[int], radius: float | None) -> tuple[int, float]:
-        """The rank and radius to use; ranks from the smallest up until their best score falls."""
-        if radius is not None:
-            return self._climb(ranks, lambda _, power: power, float(np.log2(radius)))[0], radius
-        rank, power = self._climb(ranks, self._double, 0.0)
-        between = [near for near in (power, power - 0.5, power + 0.5) if RADII[0] <= 2.0**near <= RADII[-1]]
-        power = max(between, key=lambda near: self.score(rank, near))
-        return rank, 2.0 ** self._relax(rank, power)
-
-    def _climb(self, ranks: list[int], tune: Callable[[int, float], float], power: float) -> tuple[int, float]:
-        found = ranks[0], tune(ranks[0], power)
+        """The rank and radius to use, found one step at a time: what is far better lies between what is worse."""
+        fixed = None if radius is None else float(np.log2(radius))
+        found = self._climb(ranks[0], fixed, 0.0)
         for rank in ranks[1:]:
-            other = rank, tune(rank, found[1])
-            if self.score(*other) <= self.score(*found):
+            other = self._climb(rank, fixed, found[1])
+            if not self._better(other, found):
                 break
             found = other
-        return found
+        between = {found[0] * 3 // 4, found[0] * 3 // 2} - {0, *RANKS} if len(ranks) > 1 else ()
+        for rank in sorted(between):
+            if rank < ranks[-1] and self._better(other := self._climb(rank, fixed, found[1]), found):
+                found = other
+        rank, power = found
+        return rank, 2.0 ** self._relax(rank, power) if radius is None else radius
 
-    def _double(self, rank: int, power: float) -> float:
-        """Doubled while that is better, or else halved."""
+    def _better(self, one: tuple[int, float], other: tuple[int, float]) -> bool:
+        return self.score(*one) - self.score(*other) > WORTH * abs(self.score(*other) - self.nothing)
+
+    def _climb(self, rank: int, fixed: float | None, power: float) -> tuple[int, float]:
+        """The radius doubled while that is better, or else halved."""
+        if fixed is not None:
+            return rank, fixed
+        self.score(rank, power)  # from here the others start
         for step in (1, -1):
-            score = self.score(rank, power)
-            while 2.0 ** (power + step) in RADII and self.score(rank, power + step) > score:
-                power, score = power + step, self.score(rank, power + step)
-        return power
+            while 2.0 ** (power + step) in RADII and self._better((rank, power + step), (rank, power)):
+                power += step
+        return rank, power
 
     def _relax(self, rank: int, power: float) -> float:
-        """The largest radius, up to four times the best, that gains nearly as much over one p for all cells.
+        """Between two candidates, the best; from there up to four times the radius, as long as that costs little.
 
-        A tight bound draws p to their mean. It costs little likelihood, but leaves IPS a part of naive's bias.
+        A tight bound draws p to their mean, which leaves IPS a part of naive's bias.
         """
-        p, best = float(self._cells.O.sum()) / (self._cells.U * self._cells.I), self.score(rank, power)
-        nothing = p * np.log(p) + (1 - p) * np.log1p(-p)
+        near = [p for p in (power, power - 0.5, power + 0.5) if RADII[0] <= 2.0**p <= RADII[-1]]
+        power = max(near, key=lambda p: self.score(rank, p))
+        least = self.score(rank, power) - SLACK * (self.score(rank, power) - self.nothing)
         for more in (0.5, 1.0, 1.5, 2.0):
-            if 2.0 ** (power + more) > RADII[-1] or self.score(rank, power + more) < best - SLACK * (best - nothing):
+            if 2.0 ** (power + more) > RADII[-1] or self.score(rank, power + more) < least:
                 return power + more - 0.5
         return power + 2.0
-
-
-def _products(L: Floats, R: Floats, user: Array, item: Array) -> Floats:
-    """L_u·R_i of single cells, a part at a time."""
-    out, size = np.empty(len(user)), max(1, BLOCK // L.shape[1])
-    for first in range(0, len(user), size):
-        part = slice(first, first + size)
-        np.einsum("nk,nk->n", L[user[part]], R[item[part]], out=out[part])
-    return out
 
 
 def _check(model: LowRank, feedback: Feedback) -> None:
@@ -205,16 +210,16 @@ def _notes(model: LowRank, feedback: Feedback, found: Found) -> Iterator[str]:
     U, I = feedback.n_users, feedback.n_items
     for what, codes, size in (("users", feedback.user, U), ("items", feedback.item, I)):
         if empty := size - len(distinct(codes)):
-            yield f"{empty:,} of {size:,} {what} have no row; the bound keeps their p from 0."
+            yield f"{empty:,} of {size:,} {what} have no row; the bound keeps their p from 0"
     if model.radius is None and model.radius_ == RADII[0]:
-        yield f"The radius {model.radius_:.3g} is the smallest tried: held-out cells show hardly any structure."
+        yield f"the radius {model.radius_:.3g} is the smallest tried: held-out cells show hardly any structure"
     if model.radius is None and model.radius_ == RADII[-1]:
-        yield f"The radius {model.radius_:.3g} is the largest tried; a larger one, if given, may do better."
+        yield f"the radius {model.radius_:.3g} is the largest tried; a larger one, if given, may do better"
     if model.rank is None and model.rank_ == RANKS[-1]:
-        yield f"The rank {model.rank_} is the largest tried; a larger one, if given, may do better."
+        yield f"the rank {model.rank_} is the largest tried; a larger one, if given, may do better"
     if not found.converged:
         change = 1 - found.path[-1] / found.path[max(-WINDOW - 1, -len(found.path))]
         yield (
-            f"The likelihood had not settled after {model.max_iter:,} iterations (the last {WINDOW} changed it by "
-            f"{change:.1g} of itself); raise max_iter=."
+            f"the likelihood had not settled after {model.max_iter:,} iterations (the last {WINDOW} changed it by "
+            f"{change:.1g} of itself); raise max_iter="
         )

@@ -262,8 +262,8 @@ def descend(
 ) -> tuple[Floats, list[float], bool]:
     """Accelerated projected gradient (Beck & Teboulle 2009); where the loss would rise, momentum starts anew.
 
-    Ends when the loss has changed by less than `tol` of itself, or of 1, over some iterations. Returns the point, the loss
-    after each iteration, which never rises, and whether it ended so.
+    Ends when the loss has changed by less than `tol` of itself, or of 1, over some iterations. Returns the point,
+    the loss after each iteration, which never rises, and whether it ended so.
     """
     losses, last, t = [loss(x)], x, 1.0
     for _ in range(max_iter):
