@@ -21,6 +21,7 @@ from openloop.propensity import Boosted, Calibrated, Known, Logistic, LowRank, N
 U, I = 600, 400
 LOGS = 5
 SAMPLE = 10_000
+WORLDS, DRAWS, SAMPLES = 4, 50, (100, 1_000, 10_000, 100_000)
 Fit = Callable[[Any, "Setting"], Any]
 
 
@@ -96,6 +97,31 @@ def worlds_table() -> str:
     return "\n".join(lines)
 
 
+def samples_table() -> str:
+    """RMSE of the estimated MSE by the size of NaiveBayes' sample, in the paper's setting (section 6.4)."""
+    errors: dict[tuple[str, str], list[float]] = {}
+    for seed in range(WORLDS):
+        world = ol.simulate.schnabel_world(rng=seed)
+        losses = {name: np.square(Y - world.ratings) for name, Y in world.predictions.items()}
+        rng = np.random.default_rng(100 + seed)
+        for _ in range(DRAWS):
+            log = world.observe(rng)
+            fitted = {"true p": Known().fit(log), "none": Uniform().fit(log)} | {
+                f"`NaiveBayes`, {n:,} ratings": NaiveBayes().fit(log, uniform=rng.choice(world.ratings.ravel(), n))
+                for n in SAMPLES
+            }
+            for name, model in fitted.items():
+                w = model.predict(log).weights
+                for delta in losses.values():
+                    total = float(w @ delta[log.user, log.item])
+                    for kind, value in (("ips", total / delta.size), ("snips", total / w.sum())):
+                        errors.setdefault((name, kind), []).append(value - float(delta.mean()))
+    rmse = {key: float(np.sqrt(np.mean(np.square(e)))) for key, e in errors.items()}
+    names = dict.fromkeys(name for name, _ in rmse)
+    rows = [f"| {name} | {rmse[name, 'ips']:.3f} | {rmse[name, 'snips']:.3f} |" for name in names]
+    return "\n".join(["| propensities | ips | snips |", "|---" * 3 + "|", *rows])
+
+
 def coat_table(folder: Path) -> str:
     Y, test = np.loadtxt(folder / "train.ascii"), np.loadtxt(folder / "test.ascii")
     X, Z = (np.loadtxt(folder / "user_item_features" / f"{side}_features.ascii") for side in ("user", "item"))
@@ -150,6 +176,7 @@ def likelihood(P: Any, O: Any) -> float:
 
 def main() -> None:
     print(f"{U} × {I} cells, {LOGS} logs\n\n{worlds_table()}\n")
+    print(f"{WORLDS} worlds, {DRAWS} logs of each\n\n{samples_table()}\n")
     folder = data_folder("coat")
     print("Coat is neither in $OPENLOOP_DATA nor in ../shared/data." if folder is None else coat_table(folder))
 

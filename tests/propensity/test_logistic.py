@@ -57,9 +57,9 @@ def test_half_of_a_log_speaks_of_the_whole():
     log = world.observe(1)
     half, _ = ol.split(log, test=0.5, rng=0)
     model = Logistic(reg=1.0).fit(half, X, Z)
-    # Half a row is expected of each user and item without one, and next to nothing where the two meet.
+    # Half a row, which stands for a whole one, is expected of each user and item without one.
     without = 200 - len(np.unique(half.user)) + 150 - len(np.unique(half.item))
-    assert model.matrix().sum() == pytest.approx(len(half) / half.share[0] + without / 2, rel=1e-6)
+    assert model.matrix().sum() == pytest.approx((len(half) + without / 2) / half.share[0], rel=1e-6)
 
 
 def test_by_hand_two_kinds_of_users_and_no_items_to_tell():
@@ -154,7 +154,62 @@ def test_empty_and_full_users_and_items_are_reported_and_get_finite_propensities
     assert model.notes_ == (
         "1 item has no row: half a row is expected of each",
         "1 item has every row: all rows but half a one is expected of each",
+        "with these, Σp is 1.0000 of the rows",
     )
+
+
+def test_half_a_row_of_a_part_stands_for_more_and_what_it_adds_is_said():
+    _, quarter = ol.split(logistic_world()[0].observe(0), test=0.25, rng=0)
+    part = quarter.take(quarter.item != 3)
+    model = Logistic().fit(part)
+    assert model.matrix()[np.unique(part.user), 3].sum() == pytest.approx(0.5 / part.share[0])
+    ratio = model.matrix().sum() / (len(part) / part.share[0])
+    assert f"with these, Σp is {ratio:.4f} of the rows" in model.notes_
+
+
+def test_separated_users_and_items_are_reported():
+    # Users 0 … 9 see all of items 0 … 9, the others nothing of the other items.
+    rng = np.random.default_rng(0)
+    O = rng.random((40, 30)) < 0.5
+    O[:10, :10], O[10:, 10:] = True, False
+    user, item = np.nonzero(O)
+    log = Feedback.from_arrays(user, item, np.ones(len(user)), users=40, items=30)
+    model = Logistic().fit(log)
+    P = model.matrix()
+    assert np.all((P > 0) & (P <= 1))
+    assert any("within 2e-9 of 0 or of 1" in note for note in model.notes_)
+    z = model.gamma_[:, None] + model.beta_
+    assert model.log_likelihood_ == pytest.approx(np.sum(O * z - np.logaddexp(0, z)), abs=1e-6)
+
+
+def test_covariates_that_separate_the_rows_still_get_a_penalty():
+    X, Z = np.repeat([[-1.0], [1.0]], 20, axis=0), np.repeat([[-1.0], [1.0]], 15, axis=0)
+    user, item = np.nonzero(X @ Z.T > 0)
+    model = Logistic().fit(Feedback.from_arrays(user, item, np.ones(len(user)), users=40, items=30), X, Z)
+    P = model.matrix()
+    assert np.all((P > 0) & (P <= 1))
+    assert P[0, 0] > 0.9
+    assert P[0, -1] < 0.1
+
+
+def test_the_log_likelihood_is_that_of_scikit_learn():
+    from sklearn.linear_model import LogisticRegression
+
+    world, X, Z = logistic_world(60, 50)
+    log = world.observe(0)
+    O = np.zeros((60, 50))
+    O[log.user, log.item] = 1
+    assert O.any(axis=0).all()
+    assert O.any(axis=1).all()
+    u, i = (x.ravel() for x in np.indices(O.shape))
+    pairs = (X[u][:, :, None] * Z[i][:, None, :]).reshape(len(u), -1)
+    # Large columns make the penalty on offsets, which cannot be left out there, as good as none.
+    design = np.concatenate([pairs, 1e3 * np.eye(60)[u], 1e3 * np.eye(50)[i]], axis=1)
+    theirs = LogisticRegression(C=1 / 2.0, fit_intercept=False, solver="newton-cholesky", tol=1e-10, max_iter=500)
+    theirs.fit(design, O.ravel())
+    z, w = theirs.decision_function(design), theirs.coef_[0, :6]
+    likelihood = np.sum(O.ravel() * z - np.logaddexp(0, z)) - np.sum(w**2)
+    assert Logistic(reg=2.0).fit(log, X, Z).log_likelihood_ == pytest.approx(likelihood, rel=1e-6)
 
 
 def test_propensities_of_coat_are_close_to_the_published_ones(coat):
@@ -186,7 +241,11 @@ def coat(data_dir):
     [
         ({"reg": 0.0}, r"reg must be positive, got 0\.0; leave it out"),
         ({"reg": -1.0}, r"reg must be positive, got -1\.0"),
-        ({"folds": 1}, r"folds must lie in 2 … [\d,]+, the rows of the log, got 1"),
+        ({"reg": np.inf}, r"reg must be positive, got inf"),
+        ({"reg": "1"}, r"reg must be positive, got '1'"),
+        ({"folds": 1}, r"folds must be a whole number in 2 … [\d,]+, the rows of the log, got 1"),
+        ({"folds": 2.5}, r"folds must be a whole number .* got 2\.5"),
+        ({"rng": "x"}, r"rng must be a seed .* got 'x'"),
     ],
 )
 def test_bad_options_are_refused(options, message):

@@ -10,6 +10,8 @@ import numpy as np
 from openloop.core.feedback import Array, Floats, Vocabulary, frozen
 from openloop.errors import AlignmentError, InputError, UnknownIdError, listing
 
+LARGEST = 1e15  # the fourth power of it, summed over cells, is still far from the largest number
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Covariates:
@@ -35,6 +37,7 @@ class Covariates:
         if len(set(self.names)) < len(self.names):
             raise InputError(f"Covariates: column names must be distinct, got {listing(self.names)}; rename them.")
         self._check_finite(values)
+        self._check_size(values)
         object.__setattr__(self, "values", frozen(values))
 
     def _check_finite(self, values: Floats) -> None:
@@ -46,6 +49,14 @@ class Covariates:
                 f"Covariates: column {self.names[column]!r} has {len(rows):,} of {len(values):,} values that are "
                 f"missing or not finite, first for id {self.ids.ids.tolist()[rows[0]]!r}; fill them in, or leave the "
                 "column out."
+            )
+
+    def _check_size(self, values: Floats) -> None:
+        if (most := float(np.abs(values).max())) > LARGEST:
+            column = self.names[int(np.abs(values).max(axis=0).argmax())]
+            raise InputError(
+                f"Covariates: column {column!r} has values up to {most:.2g}, too large for sums of products; "
+                "standardise it, or take logarithms."
             )
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import LEAST, Array, Feedback, Floats, frozen
 from openloop.errors import InputError, UndefinedError
-from openloop.propensity.base import CellModel, check_feedback, counts
+from openloop.propensity.base import CellModel, counts, generator, row_counts, share_of_log
 from openloop.propensity.held_out import some_of, unobserved
 
 MAX_ROWS = 2_000_000  # observed and other cells that trees are grown on
@@ -22,6 +22,7 @@ PATIENCE = 10  # trees without a gain on them that end the fit
 FEWEST = 20  # observed, or other, cells that a fold must leave to grow trees on
 MANY = 1_000_000  # rows from which on threads pay; waiting for each other, they can take fifty times as long
 CERTAIN = 1e-12  # keeps logits finite
+BLOCK = 2**18  # cells whose features are in memory at a time
 
 
 class Boosted(CellModel):
@@ -60,16 +61,15 @@ class Boosted(CellModel):
 
     def fit(self, feedback: Feedback, user_features: Any = None, item_features: Any = None) -> Boosted:
         """Grow trees; features are Covariates, or arrays in the vocabulary's order."""
-        check_feedback(self, feedback)
         _check(self)
         # Plain counts: every cell of an item sees the same number. One without the cell's own row would tell it.
         by_user, by_item = counts(self, feedback)
-        self.share_ = len(feedback) / float(by_user.sum())
+        self.share_ = share_of_log(row_counts(self, feedback))
         self.user_covariates_ = Covariates.of(user_features, feedback.users, "user")
         self.item_covariates_ = Covariates.of(item_features, feedback.items, "item")
         self.user_columns_ = frozen(_columns(by_user, self.user_covariates_))  # (U, 1 + k)
         self.item_columns_ = frozen(_columns(by_item, self.item_covariates_))  # (I, 1 + l)
-        rng = np.random.default_rng(self.rng)
+        rng = generator("Boosted", self.rng)
         self.salt_ = int(rng.integers(2**62))
         notes = [note for given in (self.user_covariates_, self.item_covariates_) if given for note in given.notes]
         notes += self._grow(feedback, rng)
@@ -99,7 +99,7 @@ class Boosted(CellModel):
         if fewest < FEWEST:
             raise UndefinedError(
                 f"Boosted: needs {FEWEST} observed cells and as many others to grow trees on, one fold of {self.folds} "
-                f"left out, got {fewest}; use Uniform or Logistic on a log so small or so full."
+                f"left out, got {fewest}; use Uniform on a log so small or so full."
             )
         stops: Any = True  # scikit-learn types it as text
         trees = HistGradientBoostingClassifier(
@@ -133,11 +133,13 @@ class Boosted(CellModel):
         return np.concatenate([self.user_columns_[user], self.item_columns_[item]], axis=1)  # (n, 2 + k + l)
 
     def _logits(self, user: Array, item: Array, fold: Array) -> Floats:
-        X, z = self._features(user, item), np.empty(len(user))
-        with _threads(len(X)):
+        z = np.empty(len(user))
+        with _threads(len(user)):
             for f, trees in enumerate(self.trees_):
-                if (inside := fold == f).any():
-                    z[inside] = trees.decision_function(X[inside])
+                inside = np.flatnonzero(fold == f)
+                for part in np.array_split(inside, len(inside) // BLOCK + 1):
+                    if len(part):
+                        z[part] = trees.decision_function(self._features(user[part], item[part]))
         return np.clip(z, logit(CERTAIN), -logit(CERTAIN)) + self.shift_[fold]
 
     def _at(self, user: Array, item: Array) -> Floats:

@@ -113,7 +113,8 @@ def _short(value: Any, most: int = NAME) -> str:
 
 
 def number(x: float) -> str:
-    """Three digits, or a whole number with commas."""
+    """Three digits, or a whole number with commas; what rounding leaves of 0 is 0."""
+    x = 0.0 if abs(x) < 1e-12 else x
     return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}"
 
 

@@ -78,6 +78,9 @@ def check(
 ) -> Check:
     """Check a fitted model on a log, or a part of one.
 
+    Sums, balance, weights and overlap are of the p that the model gives. The calibration on held-out cells is of the
+    model refitted on this feedback without each fold, since p of its own rows would judge itself.
+
     `covariates` is a pair (of users, of items), each Covariates, an array or None; by default the model's own. The
     model is refitted `folds` times for the calibration on held-out cells; None leaves that out. Large grids are
     sampled.

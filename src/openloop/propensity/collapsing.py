@@ -2,6 +2,7 @@
 
 Users or items with no row, or with every row, have no finite offset at the optimum. They leave the grid, again and
 again until none is left, and get an offset afterwards: half a row is expected of them, or all rows but half a one.
+In a part of a log a row stands for several, and so does the half.
 """
 
 from __future__ import annotations
@@ -63,11 +64,12 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Collapsed:
-    """The grid of classes that are fitted, and all classes of users and items."""
+    """The grid of classes that are fitted, and all classes of users and items; `half` a row of the log."""
 
     grid: Grid
     users: Side
     items: Side
+    half: float
 
     def whole(self, found: Logits) -> tuple[Grid, Logits]:
         """All classes with their logits: those that left the grid included."""
@@ -75,16 +77,27 @@ class Collapsed:
         gamma, beta = np.empty(len(fitted_u)), np.empty(len(fitted_i))
         gamma[fitted_u], beta[fitted_i] = found.gamma, found.beta
         X, Z = self.users.values, self.items.values
-        gamma[~fitted_u] = afterwards(found.beta + X[~fitted_u] @ found.W @ self.grid.Z.T, self.grid.n, self.users)
-        beta[~fitted_i] = afterwards(found.gamma + Z[~fitted_i] @ found.W.T @ self.grid.X.T, self.grid.m, self.items)
+        gamma[~fitted_u] = self._afterwards(
+            found.beta + X[~fitted_u] @ found.W @ self.grid.Z.T, self.grid.n, self.users
+        )
+        beta[~fitted_i] = self._afterwards(
+            found.gamma + Z[~fitted_i] @ found.W.T @ self.grid.X.T, self.grid.m, self.items
+        )
         counts = {"a": self.users.count, "b": self.items.count, "S": self.grid.S}
         grid = Grid(m=self.users.size, n=self.items.size, X=X, Z=Z, **counts)
         return grid, Logits(gamma=gamma, beta=beta, W=found.W)
+
+    def _afterwards(self, z: Floats, n: Floats, side: Side) -> Floats:
+        """The offset of each class that left the grid; z (left, H) are the logits of its cells without it."""
+        sign = -side.state[~side.fitted].astype(np.float64)  # (left,)
+        # Every row but half a one: as half a row, with the logits' signs turned.
+        return sign * expecting(self.half, sign[:, None] * z, n)
 
 
 def collapse(rows: Rows, X: Floats, Z: Floats) -> Collapsed:
     """The grid of classes; X (U, k) and Z (I, l) are centred covariates."""
     state_u, state_i = extremes(rows)
+    half = HALF * float(rows.weight.mean())
     rows = left(rows, state_u, state_i)
     count_u, count_i = rows.counts()
     users, items = classes(state_u, count_u, X), classes(state_i, count_i, Z)
@@ -94,7 +107,7 @@ def collapse(rows: Rows, X: Floats, Z: Floats) -> Collapsed:
         m=users.size[fitted_u], n=items.size[fitted_i], a=users.count[fitted_u], b=items.count[fitted_i],
         X=users.values[fitted_u], Z=items.values[fitted_i], S=products(rows, X, Z),
     )  # fmt: skip
-    return Collapsed(grid=grid, users=users, items=items)
+    return Collapsed(grid=grid, users=users, items=items, half=half)
 
 
 def _check_size(G: int, H: int, K: int) -> None:
@@ -166,14 +179,7 @@ def products(rows: Rows, X: Floats, Z: Floats) -> Floats:
     return X.T @ np.column_stack(weighted)
 
 
-def afterwards(z: Floats, n: Floats, side: Side) -> Floats:
-    """The offset of each class that left the grid; z (left, H) are the logits of its cells without it."""
-    sign = -side.state[~side.fitted].astype(np.float64)  # (left,)
-    # Every row but half a one: as half a row, with the logits' signs turned.
-    return sign * _expecting(HALF, sign[:, None] * z, n)
-
-
-def _expecting(rows: float, z: Floats, n: Floats) -> Floats:
+def expecting(rows: float, z: Floats, n: Floats) -> Floats:
     """c with Σ_h n_h σ(c + z_h) = rows, for each row of z.
 
     c ← c + log rows − log Σ nσ never steps too far, since the sum grows at most as fast as eᶜ.

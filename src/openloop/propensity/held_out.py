@@ -2,7 +2,8 @@
 
 Rows are split at random into k folds, and the model is refitted without each. A cell that the log observes with
 p is in the train part with p·s and in the fold with p·t; given that it is not in train, it is in the fold with
-π = p·t/(1 − p·s). No cell that is judged had a part in the fit.
+π = p·t/(1 − p·s). No cell that is judged had a part in the refit, but for what a model keeps of its choices: a
+penalty, or a rank, that was chosen on all rows.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sklearn.base import clone
 
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, frozen
 from openloop.errors import InputError, UndefinedError
-from openloop.propensity.base import CellModel, check_feedback, row_counts
+from openloop.propensity.base import CellModel, check_feedback, generator, is_whole, row_counts
 
 CELLS = 2**21  # cells judged over all folds: what does not fit in is sampled
 LARGEST_PI = 1 - 1e-12  # a cell called certain and not observed costs 28 nats, not infinitely many
@@ -124,10 +125,12 @@ def held_out(model: Any, feedback: Feedback, *, folds: int = 5, rng: Any = 0, ce
     """
     check_cells(model)
     s0 = one_share(model, feedback)
-    if int(folds) != folds or not 2 <= folds <= len(feedback):
-        msg = f"folds must be a whole number in 2 … {len(feedback):,}, the rows of the log, got {folds}; pass folds=5."
+    if not is_whole(folds) or not 2 <= folds <= len(feedback):
+        msg = (
+            f"folds must be a whole number in 2 … {len(feedback):,}, the rows of the log, got {folds!r}; pass folds=5."
+        )
         raise InputError(f"held_out: {msg}")
-    draw = np.random.default_rng(rng)
+    draw = generator("held_out", rng)
     fold = draw.permutation(np.arange(len(feedback)) % folds)
     parts = [_judge(model, feedback, fold == f, s0, cells // folds, draw) for f in range(folds)]
     columns = {name: frozen(np.concatenate([part[name] for part in parts])) for name in parts[0]}
@@ -157,7 +160,14 @@ def refit(model: Any, part: Feedback) -> Any:
 
 def unfitted(model: Any) -> Any:
     """The same model, unfitted."""
-    return clone(model)
+    try:
+        return clone(model)
+    except TypeError as error:
+        name = model.__name__ if isinstance(model, type) else type(model).__name__
+        raise UndefinedError(
+            f"{name}: cannot be copied for another fit; give an instance, and derive its class from scikit-learn's "
+            "BaseEstimator or give it refit(feedback)."
+        ) from error
 
 
 def to_pi(p: Floats, s: Any, t: Any) -> Floats:
@@ -171,7 +181,12 @@ def to_p(pi: Floats, s: Any, t: Any) -> Floats:
 
 
 def at_cells(model: Any, users: Vocabulary, items: Vocabulary, cell: Int64s) -> Floats:
-    """The p that a fitted model gives cells: flat positions in the grid, sorted and distinct."""
+    """The p that a fitted model gives cells: flat positions in the grid, each once."""
+    if bool(np.any(np.diff(cell) < 0)):
+        order = np.argsort(cell)
+        p = np.empty(len(cell))
+        p[order] = at_cells(model, users, items, cell[order])
+        return p
     user, item = np.divmod(cell, len(items))
     made_up = Feedback(
         user=user.astype(np.int32), item=item.astype(np.int32), rating=np.zeros(len(cell), np.float32),
@@ -182,7 +197,9 @@ def at_cells(model: Any, users: Vocabulary, items: Vocabulary, cell: Int64s) -> 
 
 def check_cells(model: Any) -> None:
     """Refuse a model whose p depends on more than the cell, with the reason that its matrix() gives."""
-    inner = getattr(model, "inner_", model)  # around another model, that one decides
+    inner = model
+    while hasattr(inner, "inner_"):  # around another model, that one decides
+        inner = inner.inner_
     if not isinstance(inner, CellModel):
         inner.matrix()
 

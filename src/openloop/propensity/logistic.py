@@ -9,10 +9,20 @@ import numpy as np
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import LEAST, Array, Feedback, Floats
 from openloop.errors import InputError, listing
-from openloop.propensity.base import CellModel, check_fitted, factor_products, row_counts
+from openloop.propensity.base import (
+    CellModel,
+    check_fitted,
+    factor_products,
+    generator,
+    is_number,
+    is_whole,
+    row_counts,
+)
 from openloop.propensity.collapsing import Collapsed, Rows, collapse
 from openloop.propensity.newton import Grid, Logits, mapped, maximise, sigmoid, sums
 from openloop.propensity.penalty import REGS, validate
+
+CERTAIN = 20.0  # a logit beyond it: no log tells p from 0 or 1 so exactly
 
 
 class Logistic(CellModel):
@@ -21,7 +31,8 @@ class Logistic(CellModel):
     Covariates enter as products only, since the offsets take up what belongs to a user or an item alone; without
     covariates the offsets are all there is. `reg` is λ of the penalty λ/2 ‖w‖² on the products, by default the one
     with the best log-likelihood in cross-validation by `folds` parts of the rows. Offsets are not penalised, so
-    each user's and item's Σp is its count.
+    each user's and item's Σp is its count. Only users and items without a row, of which half a row is expected, add
+    to that, and those with every row take off as much; `notes_` say how many there are and what Σp comes to.
 
     Learned: `gamma_` (U,), `beta_` (I,), `weights_` (k, l) or None, `reg_`, `scores_` (log-likelihood of held-out
     cells by candidate), `log_likelihood_` (penalised), and `user_covariates_`, `item_covariates_`.
@@ -35,7 +46,7 @@ class Logistic(CellModel):
     def fit(self, feedback: Feedback, user_features: Any = None, item_features: Any = None) -> Logistic:
         """Maximise the penalised log-likelihood; features are Covariates, or arrays in the vocabulary's order."""
         weight = row_counts(self, feedback)
-        self._check(len(feedback))
+        self._check(len(feedback), chooses=self.reg is None and user_features is not None and item_features is not None)
         self.user_covariates_ = Covariates.of(user_features, feedback.users, "user")
         self.item_covariates_ = Covariates.of(item_features, feedback.items, "item")
         X, Z = self._centred(feedback)
@@ -43,7 +54,7 @@ class Logistic(CellModel):
         rows = Rows(user=feedback.user, item=feedback.item, weight=weight, shape=shape)
         self._maximise(rows, X, Z)
         given = {"user_features": self.user_covariates_, "item_features": self.item_covariates_}
-        return self._remember(feedback, *self._notes(), **given)
+        return self._remember(feedback, *self._notes(float(weight.sum())), **given)
 
     def refit(self, feedback: Feedback) -> Logistic:
         """A fresh copy, fitted on another part of the log with the same covariates and the penalty chosen here."""
@@ -51,11 +62,14 @@ class Logistic(CellModel):
         fresh = Logistic(reg=self.reg_ if self.scores_ else self.reg, folds=self.folds, rng=self.rng)
         return fresh.fit(feedback, **self.side_)
 
-    def _check(self, rows: int) -> None:
-        if self.reg is not None and not self.reg > 0:
-            raise InputError(f"Logistic: reg must be positive, got {self.reg}; leave it out to have it chosen.")
-        if not 2 <= self.folds <= rows:
-            raise InputError(f"Logistic: folds must lie in 2 … {rows:,}, the rows of the log, got {self.folds}.")
+    def _check(self, rows: int, *, chooses: bool) -> None:
+        if self.reg is not None and not (is_number(self.reg) and 0 < self.reg < np.inf):
+            raise InputError(f"Logistic: reg must be positive, got {self.reg!r}; leave it out to have it chosen.")
+        if chooses and not (is_whole(self.folds) and 2 <= self.folds <= rows):
+            raise InputError(
+                f"Logistic: folds must be a whole number in 2 … {rows:,}, the rows of the log, got {self.folds!r}; "
+                "leave it out for 4, or pass reg=."
+            )
 
     def _centred(self, feedback: Feedback) -> tuple[Floats, Floats]:
         """X (U, k) and Z (I, l), of no column where there is no product; centring moves offsets only."""
@@ -67,8 +81,7 @@ class Logistic(CellModel):
     def _maximise(self, rows: Rows, X: Floats, Z: Floats) -> None:
         collapsed, self.scores_, start, known = collapse(rows, X, Z), {}, None, None
         if X.size and self.reg is None:
-            share, rng = float(np.mean(1.0 / rows.weight)), np.random.default_rng(self.rng)
-            self.scores_, first = validate(rows, X, Z, share, self.folds, rng)
+            self.scores_, first = validate(rows, collapsed, X, Z, self.folds, generator("Logistic", self.rng))
             start, known = first.at, first.curvature
         self.reg_ = max(self.scores_, key=self.scores_.__getitem__) if self.scores_ else float(self.reg or 0.0)
         found = maximise(collapsed.grid, self.reg_, start, known)
@@ -96,8 +109,17 @@ class Logistic(CellModel):
         by_user, by_item, _ = sums(grid, logits)
         return by_user[self.collapsed_.users.of], by_item[self.collapsed_.items.of]
 
-    def _notes(self) -> list[str]:
-        notes = _covariate_notes(self.user_covariates_, self.item_covariates_) + _extreme_notes(self.collapsed_)
+    def _notes(self, rows: float) -> list[str]:
+        grid, logits = self.classes_
+        notes = _covariate_notes(self.user_covariates_, self.item_covariates_)
+        if left := _extreme_notes(self.collapsed_):
+            total = float(grid.m @ sums(grid, logits)[0])
+            notes += [*left, f"with these, Σp is {total / rows:.4f} of the rows"]
+        if certain := certain_cells(grid, logits):
+            notes.append(
+                f"{certain:,.0f} cells have a p within 2e-9 of 0 or of 1: the users and items there are separated, and "
+                "their p are not to be trusted"
+            )
         if self.scores_ and self.reg_ in (REGS[0], REGS[-1]):
             notes.append(f"the chosen penalty {self.reg_:g} is the last of the candidates {REGS[0]:g} … {REGS[-1]:g}")
         return notes
@@ -106,13 +128,13 @@ class Logistic(CellModel):
 def penalised(grid: Grid, at: Logits, reg: float) -> float:
     """ℓ = Σ_O z − Σ log(1 + eᶻ) − reg/2 ‖W‖²."""
     observed = grid.m * grid.a @ at.gamma + grid.n * grid.b @ at.beta + float(np.sum(grid.S * at.W))
-    # log(1 + eᶻ) = −log(1 − p)
-    free = sum(mapped(lambda rows: float(grid.m[rows] @ _log_rest(at.probabilities(grid, rows)) @ grid.n), grid))
-    return float(observed + free - reg / 2 * np.sum(np.square(at.W)))
+    free = sum(mapped(lambda rows: float(grid.m[rows] @ np.logaddexp(0, at.values(grid, rows)) @ grid.n), grid))
+    return float(observed - free - reg / 2 * np.sum(np.square(at.W)))
 
 
-def _log_rest(P: Floats) -> Floats:
-    return np.log(np.maximum(1 - P, LEAST))
+def certain_cells(grid: Grid, at: Logits) -> float:
+    """How many cells have a logit beyond ±CERTAIN."""
+    return sum(mapped(lambda rows: float(grid.m[rows] @ (np.abs(at.values(grid, rows)) > CERTAIN) @ grid.n), grid))
 
 
 def _covariate_notes(user: Covariates | None, item: Covariates | None) -> list[str]:

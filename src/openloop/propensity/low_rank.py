@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from openloop.core.feedback import LEAST, Array, Feedback, Floats, distinct, frozen
 from openloop.errors import InputError, UndefinedError, did_you_mean
-from openloop.propensity.base import MAX_GRID, CellModel, check_fitted, factor_products, row_counts
+from openloop.propensity.base import MAX_GRID, CellModel, check_fitted, factor_products, generator, row_counts
 from openloop.propensity.one_bit import PROJECTIONS, WINDOW, Cells, Factors, Found, Part, maximise, nudged, settled
 
 RANKS = (1, 2, 4, 8, 16, 32)  # candidates; the search ends between two of them
@@ -22,7 +22,7 @@ RADII = tuple(2.0**e for e in range(-4, 7))  # candidates; the search begins at 
 WORTH = 0.001  # of the gain over one p for all cells: by less, no candidate is better than a smaller one
 SLACK = 0.01  # of that gain, which a looser bound may cost
 ENOUGH = 2**17  # held-out cells that tell candidates apart
-LOOSE = 3e-4  # relative change of the likelihood at which a fit that only chooses may stop
+LOOSE = 1e-3  # relative change of the likelihood at which a fit that only chooses may stop
 THREADS = min(os.cpu_count() or 1, 8)
 
 Scores = dict[tuple[int, float], float]
@@ -69,7 +69,7 @@ class LowRank(CellModel):
         _check(self, feedback)
         if rows.sum() >= feedback.n_users * feedback.n_items:
             return self._complete(feedback)
-        choosing, fitting = np.random.default_rng(self.rng).spawn(2)
+        choosing, fitting = generator("LowRank", self.rng).spawn(2)
         with threadpool_limits(1, "blas"), ThreadPoolExecutor(THREADS) as pool:
             cells = Cells.of(feedback, rows, pool.map)
             self.rank_, self.radius_, self.scores_ = self._choose(cells, choosing)

@@ -27,6 +27,7 @@ BLOCK = 2**18  # cells at a time: small enough for the processor's cache
 ROWS = 1024  # rows of the grid that enter the Schur complement at a time
 PANEL = 384  # columns of it that are subtracted at a time
 MAX_STEPS = 200
+MAX_CUTS = 60  # of one step
 TIGHT = 1e-8
 STALE = 0.04  # a step that leaves more than this of gᵀH⁻¹g asks for a fresh Hessian
 THREADS = min(os.cpu_count() or 1, 8)
@@ -79,12 +80,16 @@ class Logits:
         """The same with items in rows."""
         return Logits(gamma=self.beta, beta=self.gamma, W=self.W.T)
 
-    def probabilities(self, grid: Grid, rows: slice) -> Floats:
-        """σ(γ_u + β_i + x_uᵀ W z_i) of some rows, (B, H)."""
+    def values(self, grid: Grid, rows: slice) -> Floats:
+        """γ_u + β_i + x_uᵀ W z_i of some rows, (B, H)."""
         z = self.gamma[rows, None] + self.beta  # (B, H)
         if self.W.size:
             z += (grid.X[rows] @ self.W) @ grid.Z.T
-        return sigmoid(z)
+        return z
+
+    def probabilities(self, grid: Grid, rows: slice) -> Floats:
+        """Their σ, (B, H)."""
+        return sigmoid(self.values(grid, rows))
 
 
 def sigmoid(z: Floats) -> Floats:
@@ -295,14 +300,15 @@ def _newton(grid: Grid, reg: float, start: Logits | None, known: Curvature | Non
 
 def _along(grid: Grid, reg: float, at: Logits, step: Logits, slope: float) -> tuple[Logits, Logits]:
     """The first point along the step where the slope is no longer much below 0, and the gradient there."""
-    t = 1.0
-    while True:
+    t, there, g = 1.0, at, step
+    for _ in range(MAX_CUTS):
         there = at.plus(t, step)
         g = gradient(grid, there, reg)
         steep = g.dot(step)
         if steep >= -0.5 * slope:
-            return there, g
+            break
         t *= min(max(slope / (slope - steep), 0.1), 0.7)
+    return there, g
 
 
 def _misfit(grid: Grid, g: Logits) -> float:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from openloop.core.feedback import LEAST, Array, Floats
+from openloop.errors import UndefinedError
+from openloop.propensity.base import share_of_log
 from openloop.propensity.collapsing import Collapsed, Mask, Rows, collapse
 from openloop.propensity.newton import Curvature, Logits, Optimum, mapped, maximise
 
@@ -18,8 +20,8 @@ LOOSE = 1e-2  # what ℓ, and each count relatively, may lack in a fit that only
 class Fold:
     """One part of the rows held out; its fits follow each other from the largest penalty to smaller ones."""
 
-    def __init__(self, rows: Rows, held: Mask, X: Floats, Z: Floats, share: float) -> None:
-        t = float(np.mean(held))
+    def __init__(self, rows: Rows, held: Mask, X: Floats, Z: Floats) -> None:
+        t, share = float(np.mean(held)), share_of_log(rows.weight)
         train = rows.taken(~held)
         train = Rows(user=train.user, item=train.item, weight=train.weight / (1 - t), shape=rows.shape)
         self._collapsed = collapse(train, X, Z)
@@ -77,21 +79,22 @@ def _means(values: Floats, of: Array) -> Floats:
 
 
 def validate(
-    rows: Rows, X: Floats, Z: Floats, share: float, folds: int, rng: np.random.Generator
+    rows: Rows, collapsed: Collapsed, X: Floats, Z: Floats, folds: int, rng: np.random.Generator
 ) -> tuple[dict[float, float], Optimum]:
-    """The log-likelihood of held-out cells by candidate, and a fit of all rows to start from.
-
-    `share` is that of the rows in the log they speak of; where it differs by row, its mean.
-    """
-    collapsed = collapse(rows, X, Z)
+    """The log-likelihood of held-out cells by candidate, and a fit of all rows to start from."""
     first = maximise(collapsed.grid, REGS[0], tol=LOOSE)
     fold = rng.permutation(np.arange(len(rows.user)) % folds)
-    parts = [Fold(rows, fold == f, X, Z, share) for f in range(folds)]
+    parts = [Fold(rows, fold == f, X, Z) for f in range(folds)]
     for part in parts:
         part.begin(collapsed, first.at)
     scores: dict[float, float] = {}
     for reg in REGS:
-        scores[reg] = sum(part.score(reg) for part in parts)
+        try:
+            scores[reg] = sum(part.score(reg) for part in parts)
+        except UndefinedError:
+            if not scores:
+                raise
+            break  # covariates separate the rows: under a smaller penalty there is no optimum
         if _declines(list(scores.values())):
             break
     return scores, first
