@@ -299,3 +299,16 @@ def test_a_grid_of_hours_is_refused():
 def test_a_parameter_out_of_range_is_refused(wrong, message):
     with pytest.raises(InputError, match=f"LowRank: {message}"):
         LowRank(**wrong).fit(small_log())
+
+
+@pytest.mark.parametrize("constraint", ["nuclear", "max"])
+def test_a_part_of_a_log_in_blocks_ends_with_finite_p(constraint):
+    # Rows of a part count 1/s > 1 each, so that the likelihood grows without end towards p = 1 in a block.
+    u, i = np.indices((20, 20))
+    log = log_of((u < 10) == (i < 10))
+    part, _ = ol.split(log, test=0.2, rng=0)
+    model = LowRank(constraint, radius=45.0, rank=1).fit(part)
+    P = model.matrix()
+    assert np.all((P > 0) & (P <= 1))
+    assert P.sum() == pytest.approx(len(log), rel=1e-6)
+    assert P[(u < 10) == (i < 10)].min() > P[(u < 10) != (i < 10)].max()

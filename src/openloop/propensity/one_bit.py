@@ -26,6 +26,7 @@ NUDGE = 0.1  # of the size of a factor under the bound
 GROWTH = 1.2  # of the step from one iteration to the next
 ROUNDING = 1e-12  # of a loss
 MOST_NEWTON = 50
+MOST_HALVINGS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -277,7 +278,7 @@ def descend(
             continue
         last, x, t, step = x, z, t_next, step * GROWTH
         losses.append(loss_z)
-        if len(losses) > WINDOW and losses[-WINDOW - 1] - loss_z <= tol * max(loss_z, 1.0):
+        if len(losses) > WINDOW and losses[-WINDOW - 1] - loss_z <= tol * max(abs(loss_z), 1.0):
             return x, losses, True
     return x, losses, False
 
@@ -286,12 +287,15 @@ def _backtrack(
     loss: Loss, project: Project, y: Floats, loss_y: float, g: Floats, step: float
 ) -> tuple[Floats, float, float]:
     """A step from y so short that the quadratic bound on the loss holds where it ends; its loss and length."""
-    while True:
+    # Rows of a part count 1/s, more than one: the loss may then be negative, its rounding may not.
+    slack = ROUNDING * max(abs(loss_y), 1.0)
+    for _ in range(MOST_HALVINGS):
         z = project(y - step * g)
         d, loss_z = z - y, loss(z)
-        if loss_z <= loss_y + g @ d + d @ d / (2 * step) + ROUNDING * loss_y:
+        if loss_z <= loss_y + g @ d + d @ d / (2 * step) + slack:
             return z, loss_z, step
         step /= 2
+    return y, loss_y, step
 
 
 def settled(cells: Cells, at: Factors) -> Factors:
