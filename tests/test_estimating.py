@@ -348,3 +348,12 @@ def test_steps_are_told_in_order(csv, tmp_path):
     shares = [done for _, done in told]
     assert shares == sorted(shares)
     assert 0 <= shares[0] < shares[-1] < 1
+
+
+def test_positions_that_would_swap_the_names_of_a_log_without_header_are_refused(tmp_path):
+    (tmp_path / "log.csv").write_text("7,1,5\n7,2,3\n8,1,4\n9,2,1\n")
+    with pytest.raises(
+        ColumnError, match=r"column 1 is given as --user, but is called 'item' here.*give the file a header"
+    ):
+        run(tmp_path / "log.csv", tmp_path / "out.csv", user=1, item=0)
+    assert not (tmp_path / "out.csv").exists()

@@ -6,7 +6,7 @@ This module knows nothing about terminals; its messages speak of the options of 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -165,12 +165,24 @@ def _whole_log(wanted: Wanted) -> pl.DataFrame:
         raise ColumnError(
             f"{table.name}: has a column {wanted.column!r} already; name the new one with --column NAME, or drop it."
         )
+    _refuse_other_roles(table.name, table.columns, wanted.columns)
     rows = table.fetch(table.columns)
     if wanted.suffix in TEXT:
         _refuse_types(table.name, rows, wanted.suffix, ".parquet or .jsonl", nested=False)
     elif wanted.suffix in JSON:
         _refuse_types(table.name, rows, wanted.suffix, ".parquet", nested=True)
     return rows.select(_typed(c) for c in rows.iter_columns()) if table.text and wanted.suffix not in TEXT else rows
+
+
+def _refuse_other_roles(name: str, columns: Sequence[str], roles: Mapping[str, Column]) -> None:
+    """Without a header columns are named by position: the file written would call items users."""
+    for role, at in roles.items():
+        called = columns[at] if isinstance(at, int) and 0 <= at < len(columns) else role
+        if called != role and called in roles:
+            raise ColumnError(
+                f"{name}: column {at} is given as --{role}, but is called {called!r} here, and would be so in --out; "
+                "give the file a header with names of its own."
+            )
 
 
 def _refuse_types(name: str, rows: pl.DataFrame, suffix: str, other: str, *, nested: bool) -> None:
