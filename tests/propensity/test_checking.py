@@ -215,3 +215,15 @@ def test_covariates_of_other_ids_and_logs_of_another_grid_are_refused():
         check(model, Feedback.from_arrays([0], [0], [1], users=3, items=3))
     with pytest.raises(InputError, match="check: takes a Feedback, got dict"):
         check(model, {})
+
+
+def test_a_bin_with_far_more_rows_than_p_says_is_flagged():
+    # p far too small for the rarest third of the items: the mean hardly moves, the weights there explode.
+    U, I = 300, 90
+    P = np.broadcast_to(np.repeat([0.02, 0.1, 0.3], I // 3), (U, I))
+    wrong = np.where(P == 0.02, P / 4, P)
+    log = World(ratings=np.ones((U, I)), propensities=P).observe(0)
+    right, off = (check(Known(p).fit(log), log) for p in (P, wrong))
+    assert not any("more rows than p says" in flag for flag in right.flags)
+    assert any("more rows than p says" in flag for flag in off.flags)
+    assert right.weights.quantiles[0.5] == np.quantile(1 / log.propensity, 0.5)

@@ -127,7 +127,7 @@ class Comparison:
             "skipped": [{"metric": m, "estimator": e, "reason": why} for (m, e), why in self.skipped.items()],
             "notes": list(self.notes),
         }
-        text = json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(finite(content), indent=2, ensure_ascii=False, allow_nan=False)
         if path is not None:
             write_text(path, text + "\n")
         return text
@@ -165,10 +165,10 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else html.escape("" if value is None else str(value))
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """JSON has no NaN or infinity: they become null."""
     if isinstance(value, dict):
-        return {str(k): _finite(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return {str(k): finite(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
+        return [finite(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import html
 import json
-import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
+from openloop.core.comparison import finite
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Feedback
 from openloop.core.weights import Diagnostics
@@ -28,6 +28,7 @@ UNBALANCED = 0.1  # sd: the usual limit of a standardised difference
 POOR_OVERLAP = 0.3  # log-normal p overlap this much when 2 % of the rows are left as effective size
 UNSEEN = 0.05  # of the grid below the smallest p of a row
 MISCALIBRATED = 0.2  # of the mean π
+FACTOR, SURE = 1.5, 4.0  # a bin is off by this factor, and by this many standard errors
 WORSE = 5.0  # nats: a fitted p for all cells gains this on a true p for all in 1 of 600 logs
 
 
@@ -63,7 +64,7 @@ class Check:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, text, lists and dictionaries, as JSON has them."""
-        return _plain(asdict(self))
+        return finite(asdict(self))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The same as JSON; written to `path` in one step when given."""
@@ -167,15 +168,13 @@ def _calibration_flags(judged: Calibration) -> Iterator[str]:
             f"on held-out cells p is off by {judged.error / judged.mean_observed:.0%} of its mean, "
             f"{judged.chance / judged.mean_observed:.0%} would be chance: Calibrated may mend it"
         )
+    off = [b for b in judged.curve if b.observed > FACTOR * b.predicted and b.observed - b.predicted > SURE * b.stderr]
+    if off:
+        worst = max(off, key=lambda b: b.observed / b.predicted)
+        yield (
+            f"of {len(judged.curve)} bins of held-out cells {len(off)} have more rows than p says, up to "
+            f"{worst.observed / worst.predicted:.1f} times as many: the weights there are too large"
+        )
     cells = sum(b.weight for b in judged.curve)
     if (judged.uniform - judged.log_likelihood) * cells > WORSE:
         yield "on held-out cells the model foretells worse than one p for all cells"
-
-
-def _plain(value: Any) -> Any:
-    """JSON has text for keys, lists for tuples, and neither NaN nor infinity: they become null."""
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -58,6 +58,8 @@ def weigh(feedback: Feedback, p: Propensities) -> tuple[Diagnostics, tuple[Heavy
         WeightSummary.of(w), len(distinct(feedback.user)), feedback.n_users * feedback.n_items,
         p.clipped if p.floor else None,
     )  # fmt: skip
+    # The histogram of a summary is for rows that are elsewhere; these are at hand.
+    found = replace(found, quantiles={q: float(np.quantile(w, q)) for q in found.quantiles})
     if feedback.share is None or found.mass is None:
         found = replace(found, mass=None)
     else:
