@@ -11,7 +11,7 @@ import pytest
 
 import openloop as ol
 from openloop.core.feedback import Feedback, Vocabulary
-from openloop.errors import ColumnError, InputError, PredictionError, UndefinedError, UnknownIdError
+from openloop.errors import AlignmentError, ColumnError, InputError, PredictionError, UndefinedError, UnknownIdError
 from openloop.scoring import Exclusion, predictions, prepare, ranks
 from tests.examples import same, small_world
 
@@ -340,3 +340,13 @@ def test_predictions_and_ranks_of_a_table_of_ranks():
     outcome = ranks("m", listed, LOG, Exclusion.of(None, LOG))
     true = (SCORES[LOG.user] > SCORES[LOG.user, LOG.item][:, None]).sum(axis=1)
     np.testing.assert_array_equal(outcome.above, np.minimum(true, 5))
+
+
+def test_a_model_of_other_users_or_items_is_refused():
+    fitted = ol.learners.Popularity().fit(LOG)
+    assert ol.evaluate({"m": fitted}, LOG, metrics=["mae"], estimators=["naive"])["m", "mae", "naive"].value > 0
+    for side in ("users", "items"):
+        ids = {"users": LOG.users, "items": LOG.items} | {side: Vocabulary(np.arange(len(getattr(LOG, side))) + 1)}
+        other = Feedback(user=LOG.user, item=LOG.item, rating=LOG.rating, **ids)
+        with pytest.raises(AlignmentError, match=f"model 'm': fitted on other {side} than the log's.*like="):
+            ol.evaluate({"m": fitted}, other, metrics=["mae"], estimators=["naive"])

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from openloop import errors, propensity
+    from openloop import errors, learners, propensity
     from openloop.core.comparison import Comparison
     from openloop.core.covariates import Covariates
     from openloop.core.estimate import Estimate, Interval
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from openloop.estimators.doubly_robust import cross_fitted
     from openloop.estimators.resampling import bootstrap
     from openloop.evaluation import evaluate
+    from openloop.learners.saving import load
     from openloop.metrics.naming import metric
+    from openloop.selection import Selection, select
 
 __version__ = "0.1.0"
 
@@ -41,6 +43,8 @@ _HOME = {
     "Covariates": "core.covariates",
     "propensity": "propensity",
     "Propensities": "core.propensities",
+    "learners": "learners",
+    "load": "learners.saving",
     "metric": "metrics.naming",
     "Metric": "core.metric",
     "Moments": "core.moments",
@@ -51,15 +55,18 @@ _HOME = {
     "cross_fitted": "estimators.doubly_robust",
     "evaluate": "evaluation",
     "Comparison": "core.comparison",
+    "select": "selection",
+    "Selection": "selection",
     "errors": "errors",
 }
 
 __all__ = [
     "read", "split", "folds", "simulate", "Feedback", "Vocabulary", "covariates", "Covariates",
     "propensity", "Propensities",
+    "learners", "load",
     "metric", "Metric",
     "Moments", "Estimate", "Interval", "bounds", "bootstrap", "cross_fitted",
-    "evaluate", "Comparison",
+    "evaluate", "Comparison", "select", "Selection",
     "errors",
 ]  # fmt: skip
 

@@ -14,6 +14,7 @@
     │   ├── NameFormatError              a metric or estimator name does not parse
     │   └── LeakError                    scoring would use data that it must not
     ├── UndefinedError (ValueError)      a combination has no definition, with the reason
+    ├── DivergenceError (ArithmeticError)  a fit left the numbers that a computer can hold
     └── MissingPackageError (ImportError)  an optional package is not installed
 
 A message has name, rule, value and remedy: "Propensities: 12 of 54,000 values are 0, so their weights are
@@ -80,6 +81,10 @@ class LeakError(InputError):
 
 class UndefinedError(OpenloopError, ValueError):
     """A combination of metric, estimator and data has no definition."""
+
+
+class DivergenceError(OpenloopError, ArithmeticError):
+    """A fit left the numbers that a computer can hold."""
 
 
 class MissingPackageError(OpenloopError, ImportError):

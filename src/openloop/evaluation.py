@@ -10,14 +10,13 @@ import numpy as np
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback, Floats, check_propensities
 from openloop.core.feedback import distinct as distinct_values
-from openloop.core.metric import Metric
+from openloop.core.metric import Metric, default_threshold
 from openloop.core.propensities import Propensities
 from openloop.errors import AlignmentError, InputError, LeakError, PredictionError, UndefinedError, listing
 from openloop.estimators.naming import Method, method
 from openloop.estimators.requests import Source, chosen_pairs, conclude
 from openloop.feedback_source import FeedbackSource, one_log
 from openloop.metrics.naming import metric
-from openloop.metrics.rating import default_threshold
 from openloop.scoring import predictions, prepare
 
 

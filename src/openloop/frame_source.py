@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 
 from openloop.core.feedback import LEAST, Array, Floats
-from openloop.core.metric import Metric
+from openloop.core.metric import Metric, default_threshold
 from openloop.core.moments import SUMS, Moments
 from openloop.core.weights import WeightSummary
 from openloop.errors import EmptyError, InputError, PropensityError, RatingError
@@ -37,7 +37,7 @@ from openloop.estimators.requests import Request
 from openloop.estimators.stratified import Bins
 from openloop.estimators.terms import Common, assemble, paired
 from openloop.joining import Joined, join
-from openloop.metrics.rating import MAX_LEVELS, default_threshold, midpoints
+from openloop.metrics.rating import MAX_LEVELS, midpoints
 
 CLUSTERS = 100_000
 WRONG: dict[str, tuple[type[InputError], str]] = {

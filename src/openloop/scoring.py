@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Array, Feedback, Floats
+from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
 from openloop.core.protocols import FactorModel
-from openloop.errors import InputError, PredictionError
+from openloop.errors import AlignmentError, InputError, PredictionError
 from openloop.estimators.array_rows import Outcome
 from openloop.tables import Table, read_table
 
@@ -57,6 +57,7 @@ class Exclusion:
 def prepare(name: str, model: Any, log: Feedback, user: str | None = None, item: str | None = None) -> Any:
     """A model as it will be asked: a Table, a U × I array, or the recommender itself."""
     if hasattr(model, "predict") or hasattr(model, "scores"):
+        _check_grid(name, model, log)
         return model
     if isinstance(model, np.ndarray):
         if model.shape != (log.n_users, log.n_items):
@@ -64,6 +65,17 @@ def prepare(name: str, model: Any, log: Feedback, user: str | None = None, item:
             raise PredictionError(msg)
         return model
     return read_table(name, model, log, user, item)
+
+
+def _check_grid(name: str, model: Any, log: Feedback) -> None:
+    """Codes of another vocabulary would be other users and items."""
+    for side, ids in (("users", log.users), ("items", log.items)):
+        own = getattr(model, f"{side}_", None)
+        if isinstance(own, Vocabulary) and own != ids:
+            raise AlignmentError(
+                f"model {name!r}: fitted on other {side} than the log's ({len(own):,} ids, the log has {len(ids):,}); "
+                "read the log with like= the one it was fitted on, or fit it on this log."
+            )
 
 
 def predictions(name: str, model: Any, log: Feedback) -> Floats | None:

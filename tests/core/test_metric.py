@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, replace
 
+import numpy as np
 import pytest
 
-from openloop.core.metric import Metric
+from openloop.core.metric import Metric, default_threshold
 from openloop.errors import InputError
 from openloop.metrics.naming import metric
 from tests.examples import METRICS, ORDERED
@@ -48,3 +49,10 @@ def test_only_errors_are_better_when_lower():
 
 def test_gains_that_look_at_a_users_other_items_say_so():
     assert {m.name for m in EVERY if m.groups} == {"map", "mrr", "hit@3"}
+
+
+@pytest.mark.parametrize(
+    ("levels", "cut"), [([0, 1], 1), ([1], 1), ([0], 1), ([0, 1, 2], 4), ([1, 2, 3, 4, 5], 4), ([0.5, 1], 4)]
+)
+def test_what_is_relevant_begins_at_4_or_at_1_where_ratings_are_0_and_1(levels, cut):
+    assert default_threshold(np.array(levels, float)) == cut

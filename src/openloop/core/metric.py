@@ -96,3 +96,8 @@ class Metric:
 
     def __repr__(self) -> str:
         return f"Metric({self.name!r})"
+
+
+def default_threshold(levels: Floats) -> float:
+    """From which rating on an item is relevant, where nobody said: 4, or 1 where ratings are 0 and 1."""
+    return 1.0 if all(level in (0.0, 1.0) for level in levels[:3]) else 4.0

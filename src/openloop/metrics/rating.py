@@ -53,8 +53,3 @@ accuracy = Metric(name="accuracy", on="prediction", kind="cell", gain=_exact, be
 def midpoints(levels: Floats) -> Floats | None:
     """What separates the rating levels, for accuracy; None where ratings are too many to be levels."""
     return (levels[1:] + levels[:-1]) / 2 if len(levels) <= MAX_LEVELS else None
-
-
-def default_threshold(levels: Floats) -> float:
-    """From which rating on an item is relevant, where nobody said: 4, or 1 where ratings are 0 and 1."""
-    return 1.0 if all(level in (0.0, 1.0) for level in levels[:3]) else 4.0

@@ -1,0 +1,349 @@
+"""Half a sweep of weighted alternating least squares: every user's vector, given all items' (or the reverse).
+
+Written for users: user u has the rows ptr[u]:ptr[u + 1], each an item i, a target y and a weight w, and gets
+
+    argmin_p  Σ w (y - c - b_i - x_iᵀp)² + pᵀ(G + diag λ)p,
+
+exactly (Cholesky), or by a few steps of conjugate gradients from where it stands. With offsets the last entry of p is
+the user's own, a, so that of x is 1, and b_i is what the item's vector has there. G is a prior that all users share.
+With `smoothing` ε > 0 the loss is absolute: |e|, and e²/2ε + ε/2 within ε of 0. Each half sweep then lowers the
+quadratic that touches it at the present e and lies above it everywhere else, so the loss never rises.
+
+Kernels know nothing about models. Every user is solved by one thread, in one order: bits do not depend on threads.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+Pointers = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int32]
+
+# Parts have about equally many rows, so that threads end together, and enough that starting one costs nothing.
+PARTS, PART_ROWS = 64, 20_000
+SINGULAR = 1e-14  # what is left of a diagonal entry of A by rounding alone
+SUMMING = {"reassoc", "contract", "nsz"}  # lets a sum run in vector lanes; NaN and inf keep their meaning
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """The rows of one side: those of u are ptr[u] : ptr[u + 1], each with its partner, target and weight."""
+
+    ptr: Pointers
+    partner: Ints
+    y: Array
+    w: Array
+
+    def __len__(self) -> int:
+        return len(self.ptr) - 1
+
+    @property
+    def filled(self) -> npt.NDArray[np.bool_]:
+        """Who has a row."""
+        return np.diff(self.ptr) > 0
+
+    @property
+    def parts(self) -> list[tuple[int, int]]:
+        """Ranges of users with about equally many rows."""
+        n = int(self.ptr[-1])
+        cuts = np.searchsorted(self.ptr, np.linspace(0, n, min(PARTS, 1 + n // PART_ROWS) + 1)[1:-1])
+        edges = np.unique(np.concatenate([[0], cuts, [len(self)]])).tolist()
+        return list(pairwise(edges))
+
+    def turned(self, n_partners: int) -> Rows:
+        """The same rows by partner."""
+        ptr, own, at = by_partner(self.ptr, self.partner, n_partners)
+        return Rows(ptr, own, self.y[at], self.w[at])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """What all users share: the penalty of each entry of p, the prior, whether there are offsets, and the loss."""
+
+    penalty: Array  # λ, (K,)
+    offsets: bool = False
+    prior: Array | None = None  # G, (K, K)
+    smoothing: float = 0.0  # ε; 0 for the squared loss
+
+
+def half_sweep(rows: Rows, X: Array, c: float, P: Array, problem: Problem, pool: Executor, *, steps: int = 3) -> float:
+    """Improve P (U, K), given X (I, K); returns the loss of all rows plus the penalties of P, as they are then.
+
+    For the absolute loss that of the quadratics above it, which is no less. `steps` of conjugate gradients, 0 for
+    Cholesky.
+    """
+    T = P.dtype.type
+    G = np.zeros((0, 0), P.dtype) if problem.prior is None else np.ascontiguousarray(problem.prior, P.dtype)
+    shared = (T(c), problem.penalty.astype(P.dtype), G, problem.offsets, T(problem.smoothing), steps)
+    value = np.zeros(len(rows))  # (U,)
+
+    def solve(part: tuple[int, int]) -> None:
+        _solve_part(*part, rows.ptr, rows.partner, rows.y, rows.w, X, P, *shared, value)
+
+    parts = rows.parts
+    if len(parts) == 1:
+        solve(parts[0])
+    else:
+        list(pool.map(solve, parts))
+    return float(value.sum())
+
+
+@njit(cache=True, nogil=True)
+def by_partner(ptr: Pointers, partner: Ints, n_partners: int) -> tuple[Pointers, Ints, Pointers]:
+    """A counting sort: pointers by partner, whose rows they are, and where they stood."""
+    turned = np.zeros(n_partners + 1, np.int64)
+    for i in partner:
+        turned[i + 1] += 1
+    turned = np.cumsum(turned)
+    free, own, at = turned[:-1].copy(), np.empty(partner.size, np.int32), np.empty(partner.size, np.int64)
+    for u in range(ptr.size - 1):
+        for row in range(ptr[u], ptr[u + 1]):
+            to = free[partner[row]]
+            own[to], at[to] = u, row
+            free[partner[row]] += 1
+    return turned, own, at
+
+
+@njit(cache=True, nogil=True, fastmath=SUMMING)
+def _solve_part(
+    first: int, last: int, ptr: Pointers, partner: Ints, y: Array, w: Array, X: Array, P: Array,
+    c: Any, penalty: Array, G: Array, offsets: Any, smoothing: Any, steps: int, value: Floats,
+) -> None:  # fmt: skip
+    most, K = 0, P.shape[1]
+    for u in range(first, last):
+        most = max(most, ptr[u + 1] - ptr[u])
+    x, v, e = np.empty((most, K), P.dtype), np.empty(most, P.dtype), np.empty(most, P.dtype)
+    for u in range(first, last):
+        first_row, n = ptr[u], ptr[u + 1] - ptr[u]
+        if n == 0:
+            continue
+        _gather(X, partner[first_row : first_row + n], x)
+        for r in range(n):
+            v[r], e[r] = w[first_row + r], y[first_row + r]
+            if offsets:
+                e[r] -= x[r, K - 1]
+                x[r, K - 1] = 1
+        value[u] = _residuals(x[:n], P[u], c, smoothing, v[:n], e[:n]) + _penalty_of(P[u], penalty, G)
+        if steps > 0:
+            value[u] -= _conjugate(x[:n], v[:n], e[:n], penalty, G, steps, P[u])
+        else:
+            value[u] -= _cholesky(x[:n], v[:n], e[:n], penalty, G, P[u])
+
+
+@njit(cache=True, nogil=True, fastmath=SUMMING)
+def _residuals(x: Array, p: Array, c: Any, smoothing: Any, v: Array, e: Array) -> float:
+    """Targets e and weights v become residuals and the weights of their squares; returns the loss."""
+    loss, s = 0.0, np.empty_like(e)
+    _products(x, p, s)
+    for r in range(e.size):
+        e[r] -= c + s[r]
+        if smoothing > 0:
+            size = max(abs(e[r]), smoothing)
+            v[r] /= size + size
+            loss += v[r] * (e[r] * e[r] + size * size)
+        else:
+            loss += v[r] * e[r] * e[r]
+    return loss
+
+
+# With A = Σ v xxᵀ + G + diag λ and half the negative gradient g = Σ v e x - (G + diag λ)p, both solve Aδ = g, and
+# return by how much the step δ lowers the objective.
+
+
+@njit(cache=True, nogil=True, fastmath=SUMMING)
+def _conjugate(x: Array, v: Array, e: Array, penalty: Array, G: Array, steps: int, p: Array) -> float:
+    """Some steps of conjugate gradients, preconditioned by the diagonal m of A."""
+    g, m = _gradient(x, v, e, penalty, G, p), _diagonal(x, v, penalty, G)
+    d, h = g / m, np.empty_like(p)
+    gz, gain = _dot(g, d), 0.0
+    eps = np.finfo(p.dtype).eps
+    rounding = 100 * eps * eps * gz  # what is left of gz when g is 0 but for rounding
+    for _ in range(steps):
+        if not gz > 0:
+            break
+        _products(x, d, e)
+        for r in range(e.size):
+            e[r] *= v[r]
+        _combine(x, e, h)
+        _penalise(d, penalty, G, h)
+        curvature = _dot(d, h)  # h = Ad
+        if curvature <= eps * gz:  # flat but for rounding, as is possible without a penalty
+            break
+        step = gz / curvature
+        gain += step * gz
+        before, gz = gz, p.dtype.type(0)
+        for j in range(p.size):
+            p[j] += step * d[j]
+            g[j] -= step * h[j]
+            gz += g[j] * g[j] / m[j]
+        if gz <= rounding:
+            break
+        for j in range(p.size):
+            d[j] = g[j] / m[j] + gz / before * d[j]
+    return gain
+
+
+@njit(cache=True, nogil=True, fastmath=SUMMING)
+def _gradient(x: Array, v: Array, e: Array, penalty: Array, G: Array, p: Array) -> Array:
+    g, shrink = np.empty_like(p), np.zeros_like(p)
+    _combine(x, v * e, g)
+    _penalise(p, penalty, G, shrink)
+    return g - shrink
+
+
+@njit(cache=True, nogil=True, fastmath=SUMMING)
+def _diagonal(x: Array, v: Array, penalty: Array, G: Array) -> Array:
+    """The diagonal of A; where it is 0, so is the gradient, and any positive number serves."""
+    m = penalty.copy()
+    for r in range(v.size):
+        row, weight = x[r], v[r]
+        for j in range(m.size):
+            m[j] += weight * row[j] * row[j]
+    for j in range(m.size):
+        m[j] += G[j, j] if G.size else m.dtype.type(0)
+        m[j] = m[j] if m[j] > 0 else m.dtype.type(1)
+    return m
+
+
+@njit(cache=True, nogil=True, fastmath=SUMMING)
+def _cholesky(x: Array, v: Array, e: Array, penalty: Array, G: Array, p: Array) -> float:
+    """The minimum itself, in double precision: small penalties leave A nearly singular. NaN where it is singular."""
+    g = _gradient(x, v, e, penalty, G, p).astype(np.float64)
+    L = _factor(_normal_matrix(x, v, penalty, G))
+    step = g.copy()
+    for j in range(p.size):  # Lz = g
+        step[j] = (step[j] - _dot(L[j, :j], step[:j])) / L[j, j]
+    gain = _dot(step, step)  # gᵀA⁻¹g
+    for j in range(p.size - 1, -1, -1):  # Lᵀδ = z
+        step[j] /= L[j, j]
+        for i in range(j):
+            step[i] -= L[j, i] * step[j]
+    for j in range(p.size):
+        p[j] += step[j]
+    return gain
+
+
+@njit(cache=True, nogil=True, fastmath=SUMMING)
+def _normal_matrix(x: Array, v: Array, penalty: Array, G: Array) -> Floats:
+    """A, its lower triangle."""
+    K = penalty.size
+    A = np.zeros((K, K))
+    for j in range(K):
+        A[j, j] = penalty[j]
+        for i in range(min(j + 1, len(G))):
+            A[j, i] += G[j, i]
+    for r in range(v.size):
+        row, weight = x[r].astype(np.float64), float(v[r])
+        for j in range(K):
+            target, scaled = A[j], weight * row[j]
+            for i in range(j + 1):
+                target[i] += scaled * row[i]
+    return A
+
+
+@njit(cache=True, nogil=True, fastmath=SUMMING)
+def _factor(A: Floats) -> Floats:
+    """L of A = LLᵀ, in its place; NaN where A is not positive definite."""
+    for j in range(len(A)):
+        for i in range(j):
+            A[j, i] = (A[j, i] - _dot(A[j, :i], A[i, :i])) / A[i, i]
+        rest = A[j, j] - _dot(A[j, :j], A[j, :j])
+        A[j, j] = np.sqrt(rest) if rest > SINGULAR * A[j, j] else np.nan
+    return A
+
+
+@njit(cache=True, nogil=True, fastmath=SUMMING)
+def _penalise(p: Array, penalty: Array, G: Array, h: Array) -> None:
+    """h += (G + diag λ)p."""
+    for j in range(p.size):
+        h[j] += penalty[j] * p[j]
+    for j in range(len(G)):
+        h[j] += _dot(G[j], p)
+
+
+@njit(cache=True, nogil=True, fastmath=SUMMING)
+def _penalty_of(p: Array, penalty: Array, G: Array) -> Any:
+    """pᵀ(G + diag λ)p."""
+    h = np.zeros_like(p)
+    _penalise(p, penalty, G, h)
+    return _dot(p, h)
+
+
+@njit(cache=True, nogil=True, fastmath=SUMMING)
+def _dot(x: Array, y: Array) -> Any:
+    total = x.dtype.type(0)
+    for j in range(x.size):
+        total += x[j] * y[j]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _gather(X: Array, mine: Ints, x: Array) -> None:
+    """x = X[mine]."""
+    for r in range(mine.size):
+        source, target = X[mine[r]], x[r]
+        for j in range(source.size):
+            target[j] = source[j]
+
+
+# Four rows at a time: each entry of p or out is then loaded once for four, which halves the time.
+
+
+@njit(cache=True, nogil=True, fastmath=SUMMING)
+def _products(x: Array, p: Array, out: Array) -> None:
+    """out = x p."""
+    n, zero = len(x), p.dtype.type(0)
+    for r in range(0, n - 3, 4):
+        x0, x1, x2, x3 = x[r], x[r + 1], x[r + 2], x[r + 3]
+        s0, s1, s2, s3 = zero, zero, zero, zero
+        for j in range(p.size):
+            s0 += x0[j] * p[j]
+            s1 += x1[j] * p[j]
+            s2 += x2[j] * p[j]
+            s3 += x3[j] * p[j]
+        out[r], out[r + 1], out[r + 2], out[r + 3] = s0, s1, s2, s3
+    for r in range(n - n % 4, n):
+        out[r] = _dot(x[r], p)
+
+
+@njit(cache=True, nogil=True, fastmath=SUMMING)
+def _combine(x: Array, s: Array, out: Array) -> None:
+    """out = xᵀ s."""
+    n = len(x)
+    for j in range(out.size):
+        out[j] = 0
+    for r in range(0, n - 3, 4):
+        x0, x1, x2, x3 = x[r], x[r + 1], x[r + 2], x[r + 3]
+        s0, s1, s2, s3 = s[r], s[r + 1], s[r + 2], s[r + 3]
+        for j in range(out.size):
+            out[j] += s0 * x0[j] + s1 * x1[j] + s2 * x2[j] + s3 * x3[j]
+    for r in range(n - n % 4, n):
+        row = x[r]
+        for j in range(out.size):
+            out[j] += s[r] * row[j]
+
+
+def half_sweep_numpy(rows: Rows, X: Array, c: float, P: Array, problem: Problem) -> float:
+    """The same by the normal equations, one user after the other."""
+    value = 0.0
+    for u in np.flatnonzero(rows.filled):
+        mine = slice(rows.ptr[u], rows.ptr[u + 1])
+        x, y, v = X[rows.partner[mine]], rows.y[mine] - c, rows.w[mine]
+        if problem.offsets:
+            y, x = y - x[:, -1], np.column_stack([x[:, :-1], np.ones(len(x))])
+        e = y - x @ P[u]
+        size = np.maximum(np.abs(e), problem.smoothing)
+        v, constant = (v / (2 * size), v * size / 2) if problem.smoothing else (v, 0 * v)
+        G = np.diag(problem.penalty) + (0 if problem.prior is None else problem.prior)  # (K, K)
+        P[u] = np.linalg.solve(x.T @ (v[:, None] * x) + G, x.T @ (v * y))
+        value += np.sum(v * (y - x @ P[u]) ** 2 + constant) + P[u] @ G @ P[u]
+    return float(value)

@@ -1,0 +1,95 @@
+"""The best few of each row of scores, in order; -inf is no candidate, and of equal scores the first leads.
+
+Kernels know nothing about models: rows of scores are all that they ask for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int32]
+Pointers = npt.NDArray[np.int64]
+
+
+def best(scores: Array, k: int) -> tuple[Ints, Pointers]:
+    """Columns of the k best of each row of (B, I), best first, -1 where candidates are fewer; and how many there are.
+
+    The number of candidates is -1 for a row with NaN or +inf, which has no order.
+    """
+    n_rows, n_columns = scores.shape
+    chosen, candidates = np.empty((n_rows, min(k, n_columns)), np.int32), np.empty(n_rows, np.int64)
+    fill_best(np.ascontiguousarray(scores), chosen, candidates)
+    return chosen, candidates
+
+
+@njit(cache=True, nogil=True)
+def fill_best(scores: Array, chosen: Ints, candidates: Pointers) -> None:
+    """One pass a row, its k best so far in a heap with the worst of them on top."""
+    k = chosen.shape[1]
+    for b in range(scores.shape[0]):
+        row, heap = scores[b], chosen[b]
+        size, count = 0, 0
+        for c in range(row.size):
+            x = row[c]
+            if not x < np.inf:
+                count = -1
+                break
+            if x == -np.inf:
+                continue
+            count += 1
+            if size < k:
+                heap[size] = c
+                size += 1
+                if size == k:
+                    for at in range(k // 2 - 1, -1, -1):
+                        _sink(row, heap, at, k)
+            elif x > row[heap[0]]:  # an equal one stands later, hence below
+                heap[0] = c
+                _sink(row, heap, 0, k)
+        candidates[b] = count
+        _order(row, heap, size, k)
+
+
+@njit(cache=True, nogil=True)
+def _worse(row: Array, i: int, j: int) -> bool:
+    return row[i] < row[j] or (row[i] == row[j] and i > j)
+
+
+@njit(cache=True, nogil=True)
+def _sink(row: Array, heap: Ints, at: int, size: int) -> None:
+    """Move an entry down until neither of its children is worse."""
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            return
+        if child + 1 < size and _worse(row, heap[child + 1], heap[child]):
+            child += 1
+        if not _worse(row, heap[child], heap[at]):
+            return
+        heap[at], heap[child] = heap[child], heap[at]
+        at = child
+
+
+@njit(cache=True, nogil=True)
+def _order(row: Array, heap: Ints, size: int, k: int) -> None:
+    """Take the worst from the top to the end, until the best stands first."""
+    if size < k:
+        for at in range(size // 2 - 1, -1, -1):
+            _sink(row, heap, at, size)
+    for last in range(size - 1, 0, -1):
+        heap[0], heap[last] = heap[last], heap[0]
+        _sink(row, heap, 0, last)
+    heap[size:] = -1
+
+
+def best_numpy(scores: Array, k: int) -> tuple[Ints, Pointers]:
+    """The definition: a stable sort of each row."""
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k].astype(np.int32)
+    chosen = np.where(np.take_along_axis(scores, order, axis=1) > -np.inf, order, np.int32(-1))
+    candidates = np.where((scores < np.inf).all(axis=1), (scores > -np.inf).sum(axis=1), -1)
+    return chosen, candidates

@@ -1,0 +1,58 @@
+"""FEEDBACK → MODEL: recommenders, each loaded when it is first asked for.
+
+A learner knows nothing about metrics, estimators or propensity models: what corrects for selection enters its fit
+as `sample_weight`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from openloop.learners.baselines import Bias, GlobalAverage, Popularity, Random
+    from openloop.learners.cornac_models import CornacModel
+    from openloop.learners.given import Factors
+    from openloop.learners.implicit import WMF
+    from openloop.learners.mf import MF
+    from openloop.learners.pairwise import ADG, AUC
+    from openloop.learners.pure_svd import PureSVD
+    from openloop.learners.saving import load
+    from openloop.learners.zoo_models import zoo
+
+__all__ = [
+    "MF", "WMF", "ADG", "AUC", "PureSVD",
+    "Random", "GlobalAverage", "Popularity", "Bias",
+    "Factors", "CornacModel", "zoo",
+    "load",
+]  # fmt: skip
+
+# scikit-learn's base class costs over a second, so a learner is imported by its first use.
+_HOME = {
+    "MF": "mf",
+    "WMF": "implicit",
+    "ADG": "pairwise",
+    "AUC": "pairwise",
+    "PureSVD": "pure_svd",
+    "Random": "baselines",
+    "GlobalAverage": "baselines",
+    "Popularity": "baselines",
+    "Bias": "baselines",
+    "Factors": "given",
+    "CornacModel": "cornac_models",
+    "zoo": "zoo_models",
+    "load": "saving",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        msg = f"module {__name__!r} has no attribute {name!r}; learners: {', '.join(__all__)}."
+        raise AttributeError(msg)
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,224 @@
+"""What learners share: weights at the door, the codes they are asked about, and scores that are one product.
+
+A learner gives `predict(user, item)` and `scores(users)`; one that learns factors gives the factors, and both follow.
+Learned state ends in `_` and is arrays, numbers or vocabularies, so that a model file can hold it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+
+from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
+from openloop.core.propensities import Propensities
+from openloop.errors import AlignmentError, InputError, UnknownIdError
+
+BLOCK = 2**21  # products at a time where single cells are asked for
+
+Weights = npt.ArrayLike | Propensities | None
+
+
+class Learner(BaseEstimator):
+    """Learned by every fit: the grid as `users_` and `items_`, what it had to say as `notes_`."""
+
+    users_: Vocabulary
+    items_: Vocabulary
+    notes_: tuple[str, ...]
+
+    def fit(self, feedback: Feedback, sample_weight: Weights = None) -> Self:
+        """Learn from feedback; `sample_weight` is one weight a row in Feedback order, or the rows' Propensities."""
+        raise NotImplementedError
+
+    def predict(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Array:
+        """The predicted rating of each (user, item) pair of codes."""
+        raise NotImplementedError
+
+    def scores(self, users: npt.ArrayLike) -> Array:
+        """The scores of all items for these users, (B, I)."""
+        raise NotImplementedError
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that `ol.load` reads; the file appears whole or not at all."""
+        from openloop.learners.saving import save
+
+        save(self, path)
+
+    def _remember(self, feedback: Feedback, *notes: str) -> Self:
+        """The end of a fit."""
+        self.users_, self.items_, self.notes_ = feedback.users, feedback.items, notes
+        return self
+
+    def _pairs(self, user: npt.ArrayLike, item: npt.ArrayLike) -> tuple[Array, Array]:
+        """The codes of the pairs asked about, checked, of one shape."""
+        check_fitted(self)
+        users, items = self._codes("user", user), self._codes("item", item)
+        if users.shape != items.shape:
+            raise AlignmentError(
+                f"{type(self).__name__}.predict: {users.shape} users and {items.shape} items; give one item a user."
+            )
+        return users, items
+
+    def _users(self, users: npt.ArrayLike) -> Array:
+        """The codes of the users asked about, checked."""
+        check_fitted(self)
+        return self._codes("user", users)
+
+    def _codes(self, side: str, values: npt.ArrayLike) -> Array:
+        codes, size = np.asarray(values), len(self.users_ if side == "user" else self.items_)
+        if codes.ndim != 1:
+            raise AlignmentError(
+                f"{type(self).__name__}: {side} codes must be a list, got shape {codes.shape}; give one code a row."
+            )
+        if codes.size and codes.dtype.kind not in "iu":
+            raise InputError(
+                f"{type(self).__name__}: {side} codes must be whole numbers, got {codes.dtype}; "
+                f"model.{side}s_.codes(ids) makes them."
+            )
+        if codes.size and not (codes.min() >= 0 and codes.max() < size):
+            raise UnknownIdError(
+                f"{type(self).__name__}: {side} codes must lie in 0 … {size - 1:,}, got {codes.min()} … {codes.max()}."
+            )
+        return codes.astype(np.int64)  # an empty list is of no type
+
+
+class FactorLearner(Learner):
+    """A learner whose prediction is v_uᵀw_i + a_u + b_i + c (Schnabel et al. 2016, Eq. 14)."""
+
+    user_factors_: Array  # V, (U, K)
+    item_factors_: Array  # W, (I, K)
+    user_bias_: Array  # a, (U,)
+    item_bias_: Array  # b, (I,)
+    intercept_: float  # c
+
+    def predict(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Array:
+        """Ŷ = v_uᵀw_i + a_u + b_i + c of each (user, item) pair of codes."""
+        u, i = self._pairs(user, item)
+        products = factor_products(self.user_factors_, self.item_factors_, u, i)
+        return products + self.user_bias_[u] + self.item_bias_[i] + self.intercept_
+
+    def scores(self, users: npt.ArrayLike) -> Array:
+        """Ŷ of all items for these users, (B, I)."""
+        u = self._users(users)
+        products = self.user_factors_[u] @ self.item_factors_.T  # (B, I)
+        return products + (self.user_bias_[u] + self.intercept_)[:, None] + self.item_bias_
+
+    def factor_arrays(self) -> tuple[Array, Array, Array]:
+        """V, W and b, which give every user's ranking: a_u and c move all items alike."""
+        check_fitted(self)
+        return self.user_factors_, self.item_factors_, self.item_bias_
+
+
+def factor_products(V: Array, W: Array, user: Array, item: Array) -> Array:
+    """v_u·w_i of each pair of codes, a part at a time."""
+    out, size = np.empty(user.shape, np.result_type(V, W)), max(1, BLOCK // max(V.shape[1], 1))
+    for start in range(0, len(user), size):
+        part = slice(start, start + size)
+        np.einsum("nk,nk->n", V[user[part]], W[item[part]], out=out[part])
+    return out
+
+
+# -- the door ------------------------------------------------------------------------------------------------
+
+
+def check_fitted(model: Any) -> None:
+    """Refuse a model without `users_`, which every fit sets."""
+    if not hasattr(model, "users_"):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(f"{type(model).__name__}: not fitted; call fit(feedback) first, or ol.load a saved one.")
+
+
+def weights(model: Any, feedback: Any, given: Weights) -> Floats:
+    """One positive weight a row, of mean 1 over the log: so a penalty means the same with and without weights.
+
+    A part of a log stands for the whole, so its mean is 1/s, s its share: a penalty means the same on a fold as on all
+    rows, as with the scaled propensities of Schnabel et al. 2016, section 6.1.
+
+    `given` is an array in Feedback order, the Propensities of the rows (then 1/p), or None: the log's own `weight`
+    column where it has one, else all equal.
+    """
+    name = type(model).__name__
+    if not isinstance(feedback, Feedback):
+        raise InputError(f"{name}: takes a Feedback, got {type(feedback).__name__}; read the log with ol.read.")
+    w = _raw(feedback, given)
+    if w.shape != (len(feedback),):
+        raise AlignmentError(
+            f"{name}: sample_weight has shape {w.shape}, the feedback has {len(feedback):,} rows; give one weight a "
+            "row, in Feedback order (feedback.align(array) brings input order there)."
+        )
+    bad = np.flatnonzero(~(np.isfinite(w) & (w > 0)))
+    if len(bad):
+        raise InputError(
+            f"{name}: sample_weight must be finite and positive, {len(bad):,} of {len(w):,} are not, first "
+            f"{w[bad[0]]} at position {bad[0]:,}; drop those rows."
+        )
+    rows = len(w) if feedback.share is None else float(np.sum(1 / feedback.share))  # of the whole log
+    return w * (rows / w.sum())
+
+
+def _raw(feedback: Feedback, given: Weights) -> Floats:
+    if isinstance(given, Propensities):
+        return given.check(feedback).weights
+    if given is None:
+        return np.ones(len(feedback)) if feedback.weight is None else feedback.weight
+    try:
+        return np.asarray(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"sample_weight must be numbers, one a row, or Propensities ({error}).") from error
+
+
+def generator(model: Any, rng: Any) -> np.random.Generator:
+    """The generator that a seed stands for, or the one given."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if is_whole(rng) and rng >= 0:
+        return np.random.default_rng(rng)
+    raise InputError(
+        f"{type(model).__name__}: rng must be a seed (an integer from 0) or a numpy Generator, got {rng!r}; pass rng=0."
+    )
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it is an integer, and no boolean."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def check_whole(model: Any, name: str, least: int = 1) -> int:
+    """The parameter `name`, a whole number from `least`."""
+    value = getattr(model, name)
+    if not (is_whole(value) and value >= least):
+        raise InputError(f"{type(model).__name__}: {name} must be a whole number from {least}, got {value!r}.")
+    return int(value)
+
+
+def check_number(model: Any, name: str, *, positive: bool = False) -> float:
+    """The parameter `name`, a finite number that is not negative, or positive."""
+    value = getattr(model, name)
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not (number and np.isfinite(value) and (value > 0 if positive else value >= 0)):
+        rule = "positive" if positive else "at least 0"
+        raise InputError(f"{type(model).__name__}: {name} must be a finite number {rule}, got {value!r}.")
+    return float(value)
+
+
+def check_rank(model: Any, factors: int, feedback: Feedback) -> None:
+    """Refuse more factors than a grid of U × I can have."""
+    U, I = feedback.n_users, feedback.n_items
+    if factors > min(U, I):
+        raise InputError(
+            f"{type(model).__name__}: factors must be at most min(users, items) = {min(U, I):,} of this {U:,} × {I:,} "
+            f"grid, got {factors}; pass fewer."
+        )
+
+
+def unseen_notes(feedback: Feedback, how: str) -> list[str]:
+    """A sentence about users and items without a rating; `how` says what they are predicted by."""
+    lonely = {
+        "users": feedback.n_users - len(np.unique(feedback.user)),
+        "items": feedback.n_items - len(np.unique(feedback.item)),
+    }
+    return [f"{n:,} {side} have no rating; they are predicted by {how}" for side, n in lonely.items() if n]

@@ -1,0 +1,291 @@
+"""`CornacModel`: any recommender of Cornac as a learner here, with a rule for what it never saw.
+
+Cornac numbers only the users and items of its training data. So do we: the users and items that the log shows get
+Cornac's indices 0, 1, … in the order of their codes, and the others of the vocabulary are answered for by a rule.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+from threadpoolctl import threadpool_limits
+
+from openloop.core.feedback import Array, Feedback, Floats, distinct
+from openloop.errors import DivergenceError, InputError, MissingPackageError, PredictionError, UndefinedError
+from openloop.learners.base import Learner, Weights, weights
+
+UNKNOWN = ("lowest", "mean", "error")
+PROBED = 100  # users whose scores a fit looks at, to notice that it diverged
+
+REMEDIES = {
+    "cornac": "pip install 'openloop[cornac]'",
+    "torch": "pip install 'openloop[torch]'",
+    "tensorflow": 'choose the model\'s PyTorch backend (backend="pytorch") where it has one; for WMF take '
+    "openloop.learners.WMF",
+}
+
+
+class CornacModel(Learner):
+    """A model of Cornac, trained on the users and items that the log shows.
+
+    `model` is any `cornac.models.Recommender` that scores a user without more data. `fit` trains a silent copy of it
+    under the model's own seed and leaves `model` alone. Models of ratings (MF, SVD, PMF, NMF, BaselineOnly) learn
+    the rating; models of preference (BPR, WBPR, MMMF, GMF, MLP, NeuMF, MostPop) take every row for a like, whatever
+    its rating.
+
+    A user whom the log does not show gets, for each item, the mean of the scores of the users it shows. An item that
+    the log does not show gets by `unknown`
+
+    - "lowest": the lowest score that the user gives an item, as Cornac ranks such items;
+    - "mean": the user's mean score, the better guess where scores are ratings;
+    - "error": nothing; fit refuses a log that leaves users or items of its vocabulary unseen.
+
+    Learned: `model_` (Cornac's, fitted), `user_index_` (U,) and `shown_items_` (codes by Cornac's index), `average_`
+    (the scores of an unseen user; empty where there is none).
+    """
+
+    def __init__(self, model: Any, unknown: str = "lowest") -> None:
+        self.model: Any = model
+        self.unknown = unknown
+
+    def fit(self, feedback: Feedback, sample_weight: Weights = None) -> CornacModel:
+        """Train a fresh copy of the model; Cornac knows no weights, so only equal ones are taken."""
+        _check_equal(weights(self, feedback, sample_weight))
+        copy, users, items = self._copy(), distinct(feedback.user), distinct(feedback.item)
+        notes = self._unseen(feedback, users, items)
+        with _packages(copy), _own_randomness(copy):
+            copy.fit(_guarded(_dataset())(**_arguments(feedback, users, items, copy)))
+            # A guard's class is made on the spot, which pickle cannot name.
+            copy.train_set = _dataset()(**_arguments(feedback, users, items, copy))
+        # NumPy 2 widens a float32 array by a NumPy float64, and Cornac's dot products then refuse it.
+        copy.global_mean = float(copy.global_mean)
+        average = _average(copy, whole=len(users) < feedback.n_users)
+        self.model_, self.shown_items_, self.average_ = copy, items, average
+        self.user_index_ = np.full(feedback.n_users, -1, np.int64)
+        self.user_index_[users] = np.arange(len(users))
+        return self._remember(feedback, *notes)
+
+    def predict(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Array:
+        """The score of each (user, item) pair of codes, as `scores` gives it."""
+        u, i = self._pairs(user, item)
+        out = np.empty(u.shape)
+        order = np.argsort(u, kind="stable")
+        codes, starts = np.unique(u[order], return_index=True)
+        parts = np.split(order, starts[1:])  # one, empty, where nothing is asked
+        with _one_thread():
+            for code, part in zip(codes, parts, strict=False):
+                out[part] = self._row(code)[i[part]]
+        return out
+
+    def scores(self, users: npt.ArrayLike) -> Array:
+        """The scores of all items for these users, (B, I)."""
+        u = self._users(users)
+        out = np.empty((len(u), len(self.items_)))
+        with _one_thread():
+            for at, code in enumerate(u):
+                out[at] = self._row(code)
+        return out
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Refused: a Cornac model keeps its state in objects of its own, which only pickle could write."""
+        raise UndefinedError(
+            "CornacModel: a Cornac model cannot be written without pickle; keep the log and the seed and fit again, "
+            "or save model.model_ in Cornac's own format (model.model_.save(folder))."
+        )
+
+    def _copy(self) -> Any:
+        models = cornac_module("models")
+        if not isinstance(self.model, models.Recommender):
+            raise InputError(
+                f"CornacModel: model must be a recommender of Cornac, got {type(self.model).__name__}; "
+                "pass for example cornac.models.BPR(k=10, seed=0)."
+            )
+        if isinstance(self.model, models.NextBasketRecommender | models.NextItemRecommender):
+            raise InputError(
+                f"CornacModel: {type(self.model).__name__} scores the next step of a history, which a Recommender is "
+                "not asked about; pass a model whose score takes a user alone."
+            )
+        return self.model.clone({"verbose": False})
+
+    def _unseen(self, feedback: Feedback, users: Array, items: Array) -> list[str]:
+        if self.unknown not in UNKNOWN:
+            raise InputError(f"CornacModel: unknown must be one of {', '.join(UNKNOWN)}, got {self.unknown!r}.")
+        lonely = {"users": feedback.n_users - len(users), "items": feedback.n_items - len(items)}
+        if self.unknown == "error" and any(lonely.values()):
+            raise InputError(
+                f"CornacModel: {lonely['users']:,} users and {lonely['items']:,} items have no row to learn from; "
+                'fit a log that shows all, or pass unknown="lowest" or "mean".'
+            )
+        rules = {"users": "get the mean score of the other users", "items": f"get each user's {self.unknown} score"}
+        return [f"{n:,} {side} have no rating; they {rules[side]}" for side, n in lonely.items() if n]
+
+    def _row(self, code: int) -> Floats:
+        """The scores of all items, (I,)."""
+        index = self.user_index_[code]
+        known = self.average_ if index < 0 else known_scores(self.model_, int(index))  # (shown items,)
+        row = np.full(len(self.items_), known.min() if self.unknown == "lowest" else known.mean())
+        row[self.shown_items_] = known
+        return row
+
+
+def known_scores(model: Any, index: int) -> Floats:
+    """What a fitted Cornac model gives a user for the items that it knows."""
+    found = np.asarray(model.score(index), np.float64).ravel()
+    if len(found) != model.num_items:
+        raise PredictionError(
+            f"CornacModel: {model.name} gives {len(found):,} scores for {model.num_items:,} items; "
+            "pass a model whose score(user) covers all items."
+        )
+    if type(model).__name__ == "PMF" and model.variant == "non_linear":
+        # Asked for all items it gives vᵀw; asked for one it gives the rating, which this is.
+        low = model.min_rating if model.min_rating < model.max_rating else 0.0
+        found = low + (model.max_rating - low) * expit(found)
+    if not np.isfinite(found).all():
+        raise DivergenceError(
+            f"CornacModel: the scores of {model.name} are not finite, its training diverged; give it a smaller "
+            "learning rate or a larger regularisation."
+        )
+    return found
+
+
+def _average(model: Any, *, whole: bool) -> Floats:
+    """The mean scores over all users; where they are not wanted, some users are looked at nevertheless."""
+    n = model.num_users
+    chosen = range(n) if whole else np.unique(np.linspace(0, n - 1, PROBED).astype(int))
+    total = np.zeros(model.num_items)
+    with _one_thread():
+        for index in chosen:
+            total += known_scores(model, int(index))
+    return total / n if whole else np.empty(0)
+
+
+def _one_thread() -> Any:
+    """Cornac shares out a user's dot products, which takes longer to wait for than to compute."""
+    return threadpool_limits(1, "openmp")
+
+
+# -- Cornac's data -------------------------------------------------------------------------------------------
+
+
+def _arguments(feedback: Feedback, users: Array, items: Array, model: Any) -> dict[str, Any]:
+    """The log as arguments of Cornac's Dataset; what it draws follows the model's seed."""
+    rows = np.searchsorted(users, feedback.user), np.searchsorted(items, feedback.item), feedback.rating
+    return {
+        "num_users": len(users),
+        "num_items": len(items),
+        "uid_map": {id_: index for index, id_ in enumerate(feedback.users.ids[users].tolist())},
+        "iid_map": {id_: index for index, id_ in enumerate(feedback.items.ids[items].tolist())},
+        "uir_tuple": tuple(c.astype(t) for c, t in zip(rows, (np.int64, np.int64, np.float64), strict=True)),
+        "seed": getattr(model, "seed", None),
+    }
+
+
+class _Cells(dict[tuple[int, int], float]):
+    """The ratings by (user, item), 0 elsewhere: what Cornac asks its sparse matrix, which is thirty times slower."""
+
+    def __missing__(self, cell: tuple[int, int]) -> float:
+        return 0.0
+
+
+def _guarded(base: Any) -> Any:
+    """Cornac's Dataset, which draws unrated items until it finds one, made to refuse where there is none."""
+
+    class Rows(base):
+        @property
+        def dok_matrix(self) -> _Cells:
+            if "_cells" not in vars(self):
+                u, i, y = (column.tolist() for column in self.uir_tuple)
+                self._cells = _Cells(zip(zip(u, i, strict=True), y, strict=True))
+            return self._cells
+
+        def least(self) -> Floats:
+            """Each row's user's least rating, where an item without one counts 0."""
+            u, _, y = self.uir_tuple
+            least = np.where(np.bincount(u, minlength=self.num_users) < self.num_items, 0.0, np.inf)
+            np.minimum.at(least, u, y)
+            return least[u]
+
+        def uir_iter(self, *args: Any, num_zeros: int = 0, **options: Any) -> Iterator[Any]:
+            """Rows, each with `num_zeros` items whose rating is not above 0."""
+            if num_zeros:
+                _check_drawable(self.uir_tuple[0], self.least() > 0)
+            return super().uir_iter(*args, num_zeros=num_zeros, **options)
+
+        def uij_iter(self, *args: Any, **options: Any) -> Iterator[Any]:
+            """Rows, each with an item whose rating is less."""
+            _check_drawable(self.uir_tuple[0], self.least() >= self.uir_tuple[2])
+            return super().uij_iter(*args, **options)
+
+    return Rows
+
+
+def _check_drawable(user: Array, without: npt.NDArray[np.bool_]) -> None:
+    if without.any():
+        raise InputError(
+            f"CornacModel: {len(distinct(user[without])):,} users rated every item of the log, so this model would "
+            "look for an unrated one forever; leave those users out, or give it the liked rows only."
+        )
+
+
+# -- the door ------------------------------------------------------------------------------------------------
+
+
+def _check_equal(w: Floats) -> None:
+    if np.ptp(w) > 1e-9:
+        raise InputError(
+            f"CornacModel: Cornac's models take no sample_weight, and these differ (from {w.min():.3g} to "
+            f"{w.max():.3g} of their mean); fit without weights, or take a learner that has them, as MF."
+        )
+
+
+def _dataset() -> Any:
+    return cornac_module("data").Dataset
+
+
+def cornac_module(name: str) -> Any:
+    """The module cornac.name; where Cornac is missing, an error that names the extra."""
+    try:
+        return import_module(f"cornac.{name}")
+    except ModuleNotFoundError as error:
+        raise _missing("it", error) from error
+
+
+def _missing(what: str, error: ModuleNotFoundError) -> MissingPackageError:
+    package = (error.name or "a package that is not installed").split(".")[0]
+    return MissingPackageError(
+        f"CornacModel: {what} needs {package}; {REMEDIES.get(package, f'pip install {package}')}."
+    )
+
+
+@contextmanager
+def _packages(model: Any) -> Generator[None]:
+    """Say which extra a model wants that imports its package when it is fitted."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise _missing(type(model).__name__, error) from error
+
+
+@contextmanager
+def _own_randomness(model: Any) -> Generator[None]:
+    """Cornac seeds the global generators of NumPy and torch: give them back as they were.
+
+    A model with a seed learns on one thread, as Cornac's compiled ones do: a sum in parts would round by their number.
+    """
+    torch: Any = import_module("torch") if getattr(model, "backend", None) == "pytorch" else sys.modules.get("torch")
+    forked: Any = torch.random.fork_rng(range(torch.cuda.device_count())) if torch else nullcontext()
+    threads = None if getattr(model, "seed", None) is None else 1
+    state = np.random.get_state()  # noqa: NPY002, the global state is what must be kept
+    try:
+        with forked, threadpool_limits(threads):
+            yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002

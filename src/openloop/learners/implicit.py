@@ -1,0 +1,116 @@
+"""`WMF`: weighted matrix factorisation of positives, where what was not observed counts a little, as a 0."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal, Self
+
+import numpy as np
+
+from openloop.core.feedback import Feedback, Floats
+from openloop.errors import InputError, RatingError, did_you_mean
+from openloop.kernels.least_squares import Rows
+from openloop.learners.als import CG_STEPS, Schedule, alternate
+from openloop.learners.base import (
+    FactorLearner,
+    Weights,
+    check_number,
+    check_rank,
+    check_whole,
+    generator,
+    unseen_notes,
+    weights,
+)
+from openloop.learners.objective import Objective, Solution, start
+from openloop.learners.progress import progress
+
+TARGETS = ("one", "rating")
+
+
+class WMF(FactorLearner):
+    """Ŷ = v_uᵀw_i, least squares over all cells of the grid (Hu et al. 2008).
+
+        Σ_all C_ui (R_ui - v_uᵀw_i)² + λ(‖V‖² + ‖W‖²)
+
+    A row of the log has R = 1 (`target="one"`; "rating": the rating itself, as in Cornac) and confidence
+    C = rest + (positive - rest)·w, w its `sample_weight` of mean 1; all other cells have R = 0 and C = `rest`. Every
+    row counts as a positive: drop the others first. `history_` has the objective after each sweep.
+    """
+
+    history_: Floats
+
+    def __init__(
+        self,
+        factors: int = 50,
+        reg: float = 0.01,
+        *,
+        positive: float = 1.0,
+        rest: float = 0.01,
+        target: Literal["one", "rating"] = "one",
+        iterations: int = 100,
+        tol: float = 1e-5,
+        threads: int | None = None,
+        progress: bool = False,
+        rng: int | np.random.Generator = 0,
+    ) -> None:
+        self.factors = factors
+        self.reg = reg
+        self.positive = positive
+        self.rest = rest
+        self.target = target
+        self.iterations = iterations
+        self.tol = tol
+        self.threads = threads
+        self.progress = progress
+        self.rng = rng
+
+    def fit(self, feedback: Feedback, sample_weight: Weights = None) -> Self:
+        """Minimise the objective by alternating least squares."""
+        w = weights(self, feedback, sample_weight)
+        objective = Objective(
+            factors=check_whole(self, "factors"), reg=check_number(self, "reg"), rest=check_number(self, "rest")
+        )
+        check_rank(self, objective.factors, feedback)
+        rows, constant = self._rows(feedback, w, objective.rest)
+        at = start(feedback, objective, np.float32, generator(self, self.rng))
+        return self._keep(feedback, self._solve(rows, objective, at), constant)
+
+    def _rows(self, feedback: Feedback, w: Floats, rest: float) -> tuple[Rows, float]:
+        """With s = v_uᵀw_i, C(R - s)² - rest·s² = v(y - s)² + constant, for v = C - rest and y = CR/v."""
+        v, R = (self._positive(rest) - rest) * w, self._targets(feedback)
+        with np.errstate(over="ignore", invalid="ignore"):  # weights that uneven give an objective that is not finite
+            y = (rest + v) * R / v
+            constant = float(np.sum((rest + v) * R**2 - v * y**2))
+            return Rows(feedback.user_ptr, feedback.item, y.astype(np.float32), v.astype(np.float32)), constant
+
+    def _positive(self, rest: float) -> float:
+        positive = check_number(self, "positive", positive=True)
+        if not positive > rest:
+            raise InputError(
+                f"WMF: positive must be larger than rest, got {positive:g} and {rest:g}; what was seen says more."
+            )
+        return positive
+
+    def _targets(self, feedback: Feedback) -> Floats:
+        if self.target not in TARGETS:
+            raise InputError(f"WMF: target={self.target!r} is unknown.{did_you_mean(str(self.target), TARGETS)}")
+        R = feedback.rating.astype(np.float64) if self.target == "rating" else np.ones(len(feedback))
+        if not R.any():
+            raise RatingError(
+                'WMF: every rating is 0, so nothing was liked; use target="one" where each row is a like.'
+            )
+        return R
+
+    def _solve(self, rows: Rows, objective: Objective, at: Solution) -> Solution:
+        threads = (os.cpu_count() or 1) if self.threads is None else check_whole(self, "threads")
+        iterations, tol = check_whole(self, "iterations"), check_number(self, "tol")
+        with progress("WMF", iterations, show=self.progress) as advance:
+            schedule = Schedule(iterations=iterations, tol=tol, steps=CG_STEPS, threads=threads, advance=advance)
+            return alternate(rows, objective, at, schedule)
+
+    def _keep(self, feedback: Feedback, found: Solution, constant: float) -> Self:
+        self.user_factors_, self.item_factors_ = found.P, found.Q
+        self.user_bias_, self.item_bias_ = (np.zeros(len(side), np.float32) for side in (found.P, found.Q))
+        self.intercept_ = 0.0
+        self.history_ = np.array(found.history) + constant
+        return self._remember(feedback, *unseen_notes(feedback, "0"), *found.notes(self.iterations, self.tol))

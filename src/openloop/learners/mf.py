@@ -1,0 +1,138 @@
+"""`MF`: matrix factorisation with offsets, weighted against ratings that are missing not at random."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from openloop.core.feedback import Feedback, Floats
+from openloop.errors import InputError, did_you_mean
+from openloop.kernels.least_squares import Rows
+from openloop.learners.base import (
+    FactorLearner,
+    Weights,
+    check_number,
+    check_rank,
+    check_whole,
+    generator,
+    unseen_notes,
+    weights,
+)
+from openloop.learners.objective import Objective, Solution, start
+from openloop.learners.progress import progress
+
+LOSSES = ("squared", "absolute")
+SOLVERS = ("cg", "cholesky", "lbfgs")
+DTYPES = ("float32", "float64")
+SMOOTHING = 0.05  # of the ratings' standard deviation: how far from 0 the absolute loss is rounded
+
+
+class MF(FactorLearner):
+    """Ŷ = v_uᵀw_i + a_u + b_i + c, fitted to weighted squared or absolute errors (Schnabel et al. 2016, Eq. 14).
+
+    `sample_weight` (1/p for MF-IPS) is rescaled to mean 1 (1/s on a part with share s of a log), so that `reg` means
+    the same with and without weights, on a fold and on the log: it is λ of λ(‖V‖² + ‖W‖²) beside a *sum* over ratings.
+    `bias_reg` is that of the offsets, by default the same; 0 gives the paper's free offsets. c is the weighted mean
+    rating: with weights 1/p, what SNIPS says of it.
+
+    `solver`: "cg" and "cholesky" alternate between users and items by weighted least squares (an absolute loss by
+    reweighting them), "lbfgs" is the paper's. A fit ends when a sweep lowers the objective by no more than `tol` of
+    itself, or after `iterations`; `history_` has the objective after each. Same `rng`, same bits, whatever `threads`.
+    """
+
+    history_: Floats
+
+    def __init__(
+        self,
+        factors: int = 20,
+        reg: float = 5.0,
+        *,
+        bias_reg: float | None = None,
+        loss: Literal["squared", "absolute"] = "squared",
+        solver: Literal["cg", "cholesky", "lbfgs"] = "cg",
+        iterations: int = 200,
+        tol: float = 1e-5,
+        dtype: Literal["float32", "float64"] = "float32",
+        threads: int | None = None,
+        progress: bool = False,
+        rng: int | np.random.Generator = 0,
+    ) -> None:
+        self.factors = factors
+        self.reg = reg
+        self.bias_reg = bias_reg
+        self.loss = loss
+        self.solver = solver
+        self.iterations = iterations
+        self.tol = tol
+        self.dtype = dtype
+        self.threads = threads
+        self.progress = progress
+        self.rng = rng
+
+    def fit(self, feedback: Feedback, sample_weight: Weights = None) -> Self:
+        """Minimise the objective; `sample_weight` is one weight a row in Feedback order, or the rows' Propensities."""
+        w = weights(self, feedback, sample_weight)
+        self._check_names()
+        objective = self._objective(feedback, w)
+        check_rank(self, objective.factors, feedback)
+        at = start(feedback, objective, np.dtype(self.dtype), generator(self, self.rng))
+        at.c = float(np.average(feedback.rating, weights=w))
+        return self._keep(feedback, self._solve(feedback, w, objective, at))
+
+    def _check_names(self) -> None:
+        for name, known in (("loss", LOSSES), ("solver", SOLVERS), ("dtype", DTYPES)):
+            value = getattr(self, name)
+            if value not in known:
+                raise InputError(f"MF: {name}={value!r} is unknown.{did_you_mean(str(value), known)}")
+
+    def _objective(self, feedback: Feedback, w: Floats) -> Objective:
+        reg = check_number(self, "reg")
+        return Objective(
+            factors=check_whole(self, "factors", 0),
+            reg=reg,
+            bias_reg=reg if self.bias_reg is None else check_number(self, "bias_reg"),
+            smoothing=0.0 if self.loss == "squared" else SMOOTHING * _spread(feedback, w),
+        )
+
+    def _solve(self, feedback: Feedback, w: Floats, objective: Objective, at: Solution) -> Solution:
+        iterations, tol = check_whole(self, "iterations"), check_number(self, "tol")
+        threads = (os.cpu_count() or 1) if self.threads is None else check_whole(self, "threads")
+        with progress("MF", iterations, show=self.progress) as advance:
+            if self.solver == "lbfgs":
+                from openloop.learners.lbfgs import descend
+
+                return descend(feedback, w, objective, at, iterations, tol, advance)
+            from openloop.learners.als import CG_STEPS, Schedule, alternate
+
+            steps = CG_STEPS if self.solver == "cg" else 0
+            schedule = Schedule(iterations=iterations, tol=tol, steps=steps, threads=threads, advance=advance)
+            rows = Rows(feedback.user_ptr, feedback.item, *(c.astype(at.P.dtype) for c in (feedback.rating, w)))
+            return alternate(rows, objective, at, schedule)
+
+    def _keep(self, feedback: Feedback, found: Solution) -> Self:
+        dtype: Any = np.dtype(self.dtype)
+        if self.bias_reg == 0:
+            _centre(found, feedback)
+        P, Q = found.P.astype(dtype), found.Q.astype(dtype)
+        self.user_factors_, self.item_factors_ = np.ascontiguousarray(P[:, :-1]), np.ascontiguousarray(Q[:, :-1])
+        self.user_bias_, self.item_bias_, self.intercept_ = P[:, -1].copy(), Q[:, -1].copy(), float(found.c)
+        self.history_ = np.array(found.history)
+        lonely = unseen_notes(feedback, "the offsets of the other side and the mean")
+        return self._remember(feedback, *lonely, *found.notes(self.iterations, self.tol))
+
+
+def _centre(found: Solution, feedback: Feedback) -> None:
+    """Free offsets and c are known up to a shift; with means of 0, who has no rating gets the average offset."""
+    for side, codes in ((found.P, feedback.user), (found.Q, feedback.item)):
+        seen = np.bincount(codes, minlength=len(side)) > 0
+        mean = float(side[seen, -1].mean(dtype=np.float64))
+        side[seen, -1] -= mean
+        found.c += mean
+
+
+def _spread(feedback: Feedback, w: Floats) -> float:
+    """The weighted standard deviation of the ratings; 1 where all are equal."""
+    mean = np.average(feedback.rating, weights=w)
+    return float(np.sqrt(np.average((feedback.rating - mean) ** 2, weights=w))) or 1.0

@@ -1,0 +1,299 @@
+"""`ADG` and `AUC`: rankings learned from pairs of items, a liked one and one that should stand below it.
+
+Both learn f(u, i) = v_u·w_i + b_i (Lim, McAuley & Lanckriet 2015, Eq. 1) by stochastic gradient steps, from the same
+random start for the same `rng`. A row is a positive from `threshold` on; every other cell counts as unobserved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.core.feedback import Array, Feedback, Floats, distinct
+from openloop.core.metric import default_threshold
+from openloop.errors import AlignmentError, DivergenceError, EmptyError, InputError
+from openloop.kernels.violators import (
+    Likes,
+    Rows,
+    Schedule,
+    adg_updates,
+    alias_table,
+    auc_updates,
+    rows,
+    violator_weights,
+)
+from openloop.learners.base import (
+    FactorLearner,
+    Weights,
+    check_number,
+    check_rank,
+    check_whole,
+    generator,
+    weights,
+)
+from openloop.learners.progress import progress
+
+CHUNK = 50_000  # updates between two looks at them, a few hundredths of a second
+
+Start = float | FactorLearner | tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
+Updates = Callable[[int, int], tuple[int, float]]  # first, last → how many took a step, Σ of their hinges
+
+
+class _Pairwise(FactorLearner):
+    """All that ADG and AUC share: everything but the item that should stand below."""
+
+    factors: int
+    reg: float
+    updates: int
+    rate: float
+    init: Any
+    threshold: float | None
+    threads: int
+    rng: Any
+    progress: bool
+    history_: Floats
+
+    def fit(self, feedback: Feedback, sample_weight: Weights = None) -> Self:
+        """Make `updates` updates; a user's positive is drawn in proportion to its weight."""
+        w = weights(self, feedback, sample_weight)
+        K, threads, schedule = check_whole(self, "factors"), check_whole(self, "threads"), self._schedule()
+        check_rank(self, K, feedback)
+        rng = generator(self, self.rng)
+        likes, notes = self._likes(feedback, w)
+        V, W = self._start(feedback, likes, K, rng)
+        updates = self._updates(V, W, likes, schedule, rng.integers(2**64, dtype=np.uint64))
+        idle = feedback.n_items == 1 or not len(likes.users)
+        self.history_ = np.empty((0, 2)) if idle else self._run(updates, schedule.updates, threads)
+        self._check_finite(V, W)
+        self.user_factors_, self.item_factors_ = V[:, :K].copy(), W[:, :K].copy()
+        self.user_bias_, self.item_bias_, self.intercept_ = np.zeros(len(V), np.float32), W[:, K].copy(), 0.0
+        return self._remember(feedback, *notes)
+
+    def __sklearn_clone__(self) -> Self:
+        # A fitted model to start from is a value: scikit-learn would make an unfitted one of it.
+        params = self.get_params(deep=False)
+        return type(self)(**{name: x if name == "init" else deepcopy(x) for name, x in params.items()})
+
+    def _updates(self, V: Rows, W: Rows, likes: Likes, schedule: Schedule, start: np.uint64) -> Updates:
+        """The kernel, ready to be told which updates to make."""
+        raise NotImplementedError
+
+    def _drawn(self, likes: Array, n_items: int) -> Array:
+        """Whether a user is drawn, by the number of likes."""
+        return likes > 0
+
+    def _schedule(self) -> Schedule:
+        rate, reg = check_number(self, "rate", positive=True), check_number(self, "reg")
+        return Schedule(rate, reg, check_whole(self, "updates"))
+
+    # -- who likes what --
+
+    def _likes(self, feedback: Feedback, w: Floats) -> tuple[Likes, list[str]]:
+        cut = self._threshold(feedback)
+        keep = np.flatnonzero(feedback.rating >= cut)
+        if not len(keep):
+            raise EmptyError(
+                f"{type(self).__name__}: no rating is at least {cut:g}, so nothing is liked; the largest is "
+                f"{feedback.rating.max():g}: pass a smaller threshold=."
+            )
+        counts = np.bincount(feedback.user[keep], minlength=feedback.n_users)
+        ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        users = np.flatnonzero(self._drawn(counts, feedback.n_items)).astype(np.int32)
+        likes = Likes(users, ptr, feedback.item[keep], *alias_table(ptr, w[keep]))
+        return likes, self._notes(feedback, cut, likes)
+
+    def _threshold(self, feedback: Feedback) -> float:
+        if self.threshold is None:
+            return default_threshold(distinct(feedback.rating))
+        if not (_is_number(self.threshold) and np.isfinite(self.threshold)):
+            raise InputError(
+                f"{type(self).__name__}: threshold must be a finite number, from which on a rating is a positive, or "
+                f"None, got {self.threshold!r}."
+            )
+        return float(self.threshold)
+
+    def _notes(self, feedback: Feedback, cut: float, likes: Likes) -> list[str]:
+        I, counts = feedback.n_items, np.diff(likes.ptr)
+        silent, unliked = int(np.sum(counts == 0)), I - len(distinct(likes.item))
+        whole = int(np.sum((counts > 0) & ~self._drawn(counts, I)))
+        stay = "ranked by the item biases" if _is_number(self.init) else "ranked as before"
+        lines = {
+            f"{len(likes.item):,} of {len(feedback):,} rows are positives, rated at least {cut:g}": True,
+            f"{silent:,} users have no positive; they are {stay}": silent,
+            f"{unliked:,} items have no positive; they are only moved down": unliked,
+            "there is one item, hence nothing to rank; the model stays as it began": I == 1,
+            f"{whole:,} users like every item, so that none should stand below; they are not drawn": I > 1 and whole,
+        }
+        return [line for line, says in lines.items() if says]
+
+    # -- where it begins --
+
+    def _start(self, feedback: Feedback, likes: Likes, K: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
+        """[V 1] and [W b]: random with b = 0, or those given."""
+        if not (_is_number(self.init) or isinstance(self.init, FactorLearner | tuple | list)):
+            raise InputError(
+                f"{type(self).__name__}: init must be the standard deviation of random factors, a fitted model with "
+                f"factors, or its arrays (V, W, b), got {type(self.init).__name__}."
+            )
+        if not _is_number(self.init):
+            user, item, bias = self._given(feedback, K)
+            return rows(user, 1.0), rows(item, bias)
+        scale = np.float32(check_number(self, "init", positive=True))
+        V, W = (scale * rng.standard_normal((n, K), np.float32) for n in (feedback.n_users, feedback.n_items))
+        V[np.diff(likes.ptr) == 0] = 0  # no step reaches these users
+        return rows(V, 1.0), rows(W, 0.0)
+
+    def _given(self, feedback: Feedback, K: int) -> tuple[Array, Array, Array]:
+        name, wanted = type(self).__name__, [(feedback.n_users, K), (feedback.n_items, K), (feedback.n_items,)]
+        arrays = [np.asarray(x, np.float32) for x in self._given_arrays(feedback)]
+        if [x.shape for x in arrays] != wanted:
+            raise AlignmentError(
+                f"{name}: init must have the shapes {', '.join(map(str, wanted))} of this grid and factors={K}, got "
+                f"{', '.join(str(x.shape) for x in arrays)}."
+            )
+        if not all(np.isfinite(x).all() for x in arrays):
+            raise InputError(f"{name}: init has values that are not finite; start from a model without them.")
+        return arrays[0], arrays[1], arrays[2]
+
+    def _given_arrays(self, feedback: Feedback) -> tuple[Any, ...]:
+        if not isinstance(self.init, FactorLearner):
+            return tuple(self.init)
+        arrays = self.init.factor_arrays()
+        if self.init.users_ != feedback.users or self.init.items_ != feedback.items:
+            raise AlignmentError(
+                f"{type(self).__name__}: init was fitted on other users or items; fit it on a part of the same log."
+            )
+        return arrays
+
+    # -- the updates --
+
+    def _run(self, updates: Updates, total: int, threads: int) -> Floats:
+        """All updates, a chunk at a time so that it can be interrupted; (chunks, 2)."""
+        history: list[tuple[float, float]] = []
+        with (
+            ThreadPoolExecutor(threads) as pool,
+            progress(type(self).__name__, total, show=self.progress) as advance,
+        ):
+            for first in range(0, total, CHUNK):
+                last = min(first + CHUNK, total)
+                edges = np.linspace(first, last, threads + 1).astype(np.int64)
+                found, hinges = np.sum(list(pool.map(updates, edges[:-1], edges[1:])), axis=0)  # (threads, 2) → (2,)
+                if not np.isfinite(hinges):
+                    self._diverged(f"after {last:,} updates")
+                history.append((found / (last - first), hinges / (last - first)))
+                advance(last, f"hinge {history[-1][1]:.3f}")
+        return np.array(history)
+
+    def _check_finite(self, *arrays: Rows) -> None:
+        if not all(np.isfinite(x).all() for x in arrays):
+            self._diverged("at the end")
+
+    def _diverged(self, when: str) -> None:
+        raise DivergenceError(
+            f"{type(self).__name__}: the factors are not finite {when}, with rate={self.rate:g} and reg={self.reg:g}; "
+            "pass a smaller rate=, or a reg= well below 1/rate."
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+class ADG(_Pairwise):
+    r"""Average discounted gain: a step on each liked item that something violates (Lim et al. 2015, Algorithm 1).
+
+    An update draws a user, one of the user's positives i⁺, and then items of I \ i⁺ until one is a violator,
+    f(u, i⁻) > f(u, i⁺) - 1, at most (|I| - 1)/γ times. Found in draw N, it takes a gradient step on
+    C(⌊(|I| - 1)/N⌋)·(f(u, i⁻) - f(u, i⁺) + 1) with C(k) = 1 - 1/log2(k + 2): the rarer violators are, the higher i⁺
+    stands already, and the smaller the step. Other positives may be violators, as in the paper.
+
+    With weights, the objective is each user's self-normalised Σ w·C(rank)/Σ w over the positives, averaged over users.
+
+    - `reg`: λ of (λ/2)(|v_u|² + |w_i⁺|² + |w_i⁻|²) in each step; biases are not penalised.
+    - `gamma`: γ; larger gives up sooner.
+    - `rate`: η of the first step; it falls in a straight line to 0 after the last of `updates`.
+    - `init`: the standard deviation of the random start, or what to start from: a fitted model with factors, or the
+      arrays (V, W, b).
+    - `threshold`: from which rating on a row is a positive; None: 4, or 1 where all ratings are 0 and 1.
+    - `threads`: 1 gives the same bits for the same `rng`. More are faster: they update the same factors without
+      waiting for each other (Recht et al. 2011), so that bits differ from run to run.
+
+    Learned: `user_factors_` (U, K), `item_factors_` (I, K) and `item_bias_` (I,), float32; `history_` (chunks, 2): of
+    each 50,000 updates, the share that found a violator and the mean hinge.
+    """
+
+    def __init__(
+        self,
+        factors: int = 50,
+        reg: float = 0.1,
+        *,
+        gamma: float = 100.0,
+        updates: int = 1_000_000,
+        rate: float = 0.1,
+        init: Start = 0.03,
+        threshold: float | None = None,
+        threads: int = 1,
+        rng: int | np.random.Generator = 0,
+        progress: bool = False,
+    ) -> None:
+        self.factors = factors
+        self.reg = reg
+        self.gamma = gamma
+        self.updates = updates
+        self.rate = rate
+        self.init: Any = init
+        self.threshold = threshold
+        self.threads = threads
+        self.rng: Any = rng
+        self.progress = progress
+
+    def _updates(self, V: Rows, W: Rows, likes: Likes, schedule: Schedule, start: np.uint64) -> Updates:
+        C = violator_weights(len(W), check_number(self, "gamma", positive=True))
+        return partial(adg_updates, V, W, self.factors, likes, C, schedule, start)
+
+
+class AUC(_Pairwise):
+    """Area under the curve: the pairwise hinge of a liked item and one that is not (Lim et al. 2015, MF-AUC).
+
+    min (1/|U|) Σ_u 1/(|O⁺_u||O⁻_u|) Σ_{i⁺ ∈ O⁺_u} Σ_{i⁻ ∈ O⁻_u} [f(u, i⁻) - f(u, i⁺) + 1]₊: an update draws a user, a
+    positive i⁺ and one i⁻ of the items that are no positive of the user's, all uniformly, and takes a step where the
+    hinge is not 0. With weights, Σ_{i⁺} is each user's self-normalised weighted mean.
+
+    Parameters and what is learned are those of `ADG`, but for `gamma`; fewer updates take a step, so that a larger
+    `rate` suits. A user who likes every item is not drawn.
+    """
+
+    def __init__(
+        self,
+        factors: int = 50,
+        reg: float = 0.1,
+        *,
+        updates: int = 1_000_000,
+        rate: float = 0.25,
+        init: Start = 0.03,
+        threshold: float | None = None,
+        threads: int = 1,
+        rng: int | np.random.Generator = 0,
+        progress: bool = False,
+    ) -> None:
+        self.factors = factors
+        self.reg = reg
+        self.updates = updates
+        self.rate = rate
+        self.init: Any = init
+        self.threshold = threshold
+        self.threads = threads
+        self.rng: Any = rng
+        self.progress = progress
+
+    def _drawn(self, likes: Array, n_items: int) -> Array:
+        return (likes > 0) & (likes < n_items)
+
+    def _updates(self, V: Rows, W: Rows, likes: Likes, schedule: Schedule, start: np.uint64) -> Updates:
+        return partial(auc_updates, V, W, self.factors, likes, schedule, start)

@@ -1,0 +1,98 @@
+"""`zoo`: the 104 models that Jadidinejad et al. (2021, section 6.2) compare, unfitted, by name.
+
+Hyper-parameters are those of the paper's repository (github.com/terrierteam/stratified_recsys_eval, utils.py), which
+are Cornac's defaults but for what SETTINGS says, and seed 123. Where this zoo cannot do as that code does:
+
+- BO is called a random permutation in the paper's text, but the code trains Cornac's BaselineOnly, the offsets
+  a_u + b_i + c, and so does this zoo. The code leaves BO without a seed; a seed changes nothing in it but that it
+  learns on one thread, the same each time. (`openloop.learners.Random` is the permutation.)
+- WMF is `openloop.learners.WMF`, as Cornac's needs TensorFlow: towards the ratings, with confidences 1 and 0.01 and the
+  penalty as there (0.01 on half of the squares), but solved by least squares, where Cornac takes 100 epochs of Adam.
+- GMF, MLP and NeuMF learn on Cornac's PyTorch backend instead of TensorFlow. There NeuMF wants the last of its layers
+  64, 32, 16, 8 to have as many units as it has factors, so that one is the latent size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+from typing import Any
+
+from openloop.errors import InputError, MissingPackageError, did_you_mean
+from openloop.learners.base import Learner, is_whole
+from openloop.learners.cornac_models import CornacModel, cornac_module
+
+# Family: the class in Cornac, and what the paper's code sets in it.
+SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "GA": ("GlobalAvg", {}),
+    "MostPop": ("MostPop", {}),
+    "BO": ("BaselineOnly", {}),
+    "MLP": ("MLP", {"backend": "pytorch"}),
+    "MF": ("MF", {"learning_rate": 0.001, "early_stop": True, "use_bias": False}),
+    "SVD": ("SVD", {"learning_rate": 0.001}),
+    "PMFL": ("PMF", {"variant": "linear"}),
+    "PMFNL": ("PMF", {"variant": "non_linear"}),
+    "WMF": ("", {"reg": 0.005, "positive": 1.0, "rest": 0.01, "target": "rating"}),
+    "MMMF": ("MMMF", {}),
+    "BPR": ("BPR", {}),
+    "WBPR": ("WBPR", {}),
+    "GMF": ("GMF", {"backend": "pytorch"}),
+    "NeuMF": ("NeuMF", {"backend": "pytorch"}),
+    "NMF": ("NMF", {"use_bias": True}),
+}
+
+FAMILIES = tuple(name for name in SETTINGS if name != "NMF")  # the code makes NMF and leaves it out of its 104
+ONE_SIZE = ("GA", "MostPop", "BO", "MLP")
+SEEDLESS = ("GA", "MostPop")  # nothing is drawn, and nothing is said while they count
+ON_TORCH = ("MLP", "GMF", "NeuMF")
+SIZES = tuple(range(10, 101, 10))
+SEED = 123
+
+
+def zoo(families: Iterable[str] = FAMILIES, sizes: Iterable[int] = SIZES, seed: int = SEED) -> dict[str, Learner]:
+    """Unfitted models by the paper's names, as "MF40": every family, and each that has factors in every size.
+
+    `families` chooses among GA, MostPop, BO and MLP, which have one size, and MF, SVD, PMFL and PMFNL (linear and
+    non-linear), WMF, MMMF, BPR, WBPR, GMF, NeuMF. NMF, which the paper names and does not count among its 104, is
+    there for the asking: `zoo(families=["NMF"])`. Needs the extra `cornac`, and `torch` for MLP, GMF and NeuMF.
+    """
+    chosen, factors = list(dict.fromkeys(families)), list(dict.fromkeys(sizes))
+    _check(chosen, factors, seed)
+    models: dict[str, Learner] = {}
+    for family in chosen:
+        for k in [0] if family in ONE_SIZE else factors:
+            name = f"{family}{k or ''}"
+            models[name] = _model(family, name, k, seed)
+    return models
+
+
+def _model(family: str, name: str, k: int, seed: int) -> Learner:
+    kind, settings = SETTINGS[family]
+    if family == "WMF":
+        from openloop.learners.implicit import WMF
+
+        return WMF(factors=k, rng=seed, **settings)
+    options = {"name": name, **settings}
+    if family not in SEEDLESS:
+        options |= {"seed": seed, "verbose": False}
+    if k:
+        options["num_factors" if family in ON_TORCH else "k"] = k
+    if family == "NeuMF":
+        options["layers"] = (64, 32, 16, k)
+    return CornacModel(getattr(cornac_module("models"), kind)(**options))
+
+
+def _check(families: list[Any], sizes: list[Any], seed: Any) -> None:
+    for family in families:
+        if family not in SETTINGS:
+            raise InputError(f"zoo: no family {family!r}.{did_you_mean(str(family), SETTINGS)}")
+    for k in sizes:
+        if not (is_whole(k) and k > 0):
+            raise InputError(f"zoo: sizes must be whole numbers from 1, got {k!r}.")
+    if not (is_whole(seed) and 0 <= seed < 2**32):
+        raise InputError(f"zoo: seed must be a whole number from 0 to 2³² − 1, got {seed!r}.")
+    wants_torch = [family for family in families if family in ON_TORCH]
+    if wants_torch and find_spec("torch") is None:
+        raise MissingPackageError(
+            f"zoo: {', '.join(wants_torch)} need torch; pip install 'openloop[torch]', or choose families without them."
+        )

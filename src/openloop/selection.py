@@ -1,0 +1,197 @@
+"""`select`: the best setting of a learner, by cross-validation under propensities."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import product
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import polars as pl
+from threadpoolctl import threadpool_limits
+
+from openloop.core.estimate import Estimate
+from openloop.core.feedback import Feedback
+from openloop.core.metric import Metric
+from openloop.core.propensities import Propensities
+from openloop.data.splitting import folds as folds_of
+from openloop.errors import DivergenceError, InputError, UndefinedError, did_you_mean
+from openloop.estimators.naming import Method
+from openloop.evaluation import evaluate
+from openloop.learners.progress import progress as progress_bar
+from openloop.metrics.naming import metric as metric_named
+
+Setting = Mapping[str, Any]
+
+
+class Selection(NamedTuple):
+    """The winner, fitted on all rows, and a table with a line for each setting, in the order of the grid.
+
+    The table has a column for each parameter, then `value` (the mean over folds of the validation estimate), `stderr`
+    (over users), `fold_1` …, `best`, and `problem`: why a setting has no value.
+    """
+
+    model: Any
+    table: pl.DataFrame
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The winner's setting: the parameters of the grid."""
+        names = self.table.columns[: self.table.columns.index("value")]
+        return {name: self.model.get_params()[name] for name in names}
+
+
+def select(
+    learner: Any,
+    feedback: Feedback,
+    propensities: Any = None,
+    *,
+    grid: Mapping[str, Sequence[Any]] | Sequence[Setting],
+    metric: str | Metric = "mse",
+    estimator: str | Method | None = None,
+    folds: int = 4,
+    weighted: bool | None = None,
+    threshold: float | None = None,
+    threads: int | None = None,
+    progress: bool = False,
+    rng: int | np.random.Generator = 0,
+) -> Selection:
+    """Fit `learner` with every setting of the grid on every fold, and the best setting on all rows.
+
+    `grid` maps parameters to the values to try, in all combinations, or lists settings. `propensities` are the rows'
+    Propensities, a fitted propensity model, or None: the log's own. Where there are any, fits are `weighted` by 1/p
+    and validated by the `estimator` "ips"; else they are not, and validated by "naive". As in Schnabel et al. 2016,
+    section 6.1, the training part of a fold observes a cell with probability p(k−1)/k and the validation part with
+    p/k, and both are weighted so. Ranking metrics leave the training part out of the ranking. All settings see the
+    same folds; `threads` fits run at once, each on one thread.
+    """
+    log = _with_propensities(feedback, propensities)
+    use = log.propensity is not None if weighted is None else weighted
+    if use and log.propensity is None:
+        raise UndefinedError("select: weighted=True needs propensities; pass them, or read the log with their column.")
+    how = ("naive" if log.propensity is None else "ips") if estimator is None else estimator
+    settings, wanted = _settings(learner, grid), metric_named(metric)
+    parts = list(folds_of(log, folds, rng))
+
+    def validated(job: tuple[tuple[Feedback, Feedback], Setting]) -> Estimate | str:
+        (train, held_out), setting = job
+        try:
+            model = _fitted(learner, {**setting, **_one_thread(learner)}, train, weighted=use)
+        except DivergenceError as error:
+            return str(error)
+        exclude = train if wanted.on == "rank" else None
+        found = evaluate(
+            {"model": model}, held_out, metrics=[wanted], estimators=[how], exclude=exclude, threshold=threshold
+        )
+        return next(iter(found.estimates.values()))
+
+    jobs = list(product(parts, settings))
+    workers = (os.cpu_count() or 1) if threads is None else threads
+    with (
+        progress_bar("select", len(jobs), show=progress) as advance,
+        threadpool_limits(1, "blas"),
+        ThreadPoolExecutor(workers) as pool,
+    ):
+        found: list[Estimate | str] = []
+        for outcome in pool.map(validated, jobs):
+            found.append(outcome)
+            advance(len(found), f"{len(settings)} settings × {folds} folds")
+    table, best = _table(settings, [found[s :: len(settings)] for s in range(len(settings))], wanted)
+    return Selection(_fitted(learner, settings[best], log, weighted=use), table)
+
+
+def _fitted(learner: Any, setting: Setting, part: Feedback, *, weighted: bool) -> Any:
+    """A fresh copy, fitted; the part observes a cell with probability p·s."""
+    from sklearn.base import clone
+
+    fresh: Any = clone(learner)
+    fresh.set_params(**setting)
+    if not weighted or part.propensity is None:
+        return fresh.fit(part)
+    return fresh.fit(part, sample_weight=1 / (part.propensity * (1.0 if part.share is None else part.share)))
+
+
+def _one_thread(learner: Any) -> dict[str, int]:
+    return {"threads": 1} if "threads" in learner.get_params() else {}
+
+
+def _table(settings: list[Setting], found: list[list[Estimate | str]], metric: Metric) -> tuple[pl.DataFrame, int]:
+    """The lines of all settings, and the place of the best; the first of equals."""
+    lines = [_line(setting, folds) for setting, folds in zip(settings, found, strict=True)]
+    values = np.array([np.nan if line["value"] is None else line["value"] for line in lines])
+    if np.isnan(values).all():
+        raise DivergenceError(f"select: no setting has a value; the first problem is: {lines[0]['problem']}")
+    best = int(np.nanargmin(values) if metric.better == "lower" else np.nanargmax(values))
+    for place, line in enumerate(lines):
+        line["best"] = place == best
+    return pl.DataFrame(lines, infer_schema_length=None), best
+
+
+def _line(setting: Setting, folds: list[Estimate | str]) -> dict[str, Any]:
+    values = [fold.value if isinstance(fold, Estimate) else None for fold in folds]
+    problem = next((fold for fold in folds if isinstance(fold, str)), None)
+    mean = None if problem is not None else _mean([fold for fold in folds if isinstance(fold, Estimate)])
+    shown: dict[str, Any] = {
+        name: value if isinstance(value, bool | int | float | str | None) else repr(value)
+        for name, value in setting.items()
+    }
+    return {
+        **shown, "value": None if mean is None else mean.value,
+        "stderr": None if mean is None or mean.scored_users < 2 else mean.stderr,
+        **{f"fold_{f}": value for f, value in enumerate(values, 1)}, "best": False, "problem": problem,
+    }  # fmt: skip
+
+
+def _mean(folds: list[Estimate]) -> Estimate:
+    total = folds[0]
+    for fold in folds[1:]:
+        total = total + fold
+    return total * (1 / len(folds))
+
+
+# -- the door ------------------------------------------------------------------------------------------------
+
+
+def _with_propensities(feedback: Any, given: Any) -> Feedback:
+    """The log with the p of its rows as a column, which its folds then carry."""
+    if not isinstance(feedback, Feedback):
+        raise InputError(f"select: takes a Feedback, got {type(feedback).__name__}; read the log with ol.read.")
+    if given is None:
+        return feedback
+    if isinstance(given, np.ndarray):
+        given = Propensities(values=cast("Any", given))
+    elif not isinstance(given, Propensities):
+        if not hasattr(given, "predict"):
+            raise InputError(
+                f"select: propensities must be Propensities, a fitted model, one value a row or None, got "
+                f"{type(given).__name__}."
+            )
+        given = given.predict(feedback)
+    return replace(feedback, propensity=given.check(feedback).used)
+
+
+def _settings(learner: Any, grid: Any) -> list[Setting]:
+    """Every combination of the values, or the settings as listed; names that the learner does not have are refused."""
+    if not hasattr(learner, "get_params") or isinstance(learner, type):
+        raise InputError(f"select: takes a learner such as ol.learners.MF(), got {learner!r}.")
+    if isinstance(grid, Mapping):
+        lists = {str(name): _values(str(name), values) for name, values in cast("Mapping[Any, Any]", grid).items()}
+        settings: list[Setting] = [dict(zip(lists, chosen, strict=True)) for chosen in product(*lists.values())]
+    else:
+        settings = [dict(setting) for setting in grid]
+    known = list(learner.get_params(deep=False))
+    for name in dict.fromkeys(name for setting in settings for name in setting):
+        if name not in known:
+            raise InputError(f"select: {type(learner).__name__} has no parameter {name!r}.{did_you_mean(name, known)}")
+    if not settings:
+        raise InputError("select: grid is empty; name at least one setting.")
+    return settings
+
+
+def _values(name: str, values: Any) -> list[Any]:
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise InputError(f"select: grid[{name!r}] must list the values to try, got {values!r}; write [{values!r}].")
+    return [value.item() if isinstance(value, np.generic) else value for value in values]

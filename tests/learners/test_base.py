@@ -1,0 +1,263 @@
+"""What learners share: weights at the door, codes, scores that are one product, and saving."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from openloop.core.feedback import Feedback
+from openloop.core.propensities import Propensities
+from openloop.core.protocols import FactorModel, Recommender
+from openloop.errors import AlignmentError, InputError, UnknownIdError
+from openloop.learners import base, saving
+from openloop.learners.base import (
+    FactorLearner,
+    Learner,
+    check_number,
+    check_rank,
+    check_whole,
+    factor_products,
+    generator,
+    unseen_notes,
+    weights,
+)
+
+
+class Made(FactorLearner):
+    """Factors drawn at random: a learner in all but learning."""
+
+    def fit(self, feedback, sample_weight=None):
+        rng, U, I = np.random.default_rng(0), feedback.n_users, feedback.n_items
+        weights(self, feedback, sample_weight)
+        self.user_factors_, self.item_factors_ = rng.normal(size=(U, 3)), rng.normal(size=(I, 3))
+        self.user_bias_, self.item_bias_, self.intercept_ = rng.normal(size=U), rng.normal(size=I), 2.5
+        return self._remember(feedback, "nothing was learned")
+
+
+class Parameters:
+    """Holds what the checks look at."""
+
+    def __init__(self, **values):
+        vars(self).update(values)
+
+
+def three(**columns) -> Feedback:
+    return Feedback.from_arrays([2, 0, 1], [0, 1, 3], [5, 1, 3], users=4, items=5, **columns)
+
+
+# -- weights -------------------------------------------------------------------------------------------------
+
+
+def test_weights_have_mean_one():
+    assert weights(Made(), three(), [1, 2, 6]).tolist() == [1 / 3, 2 / 3, 2]
+    assert weights(Made(), three(), np.array([7, 7, 7], np.int8)).tolist() == [1, 1, 1]
+    assert weights(Made(), three(), None).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("given", [None, [1, 2, 6]])
+def test_weights_of_a_part_have_the_mean_of_the_log_it_stands_for(given):
+    whole = weights(Made(), three(), given)
+    part = weights(Made(), three(share=0.75), given)
+    np.testing.assert_allclose(part, whole * 4 / 3, rtol=1e-12)
+    assert part.mean() == pytest.approx(4 / 3, rel=1e-12)
+
+
+def test_weights_of_a_part_of_a_part():
+    log = three(share=np.full(3, 0.5)).take(np.array([0, 2]), share=np.full(2, 0.25))
+    assert weights(Made(), log, [3, 1]).tolist() == [6, 2]
+
+
+def test_weights_of_parts_of_several_shares_sum_to_their_rows_of_the_log():
+    log = three(share=np.array([0.5, 0.25, 1.0]))  # stands for 2 + 4 + 1 rows
+    np.testing.assert_allclose(weights(Made(), log, [1, 2, 6]), np.array([1, 2, 6]) * 7 / 9, rtol=1e-12)
+
+
+def test_weights_of_a_part_without_a_share_have_mean_one():
+    log = three(share=np.full(3, 0.5)).take(np.array([0, 2]), share=None)
+    assert weights(Made(), log, [3, 1]).tolist() == [1.5, 0.5]
+
+
+def test_weights_are_the_logs_own_where_none_are_given():
+    log = three(weight=np.array([6.0, 1, 2]))  # in input order; Feedback sorts by user
+    assert weights(Made(), log, None).tolist() == [1 / 3, 2 / 3, 2]
+    assert weights(Made(), log, [1, 1, 1]).tolist() == [1, 1, 1]
+
+
+def test_propensities_weigh_by_their_inverse_and_belong_to_the_log():
+    log = three()
+    p = Propensities(values=np.array([1, 0.5, 0.1]), floor=0.25)
+    np.testing.assert_allclose(weights(Made(), log, p), np.array([1, 2, 4]) * 3 / 7)
+    with pytest.raises(AlignmentError):
+        weights(Made(), log, Propensities(values=np.full(3, 0.5), fingerprint="another"))
+
+
+@pytest.mark.parametrize("value", [0, -1, np.nan, np.inf])
+def test_weights_that_are_not_positive_and_finite_are_refused(value):
+    with pytest.raises(InputError, match=r"Made: sample_weight must be finite and positive, 1 of 3 .* position 1"):
+        weights(Made(), three(), [1, value, 2])
+
+
+@pytest.mark.parametrize("value", [[1, 2], [[1], [2], [3]], 1.0, []])
+def test_weights_of_another_shape_are_refused(value):
+    with pytest.raises(AlignmentError, match=r"Made: sample_weight has shape .* 3 rows; give one weight a row"):
+        weights(Made(), three(), value)
+
+
+@pytest.mark.parametrize("value", ["ips", [1, "a", 2], [None, {}, 1]])
+def test_weights_that_are_no_numbers_are_refused(value):
+    with pytest.raises(InputError, match="sample_weight must be numbers"):
+        weights(Made(), three(), value)
+
+
+def test_a_table_is_no_feedback():
+    with pytest.raises(InputError, match=r"Made: takes a Feedback, got dict; read the log with ol\.read"):
+        weights(Made(), {"user": [1]}, None)
+
+
+# -- codes ---------------------------------------------------------------------------------------------------
+
+
+def test_codes_outside_the_grid_are_refused():
+    model = Made().fit(three())
+    for users in ([4], [-1], [0, 99]):
+        with pytest.raises(UnknownIdError, match=r"Made: user codes must lie in 0 … 3"):
+            model.scores(users)
+    with pytest.raises(UnknownIdError, match=r"Made: item codes must lie in 0 … 4, got 5 … 5"):
+        model.predict([0], [5])
+
+
+@pytest.mark.parametrize("users", [[0.0], ["a"], [True]])
+def test_codes_are_whole_numbers(users):
+    with pytest.raises(InputError, match=r"Made: user codes must be whole numbers"):
+        Made().fit(three()).scores(users)
+
+
+@pytest.mark.parametrize("users", [0, [[0, 1]]])
+def test_codes_are_a_list(users):
+    with pytest.raises(AlignmentError, match=r"Made: user codes must be a list, got shape"):
+        Made().fit(three()).scores(users)
+    with pytest.raises(AlignmentError, match=r"Made: user codes must be a list, got shape"):
+        Made().fit(three()).predict(users, users)
+
+
+def test_a_pair_is_a_user_and_an_item():
+    with pytest.raises(AlignmentError, match=r"Made.predict: \(2,\) users and \(1,\) items"):
+        Made().fit(three()).predict([0, 1], [0])
+
+
+def test_nobody_has_no_scores():
+    model = Made().fit(three())
+    assert model.predict([], []).shape == (0,)
+    assert model.scores([]).shape == (0, 5)
+
+
+# -- factors -------------------------------------------------------------------------------------------------
+
+
+def test_a_score_is_the_product_and_the_offsets():
+    model = Made().fit(three())
+    expected = model.user_factors_ @ model.item_factors_.T + model.user_bias_[:, None] + model.item_bias_ + 2.5
+    np.testing.assert_allclose(model.scores(range(4)), expected, rtol=1e-12)
+    u, i = np.indices((4, 5)).reshape(2, -1)
+    np.testing.assert_allclose(model.predict(u, i), expected[u, i], rtol=1e-12)
+
+
+def test_factor_arrays_order_the_items_as_scores_do():
+    model = Made().fit(three())
+    V, W, b = model.factor_arrays()
+    np.testing.assert_array_equal((V @ W.T + b).argsort(axis=1), model.scores(range(4)).argsort(axis=1))
+    assert isinstance(model, FactorModel)
+    assert isinstance(model, Recommender)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("block", [1, 7, 10**6])
+def test_products_in_parts_are_the_same(monkeypatch, dtype, block):
+    monkeypatch.setattr(base, "BLOCK", block)
+    rng = np.random.default_rng(0)
+    V, W = (rng.normal(size=(n, 3)).astype(dtype) for n in (4, 5))
+    u, i = rng.integers(4, size=50), rng.integers(5, size=50)
+    products = factor_products(V, W, u, i)
+    assert products.dtype == dtype
+    np.testing.assert_allclose(products, (V @ W.T)[u, i], rtol=1e-5)
+
+
+def test_factors_without_columns_leave_the_offsets():
+    model = Made().fit(three())
+    model.user_factors_, model.item_factors_ = np.zeros((4, 0)), np.zeros((5, 0))
+    offsets = model.user_bias_[:, None] + model.item_bias_ + 2.5
+    np.testing.assert_allclose(model.scores(range(4)), offsets)
+    np.testing.assert_allclose(model.predict([3, 1], [0, 4]), offsets[[3, 1], [0, 4]])
+
+
+def test_a_fit_remembers_the_grid_and_what_it_had_to_say():
+    log = three()
+    model = Made().fit(log)
+    assert model.users_ is log.users
+    assert model.items_ is log.items
+    assert model.notes_ == ("nothing was learned",)
+
+
+def test_unfitted_it_says_so():
+    for ask in (lambda m: m.scores([0]), lambda m: m.predict([0], [0]), lambda m: m.factor_arrays()):
+        with pytest.raises(NotFittedError, match=r"Made: not fitted; call fit\(feedback\) first"):
+            ask(Made())
+
+
+def test_a_bare_learner_does_nothing():
+    for ask in (lambda m: m.fit(three()), lambda m: m.predict([0], [0]), lambda m: m.scores([0])):
+        with pytest.raises(NotImplementedError):
+            ask(Learner())
+
+
+def test_save_hands_the_model_on(monkeypatch):
+    seen = []
+    monkeypatch.setattr(saving, "save", lambda model, path: seen.append((model, path)))
+    model = Made()
+    model.save("somewhere")
+    assert seen == [(model, "somewhere")]
+
+
+# -- parameters ----------------------------------------------------------------------------------------------
+
+
+def test_a_seed_stands_for_its_generator_and_a_generator_for_itself():
+    rng = np.random.default_rng(4)
+    assert generator(Made(), rng) is rng
+    assert generator(Made(), np.int32(4)).random() == np.random.default_rng(4).random()
+    for bad in (-1, 0.5, None, "0", True):
+        with pytest.raises(InputError, match=r"Made: rng must be a seed .* got"):
+            generator(Made(), bad)
+
+
+def test_whole_numbers():
+    assert check_whole(Parameters(n=np.int64(3)), "n") == 3
+    assert check_whole(Parameters(n=0), "n", least=0) == 0
+    for bad in (0, -1, 1.0, "1", None, True):
+        with pytest.raises(InputError, match=r"Parameters: n must be a whole number from 1, got"):
+            check_whole(Parameters(n=bad), "n")
+
+
+def test_numbers():
+    assert check_number(Parameters(x=np.float32(0.5)), "x") == 0.5
+    assert check_number(Parameters(x=0), "x") == 0
+    for bad in (-1, np.nan, np.inf, "1", None, True):
+        with pytest.raises(InputError, match=r"Parameters: x must be a finite number at least 0, got"):
+            check_number(Parameters(x=bad), "x")
+    with pytest.raises(InputError, match=r"Parameters: x must be a finite number positive, got 0"):
+        check_number(Parameters(x=0), "x", positive=True)
+
+
+def test_a_grid_bounds_the_rank():
+    check_rank(Made(), 4, three())
+    with pytest.raises(InputError, match=r"Made: factors must be at most min\(users, items\) = 4 of this 4 × 5 grid"):
+        check_rank(Made(), 5, three())
+
+
+def test_those_without_a_rating_are_counted():
+    assert unseen_notes(three(), "the mean") == [
+        "1 users have no rating; they are predicted by the mean",
+        "2 items have no rating; they are predicted by the mean",
+    ]
+    assert unseen_notes(Feedback.from_arrays([0, 1], [1, 0], [1, 1]), "the mean") == []

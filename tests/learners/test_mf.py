@@ -1,0 +1,493 @@
+"""MF: by hand, three solvers of one objective, selection with a known truth, another program, and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import openloop as ol
+from openloop.core.feedback import Feedback
+from openloop.core.propensities import Propensities
+from openloop.data.simulate import World, low_rank, observation_model
+from openloop.errors import AlignmentError, DivergenceError, InputError
+from openloop.kernels import least_squares
+from openloop.learners import MF, Bias
+from openloop.learners.mf import LOSSES, SMOOTHING, SOLVERS
+from tests.contracts import PersonalRecommenderContract
+
+ALL_SOLVERS = pytest.mark.parametrize("solver", SOLVERS)
+BOTH_LOSSES = pytest.mark.parametrize("loss", LOSSES)
+EXACT = {"tol": 1e-13, "iterations": 5000, "dtype": "float64"}
+
+
+class TestMF(PersonalRecommenderContract):
+    def make(self):
+        return MF(2, 0.5)
+
+
+class TestAbsoluteMF(PersonalRecommenderContract):
+    def make(self):
+        return MF(2, 0.5, loss="absolute")
+
+
+class TestPaperMF(PersonalRecommenderContract):
+    def make(self):
+        return MF(2, 0.5, bias_reg=0, solver="lbfgs")
+
+
+class TestExactMF(PersonalRecommenderContract):
+    def make(self):
+        return MF(2, 0.5, solver="cholesky", dtype="float64")
+
+
+def world(users=40, items=30, seed=0, share=0.5) -> Feedback:
+    rng = np.random.default_rng(seed)
+    Y = 3 + rng.normal(size=(users, 2)) @ rng.normal(size=(2, items)) + rng.normal(0, 0.3, (users, items))
+    user, item = np.nonzero(rng.random((users, items)) < share)
+    return Feedback.from_arrays(user, item, Y[user, item], users=users, items=items)
+
+
+@pytest.fixture(scope="module")
+def log() -> Feedback:
+    return world()
+
+
+@pytest.fixture(scope="module")
+def w(log) -> np.ndarray:
+    return np.random.default_rng(1).gamma(2.0, size=len(log))
+
+
+def objective(model: MF, log: Feedback, w=None) -> float:
+    """Eq. 14 from what was learned."""
+    w = np.ones(len(log)) if w is None else w / w.mean()
+    V, W, a, b = (
+        x.astype(np.float64) for x in (model.user_factors_, model.item_factors_, model.user_bias_, model.item_bias_)
+    )
+    e = np.abs(log.rating - (V @ W.T + a[:, None] + b + model.intercept_)[log.user, log.item])
+    loss = e**2
+    if model.loss == "absolute":
+        eps = SMOOTHING * np.sqrt(np.average((log.rating - np.average(log.rating, weights=w)) ** 2, weights=w))
+        loss = np.where(e > eps, e, e**2 / (2 * eps) + eps / 2)
+    bias_reg = model.reg if model.bias_reg is None else model.bias_reg
+    return float(
+        np.sum(w * loss) + model.reg * (np.sum(V**2) + np.sum(W**2)) + bias_reg * (np.sum(a**2) + np.sum(b**2))
+    )
+
+
+def everyone(model: MF) -> np.ndarray:
+    return model.scores(np.arange(len(model.users_)))
+
+
+def truth(model: MF, Y: np.ndarray) -> float:
+    return float(np.mean((everyone(model) - Y) ** 2))
+
+
+def state(model: MF) -> list:
+    return [
+        getattr(model, f"{name}_") for name in ("user_factors", "item_factors", "user_bias", "item_bias", "intercept")
+    ]
+
+
+def same(a: MF, b: MF) -> None:
+    for x, y in zip(state(a), state(b), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+# --- by hand
+
+
+@ALL_SOLVERS
+def test_offsets_of_a_two_by_two_grid(solver):
+    # a = b = (t, -t) leaves residuals 2 - 2t, 0, 0, 2t - 2: with λ = 2, t = 2/(2 + λ) = 1/2, and 2·1 + 2·4·t² = 4
+    log = Feedback.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [5, 3, 3, 1])
+    model = MF(0, 2.0, solver=solver, **EXACT).fit(log)
+    np.testing.assert_allclose(everyone(model), [[4, 3], [3, 2]], atol=1e-5)
+    np.testing.assert_allclose(model.user_bias_, [0.5, -0.5], atol=1e-5)
+    np.testing.assert_allclose(model.item_bias_, [0.5, -0.5], atol=1e-5)
+    assert model.intercept_ == 3
+    assert model.history_[-1] == pytest.approx(4, rel=1e-9)
+
+
+@ALL_SOLVERS
+def test_a_factor_of_a_two_by_two_grid(solver):
+    # Y - 3 has the singular value 2, which the penalty lowers by λ = 1/2: (1/2)² + 2λ·1.5 = 1.75, and no offset helps.
+    log = Feedback.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [4, 2, 2, 4])
+    model = MF(1, 0.5, solver=solver, **EXACT).fit(log)
+    np.testing.assert_allclose(everyone(model), [[3.75, 2.25], [2.25, 3.75]], atol=1e-5)
+    assert model.history_[-1] == pytest.approx(1.75, rel=1e-9)
+
+
+def test_the_intercept_is_the_weighted_mean():
+    log = Feedback.from_arrays([0, 0, 1], [0, 1, 0], [1, 2, 5])
+    assert MF(1).fit(log, [1, 1, 2]).intercept_ == pytest.approx(13 / 4, rel=1e-12)
+
+
+# --- by law
+
+
+@ALL_SOLVERS
+@BOTH_LOSSES
+@pytest.mark.parametrize("bias_reg", [None, 1.0])
+def test_the_history_ends_with_the_objective_of_what_was_learned(log, w, solver, loss, bias_reg):
+    model = MF(8, 3.0, bias_reg=bias_reg, solver=solver, loss=loss, **EXACT).fit(log, w)
+    assert model.history_[-1] == pytest.approx(objective(model, log, w), rel=1e-8)
+    assert np.max(np.diff(model.history_)) <= 0
+    assert model.notes_ == ()
+
+
+@pytest.mark.parametrize(("loss", "rel"), [("squared", 1e-6), ("absolute", 1e-5)])
+@pytest.mark.parametrize("bias_reg", [None, 0.0])
+def test_all_solvers_reach_the_same(log, w, loss, rel, bias_reg):
+    # With more factors than the penalty leaves there is no valley but the lowest.
+    reached = [
+        MF(10, 4.0, bias_reg=bias_reg, solver=solver, loss=loss, **EXACT).fit(log, w).history_[-1] for solver in SOLVERS
+    ]
+    np.testing.assert_allclose(reached, reached[0], rtol=rel)
+
+
+@pytest.mark.parametrize("solver", ["cg", "cholesky"])
+@BOTH_LOSSES
+def test_single_precision_and_the_usual_tolerance_come_near(log, w, solver, loss):
+    usual, exact = MF(10, 4.0, solver=solver, loss=loss), MF(10, 4.0, solver=solver, loss=loss, **EXACT)
+    usual, exact = usual.fit(log, w), exact.fit(log, w)
+    assert objective(usual, log, w) == pytest.approx(exact.history_[-1], rel=2e-4)
+    assert usual.history_[-1] == pytest.approx(objective(usual, log, w), rel=1e-3)
+    assert {x.dtype for x in state(usual)[:4]} == {np.dtype("float32")}
+    assert {x.dtype for x in state(exact)[:4]} == {np.dtype("float64")}
+
+
+@ALL_SOLVERS
+@BOTH_LOSSES
+def test_a_huge_penalty_leaves_the_mean(log, w, solver, loss):
+    model = MF(5, 1e9, solver=solver, loss=loss).fit(log, w)
+    np.testing.assert_allclose(everyone(model), np.average(log.rating, weights=w), rtol=1e-5)
+
+
+@ALL_SOLVERS
+def test_without_factors_it_is_a_ridge_regression(log, w, solver):
+    # (XᵀDX + λ)θ = XᵀD(y - c), θ = (a, b)
+    U, I, n = log.n_users, log.n_items, np.arange(len(log))
+    X = np.zeros((len(log), U + I))
+    X[n, log.user] = X[n, U + log.item] = 1
+    D = w / w.mean()
+    left = X.T @ (D[:, None] * X) + 3 * np.eye(U + I)
+    theta = np.linalg.solve(left, X.T @ (D * (log.rating - np.average(log.rating, weights=w))))
+    model = MF(0, 3.0, solver=solver, **EXACT).fit(log, w)
+    np.testing.assert_allclose(np.concatenate([model.user_bias_, model.item_bias_]), theta, atol=1e-5)
+
+
+@ALL_SOLVERS
+def test_without_factors_and_penalty_it_is_bias(log, w, solver):
+    model, bias = MF(0, 7.0, bias_reg=0.0, solver=solver, **EXACT).fit(log, w), Bias(0).fit(log, w)
+    np.testing.assert_allclose(everyone(model), everyone(bias), atol=1e-5)
+
+
+def test_with_a_penalty_bias_has_its_intercept_free(log, w):
+    model, bias = MF(0, 5.0, **EXACT).fit(log, w), Bias(5.0).fit(log, w)
+    bias.loss, bias.bias_reg = "squared", None
+    assert objective(bias, log, w) <= model.history_[-1]
+    assert objective(bias, log, w) == pytest.approx(model.history_[-1], rel=1e-3)
+
+
+@ALL_SOLVERS
+@BOTH_LOSSES
+def test_free_offsets_have_mean_zero(log, solver, loss):
+    model = MF(3, 3.0, bias_reg=0, solver=solver, loss=loss).fit(log)
+    assert model.user_bias_.mean() == pytest.approx(0, abs=1e-6)
+    assert model.item_bias_.mean() == pytest.approx(0, abs=1e-6)
+
+
+def test_an_offset_penalty_of_its_own_changes_the_offsets(log):
+    loose, tight = (MF(3, 3.0, bias_reg=reg, **EXACT).fit(log) for reg in (0.1, 1000.0))
+    assert np.abs(tight.user_bias_).max() < 0.1 * np.abs(loose.user_bias_).max()
+
+
+@ALL_SOLVERS
+@BOTH_LOSSES
+def test_a_factor_on_all_weights_changes_nothing(log, w, solver, loss):
+    model, scaled = (MF(4, 4.0, solver=solver, loss=loss, **EXACT).fit(log, k * w) for k in (1, 10))
+    np.testing.assert_allclose(everyone(scaled), everyone(model), rtol=1e-5)
+
+
+def test_the_logs_own_weights_are_used_where_none_are_given(log, w):
+    same(MF(3).fit(replace(log, weight=w)), MF(3).fit(log, w))
+
+
+def test_a_heavy_row_is_fitted_better(log):
+    w = np.ones(len(log))
+    w[10] = 200.0
+    u, i = log.user[10:11], log.item[10:11]
+    error = [abs(float(MF(5).fit(log, weight).predict(u, i)[0]) - float(log.rating[10])) for weight in (None, w)]
+    assert error[1] < 0.2 * error[0]
+
+
+@BOTH_LOSSES
+def test_a_fold_stands_for_the_whole_log(log, w, loss):
+    # Weights of mean 4/3 beside λ are weights of mean 1 beside λ·3/4, and 4/3 of the objective.
+    keep = np.arange(len(log)) % 4 != 0
+    fold = log.take(keep, share=np.full(int(keep.sum()), 0.75))
+    known = MF(8, 4.0, bias_reg=2.0, loss=loss, **EXACT).fit(fold, w[keep])
+    unknown = MF(8, 3.0, bias_reg=1.5, loss=loss, **EXACT).fit(replace(fold, share=None), w[keep])
+    np.testing.assert_allclose(everyone(known), everyone(unknown), rtol=1e-4, atol=1e-4)
+    assert known.history_[-1] == pytest.approx(unknown.history_[-1] * 4 / 3, rel=1e-8)
+
+
+def test_users_and_items_are_alike(log):
+    turned = Feedback.from_arrays(log.item, log.user, log.rating, users=log.n_items, items=log.n_users)
+    model, other = (MF(8, 4.0, **EXACT).fit(feedback) for feedback in (log, turned))
+    np.testing.assert_allclose(everyone(other).T, everyone(model), atol=1e-4)
+
+
+def test_moving_all_ratings_moves_all_predictions(log):
+    moved = replace(log, rating=log.rating + np.float32(100))
+    np.testing.assert_allclose(everyone(MF(5, **EXACT).fit(moved)), everyone(MF(5, **EXACT).fit(log)) + 100, rtol=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["cg", "cholesky"])
+@BOTH_LOSSES
+def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads(log, w, solver, loss, monkeypatch):
+    monkeypatch.setattr(least_squares, "PART_ROWS", 50)
+    one, two, usual = (MF(5, solver=solver, loss=loss, threads=n).fit(log, w) for n in (1, 2, None))
+    same(one, two)
+    same(one, usual)
+    np.testing.assert_array_equal(one.history_, two.history_)
+
+
+@ALL_SOLVERS
+def test_another_seed_starts_elsewhere_and_a_generator_is_taken(log, solver):
+    zero, again, other = (
+        MF(5, solver=solver, iterations=3, rng=rng).fit(log) for rng in (0, np.random.default_rng(0), 1)
+    )
+    same(zero, again)
+    assert not np.array_equal(zero.user_factors_, other.user_factors_)
+
+
+def test_propensities_weigh_by_their_inverse(log):
+    p = np.random.default_rng(2).uniform(0.1, 1, len(log))
+    weighted = MF(4).fit(log, Propensities(values=p, fingerprint=log.fingerprint))
+    same(weighted, MF(4).fit(log, 1 / p))
+    with pytest.raises(AlignmentError, match="another Feedback"):
+        MF(4).fit(log, Propensities(values=p, fingerprint=world(seed=5).fingerprint))
+
+
+@ALL_SOLVERS
+def test_a_saved_model_scores_bit_for_bit(log, w, solver, tmp_path):
+    model = MF(4, solver=solver, loss="absolute", bias_reg=0.5, dtype="float64").fit(log, w)
+    model.save(tmp_path / "mf.safetensors")
+    loaded = ol.load(tmp_path / "mf.safetensors")
+    same(loaded, model)
+    np.testing.assert_array_equal(everyone(loaded), everyone(model))
+    np.testing.assert_array_equal(loaded.history_, model.history_)
+    assert loaded.get_params() == model.get_params()
+    assert loaded.notes_ == model.notes_
+
+
+@ALL_SOLVERS
+def test_progress_writes_nothing_where_there_is_no_terminal(log, solver, capfd):
+    shown = MF(3, solver=solver, progress=True).fit(log)
+    assert capfd.readouterr() == ("", "")
+    same(shown, MF(3, solver=solver).fit(log))
+
+
+# --- simulation with a known truth
+
+
+def test_a_low_rank_world_is_recovered():
+    rng = np.random.default_rng(0)
+    Y = 3 + rng.normal(size=(80, 2)) @ rng.normal(size=(2, 60)) + 0.5 * rng.normal(size=(80, 1)) + rng.normal(size=60)
+    user, item = np.nonzero(rng.random(Y.shape) < 0.4)
+    log = Feedback.from_arrays(user, item, Y[user, item] + rng.normal(0, 0.1, len(user)), users=80, items=60)
+    assert truth(MF(2, 0.05).fit(log), Y) < 0.01 * Y.var()
+    assert truth(Bias(1.0).fit(log), Y) > 0.3 * Y.var()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_of_one_over_p_undo_the_selection(seed):
+    Y = low_rank(150, 120, 3, [0.2] * 5, noise=0.3, rng=seed)
+    log = World(ratings=Y, propensities=observation_model(Y, 0.25, 0.2)).observe(seed + 10)
+    naive, ips = MF(8, 3.0).fit(log), MF(8, 3.0).fit(log, 1 / log.propensity)
+    assert truth(ips, Y) < 0.75 * truth(naive, Y)
+    # Who sees what they like makes the mean of a log too high; 1/p does not.
+    assert naive.intercept_ > Y.mean() + 0.5
+    assert ips.intercept_ == pytest.approx(Y.mean(), abs=0.2)
+
+
+@ALL_SOLVERS
+def test_an_absolute_loss_resists_outliers(solver):
+    rng = np.random.default_rng(0)
+    Y = 3 + rng.normal(size=(80, 2)) @ rng.normal(size=(2, 60))
+    user, item = np.nonzero(rng.random(Y.shape) < 0.5)
+    wrong = rng.random(len(user)) < 0.05
+    log = Feedback.from_arrays(user, item, np.where(wrong, 40, Y[user, item]), users=80, items=60)
+    squared, absolute = (
+        MF(2, reg, loss=loss, solver=solver, iterations=500).fit(log)
+        for loss, reg in (("squared", 3.0), ("absolute", 1.0))
+    )
+    assert truth(absolute, Y) < 0.1 * truth(squared, Y)
+    assert truth(absolute, Y) < 0.1 * Y.var()
+
+
+# --- another program
+
+
+def cmfrec_log() -> tuple[Feedback, np.ndarray]:
+    rng = np.random.default_rng(0)
+    user, item = np.nonzero(rng.random((60, 50)) < 0.5)
+    y = (3 + rng.standard_normal((60, 3)) @ rng.standard_normal((3, 50)))[user, item]
+    return Feedback.from_arrays(user, item, y, users=60, items=50), np.exp(rng.standard_normal(len(user)))
+
+
+@ALL_SOLVERS
+@pytest.mark.parametrize(("weighted", "theirs"), [(False, 1610.7693986696268), (True, 1553.4460305038647)])
+def test_cmfrec_reaches_the_same_objective(solver, weighted, theirs):
+    # cmfrec 3.5.1: CMF(k=4, lambda_=5., use_cg=False, niter=200, nthreads=1, use_float=False, random_state=1)
+    #   .fit(coo_matrix((y, (u, i))), W=w / w.mean()), rows sorted by item: in another order it mixes up the weights.
+    log, w = cmfrec_log()
+    model = MF(4, 5.0, solver=solver, **EXACT).fit(log, w if weighted else None)
+    assert model.history_[-1] == pytest.approx(theirs, rel=1e-7)
+
+
+# --- difficult data
+
+
+@ALL_SOLVERS
+def test_who_has_no_rating_is_predicted_by_the_other_offset(solver):
+    log = world()
+    lonely = Feedback.from_arrays(log.user, log.item, log.rating, users=log.n_users + 2, items=log.n_items + 1)
+    model = MF(4, 2.0, solver=solver).fit(lonely)
+    assert model.notes_ == (
+        "2 users have no rating; they are predicted by the offsets of the other side and the mean",
+        "1 items have no rating; they are predicted by the offsets of the other side and the mean",
+    )
+    np.testing.assert_allclose(model.scores([log.n_users])[0], model.item_bias_ + model.intercept_, rtol=1e-6)
+    new_item = model.predict(np.arange(log.n_users), np.full(log.n_users, log.n_items))
+    np.testing.assert_allclose(new_item, model.user_bias_[:-2] + model.intercept_, rtol=1e-6)
+    alone, among = (everyone(MF(4, 4.0, solver=solver, **EXACT).fit(feedback)) for feedback in (log, lonely))
+    np.testing.assert_allclose(among[:-2, :-1], alone, atol=1e-3)
+
+
+@ALL_SOLVERS
+@BOTH_LOSSES
+def test_one_item_only(solver, loss):
+    log = Feedback.from_arrays([0, 1, 2], [0, 0, 0], [1, 2, 6])
+    scores = everyone(MF(1, 0.1, solver=solver, loss=loss).fit(log)).ravel()
+    assert np.all(np.diff(scores) > 0)
+    assert np.all((scores >= 1) & (scores <= 6))
+
+
+@ALL_SOLVERS
+@BOTH_LOSSES
+@pytest.mark.parametrize("value", [0.0, 3.0])
+def test_equal_ratings_are_predicted_everywhere(solver, loss, value):
+    log = Feedback.from_arrays([0, 0, 1], [0, 1, 0], [value] * 3)
+    np.testing.assert_allclose(everyone(MF(2, solver=solver, loss=loss, tol=1e-9).fit(log)), value, atol=1e-3)
+
+
+def test_a_single_cell():
+    model = MF(1).fit(Feedback.from_arrays([0], [0], [4]))
+    np.testing.assert_allclose(model.scores([0]), [[4]], atol=1e-4)
+
+
+@BOTH_LOSSES
+def test_without_any_penalty_conjugate_gradients_still_fit(log, loss):
+    model = MF(10, 0.0, loss=loss).fit(log)
+    assert np.isfinite(everyone(model)).all()
+    assert np.mean(np.abs(model.predict(log.user, log.item) - log.rating)) < 0.05
+
+
+@pytest.mark.parametrize("solver", ["cg", "cholesky"])
+@BOTH_LOSSES
+def test_very_uneven_weights_give_a_fit_or_an_error_of_ours(log, solver, loss):
+    rng = np.random.default_rng(1)
+    for spread in (5, 20, 100):
+        try:
+            model = MF(5, 1.0, solver=solver, loss=loss).fit(log, np.exp(spread * rng.normal(size=len(log))))
+        except DivergenceError:
+            continue
+        assert np.isfinite(everyone(model)).all()
+
+
+@BOTH_LOSSES
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_cholesky_refuses_a_problem_without_a_single_solution(log, loss, dtype):
+    with pytest.raises(DivergenceError, match=r"after sweep 1.*use a larger reg"):
+        MF(25, 0.0, solver="cholesky", loss=loss, dtype=dtype).fit(log)
+
+
+@pytest.mark.parametrize("solver", ["cg", "cholesky"])
+@BOTH_LOSSES
+def test_ratings_beyond_single_precision_are_an_error(log, solver, loss):
+    huge = replace(log, rating=log.rating * np.float32(1e30))
+    with pytest.raises(DivergenceError, match=r"after sweep 1.*smaller ratings"):
+        MF(5, solver=solver, loss=loss).fit(huge)
+
+
+@ALL_SOLVERS
+def test_a_fit_that_was_cut_short_says_so(log, solver):
+    model = MF(5, solver=solver, iterations=2).fit(log)
+    assert model.notes_ == ("stopped after 2 sweeps, before the objective had settled to tol=1e-05",)
+    assert len(model.history_) <= 2
+
+
+# --- what it refuses
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"reg": -1}, r"MF: reg must be a finite number at least 0, got -1"),
+        ({"reg": np.nan}, r"MF: reg must be a finite number at least 0, got nan"),
+        ({"reg": "5"}, r"MF: reg must be a finite number at least 0, got '5'"),
+        ({"bias_reg": -0.5}, r"MF: bias_reg must be a finite number at least 0, got -0.5"),
+        ({"bias_reg": np.inf}, r"MF: bias_reg must be a finite number at least 0, got inf"),
+        ({"factors": 2.5}, r"MF: factors must be a whole number from 0, got 2.5"),
+        ({"factors": -1}, r"MF: factors must be a whole number from 0, got -1"),
+        ({"factors": True}, r"MF: factors must be a whole number from 0, got True"),
+        ({"factors": 31}, r"MF: factors must be at most min\(users, items\) = 30 of this 40 × 30 grid, got 31"),
+        ({"loss": "absolut"}, r"MF: loss='absolut' is unknown. Did you mean 'absolute'\?"),
+        ({"loss": "hinge"}, r"MF: loss='hinge' is unknown. Known: 'squared', 'absolute'"),
+        ({"solver": "choleski"}, r"MF: solver='choleski' is unknown. Did you mean 'cholesky'\?"),
+        ({"dtype": "float16"}, r"MF: dtype='float16' is unknown. Did you mean 'float(32|64)'\?"),
+        ({"dtype": None}, r"MF: dtype=None is unknown. Known: 'float32', 'float64'"),
+        ({"iterations": 0}, r"MF: iterations must be a whole number from 1, got 0"),
+        ({"iterations": 10.0}, r"MF: iterations must be a whole number from 1, got 10.0"),
+        ({"tol": -1e-3}, r"MF: tol must be a finite number at least 0, got -0.001"),
+        ({"threads": 0}, r"MF: threads must be a whole number from 1, got 0"),
+        ({"rng": None}, r"MF: rng must be a seed .* got None; pass rng=0"),
+        ({"rng": -1}, r"MF: rng must be a seed .* got -1"),
+        ({"rng": 0.5}, r"MF: rng must be a seed .* got 0.5"),
+    ],
+    ids=str,
+)
+def test_a_parameter_that_cannot_be_is_refused(log, parameters, message):
+    with pytest.raises(InputError, match=message):
+        MF(**({"factors": 3} | parameters)).fit(log)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
+def test_weights_that_are_not_positive_are_refused(log, bad):
+    w = np.ones(len(log))
+    w[5] = bad
+    with pytest.raises(InputError, match=rf"MF: sample_weight must be finite and positive, 1 of .*{bad} at position 5"):
+        MF(3).fit(log, w)
+
+
+@pytest.mark.parametrize("wrong", [np.ones(3), np.ones((2, 2)), 1.0])
+def test_weights_of_another_shape_are_refused(log, wrong):
+    with pytest.raises(AlignmentError, match=r"MF: sample_weight has shape .* give one weight a row"):
+        MF(3).fit(log, wrong)
+
+
+def test_a_table_is_no_feedback():
+    with pytest.raises(InputError, match=r"MF: takes a Feedback, got list"):
+        MF(3).fit([(1, 2, 3)])
+
+
+def test_a_fit_that_fails_leaves_the_last_one(log):
+    model = MF(3).fit(log)
+    before = everyone(model)
+    with pytest.raises(DivergenceError):
+        model.fit(replace(log, rating=log.rating * np.float32(1e30)))
+    np.testing.assert_array_equal(everyone(model), before)

@@ -1,0 +1,109 @@
+"""The zoo: 104 models by name, set as the paper's code sets them, each of which learns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from openloop.core.protocols import Recommender
+from openloop.data.simulate import movie_lovers
+from openloop.errors import InputError, MissingPackageError
+from openloop.learners import zoo, zoo_models
+from openloop.learners.zoo_models import FAMILIES, SETTINGS
+
+pytest.importorskip("cornac", reason="Cornac is an optional package")
+pytest.importorskip("torch", reason="GMF, MLP and NeuMF learn on torch, an optional package")
+
+
+def log():
+    return movie_lovers(users=20, items=12).observe(5)
+
+
+def small(family: str, seed: int = 123):
+    """The family's one model with 2 factors and few epochs."""
+    (model,) = zoo(families=[family], sizes=[2], seed=seed).values()
+    for epochs in {"max_iter", "num_epochs"} & set(vars(getattr(model, "model", model))):
+        setattr(model.model, epochs, 3)
+    return model
+
+
+def test_there_are_104_by_the_papers_names():
+    names = list(zoo())
+    assert len(names) == 104
+    assert names[:6] == ["GA", "MostPop", "BO", "MLP", "MF10", "MF20"]
+    sized = ["MF", "SVD", "PMFL", "PMFNL", "WMF", "MMMF", "BPR", "WBPR", "GMF", "NeuMF"]
+    assert names[4:] == [f"{family}{k}" for family in sized for k in range(10, 101, 10)]
+
+
+def test_families_and_sizes_are_chosen():
+    assert list(zoo(families=["BPR", "GA", "NMF"], sizes=[3, 5])) == ["BPR3", "BPR5", "GA", "NMF3", "NMF5"]
+    assert len(zoo() | zoo(families=["NMF"])) == 114
+
+
+def test_every_size_is_the_models_own():
+    for name, model in (zoo() | zoo(families=["NMF"])).items():
+        size = name.lstrip("".join(map(chr, range(ord("A"), ord("z") + 1))))
+        inner = getattr(model, "model", model)
+        found = [getattr(inner, word) for word in ("k", "num_factors", "factors") if hasattr(inner, word)]
+        assert found == ([int(size)] if size else []), name
+
+
+def test_what_the_papers_code_sets_is_set():
+    models = {name: model.model for name, model in (zoo() | zoo(families=["NMF"])).items() if hasattr(model, "model")}
+    rates = {"MF40": 0.001, "SVD40": 0.001, "PMFL40": 0.001, "BPR40": 0.001, "BO": 0.01}
+    assert {name: models[name].learning_rate for name in rates} == rates
+    assert (models["MF40"].use_bias, models["SVD40"].use_bias, models["NMF40"].use_bias) == (False, True, True)
+    assert (models["MF40"].early_stop, models["SVD40"].early_stop) == (True, False)
+    assert (models["PMFL40"].variant, models["PMFNL40"].variant) == ("linear", "non_linear")
+    assert models["NeuMF40"].layers == (64, 32, 16, 40)
+    assert {models[name].backend for name in ("MLP", "GMF40", "NeuMF40")} == {"pytorch"}
+    assert {model.seed for model in models.values() if hasattr(model, "seed")} == {123}
+
+
+@pytest.mark.parametrize("family", SETTINGS)
+def test_every_family_learns_and_scores_the_same_under_a_seed(family):
+    model, feedback = small(family), log()
+    assert isinstance(model, Recommender)
+    scores = model.fit(feedback).scores(np.arange(20))
+    assert scores.shape == (20, 12)
+    assert np.isfinite(scores).all()
+    assert np.ptp(scores) > 0 or family == "GA"
+    np.testing.assert_array_equal(clone(model).fit(feedback).scores(np.arange(20)), scores)
+    other = small(family, seed=5).fit(feedback).scores(np.arange(20))
+    assert np.array_equal(other, scores) == (family in {"GA", "MostPop", "BO"})  # in which nothing is drawn
+
+
+def test_the_baselines_are_what_the_code_trains_and_bo_is_no_random_permutation():
+    feedback = log()
+    assert np.allclose(small("GA").fit(feedback).scores([0]), feedback.rating.mean())
+    counts = np.bincount(feedback.item, minlength=12)
+    np.testing.assert_array_equal(
+        small("MostPop").fit(feedback).scores([4]), [np.maximum(counts, counts[counts > 0].min())]
+    )
+    grid = zoo(families=["BO"])["BO"].fit(feedback).scores(np.arange(20))
+    a, b, c = grid.mean(axis=1) - grid.mean(), grid.mean(axis=0) - grid.mean(), grid.mean()
+    np.testing.assert_allclose(grid, a[:, None] + b + c, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"families": ["BRP"]}, "zoo: no family 'BRP'. Did you mean 'BPR'?"),
+        ({"sizes": [10, 0]}, "zoo: sizes must be whole numbers from 1, got 0."),
+        ({"sizes": [2.5]}, "zoo: sizes must be whole numbers from 1, got 2.5."),
+        ({"seed": -1}, "zoo: seed must be a whole number from 0 to 2³² − 1, got -1."),
+    ],
+)
+def test_what_cannot_be_is_refused(options, message):
+    with pytest.raises(InputError) as refused:
+        zoo(**options)
+    assert str(refused.value) == message
+
+
+def test_without_torch_it_says_which_families_need_it(monkeypatch):
+    monkeypatch.setattr(zoo_models, "find_spec", lambda _: None)
+    with pytest.raises(MissingPackageError, match=r"zoo: MLP, GMF, NeuMF need torch; pip install 'openloop\[torch\]'"):
+        zoo()
+    wanted = [family for family in FAMILIES if family not in {"MLP", "GMF", "NeuMF", "WMF"}]
+    assert len(zoo(families=wanted)) == 73
