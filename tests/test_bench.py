@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,17 @@ def greedy(folder):
     return lambda: len(bytearray(200 * MIB))
 
 
+def deferred(folder):
+    def timed():
+        def value():
+            time.sleep(0.5)
+            return len(bytearray(200 * MIB))
+
+        return value
+
+    return timed
+
+
 def failing(folder):
     def timed():
         raise ValueError("the input is odd")
@@ -68,6 +80,13 @@ def test_memory_is_each_sides_own(tmp_path):
     assert found["greedy"].value == 200 * MIB
     assert found["greedy"].peak - found["frugal"].peak > 150 * MIB
     del held
+
+
+def test_a_value_may_be_worked_out_when_the_clock_has_stopped(tmp_path):
+    found = race({"a": Side(call=f"{HERE}:deferred")}, tmp_path, 1)["a"]
+    assert found.value == 200 * MIB
+    assert found.best < 0.5
+    assert found.grown < 150 * MIB
 
 
 def test_a_failing_side_says_why(tmp_path):
@@ -173,3 +192,14 @@ def test_ndcg_of_frames_agrees_with_rectools(tmp_path):
     found = values("ndcg_frame", tmp_path, *OURS, peers=peers, python=interpreter("rectools"))
     for value in found.values():
         assert value == pytest.approx(found["ours_feedback"], abs=1e-12)
+
+
+def test_the_objective_is_the_one_that_mf_and_cmfrec_minimise(tmp_path):
+    make_input("bench.factorisation", tmp_path, "quick")
+    sides = {"ours": Side(call="bench.factorisation:ours", rest=("200",))}
+    if installed("cmfrec"):
+        sides["cmfrec"] = Side(call="bench.factorisation:cmfrec", python=interpreter("cmfrec"))
+    found = {name: side.value for name, side in race(sides, tmp_path, 1).items()}
+    assert found["ours"]["objective"] == pytest.approx(found["ours"]["history"][-1], rel=1e-5)
+    for value in found.values():
+        assert value["objective"] == pytest.approx(found["ours"]["objective"], rel=2e-3)

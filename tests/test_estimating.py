@@ -13,7 +13,7 @@ import openloop as ol
 from openloop import estimating
 from openloop.data.simulate import movie_lovers
 from openloop.errors import ColumnError, FormatError, InputError, OpenloopError, UndefinedError, UnknownIdError
-from openloop.estimating import MODELS, Wanted, estimate, in_input_order, refuse_overwriting
+from openloop.estimating import MODELS, Wanted, estimate
 
 WORLD = movie_lovers(users=24, items=18)
 
@@ -62,8 +62,8 @@ def test_the_log_comes_back_with_the_propensities_of_the_model(csv, tmp_path):
     model = ol.propensity.Popularity().fit(log)
     again = ol.read(tmp_path / "out.csv", **NAMED, propensity="propensity")
     np.testing.assert_array_equal(again.propensity, model.predict(log).values)
-    assert (done.rows, done.users, done.items, done.model) == (len(log), log.n_users, log.n_items, "popularity")
-    assert done.check.notes == model.notes_
+    assert done.log.fingerprint == log.fingerprint
+    assert done.notes == done.check().notes == model.notes_
     assert done.summary().startswith(f"read {csv}: {len(log)} rows of 24 users × 18 items (")
     assert done.summary().endswith("% of the cells); fitted popularity")
 
@@ -123,15 +123,6 @@ def test_a_compressed_log_can_be_read(rows, tmp_path):
     assert read_raw(tmp_path / "out.csv")["code"].to_list() == rows["code"].to_list()
 
 
-def test_values_come_back_in_input_order():
-    rng = np.random.default_rng(0)
-    log = WORLD.observe(1)
-    mix = rng.permutation(len(log))
-    given = rng.random(len(log))
-    mixed = ol.Feedback.from_arrays(log.user[mix], log.item[mix], log.rating[mix], users=24, items=18)
-    np.testing.assert_array_equal(in_input_order(mixed, mixed.align(given)), given)
-
-
 def test_the_new_column_may_have_another_name(csv, tmp_path):
     run(csv, tmp_path / "once.csv", **NAMED)
     run(tmp_path / "once.csv", tmp_path / "twice.csv", **NAMED, column="p2")
@@ -145,7 +136,7 @@ def test_a_larger_population_makes_observation_rarer(tmp_path):
     pl.DataFrame({"user": log.user, "item": log.item, "rating": log.rating}).write_csv(tmp_path / "log.csv")
     run(tmp_path / "log.csv", tmp_path / "a.csv")
     done = run(tmp_path / "log.csv", tmp_path / "b.csv", users=48)
-    assert (done.users, done.items) == (48, 18)
+    assert (done.log.n_users, done.log.n_items) == (48, 18)
     a, b = (read_raw(tmp_path / name)["propensity"].cast(float).to_numpy() for name in ("a.csv", "b.csv"))
     assert (b <= a).all()
     assert b.mean() < 0.7 * a.mean()
@@ -162,7 +153,7 @@ def test_a_floor_raises_what_is_below_it_and_says_how_much(csv, tmp_path):
     raised = read_raw(tmp_path / "raised.csv")["propensity"].cast(float).to_numpy()
     np.testing.assert_array_equal(raised, np.maximum(plain, floor))
     share = f"{np.mean(plain < floor):.1%}"
-    assert [note for note in done.check.notes if share in note]
+    assert [note for note in done.notes if share in note]
 
 
 def test_a_quantile_is_a_floor(csv, tmp_path):
@@ -181,7 +172,7 @@ def test_calibration_is_that_of_the_wrapper(csv, tmp_path, method):
     wrapped = ol.propensity.Calibrated(ol.propensity.Popularity(), method=method, rng=5).fit(log)
     again = ol.read(tmp_path / "out.csv", **NAMED, propensity="propensity")
     np.testing.assert_array_equal(again.propensity, wrapped.predict(log).used)
-    assert [note for note in done.check.notes if note.startswith(method)]
+    assert [note for note in done.notes if note.startswith(method)]
 
 
 # -- features and samples ------------------------------------------------------------------------------------
@@ -204,7 +195,7 @@ def test_features_stand_under_the_name_of_the_log_or_an_obvious_one(csv, rows, t
     again = ol.read(tmp_path / "out.csv", **NAMED, propensity="propensity")
     wanted = ol.propensity.Logistic(rng=0).fit(log, **side).predict(log).values
     np.testing.assert_allclose(again.propensity, wanted, rtol=1e-9)
-    assert done.model == "logistic"
+    assert done.summary().endswith("fitted logistic")
 
 
 @pytest.mark.parametrize("model", ["logistic", "boosted"])
@@ -216,7 +207,7 @@ def test_what_is_done_to_features_is_told_once(csv, tmp_path, model):
     files = {"user_features": tmp_path / "uid.csv", "item_features": tmp_path / "mid.csv"}
     done = run(csv, tmp_path / "out.csv", model=model, **NAMED, **files)
     for path in files.values():
-        assert done.check.notes.count(f"{path}: 'same' left out: the same for every id") == 1
+        assert done.notes.count(f"{path}: 'same' left out: the same for every id") == 1
 
 
 def test_features_must_cover_the_log(csv, tmp_path):
@@ -225,6 +216,32 @@ def test_features_must_cover_the_log(csv, tmp_path):
     files = {"user_features": tmp_path / "users.csv", "item_features": tmp_path / "items.csv"}
     with pytest.raises(UnknownIdError, match=r"users.csv: id column 'uid': 22 of 24 ids have no row: 102, "):
         run(csv, tmp_path / "out.csv", model="logistic", **NAMED, **files)
+
+
+@pytest.mark.parametrize(
+    ("side", "name", "other"), [("user", "movie_id", "item"), ("user", "item", "item"), ("item", "uid", "user")]
+)
+def test_features_of_the_other_side_are_refused(csv, tmp_path, side, name, other):
+    log = ol.read(csv, **NAMED)
+    for role, ids in (("user", log.users.ids), ("item", log.items.ids)):
+        called = name if role == side else "id"
+        pl.DataFrame({called: ids, "x": np.arange(len(ids)) % 3}).write_csv(tmp_path / f"{role}.csv")
+    files = {"user_features": tmp_path / "user.csv", "item_features": tmp_path / "item.csv"}
+    with pytest.raises(
+        ColumnError, match=rf"--{side}-features .*called '{name}', as {other}s are; pass it as --{other}"
+    ):
+        run(csv, tmp_path / "out.csv", model="logistic", rating="stars", user="uid" if side == "user" else 1,
+            item="mid", **files)  # fmt: skip
+
+
+def test_features_under_the_name_of_the_log_may_be_called_anything(tmp_path):
+    log = WORLD.observe(3)
+    pl.DataFrame({"item": log.user, "thing": log.item, "rating": log.rating}).write_csv(tmp_path / "log.csv")
+    pl.DataFrame({"item": np.arange(24), "x": np.arange(24) % 5}).write_csv(tmp_path / "u.csv")
+    pl.DataFrame({"thing": np.arange(18), "x": np.arange(18) % 5}).write_csv(tmp_path / "i.csv")
+    files = {"user_features": tmp_path / "u.csv", "item_features": tmp_path / "i.csv"}
+    run(tmp_path / "log.csv", tmp_path / "out.csv", model="logistic", user="item", item="thing", **files)
+    assert (tmp_path / "out.csv").exists()
 
 
 # -- what is refused before the work -------------------------------------------------------------------------
@@ -244,6 +261,9 @@ def test_features_must_cover_the_log(csv, tmp_path):
         ({"floor": -0.1}, r"--floor must lie in \[0, 1\], got -0\.1"),
         ({"floor": float("nan")}, r"--floor must lie in \[0, 1\], got nan"),
         ({"quantile": 1.0}, r"--quantile must lie strictly between 0 and 1, got 1\.0"),
+        ({"gamma": 0.0}, r"--gamma must be positive, got 0"),
+        ({"gamma": float("inf")}, r"--gamma must be positive, got inf"),
+        ({"model": "uniform", "gamma": 2.0}, r"--gamma 2: only popularity has it, the model is uniform"),
         ({"seed": -1}, r"--seed must be at least 0, got -1"),
         ({"column": ""}, r"--column must not be empty"),
         ({"out": "out.xlsx"}, r"--out 'out\.xlsx': extension '\.xlsx' is not one of '\.csv', .*'\.ndjson'; rename it"),
@@ -275,12 +295,6 @@ def test_a_log_is_not_overwritten_under_any_of_its_names(csv, tmp_path):
         ):
             run(csv, out, **NAMED)
     assert csv.read_bytes() == before
-
-
-def test_two_results_do_not_share_a_file(tmp_path):
-    refuse_overwriting([tmp_path / "a", tmp_path / "b"], [tmp_path / "c"])
-    with pytest.raises(InputError, match=r"would be overwritten, and is also written"):
-        refuse_overwriting([tmp_path / "a", tmp_path / "x" / ".." / "a"], [])
 
 
 def test_a_column_of_that_name_is_refused(csv, tmp_path):
@@ -321,9 +335,9 @@ def test_a_failing_run_leaves_what_was_there(csv, tmp_path, monkeypatch):
     out.write_text("precious")
 
     def broken(*_args, **_options):
-        raise RuntimeError("no check today")
+        raise RuntimeError("no fit today")
 
-    monkeypatch.setattr(ol.propensity, "check", broken)
+    monkeypatch.setattr(ol.propensity.Popularity, "fit", broken)
     with pytest.raises(RuntimeError):
         run(csv, out, **NAMED)
     assert out.read_text() == "precious"
@@ -341,13 +355,13 @@ def test_a_log_that_changes_while_it_is_read_is_noticed(csv, tmp_path, monkeypat
 def test_steps_are_told_in_order(csv, tmp_path):
     told = []
     wanted = Wanted(log=csv, out=tmp_path / "out.csv", model="popularity", **NAMED)
-    estimate(wanted, lambda what, done: told.append((what, done)))
-    assert [what for what, _ in told] == [
-        "reading the log", "fitting popularity", "checking the fit", "writing the log",
-    ]  # fmt: skip
+    done = estimate(wanted, lambda what, done: told.append((what, done)))
+    assert [what for what, _ in told] == ["reading the log", "fitting popularity", "writing the log"]
     shares = [done for _, done in told]
     assert shares == sorted(shares)
     assert 0 <= shares[0] < shares[-1] < 1
+    done.check(lambda what, done: told.append((what, done)))
+    assert told[-1] == ("checking the fit", 0.0)
 
 
 def test_positions_that_would_swap_the_names_of_a_log_without_header_are_refused(tmp_path):

@@ -5,29 +5,39 @@ This module knows nothing about terminals; its messages speak of the options of 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 
 from openloop import propensity
 from openloop.core.covariates import Covariates
-from openloop.core.feedback import Feedback, Floats, Vocabulary
-from openloop.data.columns import Column
-from openloop.data.features import covariates
+from openloop.core.feedback import Feedback, Vocabulary
+from openloop.data.columns import Column, names_a
+from openloop.data.features import covariates, id_column
 from openloop.data.formats import open_file
 from openloop.data.reading import read
-from openloop.errors import ColumnError, FormatError, InputError, UndefinedError, did_you_mean, listing
-from openloop.files import replacing
+from openloop.errors import ColumnError, InputError, UndefinedError, did_you_mean
+from openloop.writing import (
+    FilePath,
+    Step,
+    check_extension,
+    holdable,
+    in_input_order,
+    log_line,
+    open_to_extend,
+    refuse_overwriting,
+    silent,
+    suffix,
+    write,
+)
 
 if TYPE_CHECKING:
     from openloop.propensity.checking import Check
 
 MODELS = {
+    "uniform": "Uniform",
     "popularity": "Popularity",
     "naive-bayes": "NaiveBayes",
     "logistic": "Logistic",
@@ -36,19 +46,6 @@ MODELS = {
 }
 WITH_FEATURES = ("logistic", "boosted")
 CALIBRATIONS = ("none", "isotonic", "platt")
-
-FilePath = str | os.PathLike[str]
-Step = Callable[[str, float], None]  # what is being done, and the share of the work before it
-
-WRITERS: dict[str, Callable[[pl.DataFrame, Path], None]] = {
-    ".csv": lambda rows, path: rows.write_csv(path),
-    ".tsv": lambda rows, path: rows.write_csv(path, separator="\t"),
-    ".parquet": lambda rows, path: rows.write_parquet(path),
-    ".pq": lambda rows, path: rows.write_parquet(path),
-    ".jsonl": lambda rows, path: rows.write_ndjson(path),
-    ".ndjson": lambda rows, path: rows.write_ndjson(path),
-}
-TEXT, JSON = (".csv", ".tsv"), (".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +67,7 @@ class Wanted:
     users: int | None = None
     items: int | None = None
     column: str = "propensity"
+    gamma: float | None = None
     calibrate: str = "none"
     floor: float = 0.0
     quantile: float | None = None
@@ -78,15 +76,8 @@ class Wanted:
     def __post_init__(self) -> None:
         _check_model(self)
         _check_numbers(self)
-        if self.suffix not in WRITERS:
-            known = listing(list(WRITERS), limit=len(WRITERS))
-            raise FormatError(f"--out {str(self.out)!r}: extension {self.suffix!r} is not one of {known}; rename it.")
+        check_extension(self.out)
         refuse_overwriting([self.out], self.inputs)
-
-    @property
-    def suffix(self) -> str:
-        """The extension of the file to write, which says its format."""
-        return Path(self.out).suffix.lower()
 
     @property
     def inputs(self) -> list[FilePath]:
@@ -102,31 +93,33 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimated:
-    """What was read, fitted and found; what the fit had to say is among the notes of `check`."""
+    """The log that was read and the model that was fitted to it; its propensities are written."""
 
-    log: FilePath
-    rows: int
-    users: int
-    items: int
-    model: str
-    check: Check
+    wanted: Wanted
+    log: Feedback
+    fitted: Any
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the fit had to say; `check` has it among its own notes."""
+        return tuple(getattr(self.fitted, "notes_", ()))
 
     def summary(self) -> str:
         """What was read and fitted, in one line."""
-        share = self.rows / (self.users * self.items)
-        grid = f"{self.users:,} users × {self.items:,} items ({share:.2%} of the cells)"
-        return f"read {self.log}: {self.rows:,} rows of {grid}; fitted {self.model}"
+        return f"{log_line(self.wanted.log, self.log)}; fitted {self.wanted.model}"
+
+    def check(self, step: Step = silent) -> Check:
+        """How far the propensities can be trusted; refits the model a few times."""
+        step("checking the fit", 0.0)
+        return propensity.check(self.fitted, self.log, rng=self.wanted.seed)
 
 
-def _silent(_what: str, _done: float) -> None: ...
-
-
-def estimate(wanted: Wanted, step: Step = _silent) -> Estimated:
-    """Fit the model to the log, check it, and write the log with a column of propensities.
+def estimate(wanted: Wanted, step: Step = silent) -> Estimated:
+    """Fit the model to the log, and write the log with a column of propensities.
 
     All columns and the order of the rows stay as they are. A delimited file without a header gets one, of the
     names by which `ol.read` calls its columns (user, item, rating, time, column_5 …). Nothing is written unless
-    everything before has worked.
+    everything before has worked; checks come afterwards, so that a long one cannot lose the fit.
     """
     step("reading the log", 0.0)
     rows = _whole_log(wanted)
@@ -134,22 +127,12 @@ def estimate(wanted: Wanted, step: Step = _silent) -> Estimated:
     if len(log) != len(rows):
         raise InputError(f"{wanted.log}: changed while it was read ({len(rows):,}, then {len(log):,} rows); try again.")
     side = _side(wanted, log)
-    step(f"fitting {wanted.model}", 0.2)
+    step(f"fitting {wanted.model}", 0.3)
     model = _model(wanted).fit(log, **side)
-    p = model.predict(log).used
-    step("checking the fit", 0.6)
-    checked = propensity.check(model, log, rng=wanted.seed)
+    p = in_input_order(log, model.predict(log).used)
     step("writing the log", 0.9)
-    _write(wanted, rows, in_input_order(log, p))
-    grid = {"rows": len(log), "users": log.n_users, "items": log.n_items}
-    return Estimated(log=wanted.log, **grid, model=wanted.model, check=checked)
-
-
-def in_input_order(log: Feedback, values: Floats) -> Floats:
-    """Values of the rows of a log in the order in which its input had them."""
-    ordered = np.empty(len(log))
-    ordered[log.row] = values
-    return ordered
+    write(wanted.out, rows.with_columns(pl.Series(wanted.column, p)))
+    return Estimated(wanted=wanted, log=log, fitted=model)
 
 
 # -- the log and what goes with it ---------------------------------------------------------------------------
@@ -157,48 +140,8 @@ def in_input_order(log: Feedback, values: Floats) -> Floats:
 
 def _whole_log(wanted: Wanted) -> pl.DataFrame:
     """Every column of the log as it is, in types that the file to write can hold."""
-    table = open_file(wanted.log, wanted.columns)
-    twice = sorted({name for name in table.columns if table.columns.count(name) > 1})
-    if twice:
-        raise ColumnError(f"{table.name}: several columns are named {listing(twice)}; rename all but one of each.")
-    if wanted.column in table.columns:
-        raise ColumnError(
-            f"{table.name}: has a column {wanted.column!r} already; name the new one with --column NAME, or drop it."
-        )
-    _refuse_other_roles(table.name, table.columns, wanted.columns)
-    rows = table.fetch(table.columns)
-    if wanted.suffix in TEXT:
-        _refuse_types(table.name, rows, wanted.suffix, ".parquet or .jsonl", nested=False)
-    elif wanted.suffix in JSON:
-        _refuse_types(table.name, rows, wanted.suffix, ".parquet", nested=True)
-    return rows.select(_typed(c) for c in rows.iter_columns()) if table.text and wanted.suffix not in TEXT else rows
-
-
-def _refuse_other_roles(name: str, columns: Sequence[str], roles: Mapping[str, Column]) -> None:
-    """Without a header columns are named by position: the file written would call items users."""
-    for role, at in roles.items():
-        called = columns[at] if isinstance(at, int) and 0 <= at < len(columns) else role
-        if called != role and called in roles:
-            raise ColumnError(
-                f"{name}: column {at} is given as --{role}, but is called {called!r} here, and would be so in --out; "
-                "give the file a header with names of its own."
-            )
-
-
-def _refuse_types(name: str, rows: pl.DataFrame, suffix: str, other: str, *, nested: bool) -> None:
-    for column in rows.iter_columns():
-        if isinstance(column.dtype, pl.Binary | pl.Object) or (column.dtype.is_nested() and not nested):
-            held = f"cannot hold column {column.name!r}, {column.dtype}"
-            raise FormatError(f"{name}: a {suffix} file {held}; write {other}, or drop the column.")
-
-
-def _typed(fields: pl.Series) -> pl.Series:
-    """The numbers that these fields write, if writing the numbers gives the same fields; so "007" stays text."""
-    for dtype in (pl.Int64, pl.Float64):
-        numbers = fields.cast(dtype, strict=False)
-        if numbers.cast(pl.String).equals(fields, null_equal=True):
-            return numbers
-    return fields
+    table = open_to_extend(wanted.log, wanted.columns, wanted.column)
+    return holdable(table, table.fetch(table.columns), suffix(wanted.out))
 
 
 def _side(wanted: Wanted, log: Feedback) -> dict[str, Any]:
@@ -207,21 +150,35 @@ def _side(wanted: Wanted, log: Feedback) -> dict[str, Any]:
     if wanted.uniform is not None:
         side["uniform"] = read(wanted.uniform, **wanted.columns, uniform=True)
     if wanted.user_features is not None:
-        side["user_features"] = _features(wanted.user_features, log.users, wanted.user)
+        side["user_features"] = _features("user", wanted.user_features, log.users, wanted.user)
     if wanted.item_features is not None:
-        side["item_features"] = _features(wanted.item_features, log.items, wanted.item)
+        side["item_features"] = _features("item", wanted.item_features, log.items, wanted.item)
     return side
 
 
-def _features(path: FilePath, ids: Vocabulary, named: Column) -> Covariates:
+def _features(role: str, path: FilePath, ids: Vocabulary, named: Column) -> Covariates:
     """Ids stand in the column that is named as in the log, if there is one, else in the obvious one."""
     shared = isinstance(named, str) and named in open_file(path, {"id": named}).columns
+    if not shared:
+        _refuse_other_side(role, path)
     return covariates(path, ids, id=named if shared else None)
+
+
+def _refuse_other_side(role: str, path: FilePath) -> None:
+    """Where ids of users and items are both small integers, nothing else tells that the tables were mixed up."""
+    found, other = id_column(path), "item" if role == "user" else "user"
+    if names_a(other, found) and not names_a(role, found):
+        raise ColumnError(
+            f"--{role}-features {path}: its column of ids is called {found!r}, as {other}s are; pass it as "
+            f"--{other}-features, or rename the column."
+        )
 
 
 def _model(wanted: Wanted) -> Any:
     """The model, unfitted; within `Calibrated` where its p are to be mapped or raised."""
     model = getattr(propensity, MODELS[wanted.model])()
+    if wanted.gamma is not None:
+        model.set_params(gamma=wanted.gamma)
     if "rng" in model.get_params():
         model.set_params(rng=wanted.seed)
     if wanted.calibrate == "none" and wanted.floor == 0 and wanted.quantile is None:
@@ -231,30 +188,7 @@ def _model(wanted: Wanted) -> Any:
     return propensity.Calibrated(model, method=method, floor=floor, quantile=quantile, rng=wanted.seed)
 
 
-def _write(wanted: Wanted, rows: pl.DataFrame, p: Floats) -> None:
-    with replacing(wanted.out) as temporary:
-        WRITERS[wanted.suffix](rows.with_columns(pl.Series(wanted.column, p)), temporary)
-
-
 # -- refusals ------------------------------------------------------------------------------------------------
-
-
-def refuse_overwriting(outputs: Iterable[FilePath], inputs: Iterable[FilePath]) -> None:
-    """Refuse a file to write that is one of those to read, or that is to be written twice."""
-    taken = {_real(path): f"is also read ({path})" for path in inputs}
-    for path in outputs:
-        if _real(path) in taken:
-            raise InputError(f"{path}: would be overwritten, and {taken[_real(path)]}; write to another file.")
-        taken[_real(path)] = f"is also written ({path})"
-
-
-def _real(path: FilePath) -> object:
-    """What two names of one file have in common."""
-    file = Path(path).expanduser()
-    if not file.exists():
-        return str(file.resolve())
-    found = file.stat()
-    return found.st_dev, found.st_ino
 
 
 def _check_model(wanted: Wanted) -> None:
@@ -287,6 +221,12 @@ def _check_numbers(wanted: Wanted) -> None:
             f"--calibrate {wanted.calibrate}: naive-bayes knows the p of observed cells only, since it depends on the "
             "rating, so there are no others to calibrate on; leave it out."
         )
+    if wanted.gamma is not None and wanted.model != "popularity":
+        raise InputError(
+            f"--gamma {wanted.gamma:g}: only popularity has it, the model is {wanted.model}; leave it out."
+        )
+    if wanted.gamma is not None and not 0 < wanted.gamma < math.inf:
+        raise InputError(f"--gamma must be positive, got {wanted.gamma:g}; leave it out to estimate it.")
     if not 0 <= wanted.floor <= 1:
         raise InputError(f"--floor must lie in [0, 1], got {wanted.floor}; 0 raises nothing.")
     if wanted.quantile is not None and not 0 < wanted.quantile < 1:

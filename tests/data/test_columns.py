@@ -3,7 +3,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from openloop.data.columns import Table, choose
+from openloop.data.columns import Table, choose, names_a
 from openloop.errors import ColumnError
 
 NOTHING = dict.fromkeys(("user", "item", "rating", "propensity", "time", "weight"))
@@ -42,6 +42,20 @@ def test_a_column_that_was_asked_for_is_not_guessed_again():
 
 def test_integer_labels_of_pandas_are_names():
     assert choose(table("1", "2", "3"), NOTHING | {"user": 1, "item": 2, "rating": 3})["user"] == "1"
+
+
+def test_a_table_of_pairs_needs_no_rating():
+    table = Table("t", ["who", "movie_id", "user"], lambda _: pl.DataFrame())
+    assert choose(table, {}, required=("user", "item")) == {"user": "user", "item": "movie_id"}
+    assert choose(table, {"user": "who"}, required=("user",)) == {"user": "who"}
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "is_one"),
+    [("user", "User ID", True), ("user", "movieId", False), ("item", "movieId", True), ("item", "id", False)],
+)
+def test_names_tell_roles_apart(role, name, is_one):
+    assert names_a(role, name) == is_one
 
 
 def test_optional_columns_are_not_guessed():

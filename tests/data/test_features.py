@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import openloop as ol
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Vocabulary
-from openloop.data.features import covariates
+from openloop.data.features import covariates, id_column
 from openloop.errors import ColumnError, DuplicateError, EmptyError, FormatError, InputError, UnknownIdError
 
 USERS = Vocabulary.of([10, 20, 30])
@@ -266,6 +266,13 @@ def test_ids_are_found_by_an_obvious_name(name):
 
 def test_a_name_that_ends_in_id_goes_before_other_obvious_ones():
     assert "member" in covariates(TABLE, USERS).names
+
+
+def test_the_column_of_ids_can_be_asked_for_alone(tmp_path):
+    (tmp_path / "headed.csv").write_text("age,movie_id,artist\n1,7,x\n")
+    (tmp_path / "bare.csv").write_text("7,1\n8,2\n")
+    assert id_column(tmp_path / "headed.csv") == "movie_id"
+    assert id_column(tmp_path / "bare.csv") == "column_1"
 
 
 def test_missing_ids_are_counted_and_listed():

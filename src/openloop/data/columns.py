@@ -39,14 +39,19 @@ class Table:
     note: str = ""
 
 
-def choose(table: Table, asked: Mapping[str, Column]) -> dict[str, str]:
+def choose(table: Table, asked: Mapping[str, Column], required: Sequence[str] = REQUIRED) -> dict[str, str]:
     """The column of each role: those asked for, and the obvious one for a required role that was not."""
     chosen = {role: _named(table, role, column) for role, column in asked.items() if column is not None}
-    for role in REQUIRED:
+    for role in required:
         if role not in chosen:
             chosen[role] = _obvious(table, role, taken=chosen.values())
     _refuse_shared(table, chosen)
     return chosen
+
+
+def names_a(role: str, column: str) -> bool:
+    """Whether a column's name is an obvious one of this role."""
+    return _plain(column) in OBVIOUS[role].split()
 
 
 def _named(table: Table, role: str, column: Any) -> str:
@@ -74,8 +79,7 @@ def _at(table: Table, role: str, position: int) -> str:
 
 def _obvious(table: Table, role: str, taken: Iterable[str]) -> str:
     used = set(taken)
-    known = OBVIOUS[role].split()
-    found = [c for c in table.columns if c not in used and _plain(c) in known]
+    found = [c for c in table.columns if c not in used and names_a(role, c)]
     if len(found) == 1:
         return found[0]
     if found:

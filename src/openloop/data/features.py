@@ -89,6 +89,11 @@ def _refuse_other(ids: Any) -> None:
         )
 
 
+def id_column(source: Any) -> str:
+    """The column of ids that `covariates` finds where it is not told."""
+    return _id_column(_open(source, [], None, header=None), None)
+
+
 # -- opening -------------------------------------------------------------------------------------------------
 
 

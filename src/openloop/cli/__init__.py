@@ -1,0 +1,76 @@
+"""The command line: a module here asks and prints, the one of the same name in openloop does the work.
+
+Nothing heavy is imported before a command runs, so that `openloop --help` is quick.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import openloop
+from openloop.cli.demonstration import demo
+from openloop.cli.diagnosis import doctor
+from openloop.cli.estimating import propensity
+from openloop.cli.options import INTERRUPTED, MISUSED
+from openloop.cli.predicting import predict
+from openloop.cli.training import train
+from openloop.cli.wording import for_command
+from openloop.errors import OpenloopError
+
+
+class Program(TyperGroup):
+    """Commands whose foreseen failures are one line on stderr."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; what openloop refuses exits with 2, Ctrl-C with 130."""
+        try:
+            return super().invoke(ctx)
+        except OpenloopError as error:
+            command: Any = self.commands.get(ctx.invoked_subcommand or "")
+            typer.echo(f"openloop: {for_command(str(error), command)}", err=True)
+            raise typer.Exit(MISUSED) from error
+        except KeyboardInterrupt as error:
+            raise typer.Exit(INTERRUPTED) from error
+
+
+app = typer.Typer(
+    name="openloop",
+    cls=Program,
+    help="How good a recommender really is, when its users and the running system chose the data.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ✓ shows ?, and the words beside it
+    app()
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"openloop {openloop.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Options of all commands."""
+
+
+for command in (demo, propensity, train, predict, doctor):
+    app.command()(command)

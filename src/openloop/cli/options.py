@@ -1,0 +1,123 @@
+"""What commands share: options, the checks of their values, and how text and progress reach a terminal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+MAX_WIDTH = 100  # longer lines of prose are hard to read
+PICTURES = (".html", ".svg", ".png")
+
+Step = Callable[[str, float], None]  # what is being done, and the share of the work before it
+
+
+# -- values --------------------------------------------------------------------------------------------------
+
+
+def writable(target: str | None) -> str | None:
+    """A file that can be written, "-" or nothing; told before the work, not after it."""
+    if target is None or target == "-":
+        return target
+    path = Path(target)
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise typer.BadParameter(f"folder {str(path.parent)!r} must exist and be writable; create it first.")
+    if path.exists() and not path.is_file():
+        raise typer.BadParameter(f"{target!r} must be a file; give a file name, or - for stdout.")
+    return target
+
+
+def picture(target: str | None) -> str | None:
+    """A file to draw into."""
+    if target is not None and Path(target).suffix.lower() not in PICTURES:
+        raise typer.BadParameter(f"{target!r} must end in one of {', '.join(PICTURES)}; rename it.")
+    return writable(target)
+
+
+def column(text: str | None) -> str | int | None:
+    """A column's name, or its position in digits."""
+    return int(text) if text is not None and text.isdecimal() else text
+
+
+def whole(text: str) -> int:
+    """A whole number."""
+    try:
+        return int(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"must be a whole number, got {text!r}; write it in digits.") from error
+
+
+def number(text: str) -> float:
+    """A number."""
+    try:
+        return float(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"must be a number, got {text!r}; write it in digits.") from error
+
+
+# -- options of several commands -----------------------------------------------------------------------------
+
+Log = Annotated[str, typer.Argument(metavar="LOG", help="A log: CSV, TSV, Parquet or JSON lines.")]
+User = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of users: a name, or a position from 0.")]
+Item = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of items.")]
+Rating = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of ratings.")]
+Users = Annotated[
+    int | None, typer.Option(parser=whole, metavar="N", help="All users are 0 … N-1, also who rated nothing.")
+]
+Items = Annotated[int | None, typer.Option(parser=whole, metavar="N", help="All items are 0 … N-1.")]
+Json = Annotated[
+    str | None,
+    typer.Option(metavar="FILE|-", callback=writable, help="Write JSON to a file, or to stdout instead of text."),
+]
+
+
+def files(*given: str | None) -> list[str]:
+    """The files among these outputs: neither nothing nor stdout."""
+    return [path for path in given if path is not None and path != "-"]
+
+
+# -- the terminal --------------------------------------------------------------------------------------------
+
+
+def console() -> Console:
+    """Standard output, at most as wide as prose may be."""
+    from rich.console import Console
+
+    found = Console(highlight=False, markup=False)
+    found.width = min(found.width, MAX_WIDTH)
+    return found
+
+
+@contextmanager
+def progress() -> Generator[Step, None, None]:
+    """A bar on stderr, if that is a terminal; told what is being done, and how much is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    stderr = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda what, done: bar.update(task, description=what, completed=done)
+
+
+def mark(good: bool, *, before: str = "", after: str = "") -> Text:
+    """✓ or ✗ between words."""
+    from rich.text import Text
+
+    return Text.assemble(before, ("✓" if good else "✗", "green" if good else "bold red"), after)
+
+
+def tell_written(*paths: str) -> None:
+    """A line on stderr for each file."""
+    for path in paths:
+        typer.echo(f"wrote {path}", err=True)

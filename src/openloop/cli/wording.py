@@ -1,0 +1,52 @@
+"""Errors of the library in the words of a command: keywords become its options, other remedies are left out."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+KEYWORD = re.compile(r"""(?<![\w'"=/.-])([a-z]\w*)=('[^']*'|"[^"]*"|[\w+-][\w.+-]*?)?(?=[.,;:)]*(?:\s|$))""")
+END = re.compile(r"[.)]*$")
+
+# What a library call can be given, and a command only in another way.
+INSTEAD = {
+    "or a vocabulary that has them": "or raise users= and items=",
+    "pass id= with its name": "call it id",
+}
+OTHER_NAMES = {"rng": "seed"}
+
+
+def for_command(message: str, command: Any) -> str:
+    """The message with `--name` for `name=`; a way out that the command does not have is dropped."""
+    options = set() if command is None else {str(parameter.name) for parameter in command.params}
+    for said, instead in INSTEAD.items():
+        message = message.replace(said, instead)
+    kept, *remedies = message.split("; ")
+    for remedy in remedies:
+        possible = _possible(remedy, options)
+        kept = f"{kept}; {possible}" if possible else kept + END.findall(remedy)[0]
+    return KEYWORD.sub(lambda found: _option(found, options), kept)
+
+
+def _possible(remedy: str, options: set[str]) -> str:
+    """Those of the ways out that name no keyword beyond the options; empty where none is left."""
+    if _within(remedy, options):
+        return remedy
+    end, between = END.findall(remedy)[0], ", or " if ", or " in remedy else " or "
+    ways = [way for way in remedy.removesuffix(end).split(between) if _within(way, options)]
+    return between.join(ways) + end if ways else ""
+
+
+def _within(text: str, options: set[str]) -> bool:
+    return all(_name(found) in options for found in KEYWORD.finditer(text))
+
+
+def _name(found: re.Match[str]) -> str:
+    return OTHER_NAMES.get(found[1], found[1])
+
+
+def _option(found: re.Match[str], options: set[str]) -> str:
+    if _name(found) not in options:
+        return found[0]
+    value = (found[2] or "").strip("'\"")
+    return f"--{_name(found).replace('_', '-')} {value}".rstrip()

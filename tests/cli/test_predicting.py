@@ -1,0 +1,124 @@
+"""`openloop predict` as people and programs call it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import openloop as ol
+from openloop import learners
+from openloop.data.simulate import movie_lovers
+from tests.cli.running import interrupted, run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A log, and a model that `openloop train` learned from it."""
+    found, log = tmp_path_factory.mktemp("predict"), movie_lovers(users=30, items=20).observe(7)
+    rows = pl.DataFrame({"user": log.user, "item": [f"m{i:02}" for i in log.item], "rating": log.rating})
+    rows.sample(fraction=1, shuffle=True, seed=1).write_csv(found / "log.csv")
+    rows.sample(15, seed=2).select("item", "user", note=pl.lit("x")).write_csv(found / "pairs.csv")
+    train = ("train", found / "log.csv", "--model", "svd", "--factors", "3", "--out", found / "m.safetensors")
+    assert run(*train).exit_code == 0
+    return found
+
+
+def test_pairs_get_their_scores(folder, tmp_path):
+    result = run("predict", folder / "m.safetensors", "--pairs", folder / "pairs.csv", "--out", tmp_path / "out.csv")
+    assert result.exit_code == 0, result.output
+    model, pairs, found = learners.load(folder / "m.safetensors"), pl.read_csv(folder / "pairs.csv"), pl.read_csv(
+        tmp_path / "out.csv"
+    )  # fmt: skip
+    assert found.drop("score").equals(pairs)
+    user, item = model.users_.codes(pairs["user"]), model.items_.codes(np.array(pairs["item"].to_list(), object))
+    np.testing.assert_array_equal(found["score"], model.predict(user, item))
+    assert result.stdout.splitlines()[1] == "scored 15 pairs"
+    assert result.stderr == f"wrote {tmp_path / 'out.csv'}\n"
+
+
+def test_a_list_made_by_two_commands_is_judged_as_its_model(folder, tmp_path):
+    given = ("--top", "5", "--exclude", folder / "log.csv", "--out", tmp_path / "top.parquet")
+    result = run("predict", folder / "m.safetensors", *given)
+    assert result.exit_code == 0, result.output
+    log = ol.read(folder / "log.csv")
+    seen = set(zip(log.users.ids[log.user].tolist(), log.items.ids[log.item].tolist(), strict=True))
+    found = pl.read_parquet(tmp_path / "top.parquet")
+    assert found.columns == ["user", "item", "score", "rank"]
+    assert not seen & set(found.select("user", "item").rows())
+    world = movie_lovers(users=30, items=20)
+    rest = np.array([(u, i) for u in range(30) for i in range(20) if (u, f"m{i:02}") not in seen])
+    user, item = rest.T
+    test = ol.Feedback.from_arrays(user, item, world.ratings[user, item], users=log.users, items=log.items)
+    models = {"list": found, "model": learners.load(folder / "m.safetensors")}
+    judged = ol.evaluate(models, test, metrics=["ndcg@5"], estimators=["naive"], exclude=log)
+    assert judged["list", "ndcg@5", "naive"].value == pytest.approx(judged["model", "ndcg@5", "naive"].value)
+
+
+def test_json_is_alone_on_stdout_or_in_a_file(folder, tmp_path):
+    given = ("predict", folder / "m.safetensors", "--top", "3", "--out", tmp_path / "top.csv")
+    told = run(*given, "--json", "-").stdout
+    assert json.loads(told)["rows"] == 90
+    result = run(*given, "--json", tmp_path / "told.json")
+    assert (tmp_path / "told.json").read_text(encoding="utf-8") == told
+    assert result.stderr.splitlines() == [f"wrote {tmp_path / name}" for name in ("top.csv", "told.json")]
+
+
+def test_options_reach_the_work(folder, tmp_path):
+    (tmp_path / "users.csv").write_text("who\n3\n999\n")
+    given = ("--users", tmp_path / "users.csv", "--unknown", "drop", "--user", "who", "--item", "what")
+    result = run(
+        "predict", folder / "m.safetensors", "--top", "2", *given, "--column", "s", "--out", tmp_path / "o.csv"
+    )
+    assert result.exit_code == 0, result.output
+    found = pl.read_csv(tmp_path / "o.csv")
+    assert found.columns == ["who", "what", "s", "rank"]
+    assert found["who"].to_list() == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ((), ("either --pairs FILE", "--top K")),
+        (("--top", "few"), ("--top", "whole number")),
+        (("--top", "0"), ("--top must be at least 1",)),
+        (("--pairs", "PAIRS", "--top", "3"), ("either --pairs FILE",)),
+        (("--pairs", "PAIRS", "--exclude", "PAIRS"), ("--exclude", "is for --top")),
+        (("--pairs", "none.csv"), ("none.csv",)),
+        (("--pairs", "PAIRS", "--user", "uid"), ("no column 'uid' for --user.",)),
+        (("--pairs", "PAIRS", "--column", "note"), ("column 'note' already", "--column NAME")),
+        (("--pairs", "STRANGE"), ("777", "pass --unknown drop to leave those rows out.")),
+        (("--pairs", "STRANGE", "--unknown", "skip"), ("'skip' is no option",)),
+        (("--top", "3", "--out", "out.txt"), ("'.txt' is not one of",)),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_leaves_no_file(folder, tmp_path, monkeypatch, more, told):
+    monkeypatch.chdir(tmp_path)
+    (folder / "strange.csv").write_text("user,item\n3,m01\n777,m01\n")
+    names = {"PAIRS": folder / "pairs.csv", "STRANGE": folder / "strange.csv"}
+    given = [names.get(word, word) for word in more]
+    result = run("predict", folder / "m.safetensors", "--out", "out.csv", *given, COLUMNS="200")
+    assert result.exit_code == 2
+    assert [part for part in told if part not in result.stderr] == []
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_file_is_no_model(folder, tmp_path):
+    result = run("predict", folder / "log.csv", "--top", "3", "--out", tmp_path / "o.csv")
+    assert result.exit_code == 2
+    assert "log.csv" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_an_interruption_leaves_what_was_there(folder, tmp_path, monkeypatch):
+    out = tmp_path / "top.csv"
+    out.write_text("precious")
+    monkeypatch.setattr(learners.PureSVD, "scores", interrupted)
+    result = run("predict", folder / "m.safetensors", "--top", "3", "--out", out)
+    assert result.exit_code == 130
+    assert out.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [out]

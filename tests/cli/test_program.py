@@ -1,0 +1,59 @@
+"""The program around the commands: its help, and how commands fail."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import openloop as ol
+from openloop import demonstration
+from tests.cli.running import interrupted, run
+
+
+def test_version_and_help():
+    assert run("--version").stdout == f"openloop {ol.__version__}\n"
+    assert [
+        word
+        for word in ("demo", "propensity", "train", "predict", "doctor", "--version")
+        if word not in run("--help").stdout
+    ] == []
+
+
+def test_help_loads_nothing_heavy():
+    program = "import sys, openloop.cli; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    heavy = {"numpy", "scipy", "polars", "narwhals", "numba", "sklearn", "altair", "rich"}
+    assert heavy & set(done.stdout.split()) == set()
+
+
+def test_openloops_errors_are_one_line_with_exit_code_2():
+    result = run("demo", "--users", "3")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr == "openloop: demonstrate: users must be at least 10, got 3; choose a larger number.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("demo", "--users", "many"), ("--users", "whole number", "got 'many'", "digits")),
+        (("demo", "--sed", "1"), ("--sed", "--seed")),
+        (("dmeo",), ("dmeo", "demo")),
+        (("demo", "--json", "no-such-folder/x.json"), ("--json", "no-such-folder", "must exist", "create")),
+        (("demo", "--json", "."), ("--json", "must be a file", "file name")),
+    ],
+)
+def test_bad_options_say_what_and_how(words, told):
+    result = run(*words, COLUMNS="200")
+    assert result.exit_code == 2
+    assert [part for part in told if part not in result.stderr] == []
+    assert "Traceback" not in result.stderr
+
+
+def test_interruption_exits_with_130_and_no_traceback(monkeypatch):
+    monkeypatch.setattr(demonstration, "demonstrate", interrupted)
+    result = run("demo")
+    assert result.exit_code == 130
+    assert "Traceback" not in result.output
