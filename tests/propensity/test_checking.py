@@ -227,3 +227,10 @@ def test_a_bin_with_far_more_rows_than_p_says_is_flagged():
     assert not any("more rows than p says" in flag for flag in right.flags)
     assert any("more rows than p says" in flag for flag in off.flags)
     assert right.weights.quantiles[0.5] == np.quantile(1 / log.propensity, 0.5)
+
+
+def test_a_log_with_fewer_rows_than_folds_is_checked_without_them():
+    log = Feedback.from_arrays([0, 0, 1, 2], [0, 1, 1, 0], [1, 2, 3, 4])
+    found = check(Uniform().fit(log), log)
+    assert found.calibration is None
+    assert "4 rows cannot be held out in 5 folds" in found.not_computed["calibration"]

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from openloop.data.simulate import movie_lovers
-from openloop.errors import AlignmentError, ColumnError, PropensityError, UndefinedError
+from openloop.errors import AlignmentError, ColumnError, InputError, PropensityError, UndefinedError
 from openloop.propensity.known import Known
 from tests.contracts import PropensityModelContract
 
@@ -94,3 +94,8 @@ def test_a_clone_has_its_own_equal_array():
     twin = clone(model)
     assert twin.values is not model.values
     np.testing.assert_array_equal(twin.values, model.values)
+
+
+def test_the_name_of_a_column_is_no_array():
+    with pytest.raises(InputError, match=r"values must be numbers.*got 'p'; .*propensity= and leave values= out"):
+        Known("p").fit(movie_lovers().observe(0))

@@ -109,6 +109,8 @@ def check(
 def _calibration(model: Any, feedback: Feedback, folds: int | None, bins: int, rng: Any) -> Calibration:
     if folds is None:
         raise UndefinedError("folds=None leaves out the refits that held-out cells need")
+    if isinstance(folds, int) and folds > len(feedback):
+        raise UndefinedError(f"{len(feedback):,} rows cannot be held out in {folds} folds; pass a smaller folds=")
     return calibration(model, feedback, folds=folds, bins=bins, rng=rng)
 
 
@@ -153,7 +155,7 @@ def _flags(
     if far:
         most, name = max(far, key=lambda found: abs(found[0]))
         yield (
-            f"{len(far)} of {len(differences)} covariates stay more than {UNBALANCED} sd away from the grid after "
+            f"{len(far)} of {sum(d.after is not None for d in differences)} covariates stay more than {UNBALANCED} sd away from the grid after "
             f"weighting, the furthest {name!r} ({most:+.2f})"
         )
     if spread.coefficient is not None and spread.coefficient < POOR_OVERLAP:

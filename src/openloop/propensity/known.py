@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Feedback, Floats, check_propensities, frozen
 from openloop.core.propensities import Propensities
-from openloop.errors import AlignmentError, ColumnError, UndefinedError
+from openloop.errors import AlignmentError, ColumnError, InputError, UndefinedError
 from openloop.propensity.base import PropensityEstimator, check_feedback, check_fitted, check_grid
 
 
@@ -59,10 +59,16 @@ def _column(feedback: Feedback) -> Floats:
 
 
 def _grid_values(values: npt.ArrayLike, feedback: Feedback) -> Floats:
-    P, grid = np.asarray(values, np.float64), (feedback.n_users, feedback.n_items)
+    given, grid = np.asarray(values), (feedback.n_users, feedback.n_items)
+    if given.dtype.kind not in "fiub":
+        raise InputError(
+            f"Known: values must be numbers, users × items, got {values!r:.60}; for a column of the log read it with "
+            "propensity= and leave values= out."
+        )
+    P = given.astype(np.float64)
     if P.shape != grid:
         msg = f"Known: values must be users × items, {grid}, got shape {P.shape}; give one propensity a cell."
         raise AlignmentError(msg)
     # A cell that cannot be observed would be judged by no row at all, and IPS would miss it silently.
-    check_propensities("Known", P.ravel(), "leave cells that are never shown out of the grid.")
+    check_propensities("Known", P.ravel(), "give probabilities, and leave cells that are never shown out of the grid.")
     return frozen(P)
