@@ -109,7 +109,7 @@ def check(
 def _calibration(model: Any, feedback: Feedback, folds: int | None, bins: int, rng: Any) -> Calibration:
     if folds is None:
         raise UndefinedError("folds=None leaves out the refits that held-out cells need")
-    if isinstance(folds, int) and folds > len(feedback):
+    if folds > len(feedback):
         raise UndefinedError(f"{len(feedback):,} rows cannot be held out in {folds} folds; pass a smaller folds=")
     return calibration(model, feedback, folds=folds, bins=bins, rng=rng)
 
@@ -155,8 +155,8 @@ def _flags(
     if far:
         most, name = max(far, key=lambda found: abs(found[0]))
         yield (
-            f"{len(far)} of {sum(d.after is not None for d in differences)} covariates stay more than {UNBALANCED} sd away from the grid after "
-            f"weighting, the furthest {name!r} ({most:+.2f})"
+            f"{len(far)} of {sum(d.after is not None for d in differences)} covariates stay more than {UNBALANCED} sd "
+            f"away from the grid after weighting, the furthest {name!r} ({most:+.2f})"
         )
     if spread.coefficient is not None and spread.coefficient < POOR_OVERLAP:
         yield f"poor overlap: the p of rows and of the grid have {spread.coefficient:.0%} in common"
