@@ -278,6 +278,28 @@ def test_cholesky_says_nan_where_the_rows_do_not_fix_a_vector(pool):
     assert np.isfinite(half_sweep(rows, X, 2.5, P, free, pool, steps=3))
 
 
+def test_cholesky_sees_through_rounding(pool):
+    # Two to five rows for six entries: what elimination leaves is rounding, and above 0 for one user in seven.
+    rng = np.random.default_rng(0)
+    lists = [rng.choice(I, 2 + u % 4, replace=False) for u in range(400)]
+    rows, X, P = rows_of(lists, rng.normal(size=sum(map(len, lists)))), rng.normal(size=(I, K)), np.zeros((400, K))
+    half_sweep(rows, X, 0.0, P, Problem(np.zeros(K)), pool, steps=0)
+    assert np.isnan(P).any(axis=1).mean() > 0.97
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_conjugate_gradients_stay_where_the_rows_are_fitted(pool, dtype):
+    # Without a penalty many vectors fit one row; it must not wander among them by rounding.
+    rng, n = np.random.default_rng(0), 3000
+    rows = rows_of([[u] for u in range(n)], rng.normal(size=n), dtype=dtype)
+    X, P = rng.normal(size=(n, K)).astype(dtype), np.zeros((n, K), dtype)
+    half_sweep(rows, X, 0.0, P, Problem(np.zeros(K)), pool, steps=3)
+    fitted = P.copy()
+    for _ in range(30):
+        half_sweep(rows, X, 0.0, P, Problem(np.zeros(K)), pool, steps=3)
+    np.testing.assert_allclose(P, fitted, rtol=1e4 * np.finfo(dtype).eps, atol=100 * np.finfo(dtype).eps)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_conjugate_gradients_end_where_only_rounding_is_left(pool, dtype):
     # One row each and no penalty: the first step fits it, and what follows would divide rounding by rounding.
@@ -290,6 +312,17 @@ def test_conjugate_gradients_end_where_only_rounding_is_left(pool, dtype):
     assert abs(before) < 1e-5 * total
     assert abs(value) < 1e-5 * total
     np.testing.assert_allclose(np.einsum("uk,uk->u", X, P), rows.y, rtol=1e-4)
+
+
+def test_conjugate_gradients_stay_where_the_objective_is_flat(pool):
+    # x² is nothing in single precision, so no step is too long: there is a gradient, and no curvature to divide by.
+    rows, X, P = (
+        rows_of([[0]], [1e5], dtype=np.float32),
+        np.full((1, 1), 1e-23, np.float32),
+        np.zeros((1, 1), np.float32),
+    )
+    assert half_sweep(rows, X, 0.0, P, Problem(np.zeros(1)), pool, steps=3) == 1e10
+    assert P[0, 0] == 0
 
 
 @pytest.mark.parametrize("steps", [0, 3])

@@ -385,6 +385,12 @@ def test_equal_ratings_are_predicted_everywhere(solver, loss, value):
     np.testing.assert_allclose(everyone(MF(2, solver=solver, loss=loss, tol=1e-9).fit(log)), value, atol=1e-3)
 
 
+def test_equal_ratings_have_an_absolute_loss_as_well():
+    # Three residuals of 0 cost ε/2 each, ε = 0.05 where ratings have no spread.
+    log = Feedback.from_arrays([0, 0, 1], [0, 1, 0], [3, 3, 3])
+    assert MF(0, loss="absolute").fit(log).history_[-1] == pytest.approx(3 * SMOOTHING / 2, rel=1e-6)
+
+
 def test_a_single_cell():
     model = MF(1).fit(Feedback.from_arrays([0], [0], [4]))
     np.testing.assert_allclose(model.scores([0]), [[4]], atol=1e-4)
