@@ -10,7 +10,8 @@ import pytest
 import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.core.propensities import Propensities
-from openloop.errors import AlignmentError, DivergenceError, InputError, RatingError
+from openloop.data.simulate import checkerboard
+from openloop.errors import AlignmentError, DivergenceError, EmptyError, InputError, RatingError
 from openloop.kernels import least_squares
 from openloop.learners import WMF, Popularity
 from tests.contracts import PersonalRecommenderContract
@@ -289,3 +290,12 @@ def test_weights_that_are_not_positive_are_refused(log, bad):
     w[5] = bad
     with pytest.raises(InputError, match=r"WMF: sample_weight must be finite and positive, 1 of"):
         WMF(3).fit(log, w)
+
+
+def test_a_threshold_leaves_the_other_rows_among_the_unseen():
+    log = checkerboard(20).everything()
+    liked = log.take(log.rating >= 4)
+    model = WMF(3, threshold=4).fit(log, np.where(log.rating >= 4, 2.0, 7.0))
+    np.testing.assert_array_equal(model.scores([0, 5]), WMF(3).fit(liked).scores([0, 5]))
+    with pytest.raises(EmptyError, match="WMF: no rating is at least 6, so nothing is liked; the largest is 5"):
+        WMF(3, threshold=6).fit(log)

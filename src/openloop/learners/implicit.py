@@ -8,7 +8,7 @@ from typing import Literal, Self
 import numpy as np
 
 from openloop.core.feedback import Feedback, Floats
-from openloop.errors import InputError, RatingError, did_you_mean
+from openloop.errors import EmptyError, InputError, RatingError, did_you_mean
 from openloop.kernels.least_squares import Rows
 from openloop.learners.als import CG_STEPS, Schedule, alternate
 from openloop.learners.base import (
@@ -33,8 +33,9 @@ class WMF(FactorLearner):
         Σ_all C_ui (R_ui - v_uᵀw_i)² + λ(‖V‖² + ‖W‖²)
 
     A row of the log has R = 1 (`target="one"`; "rating": the rating itself, as in Cornac) and confidence
-    C = rest + (positive - rest)·w, w its `sample_weight` of mean 1; all other cells have R = 0 and C = `rest`. Every
-    row counts as a positive: drop the others first. `history_` has the objective after each sweep.
+    C = rest + (positive - rest)·w, w its `sample_weight` of mean 1; all other cells have R = 0 and C = `rest`. With a
+    `threshold` rows with a smaller rating are among the others; without one every row is a positive. `history_` has
+    the objective after each sweep.
     """
 
     history_: Floats
@@ -47,6 +48,7 @@ class WMF(FactorLearner):
         positive: float = 1.0,
         rest: float = 0.01,
         target: Literal["one", "rating"] = "one",
+        threshold: float | None = None,
         iterations: int = 100,
         tol: float = 1e-5,
         threads: int | None = None,
@@ -58,6 +60,7 @@ class WMF(FactorLearner):
         self.positive = positive
         self.rest = rest
         self.target = target
+        self.threshold = threshold
         self.iterations = iterations
         self.tol = tol
         self.threads = threads
@@ -71,9 +74,22 @@ class WMF(FactorLearner):
             factors=check_whole(self, "factors"), reg=check_number(self, "reg"), rest=check_number(self, "rest")
         )
         check_rank(self, objective.factors, feedback)
-        rows, constant = self._rows(feedback, w, objective.rest)
-        at = start(feedback, objective, np.float32, generator(self, self.rng))
-        return self._keep(feedback, self._solve(rows, objective, at), constant)
+        liked, w = self._liked(feedback, w)
+        rows, constant = self._rows(liked, w, objective.rest)
+        at = start(liked, objective, np.float32, generator(self, self.rng))
+        return self._keep(liked, self._solve(rows, objective, at), constant)
+
+    def _liked(self, feedback: Feedback, w: Floats) -> tuple[Feedback, Floats]:
+        """The rows that count as positives, and their weights, of the same mean."""
+        if self.threshold is None:
+            return feedback, w
+        keep = feedback.rating >= self.threshold
+        if not keep.any():
+            raise EmptyError(
+                f"WMF: no rating is at least {self.threshold:g}, so nothing is liked; the largest is "
+                f"{feedback.rating.max():g}: pass a smaller threshold=."
+            )
+        return feedback.take(keep), w[keep] * (w.mean() / w[keep].mean())
 
     def _rows(self, feedback: Feedback, w: Floats, rest: float) -> tuple[Rows, float]:
         """With s = v_uᵀw_i, C(R - s)² - rest·s² = v(y - s)² + constant, for v = C - rest and y = CR/v."""
