@@ -19,6 +19,9 @@ CASES = {
     "bootstrap": "bootstrap",
     "logistic": "logistic",
     "offsets": "offsets",
+    "violators": "violators",
+    "factorisation": "factorisation",
+    "selecting": "selecting",
     "startup": "startup",
 }
 RESULTS = Path(__file__).with_name("results.json")

@@ -11,6 +11,8 @@ from bench.harness import SideError
 
 # A peer is the name of its package. Those used here pull in no torch.
 HOME = Path(__file__).parent / ".envs"
+# What a peer imports and does not ask for.
+COMPANIONS = {"cmfrec": ("pandas", "threadpoolctl")}
 
 
 def interpreter(peer: str) -> Path:
@@ -32,7 +34,8 @@ def environment(peer: str, *, install: bool = True) -> Path:
     print(f"Installing {peer} into {HOME / peer}", file=sys.stderr)
     shutil.rmtree(HOME / peer, ignore_errors=True)
     _run([sys.executable, "-m", "venv", str(HOME / peer)], peer)
-    _run([str(interpreter(peer)), "-m", "pip", "install", "--disable-pip-version-check", peer], peer)
+    packages = [peer, *COMPANIONS.get(peer, ())]
+    _run([str(interpreter(peer)), "-m", "pip", "install", "--disable-pip-version-check", *packages], peer)
     (HOME / peer / ".installed").touch()
     return interpreter(peer)
 

@@ -1,8 +1,9 @@
 """One measured function in a process of its own: `python -m bench.worker module:function folder ...`.
 
 `function(folder, ...)` loads its input and returns what is to be timed. Each line on stdin is a turn: the timed
-function is called, more than once when it is fast, and the answer is one line of JSON. A function that returns
-a value instead has done its work. A peer's interpreter runs this file too, so that it and the top level of the
+function is called, more than once when it is fast, and the answer is one line of JSON. Where the timed function
+returns a function, that one works out the value when the clock has stopped. A function that returns a value instead
+of one to be timed has done its work. A peer's interpreter runs this file too, so that it and the top level of the
 cases import the standard library and numpy only.
 """
 
@@ -41,7 +42,7 @@ def main(call: str, folder: str, *rest: str) -> None:
             start = time.perf_counter()
             value = timed()
             calls.append(time.perf_counter() - start)
-        answer(calls=calls, peak=peak_bytes(), value=value)
+        answer(calls=calls, peak=peak_bytes(), value=value() if callable(value) else value)
 
 
 def peak_bytes() -> int:

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 import openloop as ol
 from openloop.core.feedback import Feedback
-from openloop.errors import AlignmentError, DivergenceError, InputError, UndefinedError
+from openloop.errors import AlignmentError, InputError, UndefinedError
 from openloop.learners import MF, Bias, Popularity, PureSVD
 
 
@@ -139,13 +139,37 @@ def test_selection_under_propensities_is_nearer_to_the_truth_than_without():
 
 
 def test_a_setting_that_cannot_be_fitted_has_its_reason_and_the_others_go_on():
-    grid = {"reg": [0.0, 4.0]}
-    found = ol.select(MF(20, solver="cholesky", bias_reg=1.0), LOG, grid=grid, rng=0)
+    found = ol.select(MF(20, solver="cholesky", bias_reg=1.0), LOG, grid={"reg": [0.0, 4.0]}, rng=0)
     assert found.table["value"][0] is None
     assert "use a larger reg" in found.table["problem"][0]
     assert found.best == {"reg": 4.0}
-    with pytest.raises(DivergenceError, match="no setting has a value; the first problem is"):
+    assert ol.select(MF(), LOG, grid={"factors": [1000, 2]}, rng=0).best == {"factors": 2}
+    with pytest.raises(UndefinedError, match=r"no setting can be fitted; the first says: MF: the objective is nan"):
         ol.select(MF(20, solver="cholesky", bias_reg=1.0), LOG, grid={"reg": [0.0]}, rng=0)
+
+
+def test_settings_may_name_different_parameters():
+    found = ol.select(MF(3), LOG, grid=[{"reg": 1000.0}, {"factors": 2, "reg": 0.3}, {"factors": 1}], rng=3)
+    assert found.table.select("reg", "factors").rows() == [(1000.0, 3), (0.3, 2), (5.0, 1)]
+    assert found.best == {"reg": 0.3, "factors": 2}
+
+
+@pytest.mark.parametrize(("metric", "usual"), [("mae", "ips"), ("adg", "snips"), ("ndcg@5", "snips"), ("auc", "naive")])
+def test_a_metric_has_a_usual_estimator(metric, usual):
+    options = {"grid": {"factors": [2]}, "metric": metric, "rng": 3}
+    found = ol.select(PureSVD(), LOG, **options).table
+    assert found.equals(ol.select(PureSVD(), LOG, estimator=usual, weighted=True, **options).table)
+
+
+def test_models_of_cornac_are_the_same_whatever_the_threads():
+    models = pytest.importorskip("cornac.models", reason="Cornac is an extra: pip install 'openloop[cornac]'")
+    settings = [{"model": models.BPR(k=k, max_iter=20, seed=1)} for k in (2, 3, 4)]
+    learner = ol.learners.CornacModel(settings[0]["model"])
+    one, two = (
+        ol.select(learner, LOG, grid=settings, metric="adg", weighted=False, threads=threads, rng=0).table
+        for threads in (1, 2)
+    )
+    assert one.drop("model").equals(two.drop("model"))
 
 
 def test_what_cannot_be_selected_is_refused():
@@ -156,6 +180,8 @@ def test_what_cannot_be_selected_is_refused():
         (MF(), LOG, {"grid": {"regg": [1.0]}}, "MF has no parameter 'regg'. Did you mean 'reg'"),
         (MF(), LOG, {"grid": {"reg": 1.0}}, r"grid\['reg'\] must list the values to try, got 1.0"),
         (MF(), LOG, {"grid": []}, "grid is empty"),
+        (MF(), LOG, {"grid": [1, 2]}, "a list of settings has mappings such as .*got 1"),
+        (MF(), LOG, {"grid": grid, "threads": 0}, "threads must be a whole number from 1, got 0"),
         (MF(), LOG, {"grid": {"reg": []}}, "grid is empty"),
         (MF(), LOG, {"grid": grid, "propensities": "p"}, "propensities must be Propensities, a fitted model"),
         (MF(), LOG, {"grid": grid, "folds": 1}, "the number of folds"),

@@ -56,6 +56,9 @@ class Exclusion:
 
 def prepare(name: str, model: Any, log: Feedback, user: str | None = None, item: str | None = None) -> Any:
     """A model as it will be asked: a Table, a U × I array, or the recommender itself."""
+    if isinstance(model, type):
+        msg = f"model {name!r}: {model.__name__} is a class; give a fitted model, {model.__name__}().fit(train)."
+        raise PredictionError(msg)
     if hasattr(model, "predict") or hasattr(model, "scores"):
         _check_grid(name, model, log)
         return model
@@ -74,7 +77,7 @@ def _check_grid(name: str, model: Any, log: Feedback) -> None:
         if isinstance(own, Vocabulary) and own != ids:
             raise AlignmentError(
                 f"model {name!r}: fitted on other {side} than the log's ({len(own):,} ids, the log has {len(ids):,}); "
-                "read the log with like= the one it was fitted on, or fit it on this log."
+                "read the log with like= the model or the log it was fitted on, or fit it on this log."
             )
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple, cast
 
@@ -18,9 +19,10 @@ from openloop.core.feedback import Feedback
 from openloop.core.metric import Metric
 from openloop.core.propensities import Propensities
 from openloop.data.splitting import folds as folds_of
-from openloop.errors import DivergenceError, InputError, UndefinedError, did_you_mean
+from openloop.errors import InputError, OpenloopError, UndefinedError, did_you_mean
 from openloop.estimators.naming import Method
 from openloop.evaluation import evaluate
+from openloop.learners.base import is_whole
 from openloop.learners.progress import progress as progress_bar
 from openloop.metrics.naming import metric as metric_named
 
@@ -63,7 +65,8 @@ def select(
 
     `grid` maps parameters to the values to try, in all combinations, or lists settings. `propensities` are the rows'
     Propensities, a fitted propensity model, or None: the log's own. Where there are any, fits are `weighted` by 1/p
-    and validated by the `estimator` "ips"; else they are not, and validated by "naive". As in Schnabel et al. 2016,
+    and validated by the `estimator` "ips" (metrics of users by "snips", or "naive" where they have no other); else
+    they are not, and validated by "naive". As in Schnabel et al. 2016,
     section 6.1, the training part of a fold observes a cell with probability p(k−1)/k and the validation part with
     p/k, and both are weighted so. Ranking metrics leave the training part out of the ranking. All settings see the
     same folds; `threads` fits run at once, each on one thread.
@@ -72,15 +75,13 @@ def select(
     use = log.propensity is not None if weighted is None else weighted
     if use and log.propensity is None:
         raise UndefinedError("select: weighted=True needs propensities; pass them, or read the log with their column.")
-    how = ("naive" if log.propensity is None else "ips") if estimator is None else estimator
     settings, wanted = _settings(learner, grid), metric_named(metric)
-    parts = list(folds_of(log, folds, rng))
+    how = _usual(wanted, log) if estimator is None else estimator
 
-    def validated(job: tuple[tuple[Feedback, Feedback], Setting]) -> Estimate | str:
-        (train, held_out), setting = job
+    def validated(train: Feedback, held_out: Feedback, setting: Setting) -> Estimate | str:
         try:
-            model = _fitted(learner, {**setting, **_one_thread(learner)}, train, weighted=use)
-        except DivergenceError as error:
+            model = _fitted(learner, {**setting, **_quiet(learner)}, train, weighted=use)
+        except OpenloopError as error:
             return str(error)
         exclude = train if wanted.on == "rank" else None
         found = evaluate(
@@ -88,19 +89,25 @@ def select(
         )
         return next(iter(found.estimates.values()))
 
-    jobs = list(product(parts, settings))
-    workers = (os.cpu_count() or 1) if threads is None else threads
+    found: list[Estimate | str] = []
     with (
-        progress_bar("select", len(jobs), show=progress) as advance,
+        progress_bar("select", folds * len(settings), show=progress) as advance,
         threadpool_limits(1, "blas"),
-        ThreadPoolExecutor(workers) as pool,
+        ThreadPoolExecutor(_workers(threads)) as pool,
     ):
-        found: list[Estimate | str] = []
-        for outcome in pool.map(validated, jobs):
-            found.append(outcome)
-            advance(len(found), f"{len(settings)} settings × {folds} folds")
+        for part in folds_of(log, folds, rng):  # one fold at a time: each is a copy of the log
+            for outcome in pool.map(partial(validated, *part), settings):
+                found.append(outcome)
+                advance(len(found), f"{len(settings)} settings × {folds} folds")
     table, best = _table(settings, [found[s :: len(settings)] for s in range(len(settings))], wanted)
     return Selection(_fitted(learner, settings[best], log, weighted=use), table)
+
+
+def _usual(metric: Metric, log: Feedback) -> str:
+    """The estimator by which a metric is validated if none is named."""
+    if log.propensity is None:
+        return "naive"
+    return "ips" if metric.kind == "cell" else "snips" if metric.additive else "naive"
 
 
 def _fitted(learner: Any, setting: Setting, part: Feedback, *, weighted: bool) -> Any:
@@ -114,8 +121,17 @@ def _fitted(learner: Any, setting: Setting, part: Feedback, *, weighted: bool) -
     return fresh.fit(part, sample_weight=1 / (part.propensity * (1.0 if part.share is None else part.share)))
 
 
-def _one_thread(learner: Any) -> dict[str, int]:
-    return {"threads": 1} if "threads" in learner.get_params() else {}
+def _quiet(learner: Any) -> dict[str, Any]:
+    """One thread a fit, and no bar of its own."""
+    return {name: value for name, value in (("threads", 1), ("progress", False)) if name in learner.get_params()}
+
+
+def _workers(threads: Any) -> int:
+    if threads is None:
+        return os.cpu_count() or 1
+    if not is_whole(threads) or threads < 1:
+        raise InputError(f"select: threads must be a whole number from 1, got {threads!r}.")
+    return int(threads)
 
 
 def _table(settings: list[Setting], found: list[list[Estimate | str]], metric: Metric) -> tuple[pl.DataFrame, int]:
@@ -123,11 +139,11 @@ def _table(settings: list[Setting], found: list[list[Estimate | str]], metric: M
     lines = [_line(setting, folds) for setting, folds in zip(settings, found, strict=True)]
     values = np.array([np.nan if line["value"] is None else line["value"] for line in lines])
     if np.isnan(values).all():
-        raise DivergenceError(f"select: no setting has a value; the first problem is: {lines[0]['problem']}")
+        raise UndefinedError(f"select: no setting can be fitted; the first says: {lines[0]['problem']}")
     best = int(np.nanargmin(values) if metric.better == "lower" else np.nanargmax(values))
     for place, line in enumerate(lines):
         line["best"] = place == best
-    return pl.DataFrame(lines, infer_schema_length=None), best
+    return pl.DataFrame(lines, infer_schema_length=None, schema_overrides={"problem": pl.String}), best
 
 
 def _line(setting: Setting, folds: list[Estimate | str]) -> dict[str, Any]:
@@ -181,14 +197,21 @@ def _settings(learner: Any, grid: Any) -> list[Setting]:
         lists = {str(name): _values(str(name), values) for name, values in cast("Mapping[Any, Any]", grid).items()}
         settings: list[Setting] = [dict(zip(lists, chosen, strict=True)) for chosen in product(*lists.values())]
     else:
-        settings = [dict(setting) for setting in grid]
+        settings = [_setting(setting) for setting in grid]
     known = list(learner.get_params(deep=False))
     for name in dict.fromkeys(name for setting in settings for name in setting):
         if name not in known:
             raise InputError(f"select: {type(learner).__name__} has no parameter {name!r}.{did_you_mean(name, known)}")
     if not settings:
         raise InputError("select: grid is empty; name at least one setting.")
-    return settings
+    names = dict.fromkeys(name for setting in settings for name in setting)
+    return [{name: setting.get(name, learner.get_params()[name]) for name in names} for setting in settings]
+
+
+def _setting(given: Any) -> Setting:
+    if not isinstance(given, Mapping):
+        raise InputError(f"select: a list of settings has mappings such as {{'reg': 5.0}}, got {given!r}.")
+    return dict(cast("Mapping[str, Any]", given))
 
 
 def _values(name: str, values: Any) -> list[Any]:

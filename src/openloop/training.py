@@ -177,6 +177,8 @@ def train(wanted: Wanted, log: Feedback, *, progress: bool = False) -> Trained:
         model.set_params(progress=progress)
     weights, weighing = _weights(wanted, log)
     model.fit(log, sample_weight=weights)
+    if "progress" in model.get_params():
+        model.set_params(progress=False)  # whoever loads it may want none
     model.save(wanted.out)
     return Trained(wanted=wanted, log=log, weighing=weighing, model=model)
 

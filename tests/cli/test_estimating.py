@@ -185,7 +185,7 @@ def test_an_interrupted_check_does_not_lose_the_fit(files, tmp_path, monkeypatch
     monkeypatch.setattr(ol.propensity, "check", interrupted)
     result = run(*words(files, "popularity", tmp_path / "out.csv"))
     assert result.exit_code == 130
-    assert result.stderr == f"wrote {tmp_path / 'out.csv'}\n"
+    assert result.stderr == f"wrote {tmp_path / 'out.csv'}\nopenloop: interrupted\n"
     assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 

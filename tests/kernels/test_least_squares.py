@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -125,11 +126,13 @@ def test_rows_turned_twice_are_themselves():
         np.testing.assert_array_equal(getattr(twice, name), getattr(rows, name))
 
 
-def test_by_partner_says_where_each_row_stood():
-    ptr, own, at = by_partner(np.array([0, 2, 2, 4]), np.array([3, 0, 1, 0], np.int32), 5)
+def test_by_partner_brings_every_row_to_its_partner():
+    y, w = np.array([1.0, 2, 3, 4]), np.array([5.0, 6, 7, 8])
+    ptr, own, targets, weights = by_partner(np.array([0, 2, 2, 4]), np.array([3, 0, 1, 0], np.int32), y, w, 5)
     assert ptr.tolist() == [0, 2, 3, 3, 4, 4]
     assert own.tolist() == [0, 2, 2, 0]
-    assert at.tolist() == [1, 3, 2, 0]
+    assert targets.tolist() == [2, 4, 3, 1]
+    assert weights.tolist() == [6, 8, 7, 5]
 
 
 def test_who_has_a_row_is_filled():
@@ -329,5 +332,7 @@ def test_conjugate_gradients_stay_where_the_objective_is_flat(pool):
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e30])
 def test_what_is_not_finite_shows_in_the_value(pool, steps, bad):
     rows, X, P = world(np.float32)
-    rows.y[17] = bad
+    y = rows.y.copy()
+    y[17] = bad
+    rows = replace(rows, y=y)
     assert not np.isfinite(half_sweep(rows, X, 2.5, P, problem(), pool, steps=steps))

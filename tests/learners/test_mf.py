@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -223,15 +226,37 @@ def test_a_heavy_row_is_fitted_better(log):
     assert error[1] < 0.2 * error[0]
 
 
-@BOTH_LOSSES
-def test_a_fold_stands_for_the_whole_log(log, w, loss):
-    # Weights of mean 4/3 beside λ are weights of mean 1 beside λ·3/4, and 4/3 of the objective.
+def test_the_share_of_a_part_changes_nothing(log, w):
     keep = np.arange(len(log)) % 4 != 0
     fold = log.take(keep, share=np.full(int(keep.sum()), 0.75))
-    known = MF(8, 4.0, bias_reg=2.0, loss=loss, **EXACT).fit(fold, w[keep])
-    unknown = MF(8, 3.0, bias_reg=1.5, loss=loss, **EXACT).fit(replace(fold, share=None), w[keep])
-    np.testing.assert_allclose(everyone(known), everyone(unknown), rtol=1e-4, atol=1e-4)
-    assert known.history_[-1] == pytest.approx(unknown.history_[-1] * 4 / 3, rel=1e-8)
+    models = [MF(4, 4.0).fit(part, w[keep]) for part in (fold, replace(fold, share=None))]
+    np.testing.assert_array_equal(everyone(models[0]), everyone(models[1]))
+
+
+def test_reg_0_leaves_the_offsets_free(log):
+    free, named = MF(0, 0.0, **EXACT).fit(log), MF(0, 0.0, bias_reg=0.0, **EXACT).fit(log)
+    np.testing.assert_array_equal(everyone(free), everyone(named))
+    assert abs(free.user_bias_.mean()) < 1e-5
+
+
+def test_weights_that_leave_few_rows_are_noted(log):
+    w = np.ones(len(log))
+    w[0] = 1e6
+    assert MF(2).fit(log, w).notes_[0].startswith(f"the weights leave 1 of {len(log):,} rows; a floor")
+
+
+def test_a_penalty_that_leaves_nothing_of_the_factors_is_noted(log):
+    small = replace(log, rating=log.rating / np.float32(100))
+    assert "all factors shrank to 0: reg=5 is too large" in MF(3).fit(small).notes_[-1]
+    assert MF(3, reg=0.01).fit(small).notes_ == ()
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+def test_every_solver_finds_the_same_at_any_scale_of_ratings(log, scale):
+    part = replace(log, rating=log.rating * np.float32(scale))
+    options = {"bias_reg": 2.0, "dtype": "float64", "tol": 1e-9, "iterations": 3000}
+    found = [MF(3, 2.0 * scale, solver=solver, **options).fit(part).history_[-1] for solver in ("cg", "lbfgs")]
+    assert found[1] == pytest.approx(found[0], rel=1e-3)
 
 
 def test_users_and_items_are_alike(log):
@@ -497,3 +522,22 @@ def test_a_fit_that_fails_leaves_the_last_one(log):
     with pytest.raises(DivergenceError):
         model.fit(replace(log, rating=log.rating * np.float32(1e30)))
     np.testing.assert_array_equal(everyone(model), before)
+
+
+FIT = """
+import numpy as np, openloop as ol
+rng = np.random.default_rng(0)
+user, item = np.nonzero(rng.random((300, 200)) < 0.2)
+log = ol.Feedback.from_arrays(user, item, rng.integers(1, 6, len(user)))
+model = ol.learners.MF(16, iterations=3).fit(log, rng.random(len(log)) + 0.1)
+print(hash(model.user_factors_.tobytes()), hash(model.item_factors_.tobytes()))
+"""
+
+
+def test_a_kernel_gives_the_same_bits_compiled_and_loaded(tmp_path):
+    settings = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONHASHSEED": "0"}
+    compiled, loaded = (
+        subprocess.run([sys.executable, "-c", FIT], env=settings, capture_output=True, check=True).stdout
+        for _ in range(2)
+    )
+    assert compiled == loaded

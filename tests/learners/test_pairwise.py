@@ -277,7 +277,7 @@ def test_a_parameter_out_of_range_is_named(Learner, name, value):
 
 @pytest.mark.parametrize("gamma", [0, -1, np.nan, "100"])
 def test_gamma_is_positive(gamma):
-    with pytest.raises(InputError, match="ADG: gamma must be a finite number positive"):
+    with pytest.raises(InputError, match="ADG: gamma must be a finite number above 0"):
         ADG(2, gamma=gamma).fit(tiny())
 
 

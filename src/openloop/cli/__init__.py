@@ -35,6 +35,7 @@ class Program(TyperGroup):
             typer.echo(f"openloop: {for_command(str(error), command)}", err=True)
             raise typer.Exit(MISUSED) from error
         except KeyboardInterrupt as error:
+            typer.echo("openloop: interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from error
 
 

@@ -17,7 +17,10 @@ def train(
     propensity: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column of propensities p; rows are weighted by 1/p.")
     ] = None,
-    floor: Annotated[float, typer.Option(parser=number, metavar="P", help="Raise smaller propensities to this.")] = 0.0,
+    floor: Annotated[
+        float,
+        typer.Option(parser=number, metavar="P", help="Raise smaller propensities to this; 0 is refused all the same."),
+    ] = 0.0,
     weight: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="A column of weights, instead of propensities.")
     ] = None,
@@ -50,7 +53,7 @@ def train(
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(parser=number, metavar="X", help="Ratings from here on are positives, for adg and auc."),
+        typer.Option(parser=number, metavar="X", help="Ratings from here on are positives, for adg, auc and wmf."),
     ] = None,
     threads: Annotated[int | None, typer.Option(parser=whole, metavar="N", help="Threads to learn with.")] = None,
     seed: Annotated[

@@ -51,7 +51,7 @@ def read(
     weight: Column = None,
     users: Any = None,
     items: Any = None,
-    like: Feedback | None = None,
+    like: Any = None,
     unknown: Unknown = "error",
     duplicates: Duplicates = "error",
     separator: str | None = None,
@@ -69,8 +69,9 @@ def read(
     datetimes, which become microseconds since 1970 in UTC.
 
     `users` and `items` list the whole population where the log does not show everyone (ids, or n for ids
-    0 … n-1); `like` takes both from another Feedback. Rows with other ids are an error, or are left out with
-    `unknown="drop"` (counted in `.dropped`; what they show of the other side stays in its vocabulary).
+    0 … n-1); `like` takes both from another Feedback, or from a fitted model. Rows with other ids are an error, or
+    are left out with `unknown="drop"` (counted in `.dropped`; what they show of the other side stays in its
+    vocabulary).
     A pair that stands more than once is an error, or becomes its `duplicates="first"`, `"last"` or `"mean"`
     rating (with "mean" the other columns are the last row's).
 
@@ -120,13 +121,19 @@ def _open(source: Any, asked: Mapping[str, Column], separator: str | None, *, he
     return open_frame(source)
 
 
-def _known(users: Any, items: Any, like: Feedback | None) -> tuple[Vocabulary | None, Vocabulary | None]:
+def _known(users: Any, items: Any, like: Any) -> tuple[Vocabulary | None, Vocabulary | None]:
     if like is None:
         return vocabulary(users, "users"), vocabulary(items, "items")
     if users is not None or items is not None:
         msg = "like= brings both vocabularies; pass either like= or users= and items=."
         raise InputError(msg)
-    return like.users, like.items
+    if isinstance(like, Feedback):
+        return like.users, like.items
+    known = getattr(like, "users_", None), getattr(like, "items_", None)
+    if not all(isinstance(ids, Vocabulary) for ids in known):
+        msg = f"like= must be a Feedback or a fitted model, got {type(like).__name__}; pass users= and items= instead."
+        raise InputError(msg)
+    return known
 
 
 def _coded(

@@ -34,6 +34,11 @@ SINGULAR = 1e-14  # what is left of a diagonal entry of A by rounding alone
 SUMMING = {"reassoc", "contract", "nsz"}  # lets a sum run in vector lanes; NaN and inf keep their meaning
 
 
+# Called functions that are kept apart may be run in the version of one process or of another, which differ in how they
+# order a sum: only what is put into the kernel itself gives the same bits when it is compiled and when it is loaded.
+inlined = njit(inline="always")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """The rows of one side: those of u are ptr[u] : ptr[u + 1], each with its partner, target and weight."""
@@ -42,6 +47,13 @@ class Rows:
     partner: Ints
     y: Array
     w: Array
+
+    def __post_init__(self) -> None:
+        # Kernels are compiled anew for arrays that may be written to: with none of these, once for both sides.
+        for name in ("ptr", "partner", "y", "w"):
+            view = getattr(self, name).view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -61,8 +73,7 @@ class Rows:
 
     def turned(self, n_partners: int) -> Rows:
         """The same rows by partner."""
-        ptr, own, at = by_partner(self.ptr, self.partner, n_partners)
-        return Rows(ptr, own, self.y[at], self.w[at])
+        return Rows(*by_partner(self.ptr, self.partner, self.y, self.w, n_partners))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,19 +109,23 @@ def half_sweep(rows: Rows, X: Array, c: float, P: Array, problem: Problem, pool:
 
 
 @njit(cache=True, nogil=True)
-def by_partner(ptr: Pointers, partner: Ints, n_partners: int) -> tuple[Pointers, Ints, Pointers]:
-    """A counting sort: pointers by partner, whose rows they are, and where they stood."""
+def by_partner(
+    ptr: Pointers, partner: Ints, y: Array, w: Array, n_partners: int
+) -> tuple[Pointers, Ints, Array, Array]:
+    """A counting sort: pointers by partner, whose rows they are, and the targets and weights in that order."""
     turned = np.zeros(n_partners + 1, np.int64)
     for i in partner:
         turned[i + 1] += 1
-    turned = np.cumsum(turned)
-    free, own, at = turned[:-1].copy(), np.empty(partner.size, np.int32), np.empty(partner.size, np.int64)
+    for i in range(n_partners):
+        turned[i + 1] += turned[i]
+    free, own = turned[:-1].copy(), np.empty(partner.size, np.int32)
+    targets, weights = np.empty(partner.size, y.dtype), np.empty(partner.size, w.dtype)
     for u in range(ptr.size - 1):
         for row in range(ptr[u], ptr[u + 1]):
             to = free[partner[row]]
-            own[to], at[to] = u, row
+            own[to], targets[to], weights[to] = u, y[row], w[row]
             free[partner[row]] += 1
-    return turned, own, at
+    return turned, own, targets, weights
 
 
 @njit(cache=True, nogil=True, fastmath=SUMMING)
@@ -139,7 +154,7 @@ def _solve_part(
             value[u] -= _cholesky(x[:n], v[:n], e[:n], penalty, G, P[u])
 
 
-@njit(cache=True, nogil=True, fastmath=SUMMING)
+@inlined
 def _residuals(x: Array, p: Array, c: Any, smoothing: Any, v: Array, e: Array) -> float:
     """Targets e and weights v become residuals and the weights of their squares; returns the loss."""
     loss, s = 0.0, np.empty_like(e)
@@ -159,7 +174,7 @@ def _residuals(x: Array, p: Array, c: Any, smoothing: Any, v: Array, e: Array) -
 # return by how much the step δ lowers the objective.
 
 
-@njit(cache=True, nogil=True, fastmath=SUMMING)
+@inlined
 def _conjugate(x: Array, v: Array, e: Array, penalty: Array, G: Array, steps: int, p: Array) -> float:
     """Some steps of conjugate gradients, preconditioned by the diagonal m of A."""
     g, m = _gradient(x, v, e, penalty, G, p), _diagonal(x, v, penalty, G)
@@ -192,7 +207,7 @@ def _conjugate(x: Array, v: Array, e: Array, penalty: Array, G: Array, steps: in
     return gain
 
 
-@njit(cache=True, nogil=True, fastmath=SUMMING)
+@inlined
 def _gradient(x: Array, v: Array, e: Array, penalty: Array, G: Array, p: Array) -> Array:
     g, shrink = np.empty_like(p), np.zeros_like(p)
     _combine(x, v * e, g)
@@ -200,7 +215,7 @@ def _gradient(x: Array, v: Array, e: Array, penalty: Array, G: Array, p: Array) 
     return g - shrink
 
 
-@njit(cache=True, nogil=True, fastmath=SUMMING)
+@inlined
 def _diagonal(x: Array, v: Array, penalty: Array, G: Array) -> Array:
     """The diagonal of A; where it is 0, so is the gradient, and any positive number serves."""
     m = penalty.copy()
@@ -214,9 +229,9 @@ def _diagonal(x: Array, v: Array, penalty: Array, G: Array) -> Array:
     return m
 
 
-@njit(cache=True, nogil=True, fastmath=SUMMING)
+@inlined
 def _cholesky(x: Array, v: Array, e: Array, penalty: Array, G: Array, p: Array) -> float:
-    """The minimum itself, in double precision: small penalties leave A nearly singular. NaN where it is singular."""
+    """The minimum itself; A is in double precision, as small penalties leave it nearly singular. NaN where it is."""
     g = _gradient(x, v, e, penalty, G, p).astype(np.float64)
     L = _factor(_normal_matrix(x, v, penalty, G))
     step = g.copy()
@@ -232,7 +247,7 @@ def _cholesky(x: Array, v: Array, e: Array, penalty: Array, G: Array, p: Array) 
     return gain
 
 
-@njit(cache=True, nogil=True, fastmath=SUMMING)
+@inlined
 def _normal_matrix(x: Array, v: Array, penalty: Array, G: Array) -> Floats:
     """A, its lower triangle."""
     K = penalty.size
@@ -250,7 +265,7 @@ def _normal_matrix(x: Array, v: Array, penalty: Array, G: Array) -> Floats:
     return A
 
 
-@njit(cache=True, nogil=True, fastmath=SUMMING)
+@inlined
 def _factor(A: Floats) -> Floats:
     """L of A = LLᵀ, in its place; NaN where A is not positive definite."""
     for j in range(len(A)):
@@ -261,7 +276,7 @@ def _factor(A: Floats) -> Floats:
     return A
 
 
-@njit(cache=True, nogil=True, fastmath=SUMMING)
+@inlined
 def _penalise(p: Array, penalty: Array, G: Array, h: Array) -> None:
     """h += (G + diag λ)p."""
     for j in range(p.size):
@@ -270,7 +285,7 @@ def _penalise(p: Array, penalty: Array, G: Array, h: Array) -> None:
         h[j] += _dot(G[j], p)
 
 
-@njit(cache=True, nogil=True, fastmath=SUMMING)
+@inlined
 def _penalty_of(p: Array, penalty: Array, G: Array) -> Any:
     """pᵀ(G + diag λ)p."""
     h = np.zeros_like(p)
@@ -278,7 +293,7 @@ def _penalty_of(p: Array, penalty: Array, G: Array) -> Any:
     return _dot(p, h)
 
 
-@njit(cache=True, nogil=True, fastmath=SUMMING)
+@inlined
 def _dot(x: Array, y: Array) -> Any:
     total = x.dtype.type(0)
     for j in range(x.size):
@@ -286,7 +301,7 @@ def _dot(x: Array, y: Array) -> Any:
     return total
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _gather(X: Array, mine: Ints, x: Array) -> None:
     """x = X[mine]."""
     for r in range(mine.size):
@@ -298,7 +313,7 @@ def _gather(X: Array, mine: Ints, x: Array) -> None:
 # Four rows at a time: each entry of p or out is then loaded once for four, which halves the time.
 
 
-@njit(cache=True, nogil=True, fastmath=SUMMING)
+@inlined
 def _products(x: Array, p: Array, out: Array) -> None:
     """out = x p."""
     n, zero = len(x), p.dtype.type(0)
@@ -315,7 +330,7 @@ def _products(x: Array, p: Array, out: Array) -> None:
         out[r] = _dot(x[r], p)
 
 
-@njit(cache=True, nogil=True, fastmath=SUMMING)
+@inlined
 def _combine(x: Array, s: Array, out: Array) -> None:
     """out = xᵀ s."""
     n = len(x)

@@ -51,8 +51,11 @@ class Schedule(NamedTuple):
 
 
 def violator_weights(n_items: int, gamma: float) -> Rows:
-    """C(⌊(|I|-1)/N⌋) of a violator found in draw N = 1, 2, …; there are as many entries as draws, (|I|-1)/γ."""
-    tries = ceil((n_items - 1) / gamma)
+    """C(⌊(|I|-1)/N⌋) of a violator found in draw N = 1, 2, …; there are as many entries as draws, (|I|-1)/γ.
+
+    More than |I|-1 draws are never made: a violator found then has C = 0.
+    """
+    tries = min(ceil((n_items - 1) / gamma), n_items - 1)
     k = (n_items - 1) // np.arange(1, tries + 1)
     return (1 - 1 / np.log2(k + 2)).astype(np.float32)  # Eq. 4: C(k) = 1 - 1/log2(k + 2)
 
@@ -247,7 +250,7 @@ def adg_updates_numpy(
     """The first n updates of Algorithm 1, line by line, on V (U, K), W (I, K) and b (I,)."""
     V, W, b = theta
     I, found, hinges = len(W), 0, 0.0
-    tries = ceil((I - 1) / gamma)
+    tries = min(ceil((I - 1) / gamma), I - 1)
     for t in range(n):
         word = words_numpy(start, t, 2 + tries)
         u, i = drawn_numpy(likes, word)

@@ -2,15 +2,21 @@
 
 Two things beyond the textbook. A sweep starts beyond where the last one ended, by Nesterov's momentum, and again
 without it if the objective rose: so it never rises, and settles in fewer sweeps. And the objective costs no pass over
-the rows of its own: each half sweep returns it.
+the rows of its own: each half sweep returns it (of an absolute loss a bound, which it meets where sweeps settle).
 """
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
+
+from threadpoolctl import threadpool_limits
 
 from openloop.kernels.least_squares import Rows, half_sweep
+from openloop.learners.base import check_number, check_whole
 from openloop.learners.objective import Objective, Solution
 from openloop.learners.progress import Advance
 
@@ -28,23 +34,34 @@ class Schedule:
     advance: Advance
 
 
-def alternate(rows: Rows, objective: Objective, found: Solution, schedule: Schedule) -> Solution:
+def schedule(model: Any, steps: int, advance: Advance) -> Schedule:
+    """The schedule that a learner's parameters ask for."""
+    threads = (os.cpu_count() or 1) if model.threads is None else check_whole(model, "threads")
+    iterations, tol = check_whole(model, "iterations"), check_number(model, "tol")
+    return Schedule(iterations=iterations, tol=tol, steps=steps, threads=threads, advance=advance)
+
+
+def alternate(rows: Rows, objective: Objective, found: Solution, plan: Schedule) -> Solution:
     """Improve `found` until the objective settles."""
     turned = rows.turned(len(found.Q))
     ahead = Solution(found.P.copy(), found.Q.copy(), found.c)
-    momentum = 0
-    with ThreadPoolExecutor(schedule.threads) as pool:
-        for sweep in range(1, schedule.iterations + 1):
-            value = _sweep(rows, turned, objective, ahead, schedule.steps, pool)
-            if momentum and value > found.history[-1]:
-                ahead.P[:], ahead.Q[:], momentum = found.P, found.Q, 0
+    run, momentum = 0, 0.0  # sweeps that went well in a row, and how far beyond the last one this one starts
+    # The prior of positives alone is one product of BLAS, which with more threads would round by their number.
+    blas = threadpool_limits(1, "blas") if objective.rest else nullcontext()
+    with blas, ThreadPoolExecutor(plan.threads) as pool:
+        for sweep in range(1, plan.iterations + 1):
+            value = _sweep(rows, turned, objective, ahead, plan.steps, pool)
+            if momentum and not value <= found.history[-1]:
+                ahead.P[:], ahead.Q[:], run, momentum = found.P, found.Q, 0, 0.0
                 continue
-            settled = found.record(value, schedule.tol)
-            _move(found, ahead, momentum / (momentum + 3))
-            if settled:
+            # A sweep from beyond may gain little where one from here gains much: only the latter tells the end.
+            settled = found.record(value, plan.tol)
+            ended, run = settled and momentum == 0, 0 if settled else run + 1
+            momentum = max(run - 1, 0) / (run + 2)
+            _move(found, ahead, momentum)
+            if ended:
                 break
-            momentum += 1
-            schedule.advance(sweep, f"objective {value:.6g}")
+            plan.advance(sweep, f"objective {value:.6g}")
     return found
 
 
@@ -52,7 +69,7 @@ def _sweep(rows: Rows, turned: Rows, objective: Objective, at: Solution, steps: 
     """Users, then items; returns the objective."""
     half_sweep(rows, at.Q, at.c, at.P, objective.problem(at.Q), pool, steps=steps)
     value = half_sweep(turned, at.P, at.c, at.Q, objective.problem(at.P), pool, steps=steps)
-    return value + objective.penalty_of(at.P)
+    return value + objective.penalty_of(at.P) + objective.constant
 
 
 def _move(found: Solution, ahead: Solution, momentum: float) -> None:

@@ -15,8 +15,9 @@ from sklearn.base import BaseEstimator
 
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
 from openloop.core.propensities import Propensities
-from openloop.errors import AlignmentError, InputError, UnknownIdError
+from openloop.errors import AlignmentError, EmptyError, InputError, UnknownIdError
 
+FEW = 0.1  # of the rows: when the weights leave fewer, a note says so
 BLOCK = 2**21  # products at a time where single cells are asked for
 
 Weights = npt.ArrayLike | Propensities | None
@@ -133,10 +134,7 @@ def check_fitted(model: Any) -> None:
 
 
 def weights(model: Any, feedback: Any, given: Weights) -> Floats:
-    """One positive weight a row, of mean 1 over the log: so a penalty means the same with and without weights.
-
-    A part of a log stands for the whole, so its mean is 1/s, s its share: a penalty means the same on a fold as on all
-    rows, as with the scaled propensities of Schnabel et al. 2016, section 6.1.
+    """One positive weight a row, of mean 1: so a penalty means the same with and without weights.
 
     `given` is an array in Feedback order, the Propensities of the rows (then 1/p), or None: the log's own `weight`
     column where it has one, else all equal.
@@ -156,8 +154,10 @@ def weights(model: Any, feedback: Any, given: Weights) -> Floats:
             f"{name}: sample_weight must be finite and positive, {len(bad):,} of {len(w):,} are not, first "
             f"{w[bad[0]]} at position {bad[0]:,}; drop those rows."
         )
-    rows = len(w) if feedback.share is None else float(np.sum(1 / feedback.share))  # of the whole log
-    return w * (rows / w.sum())
+    w = w / w.max()  # so that no sum overflows
+    if w.min() == 0:
+        raise InputError(f"{name}: sample_weight differs by more than numbers can tell; cut the largest.")
+    return w / w.mean()
 
 
 def _raw(feedback: Feedback, given: Weights) -> Floats:
@@ -200,9 +200,26 @@ def check_number(model: Any, name: str, *, positive: bool = False) -> float:
     value = getattr(model, name)
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not (number and np.isfinite(value) and (value > 0 if positive else value >= 0)):
-        rule = "positive" if positive else "at least 0"
+        rule = "above 0" if positive else "at least 0"
         raise InputError(f"{type(model).__name__}: {name} must be a finite number {rule}, got {value!r}.")
     return float(value)
+
+
+def liked(model: Any, feedback: Feedback, threshold: Any) -> Array:
+    """Which rows are rated at least `threshold`; that none is refused."""
+    number = isinstance(threshold, int | float | np.number) and not isinstance(threshold, bool)
+    if not (number and np.isfinite(threshold)):
+        raise InputError(
+            f"{type(model).__name__}: threshold must be a finite number, from which on a rating is a positive, or "
+            f"None, got {threshold!r}."
+        )
+    keep = feedback.rating >= threshold
+    if not keep.any():
+        raise EmptyError(
+            f"{type(model).__name__}: no rating is at least {threshold:g}, so nothing is liked; the largest is "
+            f"{feedback.rating.max():g}: pass a smaller threshold=."
+        )
+    return keep
 
 
 def check_rank(model: Any, factors: int, feedback: Feedback) -> None:
@@ -215,10 +232,17 @@ def check_rank(model: Any, factors: int, feedback: Feedback) -> None:
         )
 
 
-def unseen_notes(feedback: Feedback, how: str) -> list[str]:
+def weight_notes(w: Floats) -> list[str]:
+    """A sentence where a few weights outweigh all others: (Σw)²/Σw² rows are left of all."""
+    left = float(w.sum()) ** 2 / float(np.square(w).sum())
+    few = f"the weights leave {left:,.0f} of {len(w):,} rows; a floor of the propensities would leave more"
+    return [few] if left < FEW * len(w) else []
+
+
+def unseen_notes(feedback: Feedback, how: str, what: str = "rating") -> list[str]:
     """A sentence about users and items without a rating; `how` says what they are predicted by."""
     lonely = {
-        "users": feedback.n_users - len(np.unique(feedback.user)),
-        "items": feedback.n_items - len(np.unique(feedback.item)),
+        "users": int(np.sum(np.bincount(feedback.user, minlength=feedback.n_users) == 0)),
+        "items": int(np.sum(np.bincount(feedback.item, minlength=feedback.n_items) == 0)),
     }
-    return [f"{n:,} {side} have no rating; they are predicted by {how}" for side, n in lonely.items() if n]
+    return [f"{n:,} {side} have no {what}; they are predicted by {how}" for side, n in lonely.items() if n]

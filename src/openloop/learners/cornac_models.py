@@ -11,6 +11,7 @@ import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from openloop.errors import DivergenceError, InputError, MissingPackageError, Pr
 from openloop.learners.base import Learner, Weights, weights
 
 UNKNOWN = ("lowest", "mean", "error")
+# Cornac seeds generators and limits threads of the whole process: one model at a time may do so.
+TURN = RLock()
 PROBED = 100  # users whose scores a fit looks at, to notice that it diverged
 
 REMEDIES = {
@@ -61,7 +64,7 @@ class CornacModel(Learner):
         _check_equal(weights(self, feedback, sample_weight))
         copy, users, items = self._copy(), distinct(feedback.user), distinct(feedback.item)
         notes = self._unseen(feedback, users, items)
-        with _packages(copy), _own_randomness(copy):
+        with TURN, _packages(copy), _own_randomness(copy):
             copy.fit(_guarded(_dataset())(**_arguments(feedback, users, items, copy)))
             # A guard's class is made on the spot, which pickle cannot name.
             copy.train_set = _dataset()(**_arguments(feedback, users, items, copy))
@@ -167,9 +170,11 @@ def _average(model: Any, *, whole: bool) -> Floats:
     return total / n if whole else np.empty(0)
 
 
-def _one_thread() -> Any:
+@contextmanager
+def _one_thread() -> Generator[None]:
     """Cornac shares out a user's dot products, which takes longer to wait for than to compute."""
-    return threadpool_limits(1, "openmp")
+    with TURN, threadpool_limits(1, "openmp"):
+        yield
 
 
 # -- Cornac's data -------------------------------------------------------------------------------------------
@@ -242,7 +247,8 @@ def _check_equal(w: Floats) -> None:
     if np.ptp(w) > 1e-9:
         raise InputError(
             f"CornacModel: Cornac's models take no sample_weight, and these differ (from {w.min():.3g} to "
-            f"{w.max():.3g} of their mean); fit without weights, or take a learner that has them, as MF."
+            f"{w.max():.3g} of their mean); fit without weights (in ol.select: weighted=False), or take a learner that "
+            "has them, as MF."
         )
 
 

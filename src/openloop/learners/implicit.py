@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from openloop.core.feedback import Feedback, Floats
-from openloop.errors import EmptyError, InputError, RatingError, did_you_mean
+from openloop.core.feedback import Feedback, Floats, distinct
+from openloop.core.metric import default_threshold
+from openloop.errors import InputError, RatingError, did_you_mean
 from openloop.kernels.least_squares import Rows
-from openloop.learners.als import CG_STEPS, Schedule, alternate
+from openloop.learners.als import CG_STEPS, alternate, schedule
 from openloop.learners.base import (
     FactorLearner,
     Weights,
@@ -18,6 +18,7 @@ from openloop.learners.base import (
     check_rank,
     check_whole,
     generator,
+    liked,
     unseen_notes,
     weights,
 )
@@ -33,9 +34,9 @@ class WMF(FactorLearner):
         Σ_all C_ui (R_ui - v_uᵀw_i)² + λ(‖V‖² + ‖W‖²)
 
     A row of the log has R = 1 (`target="one"`; "rating": the rating itself, as in Cornac) and confidence
-    C = rest + (positive - rest)·w, w its `sample_weight` of mean 1; all other cells have R = 0 and C = `rest`. With a
-    `threshold` rows with a smaller rating are among the others; without one every row is a positive. `history_` has
-    the objective after each sweep.
+    C = rest + (positive - rest)·w, w its `sample_weight` of mean 1; all other cells have R = 0 and C = `rest`. Rows
+    with a rating below `threshold` are among the others; None: below 4, or 1 where all ratings are 0 and 1, and with
+    target="rating" none. `history_` has the objective after each sweep.
     """
 
     history_: Floats
@@ -70,26 +71,23 @@ class WMF(FactorLearner):
     def fit(self, feedback: Feedback, sample_weight: Weights = None) -> Self:
         """Minimise the objective by alternating least squares."""
         w = weights(self, feedback, sample_weight)
-        objective = Objective(
-            factors=check_whole(self, "factors"), reg=check_number(self, "reg"), rest=check_number(self, "rest")
-        )
-        check_rank(self, objective.factors, feedback)
-        liked, w = self._liked(feedback, w)
-        rows, constant = self._rows(liked, w, objective.rest)
-        at = start(liked, objective, np.float32, generator(self, self.rng))
-        return self._keep(liked, self._solve(rows, objective, at), constant)
+        factors, reg, rest = check_whole(self, "factors"), check_number(self, "reg"), check_number(self, "rest")
+        check_rank(self, factors, feedback)
+        positives, w = self._liked(feedback, w)
+        rows, constant = self._rows(positives, w, rest)
+        objective = Objective(factors=factors, reg=reg, rest=rest, constant=constant)
+        at = start(positives, objective, np.float32, generator(self, self.rng))
+        at.learner = "WMF"
+        notes = [f"{len(positives):,} of {len(feedback):,} rows are positives"]
+        return self._keep(positives, self._solve(rows, objective, at), notes)
 
     def _liked(self, feedback: Feedback, w: Floats) -> tuple[Feedback, Floats]:
         """The rows that count as positives, and their weights, of the same mean."""
-        if self.threshold is None:
+        if self.threshold is None and self.target == "rating":
             return feedback, w
-        keep = feedback.rating >= self.threshold
-        if not keep.any():
-            raise EmptyError(
-                f"WMF: no rating is at least {self.threshold:g}, so nothing is liked; the largest is "
-                f"{feedback.rating.max():g}: pass a smaller threshold=."
-            )
-        return feedback.take(keep), w[keep] * (w.mean() / w[keep].mean())
+        cut: Any = default_threshold(distinct(feedback.rating)) if self.threshold is None else self.threshold
+        keep = liked(self, feedback, cut)
+        return (feedback, w) if keep.all() else (feedback.take(keep), w[keep] / w[keep].mean())
 
     def _rows(self, feedback: Feedback, w: Floats, rest: float) -> tuple[Rows, float]:
         """With s = v_uᵀw_i, C(R - s)² - rest·s² = v(y - s)² + constant, for v = C - rest and y = CR/v."""
@@ -118,15 +116,13 @@ class WMF(FactorLearner):
         return R
 
     def _solve(self, rows: Rows, objective: Objective, at: Solution) -> Solution:
-        threads = (os.cpu_count() or 1) if self.threads is None else check_whole(self, "threads")
-        iterations, tol = check_whole(self, "iterations"), check_number(self, "tol")
-        with progress("WMF", iterations, show=self.progress) as advance:
-            schedule = Schedule(iterations=iterations, tol=tol, steps=CG_STEPS, threads=threads, advance=advance)
-            return alternate(rows, objective, at, schedule)
+        with progress("WMF", check_whole(self, "iterations"), show=self.progress) as advance:
+            return alternate(rows, objective, at, schedule(self, CG_STEPS, advance))
 
-    def _keep(self, feedback: Feedback, found: Solution, constant: float) -> Self:
+    def _keep(self, feedback: Feedback, found: Solution, notes: list[str]) -> Self:
         self.user_factors_, self.item_factors_ = found.P, found.Q
         self.user_bias_, self.item_bias_ = (np.zeros(len(side), np.float32) for side in (found.P, found.Q))
         self.intercept_ = 0.0
-        self.history_ = np.array(found.history) + constant
-        return self._remember(feedback, *unseen_notes(feedback, "0"), *found.notes(self.iterations, self.tol))
+        self.history_ = np.array(found.history)
+        lonely = unseen_notes(feedback, "0", "positive")
+        return self._remember(feedback, *notes, *lonely, *found.notes(self.iterations, self.tol))

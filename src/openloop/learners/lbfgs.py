@@ -22,12 +22,15 @@ def descend(
     def unpack(x: Floats) -> tuple[Floats, Floats]:
         return x[: P.size].reshape(P.shape), x[P.size :].reshape(Q.shape)
 
+    # SciPy's rules of stopping are relative to 1 at least, so the objective is measured by what c alone leaves of it.
+    unit = gradient(feedback, w, objective, 0 * P, 0 * Q, found.c)[0] or 1.0
+
     def value_and_gradient(x: Floats) -> tuple[float, Floats]:
         value, dP, dQ = gradient(feedback, w, objective, *unpack(x), found.c)
-        return value, np.concatenate([dP.ravel(), dQ.ravel()])
+        return value / unit, np.concatenate([dP.ravel(), dQ.ravel()]) / unit
 
     def callback(intermediate_result: object) -> None:
-        found.record(float(getattr(intermediate_result, "fun")), tol)  # noqa: B009 (SciPy's result has no types)
+        found.record(unit * float(getattr(intermediate_result, "fun")), tol)  # noqa: B009 (SciPy's result has no types)
         advance(len(found.history), f"objective {found.history[-1]:.6g}")
 
     options = {"maxiter": iterations, "maxfun": 10 * iterations, "ftol": tol, "gtol": 1e-9}
@@ -36,7 +39,7 @@ def descend(
         done = minimize(value_and_gradient, x, jac=True, method="L-BFGS-B", callback=callback, options=options)
     found.P, found.Q = unpack(done.x)
     if not found.history:  # it began at the optimum
-        found.record(float(done.fun), tol)
+        found.record(unit * float(done.fun), tol)
     found.settled = bool(done.success)
     return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from openloop.core.feedback import Feedback, Floats
 from openloop.errors import InputError, did_you_mean
 from openloop.kernels.least_squares import Rows
+from openloop.learners.als import CG_STEPS, alternate, schedule
 from openloop.learners.base import (
     FactorLearner,
     Weights,
@@ -18,6 +18,7 @@ from openloop.learners.base import (
     check_whole,
     generator,
     unseen_notes,
+    weight_notes,
     weights,
 )
 from openloop.learners.objective import Objective, Solution, start
@@ -26,16 +27,17 @@ from openloop.learners.progress import progress
 LOSSES = ("squared", "absolute")
 SOLVERS = ("cg", "cholesky", "lbfgs")
 DTYPES = ("float32", "float64")
+NOTHING = 1e-4  # of the mean rating: what factors add less than was shrunk away
 SMOOTHING = 0.05  # of the ratings' standard deviation: how far from 0 the absolute loss is rounded
 
 
 class MF(FactorLearner):
     """Ŷ = v_uᵀw_i + a_u + b_i + c, fitted to weighted squared or absolute errors (Schnabel et al. 2016, Eq. 14).
 
-    `sample_weight` (1/p for MF-IPS) is rescaled to mean 1 (1/s on a part with share s of a log), so that `reg` means
-    the same with and without weights, on a fold and on the log: it is λ of λ(‖V‖² + ‖W‖²) beside a *sum* over ratings.
-    `bias_reg` is that of the offsets, by default the same; 0 gives the paper's free offsets. c is the weighted mean
-    rating: with weights 1/p, what SNIPS says of it.
+    `sample_weight` (1/p for MF-IPS) is rescaled to mean 1, so that `reg` means the same with and without weights: it
+    is λ of λ(‖V‖² + ‖W‖²) beside a *sum* over ratings. `bias_reg` is that of the offsets, by default the same; 0
+    gives the paper's free offsets. c is the weighted mean rating, with weights 1/p what SNIPS says of it; free
+    offsets have mean 0, and c what they had.
 
     `solver`: "cg" and "cholesky" alternate between users and items by weighted least squares (an absolute loss by
     reweighting them), "lbfgs" is the paper's. A fit ends when a sweep lowers the objective by no more than `tol` of
@@ -78,8 +80,14 @@ class MF(FactorLearner):
         objective = self._objective(feedback, w)
         check_rank(self, objective.factors, feedback)
         at = start(feedback, objective, np.dtype(self.dtype), generator(self, self.rng))
-        at.c = float(np.average(feedback.rating, weights=w))
-        return self._keep(feedback, self._solve(feedback, w, objective, at))
+        at.c, notes = float(np.average(feedback.rating, weights=w)), weight_notes(w)
+        columns = (column.astype(at.P.dtype, copy=False) for column in (feedback.rating, w))
+        rows = Rows(feedback.user_ptr, feedback.item, *columns)
+        del w, columns  # in double precision the weights are the largest array of all
+        found = self._solve(feedback, rows, objective, at)
+        if objective.bias_reg == 0:
+            _centre(found, feedback)
+        return self._keep(feedback, found, notes)
 
     def _check_names(self) -> None:
         for name, known in (("loss", LOSSES), ("solver", SOLVERS), ("dtype", DTYPES)):
@@ -96,31 +104,30 @@ class MF(FactorLearner):
             smoothing=0.0 if self.loss == "squared" else SMOOTHING * _spread(feedback, w),
         )
 
-    def _solve(self, feedback: Feedback, w: Floats, objective: Objective, at: Solution) -> Solution:
-        iterations, tol = check_whole(self, "iterations"), check_number(self, "tol")
-        threads = (os.cpu_count() or 1) if self.threads is None else check_whole(self, "threads")
-        with progress("MF", iterations, show=self.progress) as advance:
+    def _solve(self, feedback: Feedback, rows: Rows, objective: Objective, at: Solution) -> Solution:
+        with progress("MF", check_whole(self, "iterations"), show=self.progress) as advance:
+            plan = schedule(self, CG_STEPS if self.solver == "cg" else 0, advance)
             if self.solver == "lbfgs":
                 from openloop.learners.lbfgs import descend
 
-                return descend(feedback, w, objective, at, iterations, tol, advance)
-            from openloop.learners.als import CG_STEPS, Schedule, alternate
+                return descend(feedback, rows.w.astype(np.float64), objective, at, plan.iterations, plan.tol, advance)
+            return alternate(rows, objective, at, plan)
 
-            steps = CG_STEPS if self.solver == "cg" else 0
-            schedule = Schedule(iterations=iterations, tol=tol, steps=steps, threads=threads, advance=advance)
-            rows = Rows(feedback.user_ptr, feedback.item, *(c.astype(at.P.dtype) for c in (feedback.rating, w)))
-            return alternate(rows, objective, at, schedule)
-
-    def _keep(self, feedback: Feedback, found: Solution) -> Self:
+    def _keep(self, feedback: Feedback, found: Solution, notes: list[str]) -> Self:
         dtype: Any = np.dtype(self.dtype)
-        if self.bias_reg == 0:
-            _centre(found, feedback)
         P, Q = found.P.astype(dtype), found.Q.astype(dtype)
         self.user_factors_, self.item_factors_ = np.ascontiguousarray(P[:, :-1]), np.ascontiguousarray(Q[:, :-1])
         self.user_bias_, self.item_bias_, self.intercept_ = P[:, -1].copy(), Q[:, -1].copy(), float(found.c)
         self.history_ = np.array(found.history)
         lonely = unseen_notes(feedback, "the offsets of the other side and the mean")
-        return self._remember(feedback, *lonely, *found.notes(self.iterations, self.tol))
+        return self._remember(feedback, *notes, *lonely, *self._shrunk(), *found.notes(self.iterations, self.tol))
+
+    def _shrunk(self) -> list[str]:
+        """A sentence where the penalty left nothing of the factors."""
+        V, W = self.user_factors_, self.item_factors_
+        if V.shape[1] == 0 or np.abs(V).max() * np.abs(W).max() > NOTHING * (abs(self.intercept_) or 1.0):
+            return []
+        return [f"all factors shrank to 0: reg={self.reg:g} is too large for ratings that differ as little as these"]
 
 
 def _centre(found: Solution, feedback: Feedback) -> None:

@@ -28,6 +28,7 @@ class Objective:
     bias_reg: float | None = None  # λ_b; None: no offsets
     smoothing: float = 0.0
     rest: float = 0.0
+    constant: float = 0.0  # what the rows leave out of the objective
 
     @property
     def offsets(self) -> bool:
@@ -66,13 +67,15 @@ class Solution:
     c: float = 0.0
     history: list[float] = field(default_factory=list[float])
     settled: bool = False
+    learner: str = "MF"
 
     def record(self, value: float, tol: float) -> bool:
         """Note the objective; whether it fell by no more than `tol` of itself."""
         if not np.isfinite(value):
             raise DivergenceError(
-                f"fit: the objective is {value} after sweep {len(self.history) + 1}: the numbers are too large, or too "
-                "few ratings for a single solution; use a larger reg, or smaller ratings or less uneven weights."
+                f"{self.learner}: the objective is {value} after sweep {len(self.history) + 1}: the numbers are too "
+                "large, or too few ratings for a single solution; use a larger reg, or smaller ratings or less uneven "
+                "weights."
             )
         self.settled = bool(self.history) and self.history[-1] - value <= tol * abs(value)
         self.history.append(value)

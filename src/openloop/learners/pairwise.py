@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback, Floats, distinct
 from openloop.core.metric import default_threshold
-from openloop.errors import AlignmentError, DivergenceError, EmptyError, InputError
+from openloop.errors import AlignmentError, DivergenceError, InputError
 from openloop.kernels.violators import (
     Likes,
     Rows,
@@ -35,6 +35,7 @@ from openloop.learners.base import (
     check_rank,
     check_whole,
     generator,
+    liked,
     weights,
 )
 from openloop.learners.progress import progress
@@ -69,8 +70,9 @@ class _Pairwise(FactorLearner):
         V, W = self._start(feedback, likes, K, rng)
         updates = self._updates(V, W, likes, schedule, rng.integers(2**64, dtype=np.uint64))
         idle = feedback.n_items == 1 or not len(likes.users)
-        self.history_ = np.empty((0, 2)) if idle else self._run(updates, schedule.updates, threads)
+        history = np.empty((0, 2)) if idle else self._run(updates, schedule.updates, threads)
         self._check_finite(V, W)
+        self.history_ = history
         self.user_factors_, self.item_factors_ = V[:, :K].copy(), W[:, :K].copy()
         self.user_bias_, self.item_bias_, self.intercept_ = np.zeros(len(V), np.float32), W[:, K].copy(), 0.0
         return self._remember(feedback, *notes)
@@ -95,28 +97,13 @@ class _Pairwise(FactorLearner):
     # -- who likes what --
 
     def _likes(self, feedback: Feedback, w: Floats) -> tuple[Likes, list[str]]:
-        cut = self._threshold(feedback)
-        keep = np.flatnonzero(feedback.rating >= cut)
-        if not len(keep):
-            raise EmptyError(
-                f"{type(self).__name__}: no rating is at least {cut:g}, so nothing is liked; the largest is "
-                f"{feedback.rating.max():g}: pass a smaller threshold=."
-            )
+        cut: Any = default_threshold(distinct(feedback.rating)) if self.threshold is None else self.threshold
+        keep = np.flatnonzero(liked(self, feedback, cut))
         counts = np.bincount(feedback.user[keep], minlength=feedback.n_users)
         ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         users = np.flatnonzero(self._drawn(counts, feedback.n_items)).astype(np.int32)
         likes = Likes(users, ptr, feedback.item[keep], *alias_table(ptr, w[keep]))
         return likes, self._notes(feedback, cut, likes)
-
-    def _threshold(self, feedback: Feedback) -> float:
-        if self.threshold is None:
-            return default_threshold(distinct(feedback.rating))
-        if not (_is_number(self.threshold) and np.isfinite(self.threshold)):
-            raise InputError(
-                f"{type(self).__name__}: threshold must be a finite number, from which on a rating is a positive, or "
-                f"None, got {self.threshold!r}."
-            )
-        return float(self.threshold)
 
     def _notes(self, feedback: Feedback, cut: float, likes: Likes) -> list[str]:
         I, counts = feedback.n_items, np.diff(likes.ptr)

@@ -18,8 +18,9 @@ class PureSVD(FactorLearner):
     """R̂ = UΣQᵀ, the `factors` largest singular values of R (Cremonesi, Koren & Turrin 2010, Eq. 4).
 
     R holds w·y where a rating was observed, and 0 elsewhere: with w = 1/p its expectation is the complete matrix of
-    ratings. It ranks, and is no rating: unseen cells pull the scores towards 0. `rng` draws the vector that the
-    iteration starts from. Learned: `user_factors_` = UΣ (U, K), `item_factors_` = Q (I, K), `singular_values_` (K,).
+    ratings, up to a factor. It ranks, and is no rating: unseen cells pull the scores towards 0. `rng` draws the vector
+    that the iteration starts from. Learned: `user_factors_` = UΣ (U, K), `item_factors_` = Q (I, K),
+    `singular_values_` (K,).
     """
 
     singular_values_: Array  # Σ, (K,)

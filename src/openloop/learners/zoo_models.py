@@ -49,14 +49,17 @@ SIZES = tuple(range(10, 101, 10))
 SEED = 123
 
 
-def zoo(families: Iterable[str] = FAMILIES, sizes: Iterable[int] = SIZES, seed: int = SEED) -> dict[str, Learner]:
+def zoo(
+    families: str | Iterable[str] = FAMILIES, sizes: int | Iterable[int] = SIZES, seed: int = SEED
+) -> dict[str, Learner]:
     """Unfitted models by the paper's names, as "MF40": every family, and each that has factors in every size.
 
     `families` chooses among GA, MostPop, BO and MLP, which have one size, and MF, SVD, PMFL and PMFNL (linear and
     non-linear), WMF, MMMF, BPR, WBPR, GMF, NeuMF. NMF, which the paper names and does not count among its 104, is
     there for the asking: `zoo(families=["NMF"])`. Needs the extra `cornac`, and `torch` for MLP, GMF and NeuMF.
     """
-    chosen, factors = list(dict.fromkeys(families)), list(dict.fromkeys(sizes))
+    chosen = [families] if isinstance(families, str) else list(dict.fromkeys(families))
+    factors = [sizes] if isinstance(sizes, int) else list(dict.fromkeys(sizes))
     _check(chosen, factors, seed)
     models: dict[str, Learner] = {}
     for family in chosen:
