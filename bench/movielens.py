@@ -5,8 +5,7 @@ same four folds of the rest, from a grid with the same numbers of factors, and i
 one grid for openloop and cmfrec, beside a sum over ratings; Surprise has its own scale of it, and also chooses the
 number of epochs. Predictions are clipped to 1 … 5 stars, as Surprise does.
 
-openloop is tuned twice. `ol.select` lets a fold stand for the whole log, by weights of 4/3, so that λ weighs less on a
-fold than it will on all rows; "plain folds" leaves the ratings their weight of 1, as the other libraries do.
+openloop is tuned by `ol.select`, which draws the same folds.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ REGS = (7.0, 10.0, 12.0, 14.0, 17.0, 20.0)
 SURPRISE_REGS = (0.02, 0.05, 0.1, 0.15)
 SURPRISE_EPOCHS = (20, 60)  # 20 is the default, as are its 0.005 of a step
 SIDES = {
-    "openloop, plain folds": ("ours", None),
-    "openloop, ol.select": ("ours_selected", None),
+    "openloop MF": ("ours", None),
     "cmfrec CMF": ("cmfrec", "cmfrec"),
     "Surprise SVD": ("surprise", "scikit-surprise"),
 }
@@ -76,20 +74,6 @@ def feedback(rows: Rows, shape: Any) -> Any:
 
 
 def ours(folder: Path) -> Any:
-    from openloop.learners import MF
-
-    train, test, rest = load(folder)
-
-    def fitted(factors: int, reg: float) -> Fit:
-        def predict(rows: Rows, asked: Rows) -> Any:
-            return MF(factors, reg).fit(feedback(rows, rest["shape"])).predict(asked["user"], asked["item"])
-
-        return predict
-
-    return lambda: tuned(fitted, {"factors": FACTORS, "reg": REGS}, train, test, rest["fold"])
-
-
-def ours_selected(folder: Path) -> Any:
     import openloop as ol
 
     train, test, rest = load(folder)
@@ -176,7 +160,7 @@ def lines(seeds: int) -> Iterator[str]:
     errors = {name: np.array([f["rmse"] for f in each]) for name, each in found.items()}
     yield f"\n{'':23}mean RMSE   ours - theirs, its standard error over splits"
     for name, e in errors.items():
-        gap = errors["openloop, plain folds"] - e
+        gap = errors["openloop MF"] - e
         stderr = gap.std(ddof=1) / np.sqrt(seeds) if seeds > 1 else np.nan
         yield f"{name:23}{e.mean():.4f}" + (f"      {gap.mean():+.4f} ({stderr:.4f})" if gap.any() else "")
 

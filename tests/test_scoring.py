@@ -350,3 +350,8 @@ def test_a_model_of_other_users_or_items_is_refused():
         other = Feedback(user=LOG.user, item=LOG.item, rating=LOG.rating, **ids)
         with pytest.raises(AlignmentError, match=f"model 'm': fitted on other {side} than the log's.*like="):
             ol.evaluate({"m": fitted}, other, metrics=["mae"], estimators=["naive"])
+
+
+def test_a_class_is_no_model():
+    with pytest.raises(PredictionError, match=r"model 'm': MF is a class; give a fitted model, MF\(\)\.fit\(train\)"):
+        ol.evaluate({"m": ol.learners.MF}, LOG, metrics=["mae"], estimators=["naive"])

@@ -23,6 +23,7 @@ from openloop.errors import (
     RatingError,
     UnknownIdError,
 )
+from openloop.learners import Popularity
 from tests.strategies import invalid_logs, logs, small_ids
 
 LOG = pl.DataFrame({
@@ -429,3 +430,13 @@ def test_a_source_that_is_no_table(source):
 def test_options_that_do_not_exist(options, words):
     with pytest.raises(InputError, match=words):
         read(LOG, **options)
+
+
+def test_like_takes_the_ids_of_a_fitted_model():
+    log = read(pl.DataFrame({"user": ["a", "b"], "item": [1, 2], "rating": [3, 4]}))
+    model = Popularity().fit(log)
+    other = read(pl.DataFrame({"user": ["b", "c"], "item": [1, 1], "rating": [1, 1]}), like=model, unknown="drop")
+    assert other.users == log.users
+    assert len(other) == 1
+    with pytest.raises(InputError, match="like= must be a Feedback or a fitted model, got Popularity"):
+        read(pl.DataFrame({"user": ["b"], "item": [1], "rating": [1]}), like=Popularity())

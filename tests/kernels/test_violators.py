@@ -215,3 +215,8 @@ def test_the_column_of_ones_and_the_filling_stay_as_they_are(world):
     np.testing.assert_array_equal(V[:, K], 1)
     assert not V[:, K + 1 :].any()
     assert not W[:, K + 1 :].any()
+
+
+def test_more_draws_than_items_are_never_made():
+    assert len(violator_weights(25, 1e-9)) == 24
+    assert violator_weights(25, 1.0)[-1] == 1 - 1 / np.float32(np.log2(3))

@@ -107,3 +107,7 @@ def test_without_torch_it_says_which_families_need_it(monkeypatch):
         zoo()
     wanted = [family for family in FAMILIES if family not in {"MLP", "GMF", "NeuMF", "WMF"}]
     assert len(zoo(families=wanted)) == 73
+
+
+def test_one_family_and_one_size_need_no_list():
+    assert list(zoo("MF", 5)) == list(zoo(["MF"], [5])) == ["MF5"]
