@@ -5,8 +5,9 @@ The names stand in the order of the flow; each is loaded when it is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from openloop.loading import lazily
 
 if TYPE_CHECKING:
     from openloop import errors, learners, propensity
@@ -70,17 +71,4 @@ __all__ = [
     "errors",
 ]  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
-    home = _HOME[name]
-    module = import_module(f"{__name__}.{home}")
-    value = module if home.rpartition(".")[2] == name else getattr(module, name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazily(__name__, _HOME, globals())

@@ -265,3 +265,8 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, missing, model, 
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(MissingPackageError, match=message):
         CornacModel(model).fit(log())
+
+
+def test_a_model_that_wants_more_than_ratings_is_refused():
+    with pytest.raises(InputError, match="VBPR learns from 'item_image' too, which a log does not hold"):
+        CornacModel(models.VBPR(seed=1)).fit(checkerboard(6).observe(0))

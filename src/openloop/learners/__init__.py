@@ -6,8 +6,9 @@ as `sample_weight`.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from openloop.loading import lazily
 
 if TYPE_CHECKING:
     from openloop.learners.baselines import Bias, GlobalAverage, Popularity, Random
@@ -44,15 +45,4 @@ _HOME = {
     "load": "saving",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        msg = f"module {__name__!r} has no attribute {name!r}; learners: {', '.join(__all__)}."
-        raise AttributeError(msg)
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazily(__name__, _HOME, globals(), "learners")

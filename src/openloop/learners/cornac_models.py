@@ -273,11 +273,19 @@ def _missing(what: str, error: ModuleNotFoundError) -> MissingPackageError:
 
 @contextmanager
 def _packages(model: Any) -> Generator[None]:
-    """Say which extra a model wants that imports its package when it is fitted."""
+    """Say which extra a model wants that imports its package when it is fitted, or what it wants beside ratings."""
     try:
         yield
     except ModuleNotFoundError as error:
         raise _missing(type(model).__name__, error) from error
+    except AttributeError as error:
+        wanted = getattr(error, "name", None)
+        if wanted is None or not isinstance(error.obj, _dataset()):
+            raise
+        raise InputError(
+            f"CornacModel: {type(model).__name__} learns from {wanted!r} too, which a log does not hold; pass a model "
+            "of users, items and ratings alone."
+        ) from error
 
 
 @contextmanager

@@ -1,0 +1,28 @@
+"""Names of a package that are imported by their first use, since what stands behind them may take a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazily(
+    package: str, homes: Mapping[str, str], found: dict[str, Any], noun: str = ""
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package: each name with the module it lives in, kept in `found` once loaded.
+
+    A name whose home ends in it is that module itself. An unknown one is an error, which lists the `noun`s if given.
+    """
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            known = f"; {noun}: {', '.join(homes)}." if noun else ""
+            msg = f"module {package!r} has no attribute {name!r}{known}"
+            raise AttributeError(msg)
+        home = homes[name]
+        module = import_module(f"{package}.{home}")
+        found[name] = module if home.rpartition(".")[2] == name else getattr(module, name)
+        return found[name]
+
+    return load, lambda: sorted({*found, *homes})
