@@ -81,3 +81,13 @@ def test_columns_of_another_name_are_named():
     assert found["m", "mae", "naive"].value == ol.evaluate({"m": SCORES}, LOG, **options)["m", "mae", "naive"].value
     with pytest.raises(ColumnError, match="no column 'user'"):
         ol.evaluate({"m": frame}, LOG, **options)
+
+
+def test_a_list_without_any_scored_row_is_noted():
+    seen = pl.DataFrame({"user": LOG.user, "item": LOG.item})
+    others = GRID.drop("score").join(seen, on=["user", "item"], how="anti")
+    ranked = others.with_columns(rank=pl.col("rank").rank("ordinal").over("user")).filter(pl.col("rank") <= 3)
+    found = ol.evaluate({"m": ranked}, LOG, metrics=["recall@3"], estimators=["naive"])
+    assert "model 'm' lists none of the scored rows; was it made to leave them out?" in found.notes
+    whole = ol.evaluate({"m": GRID.drop("score")}, LOG, metrics=["recall@3"], estimators=["naive"])
+    assert not any("lists none" in note for note in whole.notes)

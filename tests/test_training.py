@@ -208,3 +208,11 @@ def test_a_file_that_is_no_log_is_named(tmp_path):
     (tmp_path / "log.csv").write_bytes(b"\x00\x01")
     with pytest.raises(FormatError, match=r"log\.csv"):
         run(tmp_path / "log.csv", tmp_path / "m.safetensors")
+
+
+def test_the_default_number_of_factors_fits_a_small_grid(log, tmp_path):
+    done = run(log, tmp_path / "svd.safetensors", "svd", parameters={})
+    assert learners.PureSVD().factors == 50
+    assert done.model.factors == min(done.log.n_users, done.log.n_items)
+    with pytest.raises(InputError, match="factors must be at most"):
+        run(log, tmp_path / "svd.safetensors", "svd", parameters={"factors": 50})

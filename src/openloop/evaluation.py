@@ -18,6 +18,7 @@ from openloop.estimators.requests import Source, chosen_pairs, conclude
 from openloop.feedback_source import FeedbackSource, one_log
 from openloop.metrics.naming import metric
 from openloop.scoring import predictions, prepare
+from openloop.tables import Table
 
 
 def evaluate(
@@ -138,6 +139,11 @@ def _from_feedback(
         for array in predicted.values():
             check(array)
     notes += _notes(log, exclude, propensities, weighted=values is not None)
+    notes += [
+        f"model {name!r} lists none of the scored rows; was it made to leave them out?"
+        for name, model in models.items()
+        if isinstance(model, Table) and model.rank is not None and np.isnan(model.at(model.rank, log.cell)).all()
+    ]
     cut = default_threshold(distinct_values(log.rating)) if threshold is None else float(threshold)
     source = FeedbackSource(
         models, log, (values, grid), exclude=exclude, threshold=cut, predicted=predicted,

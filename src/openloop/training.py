@@ -172,6 +172,8 @@ def read_log(wanted: Wanted, step: Step = silent) -> Feedback:
 def train(wanted: Wanted, log: Feedback, *, progress: bool = False) -> Trained:
     """Learn the model and save it; the file appears whole, or not at all. `progress` shows the learner's own bar."""
     model = _learner(wanted.model)
+    if "factors" in model.get_params():  # the default may be more than a small grid can have
+        model.set_params(factors=min(model.factors, log.n_users, log.n_items))
     model.set_params(**wanted.parameters)
     if "progress" in model.get_params():
         model.set_params(progress=progress)
