@@ -35,6 +35,9 @@ def test_the_text_has_every_part_and_its_numbers():
         f"{found.overlap.coefficient:.1%} in common",
     ):
         assert part in text
+    own = {d.name: d.own for d in found.balance}
+    said = "of which a row's own count makes, whatever p is: log count of user " + f"{own['log count of user']:+.3f}"
+    assert said in " ".join(text.split())
     top = found.heaviest[0]
     row = [str(top.user), str(top.item), number(top.p), number(top.weight), f"{top.share:.2%}"]
     assert row in [line.split() for line in text.splitlines()]

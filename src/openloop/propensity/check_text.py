@@ -73,6 +73,9 @@ def _balance(check: Check) -> Iterator[str]:
         yield from _table([("covariate", "of grid", "of rows", "weighted", "without", "with"), *rows], left=(0,))
     if len(moving) > COVARIATES:
         yield f"  and {len(moving) - COVARIATES} nearer ones"
+    own = [f"{d.name} {d.own:+.3f}" for d in moving if d.own >= 0.0005]
+    if own:
+        yield from _wrapped(f"of which a row's own count makes, whatever p is: {', '.join(own)}", indent="  ")
     constant = [_short(d.name) for d in check.balance if d.after is None]
     if constant:
         yield from _wrapped(f"the same for all, so without a difference: {', '.join(constant)}", indent="  ")
