@@ -66,10 +66,10 @@ def select(
     `grid` maps parameters to the values to try, in all combinations, or lists settings. `propensities` are the rows'
     Propensities, a fitted propensity model, or None: the log's own. Where there are any, fits are `weighted` by 1/p
     and validated by the `estimator` "ips" (metrics of users by "snips", or "naive" where they have no other); else
-    they are not, and validated by "naive". As in Schnabel et al. 2016,
-    section 6.1, the training part of a fold observes a cell with probability p(k−1)/k and the validation part with
-    p/k, and both are weighted so. Ranking metrics leave the training part out of the ranking. All settings see the
-    same folds; `threads` fits run at once, each on one thread.
+    they are not, and validated by "naive". As in Schnabel et al. 2016, section 6.1, the training part of a fold
+    observes a cell with probability p(k−1)/k and the validation part with p/k, and both are weighted so. Ranking
+    metrics leave the training part out of the ranking. All settings see the same folds; `threads` fits run at once,
+    each on one thread.
     """
     log = _with_propensities(feedback, propensities)
     use = log.propensity is not None if weighted is None else weighted
