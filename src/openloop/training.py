@@ -16,6 +16,7 @@ from openloop import learners
 from openloop.core.comparison import finite
 from openloop.core.feedback import Feedback, Floats
 from openloop.core.propensities import Propensities
+from openloop.core.weights import effective_size
 from openloop.data.columns import Column
 from openloop.data.reading import read
 from openloop.errors import InputError, did_you_mean
@@ -81,9 +82,7 @@ class Weighing:
     @classmethod
     def of(cls, w: Floats, **source: Any) -> Weighing:
         """Effective size (Σw)²/Σw², and the largest weight's share of Σw."""
-        w = w / w.max()  # squares stay finite
-        total = float(w.sum())
-        return cls(effective_size=total**2 / float(np.square(w).sum()), largest_share=1 / total, **source)
+        return cls(effective_size=effective_size(w), largest_share=float(1 / np.sum(w / w.max())), **source)
 
     def text(self, rows: int) -> str:
         """The same in one line."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openloop.core.weights import Diagnostics, WeightSummary, diagnose, few_users, mass_flag, weight_bin
+from openloop.core.weights import Diagnostics, WeightSummary, diagnose, effective_size, few_users, mass_flag, weight_bin
 from tests.examples import same
 
 weights = st.lists(st.floats(1, 1e9), min_size=1, max_size=40).map(np.array)
@@ -69,3 +69,8 @@ def test_weights_that_do_not_add_up_to_the_population_are_flagged(mass, flagged)
 
 def test_flags_are_added_not_replaced():
     assert Diagnostics(n=1, users=1, flags=("a",)).flagged("b").flags == ("a", "b")
+
+
+def test_the_effective_size_counts_rows_and_forgets_the_scale():
+    assert effective_size(np.full(7, 1e300)) == pytest.approx(7)
+    assert effective_size(np.array([3.0, 1.0])) == pytest.approx(16 / 10)

@@ -10,15 +10,13 @@ from openloop.core.feedback import Feedback
 from openloop.core.propensities import Propensities
 from openloop.core.protocols import FactorModel, Recommender
 from openloop.errors import AlignmentError, InputError, UnknownIdError
-from openloop.learners import base, saving
+from openloop.learners import saving
 from openloop.learners.base import (
     FactorLearner,
     Learner,
     check_number,
     check_rank,
     check_whole,
-    factor_products,
-    generator,
     unseen_notes,
     weights,
 )
@@ -163,18 +161,6 @@ def test_factor_arrays_order_the_items_as_scores_do():
     assert isinstance(model, Recommender)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("block", [1, 7, 10**6])
-def test_products_in_parts_are_the_same(monkeypatch, dtype, block):
-    monkeypatch.setattr(base, "BLOCK", block)
-    rng = np.random.default_rng(0)
-    V, W = (rng.normal(size=(n, 3)).astype(dtype) for n in (4, 5))
-    u, i = rng.integers(4, size=50), rng.integers(5, size=50)
-    products = factor_products(V, W, u, i)
-    assert products.dtype == dtype
-    np.testing.assert_allclose(products, (V @ W.T)[u, i], rtol=1e-5)
-
-
 def test_factors_without_columns_leave_the_offsets():
     model = Made().fit(three())
     model.user_factors_, model.item_factors_ = np.zeros((4, 0)), np.zeros((5, 0))
@@ -212,15 +198,6 @@ def test_save_hands_the_model_on(monkeypatch):
 
 
 # -- parameters ----------------------------------------------------------------------------------------------
-
-
-def test_a_seed_stands_for_its_generator_and_a_generator_for_itself():
-    rng = np.random.default_rng(4)
-    assert generator(Made(), rng) is rng
-    assert generator(Made(), np.int32(4)).random() == np.random.default_rng(4).random()
-    for bad in (-1, 0.5, None, "0", True):
-        with pytest.raises(InputError, match=r"Made: rng must be a seed .* got"):
-            generator(Made(), bad)
 
 
 def test_whole_numbers():

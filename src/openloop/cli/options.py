@@ -100,14 +100,10 @@ def console() -> Console:
 @contextmanager
 def progress() -> Generator[Step, None, None]:
     """A bar on stderr, if that is a terminal; told what is being done, and how much is done."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from openloop.learners.progress import progress
 
-    stderr = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
-        task = bar.add_task("", total=1.0)
-        yield lambda what, done: bar.update(task, description=what, completed=done)
+    with progress("", 1, show=True) as advance:
+        yield lambda what, done: advance(done, what)
 
 
 def mark(good: bool, *, before: str = "", after: str = "") -> Text:

@@ -17,6 +17,12 @@ HEAVY_SHARE = 0.1
 MASS_RANGE = (0.8, 1.25)  # of Σw/(U·I), which is 1 when the propensities are right
 
 
+def effective_size(w: Floats) -> float:
+    """(Σw)²/Σw²: how many equally weighted rows these are worth."""
+    w = w / w.max()  # squares stay finite
+    return float(w.sum()) ** 2 / float(np.square(w).sum())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightSummary:
     """Sums over weights that merge: n, Σw, Σw², the extremes, and a fixed log-spaced histogram."""

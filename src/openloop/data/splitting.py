@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from openloop.core.arguments import is_whole
 from openloop.core.feedback import Feedback, Floats
 from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean
 
@@ -50,7 +51,7 @@ def split(
 def folds(feedback: Feedback, k: int, rng: int | np.random.Generator | None = None) -> Iterator[Parts]:
     """k pairs of train and validation, each row in one validation part; shares (k-1)/k and 1/k, realised."""
     n = len(feedback)
-    if not (_is_whole(k) and 2 <= k <= n):
+    if not (is_whole(k) and 2 <= k <= n):
         msg = f"k={k}: the number of folds must be a whole number in 2 … {n:,}, the rows of the log."
         raise InputError(msg)
     fold = generator(rng).permutation(np.arange(n) % k)
@@ -61,7 +62,7 @@ def generator(rng: int | np.random.Generator | None) -> np.random.Generator:
     """The generator that a seed stands for, or the one given."""
     if isinstance(rng, np.random.Generator):
         return rng
-    if rng is not None and _is_whole(rng) and rng >= 0:
+    if rng is not None and is_whole(rng) and rng >= 0:
         return np.random.default_rng(rng)
     msg = f"rng={rng!r}: a random split needs a seed (an integer from 0) or a numpy Generator; pass rng=0."
     raise InputError(msg)
@@ -87,7 +88,7 @@ def _by_user(feedback: Feedback, test: float, rng: np.random.Generator) -> tuple
 
 
 def _leave_k_out(feedback: Feedback, k: float, rng: np.random.Generator) -> tuple[Mask, Any]:
-    if not (_is_whole(k) and k >= 1):
+    if not (is_whole(k) and k >= 1):
         msg = f"k={k}: the rows to hold out of each user must be a whole number from 1."
         raise InputError(msg)
     ptr = feedback.user_ptr
@@ -114,7 +115,7 @@ def _latest(feedback: Feedback, test: float) -> Mask:
 
 def _count(test: float, n: int, noun: str) -> int:
     """How many of n are held out: `test` itself, or that fraction of n."""
-    whole = _is_whole(test)
+    whole = is_whole(test)
     if isinstance(test, bool) or not (test > 0 and (whole or test < 1)):
         msg = f"test={test}: give a fraction between 0 and 1, or a whole number of {noun}."
         raise InputError(msg)
@@ -157,7 +158,3 @@ def _refuse_options(by: str, k: int | None) -> None:
     if k is not None and by != "leave-k-out":
         msg = f"k={k} is for by='leave-k-out', and by={by!r} was asked for; pass test= instead."
         raise InputError(msg)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)

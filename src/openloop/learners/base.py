@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
+from openloop.core.arguments import is_number, is_whole
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
+from openloop.core.products import factor_products
 from openloop.core.propensities import Propensities
+from openloop.core.weights import effective_size
 from openloop.errors import AlignmentError, EmptyError, InputError, UnknownIdError
 
 FEW = 0.1  # of the rows: when the weights leave fewer, a note says so
-BLOCK = 2**21  # products at a time where single cells are asked for
 
 Weights = npt.ArrayLike | Propensities | None
 
@@ -113,15 +115,6 @@ class FactorLearner(Learner):
         return self.user_factors_, self.item_factors_, self.item_bias_
 
 
-def factor_products(V: Array, W: Array, user: Array, item: Array) -> Array:
-    """v_u·w_i of each pair of codes, a part at a time."""
-    out, size = np.empty(user.shape, np.result_type(V, W)), max(1, BLOCK // max(V.shape[1], 1))
-    for start in range(0, len(user), size):
-        part = slice(start, start + size)
-        np.einsum("nk,nk->n", V[user[part]], W[item[part]], out=out[part])
-    return out
-
-
 # -- the door ------------------------------------------------------------------------------------------------
 
 
@@ -171,22 +164,6 @@ def _raw(feedback: Feedback, given: Weights) -> Floats:
         raise InputError(f"sample_weight must be numbers, one a row, or Propensities ({error}).") from error
 
 
-def generator(model: Any, rng: Any) -> np.random.Generator:
-    """The generator that a seed stands for, or the one given."""
-    if isinstance(rng, np.random.Generator):
-        return rng
-    if is_whole(rng) and rng >= 0:
-        return np.random.default_rng(rng)
-    raise InputError(
-        f"{type(model).__name__}: rng must be a seed (an integer from 0) or a numpy Generator, got {rng!r}; pass rng=0."
-    )
-
-
-def is_whole(value: Any) -> bool:
-    """Whether it is an integer, and no boolean."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def check_whole(model: Any, name: str, least: int = 1) -> int:
     """The parameter `name`, a whole number from `least`."""
     value = getattr(model, name)
@@ -198,8 +175,7 @@ def check_whole(model: Any, name: str, least: int = 1) -> int:
 def check_number(model: Any, name: str, *, positive: bool = False) -> float:
     """The parameter `name`, a finite number that is not negative, or positive."""
     value = getattr(model, name)
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not (number and np.isfinite(value) and (value > 0 if positive else value >= 0)):
+    if not (is_number(value) and np.isfinite(value) and (value > 0 if positive else value >= 0)):
         rule = "above 0" if positive else "at least 0"
         raise InputError(f"{type(model).__name__}: {name} must be a finite number {rule}, got {value!r}.")
     return float(value)
@@ -207,8 +183,7 @@ def check_number(model: Any, name: str, *, positive: bool = False) -> float:
 
 def liked(model: Any, feedback: Feedback, threshold: Any) -> Array:
     """Which rows are rated at least `threshold`; that none is refused."""
-    number = isinstance(threshold, int | float | np.number) and not isinstance(threshold, bool)
-    if not (number and np.isfinite(threshold)):
+    if not (is_number(threshold) and np.isfinite(threshold)):
         raise InputError(
             f"{type(model).__name__}: threshold must be a finite number, from which on a rating is a positive, or "
             f"None, got {threshold!r}."
@@ -233,8 +208,8 @@ def check_rank(model: Any, factors: int, feedback: Feedback) -> None:
 
 
 def weight_notes(w: Floats) -> list[str]:
-    """A sentence where a few weights outweigh all others: (Σw)²/Σw² rows are left of all."""
-    left = float(w.sum()) ** 2 / float(np.square(w).sum())
+    """A sentence where a few weights outweigh all others."""
+    left = effective_size(w)
     few = f"the weights leave {left:,.0f} of {len(w):,} rows; a floor of the propensities would leave more"
     return [few] if left < FEW * len(w) else []
 

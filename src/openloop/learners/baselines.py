@@ -11,9 +11,10 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg
 
+from openloop.core.arguments import generator
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.errors import DivergenceError
-from openloop.learners.base import FactorLearner, Learner, Weights, check_number, generator, unseen_notes, weights
+from openloop.learners.base import FactorLearner, Learner, Weights, check_number, unseen_notes, weights
 
 
 class Random(Learner):
@@ -30,7 +31,7 @@ class Random(Learner):
     def fit(self, feedback: Feedback, sample_weight: Weights = None) -> Random:
         """Nothing to learn but the grid; weights change nothing."""
         weights(self, feedback, sample_weight)
-        self.seed_ = int(generator(self, self.rng).integers(2**63))
+        self.seed_ = int(generator(type(self).__name__, self.rng).integers(2**63))
         return self._remember(feedback)
 
     def predict(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Array:

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from openloop.core.arguments import generator
 from openloop.core.feedback import Feedback, Floats, distinct
 from openloop.core.metric import default_threshold
 from openloop.errors import InputError, RatingError, did_you_mean
@@ -17,7 +18,6 @@ from openloop.learners.base import (
     check_number,
     check_rank,
     check_whole,
-    generator,
     liked,
     unseen_notes,
     weights,
@@ -76,7 +76,7 @@ class WMF(FactorLearner):
         positives, w = self._liked(feedback, w)
         rows, constant = self._rows(positives, w, rest)
         objective = Objective(factors=factors, reg=reg, rest=rest, constant=constant)
-        at = start(positives, objective, np.float32, generator(self, self.rng))
+        at = start(positives, objective, np.float32, generator(type(self).__name__, self.rng))
         at.learner = "WMF"
         notes = [f"{len(positives):,} of {len(feedback):,} rows are positives"]
         return self._keep(positives, self._solve(rows, objective, at), notes)

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from openloop.core.feedback import Feedback, Floats
-from openloop.learners.base import factor_products
+from openloop.core.products import factor_products
 from openloop.learners.objective import Objective, Solution
 from openloop.learners.progress import Advance
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from openloop.core.arguments import generator
 from openloop.core.feedback import Feedback, Floats
 from openloop.errors import InputError, did_you_mean
 from openloop.kernels.least_squares import Rows
@@ -16,7 +17,6 @@ from openloop.learners.base import (
     check_number,
     check_rank,
     check_whole,
-    generator,
     unseen_notes,
     weight_notes,
     weights,
@@ -79,7 +79,7 @@ class MF(FactorLearner):
         self._check_names()
         objective = self._objective(feedback, w)
         check_rank(self, objective.factors, feedback)
-        at = start(feedback, objective, np.dtype(self.dtype), generator(self, self.rng))
+        at = start(feedback, objective, np.dtype(self.dtype), generator(type(self).__name__, self.rng))
         at.c, notes = float(np.average(feedback.rating, weights=w)), weight_notes(w)
         columns = (column.astype(at.P.dtype, copy=False) for column in (feedback.rating, w))
         rows = Rows(feedback.user_ptr, feedback.item, *columns)

@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from openloop.core.arguments import generator, is_number
 from openloop.core.feedback import Array, Feedback, Floats, distinct
 from openloop.core.metric import default_threshold
 from openloop.errors import AlignmentError, DivergenceError, InputError
@@ -28,16 +29,7 @@ from openloop.kernels.violators import (
     rows,
     violator_weights,
 )
-from openloop.learners.base import (
-    FactorLearner,
-    Weights,
-    check_number,
-    check_rank,
-    check_whole,
-    generator,
-    liked,
-    weights,
-)
+from openloop.learners.base import FactorLearner, Weights, check_number, check_rank, check_whole, liked, weights
 from openloop.learners.progress import progress
 
 CHUNK = 50_000  # updates between two looks at them, a few hundredths of a second
@@ -49,23 +41,37 @@ Updates = Callable[[int, int], tuple[int, float]]  # first, last → how many to
 class _Pairwise(FactorLearner):
     """All that ADG and AUC share: everything but the item that should stand below."""
 
-    factors: int
-    reg: float
-    updates: int
-    rate: float
-    init: Any
-    threshold: float | None
-    threads: int
-    rng: Any
-    progress: bool
     history_: Floats
+
+    def __init__(
+        self,
+        factors: int = 50,
+        reg: float = 0.1,
+        *,
+        updates: int = 1_000_000,
+        rate: float = 0.25,
+        init: Start = 0.03,
+        threshold: float | None = None,
+        threads: int = 1,
+        rng: int | np.random.Generator = 0,
+        progress: bool = False,
+    ) -> None:
+        self.factors = factors
+        self.reg = reg
+        self.updates = updates
+        self.rate = rate
+        self.init: Any = init
+        self.threshold = threshold
+        self.threads = threads
+        self.rng: Any = rng
+        self.progress = progress
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None) -> Self:
         """Make `updates` updates; a user's positive is drawn in proportion to its weight."""
         w = weights(self, feedback, sample_weight)
         K, threads, schedule = check_whole(self, "factors"), check_whole(self, "threads"), self._schedule()
         check_rank(self, K, feedback)
-        rng = generator(self, self.rng)
+        rng = generator(type(self).__name__, self.rng)
         likes, notes = self._likes(feedback, w)
         V, W = self._start(feedback, likes, K, rng)
         updates = self._updates(V, W, likes, schedule, rng.integers(2**64, dtype=np.uint64))
@@ -109,7 +115,7 @@ class _Pairwise(FactorLearner):
         I, counts = feedback.n_items, np.diff(likes.ptr)
         silent, unliked = int(np.sum(counts == 0)), I - len(distinct(likes.item))
         whole = int(np.sum((counts > 0) & ~self._drawn(counts, I)))
-        stay = "ranked by the item biases" if _is_number(self.init) else "ranked as before"
+        stay = "ranked by the item biases" if is_number(self.init) else "ranked as before"
         lines = {
             f"{len(likes.item):,} of {len(feedback):,} rows are positives, rated at least {cut:g}": True,
             f"{silent:,} users have no positive; they are {stay}": silent,
@@ -123,12 +129,12 @@ class _Pairwise(FactorLearner):
 
     def _start(self, feedback: Feedback, likes: Likes, K: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
         """[V 1] and [W b]: random with b = 0, or those given."""
-        if not (_is_number(self.init) or isinstance(self.init, FactorLearner | tuple | list)):
+        if not (is_number(self.init) or isinstance(self.init, FactorLearner | tuple | list)):
             raise InputError(
                 f"{type(self).__name__}: init must be the standard deviation of random factors, a fitted model with "
                 f"factors, or its arrays (V, W, b), got {type(self.init).__name__}."
             )
-        if not _is_number(self.init):
+        if not is_number(self.init):
             user, item, bias = self._given(feedback, K)
             return rows(user, 1.0), rows(item, bias)
         scale = np.float32(check_number(self, "init", positive=True))
@@ -188,10 +194,6 @@ class _Pairwise(FactorLearner):
         )
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
-
 class ADG(_Pairwise):
     r"""Average discounted gain: a step on each liked item that something violates (Lim et al. 2015, Algorithm 1).
 
@@ -229,16 +231,11 @@ class ADG(_Pairwise):
         rng: int | np.random.Generator = 0,
         progress: bool = False,
     ) -> None:
-        self.factors = factors
-        self.reg = reg
+        super().__init__(
+            factors, reg, updates=updates, rate=rate, init=init, threshold=threshold, threads=threads, rng=rng,
+            progress=progress,
+        )  # fmt: skip
         self.gamma = gamma
-        self.updates = updates
-        self.rate = rate
-        self.init: Any = init
-        self.threshold = threshold
-        self.threads = threads
-        self.rng: Any = rng
-        self.progress = progress
 
     def _updates(self, V: Rows, W: Rows, likes: Likes, schedule: Schedule, start: np.uint64) -> Updates:
         C = violator_weights(len(W), check_number(self, "gamma", positive=True))
@@ -255,29 +252,6 @@ class AUC(_Pairwise):
     Parameters and what is learned are those of `ADG`, but for `gamma`; fewer updates take a step, so that a larger
     `rate` suits. A user who likes every item is not drawn.
     """
-
-    def __init__(
-        self,
-        factors: int = 50,
-        reg: float = 0.1,
-        *,
-        updates: int = 1_000_000,
-        rate: float = 0.25,
-        init: Start = 0.03,
-        threshold: float | None = None,
-        threads: int = 1,
-        rng: int | np.random.Generator = 0,
-        progress: bool = False,
-    ) -> None:
-        self.factors = factors
-        self.reg = reg
-        self.updates = updates
-        self.rate = rate
-        self.init: Any = init
-        self.threshold = threshold
-        self.threads = threads
-        self.rng: Any = rng
-        self.progress = progress
 
     def _drawn(self, likes: Array, n_items: int) -> Array:
         return (likes > 0) & (likes < n_items)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-Advance = Callable[[int, str], None]  # steps done, and what to say beside the bar
+Advance = Callable[[float, str], None]  # steps done, and what to say beside the bar
 
 
 @contextmanager
@@ -21,4 +21,4 @@ def progress(what: str, total: int, *, show: bool) -> Generator[Advance]:
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda done, text: bar.update(task, completed=done, description=f"{what} {text}".rstrip())
+        yield lambda done, text: bar.update(task, completed=done, description=f"{what} {text}".strip())

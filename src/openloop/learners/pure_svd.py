@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array
 
+from openloop.core.arguments import generator
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.errors import DivergenceError, InputError
-from openloop.learners.base import FactorLearner, Weights, check_rank, check_whole, generator, unseen_notes, weights
+from openloop.learners.base import FactorLearner, Weights, check_rank, check_whole, unseen_notes, weights
 
 NOTHING = 1e-7  # of the largest singular value: below it the eigenvalues of RᵀR, its squares, cannot be told from 0
 
@@ -37,7 +38,7 @@ class PureSVD(FactorLearner):
         R = coo_array((w * feedback.rating, (feedback.user, feedback.item)), (U, I)).tocsr()
         if not R.data.any():
             raise InputError("PureSVD: all ratings are 0, which stands for a missing one; add 1 to them.")
-        P, sigma, Q = _largest(R, K, generator(self, self.rng))
+        P, sigma, Q = _largest(R, K, generator(type(self).__name__, self.rng))
         self.user_factors_, self.item_factors_, self.singular_values_ = np.ascontiguousarray(P * sigma), Q, sigma
         self.user_bias_, self.item_bias_, self.intercept_ = np.zeros(U), np.zeros(I), 0.0
         return self._remember(feedback, *_rank_notes(sigma), *unseen_notes(feedback, "0 everywhere"))

@@ -88,36 +88,6 @@ def share_of_log(rows: Floats) -> float:
     return len(rows) / float(rows.sum())
 
 
-def generator(name: str, rng: Any) -> np.random.Generator:
-    """The generator that a seed stands for, or the one given."""
-    if isinstance(rng, np.random.Generator):
-        return rng
-    if is_whole(rng) and rng >= 0:
-        return np.random.default_rng(rng)
-    raise InputError(f"{name}: rng must be a seed (an integer from 0) or a numpy Generator, got {rng!r}; pass rng=0.")
-
-
-def is_whole(value: Any) -> bool:
-    """Whether it is an integer, and no boolean."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def is_number(value: Any) -> bool:
-    """Whether it is a real number, and no boolean."""
-    return is_whole(value) or isinstance(value, float | np.floating)
-
-
-def factor_products(A: Floats, B: Floats, user: Array, item: Array) -> Floats:
-    """a_u·b_i of a block of the grid, whose users stand in a column, or of single cells, a part at a time."""
-    if user.ndim == 2:
-        return A[user[:, 0]] @ B[item].T  # (B, I)
-    out, size = np.empty(len(user)), max(1, BLOCK // A.shape[1])
-    for start in range(0, len(user), size):
-        part = slice(start, start + size)
-        np.einsum("nk,nk->n", A[user[part]], B[item[part]], out=out[part])
-    return out
-
-
 def check_fitted(model: Any) -> None:
     """Refuse a model without `users_`, which every fit sets."""
     if not hasattr(model, "users_"):

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
+from openloop.core.arguments import generator, is_whole
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, frozen
 from openloop.errors import InputError, UndefinedError
-from openloop.propensity.base import CellModel, check_feedback, generator, is_whole, row_counts
+from openloop.propensity.base import CellModel, check_feedback, row_counts
 
 CELLS = 2**21  # cells judged over all folds: what does not fit in is sampled
 LARGEST_PI = 1 - 1e-12  # a cell called certain and not observed costs 28 nats, not infinitely many

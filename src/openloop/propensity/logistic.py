@@ -6,18 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from openloop.core.arguments import generator, is_number, is_whole
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import LEAST, Array, Feedback, Floats
+from openloop.core.products import factor_products
 from openloop.errors import InputError, listing
-from openloop.propensity.base import (
-    CellModel,
-    check_fitted,
-    factor_products,
-    generator,
-    is_number,
-    is_whole,
-    row_counts,
-)
+from openloop.propensity.base import CellModel, check_fitted, row_counts
 from openloop.propensity.collapsing import Collapsed, Rows, collapse
 from openloop.propensity.newton import Grid, Logits, mapped, maximise, sigmoid, sums
 from openloop.propensity.penalty import REGS, validate

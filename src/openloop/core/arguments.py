@@ -1,0 +1,28 @@
+"""What an argument may be: whole numbers, numbers, and what stands for a random generator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from openloop.errors import InputError
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it is an integer, and no boolean."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a real number, and no boolean."""
+    return is_whole(value) or isinstance(value, float | np.floating)
+
+
+def generator(name: str, rng: Any) -> np.random.Generator:
+    """The generator that a seed stands for, or the one given; `name` is whose argument it is."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if is_whole(rng) and rng >= 0:
+        return np.random.default_rng(rng)
+    raise InputError(f"{name}: rng must be a seed (an integer from 0) or a numpy Generator, got {rng!r}; pass rng=0.")
