@@ -1,166 +1,22 @@
-"""Probabilities of parts, candidates, and what the rows of a part can say."""
+"""What the rows of a Feedback can say, and what they are."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 import openloop as ol
 from openloop.core.feedback import Feedback
-from openloop.data.simulate import World
-from openloop.errors import UndefinedError
-from openloop.feedback_source import Observation
-from openloop.scoring import Exclusion
+from openloop.errors import AlignmentError, InputError, UndefinedError
+from openloop.evaluation import Question, prepared
 from tests.examples import same, small_world
 
 WORLD = small_world()
 LOG = WORLD.observe(1)
 MODELS = {"a": WORLD.predictions["a"]}
-TRAIN, TEST = ol.split(LOG, test=0.3, rng=0)
-S, T = float(TEST.share[0]), float(TRAIN.share[0])
-
-
-def weights(log, name="dcg@3", **options):
-    """The weights that a log's rows get: Σ_rows of snips' denominator by user."""
-    found = ol.evaluate(MODELS, log, metrics=[name], estimators=["snips"], **options)["a", name, "snips"]
-    return found.columns[:, 1]
-
-
-def by_user(log, w):
-    return np.bincount(log.user, w, minlength=log.n_users)
-
-
-# -- probabilities -------------------------------------------------------------------------------------------
-
-
-def test_a_whole_log_observes_with_p():
-    same(weights(LOG), by_user(LOG, 1 / LOG.propensity))
-
-
-def test_a_part_observes_with_p_times_its_share():
-    same(weights(TEST), by_user(TEST, 1 / (TEST.propensity * S)))
-    same(weights(TEST, "mae"), by_user(TEST, 1 / (TEST.propensity * S)))
-
-
-def test_what_is_excluded_could_not_have_been_scored():
-    pi = TEST.propensity * S / (1 - TEST.propensity * T)
-    same(weights(TEST, exclude=TRAIN), by_user(TEST, 1 / pi))
-
-
-def test_an_excluded_log_of_another_origin_changes_no_probability():
-    other = replace(TRAIN, origin="another log")
-    same(weights(TEST, exclude=other), by_user(TEST, 1 / (TEST.propensity * S)))
-
-
-def test_shares_that_differ_by_user_are_those_of_the_user():
-    train, test = ol.split(LOG, by="leave-k-out", k=1, rng=0)
-    n = np.bincount(LOG.user, minlength=30)[test.user]
-    pi = test.propensity / n / (1 - test.propensity * (1 - 1 / n))
-    same(weights(test, exclude=train), by_user(test, 1 / pi))
-
-
-def test_leaving_k_out_refuses_what_needs_the_scale_of_p():
-    _, test = ol.split(LOG, by="leave-k-out", k=1, rng=0)
-    found = ol.evaluate(MODELS, test, metrics=["mae"], estimators=["ips", "snips"])
-    assert "users with few rows cannot be scored" in found.skipped["mae", "ips"]
-    assert np.isfinite(found["a", "mae", "snips"].value)
-
-
-def test_parts_of_parts_multiply_their_shares():
-    _, half = ol.split(TEST, test=0.5, rng=1)
-    same(half.share, S * len(half) / len(TEST))
-    same(weights(half), by_user(half, 1 / (half.propensity * half.share)))
-
-
-def test_a_certain_cell_of_a_complete_split_is_certain_among_candidates():
-    train, test = ol.split(LOG, test=0.2, rng=0)
-    seen = Observation.of(np.ones(len(test)), None, test, train, Exclusion.of(train, test))
-    same(seen.probability(test.user), 1)
-
-
-def test_of_an_excluded_whole_only_the_rest_leaves_the_ranking():
-    train, test = ol.split(LOG, test=0.2, rng=0)
-    options = {"metrics": ["dcg@3"], "estimators": ["ips", "snips"]}
-    whole, rest = (ol.evaluate(MODELS, test, exclude=e, **options) for e in (LOG, train))
-    own = ol.evaluate(MODELS, train, exclude=train, **options)
-    none = ol.evaluate(MODELS, train, **options)
-    for estimator in ("ips", "snips"):
-        same(whole["a", "dcg@3", estimator].value, rest["a", "dcg@3", estimator].value)
-        same(own["a", "dcg@3", estimator].value, none["a", "dcg@3", estimator].value)
-
-
-def test_where_whole_users_were_split_nothing_leaves_the_rankings():
-    train, test = ol.split(LOG, test=0.3, by="user", rng=0)
-    options = {"metrics": ["dcg@3", "adg"], "estimators": ["naive", "snips"]}
-    with_train, alone = (ol.evaluate(MODELS, test, exclude=e, **options) for e in (train, None))
-    for key in alone.estimates:
-        assert with_train[key].value == alone[key].value
-
-
-def test_rows_scored_and_excluded_by_another_log_have_no_weighted_ranking():
-    other = WORLD.observe(99)
-    found = ol.evaluate(MODELS, LOG, metrics=["mae", "dcg@3"], estimators=["naive", "snips"], exclude=other)
-    assert "are in exclude= too" in found.skipped["dcg@3", "snips"]
-    assert {("a", "mae", "snips"), ("a", "dcg@3", "naive")} <= set(found.estimates)
-    apart = LOG.take(~np.isin(LOG.cell, other.cell))
-    assert ("a", "dcg@3", "snips") in ol.evaluate(
-        MODELS, apart, metrics=["dcg@3"], estimators=["snips"], exclude=other
-    ).estimates
-
-
-def test_a_threshold_is_compared_in_the_precision_of_the_ratings():
-    log = Feedback.from_arrays([0, 1], [0, 0], [0.7, 0.7], users=2, items=2)
-    found = ol.evaluate({"m": np.ones((2, 2))}, log, metrics=["adg"], estimators=["naive"], threshold=0.7)
-    assert found["m", "adg", "naive"].diagnostics.users == 2
-
-
-def test_the_population_is_what_exclusion_leaves():
-    found = ol.evaluate(MODELS, TEST, metrics=["dcg@3"], estimators=["ips"], exclude=TRAIN)["a", "dcg@3", "ips"]
-    candidates = 12 - np.bincount(TRAIN.user, minlength=30)
-    same(found.columns[:, 1], candidates)
-    assert found.diagnostics.population == candidates.sum()
-
-
-def test_gains_carry_the_number_of_candidates():
-    keep = np.ones((30, 12), bool)
-    keep[TRAIN.user, TRAIN.item] = False
-    scores = np.where(keep, MODELS["a"], -np.inf)
-    rank = 1 + (scores[TEST.user] > scores[TEST.user, TEST.item][:, None]).sum(axis=1)
-    delta = keep.sum(axis=1)[TEST.user] / 3 * TEST.rating * (rank <= 3)
-    found = ol.evaluate(MODELS, TEST, metrics=["prec@3"], estimators=["naive"], exclude=TRAIN)
-    same(found["a", "prec@3", "naive"].value, delta.mean())
-
-
-# -- exclusion is unbiased with π, and not with p·s ----------------------------------------------------------
-
-
-def test_with_exclude_ips_is_unbiased_covers_and_would_not_be_with_p_times_s():
-    rng = np.random.default_rng(0)
-    Y = rng.integers(1, 6, (60, 40)).astype(np.float32)
-    world = World(ratings=Y, propensities=0.1 + 0.15 * Y, predictions={"m": Y + rng.normal(0, 2, Y.shape)})
-    scores, draws = world.predictions["m"], 400
-    error, wrong, inside = np.empty(draws), np.empty(draws), np.empty(draws, bool)
-    for draw in range(draws):
-        log = world.observe(rng)
-        train, test = ol.split(log, test=0.2, rng=rng)
-        keep = np.ones(Y.shape, bool)
-        keep[train.user, train.item] = False
-        ranked = np.argsort(np.argsort(np.where(keep, -scores, np.inf), axis=1), axis=1)  # 0-based, candidates first
-        delta = keep.sum(axis=1)[:, None] * Y / np.log2(2 + ranked) * (ranked < 10)  # dcg@10, (U, I)
-        truth = delta[keep].mean()
-        options = {"metrics": ["dcg@10"], "estimators": ["ips"], "exclude": train}
-        found = ol.evaluate({"m": scores}, test, **options)["m", "dcg@10", "ips"]
-        error[draw], inside[draw] = found.value - truth, truth in found.interval(over="cells")
-        # The same with t = 0: a train part that says it comes from elsewhere.
-        options["exclude"] = replace(train, origin=None)
-        wrong[draw] = ol.evaluate({"m": scores}, test, **options)["m", "dcg@10", "ips"].value - truth
-    spread = error.std() / np.sqrt(draws)
-    assert abs(error.mean()) < 3.5 * spread
-    assert wrong.mean() > 20 * spread
-    # 400 draws know 95 % to ±1.1 %.
-    assert 0.915 < inside.mean() < 0.985
 
 
 # -- refusals ------------------------------------------------------------------------------------------------
@@ -277,3 +133,68 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch):
             assert other[key].value == estimate.value
             np.testing.assert_array_equal(other[key].influence, estimate.influence)
             assert other[key].cell_variance == estimate.cell_variance
+
+
+# -- what they are -------------------------------------------------------------------------------------------
+
+
+def source(log=LOG, models=MODELS, metrics=("mae",), **options):
+    asked = Question(metrics=metrics, estimators=["snips"], **options)
+    return prepared(models, log, None, asked).source
+
+
+def test_a_source_says_what_is_scored():
+    found = source(threshold=3).about()
+    assert (found.rows, found.users, found.items, found.threshold) == (len(LOG), 30, 12, 3)
+    assert found.scored_users == len(set(LOG.user.tolist()))
+    assert dict(found.ratings) == {float(y): int(np.sum(LOG.rating == y)) for y in range(1, 6)}
+    assert found.excluded is None
+    train, test = ol.split(LOG, test=0.3, rng=0)
+    assert source(test, exclude=train, metrics=["dcg"]).about().excluded == len(train)
+
+
+def test_strata_are_counted_in_rows_and_items():
+    found = source().facts((2, "count"))
+    first = LOG.propensity <= found.limits[0][1]
+    assert found.rows == (int(first.sum()), int((~first).sum()))
+    assert found.items == (len(set(LOG.item[first].tolist())), len(set(LOG.item[~first].tolist())))
+    assert found.limits[1] == (LOG.propensity[~first].min(), LOG.propensity.max())
+    assert abs(found.rows[0] - found.rows[1]) <= 1
+
+
+def test_a_grouping_has_the_strata_of_its_labels():
+    labels = np.where(LOG.item < 4, "old", "<b>new</b>")
+    found = source(groups={"age": labels}).facts("age")
+    assert found.names == ("<b>new</b>", "old")
+    assert found.rows == (int((LOG.item >= 4).sum()), int((LOG.item < 4).sum()))
+    assert found.items == (8, 4)
+    assert found.limits == (None, None)
+
+
+def test_groups_follow_the_rows_that_are_kept():
+    some = LOG.user < 20
+    frame = pl.DataFrame({"user": LOG.user[some], "item": LOG.item[some], "score": LOG.rating[some]})
+    found = source(models={"a": frame}, groups={"user": LOG.user.astype(str) < "1"}, missing="drop").facts("user")
+    assert sum(found.rows) == int(some.sum())
+
+
+def test_groups_need_a_label_a_row_and_few_labels():
+    with pytest.raises(AlignmentError, match=r"groups\['g'\]: must have one label for each of"):
+        source(groups={"g": ["a", "b"]})
+    with pytest.raises(InputError, match="labels are too many; merge them"):
+        source(groups={"g": np.arange(len(LOG))})
+
+
+def test_a_model_that_says_the_ratings_is_found_out():
+    copy = {"a": WORLD.ratings.astype(float)}
+    assert source(models=copy).answers("a").copied == 1
+    constant = source(models={"a": np.full((30, 12), 2.5)}).answers("a")
+    assert (constant.low, constant.high, constant.copied) == (2.5, 2.5, 0)
+    said = source().answers("a")
+    wanted = MODELS["a"][LOG.user, LOG.item]
+    assert (said.low, said.high) == (wanted.min(), wanted.max())
+
+
+def test_ranks_alone_say_nothing_about_ratings():
+    ranks = pl.DataFrame({"user": [0, 1], "item": [3, 4], "rank": [1, 1]})
+    assert source(models={"a": ranks}, metrics=["recall@1"]).answers("a") is None

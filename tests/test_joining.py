@@ -145,3 +145,47 @@ def test_a_model_that_is_no_frame_is_named():
 def test_something_that_is_no_frame_is_refused():
     with pytest.raises(InputError, match="the log is a list, not a dataframe"):
         ol.evaluate({"m": SCORES}, [1, 2, 3], **OPTIONS)
+
+
+# -- two tables of one model ---------------------------------------------------------------------------------
+
+LISTS = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 3, 3, 2], "rank": [1, 2, 1, 2]})
+TWO = {"metrics": ["mae", "recall@2"], "estimators": ["naive"], "population": (2, 3)}
+
+
+@pytest.mark.parametrize("engine", EAGER)
+@pytest.mark.parametrize("turned", [False, True])
+def test_scores_of_the_log_and_a_list_are_one_model(engine, turned):
+    into = converter(engine)
+    tables = [into(SCORES), into(LISTS.with_columns(score=9.0))]
+    found = ol.evaluate({"m": tables[::-1] if turned else tables}, into(LOG), "p", **TWO)
+    apart = [evaluate(metrics=["mae"]), evaluate(scores=LISTS, metrics=["recall@2"])]
+    assert found["m", "mae", "naive"].value == apart[0]["m", "mae", "naive"].value
+    assert found["m", "recall@2", "naive"].value == apart[1]["m", "recall@2", "naive"].value
+
+
+@pytest.mark.parametrize("tables", [[SCORES, SCORES], [LISTS, LISTS], [SCORES, LISTS, LISTS]])
+def test_other_tables_do_not_go_together(tables):
+    with pytest.raises(
+        PredictionError, match="must be two, the scores of the log's pairs and a list with a rank column"
+    ):
+        ol.evaluate({"m": tables}, LOG, "p", **TWO)
+
+
+def test_duplicates_are_found_in_either_table():
+    twice = pl.concat([SCORES, SCORES.head(1)])
+    with pytest.raises(PredictionError, match=r"'m': 1 .* pairs stand twice"):
+        ol.evaluate({"m": [LISTS, twice]}, LOG, "p", **TWO)
+    again = LISTS.with_row_index().with_columns(item=pl.when(pl.col("index") == 1).then(1).otherwise(pl.col("item")))
+    with pytest.raises(PredictionError, match=r"pairs stand twice|each once a user"):
+        ol.evaluate({"m": [SCORES, again.drop("index")]}, LOG, "p", **TWO)
+
+
+def test_ratings_are_left_out_where_a_list_with_scores_lacks_a_scored_row():
+    both = LISTS.with_columns(score=pl.lit(3.0))
+    found = evaluate(scores=both, metrics=["mae", "recall@2"])
+    assert found.metrics == ("recall@2",)
+    assert "lacks scores of some scored rows" in found.skipped["mae", "naive"]
+    assert set(evaluate(scores=both, metrics=["mae", "recall@2"], missing="worst").metrics) == {"mae", "recall@2"}
+    whole = SCORES.with_columns(rank=pl.Series([1, 2, 1, 2]))
+    assert set(evaluate(scores=whole, metrics=["mae", "recall@2"]).metrics) == {"mae", "recall@2"}

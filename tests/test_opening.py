@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from openloop.errors import ColumnError, InputError
-from openloop.opening import id_types, log_columns, named, opened
+from openloop.opening import id_types, log_columns, named, opened, tables_of
 from tests.engines import EAGER, converter
 
 FRAME = pl.DataFrame({"uid": [1], "mid": ["a"], "stars": [2.0]})
@@ -44,3 +44,14 @@ def test_the_columns_of_the_log_that_models_are():
 def test_ids_are_cast_only_where_frames_differ(other, user):
     model = FRAME.with_columns(pl.col("uid").cast(other))
     assert id_types(nw.from_native(FRAME), NAMES, {"m": model}, None) == (user, None)
+
+
+def test_the_ids_of_every_table_of_a_model_decide_their_type():
+    log = pl.DataFrame({"user": [1], "item": [1]}, schema={"user": pl.Int64, "item": pl.Int64})
+    narrow = log.cast(pl.Int32)
+    table = opened("the log", log)
+    names = {"u": "user", "i": "item"}
+    assert id_types(table, names, {"m": [log, log]}, None) == (None, None)
+    assert id_types(table, names, {"m": [log, narrow]}, None) == (nw.Int64(), nw.Int64())
+    assert len(tables_of(log)) == 1
+    assert len(tables_of([log, narrow])) == 2

@@ -91,3 +91,77 @@ def test_a_list_without_any_scored_row_is_noted():
     assert "model 'm' lists none of the scored rows; was it made to leave them out?" in found.notes
     whole = ol.evaluate({"m": GRID.drop("score")}, LOG, metrics=["recall@3"], estimators=["naive"])
     assert not any("lists none" in note for note in whole.notes)
+
+
+# -- two tables of one model ---------------------------------------------------------------------------------
+
+PAIRS = GRID.select("user", "item", "score").join(
+    pl.DataFrame({"user": LOG.user, "item": LOG.item}), on=["user", "item"], how="semi"
+)
+LIST = GRID.filter(pl.col("rank") <= 5)
+BOTH = {"metrics": ["mae", "ndcg@5", "map"], "estimators": ["naive", "snips"]}
+
+
+@pytest.mark.parametrize("listed", [LIST, LIST.drop("score")])
+@pytest.mark.parametrize("turned", [False, True])
+def test_scores_of_the_log_and_a_list_are_one_model(listed, turned):
+    model = [listed, PAIRS] if turned else [PAIRS, listed]
+    found = ol.evaluate({"m": model}, LOG, **BOTH)
+    whole = ol.evaluate({"m": SCORES}, LOG, **BOTH)
+    assert {key for key in whole.estimates if key[1] != "map"} == set(found.estimates)
+    for key, estimate in found.estimates.items():
+        assert estimate.value == pytest.approx(whole[key].value)
+    assert "top-5 list" in found.skipped["map", "naive"]
+
+
+@pytest.mark.parametrize("tables", [[PAIRS, PAIRS], [LIST, LIST], [PAIRS, PAIRS, LIST]])
+def test_other_tables_do_not_go_together(tables):
+    with pytest.raises(
+        PredictionError, match="must be two, the scores of the log's pairs and a list with a rank column"
+    ):
+        ol.evaluate({"m": tables}, LOG, **BOTH)
+
+
+def test_one_table_in_a_list_is_that_table():
+    alone, listed = (ol.evaluate({"m": m}, LOG, metrics=["mae"], estimators=["naive"]) for m in (PAIRS, [PAIRS]))
+    assert alone["m", "mae", "naive"].value == listed["m", "mae", "naive"].value
+
+
+def test_ratings_are_left_out_where_a_list_with_scores_lacks_a_scored_row():
+    found = ol.evaluate({"m": LIST, "whole": SCORES}, LOG, metrics=["mae", "ndcg@5"], estimators=["naive"])
+    assert found.metrics == ("ndcg@5",)
+    assert "model 'm' is a top-5 list, which lacks scores of some scored rows" in found.skipped["mae", "naive"]
+    assert ol.evaluate({"m": GRID}, LOG, metrics=["mae"], estimators=["naive"]).metrics == ("mae",)
+    worst = ol.evaluate({"m": LIST}, LOG, metrics=["mae"], estimators=["naive"], missing="worst")
+    assert worst.metrics == ("mae",)
+
+
+def test_scores_that_lack_a_row_are_an_error_beside_a_list():
+    with pytest.raises(PredictionError, match="no prediction for 2 of"):
+        ol.evaluate({"m": [PAIRS.head(len(PAIRS) - 2), LIST]}, LOG, **BOTH)
+
+
+def test_a_note_on_a_list_is_about_the_list():
+    others = GRID.drop("score").join(PAIRS, on=["user", "item"], how="anti")
+    ranked = others.with_columns(rank=pl.col("rank").rank("ordinal").over("user")).filter(pl.col("rank") <= 3)
+    found = ol.evaluate({"m": [PAIRS, ranked]}, LOG, metrics=["mae", "recall@3"], estimators=["naive"])
+    assert any("lists none of the scored rows" in note for note in found.notes)
+
+
+def test_rows_come_in_any_order():
+    mixed = read_table("m", LIST.sample(fraction=1, shuffle=True, seed=4), LOG)
+    tidy = read_table("m", LIST.sort("user", "item"), LOG)
+    np.testing.assert_array_equal(mixed.cell, tidy.cell)
+    np.testing.assert_array_equal(mixed.score, tidy.score)
+    np.testing.assert_array_equal(mixed.rank, tidy.rank)
+
+
+def test_a_table_that_was_read_is_taken_for_its_own_grid():
+    table = read_table("m", PAIRS, LOG)
+    found = ol.evaluate({"m": table}, LOG, metrics=["mae"], estimators=["naive"])
+    assert found["m", "mae", "naive"].value == pytest.approx(
+        ol.evaluate({"m": SCORES}, LOG, metrics=["mae"], estimators=["naive"])["m", "mae", "naive"].value
+    )
+    other = ol.Feedback.from_arrays([0], [0], [1], users=U, items=I + 1)
+    with pytest.raises(PredictionError, match="shape"):
+        ol.evaluate({"m": table}, other, metrics=["mae"], estimators=["naive"])

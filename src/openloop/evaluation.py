@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,61 @@ from openloop.core.propensities import Propensities
 from openloop.errors import AlignmentError, InputError, LeakError, PredictionError, UndefinedError, listing
 from openloop.estimators.naming import Method, method
 from openloop.estimators.requests import Source, chosen_pairs, conclude
-from openloop.feedback_source import FeedbackSource, one_log
+from openloop.feedback_source import FeedbackSource
 from openloop.metrics.naming import metric
+from openloop.observing import Group, one_log
 from openloop.scoring import predictions, prepare
 from openloop.tables import Table
+
+MAX_GROUPS = 50  # a table of strata that a person can read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Question:
+    """What is asked of models and a log; see `evaluate` for each. `groups` are groupings of its rows by name."""
+
+    metrics: Sequence[str | Metric]
+    estimators: Sequence[str | Method]
+    exclude: Any = None
+    threshold: float | None = None
+    missing: str = "error"
+    level: float = 0.95
+    imputation: Any = None
+    user: str | None = None
+    item: str | None = None
+    rating: str | None = None
+    population: tuple[int, int] | None = None
+    complete: bool = False
+    distinct: bool = False
+    max_users: int = 2_000_000
+    groups: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level < 1:
+            raise InputError(f"evaluate: level must lie strictly between 0 and 1, got {self.level}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prepared:
+    """Models and a log, checked and ready to be asked for moments."""
+
+    source: Source
+    metrics: Sequence[Metric]
+    methods: Sequence[Method]
+    notes: Sequence[str]
+    level: float
+
+    def compare(self, pairs: str | Iterable[tuple[str, str]] | None = None) -> Comparison:
+        """Every estimate, and the own sums of the pairs."""
+        found = conclude(self.source, self.metrics, self.methods, chosen_pairs(self.source.models, pairs))
+        if not found.estimates:
+            raise UndefinedError(" ".join(dict.fromkeys(found.skipped.values())))
+        order = [(m, x.name, e.name) for m in self.source.models for x in self.metrics for e in self.methods]
+        return Comparison(
+            estimates={key: found.estimates[key] for key in order if key in found.estimates},
+            skipped=found.skipped, pairs=found.pairs, better={m.name: m.better for m in self.metrics},
+            notes=tuple(self.notes), level=self.level,
+        )  # fmt: skip
 
 
 def evaluate(
@@ -57,53 +109,43 @@ def evaluate(
     scored cells. `missing` predictions are an "error", or "drop" their rows, or count as "worst". `pairs` names
     the pairs whose own sums are taken: by default all of up to ten models.
     """
+    asked = Question(
+        metrics=metrics, estimators=estimators, exclude=exclude, threshold=threshold, missing=missing, level=level,
+        imputation=imputation, user=user, item=item, rating=rating, population=population, complete=complete,
+        distinct=distinct, max_users=max_users,
+    )  # fmt: skip
+    return prepared(models, log, propensities, asked).compare(pairs)
+
+
+def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Question) -> Prepared:
+    """Check the models against the log; the rows are reduced when estimates are asked for."""
     if not isinstance(models, Mapping) or not models:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError("evaluate: models must name at least one, as {name: recommender, array or frame}.")
     if not all(isinstance(name, str) for name in models):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"evaluate: names of models must be text, got {list(models)}; use str(name).")
-    if not 0 < level < 1:
-        raise InputError(f"evaluate: level must lie strictly between 0 and 1, got {level}.")
-    wanted = _distinct([metric(m) for m in _listed("metrics", metrics)])
-    methods = _distinct([method(e) for e in _listed("estimators", estimators)])
+    wanted = _distinct([metric(m) for m in _listed("metrics", asked.metrics)])
+    methods = _distinct([method(e) for e in _listed("estimators", asked.estimators)])
     if isinstance(log, Feedback):
-        only_frames = {"rating": rating, "population": population}
+        only_frames = {"rating": asked.rating, "population": asked.population}
         _refuse(only_frames, "the log is a Feedback, which knows its ratings and its population")
-        prepared = {name: prepare(name, model, log, user, item) for name, model in models.items()}
-        source, notes = _from_feedback(
-            prepared, log, propensities, wanted, exclude, threshold, missing, imputation,
-            bounded=any(m.name == "ips" for m in methods),
-        )  # fmt: skip
+        ready = {name: prepare(name, model, log, asked.user, asked.item) for name, model in models.items()}
+        bounded = any(m.name == "ips" for m in methods)
+        source, notes = _from_feedback(ready, log, propensities, wanted, asked, bounded=bounded)
     else:
         from openloop.frame_source import from_frame
 
-        _refuse({"imputation": imputation}, "the log is a frame; read it with ol.read for the doubly robust estimator")
+        _refuse(
+            {"imputation": asked.imputation, "groups": asked.groups or None},
+            "the log is a frame; read it with ol.read",
+        )
         source, notes = from_frame(
-            models, log, propensities, wanted, exclude=exclude, threshold=threshold, missing=missing, user=user,
-            item=item, rating=rating, population=population, complete=complete, distinct=distinct,
-            max_users=max_users,
+            models, log, propensities, wanted, exclude=asked.exclude, threshold=asked.threshold, missing=asked.missing,
+            user=asked.user, item=asked.item, rating=asked.rating, population=asked.population,
+            complete=asked.complete, distinct=asked.distinct, max_users=asked.max_users,
         )  # fmt: skip
-    if exclude is None and any(m.on == "rank" for m in wanted):
+    if asked.exclude is None and any(m.on == "rank" for m in wanted):
         notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
-    return _compared(source, wanted, methods, chosen_pairs(source.models, pairs), notes, level)
-
-
-def _compared(
-    source: Source,
-    metrics: Sequence[Metric],
-    methods: Sequence[Method],
-    pairs: Sequence[tuple[str, str]],
-    notes: Sequence[str],
-    level: float,
-) -> Comparison:
-    found = conclude(source, metrics, methods, pairs)
-    if not found.estimates:
-        raise UndefinedError(" ".join(dict.fromkeys(found.skipped.values())))
-    order = [(m, x.name, e.name) for m in source.models for x in metrics for e in methods]
-    return Comparison(
-        estimates={key: found.estimates[key] for key in order if key in found.estimates},
-        skipped=found.skipped, pairs=found.pairs, better={m.name: m.better for m in metrics},
-        notes=tuple(notes), level=level,
-    )  # fmt: skip
+    return Prepared(source=source, metrics=wanted, methods=methods, notes=notes, level=asked.level)
 
 
 def _from_feedback(
@@ -111,13 +153,11 @@ def _from_feedback(
     log: Feedback,
     propensities: Any,
     metrics: Sequence[Metric],
-    exclude: Feedback | None,
-    threshold: float | None,
-    missing: str,
-    imputation: Any,
+    asked: Question,
     *,
     bounded: bool,
 ) -> tuple[FeedbackSource, list[str]]:
+    exclude, groups = asked.exclude, {name: _group(name, values, log) for name, values in asked.groups.items()}
     if log.uniform:
         raise LeakError(
             "evaluate: this log is marked as the uniform sample of a propensity model, and may not be scored; "
@@ -128,13 +168,16 @@ def _from_feedback(
     values, grid, floored = _propensities(propensities, log)
     predicted: dict[str, Floats] = {}
     if any(m.on == "prediction" for m in metrics):
-        answers = {name: predictions(name, model, log) for name, model in models.items()}
+        answers = {
+            name: predictions(name, model, log, partly=asked.missing != "error") for name, model in models.items()
+        }
         predicted = {name: answer for name, answer in answers.items() if answer is not None}
-    keep, notes = _resolve_missing(predicted, log, missing)
+    keep, notes = _resolve_missing(predicted, log, asked.missing)
     if keep is not None:
         whole = log.origin or log.fingerprint  # what is left is still a part of that log
         log, values = log.take(keep, origin=whole), None if values is None else values[keep]
         predicted = {name: array[keep] for name, array in predicted.items()}
+        groups = {name: (labels, codes[keep]) for name, (labels, codes) in groups.items()}
     for check in (m.check for m in metrics if m.check is not None):
         for array in predicted.values():
             check(array)
@@ -142,14 +185,30 @@ def _from_feedback(
     notes += [
         f"model {name!r} lists none of the scored rows; was it made to leave them out?"
         for name, model in models.items()
-        if isinstance(model, Table) and model.rank is not None and np.isnan(model.at(model.rank, log.cell)).all()
+        if isinstance(model, Table) and model.lists_none(log.cell)
     ]
-    cut = default_threshold(distinct_values(log.rating)) if threshold is None else float(threshold)
+    cut = default_threshold(distinct_values(log.rating)) if asked.threshold is None else float(asked.threshold)
     source = FeedbackSource(
         models, log, (values, grid), exclude=exclude, threshold=cut, predicted=predicted,
-        imputation=_imputed_ratings(imputation, log), floored=floored, bounded=bounded,
+        imputation=_imputed_ratings(asked.imputation, log), floored=floored, bounded=bounded, groups=groups,
     )  # fmt: skip
     return source, notes
+
+
+def _group(name: str, values: Any, log: Feedback) -> Group:
+    """The labels of a grouping, sorted, and the code of each row."""
+    given = np.asarray(values)
+    if given.shape != (len(log),):
+        raise AlignmentError(
+            f"groups[{name!r}]: must have one label for each of {len(log):,} rows, in Feedback order, got shape "
+            f"{given.shape}; feedback.align(array) brings input order there."
+        )
+    labels, codes = np.unique(given.astype(str), return_inverse=True)
+    if len(labels) > MAX_GROUPS:
+        raise InputError(
+            f"groups[{name!r}]: {len(labels):,} labels are too many; merge them into at most {MAX_GROUPS}."
+        )
+    return tuple(labels.tolist()), codes.astype(np.int64)
 
 
 def _notes(log: Feedback, exclude: Feedback | None, propensities: Any, *, weighted: bool) -> list[str]:

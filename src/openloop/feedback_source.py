@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from openloop.core.feedback import Feedback, Floats, distinct
 from openloop.core.metric import Metric
@@ -16,149 +15,22 @@ from openloop.core.moments import Moments
 from openloop.core.weights import WeightSummary
 from openloop.estimators import array_rows as rows_of
 from openloop.estimators.array_rows import ArrayColumns, Outcome, Rows
-from openloop.estimators.bounds import inverse_squares
 from openloop.estimators.naming import Method
-from openloop.estimators.requests import Request
-from openloop.estimators.stratified import Bins, catalogue_cells, edges
+from openloop.estimators.requests import Answers, LogFacts, Request, Strata, StrataFacts, strata_names
+from openloop.estimators.sensitivity import critical, tilted
 from openloop.estimators.terms import Common, paired
-from openloop.metrics.rating import MAX_LEVELS, midpoints
-from openloop.scoring import Exclusion, dense_outcome, places, ranks
+from openloop.metrics.rating import MAX_LEVELS
+from openloop.observing import Group, View, overlap, reach
+from openloop.scoring import dense_outcome, predictions, ranks
 from openloop.tables import Table
 
-MAX_GRID = 2**28  # cells whose Σ1/π² is worth the wait; above it Hoeffding's interval is not offered
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Observation:
-    """How the scored rows came to be seen: p of the log, its shares, and where known the whole grid of p."""
-
-    values: Floats  # p of each scored row
-    grid: Floats | None
-    scored: Floats | None  # s of each row, None when unknown
-    excluded: Floats  # t of each user: the share of the log that `exclude` is
-
-    @classmethod
-    def of(
-        cls, values: Floats, grid: Floats | None, log: Feedback, exclude: Feedback | None, exclusion: Exclusion
-    ) -> Observation:
-        """The observation model of a log that may be one part of a split whose other part is excluded."""
-        return cls(values=values, grid=grid, scored=log.share, excluded=_excluded_share(log, exclude, exclusion))
-
-    def probability(self, user: npt.NDArray[np.int32]) -> Floats:
-        """π = p·s / (1 − p·t): a candidate is observed in the scored part; p·s where nothing is excluded.
-
-        Where s is not known, p: right up to a factor.
-        """
-        s = 1.0 if self.scored is None else self.scored
-        return self.values * s / (1.0 - self.values * self.excluded[user])
-
-    def inverse_squares(self, excluded: npt.NDArray[np.int64]) -> float | None:
-        """Σ 1/π² over the candidate cells, where one share holds for all of them."""
-        if self.grid is None or self.scored is None or np.ptp(self.scored) or np.ptp(self.excluded):
-            return None
-        if self.grid.size > MAX_GRID:
-            return None
-        s, t = self.scored[0], self.excluded[0]
-        out = np.split(excluded % self.grid.shape[1], np.searchsorted(excluded, self._row_starts()))
-        return sum(inverse_squares(_chance(row, s, t, gone)) for row, gone in zip(self.grid, out, strict=True))
-
-    def _row_starts(self) -> npt.NDArray[np.int64]:
-        n_users, n_items = self.grid.shape if self.grid is not None else (0, 0)
-        return np.arange(1, n_users) * n_items
-
-
-def _chance(p: Floats, s: float, t: float, excluded: npt.NDArray[np.int64]) -> Floats:
-    """π of one user's cells; certain cells do not count in Σ1/π², and excluded ones neither."""
-    chance = p * s / (1.0 - p * t)
-    chance[excluded] = 1.0
-    return chance
-
-
-def _excluded_share(log: Feedback, exclude: Feedback | None, exclusion: Exclusion) -> Floats:
-    """t of each user: the probability that the excluded part holds an observed row, 0 for a part of another log.
-
-    Scored rows stay candidates: of an excluded part that holds some of them, only the rest leaves the ranking.
-    """
-    if exclude is None or exclude.share is None or not one_log(log, exclude):
-        return np.zeros(log.n_users)
-    held = np.bincount(exclude.user, minlength=log.n_users)
-    left = np.diff(exclusion.ptr)
-    if np.ptp(exclude.share) == 0:
-        return np.full(log.n_users, exclude.share[0] * left.sum() / held.sum())
-    share = np.zeros(log.n_users)
-    share[exclude.user] = exclude.share  # one share for all rows of a user
-    return share * left / np.maximum(held, 1)
-
-
-def _other_users(log: Feedback, exclude: Feedback) -> bool:
-    """Whether two parts of one log share no user."""
-    if not one_log(log, exclude):
-        return False
-    scored, held = (np.bincount(part.user, minlength=log.n_users) > 0 for part in (log, exclude))
-    return not bool(np.any(scored & held))
-
-
-def overlap(log: Feedback, exclude: Feedback | None) -> int:
-    """How many scored rows are also in an excluded log of another origin."""
-    if exclude is None or one_log(log, exclude):
-        return 0
-    return len(places(log, exclude))
-
-
-def one_log(log: Feedback, exclude: Feedback) -> bool:
-    """Whether both are parts of one log, or one is the whole of which the other is a part."""
-    if log.origin is None and exclude.origin is None and len(log) != len(exclude):
-        return False  # two whole logs; no need to fingerprint them
-    return (log.origin or log.fingerprint) == (exclude.origin or exclude.fingerprint)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class View:
-    """What one kind of metric is estimated over: all cells for predictions, the candidates for rankings."""
-
-    rows: Rows
-    exclusion: Exclusion
-    observation: Observation | None
-
-    @classmethod
-    def of(
-        cls, log: Feedback, values: Floats | None, grid: Floats | None, exclude: Feedback | None, threshold: float
-    ) -> View:
-        """The view of a log under an exclusion."""
-        if exclude is not None and _other_users(log, exclude):
-            exclude = None  # whole users were split: no scored user has an item to leave out
-        exclusion = Exclusion.of(exclude, log)
-        seen = None if values is None else Observation.of(values, grid, log, exclude, exclusion)
-        rating = log.rating.astype(np.float64)
-        rows = Rows(
-            user=log.user, rating=rating, relevant=_reach(rating, threshold), cells=exclusion.candidates,
-            probability=None if seen is None else seen.probability(log.user), scaled=log.share is not None,
-            middles=midpoints(distinct(rating)),
-        )  # fmt: skip
-        return cls(rows=rows, exclusion=exclusion, observation=seen)
-
-    def stratified(self, strata: tuple[int, Bins] | None) -> Rows:
-        """The rows in strata of p."""
-        if strata is None or self.observation is None:
-            return self.rows
-        p = self.observation.values
-        at = edges(p, *strata)
-        return replace(self.rows, stratum=np.searchsorted(at, p), edges=at)
-
-    def catalogue(self, at: tuple[float, ...]) -> Floats | None:
-        """The cells of each user and stratum (U, S), where the grid of p is known."""
-        if self.observation is None or self.observation.grid is None:
-            return None
-        return catalogue_cells(self.observation.grid, at, self.exclusion.cells)
-
-
-def _reach(rating: Floats, threshold: float) -> Floats:
-    """1 where a rating reaches the threshold, in the single precision that Feedback holds ratings in."""
-    return (rating.astype(np.float32) >= np.float32(threshold)).astype(np.float64)
+MAX_LISTED = 20  # ratings whose rows are counted one by one
 
 
 class FeedbackSource:
     """Answers requests from arrays; see `estimators.requests.Source`."""
+
+    in_one_pass = False
 
     def __init__(
         self,
@@ -171,6 +43,7 @@ class FeedbackSource:
         predicted: Mapping[str, Floats],
         imputation: Any,
         floored: float | None = None,
+        groups: Mapping[str, Group] | None = None,
         bounded: bool = True,  # whether Σ1/π² over the grid is wanted, for Hoeffding's interval
     ) -> None:
         self.models = tuple(models)
@@ -181,12 +54,17 @@ class FeedbackSource:
         self._imputation = imputation
         self._floored = floored
         self._bounded = bounded
+        self._groups = groups or {}
+        self._exclude = exclude
         self.overlap = cache(lambda: overlap(log, exclude))
         # Only rankings lose what is excluded.
-        self.view = cache(lambda on: View.of(log, *propensities, exclude if on == "rank" else None, threshold))
+        self.view = cache(
+            lambda on: View.of(log, *propensities, exclude if on == "rank" else None, threshold, self._groups)
+        )
         # Work that several requests share is done once for this source.
         self.rows_for = cache(self._rows_for)
         self.common = cache(self._common)
+        self.catalogue = cache(lambda on, strata: self.view(on).catalogue(strata))
         self.outcome = cache(self._outcome)
         self.ranked = cache(self._ranked)
         self.imputed = cache(self._imputed)
@@ -231,7 +109,8 @@ class FeedbackSource:
             if isinstance(model, Table):
                 everywhere = method.imputes and not isinstance(self._imputation, Mapping)
                 candidates = float(self.view("rank").exclusion.candidates.sum())
-                reason = model.refusal(metric, candidates, everywhere=everywhere)
+                known = metric.on != "prediction" or name in self._predicted
+                reason = model.refusal(metric, candidates, everywhere=everywhere, predicted=known)
             if reason is not None:
                 return f"{what}: model {name!r} {reason}"
         return None
@@ -248,6 +127,54 @@ class FeedbackSource:
     def summary(self, metric: Metric) -> WeightSummary | None:
         """The weights of the rows that count for a metric."""
         return self.common(metric.kind, metric.on, None).weights
+
+    def about(self) -> LogFacts:
+        """What is scored."""
+        levels, counts = np.unique(self._log.rating, return_counts=True)
+        listed = zip(levels.tolist(), counts.tolist(), strict=True) if len(levels) <= MAX_LISTED else ()
+        return LogFacts(
+            rows=len(self._log), users=self._log.n_users, items=self._log.n_items,
+            scored_users=len(distinct(self._log.user)), ratings=tuple(listed), threshold=self._threshold,
+            excluded=None if self._exclude is None else len(self._exclude),
+        )  # fmt: skip
+
+    def answers(self, model: str) -> Answers | None:
+        """What a model says of the scored rows."""
+        known = self._predicted.get(model)
+        values = predictions(model, self._models[model], self._log) if known is None else known
+        if values is None or np.isnan(values).all():
+            return None
+        said = ~np.isnan(values)
+        copied = np.isclose(values[said], self._log.rating[said], rtol=1e-6, atol=1e-9)
+        return Answers(low=float(np.nanmin(values)), high=float(np.nanmax(values)), copied=float(copied.mean()))
+
+    def facts(self, strata: Strata) -> StrataFacts:
+        """What the scored rows of each stratum are."""
+        view = self.view("prediction")
+        rows = view.stratified(strata)
+        stratum = np.zeros(len(rows), np.int64) if rows.stratum is None else rows.stratum
+        pairs = distinct(stratum * self._log.n_items + self._log.item)
+        names = self._groups[strata][0] if isinstance(strata, str) else strata_names(rows.n_strata)
+        p = None if view.observation is None or isinstance(strata, str) else view.observation.values
+        return StrataFacts(
+            names=names,
+            rows=tuple(np.bincount(stratum, minlength=rows.n_strata).tolist()),
+            items=tuple(np.bincount(pairs // self._log.n_items, minlength=rows.n_strata).tolist()),
+            limits=tuple(None if p is None else _limits(p[stratum == s]) for s in range(rows.n_strata)),
+        )
+
+    def tilted(
+        self, metric: Metric, estimator: str, models: tuple[str, ...], gammas: Sequence[float]
+    ) -> tuple[Floats, Floats] | None:
+        """Bounds of an estimate, or of a pair's difference, for each Γ."""
+        rows = self.rows_for(metric.kind, metric.on, None)
+        a, *b = (self.outcome(model, metric) for model in models)
+        return tilted(metric, estimator, rows, a, b[0] if b else None, gammas, float(rows.cells.sum()))
+
+    def critical(self, metric: Metric, estimator: str, models: tuple[str, str]) -> float | None:
+        """Γ* of a pair whose estimate is a mean of users' ratios."""
+        a, b = (self.outcome(model, metric) for model in models)
+        return critical(metric, estimator, self.rows_for(metric.kind, metric.on, None), a, b)
 
     def moments(self, requests: Sequence[Request]) -> dict[Request, Moments]:
         """The moments of each request; a pair's are made of its models'."""
@@ -283,13 +210,13 @@ class FeedbackSource:
         outcomes = (self.outcome(a, r.metric), self.outcome(b, r.metric))
         return rows_of.pair_sums(r.metric, rows, *outcomes, r.wanted)
 
-    def _common(self, kind: str, on: str, strata: tuple[int, Bins] | None) -> Common:
+    def _common(self, kind: str, on: str, strata: Strata | None) -> Common:
         view = self.view(on)
         rows = view.stratified(strata)
         counted = self.rows_for(kind, on, strata)
         return Common(
             cells=rows.cells, base=rows_of.base_sums(rows), weights=rows_of.weight_summary(counted),
-            edges=rows.edges, catalogue=None if strata is None else view.catalogue(rows.edges),
+            edges=rows.edges, catalogue=self.catalogue(on, strata),
             inverse_squares=self.inverse_squares(on) if self._bounded else None,
             scaled=rows.scaled, floored=self._floored,
         )  # fmt: skip
@@ -298,7 +225,7 @@ class FeedbackSource:
         view = self.view(on)
         return None if view.observation is None else view.observation.inverse_squares(view.exclusion.cells)
 
-    def _rows_for(self, kind: str, on: str, strata: tuple[int, Bins] | None) -> Rows:
+    def _rows_for(self, kind: str, on: str, strata: Strata | None) -> Rows:
         rows = self.view(on).stratified(strata)
         return rows if kind == "cell" else rows.take(rows.relevant > 0)
 
@@ -328,7 +255,7 @@ class FeedbackSource:
         return delta - hat, total
 
     def _rerated(self, rows: Rows, rating: Floats) -> Rows:
-        return replace(rows, rating=rating, relevant=_reach(rating, self._threshold))
+        return replace(rows, rating=rating, relevant=reach(rating, self._threshold))
 
     def _imputed_totals(self, metric: Metric, model: str) -> Floats:
         """Σ_{C_u} δ̂, a block of users at a time."""
@@ -343,3 +270,7 @@ class FeedbackSource:
             rows = self._rerated(replace(view.rows, user=user, probability=None), rated)
             total += np.bincount(user, metric.gain(ArrayColumns(rows, outcome)), minlength=n_users)
         return total
+
+
+def _limits(p: Floats) -> tuple[float, float] | None:
+    return (float(p.min()), float(p.max())) if len(p) else None

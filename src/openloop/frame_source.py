@@ -33,8 +33,7 @@ from openloop.estimators.frame_rows import (
     reduce_total,
 )
 from openloop.estimators.naming import Method
-from openloop.estimators.requests import Request
-from openloop.estimators.stratified import Bins
+from openloop.estimators.requests import Answers, LogFacts, Request, Strata, StrataFacts
 from openloop.estimators.terms import Common, assemble, paired
 from openloop.joining import Joined, join
 from openloop.metrics.rating import MAX_LEVELS, midpoints
@@ -83,6 +82,8 @@ def from_frame(
 class FrameSource:
     """Answers requests by group-bys inside the engine; see `estimators.requests.Source`."""
 
+    in_one_pass = True
+
     def __init__(
         self, joined: Joined, *, threshold: float | None, population: tuple[int, int] | None, max_users: int
     ) -> None:
@@ -97,7 +98,7 @@ class FrameSource:
         self._frame = self._clustered(max_users)
         # Passes over the rows are shared by the requests that need them.
         self.edges = cache(lambda strata: frame_facts.edges(self._frame, *strata))
-        self._bases: dict[tuple[int, Bins] | None, Reduced] = {}
+        self._bases: dict[Strata | None, Reduced] = {}
         self.common = cache(self._common)
         self.weights = cache(lambda kind: weight_summary(self._rows_for(kind, None)) if self._weighted else None)
         self.exclusions = cache(self._exclusions)
@@ -218,6 +219,36 @@ class FrameSource:
         """The weights of the rows that count for a metric."""
         return self.weights(metric.kind)
 
+    def about(self) -> LogFacts:
+        """What is scored."""
+        levels = self._levels if len(self._levels) <= frame_facts.MAX_LISTED else np.empty(0)
+        base = self.base(None)
+        return LogFacts(
+            rows=int(base.sums["n",].sum()), users=self._n_users, items=self._n_items, scored_users=len(base.ids),
+            ratings=frame_facts.rating_counts(self._joined.frame, levels), threshold=self._threshold,
+            excluded=None if self._joined.excluded is None else int(self.exclusions()[1].sum()),
+        )  # fmt: skip
+
+    def answers(self, model: str) -> Answers | None:
+        """What a model says of the scored rows."""
+        column = f"s{self.models.index(model)}"
+        known = column in self._joined.frame.collect_schema().names()
+        return frame_facts.answers(self._joined.frame, column) if known else None
+
+    def facts(self, strata: Strata) -> StrataFacts:
+        """What the scored rows of each stratum are."""
+        return frame_facts.strata_facts(self._rows_for("cell", strata), self._n_strata(strata), weighted=self._weighted)
+
+    def tilted(
+        self, metric: Metric, estimator: str, models: tuple[str, ...], gammas: Sequence[float]
+    ) -> tuple[Floats, Floats] | None:
+        """Bounds for each Γ need the rows sorted by their gain, and those stay in the engine."""
+        del metric, estimator, models, gammas
+
+    def critical(self, metric: Metric, estimator: str, models: tuple[str, str]) -> float | None:
+        """Γ* of users' ratios needs the rows of each user, and those stay in the engine."""
+        del metric, estimator, models
+
     def moments(self, requests: Sequence[Request]) -> dict[Request, Moments]:
         """The moments of each request, all of one kind of row and one set of strata in one pass."""
         found: dict[Request, Moments] = {}
@@ -236,9 +267,7 @@ class FrameSource:
                     found[r] = paired(a, b, sums[r])
         return found
 
-    def _sums(
-        self, kind: str, strata: tuple[int, Bins] | None, requests: Sequence[Request]
-    ) -> dict[Request, dict[str, Floats]]:
+    def _sums(self, kind: str, strata: Strata | None, requests: Sequence[Request]) -> dict[Request, dict[str, Floats]]:
         setting = self._setting(strata, [r.metric for r in requests])
         by_user: dict[Key, Any] = {}
         in_total: dict[Key, Any] = {}
@@ -256,9 +285,7 @@ class FrameSource:
             r: finished({term: sums[key] for term, key in terms.items()}, finish) for r, (terms, finish) in keys.items()
         }
 
-    def _per_user(
-        self, kind: str, strata: tuple[int, Bins] | None, frame: Any, columns: dict[Key, Any]
-    ) -> dict[Key, Floats]:
+    def _per_user(self, kind: str, strata: Strata | None, frame: Any, columns: dict[Key, Any]) -> dict[Key, Floats]:
         if not columns:
             return {}
         if kind == "user" or strata in self._bases:
@@ -273,7 +300,7 @@ class FrameSource:
     def _units(self) -> int:
         return self._groups if self._clusters else self._n_users
 
-    def _setting(self, strata: tuple[int, Bins] | None, metrics: Sequence[Metric]) -> Setting:
+    def _setting(self, strata: Strata | None, metrics: Sequence[Metric]) -> Setting:
         full = nw.lit(float(self._n_items))
         ranked = full if self._joined.excluded is None else full - nw.col("excluded")
         return Setting(
@@ -284,7 +311,7 @@ class FrameSource:
             stratified=self._n_strata(strata) > 1,
         )  # fmt: skip
 
-    def _rows_for(self, kind: str, strata: tuple[int, Bins] | None) -> Any:
+    def _rows_for(self, kind: str, strata: Strata | None) -> Any:
         frame = self._frame
         if self._n_strata(strata) > 1:
             level = nw.lit(0.0)
@@ -293,10 +320,10 @@ class FrameSource:
             frame = frame.with_columns(level.cast(nw.Int64()).alias(STRATUM))
         return frame if kind == "cell" else frame.filter(nw.col("y") >= self._threshold)
 
-    def _n_strata(self, strata: tuple[int, Bins] | None) -> int:
+    def _n_strata(self, strata: Strata | None) -> int:
         return 1 if strata is None or not self._weighted else len(self.edges(strata)) + 1
 
-    def base(self, strata: tuple[int, Bins] | None) -> Reduced:
+    def base(self, strata: Strata | None) -> Reduced:
         """rows and mass of every user, over all scored rows."""
         if strata not in self._bases:
             columns = self._base_columns()
@@ -310,7 +337,7 @@ class FrameSource:
             columns[("weight",)] = nw.col("w")
         return columns
 
-    def _common(self, kind: str, on: str, strata: tuple[int, Bins] | None) -> Common:
+    def _common(self, kind: str, on: str, strata: Strata | None) -> Common:
         base = self.base(strata)
         self._check_users(len(base.ids), self._units)
         sums = base.on(base.ids, self._units)

@@ -13,17 +13,11 @@ from typing import Any
 import narwhals as nw
 
 from openloop.core.metric import Metric
-from openloop.errors import (
-    ColumnError,
-    DuplicateError,
-    InputError,
-    PredictionError,
-    did_you_mean,
-)
+from openloop.errors import ColumnError, DuplicateError, InputError, PredictionError, did_you_mean
 from openloop.estimators.frame_facts import PAIR, absent, count, flag, only_row, repeats, rows
 from openloop.estimators.frame_rows import collected, with_scores
-from openloop.opening import id_kinds, id_types, log_columns, named, opened
-from openloop.tables import ITEM, SCORE, USER
+from openloop.opening import id_kinds, id_types, log_columns, named, opened, tables_of
+from openloop.tables import ITEM, SCORE, USER, apart
 
 RATING = ("rating", "stars")
 
@@ -52,7 +46,7 @@ class Joined:
     depths: dict[str, int] = field(default_factory=dict[str, int])  # of top-k lists
     notes: tuple[str, ...] = ()
     rows: int | None = None  # as many as the log has, unless predictions stand twice; None: not checked
-    suspects: dict[str, Any] = field(default_factory=dict[str, Any])
+    suspects: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])  # models' frames
     overlap: int = 0  # scored rows that are excluded too
     held: dict[str, int] = field(default_factory=dict[str, int])  # the fewest scores that a user of a model has
 
@@ -68,8 +62,7 @@ class Joined:
     def check_rows(self, found: int) -> None:
         """Refuse doubled predictions, which a join shows by its number of rows."""
         if self.rows is not None and found != self.rows:
-            for name, frame in self.suspects.items():
-                _refuse_duplicates(f"model {name!r}", frame, PredictionError)
+            _refuse_doubled(self.suspects)
 
     def refusal(self, metric: Metric, what: str) -> str | None:
         """Why some model cannot serve this metric."""
@@ -142,7 +135,7 @@ class _Builder:
         self._needs = {m.on for m in metrics}
         self._joins = False
         self._rows = None if distinct else rows(self._frame)
-        self._suspects: dict[str, Any] = {}
+        self._suspects: list[tuple[str, Any]] = []
         if not distinct:
             _refuse_duplicates("the log", self._frame, DuplicateError)
 
@@ -179,11 +172,11 @@ class _Builder:
 
     def add(self, position: int, name: str, model: Any) -> None:
         """Join one model's columns."""
-        source = self._source(name, model)
+        scores, ranks = apart(name, [self._source(name, table) for table in tables_of(model)])
         if "prediction" in self._needs:
-            self._add_prediction(position, source)
+            self._add_prediction(position, scores)
         if "rank" in self._needs:
-            self._add_ranks(position, source)
+            self._add_ranks(position, ranks)
 
     def _source(self, name: str, model: Any) -> Source:
         if isinstance(model, str | Mapping):
@@ -202,7 +195,7 @@ class _Builder:
                 f"model {name!r}: the frame has no column 'score' or 'rank'.{did_you_mean('score', known)}"
             )
         frame = table.select(*keys, *(nw.col(c).cast(nw.Float64()) for c in (score, rank) if c is not None))
-        self._suspects[name] = frame
+        self._suspects.append((name, frame))
         return Source(name=name, score=score, rank=rank, frame=frame)
 
     def _add_prediction(self, position: int, source: Source) -> None:
@@ -215,20 +208,31 @@ class _Builder:
         else:
             self._refuse_gaps(source)
             scores = source.frame.select(*PAIR, nw.col(source.score).alias(own))
-            self._frame = self._frame.join(scores, on=list(PAIR), how="left")
+            joined = self._frame.join(scores, on=list(PAIR), how="left")
+            if self._lacking(source, joined, own):
+                return
+            self._frame = joined
         self._resolve_missing(source.name, own)
         for check in (m.check for m in self._metrics if m.check is not None):
             some = self._frame.select(own).unique().head(3)  # a 0/1 matrix has no third value
             check(collected(some)[own].to_numpy())
 
+    def _lacking(self, source: Source, joined: Any, own: str) -> bool:
+        """Whether this is a list with scores and ranks that lacks a scored row: it was made for rankings."""
+        if source.rank is None or self._missing != "error" or not count(joined, absent(nw.col(own))):
+            return False
+        self._reasons[source.name, "prediction"] = (
+            f"model {source.name!r} is a list with ranks, which lacks scores of some scored rows; give those as a "
+            'second table, or pass missing="drop".'
+        )
+        return True
+
     def _refuse_gaps(self, source: Source) -> None:
         for column in (source.score, source.rank):
-            if column is not None:
-                bad = count(source.frame, absent(nw.col(column)))
-                if bad:
-                    raise PredictionError(
-                        f"model {source.name!r}: {bad:,} {column}s are missing or not finite; repair them."
-                    )
+            if column is not None and (bad := count(source.frame, absent(nw.col(column)))):
+                raise PredictionError(
+                    f"model {source.name!r}: {bad:,} {column}s are missing or not finite; repair them."
+                )
 
     def _resolve_missing(self, name: str, column: str) -> None:
         gone = absent(nw.col(column))
@@ -302,6 +306,7 @@ class _Builder:
             raise PredictionError(f"model {source.name!r}: {gaps:,.0f} ranks are missing or not finite; repair them.")
         scored = self._frame.select("u", own).filter(~nw.col(own).is_null())
         if oddities or repeats(scored.select("u", rank.cast(nw.Int64()).alias("i"))):
+            _refuse_doubled(self._suspects)  # a pair twice has its rank twice, too
             raise PredictionError(
                 f"model {source.name!r}: ranks must be whole numbers from 1, each once a user; number lists 1, 2, 3 …"
             )
@@ -371,8 +376,7 @@ class _Builder:
             weighted="p" in self._names, excluded=self._counts,
             ranked={i: self._ranked.get(i, True) for i in range(len(models))},
             reasons=self._reasons, depths=self._depths, notes=tuple(self._notes), rows=self._rows,
-            overlap=self._overlap, held=self._held,
-            suspects=self._suspects,
+            overlap=self._overlap, held=self._held, suspects=self._suspects,
         )  # fmt: skip
 
 
@@ -380,6 +384,11 @@ def _refuse_duplicates(what: str, frame: Any, error: type[InputError]) -> None:
     number = repeats(frame.select(*PAIR))
     if number:
         raise error(f"{what}: {number:,} (user, item) pairs stand twice; keep one of each.")
+
+
+def _refuse_doubled(frames: Sequence[tuple[str, Any]]) -> None:
+    for name, frame in frames:
+        _refuse_duplicates(f"model {name!r}", frame, PredictionError)
 
 
 def _some(ids: list[Any]) -> str:

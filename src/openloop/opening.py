@@ -45,6 +45,11 @@ def id_kinds(table: Any, *columns: str) -> tuple[str, ...]:
     return tuple("integers" if schema[column].is_integer() else "text" for column in columns)
 
 
+def tables_of(model: Any) -> Sequence[Any]:
+    """The frames of a model that is one or two of them."""
+    return model if isinstance(model, list | tuple) else [model]  # pyright: ignore[reportUnknownVariableType]
+
+
 def log_columns(models: Mapping[str, Any]) -> list[str]:
     """The columns of the log that models are."""
     given = [m.values() if isinstance(m, Mapping) else (m,) for m in models.values() if isinstance(m, str | Mapping)]
@@ -54,8 +59,8 @@ def log_columns(models: Mapping[str, Any]) -> list[str]:
 def id_types(log: Any, names: Mapping[str, str], models: Mapping[str, Any], exclude: Any) -> tuple[Any, ...]:
     """What user and item ids are cast to: nothing where all frames agree, else 64-bit integers or text."""
     schemas = [log.collect_schema()]
-    frames = {f"model {name!r}": model for name, model in models.items()} | {"exclude": exclude}
-    for what, frame in frames.items():
+    given = [(f"model {name!r}", frame) for name, model in models.items() for frame in tables_of(model)]
+    for what, frame in (*given, ("exclude", exclude)):
         if frame is not None and not isinstance(frame, str | Mapping):
             schemas.append(opened(what, frame).collect_schema())
     types: list[Any] = []

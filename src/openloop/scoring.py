@@ -12,14 +12,20 @@ from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
 from openloop.core.protocols import FactorModel
 from openloop.errors import AlignmentError, InputError, PredictionError
 from openloop.estimators.array_rows import Outcome
-from openloop.tables import Table, read_table
+from openloop.tables import Table, read_table, read_tables
 
 
 def places(scored: Feedback, exclude: Feedback) -> npt.NDArray[np.int64]:
     """Where `exclude` holds scored cells; both are sorted."""
     ours, theirs = scored.cell, exclude.cell
-    at = np.minimum(np.searchsorted(theirs, ours), len(theirs) - 1)
-    return at[theirs[at] == ours]
+    return np.searchsorted(theirs, ours[held(theirs, ours)])
+
+
+def held(ordered: npt.NDArray[np.int64], cells: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which of the cells stand among some that are sorted."""
+    from openloop.kernels.merging import positions
+
+    return ordered[np.minimum(positions(ordered, cells), len(ordered) - 1)] == cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,6 +62,8 @@ class Exclusion:
 
 def prepare(name: str, model: Any, log: Feedback, user: str | None = None, item: str | None = None) -> Any:
     """A model as it will be asked: a Table, a U × I array, or the recommender itself."""
+    if isinstance(model, Table):
+        return _of_shape(name, model, model.shape, log)
     if isinstance(model, type):
         msg = f"model {name!r}: {model.__name__} is a class; give a fitted model, {model.__name__}().fit(train)."
         raise PredictionError(msg)
@@ -63,11 +71,17 @@ def prepare(name: str, model: Any, log: Feedback, user: str | None = None, item:
         _check_grid(name, model, log)
         return model
     if isinstance(model, np.ndarray):
-        if model.shape != (log.n_users, log.n_items):
-            msg = f"model {name!r}: the array has shape {model.shape}, the grid {(log.n_users, log.n_items)}."
-            raise PredictionError(msg)
-        return model
+        return _of_shape(name, model, model.shape, log)
+    if isinstance(model, list | tuple) and model:
+        return read_tables(name, model, log, user, item)  # pyright: ignore[reportUnknownArgumentType]
     return read_table(name, model, log, user, item)
+
+
+def _of_shape(name: str, model: Any, shape: tuple[int, ...], log: Feedback) -> Any:
+    if shape != (log.n_users, log.n_items):
+        msg = f"model {name!r}: the array has shape {shape}, the grid {(log.n_users, log.n_items)}."
+        raise PredictionError(msg)
+    return model
 
 
 def _check_grid(name: str, model: Any, log: Feedback) -> None:
@@ -81,10 +95,15 @@ def _check_grid(name: str, model: Any, log: Feedback) -> None:
             )
 
 
-def predictions(name: str, model: Any, log: Feedback) -> Floats | None:
-    """The predicted rating of each row, NaN where a table has none; None where a table holds ranks alone."""
+def predictions(name: str, model: Any, log: Feedback, *, partly: bool = True) -> Floats | None:
+    """The predicted rating of each row, NaN where a table has none; None where a table holds ranks alone.
+
+    Without `partly` also None where a list with scores and ranks lacks a row: it was made for rankings.
+    """
     if isinstance(model, Table):
-        return None if model.score is None else model.at(model.score, log.cell)
+        found = None if model.score is None else model.at(model.score, log.cell)
+        lacking = found is not None and model.rank is not None and bool(np.isnan(found).any())
+        return None if lacking and not partly else found
     if isinstance(model, np.ndarray):
         found = np.asarray(model[log.user, log.item], np.float64)
     elif hasattr(model, "predict"):
@@ -97,8 +116,10 @@ def predictions(name: str, model: Any, log: Feedback) -> Floats | None:
 
 def ranks(name: str, model: Any, log: Feedback, exclusion: Exclusion) -> Outcome:
     """How many candidates stand above and tie with each row's item."""
-    if isinstance(model, Table) and model.rank is not None:
-        return _listed(name, model, model.rank, log, exclusion)
+    if isinstance(model, Table):
+        model = model.ranking
+        if model.rank is not None:
+            return _listed(name, model, model.rank, log, exclusion)
     from openloop.kernels import ranking
 
     wanted, excluded = (log.user_ptr, log.item), (exclusion.ptr, exclusion.item)
@@ -112,7 +133,8 @@ def ranks(name: str, model: Any, log: Feedback, exclusion: Exclusion) -> Outcome
 
 def _listed(name: str, table: Table, rank: Floats, log: Feedback, exclusion: Exclusion) -> Outcome:
     """Ranks from a list: what it does not hold stands below it."""
-    out = int(np.isin(table.cell, exclusion.cells).sum())
+    excluded = exclusion.cells
+    out = int(held(excluded, table.cell).sum()) if len(excluded) else 0
     if out:
         msg = f"model {name!r}: its list ranks {out:,} excluded cells; make it without them, or pass exclude=None."
         raise PredictionError(msg)

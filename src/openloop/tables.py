@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, distinct
+from openloop.core.feedback import Array, Feedback, Floats, Ints, Vocabulary, distinct
 from openloop.core.metric import Metric
 from openloop.errors import ColumnError, PredictionError, did_you_mean, listing
 
@@ -16,17 +17,22 @@ USER = ("user", "user_id", "userId", "uid")
 ITEM = ("item", "item_id", "itemId", "iid", "mid", "movieId")
 SCORE = ("score", "prediction")
 MAX_DENSE = 2**28  # cells of a grid made from a table of scores: 2 GiB
+LARGEST = 2**31  # no list is longer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
-    """Predictions given as a table: codes of user and item, with scores, ranks, or both."""
+    """Predictions given as a table: codes of user and item, with scores, ranks, or both; ordered by cell.
+
+    `listed` is a table of ranks that goes with one of scores: the first serves rankings, the second ratings.
+    """
 
     user: npt.NDArray[np.int32]
     item: npt.NDArray[np.int32]
     score: Floats | None
     rank: Floats | None
     shape: tuple[int, int]
+    listed: Table | None = None
 
     @property
     def cell(self) -> npt.NDArray[np.int64]:
@@ -38,22 +44,45 @@ class Table:
         """The deepest rank of a list."""
         return 0 if self.rank is None else int(self.rank.max())
 
+    @property
+    def ranking(self) -> Table:
+        """The table that rankings are asked of."""
+        return self if self.listed is None else self.listed
+
     def at(self, values: Floats, cells: npt.NDArray[np.int64]) -> Floats:
         """The value of each cell, NaN where the table has none."""
+        from openloop.kernels.merging import positions
+
         own = self.cell
-        order = np.argsort(own, kind="stable")
-        place = np.minimum(np.searchsorted(own, cells, sorter=order), len(own) - 1)
-        found = order[place]
+        found = np.minimum(positions(own, cells), len(own) - 1)
         return np.where(own[found] == cells, values[found], np.nan)
 
-    def refusal(self, metric: Metric, candidates: float, *, everywhere: bool) -> str | None:
-        """Why the table cannot serve a metric; `everywhere`: on every cell, as imputation needs."""
+    def lists_none(self, cells: npt.NDArray[np.int64]) -> bool:
+        """Whether this is a list that has none of these cells."""
+        own = self.ranking
+        return own.rank is not None and bool(np.isnan(own.at(own.rank, cells)).all())
+
+    def refusal(self, metric: Metric, candidates: float, *, everywhere: bool, predicted: bool = True) -> str | None:
+        """Why the table cannot serve a metric; `everywhere`: on every cell, as imputation needs.
+
+        `predicted` says that its scores are those of the scored rows, which a top-k list has only by chance.
+        """
         full = len(self.user) == self.shape[0] * self.shape[1]
         if (everywhere or metric.on == "prediction") and self.score is None:
             return "is a table of ranks, which has no scores."
+        if metric.on == "prediction" and not predicted:
+            return (
+                f"is a top-{self.depth} list, which lacks scores of some scored rows; give those as a second table, or "
+                'pass missing="drop".'
+            )
         if everywhere and not full:
             return f"has scores of {len(self.user):,} cells, and imputation needs those of every cell."
-        if metric.on == "prediction" or (self.rank is None and full):
+        return None if metric.on == "prediction" else self.ranking.unranked(metric, candidates)
+
+    def unranked(self, metric: Metric, candidates: float) -> str | None:
+        """Why this table cannot serve a metric on rankings."""
+        full = len(self.user) == self.shape[0] * self.shape[1]
+        if self.rank is None and full:
             return None
         if self.rank is None:
             return (
@@ -77,6 +106,32 @@ class Table:
         found = np.empty(self.shape)
         found[self.user, self.item] = self.score
         return found
+
+
+def read_tables(
+    name: str, frames: Sequence[Any], log: Feedback, user: str | None = None, item: str | None = None
+) -> Table:
+    """Two dataframes of one model: scores of the scored pairs, and a list with a rank column."""
+    return together(name, [read_table(name, frame, log, user, item) for frame in frames])
+
+
+def together(name: str, tables: Sequence[Table]) -> Table:
+    """One table, or a table of scores with its list."""
+    scores, ranks = apart(name, tables)
+    return scores if scores is ranks else replace(scores, listed=ranks)
+
+
+def apart(name: str, tables: Sequence[Any]) -> tuple[Any, Any]:
+    """The table that ratings are asked of and the one that rankings are, told apart by ranks; one serves both."""
+    if len(tables) == 1:
+        return tables[0], tables[0]
+    scores, lists = ([t for t in tables if (t.rank is not None) == ranked] for ranked in (False, True))
+    if (len(scores), len(lists)) != (1, 1):
+        raise PredictionError(
+            f"model {name!r}: several tables of one model must be two, the scores of the log's pairs and a list with a "
+            f"rank column, got {len(scores)} without and {len(lists)} with ranks; number each user's list 1, 2, 3 …"
+        )
+    return scores[0], lists[0]
 
 
 def read_table(name: str, frame: Any, log: Feedback, user: str | None = None, item: str | None = None) -> Table:
@@ -103,7 +158,7 @@ def read_table(name: str, frame: Any, log: Feedback, user: str | None = None, it
     codes = [_codes(name, eager[c], v) for c, v in zip(ids, (log.users, log.items), strict=True)]
     values = [None if c is None else _numbers(name, c, eager[c].cast(nw.Float64()).to_numpy()) for c in (score, rank)]
     shape = (log.n_users, log.n_items)
-    return _checked(name, Table(user=codes[0], item=codes[1], score=values[0], rank=values[1], shape=shape))
+    return checked(name, Table(user=codes[0], item=codes[1], score=values[0], rank=values[1], shape=shape), log)
 
 
 def _column(name: str, columns: list[str], options: tuple[str, ...]) -> str:
@@ -132,20 +187,44 @@ def _numbers(name: str, column: str, values: Floats) -> Floats:
     return values
 
 
-def _checked(name: str, table: Table) -> Table:
-    own = np.sort(table.cell)
+def checked(name: str, table: Table, log: Feedback) -> Table:
+    """The table ordered by cell, once it is known that no pair stands twice and that ranks are ranks."""
+    table = _ordered(table)
+    own = table.cell
     cells = distinct(own[1:][own[1:] == own[:-1]])
     if len(cells):
-        pairs = [divmod(int(c), table.shape[1]) for c in cells[:3]]
-        msg = f"model {name!r}: {len(cells):,} pairs stand twice, as codes {listing(pairs)}; keep one of each."
+        user, item = np.divmod(cells[:3], table.shape[1])
+        pairs = list(zip(log.users.ids[user].tolist(), log.items.ids[item].tolist(), strict=True))
+        msg = f"model {name!r}: {len(cells):,} pairs stand twice, as {listing(pairs)}; keep one of each."
         raise PredictionError(msg)
     if table.rank is not None:
         _check_ranks(name, table, table.rank)
     return table
 
 
+def _ordered(table: Table) -> Table:
+    own = table.cell
+    if bool(np.all(own[1:] >= own[:-1])):
+        return table
+    order = np.argsort(own, kind="stable")
+    values = (None if v is None else v[order] for v in (table.score, table.rank))
+    score, rank = values
+    return replace(table, user=table.user[order], item=table.item[order], score=score, rank=rank)
+
+
 def _check_ranks(name: str, table: Table, rank: Floats) -> None:
-    places = table.user.astype(np.int64) * (table.shape[1] + 1) + rank.astype(np.int64)
-    if np.any(rank < 1) or np.any(rank != np.floor(rank)) or len(distinct(places)) < len(rank):
+    odd = bool(np.any((rank < 1) | (rank > LARGEST) | (rank != np.floor(rank))))
+    if odd or not _each_once(table.user, rank.astype(np.int64), table.shape[0]):
         msg = f"model {name!r}: ranks must be whole numbers from 1, each once a user; number each list 1, 2, 3 …"
         raise PredictionError(msg)
+
+
+def _each_once(user: Ints, rank: npt.NDArray[np.int64], n_users: int) -> bool:
+    """Whether no user has a rank twice; short lists are ticked off, which is quicker than sorting them."""
+    width = int(rank.max()) + 1
+    places = user * np.int64(width) + rank
+    if n_users * width > MAX_DENSE:
+        return len(distinct(places)) == len(places)
+    seen = np.zeros(n_users * width, bool)
+    seen[places] = True
+    return int(np.count_nonzero(seen)) == len(places)

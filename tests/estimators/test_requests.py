@@ -122,6 +122,7 @@ class Recording:
     """A source of one user's constant sums, which remembers what it was asked."""
 
     models = ("m",)
+    in_one_pass = True
 
     def __init__(self, refuses=()):
         self.asked, self.refuses = [], refuses

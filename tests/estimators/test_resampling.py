@@ -7,7 +7,9 @@ import pytest
 
 import openloop as ol
 from openloop.errors import InputError
+from openloop.estimators.resampling import probability_of_being_best
 from tests.examples import same, small_world
+from tests.verdicts import mean
 
 WORLD = small_world(users=400)
 LOG = WORLD.observe(1)
@@ -69,3 +71,36 @@ def test_what_is_refused():
         ol.bootstrap(estimate, replicates=1, rng=0)
     with pytest.raises(InputError, match="level"):
         ol.bootstrap(estimate, replicates=10, rng=0).interval(95)
+
+
+# -- the probability of being best ---------------------------------------------------------------------------
+
+
+def test_of_two_alike_each_is_best_half_of_the_time():
+    values = np.random.default_rng(0).normal(size=200)
+    shares = probability_of_being_best({"a": mean(values), "b": mean(values)}, "higher", rng=0)
+    assert shares == {"a": 0.5, "b": 0.5}  # every replicate is a tie, which is shared
+
+
+def test_the_probability_is_that_of_a_normal_difference():
+    # Φ(z) of the paired difference, here z = 1.
+    noise = np.random.default_rng(0).normal(size=400)
+    noise = (noise - noise.mean()) / noise.std() + 1 / np.sqrt(400)
+    shares = probability_of_being_best({"a": mean(noise), "b": mean(0 * noise)}, "higher", replicates=20_000, rng=0)
+    assert abs(shares["a"] - 0.8413) < 0.02
+    lower = probability_of_being_best({"a": mean(noise), "b": mean(0 * noise)}, "lower", replicates=20_000, rng=0)
+    assert abs(lower["a"] - 0.1587) < 0.02
+
+
+def test_many_users_are_dealt_to_clusters_with_the_same_answer():
+    noise = np.random.default_rng(0).normal(size=30_000)
+    noise = (noise - noise.mean()) / noise.std() + 1 / np.sqrt(30_000)
+    shares = probability_of_being_best({"a": mean(noise), "b": mean(0 * noise)}, "higher", replicates=20_000, rng=0)
+    assert abs(shares["a"] - 0.8413) < 0.02
+
+
+def test_replicates_share_their_users():
+    # What one user adds to both models cancels: the small advantage is certain.
+    users = np.random.default_rng(0).normal(size=200)
+    shares = probability_of_being_best({"a": mean(users + 1e-3), "b": mean(users)}, "higher", rng=0)
+    assert shares["a"] == 1

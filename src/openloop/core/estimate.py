@@ -154,6 +154,11 @@ class Estimate:
             root=False,
         )
 
+    def linear(self) -> Estimate:
+        """The same without the sums that it was computed from: a bootstrap of it is that of its influence."""
+        columns = self.influence[:, None] / self.n_users  # (U, 1)
+        return replace(self, columns=columns, function=Shifted(self.value))
+
     def __str__(self) -> str:
         head = f"{self.method} of {self.metric}: {self.value:.4g}"
         if self.scored_users < 2:
@@ -186,6 +191,17 @@ class Scaled:
 
 
 @dataclass(frozen=True, slots=True)
+class Shifted:
+    """A value plus the total."""
+
+    value: float
+
+    def __call__(self, totals: Any) -> Any:
+        """The value at the totals (..., 1)."""
+        return self.value + totals[..., 0]
+
+
+@dataclass(frozen=True, slots=True)
 class Combined:
     """f of the first m totals plus or minus g of the others."""
 
@@ -214,8 +230,8 @@ def smooth(function: Function, columns: Floats) -> tuple[float, Floats, Floats]:
     """Value f(T), gradient ∇f(T) (m,) and influence (U,) of a smooth function of T = Σ_u columns_u (U, m)."""
     totals = columns.sum(axis=0)  # (m,)
     gradient = complex_step(function, totals)  # (m,)
-    influence = len(columns) * ((columns - totals / len(columns)) @ gradient)  # (U,)
-    return float(function(totals)), gradient, influence
+    slope = columns @ gradient  # (U,)
+    return float(function(totals)), gradient, len(columns) * (slope - slope.mean())
 
 
 def complex_step(function: Function, at: Floats) -> Floats:

@@ -28,6 +28,9 @@ Ints = npt.NDArray[np.int32]
 Array = npt.NDArray[Any]
 
 
+MAX_SPAN = 8  # ids may lie so many times wider than they are many, and still be looked up in a table
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
     """The ids of one side of the grid: code c stands for `ids[c]`; integers or strings, sorted, distinct."""
@@ -73,8 +76,22 @@ class Vocabulary:
         wanted = np.asarray(values)
         if (wanted.dtype.kind in "iub") != (self.ids.dtype.kind == "i"):
             return np.full(wanted.shape, -1, np.int32)
+        if self.ids.dtype.kind == "i" and wanted.size > len(self.ids) and self._span <= MAX_SPAN * len(self.ids):
+            return self._looked_up(wanted)
         at = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
         return np.where(self.ids[at] == wanted, at, -1).astype(np.int32)
+
+    @property
+    def _span(self) -> int:
+        return int(self.ids[-1]) - int(self.ids[0]) + 1
+
+    def _looked_up(self, wanted: Array) -> Ints:
+        """As `find`, by a table over ids that lie close together: many times faster than a search."""
+        low, high = self.ids[0], self.ids[-1]
+        code = np.full(self._span + 1, -1, np.int32)  # the last place is for what lies outside
+        code[self.ids - low] = np.arange(len(self.ids))
+        inside = (wanted >= low) & (wanted <= high)
+        return code[np.where(inside, wanted, high + 1) - low]
 
     def codes(self, values: npt.ArrayLike, what: str = "id") -> Ints:
         """The code of each value; an unknown one is an error."""

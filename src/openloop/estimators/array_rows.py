@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from openloop.core.feedback import Array, Floats
 from openloop.core.metric import Column, Metric
 from openloop.core.moments import SUMS, Moments
 from openloop.core.weights import WeightSummary
-from openloop.estimators.terms import Common, Wanted, assemble, terms
+from openloop.estimators.terms import Common, Wanted, assemble, shared_key, terms
 from openloop.kernels import ties
 
 
@@ -31,6 +31,8 @@ class Rows:
     stratum: npt.NDArray[np.int64] | None = None
     edges: tuple[float, ...] = ()
     middles: Floats | None = None  # between rating levels
+    # What does not depend on a model, found once; other rows, also those made of these, have their own.
+    shared: dict[Any, Any] = field(init=False, repr=False, default_factory=dict[Any, Any])
 
     def __len__(self) -> int:
         return len(self.user)
@@ -51,6 +53,22 @@ class Rows:
         fields = ("user", "rating", "relevant", "probability", "stratum")
         found = {name: getattr(self, name) for name in fields}
         return replace(self, **{name: None if v is None else v[keep] for name, v in found.items()})
+
+    def once(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """What `compute` gives, computed for these rows the first time only."""
+        if key not in self.shared:
+            self.shared[key] = compute()
+        return self.shared[key]
+
+    def weight(self) -> Floats | None:
+        """w = 1/p."""
+        p = self.probability
+        return None if p is None else self.once("w", lambda: 1.0 / p)
+
+    def doubt(self) -> Floats | None:
+        """1 − p; where the scale of p is not known, 1, which it cannot exceed."""
+        p = self.probability
+        return None if p is None else self.once("1 - p", lambda: 1.0 - p if self.scaled else np.ones(len(self)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,14 +98,13 @@ class ArrayColumns:
         self.prediction: Any = outcome.prediction
         self.above: Any = outcome.above
         self.tied: Any = outcome.tied
-        self.one = np.ones(len(rows))
-        self.weight = None if rows.probability is None else 1.0 / rows.probability
-        # Where the scale of p is not known, 1 − p is taken as 1, which it cannot exceed.
-        self.doubt = None if rows.probability is None else (1.0 - rows.probability if rows.scaled else self.one)
+        self.one = rows.once("1", lambda: np.ones(len(rows)))
+        self.weight = rows.weight()
+        self.doubt = rows.doubt()
 
-    @cached_property
+    @property
     def cells(self) -> Column:
-        return self._rows.cells[self._rows.user]
+        return self._rows.once("cells", lambda: self._rows.cells[self._rows.user])
 
     @cached_property
     def _group(self) -> npt.NDArray[np.int64]:
@@ -139,25 +156,30 @@ class ArrayColumns:
         return np.minimum(self.weight, cap)  # type: ignore[arg-type]
 
     def ideal(self, k: int | None) -> Column:
+        place = self._rows.once("ideal place", self._ideal_place)
+        return ties.expected_discount(place, np.ones_like(place), k)
+
+    def _ideal_place(self) -> npt.NDArray[np.int64]:
+        """The place of each row in its group's order by weight, from 0."""
         order = np.lexsort((-self.weight, self._group))  # type: ignore[operator]
         group = self._group[order]
         start = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
         size = np.diff(np.concatenate([start, [len(group)]]))
         place = np.empty(len(group), np.int64)  # 0-based, in the ideal order
         place[order] = np.arange(len(group)) - np.repeat(start, size)
-        return ties.expected_discount(place, np.ones_like(place), k)
+        return place
 
 
 def accumulate(metric: Metric, rows: Rows, outcome: Outcome, wanted: Wanted, common: Common) -> Moments:
     """The moments of one model's gains."""
     x = ArrayColumns(rows, outcome)
-    return assemble(metric, _summed(terms(x, metric.gain(x), metric, wanted), rows), wanted, common)
+    return assemble(metric, _summed(x, metric.gain(x), metric, rows, wanted), wanted, common)
 
 
 def pair_sums(metric: Metric, rows: Rows, a: Outcome, b: Outcome, wanted: Wanted) -> dict[str, Floats]:
     """The sums that only the rows of a pair give, of d = δ_A − δ_B."""
     x = ArrayColumns(rows, a)
-    return _summed(terms(x, metric.gain(x) - metric.gain(ArrayColumns(rows, b)), metric, wanted), rows)
+    return _summed(x, metric.gain(x) - metric.gain(ArrayColumns(rows, b)), metric, rows, wanted)
 
 
 def residual_moments(
@@ -165,12 +187,12 @@ def residual_moments(
 ) -> Moments:
     """The moments of the residual δ − δ̂ of each row, beside Σ_{C_u} δ̂."""
     x = ArrayColumns(rows, Outcome())
-    return replace(assemble(metric, _summed(terms(x, residual, metric, wanted), rows), wanted, common), imputed=imputed)
+    return replace(assemble(metric, _summed(x, residual, metric, rows, wanted), wanted, common), imputed=imputed)
 
 
 def residual_pair_sums(metric: Metric, rows: Rows, difference: Floats, wanted: Wanted) -> dict[str, Floats]:
     """The sums of the difference of two residuals."""
-    return _summed(terms(ArrayColumns(rows, Outcome()), difference, metric, wanted), rows)
+    return _summed(ArrayColumns(rows, Outcome()), difference, metric, rows, wanted)
 
 
 def base_sums(rows: Rows) -> dict[str, Floats]:
@@ -186,14 +208,21 @@ def weight_summary(rows: Rows) -> WeightSummary | None:
     return None if rows.probability is None else WeightSummary.of(1.0 / rows.probability)
 
 
-def _summed(named: Iterable[tuple[str, Column]], rows: Rows) -> dict[str, Floats]:
-    return {name: _by_user(column, rows) if name in SUMS else _by_stratum(column, rows) for name, column in named}
+def _summed(x: ArrayColumns, delta: Column, metric: Metric, rows: Rows, wanted: Wanted) -> dict[str, Floats]:
+    """The sums of all terms; those that do not depend on the model are those of the first model."""
+    found: dict[str, Floats] = {}
+    for name, column in terms(x, delta, metric, wanted):
+        summed = partial(_by_user if name in SUMS else _by_stratum, column, rows)
+        key = shared_key(name, metric, wanted)
+        found[name] = summed() if key is None else rows.once(key, summed)
+    return found
 
 
 def _by_user(column: Floats, rows: Rows) -> Floats:
     n_users = len(rows.cells)
-    flat: Any = np.bincount(rows.group, column, minlength=n_users * rows.n_strata)
-    return flat.reshape(n_users, rows.n_strata)  # (U, S)
+    place = rows.user if rows.stratum is None else rows.stratum * n_users + rows.user
+    flat: Any = np.bincount(place, column, minlength=n_users * rows.n_strata)
+    return flat.reshape(rows.n_strata, n_users).T  # (U, S), a stratum's column contiguous
 
 
 def _by_stratum(column: Floats, rows: Rows) -> Floats:

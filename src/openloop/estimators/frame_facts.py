@@ -8,11 +8,14 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from openloop.core.feedback import Floats
 from openloop.core.weights import BINS_PER_OCTAVE, N_BINS, WeightSummary
-from openloop.estimators.frame_rows import collected
+from openloop.estimators.frame_rows import STRATUM, collected
+from openloop.estimators.requests import Answers, StrataFacts, strata_names
 from openloop.estimators.stratified import Bins, snap
 
 PAIR = ("u", "i")
+MAX_LISTED = 20  # ratings whose rows are counted one by one
 PACKED = 2**31  # two smaller integers make one of 64 bits
 
 
@@ -108,3 +111,38 @@ def _neighbours(p: Any, raw: Sequence[float]) -> tuple[Callable[[float], float],
     below = {q: found[f"below{j}"] or q for j, q in enumerate(raw)}
     above = {q: found[f"above{j}"] if found[f"above{j}"] <= 1 else below[q] for j, q in enumerate(raw)}
     return below.__getitem__, above.__getitem__
+
+
+def rating_counts(frame: Any, levels: Floats) -> tuple[tuple[float, int], ...]:
+    """The rows of each rating."""
+    if not len(levels):
+        return ()
+    counted = frame.select("y", nw.lit(1.0).alias("n")).group_by("y").agg(nw.col("n").sum())
+    table = collected(counted.sort("y"))
+    return tuple((float(y), int(n)) for y, n in zip(table["y"].to_list(), table["n"].to_list(), strict=True))
+
+
+def answers(frame: Any, column: str) -> Answers:
+    """The range of a model's predictions, and the share that are the rating itself."""
+    said, y = nw.col(column), nw.col("y")
+    near = flag((said - y).abs() <= 1e-9 + 1e-6 * y.abs()).alias("copied")
+    named = frame.select(said.alias("said"), near).select(
+        nw.col("said").min().alias("low"), nw.col("said").max().alias("high"), nw.col("copied").mean()
+    )
+    return Answers(**{name: float(value) for name, value in only_row(named).items()})
+
+
+def strata_facts(frame: Any, strata: int, *, weighted: bool) -> StrataFacts:
+    """What the scored rows of each stratum are, from one group-by."""
+    level = nw.col(STRATUM) if strata > 1 else nw.lit(0).cast(nw.Int64())
+    p = [nw.col("p")] if weighted else []
+    named = frame.select(level.alias("level"), "i", *p, nw.lit(1.0).alias("n"))
+    limits = [nw.col("p").min().alias("low"), nw.col("p").max().alias("high")] if weighted else []
+    table = collected(named.group_by("level").agg(nw.col("n").sum(), nw.col("i").n_unique(), *limits))
+    found = {int(row["level"]): row for row in table.iter_rows(named=True)}
+    return StrataFacts(
+        names=strata_names(strata),
+        rows=tuple(int(found[s]["n"]) if s in found else 0 for s in range(strata)),
+        items=tuple(int(found[s]["i"]) if s in found else 0 for s in range(strata)),
+        limits=tuple((found[s]["low"], found[s]["high"]) if weighted and s in found else None for s in range(strata)),
+    )

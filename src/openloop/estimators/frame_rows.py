@@ -15,7 +15,7 @@ import numpy as np
 
 from openloop.core.feedback import Array, Floats, distinct
 from openloop.core.metric import Column, Metric
-from openloop.estimators.terms import Wanted, terms
+from openloop.estimators.terms import Wanted, shared_key, terms
 from openloop.kernels import ties
 
 MAX_COLUMNS = 80  # wider plans are slow on Spark and DuckDB, and pandas warns from 100 on
@@ -160,13 +160,8 @@ class Task:
 
     def key(self, term: str) -> Key:
         """What a sum is a sum of: terms that do not depend on the model are summed once for all."""
-        if term in ("n", "weight", "power00", "power10", "power20"):
-            return (term,)
-        if term in ("cut", "clipped", "cutpower20"):
-            return (term, self.wanted.cap)
-        if term in ("ideal", "cutideal"):
-            return (term, self.wanted.cap if term == "cutideal" else None, self.metric.k)
-        return (term, self.models, self.metric.name, self.wanted.cap)
+        shared = shared_key(term, self.metric, self.wanted)
+        return (term, self.models, self.metric.name, self.wanted.cap) if shared is None else shared
 
 
 def finished(sums: dict[str, Floats], finish: Finish | None) -> dict[str, Floats]:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from openloop.core.comparison import Key, Pair
 from openloop.core.estimate import Estimate
+from openloop.core.feedback import Floats
 from openloop.core.metric import Metric
 from openloop.core.moments import Moments
 from openloop.core.weights import WeightSummary
@@ -24,13 +25,53 @@ from openloop.estimators.weighted import why_undefined
 MAX_MODELS_PAIRED = 10  # 45 pairs; above that the pairs must be named
 
 
+Strata = tuple[int, Bins] | str  # of propensity; or the name of a grouping that the source was given
+
+
+def strata_names(n: int) -> tuple[str, ...]:
+    """Q1, Q2 …, from the least propensity to the largest, as in the paper."""
+    return tuple(f"Q{s + 1}" for s in range(n))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrataFacts:
+    """What the scored rows of each stratum are."""
+
+    names: tuple[str, ...]
+    rows: tuple[int, ...]
+    items: tuple[int, ...]
+    limits: tuple[tuple[float, float] | None, ...]  # the least and the largest p; None where p is not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFacts:
+    """What was scored. `ratings` counts the rows of each rating, empty where they are too many to list."""
+
+    rows: int
+    users: int
+    items: int
+    scored_users: int
+    ratings: tuple[tuple[float, int], ...]
+    threshold: float
+    excluded: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What a model says of the scored rows: its range, and the share of rows where it says the rating itself."""
+
+    low: float
+    high: float
+    copied: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One set of moments: of a model, or (two names) of the difference of a pair."""
 
     metric: Metric
     models: tuple[str, ...]
-    strata: tuple[int, Bins] | None = None
+    strata: Strata | None = None
     imputed: bool = False
     wanted: Wanted = field(default_factory=Wanted)
 
@@ -39,6 +80,7 @@ class Source(Protocol):
     """Where rows are reduced."""
 
     models: tuple[str, ...]
+    in_one_pass: bool  # whether asking for much at once is cheaper than asking often
 
     def moments(self, requests: Sequence[Request]) -> dict[Request, Moments]:
         """The moments of each request."""
@@ -50,6 +92,28 @@ class Source(Protocol):
 
     def refusal(self, metric: Metric, method: Method) -> str | None:
         """Why this source cannot give that estimate, None if it can."""
+        ...
+
+    def about(self) -> LogFacts:
+        """What is scored."""
+        ...
+
+    def answers(self, model: str) -> Answers | None:
+        """What a model says of the scored rows; None where it gives ranks alone."""
+        ...
+
+    def facts(self, strata: Strata) -> StrataFacts:
+        """What the scored rows of each stratum are."""
+        ...
+
+    def tilted(
+        self, metric: Metric, estimator: str, models: tuple[str, ...], gammas: Sequence[float]
+    ) -> tuple[Floats, Floats] | None:
+        """Bounds of an estimate, or of a pair's difference, for each Γ; None where there are none."""
+        ...
+
+    def critical(self, metric: Metric, estimator: str, models: tuple[str, str]) -> float | None:
+        """Γ* of a pair whose estimate is a mean of users' ratios; None where it has none."""
         ...
 
 
@@ -85,24 +149,32 @@ def conclude(
         for metric, method in wanted
         if _pairs_matter(metric) and source.summary(metric) is not None
     }
-    asked = [r for found in (*singles.values(), *doubles.values()) for r in found]
-    moments = source.moments(list(dict.fromkeys(asked)))
     estimates: dict[Key, Estimate] = {}
-    for metric, method in wanted:
-        try:  # for all models or for none
-            found = [method.estimate(moments[request]) for request in singles[metric.name, method.name]]
-        except UndefinedError as error:
-            skipped[metric.name, method.name] = str(error)
-            continue
-        for model, estimate in zip(source.models, found, strict=True):
-            estimates[model, metric.name, method.name] = replace(estimate, method=method.name)
-    own = {
-        (*request.models, metric.name, method.name): _pair(moments[request], method)
-        for metric, method in wanted
-        for request in doubles.get((metric.name, method.name), ())
-        if (metric.name, method.name) not in skipped
-    }
-    return Concluded(estimates=estimates, skipped=skipped, pairs=own)  # type: ignore[arg-type]
+    own: dict[tuple[str, str, str, str], Pair] = {}
+    for batch in _batches(source, wanted):
+        families = [(metric.name, method.name) for metric, method in batch]
+        asked = [r for name in families for r in (*singles[name], *doubles.get(name, ()))]
+        moments = source.moments(list(dict.fromkeys(asked)))
+        for metric, method in batch:
+            name = metric.name, method.name
+            try:  # for all models or for none
+                found = [method.estimate(moments[request]) for request in singles[name]]
+            except UndefinedError as error:
+                skipped[name] = str(error)
+                continue
+            for model, estimate in zip(source.models, found, strict=True):
+                estimates[model, *name] = replace(estimate, method=method.name)
+            for request in doubles.get(name, ()):
+                own[request.models[0], request.models[1], *name] = _pair(moments[request], method)
+    return Concluded(estimates=estimates, skipped=skipped, pairs=own)
+
+
+def _batches(source: Source, wanted: Sequence[tuple[Metric, Method]]) -> list[list[tuple[Metric, Method]]]:
+    """What is asked of the source at once: all, where a pass is dear; else a metric at a time, to save memory."""
+    if source.in_one_pass:
+        return [list(wanted)]
+    names = dict.fromkeys(metric.name for metric, _ in wanted)
+    return [[pair for pair in wanted if pair[0].name == name] for name in names]
 
 
 def chosen_pairs(models: Sequence[str], pairs: str | Iterable[tuple[str, str]] | None) -> list[tuple[str, str]]:
@@ -146,7 +218,7 @@ class _Resolved:
     """The caps of each metric's clipped estimators, and the strata that its other estimators share."""
 
     caps: dict[tuple[str, str], float]
-    strata: dict[str, tuple[int, Bins] | None]
+    strata: dict[str, Strata | None]
     weighted: dict[str, bool]
     powers: dict[str, Powers]
 
@@ -156,7 +228,7 @@ def _with_caps(source: Source, wanted: Sequence[tuple[Metric, Method]]) -> _Reso
     for metric, method in wanted:
         if method.clips and method.cap is None:
             caps[metric.name, method.name] = _tuned(source, metric)
-    strata: dict[str, tuple[int, Bins] | None] = {}
+    strata: dict[str, Strata | None] = {}
     for metric, method in wanted:
         # Sums in strata add up to the whole, so that one set of moments serves all, unless users' gains do not.
         if not metric.groups and not _has_ideal(metric) and strata.get(metric.name) is None:

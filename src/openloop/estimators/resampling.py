@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 from openloop.core.estimate import Estimate, Interval
 from openloop.core.feedback import Floats
 from openloop.errors import InputError
+
+MAX_UNITS = 10_000  # more users are dealt to that many clusters: the sums of users add up to those of clusters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,3 +50,31 @@ def bootstrap(estimate: Estimate, *, replicates: int = 2000, rng: Any, threads: 
     totals = bootstrap_sums(estimate.columns, replicates, seed, threads=threads)  # (B, m)
     with np.errstate(invalid="ignore", divide="ignore"):  # a replicate may leave out every user that counts
         return Bootstrap(estimate=estimate, replicates=np.asarray(estimate.function(totals), np.float64))
+
+
+def probability_of_being_best(
+    estimates: Mapping[str, Estimate], better: str, *, replicates: int = 2000, rng: Any, threads: int | None = None
+) -> dict[str, float]:
+    """How often each model is the best in replicates that count every user alike for all; a tie is shared."""
+    from openloop.kernels.bootstrap import bootstrap_sums
+
+    seed = int(np.random.default_rng(rng).integers(2**63))
+    columns = [_clustered(e.columns) for e in estimates.values()]
+    totals = bootstrap_sums(np.hstack(columns), replicates, seed, threads=threads)  # (B, Σm)
+    ends = np.cumsum([c.shape[1] for c in columns])
+    parts = np.split(totals, ends[:-1], axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):  # a replicate may leave out every user that counts
+        values = np.column_stack([e.function(part) for e, part in zip(estimates.values(), parts, strict=True)])
+    values = values[np.isfinite(values).all(axis=1)]  # (B, models)
+    top = values == (values.min(axis=1) if better == "lower" else values.max(axis=1))[:, None]
+    shares = (top / top.sum(axis=1, keepdims=True)).mean(axis=0) if len(values) else np.full(len(columns), np.nan)
+    return dict(zip(estimates, shares.tolist(), strict=True))
+
+
+def _clustered(columns: Floats) -> Floats:
+    """The sums of clusters of users; which cluster a user is dealt to has nothing to do with its rows."""
+    if len(columns) <= MAX_UNITS:
+        return columns
+    padded = np.zeros((-(-len(columns) // MAX_UNITS) * MAX_UNITS, columns.shape[1]))
+    padded[: len(columns)] = columns
+    return padded.reshape(-1, MAX_UNITS, columns.shape[1]).sum(axis=0)

@@ -12,8 +12,9 @@ import numpy.typing as npt
 from openloop.core.estimate import Estimate
 from openloop.core.feedback import Floats, distinct
 from openloop.core.moments import Moments
+from openloop.core.weights import Diagnostics
 from openloop.errors import InputError
-from openloop.estimators.weighted import BASIS, estimate, flag, per_user_values, undefined
+from openloop.estimators.weighted import BASIS, estimate, flag, per_user_values, quotient, side_by_side, undefined
 
 Bins = Literal["count", "width"]
 Share = Literal["catalogue", "observed"]
@@ -37,6 +38,20 @@ def stratified(m: Moments, share: Share | npt.ArrayLike = "catalogue") -> Estima
     places = [(BASIS[name], s) for name in ("gain", "n", *random) for s in range(m.n_strata)]
     found = estimate(m, "stratified", columns, partial(marginal, strata=m.n_strata, given=given), m.powers, places)
     return _described(found, m, share, shares, bottom.sum(axis=0))
+
+
+def within_strata(m: Moments) -> list[Estimate | None]:
+    """The mean of each stratum by itself; None where none of its rows counts."""
+    top, bottom = _within(m)  # (U, S) each
+    return [_stratum(m, side_by_side(top[:, s], bottom[:, s]), s) for s in range(m.n_strata)]
+
+
+def _stratum(m: Moments, columns: Floats, s: int) -> Estimate | None:
+    n = m.sums["n"][:, s]
+    if not columns[:, 1].any():
+        return None
+    seen = Diagnostics(n=int(n.sum()), users=int(np.count_nonzero(columns[:, 1])))
+    return estimate(m, f"stratum {s + 1}", columns, quotient, diagnostics=seen)
 
 
 def _shares(m: Moments, share: Share | npt.ArrayLike) -> tuple[Floats | None, Floats | None, tuple[str, ...]]:
@@ -70,7 +85,7 @@ def _within(m: Moments) -> tuple[Floats, Floats]:
     if m.metric.kind == "cell":
         stacked = m.stack("gain", "n")
         return stacked[:, 0], stacked[:, 1]
-    values = per_user_values(m, "gain").reshape(m.n_users, m.n_strata)
+    values = np.asfortranarray(per_user_values(m, "gain").reshape(m.n_users, m.n_strata))
     present = np.isfinite(values)
     return np.where(present, values, 0.0), present.astype(np.float64)
 
@@ -132,9 +147,13 @@ def snap(raw: npt.ArrayLike, below: Any, above: Any) -> tuple[float, ...]:
 
 def catalogue_cells(grid: Floats, at: tuple[float, ...], excluded: Any = None) -> Floats:
     """How many cells each user has in each stratum, (U, S); `excluded` are flat positions that do not count."""
-    # A user at a time: the grid may be a broadcast view.
-    counts = np.array([np.bincount(np.searchsorted(at, row), minlength=len(at) + 1) for row in grid], np.float64)
+    U, S = len(grid), len(at) + 1
+    # A user at a time, as the grid may be a broadcast view: then all users have the row of the first.
+    same = grid.strides[0] == 0
+    counts = np.array([np.bincount(np.searchsorted(at, row), minlength=S) for row in (grid[:1] if same else grid)])
+    counts = np.repeat(counts, U // len(counts), axis=0).astype(np.float64)  # (U, S)
     if excluded is not None and len(excluded):
-        user, item = np.unravel_index(excluded, grid.shape)
-        np.subtract.at(counts, (user, np.searchsorted(at, grid[user, item])), 1.0)
+        user, item = np.divmod(excluded, grid.shape[1])
+        stratum = np.searchsorted(at, grid[0])[item] if same else np.searchsorted(at, grid[user, item])
+        counts -= np.bincount(user * S + stratum, minlength=U * S).reshape(U, S)
     return counts

@@ -48,6 +48,17 @@ class Wanted:
 Terms = Iterator[tuple[str, Column]]
 
 
+def shared_key(term: str, metric: Metric, wanted: Wanted) -> tuple[Any, ...] | None:
+    """What a sum is a sum of, where it does not depend on the model and so is taken once for all; else None."""
+    if term in ("n", "weight", "power00", "power10", "power20"):
+        return (term,)
+    if term in ("cut", "clipped", "cutpower20"):
+        return (term, wanted.cap)
+    if term in ("ideal", "cutideal"):
+        return (term, wanted.cap if term == "cutideal" else None, metric.k)
+    return None
+
+
 def terms(x: WeightedColumns, delta: Column, metric: Metric, wanted: Wanted) -> Terms:
     """Name and column of every sum over rows that `wanted` asks for."""
     if not wanted.parts:

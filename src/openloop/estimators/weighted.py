@@ -103,7 +103,7 @@ def ratio(
     """Σ_u top / Σ_u bottom, with the ratio's influence; bottom may be "cells", which is not random over cells."""
     m = m.collapse()
     below = m.cells if bottom == "cells" else m.stack(bottom)[:, 0, 0]
-    columns = np.column_stack([m.stack(top)[:, 0, 0], below])  # (U, 2)
+    columns = side_by_side(m.stack(top)[:, 0, 0], below)  # (U, 2)
     if not below.sum():
         raise undefined(m, method, "no scored row counts: no rating reaches the threshold")
     basis = CUT_BASIS if cut else BASIS
@@ -169,7 +169,7 @@ def mean_over_users(m: Moments, method: str, values: Floats, diagnostics: Diagno
     present = np.isfinite(values)
     if not present.any():
         raise undefined(m, method, "no user has a relevant scored item, and for auc one that is not; see threshold=")
-    columns = np.column_stack([np.where(present, values, 0.0), present])  # (U, 2)
+    columns = side_by_side(np.where(present, values, 0.0), present.astype(np.float64))  # (U, 2)
     return estimate(m, method, columns, quotient, diagnostics=diagnostics)
 
 
@@ -185,6 +185,11 @@ def per_user_values(m: Moments, gain: str) -> Floats:
     values = np.full(n.shape, np.nan)
     values[seen] = per_user(n[seen], total[seen], cells[seen])
     return values[:, 0] if m.n_strata == 1 else values
+
+
+def side_by_side(*columns: Floats) -> Floats:
+    """Columns (U, m), each of them contiguous: sums over users then are ten times faster."""
+    return np.array(columns).T
 
 
 def quotient(totals: Any) -> Any:

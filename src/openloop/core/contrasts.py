@@ -1,0 +1,111 @@
+"""Paired differences between models: tests over users, Holm's correction, effect sizes, and who leads.
+
+Pairs are compared within one metric and one estimator; p-values are adjusted over all pairs of that family,
+the intervals beside them are not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.core.comparison import Comparison
+from openloop.core.estimate import Estimate
+from openloop.core.feedback import Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contrast:
+    """a − b under one metric and estimator, paired by user; `low` and `high` are not adjusted, `holm` is."""
+
+    a: str
+    b: str
+    metric: str
+    estimator: str
+    value: float
+    stderr: float
+    low: float
+    high: float
+    pvalue: float
+    holm: float
+    effect: float  # the difference in standard deviations of users' parts in it
+    better: str | None  # the model that beats the other, None where neither does
+    gamma: float | None = None  # Γ*; None where it has no meaning
+
+    def of(self, a: str) -> Contrast:
+        """The same contrast with `a` first."""
+        if a == self.a:
+            return self
+        return replace(self, a=self.b, b=self.a, value=-self.value, low=-self.high, high=-self.low, effect=-self.effect)
+
+    @property
+    def models(self) -> frozenset[str]:
+        """Both models."""
+        return frozenset((self.a, self.b))
+
+
+def holm(pvalues: npt.ArrayLike) -> Floats:
+    """Holm's step-down adjustment: max over j ≤ i of (m − j + 1)·p₍ⱼ₎, at most 1; in the order given."""
+    p = np.asarray(pvalues, np.float64)
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted
+
+
+def contrasts(result: Comparison, metric: str, estimator: str) -> tuple[Contrast, ...]:
+    """All pairs of models, tested over users at the comparison's level."""
+    pairs = list(combinations(result.models, 2))
+    found = [result.difference(a, b, metric=metric, estimator=estimator) for a, b in pairs]
+    adjusted = holm([testable(e) for e in found])
+    return tuple(
+        _contrast(result, a, b, e, float(p)) for (a, b), e, p in zip(pairs, found, adjusted, strict=True)
+    )  # fmt: skip
+
+
+def _contrast(result: Comparison, a: str, b: str, e: Estimate, adjusted: float) -> Contrast:
+    low, high = e.interval(result.level) if e.scored_users > 1 else (math.nan, math.nan)
+    lower = result.better.get(e.metric) == "lower"
+    winner = a if (e.value < 0) == lower else b
+    own = result.pair(a, b, metric=e.metric, estimator=e.method)
+    beaten = adjusted < 1 - result.level and e.value != 0
+    parts = None if own is None or low <= 0 <= high or not moves_with_weights(e.method) else own.parts
+    return Contrast(
+        a=a, b=b, metric=e.metric, estimator=e.method, value=e.value, stderr=e.stderr, low=low, high=high,
+        pvalue=testable(e), holm=adjusted, effect=effect_size(e), better=winner if beaten else None,
+        gamma=None if parts is None else critical_gamma(*parts),
+    )  # fmt: skip
+
+
+def testable(e: Estimate) -> float:
+    """The p-value over users; 1 where fewer than two users leave nothing to test."""
+    return e.pvalue if e.scored_users > 1 else 1.0
+
+
+def effect_size(e: Estimate) -> float:
+    """The paired difference in standard deviations over users of their parts in it (Cohen's d_z)."""
+    spread = e.stderr * math.sqrt(e.scored_users)
+    return e.value / spread if spread > 0 else math.copysign(math.inf, e.value) if e.value else 0.0
+
+
+def moves_with_weights(estimator: str) -> bool:
+    """Whether Γ* of the pooled sums is this estimator's: its sign is that of Σwd."""
+    return estimator in ("snips", "ips")
+
+
+def critical_gamma(positive: float, negative: float) -> float:
+    """Γ* = √(max(S₊, S₋)/min(S₊, S₋)); infinite where every row has the same sign."""
+    small, large = sorted((positive, negative))
+    return math.sqrt(large / small) if small > 0 else math.inf
+
+
+def leaders(models: Sequence[str], found: Sequence[Contrast]) -> tuple[str, ...]:
+    """The models that no other beats, in the order given."""
+    beaten = {m for c in found if c.better is not None for m in c.models - {c.better}}
+    return tuple(m for m in models if m not in beaten)

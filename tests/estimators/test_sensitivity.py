@@ -1,0 +1,482 @@
+"""Bounds under wrong propensities: by hand, by law, against all vertices, and against the estimates at Γ = 1."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import openloop as ol
+from openloop.core.contrasts import critical_gamma
+from openloop.core.metric import Metric
+from openloop.data.simulate import schnabel_world
+from openloop.errors import InputError, UndefinedError
+from openloop.estimators.sensitivity import (
+    critical,
+    critical_gamma_users,
+    ips_bounds,
+    ratio_bounds,
+    tilted,
+    user_ratio_bounds,
+)
+from openloop.feedback_source import FeedbackSource
+from openloop.metrics.naming import metric
+from tests.examples import same
+
+GAMMAS = np.array([1.0, 1.2, 1.5, 2.0, 3.0, 10.0, 1e3])
+
+
+@st.composite
+def rows(draw, max_rows=8):
+    """δ, w of some rows; ties, zeros and weights of very different size are frequent."""
+    n = draw(st.integers(1, max_rows))
+    value = st.one_of(st.sampled_from([-1.0, 0.0, 0.5, 1.0]), st.floats(-5, 5).map(lambda x: round(x, 6)))
+    delta = draw(st.lists(value, min_size=n, max_size=n))
+    weight = draw(st.lists(st.one_of(st.sampled_from([1.0, 2.0]), st.floats(1, 1e4)), min_size=n, max_size=n))
+    return np.array(delta), np.array(weight)
+
+
+@st.composite
+def rows_of_users(draw):
+    """δ, w, a and user of up to four users, some a = 0 but one of each user."""
+    parts = draw(st.lists(rows(max_rows=6), min_size=1, max_size=4))
+    user = np.repeat(np.arange(len(parts)) * 3, [len(d) for d, _ in parts])
+    norm = np.array(draw(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=len(user), max_size=len(user))))
+    norm[np.flatnonzero(np.diff(user, prepend=-1))] = 1.0
+    return *(np.concatenate(column) for column in zip(*parts, strict=True)), norm, user
+
+
+def vertices(n, gamma):
+    return np.array(list(product([1 / gamma, gamma], repeat=n)))  # (2^n, n)
+
+
+def brute_ratio(delta, weight, norm, gamma):
+    tilt = vertices(len(delta), gamma) * weight
+    found = tilt @ delta / (tilt @ norm)
+    return found.min(), found.max()
+
+
+def brute_users(delta, weight, norm, user, gamma):
+    each = [brute_ratio(delta[user == u], weight[user == u], norm[user == u], gamma) for u in np.unique(user)]
+    return np.mean(each, axis=0)
+
+
+def brute_root(bound, value):
+    """Where the bound on the other side of zero is reached, by bisection; the limit where it is not."""
+    low, high = 1.0, 1e6
+
+    def holds(gamma):
+        least, greatest = bound(gamma)
+        return least > 0 if value > 0 else greatest < 0
+
+    if holds(high):
+        return math.inf
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def sample(n=400, users=40, seed=0):
+    rng = np.random.default_rng(seed)
+    user = np.sort(rng.integers(0, users, n))
+    return rng.normal(0.2, 1, n), 1 / rng.uniform(0.02, 1, n), rng.uniform(0.2, 1, n), user
+
+
+# -- by hand -------------------------------------------------------------------------------------------------
+
+
+def test_two_rows_by_hand():
+    delta, weight = np.array([0.0, 1.0]), np.array([1.0, 3.0])
+    # Γ = 2: (¼·3)/(1 + ¼·3) and (4·3)/(1 + 4·3)
+    same(ratio_bounds(delta, weight, [1, 2]), [[3 / 4, 3 / 7], [3 / 4, 12 / 13]])
+    same(ips_bounds(delta - 0.5, weight, 10, [1, 2]), [[0.1, (0.75 - 1) / 10], [0.1, (3 - 0.25) / 10]])
+
+
+def test_a_difference_by_hand():
+    # S₊ = 4, S₋ = 1 in one user: it flips at Γ = 2.
+    delta, weight = np.array([1.0, -1.0]), np.array([4.0, 1.0])
+    assert critical_gamma(4, 1) == 2
+    same(ratio_bounds(delta, weight, 2)[0], 0)
+    assert critical_gamma_users(delta, weight, np.ones(2), np.zeros(2, int)) == pytest.approx(2, rel=2e-6)
+
+
+# -- laws ----------------------------------------------------------------------------------------------------
+
+
+CAP = 3.0  # above every user's ratio in the sample, below what Γ = 1000 makes of it
+
+
+def every_bound(delta, weight, norm, user, gammas=GAMMAS):
+    return {
+        "ratio": ratio_bounds(delta, weight, gammas),
+        "ips": ips_bounds(delta, weight, 1000.0, gammas),
+        "user": user_ratio_bounds(delta, weight, norm, user, gammas),
+        "capped": user_ratio_bounds(delta, weight, norm, user, gammas, most=CAP),
+    }
+
+
+def test_gamma_one_is_the_estimate():
+    delta, weight, norm, user = sample()
+    found = every_bound(delta, weight, norm, user, [1.0])
+    top, bottom = np.bincount(user, weight * delta), np.bincount(user, weight * norm)
+    same(found["ratio"], (weight @ delta) / weight.sum())
+    same(found["ips"], weight @ delta / 1000)
+    same(found["user"], np.mean((top / bottom)[bottom > 0]))
+
+
+@pytest.mark.parametrize("name", ["ratio", "ips", "user", "capped"])
+def test_a_larger_gamma_never_narrows_the_bounds(name):
+    low, high = every_bound(*sample())[name]
+    assert (np.diff(low) <= 0).all()
+    assert (np.diff(high) >= 0).all()
+    assert (low <= high).all()
+
+
+def test_a_cap_is_felt_where_a_users_bound_exceeds_it():
+    free, capped = (np.array(every_bound(*sample())[name]) for name in ("user", "capped"))
+    same(capped[:, 0], free[:, 0])
+    assert capped[0, -1] > free[0, -1] + 0.1
+    assert capped[1, -1] < free[1, -1] - 0.1
+    assert (np.abs(capped) <= CAP).all()
+
+
+def test_the_order_of_gammas_does_not_matter():
+    turned = every_bound(*sample(), GAMMAS[::-1])
+    for name, bounds in every_bound(*sample()).items():
+        same(np.array(turned[name])[:, ::-1], bounds)
+
+
+def test_scaling_all_weights_changes_no_ratio():
+    delta, weight, norm, user = sample()
+    scaled = every_bound(delta, weight * 1e9, norm, user)
+    for name in ("ratio", "user"):
+        same(scaled[name], every_bound(delta, weight, norm, user)[name])
+    wanted, found = (critical_gamma_users(delta, w, norm, user) for w in (weight, weight * 1e9))
+    same(found, wanted, rtol=3e-6)
+
+
+@pytest.mark.parametrize("name", ["ratio", "ips", "user", "capped"])
+def test_negating_mirrors_the_bounds(name):
+    delta, weight, norm, user = sample()
+    low, high = every_bound(delta, weight, norm, user)[name]
+    same(every_bound(-delta, weight, norm, user)[name], (-high, -low))
+    same(critical_gamma_users(-delta, weight, norm, user), critical_gamma_users(delta, weight, norm, user))
+
+
+def test_without_limit_the_bounds_are_the_extremes():
+    delta, weight, _, user = sample()
+    low, high = ratio_bounds(delta, weight, 1e6)
+    same((low[0], high[0]), (delta.min(), delta.max()), rtol=1e-7)
+    ends = [[delta[user == u].min(), delta[user == u].max()] for u in np.unique(user)]
+    found = user_ratio_bounds(delta, weight, np.ones(len(user)), user, 1e6)
+    same(np.ravel(found), np.mean(ends, axis=0), rtol=1e-7)
+
+
+@given(constant=st.floats(-5, 5), weight=rows())
+def test_a_constant_has_no_width(constant, weight):
+    delta, weight = np.full(len(weight[1]), constant), weight[1]
+    low, high = ratio_bounds(delta, weight, GAMMAS)
+    assert (low == constant).all()
+    assert (high == constant).all()
+    norm, user = np.ones(len(delta)), np.zeros(len(delta), int)
+    same(user_ratio_bounds(delta, weight, norm, user, GAMMAS), constant, atol=1e-14)
+
+
+def test_a_mean_of_losses_stays_among_the_losses():
+    rng = np.random.default_rng(0)
+    delta = np.concatenate([np.zeros(3), rng.random(500) * 1e8])
+    low, high = ratio_bounds(delta, 1 / rng.uniform(1e-9, 1, 503), [1, 1e6])
+    assert (low >= 0).all()
+    assert (high <= delta.max()).all()
+
+
+def test_one_user_is_pooled():
+    delta, weight, _, user = sample()
+    one = np.ones(len(user))
+    same(user_ratio_bounds(delta, weight, one, 0 * user, GAMMAS), ratio_bounds(delta, weight, GAMMAS))
+    parts = weight @ np.maximum(delta, 0), weight @ np.maximum(-delta, 0)
+    same(critical_gamma_users(delta, weight, one, 0 * user), critical_gamma(*parts), rtol=2e-6)
+
+
+def test_users_of_one_row_do_not_move():
+    delta, weight, _, _ = sample()
+    low, high = user_ratio_bounds(delta, weight, np.ones(400), np.arange(400), GAMMAS)
+    same((low, high), delta.mean())
+    assert critical_gamma_users(delta, weight, np.ones(400), np.arange(400)) == math.inf
+
+
+def test_users_without_a_normaliser_are_left_out():
+    delta, weight, norm, user = sample()
+    gone = np.isin(user, [0, 7, 39])
+    found = user_ratio_bounds(delta, weight, np.where(gone, 0, norm), user, GAMMAS)
+    same(found, user_ratio_bounds(delta[~gone], weight[~gone], norm[~gone], user[~gone], GAMMAS))
+
+
+# -- against all vertices ------------------------------------------------------------------------------------
+
+
+@given(case=rows(max_rows=10), gamma=st.floats(1, 100))
+def test_pooled_bounds_are_those_of_all_vertices(case, gamma):
+    delta, weight = case
+    low, high = ratio_bounds(delta, weight, gamma)
+    same((low[0], high[0]), brute_ratio(delta, weight, np.ones(len(delta)), gamma), atol=1e-10)
+    sums = (vertices(len(delta), gamma) * weight) @ delta / 7
+    low, high = ips_bounds(delta, weight, 7, gamma)
+    same((low[0], high[0]), (sums.min(), sums.max()), atol=1e-8)
+
+
+@given(case=rows_of_users(), gamma=st.floats(1, 100))
+def test_bounds_over_users_are_those_of_all_vertices(case, gamma):
+    same(np.ravel(user_ratio_bounds(*case, gamma)), brute_users(*case, gamma), atol=1e-10)
+
+
+@given(case=rows())
+def test_pooled_critical_gamma_is_where_a_bound_crosses_zero(case):
+    delta, weight = case
+    value = weight @ delta
+    assume(abs(value) > 1e-6 * (weight @ np.abs(delta)))
+    gamma = critical_gamma(float(weight @ np.maximum(delta, 0)), float(weight @ np.maximum(-delta, 0)))
+    assume(gamma < 1e3 or gamma == math.inf)
+    one = np.ones(len(delta))
+    same(brute_root(lambda g: brute_ratio(delta, weight, one, g), value), gamma, rtol=1e-6)
+    same(brute_root(lambda g: np.ravel(ratio_bounds(delta, weight, g)), value), gamma, rtol=1e-6)
+
+
+@given(case=rows_of_users())
+def test_critical_gamma_over_users_is_where_all_vertices_cross_zero(case):
+    value = brute_users(*case, 1.0)[0]
+    assume(abs(value) > 1e-6)
+    wanted = brute_root(lambda g: brute_users(*case, g), value)
+    assume(wanted < 1e3 or wanted == math.inf)
+    found = critical_gamma_users(*case)
+    assume(not (found > 1e3 and wanted == math.inf))  # a bound that tends to zero itself is lost in rounding
+    same(found, wanted, rtol=5e-6)
+
+
+def test_no_difference_is_already_critical():
+    _, weight, norm, user = sample()
+    assert critical_gamma_users(np.zeros(400), weight, norm, user) == 1
+    assert critical_gamma_users(np.abs(sample()[0]), weight, norm, user) == math.inf
+
+
+# -- another program -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gamma", [1.1, 2.0, 20.0])
+def test_a_linear_program_agrees(gamma):
+    # Charnes & Cooper: max Σxδ with Σxa = 1 and t·w/Γ ≤ x ≤ t·w·Γ; scipy.optimize.linprog (HiGHS)
+    delta, weight, norm, _ = sample(100)
+    user, eye = np.zeros(100, int), np.eye(100)
+    limits = np.block([[-eye, weight[:, None] / gamma], [eye, -weight[:, None] * gamma]])
+    found = [
+        sign * linprog(np.append(sign * delta, 0), limits, np.zeros(200), np.append(norm, 0)[None], [1]).fun
+        for sign in (1, -1)
+    ]
+    same(np.ravel(user_ratio_bounds(delta, weight, norm, user, gamma)), found, rtol=1e-7)
+
+
+# -- nDCG: the order of the ideal is held --------------------------------------------------------------------
+
+PLACES = 1 / np.log2(np.arange(2, 12))  # nDCG@10
+
+
+def ranked(rng, decay, n):
+    chance = decay ** np.arange(100)
+    rank = rng.choice(np.arange(1, 101), n, replace=False, p=chance / chance.sum())
+    return np.where(rank <= 10, 1 / np.log2(1 + rank), 0)
+
+
+def ndcg_users(seed, difference, users=100):
+    """δ and w of users with 1 … 7 relevant rows; a model that ranks them high, or less one that does so less."""
+    rng = np.random.default_rng(seed)
+    for n in rng.integers(1, 8, users):
+        delta = ranked(rng, 0.92, n)
+        yield (delta - ranked(rng, 0.95, n) if difference else delta), 1 / rng.uniform(0.25, 1, n)
+
+
+def held(found):
+    norm = [PLACES[np.argsort(np.argsort(-w, kind="stable"))] for _, w in found]
+    user = np.repeat(np.arange(len(found)), [len(w) for _, w in found])
+    return *(np.concatenate(column) for column in zip(*found, strict=True)), np.concatenate(norm), user
+
+
+def recomputed(found, gamma):
+    """The mean over users of the extremes over all vertices, each with the ideal of its own weights."""
+    each = []
+    for delta, weight in found:
+        tilt = vertices(len(delta), gamma) * weight
+        value = tilt @ delta / (-np.sort(-tilt, axis=1) @ PLACES[: len(delta)])
+        each.append((value.min(), value.max()))
+    return np.mean(each, axis=0)
+
+
+@pytest.mark.parametrize("gamma", [1.25, 1.5, 2.0])
+def test_for_one_model_a_held_ideal_errs_upwards_and_by_a_known_share_of_the_width(gamma):
+    found = list(ndcg_users(1, difference=False))
+    low, high = np.ravel(user_ratio_bounds(*held(found), gamma, most=1.0))
+    least, greatest = recomputed(found, gamma)
+    width = greatest - least
+    assert 0 <= low - least < 0.1 * width
+    assert 0 <= high - greatest < 0.3 * width
+    assert high <= 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_critical_gamma_with_a_held_ideal_is_near_that_of_all_vertices(seed):
+    found = list(ndcg_users(seed, difference=True))
+    wanted = brute_root(lambda g: recomputed(found, g), recomputed(found, 1.0)[0])
+    assert wanted > 1.1
+    same(critical_gamma_users(*held(found), most=1.0), wanted, rtol=0.03)
+
+
+# -- the estimates of a log ----------------------------------------------------------------------------------
+
+WORLD = schnabel_world(60, 80, 5, alpha=0.5, observed=0.2, rng=0)
+LOG = WORLD.observe(1)
+TRAIN, TEST = ol.split(LOG, test=0.5, rng=0)
+NOISE = np.random.default_rng(2).normal(size=(2, *WORLD.ratings.shape))
+MODELS = {"a": WORLD.ratings + 2 * NOISE[0], "b": np.rint(WORLD.ratings + 2.5 * NOISE[1])}  # b ties many
+COMBINATIONS = [
+    *[(name, method) for name in ("mae", "mse", "rmse", "dcg@10", "prec@5") for method in ("snips", "ips")],
+    *[(name, method) for name in ("recall@10", "adg", "atop") for method in ("snips", "snips_user")],
+    ("ndcg@10", "snips"), ("ndcg", "snips"),
+]  # fmt: skip
+METRICS = list(dict.fromkeys(name for name, _ in COMBINATIONS))
+
+
+def source(log, exclude):
+    predicted = {name: grid[log.user, log.item] for name, grid in MODELS.items()}
+    given_p = (np.asarray(log.propensity, np.float64), None)
+    return FeedbackSource(
+        MODELS, log, given_p, exclude=exclude, threshold=4, predicted=predicted, imputation=None
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["whole", "part"])
+def evaluated(request):
+    log, exclude = (LOG, None) if request.param == "whole" else (TEST, TRAIN)
+    options = {"metrics": METRICS, "estimators": ["snips", "ips", "snips_user"], "exclude": exclude, "threshold": 4}
+    return source(log, exclude), ol.evaluate(MODELS, log, **options)
+
+
+def outcomes(found, x):
+    return found.rows_for(x.kind, x.on, None), found.outcome("a", x), found.outcome("b", x)
+
+
+@pytest.mark.parametrize(("name", "method"), COMBINATIONS)
+def test_at_gamma_one_bounds_are_the_estimates(evaluated, name, method):
+    found, result = evaluated
+    x = metric(name)
+    rows, a, b = outcomes(found, x)
+    for model, outcome in (("a", a), ("b", b)):
+        low, high = tilted(x, method, rows, outcome, None, [1.0, 1.5], float(rows.cells.sum()))
+        estimate = result[model, name, method].value
+        same((low[0], high[0]), estimate)
+        assert low[1] < estimate < high[1]
+    difference = tilted(x, method, rows, a, b, [1.0, 1.5])
+    if name == "rmse":
+        assert difference is None
+    else:
+        wanted = result.difference("a", "b", metric=name, estimator=method).value
+        same((difference[0][0], difference[1][0]), wanted)
+        assert difference[0][1] < wanted < difference[1][1]
+
+
+def test_bounds_of_rmse_are_the_roots_of_those_of_mse(evaluated):
+    found, _ = evaluated
+    rows, a, _ = outcomes(found, metric("mse"))
+    for method in ("snips", "ips"):
+        squares = tilted(metric("mse"), method, rows, a, None, GAMMAS)
+        same(np.square(tilted(metric("rmse"), method, rows, a, None, GAMMAS)), squares)
+
+
+@pytest.mark.parametrize(("name", "method"), [("ndcg@10", "snips"), ("recall@10", "snips_user"), ("adg", "snips_user")])
+def test_the_bound_crosses_zero_at_the_critical_gamma(evaluated, name, method):
+    found, result = evaluated
+    x = metric(name)
+    rows, a, b = outcomes(found, x)
+    gamma = critical(x, method, rows, a, b)
+    assert 1 < gamma < 100
+    low, high = tilted(x, method, rows, a, b, [gamma, gamma * (1 + 2e-6)])
+    beyond = low if result.difference("a", "b", metric=name, estimator=method).value > 0 else -high
+    assert beyond[0] >= 0 >= beyond[1]
+
+
+def test_strata_do_not_change_the_ideal(evaluated):
+    found, _ = evaluated
+    x = metric("ndcg@10")
+    rows, a, _ = outcomes(found, x)
+    cut = found.rows_for(x.kind, x.on, (3, "width"))
+    assert cut.stratum is not None
+    same(tilted(x, "snips", cut, a, None, GAMMAS), tilted(x, "snips", rows, a, None, GAMMAS))
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [("map", "snips"), ("mrr", "snips"), ("hit@3", "snips"), ("auc", "snips"), ("adg", "ips"), ("ndcg", "snips_user"),
+     ("mae", "snips_user"), ("mae", "naive"), ("mae", "stratified"), ("mae", "clipped@5"), ("mae", "dr")],
+)  # fmt: skip
+def test_there_are_no_bounds_where_none_are_defined(evaluated, name, method):
+    found, _ = evaluated
+    x = metric(name)
+    assert tilted(x, method, *outcomes(found, x), GAMMAS) is None
+    assert critical(x, method, *outcomes(found, x)) is None
+
+
+def test_pooled_estimates_have_no_critical_gamma_over_users(evaluated):
+    found, _ = evaluated
+    for name, method in (("mae", "snips"), ("mae", "ips"), ("adg", "snips")):
+        assert critical(metric(name), method, *outcomes(found, metric(name))) is None
+
+
+def test_without_propensities_there_are_no_bounds():
+    found = source(LOG, None)
+    bare = FeedbackSource(
+        MODELS, LOG, (None, None), exclude=None, threshold=4, predicted=found._predicted, imputation=None
+    )  # fmt: skip
+    assert tilted(metric("mae"), "snips", *outcomes(bare, metric("mae")), GAMMAS) is None
+
+
+def test_a_users_gain_of_ones_own_is_not_capped(evaluated):
+    found, _ = evaluated
+    ndcg = metric("ndcg@10")
+    own = Metric(
+        name="twice", on="rank", kind="user", better="higher", k=10, per_user=ndcg.per_user,
+        gain=lambda x: 2 * x.discount(10),
+    )  # fmt: skip
+    rows, a, _ = outcomes(found, ndcg)
+    low, _ = tilted(ndcg, "snips", rows, a, None, GAMMAS)
+    doubled, high = tilted(own, "snips", rows, a, None, GAMMAS)
+    same(doubled, 2 * low)
+    assert high[-1] > 1
+
+
+# -- bad input -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gamma", [0.5, np.nan, np.inf, 1e7, -1])
+def test_gammas_out_of_range_are_refused(gamma):
+    with pytest.raises(InputError, match="ratio_bounds: gammas must lie between 1 and 1e\\+06, got"):
+        ratio_bounds(np.ones(2), np.ones(2), [1, gamma])
+
+
+def test_rows_that_make_no_ratio_are_refused():
+    one, user = np.ones(2), np.array([0, 1])
+    with pytest.raises(UndefinedError, match="there are no rows"):
+        ratio_bounds(np.empty(0), np.empty(0), 2)
+    with pytest.raises(UndefinedError, match="no user has a norm above 0"):
+        user_ratio_bounds(one, one, 0 * one, user, 2)
+    with pytest.raises(InputError, match="one entry a row, got lengths \\[1, 2\\]"):
+        ips_bounds(np.ones(1), one, 5, 2)
+    with pytest.raises(InputError, match="sorted by user"):
+        user_ratio_bounds(one, one, one, user[::-1], 2)
+    with pytest.raises(InputError, match="weights must be above 0, got -1"):
+        ratio_bounds(one, -one, 2)
+    with pytest.raises(InputError, match="norm must not be negative, got -1"):
+        critical_gamma_users(one, one, np.array([1.0, -1.0]), user)

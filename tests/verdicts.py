@@ -1,0 +1,74 @@
+"""Comparisons and evidence of given per-user values, for tests of what is concluded from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from openloop.core.audit import Line, StrataTable
+from openloop.core.comparison import Comparison, Pair
+from openloop.core.contrasts import contrasts
+from openloop.core.estimate import Estimate, smooth
+from openloop.core.verdict import Evidence
+from openloop.core.weights import Diagnostics
+from openloop.estimators.weighted import quotient
+
+METRIC = "ndcg@10"
+
+
+def mean(values: Any, *, metric: str = METRIC, estimator: str = "snips", **seen: Any) -> Estimate:
+    """The mean of one value a user."""
+    values = np.asarray(values, float)
+    columns = np.column_stack([values, np.ones(len(values))])
+    value, _, influence = smooth(quotient, columns)
+    known = {"n": 10 * len(values), "users": len(values), "effective_size": 6.0 * len(values), "largest_share": 0.01}
+    return Estimate(
+        value=value, influence=influence, method=estimator, metric=metric, columns=columns, function=quotient,
+        diagnostics=Diagnostics(**(known | seen)),
+    )  # fmt: skip
+
+
+def comparison(
+    values: Mapping[str, Any],
+    *,
+    estimators: Sequence[str] = ("snips",),
+    metrics: Sequence[str] = (METRIC,),
+    better: str = "higher",
+    pairs: Mapping[tuple[str, str], Pair] | None = None,
+    other: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
+    **seen: Any,
+) -> Comparison:
+    """The same values under every metric and estimator, but for those in `other` by (metric, estimator)."""
+    other = other or {}
+    estimates = {
+        (model, metric, estimator): mean(
+            other.get((metric, estimator), values)[model], metric=metric, estimator=estimator, **seen
+        )
+        for model in values
+        for metric in metrics
+        for estimator in estimators
+    }
+    own = {(a, b, m, e): pair for (a, b), pair in (pairs or {}).items() for m in metrics for e in estimators}
+    return Comparison(estimates=estimates, better=dict.fromkeys(metrics, better), pairs=own)
+
+
+def evidence(result: Comparison, **more: Any) -> Evidence:
+    """The evidence of a comparison about its first metric and estimator."""
+    families = [(m, e) for m in result.metrics for e in result.estimators]
+    return Evidence(
+        result=result, metric=families[0][0], estimator=families[0][1],
+        contrasts={family: contrasts(result, *family) for family in families}, **({"best": {}} | more),
+    )  # fmt: skip
+
+
+def strata(
+    values: Sequence[Mapping[str, Any]], rows: Sequence[int], by: str = "propensity (5 of equal count)"
+) -> StrataTable:
+    """A table of strata of these per-user values."""
+    lines = [
+        Line(name=str(s + 1), kind="stratum", rows=n, items=7, estimates={m: mean(v) for m, v in found.items()})
+        for s, (found, n) in enumerate(zip(values, rows, strict=True))
+    ]
+    return StrataTable(metric=METRIC, by=by, lines=tuple(lines))
