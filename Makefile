@@ -26,7 +26,7 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 .NOTPARALLEL:
 
 help:
-	@echo "make demo    run the demonstration"
+	@echo "make demo    run the demonstration, and write demo/report.html"
 	@echo "make test    run the tests (ARGS='-k ranking' passes options to pytest)"
 	@echo "make check   style, types and layers"
 	@echo "make bench   measure against other libraries"
@@ -34,7 +34,8 @@ help:
 	@echo "make clean   remove .venv, caches and what the commands wrote"
 
 demo: $(VENV)/.installed-core
-	$(BIN)/openloop demo
+	@mkdir -p demo
+	$(BIN)/openloop demo --report demo/report.html
 
 test: $(VENV)/.installed-test
 	$(PYTEST) $(ARGS)

@@ -22,6 +22,7 @@ CASES = {
     "violators": "violators",
     "factorisation": "factorisation",
     "selecting": "selecting",
+    "auditing": "auditing",
     "startup": "startup",
 }
 RESULTS = Path(__file__).with_name("results.json")

@@ -11,6 +11,9 @@ from openloop.loading import lazily
 
 if TYPE_CHECKING:
     from openloop import errors, learners, propensity
+    from openloop.auditing import audit
+    from openloop.core import paradox, rankings
+    from openloop.core.audit import Audit
     from openloop.core.comparison import Comparison
     from openloop.core.covariates import Covariates
     from openloop.core.estimate import Estimate, Interval
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from openloop.evaluation import evaluate
     from openloop.learners.saving import load
     from openloop.metrics.naming import metric
+    from openloop.reporting import figures
+    from openloop.reporting.html import report
     from openloop.selection import Selection, select
 
 __version__ = "0.1.0"
@@ -58,6 +63,12 @@ _HOME = {
     "Comparison": "core.comparison",
     "select": "selection",
     "Selection": "selection",
+    "audit": "auditing",
+    "Audit": "core.audit",
+    "paradox": "core.paradox",
+    "rankings": "core.rankings",
+    "report": "reporting.html",
+    "figures": "reporting.figures",
     "errors": "errors",
 }
 
@@ -68,6 +79,7 @@ __all__ = [
     "metric", "Metric",
     "Moments", "Estimate", "Interval", "bounds", "bootstrap", "cross_fitted",
     "evaluate", "Comparison", "select", "Selection",
+    "audit", "Audit", "paradox", "rankings", "report", "figures",
     "errors",
 ]  # fmt: skip
 

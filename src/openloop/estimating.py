@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from openloop import propensity
-from openloop.core.covariates import Covariates
-from openloop.core.feedback import Feedback, Vocabulary
-from openloop.data.columns import Column, names_a
-from openloop.data.features import covariates, id_column
-from openloop.data.formats import open_file
+from openloop.core.feedback import Feedback
+from openloop.data.columns import Column
+from openloop.data.features import features_beside
 from openloop.data.reading import read
-from openloop.errors import ColumnError, InputError, UndefinedError, did_you_mean
+from openloop.errors import InputError, UndefinedError, did_you_mean
 from openloop.writing import (
     FilePath,
     Step,
@@ -150,28 +148,10 @@ def _side(wanted: Wanted, log: Feedback) -> dict[str, Any]:
     if wanted.uniform is not None:
         side["uniform"] = read(wanted.uniform, **wanted.columns, uniform=True)
     if wanted.user_features is not None:
-        side["user_features"] = _features("user", wanted.user_features, log.users, wanted.user)
+        side["user_features"] = features_beside("user", wanted.user_features, log.users, wanted.user)
     if wanted.item_features is not None:
-        side["item_features"] = _features("item", wanted.item_features, log.items, wanted.item)
+        side["item_features"] = features_beside("item", wanted.item_features, log.items, wanted.item)
     return side
-
-
-def _features(role: str, path: FilePath, ids: Vocabulary, named: Column) -> Covariates:
-    """Ids stand in the column that is named as in the log, if there is one, else in the obvious one."""
-    shared = isinstance(named, str) and named in open_file(path, {"id": named}).columns
-    if not shared:
-        _refuse_other_side(role, path)
-    return covariates(path, ids, id=named if shared else None)
-
-
-def _refuse_other_side(role: str, path: FilePath) -> None:
-    """Where ids of users and items are both small integers, nothing else tells that the tables were mixed up."""
-    found, other = id_column(path), "item" if role == "user" else "user"
-    if names_a(other, found) and not names_a(role, found):
-        raise ColumnError(
-            f"--{role}-features {path}: its column of ids is called {found!r}, as {other}s are; pass it as "
-            f"--{other}-features, or rename the column."
-        )
 
 
 def _model(wanted: Wanted) -> Any:

@@ -104,3 +104,16 @@ def test_broken_json(tmp_path, text):
     path.write_text(text)
     with pytest.raises(FormatError, match=r"log.jsonl: cut short or of another format"):
         open_file(path, {}).fetch(["user"])
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.tsv", "log.parquet", "log.jsonl"])
+def test_rows_that_stay_in_the_file_are_those_that_are_fetched(tmp_path, name):
+    rows = pl.DataFrame({"user": [3, 1, 2], "item": ["a", "b", "c"], "rating": [1.5, 2.0, 3.0]})
+    path = tmp_path / name
+    write = {".csv": rows.write_csv, ".parquet": rows.write_parquet, ".jsonl": rows.write_ndjson}
+    write.get(path.suffix, lambda p: rows.write_csv(p, separator="\t"))(path)
+    table = open_file(path, {})
+    assert table.scan(["rating", "user"]).collect().equals(table.fetch(["rating", "user"]))
+    if path.suffix in {".csv", ".tsv"}:
+        path.write_text(path.read_text().replace("\n", "\n\n"))  # blank lines are no rows
+        assert len(open_file(path, {}).scan(["item"]).collect()) == 3

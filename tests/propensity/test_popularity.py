@@ -284,3 +284,11 @@ def test_equal_counts_need_the_exponent():
     with pytest.raises(UndefinedError, match="pass gamma="):
         Popularity().fit(log)
     np.testing.assert_allclose(Popularity(gamma=2).fit(log).item_propensities_, 0.4)
+
+
+def test_counts_alone_give_the_same_propensities():
+    log = ol.simulate.movie_lovers(users=30, items=20).observe(2)
+    fitted, counted = Popularity().fit(log), Popularity()
+    notes = tuple(counted.fit_counts(np.bincount(log.item, minlength=20).astype(float), 30))
+    np.testing.assert_array_equal(counted.item_propensities_, fitted.item_propensities_)
+    assert notes == fitted.notes_

@@ -102,7 +102,7 @@ def test_the_furthest_covariates_come_first_and_too_many_are_cut():
     many = Covariates(values=draw.normal(size=(60, 50)), names=tuple(f"x{c}" for c in range(50)), ids=LOG.users)
     found = check(Known(P).fit(LOG), LOG, (many, None), folds=None)
     chart = love_plot(found).to_dict()
-    order = chart["layer"][-1]["encoding"]["y"]["sort"]
+    order = chart["layer"][-1]["encoding"]["y"]["scale"]["domain"]
     reach = {d.name: max(abs(d.before), abs(d.after)) for d in found.balance}
     assert len(order) == 30
     assert all(reach[a] >= reach[b] for a, b in pairwise(order))

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 import openloop
+from openloop.cli.auditing import audit
 from openloop.cli.demonstration import demo
 from openloop.cli.diagnosis import doctor
 from openloop.cli.estimating import propensity
@@ -73,5 +74,5 @@ def program(
     """Options of all commands."""
 
 
-for command in (demo, propensity, train, predict, doctor):
+for command in (demo, audit, propensity, train, predict, doctor):
     app.command()(command)

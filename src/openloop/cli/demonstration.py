@@ -1,13 +1,15 @@
-"""`openloop demo`: five models judged by a biased log, as tables beside the truth."""
+"""`openloop demo`: models judged by a biased log, beside the truth, and a choice between three, as a report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from openloop.cli.options import console, mark, progress, tell_written, whole, writable
+from openloop.cli.options import console, files, mark, page, progress, tell_written, whole, writable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -29,21 +31,52 @@ def demo(
         str | None,
         typer.Option(metavar="FILE|-", callback=writable, help="Write JSON to a file, or to stdout instead of tables."),
     ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.html", callback=page, help="Train three models, audit them, and report."
+        ),
+    ] = None,
 ) -> None:
-    """Judge five models by a biased log, in a world where the truth is known."""
-    from openloop.demonstration import demonstrate
+    """Judge five models by a biased log, in a world where the truth is known.
 
+    With --report, three models are trained on such a log and audited, as `openloop audit` does it.
+    """
+    from openloop.demonstration import demonstrate
+    from openloop.writing import refuse_overwriting
+
+    refuse_overwriting(files(json, report), [])
     with progress() as step:
         shown = demonstrate(users, items, seed=seed, step=step)
     if json == "-":
         typer.echo(shown.to_json())
-        return
-    terminal = console()
-    for part in _page(shown, narrow=terminal.width < 90):
-        terminal.print(part)
-    if json is not None:
-        shown.to_json(json)
-        tell_written(json)
+    else:
+        terminal = console()
+        for part in _page(shown, narrow=terminal.width < 90):
+            terminal.print(part)
+    for path in files(json):
+        shown.to_json(path)
+    tell_written(*files(json))
+    if report is not None:
+        _rehearse(users, items, seed, report, quiet=json == "-")
+
+
+def _rehearse(users: int, items: int, seed: int, report: str, *, quiet: bool) -> None:
+    """Train three models, audit them, and write the report."""
+    from dataclasses import replace
+
+    from openloop.rehearsal import rehearse
+    from openloop.reporting.html import report as write
+
+    with progress() as step:
+        found = rehearse(users, items, seed=seed, step=step)
+    command = f"openloop demo --users {users} --items {items} --seed {seed} --report {quote(report)}"
+    write(replace(found.audit, setting=replace(found.audit.setting, command=command)), report)
+    if not quiet:
+        terminal = console()
+        for words in ("", "A choice between three models, trained on four fifths of such a log:", *found.findings()):
+            terminal.print(words)
+    typer.echo(f"The report, to open in a browser: {Path(report).resolve()}", err=quiet)
 
 
 def _page(shown: Demonstration, *, narrow: bool) -> Iterator[RenderableType]:

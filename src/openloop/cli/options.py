@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 MAX_WIDTH = 100  # longer lines of prose are hard to read
 PICTURES = (".html", ".svg", ".png")
+PAGES = (".html", ".htm")
 
 Step = Callable[[str, float], None]  # what is being done, and the share of the work before it
 
@@ -40,6 +41,13 @@ def picture(target: str | None) -> str | None:
     """A file to draw into."""
     if target is not None and Path(target).suffix.lower() not in PICTURES:
         raise typer.BadParameter(f"{target!r} must end in one of {', '.join(PICTURES)}; rename it.")
+    return writable(target)
+
+
+def page(target: str | None) -> str | None:
+    """A file to write a report into."""
+    if target is not None and Path(target).suffix.lower() not in PAGES:
+        raise typer.BadParameter(f"{target!r} must end in {PAGES[0]}; rename it.")
     return writable(target)
 
 
@@ -92,7 +100,7 @@ def console() -> Console:
     """Standard output, at most as wide as prose may be."""
     from rich.console import Console
 
-    found = Console(highlight=False, markup=False)
+    found = Console(highlight=False, markup=False, emoji=False)
     found.width = min(found.width, MAX_WIDTH)
     return found
 

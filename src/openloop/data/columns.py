@@ -28,8 +28,8 @@ OBVIOUS: Mapping[str, str] = {
 class Table:
     """A source whose columns are known and whose rows are not yet read.
 
-    `fetch` reads the named columns and no other; `text` says that fields carry no type (delimited files),
-    `note` how the names were found, for errors about columns.
+    `fetch` reads the named columns and no other, `scan` the same without reading, where rows can stay in a file;
+    `text` says that fields carry no type (delimited files), `note` how the names were found, for errors about columns.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Table:
     fetch: Callable[[Sequence[str]], pl.DataFrame]
     text: bool = False
     note: str = ""
+    scan: Callable[[Sequence[str]], pl.LazyFrame] | None = None
 
 
 def choose(table: Table, asked: Mapping[str, Column], required: Sequence[str] = REQUIRED) -> dict[str, str]:

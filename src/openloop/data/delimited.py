@@ -52,7 +52,10 @@ def open_text(
     """The table in a delimited file; without a header its columns are user, item, rating, time, column_5 …"""
     text = _divide(path, asked, separator, header=header)
     _refuse_cut_line(text)
-    return Table(str(path), text.names, lambda columns: _fetch(text, columns), text=True, note=text.note)
+    return Table(
+        str(path), text.names, lambda columns: _fetch(text, columns), text=True, note=text.note,
+        scan=lambda columns: _rows(text, columns),
+    )  # fmt: skip
 
 
 def _divide(path: Path, asked: Mapping[str, Column], separator: str | None, *, header: bool | None) -> _Text:
@@ -122,6 +125,12 @@ def _fetch(text: _Text, columns: Sequence[str]) -> pl.DataFrame:
     if any(frame.null_count().row(0)):
         _refuse_ragged(text)
     return frame.rename(dict(zip(frame.columns, columns, strict=True)))
+
+
+def _rows(text: _Text, columns: Sequence[str]) -> pl.LazyFrame:
+    """The rows that `_fetch` would read, left in the file."""
+    chosen = [pl.col(f"field_{text.names.index(name)}").alias(name) for name in columns]
+    return _scan(text).filter(~pl.all_horizontal(pl.all().is_null())).select(chosen)
 
 
 def _scan(text: _Text) -> pl.LazyFrame:

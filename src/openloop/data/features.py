@@ -13,7 +13,7 @@ import polars as pl
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Floats, Ints, Vocabulary
 from openloop.data import values
-from openloop.data.columns import OBVIOUS, Column, Table
+from openloop.data.columns import OBVIOUS, Column, Table, names_a
 from openloop.data.encoding import find
 from openloop.data.formats import open_file
 from openloop.data.frames import open_frame
@@ -80,6 +80,27 @@ def covariates(
         ids=ids,
         notes=tuple(notes),
     )
+
+
+def features_beside(role: str, path: str | os.PathLike[str], ids: Vocabulary, named: Column) -> Covariates:
+    """Covariates of the users or items of a log, from the file that an option of a command names.
+
+    Ids stand in the column that is `named` as in the log, if there is one, else in the obvious one.
+    """
+    shared = isinstance(named, str) and named in open_file(path, {"id": named}).columns
+    if not shared:
+        _refuse_other_side(role, path)
+    return covariates(path, ids, id=named if shared else None)
+
+
+def _refuse_other_side(role: str, path: str | os.PathLike[str]) -> None:
+    """Where ids of users and items are both small integers, nothing else tells that the tables were mixed up."""
+    found, other = id_column(path), "item" if role == "user" else "user"
+    if names_a(other, found) and not names_a(role, found):
+        raise ColumnError(
+            f"--{role}-features {path}: its column of ids is called {found!r}, as {other}s are; pass it as "
+            f"--{other}-features, or rename the column."
+        )
 
 
 def _refuse_other(ids: Any) -> None:

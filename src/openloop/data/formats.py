@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from openloop.data.columns import Column, Table
-from openloop.data.contents import existing, unpacked, unreadable, whole
+from openloop.data.contents import existing, head_of, unpacked, unreadable, whole
 from openloop.data.delimited import open_text
 from openloop.errors import FormatError, InputError, listing
 
@@ -70,7 +70,7 @@ def _open_typed(path: Path, scan: Callable[[Path], pl.LazyFrame]) -> Table:
         except _BROKEN as error:
             raise unreadable(path, str(error)) from error
 
-    return Table(str(path), names, fetch)
+    return Table(str(path), names, fetch, scan=frame.select)
 
 
 def _scan_parquet(path: Path) -> pl.LazyFrame:
@@ -81,8 +81,11 @@ def _scan_parquet(path: Path) -> pl.LazyFrame:
 
 
 def _scan_json(path: Path) -> pl.LazyFrame:
-    data = whole(unpacked(path))
+    contents = unpacked(path)
     # All records decide the types: a rating of 4.5 may follow a million whole ones.
+    if isinstance(contents, Path) and head_of(contents).lstrip()[:1] != b"[" and not set("*?[") & set(str(path)):
+        return pl.scan_ndjson(contents, infer_schema_length=None)
+    data = whole(contents)
     if data.lstrip()[:1] == b"[":
         return pl.read_json(io.BytesIO(data), infer_schema_length=None).lazy()
     return pl.scan_ndjson(io.BytesIO(data), infer_schema_length=None)

@@ -44,8 +44,11 @@ class Popularity(CellModel):
     def fit(self, feedback: Feedback) -> Popularity:
         """Count, estimate γ, scale."""
         _check(self)
-        n = counts(self, feedback)[1]  # (I,)
-        expected = min(float(n.sum()) / feedback.n_users, float(feedback.n_items))  # |O|/U, of at most every cell
+        return self._remember(feedback, *self.fit_counts(counts(self, feedback)[1], feedback.n_users))
+
+    def fit_counts(self, n: Floats, n_users: int) -> Iterator[str]:
+        """`item_propensities_` from the items' counts (I,) alone, and what there is to note about them."""
+        expected = min(float(n.sum()) / n_users, float(len(n)))  # |O|/U, of at most every cell
         self._set_exponent(n)
         if self.variant == "paper":
             # Eq. 7: p_i ∝ n_i^((γ+1)/2)
@@ -57,7 +60,7 @@ class Popularity(CellModel):
             log_p = log_scores + min(np.log(expected) - np.logaddexp.reduce(log_scores), -log_scores.max())
         self.log_scores_ = frozen(log_scores)
         self.item_propensities_ = frozen(np.maximum(np.exp(np.minimum(log_p, 0.0)), LEAST))
-        return self._remember(feedback, *_notes(self, n, log_p, expected))
+        return _notes(self, n, log_p, expected)
 
     def _set_exponent(self, n: Floats) -> None:
         self.power_law_: PowerLaw | None = None

@@ -1,11 +1,10 @@
-"""The figures of a propensity `Check`, as Altair charts, and files made of them.
+"""The figures of a propensity `Check`, as Altair charts, and files of charts; all figures are named here.
 
 Altair is imported by the first chart. A chart of what a check could not compute says why instead.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import textwrap
 from collections.abc import Sequence
@@ -17,48 +16,57 @@ from openloop.files import replacing
 from openloop.propensity.balance import Difference, Margin
 from openloop.propensity.checking import UNBALANCED, Check
 from openloop.propensity.held_out import Bin
+from openloop.reporting.audit_figures import (
+    bump_chart,
+    critical_difference_chart,
+    forest_plot,
+    leaderboard_chart,
+    strata_chart,
+)
+from openloop.reporting.style import BLUE, GREY, GRID, LINE, ORANGE, log_axis, styled, titled
+from openloop.reporting.weight_figures import concentration_chart, ratings_chart, sensitivity_chart, weights_chart
 
 if TYPE_CHECKING:
-    import altair as alt
+    from openloop.reporting.style import Chart, Rows
 
-    Chart = alt.TopLevelMixin
-    Rows = list[dict[str, Any]]
+__all__ = [
+    "leaderboard_chart", "forest_plot", "bump_chart", "strata_chart", "critical_difference_chart",
+    "weights_chart", "concentration_chart", "sensitivity_chart", "ratings_chart",
+    "calibration_curve", "love_plot", "overlap_plot", "margins_plot", "check_figures", "save",
+]  # fmt: skip
 
 FORMATS = ("html", "svg", "png", "json")
 WIDTH, HEIGHT = 320, 280
 COVARIATES = 30  # in a love plot, the furthest first
-
-# Okabe & Ito (2008): told apart with any kind of colour vision.
-BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#6B6B6B"
 
 MARKS = {"observed, with 95% interval": (BLUE, "circle"), "none observed": (ORANGE, "triangle-down")}
 
 
 def calibration_curve(check: Check) -> Chart:
     """Observed against predicted π of held-out cells, in bins, beside the diagonal where they are equal."""
-    return _styled(_calibration(check))
+    return styled(_calibration(check))
 
 
 def love_plot(check: Check) -> Chart:
     """The standardised difference of each covariate between rows and grid, without and with weights."""
-    return _styled(_love(check))
+    return styled(_love(check))
 
 
 def overlap_plot(check: Check) -> Chart:
     """The p of rows and of all cells, as histograms over log p."""
-    return _styled(_overlap(check))
+    return styled(_overlap(check))
 
 
 def margins_plot(check: Check) -> Chart:
     """Σp against the rows of each user and of each item."""
-    return _styled(_margins(check))
+    return styled(_margins(check))
 
 
 def check_figures(check: Check) -> Chart:
     """All four in one chart."""
     import altair as alt
 
-    return _styled(
+    return styled(
         alt.vconcat(
             _beside(_calibration(check), _overlap(check)),
             _beside(_love(check), _margins(check)),
@@ -93,7 +101,7 @@ def _calibration(check: Check) -> Any:
     # A log scale has no 0: what is there stands at the foot, with another mark.
     rows = [row | {name: max(row[name], ends[0]) for name in ("observed", "low")} for row in rows]
     scale = alt.Scale(type="log", domain=ends, nice=False)
-    axis = _log_axis(*ends)
+    axis = log_axis(*ends)
     x = alt.X("predicted:Q", scale=scale, axis=axis, title="predicted chance to be in the held-out fold")
     base = alt.Chart(alt.Data(values=rows)).encode(x=x)
     names = [name for name in MARKS if any(row["mark"] == name for row in rows)]
@@ -105,7 +113,7 @@ def _calibration(check: Check) -> Any:
         tooltip=[alt.Tooltip("predicted:Q"), alt.Tooltip("share:Q", title="observed"), alt.Tooltip("cells:Q")],
     )
     bars = base.mark_rule(color=GREY, strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
-    title = _title(
+    title = titled(
         "Calibration on held-out cells",
         "Right p stand on the dashed line.",
         f"Expected calibration error {found.error:.2g}; about {found.chance:.2g} is chance.",
@@ -131,20 +139,20 @@ def _love(check: Check) -> Any:
         return _absent("Balance of covariates", "every covariate is the same for all.")
     labels = ["rows as they are", "rows weighted by 1/p"]
     rows: Rows = [
-        {"covariate": d.name, "difference": value, "rows": label}
+        {"covariate": d.name, "difference": value, "rows": label, "size": size}
         for d in shown
-        for label, value in zip(labels, (d.before, d.after), strict=True)
+        for label, value, size in zip(labels, (d.before, d.after), (190, 70), strict=True)
     ]
     spans: Rows = [{"covariate": d.name, "from": d.before, "to": d.after} for d in shown]
-    axis = alt.Axis(title=None, labelLimit=220, grid=True, gridColor="#EEEEEE")
-    y = alt.Y("covariate:N", sort=[d.name for d in shown], axis=axis)
-    lines = alt.Chart(alt.Data(values=spans)).mark_rule(color="#BBBBBB", strokeWidth=2)
+    axis = alt.Axis(title=None, labelLimit=220, grid=True, gridColor=GRID)
+    y = alt.Y("covariate:N", scale=alt.Scale(domain=[d.name for d in shown]), axis=axis)
+    lines = alt.Chart(alt.Data(values=spans)).mark_rule(color=LINE, strokeWidth=2)
     points = alt.Chart(alt.Data(values=rows)).mark_point(filled=True, opacity=1)
     reach = [*(value for d in shown for value in (d.before, d.after) if value is not None), -UNBALANCED, UNBALANCED]
     pad = 0.05 * (max(reach) - min(reach))
     scale = alt.Scale(domain=[min(reach) - pad, max(reach) + pad], nice=False)
     limits = alt.Chart(alt.Data(values=[{"at": -UNBALANCED}, {"at": UNBALANCED}]))
-    title = _title(
+    title = titled(
         "Balance of covariates",
         f"Weighted rows belong between the dashed lines at ±{UNBALANCED}.",
         *([f"{left} covariates that are nearer are left out."] if left else []),
@@ -158,7 +166,7 @@ def _love(check: Check) -> Any:
             x=alt.X("difference:Q", scale=scale, title="rows − grid, in standard deviations of the grid"),
             color=alt.Color("rows:N", title=None, scale=alt.Scale(domain=labels, range=[ORANGE, BLUE])),
             shape=alt.Shape("rows:N", title=None, scale=alt.Scale(domain=labels, range=["diamond", "circle"])),
-            size=alt.Size("rows:N", legend=None, scale=alt.Scale(domain=labels, range=[190, 70])),
+            size=alt.Size("size:Q", scale=None, legend=None),
             tooltip=["covariate:N", "rows:N", alt.Tooltip("difference:Q", format="+.3f")],
         ),
     ).properties(width=WIDTH, height=max(HEIGHT, 22 * len(shown)), title=title)
@@ -184,7 +192,7 @@ def _overlap(check: Check) -> Any:
     ]
     ends = found.edges[0], found.edges[-1]
     scale = alt.Scale(type="log", domain=ends, nice=False)
-    axis = _log_axis(*ends)
+    axis = log_axis(*ends)
     words = (
         [f"Only rows have a known p; the least is {found.smallest:.2g}."]
         if found.coefficient is None
@@ -207,7 +215,7 @@ def _overlap(check: Check) -> Any:
             ),
             tooltip=["of:N", "from:Q", "to:Q", alt.Tooltip("share:Q", format=".2%")],
         )
-        .properties(width=WIDTH, height=HEIGHT, title=_title("Overlap", *words))
+        .properties(width=WIDTH, height=HEIGHT, title=titled("Overlap", *words))
     )  # fmt: skip
 
 
@@ -235,7 +243,7 @@ def _margin(m: Margin) -> Any:
         y=alt.Y("count:Q", scale=scale, axis=axis, title=f"rows of the {m.side}"),
         tooltip=["id:N", alt.Tooltip("expected:Q", format=".3g"), alt.Tooltip("count:Q", format=".3g")],
     )
-    title = _title(
+    title = titled(
         f"Counts of {m.side}s",
         "Right p scatter about the dashed line.",
         f"Off by {m.off:.0%}; about {m.chance:.0%} is chance.",
@@ -260,39 +268,10 @@ def _ends(values: Sequence[float]) -> list[float]:
     return [min(values) / 1.3, max(values) * 1.3]
 
 
-def _log_axis(low: float, high: float) -> Any:
-    """Ticks at powers of ten, at 2 and 5 times them where those are few, and somewhere where there is none."""
-    import altair as alt
-
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1,) if len(powers) > 4 else (1, 2, 5)
-    every = -(-len(powers) // 8)
-    ticks = [tick for k in powers[::every] for step in steps if low <= (tick := step * 10.0**k) <= high]
-    if len(ticks) < 2:
-        ticks = [float(f"{low * (high / low) ** part:.2g}") for part in (0.2, 0.5, 0.8)]
-    return alt.Axis(values=ticks, format="~g" if low > 1e-4 else "~e")
-
-
 def _absent(title: str, reason: str) -> Any:
     import altair as alt
 
     lines = [{"text": line, "row": n} for n, line in enumerate(textwrap.wrap(f"Not computed: {reason}", 52))]
     text = alt.Chart(alt.Data(values=lines)).mark_text(align="left", fontSize=12, color=GREY)
     placed = text.encode(text="text:N", x=alt.value(8), y=alt.Y("row:O", axis=None))
-    return placed.properties(width=WIDTH, height=20 * len(lines), title=_title(title))
-
-
-def _title(text: str, *words: str) -> Any:
-    import altair as alt
-
-    return alt.TitleParams(text, subtitle=list(words), anchor="start", offset=10)
-
-
-def _styled(chart: Any) -> Chart:
-    return (
-        chart.configure(font="Helvetica, Arial, sans-serif", padding=14)
-        .configure_view(stroke="#DDDDDD")
-        .configure_axis(labelFontSize=11, titleFontSize=12, titleFontWeight="normal", gridColor="#EEEEEE")
-        .configure_title(fontSize=14, subtitleFontSize=12, subtitleColor="#555555", subtitlePadding=4)
-        .configure_legend(labelFontSize=11, titleFontSize=11, orient="bottom", labelLimit=260)
-    )
+    return placed.properties(width=WIDTH, height=20 * len(lines), title=titled(title))

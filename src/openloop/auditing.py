@@ -1,0 +1,237 @@
+"""`audit`: a biased log and candidate models to a verdict, with everything that it rests on."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import openloop
+from openloop.core.audit import Audit, Family, OpenLoop, Setting
+from openloop.core.comparison import Comparison
+from openloop.core.contrasts import contrasts
+from openloop.core.feedback import Feedback
+from openloop.core.metric import Metric
+from openloop.core.verdict import BIASED, Evidence, decide
+from openloop.errors import InputError, NameFormatError, PredictionError
+from openloop.estimators.naming import Method, method
+from openloop.estimators.requests import Source, Strata
+from openloop.estimators.resampling import probability_of_being_best
+from openloop.evaluation import Prepared, Question, evaluate, prepared
+from openloop.findings import (
+    against_open_loop,
+    curves,
+    paradoxes,
+    ranks_within_users,
+    strata_tables,
+    with_gamma,
+    with_open_loop,
+)
+from openloop.metrics.naming import metric as metric_named
+from openloop.writing import Step, silent
+
+METRICS = ("recall@10", "ndcg@10", "mae", "mse")  # those of them that the predictions can be judged by
+ESTIMATORS = ("snips", "ips", "stratified", "naive")
+STRATA = (5, "2:width")  # whether a difference holds throughout; and the paper's two, for its paradox
+MANY_MODELS = 3  # from here on Friedman's test says more than a pair does
+COPIED = 0.99  # from this share of rows on, predictions that are the ratings are a leak
+PACKAGES = ("numpy", "scipy", "polars", "narwhals", "numba", "scikit-learn")
+
+
+def audit(
+    models: Mapping[str, Any],
+    log: Any,
+    propensities: Any = None,
+    *,
+    metrics: Sequence[str | Metric] | None = None,
+    estimators: Sequence[str | Method] = ESTIMATORS,
+    exclude: Any = None,
+    threshold: float | None = None,
+    strata: Sequence[int | str] = STRATA,
+    groups: Mapping[str, Any] | None = None,
+    open_loop: Any = None,
+    missing: str = "error",
+    level: float = 0.95,
+    imputation: Any = None,
+    check: bool = True,
+    rng: Any = 0,
+    user: str | None = None,
+    item: str | None = None,
+    rating: str | None = None,
+    population: tuple[int, int] | None = None,
+    complete: bool = False,
+    distinct: bool = False,
+    step: Step = silent,
+) -> Audit:
+    """Which of the models is better for users, how sure that is, and whether the log can say at all.
+
+    `models`, `log`, `propensities` and what they share with `evaluate` are as there. The verdict is about the first
+    metric and the first estimator that is not a plain average; by default rankings are judged where the models rank
+    all items, and ratings where they predict them. `strata` are numbers of strata of propensity (`5`, `"2:width"`),
+    `groups` groupings of the rows by name, one label a row in Feedback order. `open_loop` is a uniformly collected
+    test set, against which every estimator is then scored. `check` judges a propensity model, which refits it.
+    """
+    began = time.perf_counter()
+    if len(models) < 2:
+        raise InputError(
+            f"audit: compares models, so it needs at least two, got {list(models)}; for one alone use ol.evaluate."
+        )
+    groupings = _groupings(strata, groups or {})
+    step("reading the models", 0.0)
+    asked = Question(
+        metrics=metrics or METRICS, estimators=_with_strata(estimators, strata), exclude=exclude, threshold=threshold,
+        missing=missing, level=level, imputation=imputation, user=user, item=item, rating=rating,
+        population=population, complete=complete, distinct=distinct, groups=groups or {},
+    )  # fmt: skip
+    ready = prepared(models, log, propensities, asked)
+    ready = ready if metrics else _fitting(ready)
+    step("estimating", 0.2)
+    result = ready.compare("all")
+    sample = None if open_loop is None else _open_loop(models, open_loop, result, asked, ready.source)
+    step("looking for what could change the verdict", 0.5)
+    evidence = _evidence(ready, result, groupings, rng)
+    verdict = decide(evidence)
+    step("checking the propensities", 0.8)
+    tables = evidence.strata if sample is None else tuple(with_open_loop(t, sample) for t in evidence.strata)
+    metric = next(m for m in ready.metrics if m.name == evidence.metric)
+    return Audit(
+        verdict=verdict, metric=evidence.metric, estimator=evidence.estimator, result=result,
+        contrasts=evidence.contrasts, best=evidence.best, strata=tables, paradoxes=evidence.paradoxes,
+        curves=curves(ready.source, metric, evidence.own, verdict.winner or result.ranking(*evidence.family)[0]),
+        friedman=ranks_within_users(result, evidence.family) if len(models) >= MANY_MODELS else None,
+        open_loop=sample, weights=ready.source.summary(all_rows(metric.on)),
+        check=_check(propensities, log, rng) if check else None, warnings=tuple(_warnings(ready.source)),
+        setting=_setting(ready.source, propensities, log, began), notes=result.notes,
+    )  # fmt: skip
+
+
+def _evidence(ready: Prepared, result: Comparison, groupings: Mapping[str, Strata], rng: Any) -> Evidence:
+    """Everything that the verdict is made of."""
+    known = [m for m in ready.metrics if m.name in result.metrics]
+    weighted = ready.source.summary(all_rows("prediction")) is not None
+    kept = {by: s for by, s in groupings.items() if weighted or isinstance(s, str)}
+    tables = strata_tables(ready.source, result, known, kept)
+    found = {
+        (m.name, e): with_gamma(ready.source, m, contrasts(result, m.name, e))
+        for m in known
+        for e in result.estimators
+        if (result.models[0], m.name, e) in result.estimates
+    }
+    best = {
+        (m, e): probability_of_being_best({x: result[x, m, e] for x in result.models}, result.better[m], rng=rng)
+        for m, e in found
+    }
+    metric, estimator = _family(ready, result)
+    return Evidence(
+        result=result, metric=metric, estimator=estimator, contrasts=found, best=best, strata=tables,
+        paradoxes=paradoxes(tables, result),
+    )  # fmt: skip
+
+
+def all_rows(on: str) -> Metric:
+    """A metric that every scored row counts for, to ask a source about its weights."""
+    return metric_named("mae" if on == "prediction" else "dcg")
+
+
+# -- what is asked -------------------------------------------------------------------------------------------
+
+
+def _groupings(strata: Sequence[int | str], groups: Mapping[str, Any]) -> dict[str, Strata]:
+    """Strata by the words for them."""
+    found: dict[str, Strata] = {}
+    for given in [strata] if isinstance(strata, int | str) else strata:
+        way = method(f"stratified@{given}")
+        if way.strata is None or way.share != "catalogue":
+            raise NameFormatError(f"audit: strata must be numbers such as 5 or '2:width', got {given!r}.")
+        found[f"propensity ({way.strata} of equal {way.bins})"] = way.strata, way.bins
+    return found | {name: name for name in groups}
+
+
+def _with_strata(estimators: Sequence[str | Method], strata: Sequence[int | str]) -> list[str | Method]:
+    """The estimators, of which a plain "stratified" has the first strata asked for."""
+    first = next(iter([strata] if isinstance(strata, int | str) else strata), None)
+    if first is None or first == STRATA[0]:
+        return list(estimators)
+    return [f"stratified@{first}" if e == "stratified" else e for e in estimators]
+
+
+def _fitting(ready: Prepared) -> Prepared:
+    """Without metrics on ratings where some model's scores are none, or ratings are only 0 and 1."""
+    levels = [level for level, _ in ready.source.about().ratings]
+    said = [ready.source.answers(model) for model in ready.source.models]
+    span = max(levels) - min(levels) if levels else 0.0
+    rates = len(levels) > 2 and all(
+        a is not None and a.low >= min(levels) - span and a.high <= max(levels) + span for a in said
+    )
+    return ready if rates else replace(ready, metrics=[m for m in ready.metrics if m.on == "rank"])
+
+
+def _family(ready: Prepared, result: Comparison) -> Family:
+    """The first metric, and its first estimator that is not a plain average."""
+    metric = result.metrics[0]
+    known = [e.name for e in ready.methods if (result.models[0], metric, e.name) in result.estimates]
+    return metric, next((e for e in known if e not in BIASED), known[0])
+
+
+# -- the parts -----------------------------------------------------------------------------------------------
+
+
+def _open_loop(models: Mapping[str, Any], sample: Any, result: Comparison, asked: Question, source: Source) -> OpenLoop:
+    """What a uniform sample says of the models by the plain average, which is unbiased there."""
+    try:
+        found = evaluate(
+            models, sample, metrics=result.metrics, estimators=["naive"], exclude=asked.exclude,
+            threshold=source.about().threshold, missing=asked.missing, level=asked.level, user=asked.user,
+            item=asked.item, rating=asked.rating, population=asked.population, complete=asked.complete,
+            distinct=asked.distinct, pairs=[],
+        )  # fmt: skip
+    except PredictionError as error:
+        raise PredictionError(f"open_loop: {error}") from error
+    rows = max(e.diagnostics.n for e in found.estimates.values())
+    return against_open_loop(result, found, len(sample) if isinstance(sample, Feedback) else rows)
+
+
+def _check(propensities: Any, log: Any, rng: Any) -> Any:
+    """The check of a propensity model that was fitted; bare numbers have none to refit."""
+    if not hasattr(propensities, "fit") or not isinstance(log, Feedback):
+        return None
+    from openloop import propensity
+
+    return propensity.check(propensities, log, rng=rng)
+
+
+def _warnings(source: Source) -> Iterator[str]:
+    """What looks wrong about a model's predictions."""
+    levels = source.about().ratings
+    for model in source.models:
+        said = source.answers(model)
+        if said is None:
+            continue
+        if said.copied >= COPIED and len(levels) != 1:
+            yield (
+                f"model {model!r}: {said.copied:.1%} of its predictions are the log's own ratings, a leak: was it "
+                "trained on the rows that it is judged by?"
+            )
+        elif said.low == said.high:
+            yield f"model {model!r}: all its scores are {said.low:g}, so that its ranking is a random order"
+
+
+def _setting(source: Source, propensities: Any, log: Any, began: float) -> Setting:
+    about = source.about()
+    if propensities is None:
+        words = "the log's own" if isinstance(log, Feedback) and log.propensity is not None else "none"
+    else:
+        words = f"column {propensities!r}" if isinstance(propensities, str) else type(propensities).__name__
+    return Setting(
+        **asdict(about), propensity=words, versions=_versions(), seconds=time.perf_counter() - began,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )  # fmt: skip
+
+
+def _versions() -> dict[str, str]:
+    found = {"openloop": openloop.__version__, "python": platform.python_version()}
+    return found | {name: version(name) for name in PACKAGES}

@@ -1,0 +1,257 @@
+"""The sections about what estimates rest on: weights, sensitivity, open loop, data and computation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from openloop.core.audit import Curve, OpenLoop, Setting
+from openloop.core.weights import WeightSummary
+from openloop.propensity.checking import Check
+from openloop.reporting import check_tables
+from openloop.reporting import page_tables as tables
+from openloop.reporting.audit_figures import critical_difference_chart
+from openloop.reporting.blocks import Bullets, Code, Fold, Heading, Section, Terms, Text, figures
+from openloop.reporting.figures import calibration_curve, love_plot, margins_plot, overlap_plot
+from openloop.reporting.sections import Subject
+from openloop.reporting.weight_figures import (
+    carried_by,
+    concentration_chart,
+    crossing,
+    ratings_chart,
+    sensitivity_chart,
+    weights_chart,
+)
+from openloop.reporting.words import (
+    about_estimator,
+    about_metric,
+    chance,
+    counted,
+    level_of,
+    listed,
+    moment,
+    number,
+    percent,
+    span,
+    times,
+)
+
+MANY_MODELS = 6  # from here on Friedman's summary has a section
+DIFFERENCES = 6  # curves of differences that are drawn
+
+READING = (
+    "An estimate is of all users and items, as if all had been observed; its interval is over users like these.",
+    "Two intervals that overlap may still belong to models that differ: the paired differences are what to look at.",
+    "All but naive rest on the propensities; Γ* says how wrong these would have to be to turn the order.",
+    "The effective sample says how many equally weighted rows the log is worth. When it is small, a few rows decide.",
+    "A model that wins under naive only may just resemble the system that made the log.",
+)
+
+
+def weights(of: Subject) -> Iterator[Section]:
+    """Propensities and weights, and the check of the model that they come from."""
+    audit = of.audit
+    if audit is None:
+        return
+    blocks: list[Any] = []
+    if audit.weights is None or audit.weights.n == 0:
+        blocks.append(Text(text="There are no weights: the estimates here are plain averages."))
+    else:
+        blocks += _weights(audit.weights)
+    blocks.append(Heading(text="Check of the propensities"))
+    if audit.check is None:
+        reason = "Propensities that are given have no model here that could be refitted on held-out rows."
+        blocks.append(Text(text=f"No check was made. {reason} ol.propensity.check does it for a fitted model."))
+    else:
+        blocks += _check(audit.check)
+    yield Section(id="weights", title="Propensities and weights", blocks=tuple(blocks))
+
+
+def _weights(summary: WeightSummary) -> Iterator[Any]:
+    heavy = percent(carried_by(summary, 0.01))
+    yield Text(
+        text=f"A row that had the chance p to be observed stands for 1/p. The {counted(summary.n, 'row')} count as "
+        f"{summary.effective_size:,.0f} equally weighted ones; the largest weight is {number(summary.largest, 3)}, "
+        f"{percent(summary.largest_share)} of their sum."
+    )
+    alt = (
+        f"Histogram of the propensities of the rows, from {number(summary.smallest_propensity, 3)} on. Half of the "
+        f"rows have a weight 1/p below {number(summary.quantile(0.5), 3)}, one in a hundred above "
+        f"{number(summary.quantile(0.99), 3)}."
+    )
+    yield from figures(weights_chart(summary), [alt], [tables.histogram(summary)])
+    alt = (
+        f"Share of all weight that the heaviest rows carry: the heaviest 1 % carry {heavy}, the heaviest 10 % "
+        f"{percent(carried_by(summary, 0.1))}."
+    )
+    yield from figures(concentration_chart(summary), [alt], [tables.heaviest(summary)])
+
+
+def _check(check: Check) -> Iterator[Any]:
+    yield Text(text=f"{check.model} on {counted(check.rows, 'row')}. {_trust(check)}")
+    if check.flags:
+        yield Bullets(title="To mind", items=check.flags)
+    if check.calibration is None:
+        yield Text(text=f"Calibration was not computed: {check.not_computed['calibration'].rstrip('.')}.")
+    else:
+        found = check.calibration
+        alt = (
+            f"Observed against predicted shares in {len(found.curve)} bins of held-out cells: expected calibration "
+            f"error {number(found.error, 2)}, of which about {number(found.chance, 2)} is chance."
+        )
+        yield from figures(calibration_curve(check), [alt], [check_tables.calibration(check)])
+    balance = check_tables.balance(check)
+    if balance.rows:
+        off = [d.name for d in check.balance if abs(d.after or 0.0) > 0.1]
+        words = f"outside ±0.1 with weights: {listed(off[:8])}" if off else "with weights all lie within ±0.1"
+        alt = f"Standardised differences of {len(balance.rows)} covariates between rows and grid; {words}."
+        yield from figures(love_plot(check), [alt], [balance])
+    common = check.overlap.coefficient
+    words = "" if common is None else f"; {percent(common)} is common to both"
+    alt = f"Propensities of the rows and of all cells, the least of a row {number(check.overlap.smallest, 2)}{words}."
+    yield from figures(overlap_plot(check), [alt], [check_tables.overlap(check)])
+    if check.margins:
+        alts = [
+            f"Σp against the number of rows of each {m.side}: off by {percent(m.off)}, of which about "
+            f"{percent(m.chance)} is chance."
+            for m in check.margins
+        ]
+        yield from figures(margins_plot(check), alts, [check_tables.margins(check)])
+
+
+def _trust(check: Check) -> str:
+    return "Nothing stands out." if not check.flags else f"{counted(len(check.flags), 'thing')} to mind."
+
+
+def sensitivity(of: Subject) -> Iterator[Section]:
+    """Bounds against Γ: of differences one chart each, of the models one together."""
+    if of.audit is None or not of.audit.curves:
+        return
+    pairs = [curve for curve in of.audit.curves if curve.b is not None]
+    singles = [curve for curve in of.audit.curves if curve.b is None]
+    blocks: list[Any] = [
+        Text(
+            text="Propensities are never quite right. If every one of them may be off by a factor of up to Γ either "
+            "way, an estimate can lie anywhere in the band. Γ* is where a difference may first be 0."
+        )
+    ]
+    for curve in pairs[:DIFFERENCES]:
+        blocks += _curve(of, curve)
+    if len(pairs) > DIFFERENCES:
+        left = counted(len(pairs) - DIFFERENCES, "more difference")
+        blocks.append(Text(text=f"The bounds of {left} are in the table only."))
+        blocks.append(tables.bounds(pairs[DIFFERENCES:]))
+    if singles:
+        said = "; ".join(f"{c.a} {span(c.low[-1], c.high[-1])}" for c in singles[:10])
+        alt = f"Bounds of each model's {singles[0].metric} against Γ. At Γ = {number(singles[0].gamma[-1], 3)}: {said}."
+        blocks += figures(sensitivity_chart(singles), [alt], [tables.bounds(singles)])
+    yield Section(id="sensitivity", title="Sensitivity to wrong propensities", blocks=tuple(blocks))
+
+
+def _curve(of: Subject, curve: Curve) -> tuple[Any, ...]:
+    found = of.contrasts(curve.metric, curve.estimator)
+    own = next((c.gamma for c in found if curve.a in c.models and curve.b in c.models), None)
+    gamma = crossing(curve) if own is None else own
+    words = f"it may be 0 from Γ* = {times(gamma)} on" if gamma is not None else "it may be 0 throughout"
+    k = len(curve.gamma) // 2
+    alt = (
+        f"Bounds of the difference {curve.a} − {curve.b} in {curve.metric} against Γ: {number(curve.low[0])} at Γ = 1, "
+        f"{span(curve.low[k], curve.high[k])} at Γ = {number(curve.gamma[k], 3)}; {words}."
+    )
+    return figures(sensitivity_chart(curve, own), [alt], [tables.bounds([curve])])
+
+
+def open_loop(of: Subject) -> Iterator[Section]:
+    """Each estimator against a uniformly collected sample."""
+    if of.audit is None or of.audit.open_loop is None:
+        return
+    found = of.audit.open_loop
+    own = [s for s in found.scores if s.metric == of.metric]
+    nearest = min(own, key=lambda s: s.error, default=None)
+    words = "" if nearest is None else f" By {of.metric} the nearest estimator is {nearest.estimator}, on average "
+    words += "" if nearest is None else f"{number(nearest.error, 3)} away."
+    intro = Text(
+        text=f"A sample of {counted(found.rows, 'row')} that nobody chose shows the models without selection. Each "
+        f"estimator is held against it; its values stand in the charts above as “open loop”.{words}"
+    )
+    note = Text(
+        text="Pairs right: pairs of models that the estimator has in the open loop's order, of all pairs and of those "
+        "that the open loop itself tells apart."
+    )
+    folds = [Fold(summary=m, blocks=_against(of, found, m)) for m in of.metrics[1:] if m in found.result.metrics]
+    first = _against(of, found, of.metric) if of.metric in found.result.metrics else ()
+    yield Section(id="open-loop", title="Against the open loop", blocks=(intro, *first, note, *folds))
+
+
+def _against(of: Subject, found: OpenLoop, metric: str) -> tuple[Any, ...]:
+    return tables.scores(found, metric), tables.beside(of.result, found.result, metric)
+
+
+def friedman(of: Subject) -> Iterator[Section]:
+    """Mean ranks of many models."""
+    found = None if of.audit is None else of.audit.friedman
+    if found is None or len(found.ranks) < MANY_MODELS:
+        return
+    words = (
+        f"Friedman's test over {counted(found.users, 'user')}: χ² = {number(found.statistic)}, "
+        f"p {chance(found.pvalue)}. "
+        f"Mean ranks must lie {number(found.critical_difference, 3)} apart to differ ({level_of(found.level)})."
+    )
+    spoken = "; ".join(f"{m} {number(rank, 3)}" for m, rank in sorted(found.ranks.items(), key=lambda x: x[1])[:10])
+    drawn = figures(critical_difference_chart(found), [f"Mean ranks: {spoken}."], [tables.mean_ranks(found.ranks)])
+    yield Section(id="ranks", title="Ranks within users", blocks=(Text(text=words), *drawn))
+
+
+def data(of: Subject) -> Iterator[Section]:
+    """What was audited."""
+    if of.audit is None:
+        return
+    s = of.audit.setting
+    density = s.rows / (s.users * s.items) if s.users and s.items else 0.0
+    excluded = "nothing" if s.excluded is None else counted(s.excluded, "row")
+    items = [
+        ("log", s.log, ""),
+        ("rows", f"{s.rows:,}", f"({percent(density)} of all {s.users * s.items:,} cells)"),
+        ("users", f"{s.users:,}", f"({s.scored_users:,} with scored rows)"),
+        ("items", f"{s.items:,}", ""),
+        ("propensities", s.propensity or "none", ""),
+        ("relevant from rating", f"{s.threshold:g}", ""),
+        ("left out of rankings", excluded, ""),
+    ]
+    blocks: list[Any] = [Terms(items=tuple(items))]
+    if s.ratings:
+        said = "; ".join(f"{rating:g}: {n:,}" for rating, n in s.ratings[:20])
+        chart = ratings_chart(s.ratings, s.threshold)
+        blocks += figures(chart, [f"Number of rows by rating: {said}."], [tables.ratings(s.ratings)])
+    yield Section(id="data", title="Data", blocks=tuple(blocks))
+
+
+def left_out(of: Subject) -> Section:
+    """What is missing, what was assumed, and what to mind."""
+    result = of.result
+    skipped = tuple(f"{m}, {e}: {reason}" for (m, e), reason in result.skipped.items())
+    own = () if of.audit is None else of.audit.notes
+    notes = tuple(dict.fromkeys((*result.notes, *own)))
+    flags = tuple(dict.fromkeys(flag for e in result.estimates.values() for flag in e.diagnostics.flags))
+    found = [("Left out", skipped), ("Notes", notes), ("To mind", flags)]
+    blocks = tuple(Bullets(title=title, items=items) for title, items in found if items)
+    nothing = Text(text="Nothing was left out, and there is nothing to mind.")
+    return Section(id="notes", title="Left out, and notes", blocks=blocks or (nothing,))
+
+
+def computed(of: Subject) -> Section:
+    """How to repeat it, and what the words mean."""
+    blocks: list[Any] = [] if of.audit is None else list(_computed(of.audit.setting))
+    about = [(m, about_metric(m), "") for m in of.metrics] + [(e, about_estimator(e), "") for e in of.result.estimators]
+    blocks += [Heading(text="Definitions"), Terms(items=tuple(item for item in about if item[1]))]
+    blocks += [Heading(text="How to read this report"), Bullets(items=READING)]
+    return Section(id="method", title="How it was computed", blocks=tuple(blocks))
+
+
+def _computed(s: Setting) -> Iterator[Any]:
+    if s.command:
+        yield Text(text="The command that made this report:")
+        yield Code(text=s.command)
+    items = [("date", moment(s.created), ""), ("computing time", f"{s.seconds:.1f} s", "")]
+    items.append(("versions", ", ".join(f"{package} {v}" for package, v in s.versions.items()), ""))
+    yield Terms(items=tuple(item for item in items if item[1]))

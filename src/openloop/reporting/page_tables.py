@@ -1,0 +1,259 @@
+"""The tables of a page: what a result holds, as rows of cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+from openloop.core.audit import Curve, Line, OpenLoop, StrataTable
+from openloop.core.comparison import Comparison
+from openloop.core.contrasts import Contrast, holm, testable
+from openloop.core.estimate import Estimate
+from openloop.core.weights import WeightSummary
+from openloop.reporting.audit_figures import OPEN_LOOP, estimators_of, facing, ranks
+from openloop.reporting.blocks import Cell, Table
+from openloop.reporting.weight_figures import carried_by, propensity_bins
+from openloop.reporting.words import (
+    chance,
+    direction,
+    fixed,
+    level_of,
+    limits,
+    listed,
+    number,
+    outcome,
+    percent,
+    rounded,
+    span,
+    times,
+)
+
+CONTRASTS = 400  # in a table, at most
+GAMMAS = 9  # lines of a table of bounds
+HEAVIEST = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
+
+
+def name(text: str) -> Cell:
+    """A name from the data."""
+    return Cell(text=text, name=True)
+
+
+def value(x: float | None, text: str | None = None, detail: str = "") -> Cell:
+    """A number that is sorted by its value."""
+    known = x is not None and not math.isnan(x)
+    return Cell(text=number(x) if text is None else text, detail=detail, value=x if known else math.inf)
+
+
+def leaderboard(
+    result: Comparison, metric: str, estimator: str, found: Sequence[Contrast], best: Mapping[str, float]
+) -> Table:
+    """Models by estimators; best first by one of them, with the tests of that one beside."""
+    names = estimators_of(result, metric)
+    wins = {m: sum(c.better == m for c in found) for m in result.models}
+    rows = tuple(
+        (
+            name(model),
+            *(estimated(result[model, metric, e], result.level) for e in names),
+            *([value(wins[model], f"{wins[model]} of {len(wins) - 1}")] if len(wins) > 1 else []),
+            *([value(best[model], percent(best[model]))] if best else []),
+        )
+        for model in result.ranking(metric, estimator)
+    )
+    lower = direction(result, metric) == "lower"
+    said = ["how many others each model beats"] * (len(wins) > 1) + ["its chance to be best"] * bool(best)
+    return Table(
+        caption=f"{metric}, {'lower' if lower else 'higher'} is better; in small print, {level_of(result.level)} "
+        f"intervals over users{f'; by {estimator}, {listed(said)}' if said else ''}",
+        columns=("model", *names, *(["beats"] if len(wins) > 1 else []), *(["chance to be best"] if best else [])),
+        rows=rows,
+        order=(names.index(estimator) + 1, "ascending" if lower else "descending"),
+        notes=tuple(dict.fromkeys(_flags(result, metric))),
+    )
+
+
+def estimated(e: Estimate, level: float) -> Cell:
+    """An estimate over its interval, with a mark where it has flags."""
+    text, interval = rounded(e.value, *limits(e, level))
+    return value(e.value, text + (" †" if e.diagnostics.flags else ""), interval)
+
+
+def _flags(result: Comparison, metric: str) -> list[str]:
+    return [
+        f"† {estimator}: {flag}"
+        for (_, m, estimator), e in result.estimates.items()
+        if m == metric
+        for flag in e.diagnostics.flags
+    ]
+
+
+def differences(result: Comparison, metric: str, estimator: str, found: Sequence[Contrast]) -> Table:
+    """All pairs under one metric and estimator."""
+    shown, left = facing(result, metric, estimator, found)
+    rows = tuple(
+        (
+            name(c.a), name(c.b), value(c.value, *rounded(c.value, c.low, c.high, sign=True)),
+            value(c.pvalue, chance(c.pvalue).removeprefix("= ")), value(c.holm, chance(c.holm).removeprefix("= ")),
+            value(c.effect, fixed(c.effect, 2)), value(c.gamma, times(c.gamma)), Cell(text=outcome(c)),
+        )
+        for c in shown[:CONTRASTS]
+    )  # fmt: skip
+    return Table(
+        caption=f"Paired differences in {metric} under {estimator}, first − second, with unadjusted "
+        f"{level_of(result.level)} intervals over users",
+        columns=("first", "second", "difference", "p", "Holm p", "effect size", "Γ*", "outcome"),
+        rows=rows,
+        notes=(f"{left} pairs without the best ranked model are left out.",) if left else (),
+    )
+
+
+def places(result: Comparison, metric: str, open_loop: Comparison | None) -> Table:
+    """Each model's place under each estimator; equal values share one."""
+    found = ranks(result, metric, open_loop)
+    rows = tuple(
+        (name(m), *(_place(result, open_loop, metric, e, m) for e in found)) for m in next(iter(found.values()))
+    )
+    return Table(caption=f"Places by {metric}, 1 is best", columns=("model", *found), rows=rows)
+
+
+def _place(result: Comparison, open_loop: Comparison | None, metric: str, estimator: str, model: str) -> Cell:
+    source = open_loop if estimator == OPEN_LOOP and open_loop is not None else result
+    method = "naive" if estimator == OPEN_LOOP else estimator
+    own = source[model, metric, method].value
+    others = [source[m, metric, method].value for m in source.models]
+    before = sum(x < own if direction(result, metric) == "lower" else x > own for x in others)
+    return value(before + 1, f"{before + 1}{'=' if others.count(own) > 1 else ''}")
+
+
+def strata(table: StrataTable, level: float, better: str) -> Table:
+    """A table like Tables 2 to 5 of Jadidinejad et al. (2021): * for a model that beats all others in its line."""
+    models = list(dict.fromkeys(m for line in table.lines for m in line.estimates))
+    total = max((line.rows for line in table.lines if line.kind != "open loop"), default=0)
+    rows = tuple(
+        (
+            name(line.name),
+            *(_starred(line, model, level, better) for model in models),
+            value(line.rows, f"{line.rows:,}", percent(line.rows / total) if line.kind == "stratum" and total else ""),
+            value(line.items, "–" if line.items is None else f"{line.items:,}"),
+            value(line.share, "–" if line.share is None else percent(line.share)),
+            _limits(line),
+        )
+        for line in table.lines
+    )
+    return Table(
+        caption=f"{table.metric} by {table.by}; * marks a model that beats every other one in its line "
+        f"(paired over users, Holm, {level_of(level)}); share is that of the population",
+        columns=("evaluation", *models, "rows", "items", "share", "propensity"),
+        rows=rows,
+    )
+
+
+def _limits(line: Line) -> Cell:
+    if line.limits is None:
+        return value(None)
+    low, high = (number(p, 3) for p in line.limits)
+    return value(line.limits[0], low if low == high else f"{low} … {high}")
+
+
+def _starred(line: Line, model: str, level: float, better: str) -> Cell:
+    if model not in line.estimates:
+        return value(None)
+    e = line.estimates[model]
+    text, interval = rounded(e.value, *limits(e, level))
+    return value(e.value, text + ("*" if model == best_of(line, level, better) else ""), interval)
+
+
+def best_of(line: Line, level: float, better: str) -> str | None:
+    """The model that beats every other one in a line, with Holm over its pairs."""
+    pairs = list(combinations(line.estimates, 2))
+    found = [line.difference(a, b) for a, b in pairs]
+    adjusted = holm([testable(e) for e in found])
+    won = [
+        (a if (e.value < 0) == (better == "lower") else b)
+        for (a, b), e, p in zip(pairs, found, adjusted, strict=True)
+        if p < 1 - level and e.value != 0
+    ]
+    return next((m for m in line.estimates if won.count(m) == len(line.estimates) - 1 > 0), None)
+
+
+def bounds(curves: Sequence[Curve]) -> Table:
+    """Bounds of each curve at some of its Γ."""
+    rows = tuple(
+        (
+            name(c.a if c.b is None else f"{c.a} − {c.b}"),
+            *(value(c.gamma[k], number(c.gamma[k], 3)), value(c.low[k]), value(c.high[k])),
+        )
+        for c in curves
+        for k in sorted({round(n * (len(c.gamma) - 1) / (GAMMAS - 1)) for n in range(GAMMAS)})
+    )
+    caption = f"Bounds of {curves[0].estimator} of {curves[0].metric} when propensities are off by up to Γ either way"
+    return Table(caption=caption, columns=("of", "Γ", "lowest", "highest"), rows=rows)
+
+
+def histogram(summary: WeightSummary) -> Table:
+    """The propensities in bars."""
+    rows = tuple(
+        (
+            value(b["from"], f"{number(b['from'], 3)} … {number(b['to'], 3)}"),
+            value(b["share of rows"], percent(b["share of rows"])),
+            value(b["share of weight"], percent(b["share of weight"])),
+        )
+        for b in reversed(propensity_bins(summary))
+        if b["share of rows"] > 0
+    )
+    columns = ("propensity", "share of rows", "share of weight")
+    return Table(caption="Propensities of the scored rows", columns=columns, rows=rows)
+
+
+def heaviest(summary: WeightSummary) -> Table:
+    """What the heaviest rows carry."""
+    rows = tuple(
+        (value(x, percent(x)), value(y := carried_by(summary, x), percent(y))) for x in HEAVIEST if x * summary.n >= 1
+    )
+    return Table(caption="Weight carried by the heaviest rows", columns=("rows", "share of weight"), rows=rows)
+
+
+def scores(found: OpenLoop, metric: str) -> Table:
+    """Every estimator of a metric against the open loop."""
+    rows = tuple(
+        (
+            name(s.estimator), value(s.error, number(s.error, 3)),
+            value(None) if s.tau is None else value(s.tau.value, fixed(s.tau.value, 2), span(s.tau.low, s.tau.high, 2)),
+            value(s.right / max(1, s.pairs), f"{s.right} of {s.pairs}"),
+            value(s.separated_right / max(1, s.separated), f"{s.separated_right} of {s.separated}"),
+        )
+        for s in found.scores
+        if s.metric == metric
+    )  # fmt: skip
+    columns = ("estimator", "mean error", "Kendall's τ", "pairs right", "of those told apart")
+    return Table(
+        caption=f"Each estimator of {metric} against the open loop, over the models", columns=columns, rows=rows
+    )
+
+
+def beside(result: Comparison, open_loop: Comparison, metric: str) -> Table:
+    """The open loop's values beside those of each estimator."""
+    names = estimators_of(result, metric)
+    rows = tuple(
+        (
+            name(model),
+            estimated(open_loop[model, metric, "naive"], open_loop.level),
+            *(estimated(result[model, metric, e], result.level) for e in names),
+        )
+        for model in open_loop.ranking(metric, "naive")
+    )
+    caption = f"{metric} in the open loop and as estimated, {direction(result, metric)} is better"
+    return Table(caption=caption, columns=("model", OPEN_LOOP, *names), rows=rows)
+
+
+def ratings(counts: Sequence[tuple[float, int]]) -> Table:
+    """How often each rating was given."""
+    total = sum(n for _, n in counts)
+    rows = tuple((value(r, f"{r:g}"), value(n, f"{n:,}"), value(n / total, percent(n / total))) for r, n in counts)
+    return Table(caption="Ratings of the log", columns=("rating", "rows", "share"), rows=rows)
+
+
+def mean_ranks(found: Mapping[str, float]) -> Table:
+    """Mean ranks within users."""
+    rows = tuple((name(m), value(rank, number(rank, 3))) for m, rank in sorted(found.items(), key=lambda x: x[1]))
+    return Table(caption="Mean ranks within users, 1 is best", columns=("model", "mean rank"), rows=rows)

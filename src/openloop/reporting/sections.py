@@ -1,0 +1,243 @@
+"""The sections about the models: facts, leaderboard, differences, places and strata.
+
+A section is made of what the result holds; where something is missing, it says so or is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from openloop.core.audit import Audit, Family, StrataTable
+from openloop.core.comparison import Comparison
+from openloop.core.contrasts import Contrast, contrasts
+from openloop.reporting import page_tables as tables
+from openloop.reporting.audit_figures import (
+    bump_chart,
+    estimators_of,
+    forest_plot,
+    leaderboard_chart,
+    ranks,
+    strata_chart,
+)
+from openloop.reporting.blocks import Bullets, Fold, Heading, Section, Terms, Text, figures
+from openloop.reporting.words import (
+    chance,
+    counted,
+    direction,
+    level_of,
+    limits,
+    listed,
+    number,
+    outcome,
+    percent,
+    rounded,
+    signed,
+    span,
+    times,
+)
+
+PREFERRED = ("snips", "stratified", "ips", "dr", "clipped")  # for a comparison, which names no estimator itself
+NO_GAMMA = "not known, or a difference to another model covers 0"
+GAMMA = "the order could turn once propensities are off by more than this"
+SPOKEN = 10  # pairs or models in a text that describes a chart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Subject:
+    """What a page is about: a comparison, and the audit that it belongs to where there is one."""
+
+    result: Comparison
+    audit: Audit | None
+    metric: str
+    estimator: str
+    found: Mapping[Family, Sequence[Contrast]]
+
+    @classmethod
+    def of(cls, result: Audit | Comparison) -> Subject:
+        """An audit names its metric and estimator; a comparison's are its first, debiased where it can be."""
+        if isinstance(result, Audit):
+            own = result.metric, result.estimator
+            return cls(result=result.result, audit=result, metric=own[0], estimator=own[1], found=result.contrasts)
+        metric = result.metrics[0]
+        known = estimators_of(result, metric)
+        estimator = next((e for e in PREFERRED if e in known), known[0])
+        families = [(m, e) for m in result.metrics for e in estimators_of(result, m)]
+        found = {family: contrasts(result, *family) for family in families}
+        return cls(result=result, audit=None, metric=metric, estimator=estimator, found=found)
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics, that of the verdict first."""
+        return [self.metric, *(m for m in self.result.metrics if m != self.metric)]
+
+    @property
+    def open_loop(self) -> Comparison | None:
+        """What the open loop says."""
+        return None if self.audit is None or self.audit.open_loop is None else self.audit.open_loop.result
+
+    def main(self, metric: str) -> str:
+        """The estimator that a metric is ordered by."""
+        known = estimators_of(self.result, metric)
+        return self.estimator if self.estimator in known else known[0]
+
+    def contrasts(self, metric: str, estimator: str) -> Sequence[Contrast]:
+        """All pairs of models."""
+        return self.found.get((metric, estimator), ())
+
+    def best(self, metric: str, estimator: str) -> Mapping[str, float]:
+        """The probability of being best, empty where it is not known."""
+        return {} if self.audit is None else self.audit.best.get((metric, estimator), {})
+
+
+def facts(of: Subject) -> Terms:
+    """A few numbers that matter, of the model in front."""
+    first = of.result.ranking(of.metric, of.estimator)[0]
+    winner = first if of.audit is None else of.audit.verdict.winner or first
+    e = of.result[winner, of.metric, of.estimator]
+    seen = e.diagnostics
+    share = of.best(of.metric, of.estimator).get(winner)
+    effective = seen.n if seen.effective_size is None else seen.effective_size
+    weighted = "unweighted" if seen.effective_size is None else "after weighting"
+    gamma = _least_gamma(of, winner)
+    text, interval = rounded(e.value, *limits(e, of.result.level))
+    items = [
+        (f"{of.estimator} of {of.metric}", text, f"{winner}; {interval}"),
+        ("effective sample", f"{effective:,.0f}", f"of {counted(seen.n, 'row')}, {weighted}"),
+        ("users with scored rows", f"{seen.users:,}", "intervals are over users"),
+    ]
+    if of.audit is not None or gamma is not None:
+        items.append(("Γ*", times(gamma), NO_GAMMA if gamma is None else GAMMA))
+    if share is not None:
+        items.append(("chance to be best", percent(share), f"{winner}, by bootstrap over users"))
+    return Terms(items=tuple(items), large=True)
+
+
+def _least_gamma(of: Subject, model: str) -> float | None:
+    own = [c for c in of.contrasts(of.metric, of.estimator) if model in c.models]
+    known = [c.gamma for c in own if c.gamma is not None]
+    return min(known) if own and len(known) == len(own) else None
+
+
+def leaderboard(of: Subject) -> Section:
+    """A table and a chart a metric; that of the verdict is open."""
+    shown = [_leaderboard(of, metric) for metric in of.metrics]
+    folds = [Fold(summary=metric, blocks=blocks) for metric, blocks in zip(of.metrics[1:], shown[1:], strict=True)]
+    intro = Text(
+        text="Every model's estimate under each estimator. The columns can be sorted. A debiased estimate stands for "
+        "all users and items; naive only for what was observed."
+    )
+    heading = Heading(text=of.metric)
+    return Section(id="leaderboard", title="Leaderboard", blocks=(intro, heading, *shown[0], *folds))
+
+
+def _leaderboard(of: Subject, metric: str) -> tuple[Any, ...]:
+    main, result = of.main(metric), of.result
+    table = tables.leaderboard(result, metric, main, of.contrasts(metric, main), of.best(metric, main))
+    spoken = [
+        f"{model} {number(e.value)} ({span(*limits(e, result.level))})"
+        for model in result.ranking(metric, main)[:SPOKEN]
+        for e in [result[model, metric, main]]
+    ]
+    alt = (
+        f"Estimates of {metric} with {level_of(result.level)} intervals, {direction(result, metric)} is better. "
+        f"By {main}, from best to worst: {'; '.join(spoken)}. All numbers are in the table above."
+    )
+    return (table, *figures(leaderboard_chart(result, metric, main, of.open_loop), [alt]))
+
+
+def differences(of: Subject) -> Section:
+    """Forest plots, and a table an estimator behind each."""
+    blocks: list[Any] = [
+        Text(
+            text="Models compared pair by pair over the same users. A pair counts as told apart when its p-value, "
+            f"adjusted by Holm over all pairs of one metric and estimator, is below {1 - of.result.level:.2g}."
+        ),
+        *_differences(of, of.metric),
+    ]
+    blocks += [
+        Fold(summary=f"{metric}, {of.main(metric)}", blocks=_differences(of, metric)) for metric in of.metrics[1:]
+    ]
+    return Section(id="differences", title="Paired differences", blocks=tuple(blocks))
+
+
+def _differences(of: Subject, metric: str) -> tuple[Any, ...]:
+    main = of.main(metric)
+    found = of.contrasts(metric, main)
+    spoken = [
+        f"{outcome(c)}, {c.a} − {c.b} is {signed(c.value)} ({span(c.low, c.high)}), Holm p {chance(c.holm)}"
+        for c in found[:SPOKEN]
+    ]
+    alt = f"Paired differences in {metric} under {main}: {'; '.join(spoken)}."
+    every = [
+        tables.differences(of.result, metric, e, of.contrasts(metric, e)) for e in estimators_of(of.result, metric)
+    ]
+    every.sort(key=lambda table: f"under {main}," not in table.caption)
+    return figures(forest_plot(of.result, metric, main, found), [alt], every)
+
+
+def places(of: Subject) -> Section:
+    """Whether the estimators agree on the order."""
+    blocks: list[Any] = [*_places(of, of.metric)]
+    blocks += [Fold(summary=metric, blocks=_places(of, metric)) for metric in of.metrics[1:]]
+    return Section(id="places", title="Order of the models under each estimator", blocks=tuple(blocks))
+
+
+def _places(of: Subject, metric: str) -> tuple[Any, ...]:
+    words = agreement(of, metric)
+    chart = bump_chart(of.result, metric, of.open_loop)
+    table = tables.places(of.result, metric, of.open_loop)
+    return (Text(text=words), *figures(chart, [f"Places of the models by {metric}. {words}"], [table]))
+
+
+def agreement(of: Subject, metric: str) -> str:
+    """Which estimators have which order, in words."""
+    orders: dict[tuple[str, ...], list[str]] = {}
+    for estimator, order in ranks(of.result, metric, of.open_loop).items():
+        orders.setdefault(tuple(order), []).append(estimator)
+    if len(orders) == 1:
+        return f"By {metric} all agree on the order: {', '.join(next(iter(orders))[:SPOKEN])}."
+    said = "; ".join(f"{listed(by)}: {', '.join(order[:SPOKEN])}" for order, by in orders.items())
+    return f"By {metric} the estimators do not agree on the order. From best to worst, {said}."
+
+
+def strata(of: Subject) -> Iterator[Section]:
+    """Tables by strata, and the paradoxes found."""
+    if of.audit is None:
+        return
+    blocks: list[Any] = [
+        Text(
+            text="What holds over all rows may be reversed in most of them (Simpson's paradox). So the models are "
+            "compared inside each stratum too."
+        ),
+        _paradoxes(of.audit),
+    ]
+    own = [table for table in of.audit.strata if table.metric == of.metric]
+    for table in own:
+        blocks += [Heading(text=f"By {table.by}"), *_strata(of, table)]
+    others = [table for table in of.audit.strata if table.metric != of.metric]
+    blocks += [Fold(summary=f"{table.metric} by {table.by}", blocks=_strata(of, table)) for table in others]
+    if not of.audit.strata:
+        blocks.append(Text(text="No grouping of the rows was asked for, or the log has too few rows for one."))
+    yield Section(id="strata", title="Strata and paradoxes", blocks=tuple(blocks))
+
+
+def _paradoxes(audit: Audit) -> Any:
+    if audit.paradoxes:
+        found = tuple(f"{paradox}." for paradox in audit.paradoxes)
+        return Bullets(title=f"{counted(len(found), 'paradox').replace('xs', 'xes')} found", items=found)
+    if not audit.strata:
+        return Text(text="No strata, so no paradox could be looked for.")
+    return Text(text="No paradox was found: no pair of models changes its order between all rows and most rows.")
+
+
+def _strata(of: Subject, table: StrataTable) -> tuple[Any, ...]:
+    better = direction(of.result, table.metric)
+    won = [(line.name, tables.best_of(line, of.result.level, better)) for line in table.lines if line.estimates]
+    said = "; ".join(f"{line}: {'no model beats all others' if m is None else f'{m} is best'}" for line, m in won)
+    alt = f"Estimates of {table.metric} by {table.by}, {better} is better. {said}. All numbers are in the table above."
+    rows = tables.strata(table, of.result.level, better)
+    if not won:
+        return (rows,)
+    return (rows, *figures(strata_chart(table, of.result.level), [alt]))

@@ -1,0 +1,97 @@
+"""What all charts have in common: colours, shapes, titles, axes and fonts.
+
+Altair is imported by the first call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    Chart = alt.TopLevelMixin
+    Rows = list[dict[str, Any]]
+
+# Okabe & Ito (2008): told apart with any kind of colour vision. Their yellow is left out, as it vanishes on white.
+BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
+PURPLE, SKY, BLACK, WHITE = "#CC79A7", "#56B4E9", "#000000", "#FFFFFF"
+GREY, LINE, GRID, FRAME = "#6B6B6B", "#BBBBBB", "#EEEEEE", "#DDDDDD"
+
+COLOURS = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BLACK)
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")  # no divisor in common with 7
+
+# A page that has a light and a dark look gives each colour a variable of its style sheet.
+VARIABLES = {
+    BLUE: "--blue", VERMILLION: "--vermillion", GREEN: "--green", ORANGE: "--orange", PURPLE: "--purple",
+    SKY: "--sky", BLACK: "--black", WHITE: "--paper", GREY: "--muted", LINE: "--line", GRID: "--grid", FRAME: "--grid",
+}  # fmt: skip
+
+
+def data(rows: Rows) -> Any:
+    """A chart of plain records."""
+    import altair as alt
+
+    return alt.Chart(alt.Data(values=tuple(rows)))  # Altair copies lists at every step
+
+
+def series(field: str, names: Sequence[str]) -> dict[str, Any]:
+    """Colour and shape of a nominal field: no two of 42 names have both in common."""
+    import altair as alt
+
+    colours = [COLOURS[n % len(COLOURS)] for n in range(len(names))]
+    shapes = [SHAPES[n % len(SHAPES)] for n in range(len(names))]
+    return {
+        "color": alt.Color(f"{field}:N", title=None, scale=alt.Scale(domain=list(names), range=colours)),
+        "shape": alt.Shape(f"{field}:N", title=None, scale=alt.Scale(domain=list(names), range=shapes)),
+    }
+
+
+def rule_at(value: float, axis: str = "x", *, dashed: bool = False) -> Any:
+    """A line across the chart at a value of one axis."""
+    dash = {"strokeDash": [5, 4]} if dashed else {}
+    return data([{"at": value}]).mark_rule(color=GREY, **dash).encode(**{axis: "at:Q"})
+
+
+def log_axis(low: float, high: float) -> Any:
+    """Ticks at powers of ten, at 2 and 5 times them where those are few, and somewhere where there is none."""
+    import altair as alt
+
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1,) if len(powers) > 4 else (1, 2, 5)
+    every = -(-len(powers) // 8)
+    ticks = [tick for k in powers[::every] for step in steps if low <= (tick := step * 10.0**k) <= high]
+    if len(ticks) < 2:
+        ticks = [float(f"{low * (high / low) ** part:.2g}") for part in (0.2, 0.5, 0.8)]
+    return alt.Axis(values=ticks, format="~g" if low > 1e-4 else "~e")
+
+
+def titled(text: str, *words: str) -> Any:
+    """A title with words under it."""
+    import altair as alt
+
+    return alt.TitleParams(text, subtitle=list(words), anchor="start", offset=10)
+
+
+def styled(chart: Any) -> Chart:
+    """The chart, newly made, with the fonts and lines that all have."""
+    chart.config = {
+        "font": "Helvetica, Arial, sans-serif",
+        "padding": 14,
+        "view": {"stroke": FRAME},
+        "axis": {"labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal", "gridColor": GRID},
+        "title": {"fontSize": 14, "subtitleFontSize": 12, "subtitleColor": "#555555", "subtitlePadding": 4},
+        "legend": {"labelFontSize": 11, "titleFontSize": 11, "orient": "bottom", "labelLimit": 260},
+    }
+    return chart
+
+
+# What lies behind a text leaves room for it.
+HALO: dict[str, Any] = {"stroke": WHITE, "strokeWidth": 5, "strokeJoin": "round"}
+
+
+def isolated(name: str) -> str:
+    """A name that keeps its direction of writing to itself, for use inside a longer label."""
+    return f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"

@@ -1,0 +1,214 @@
+"""The figures of weights and of the data: propensities, concentration, sensitivity to wrong ones, ratings.
+
+Each stands on its own in a notebook. Altair is imported by the first chart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from openloop.core.audit import Curve
+from openloop.core.feedback import Floats
+from openloop.core.weights import BINS_PER_OCTAVE, N_BINS, WeightSummary
+from openloop.reporting.style import BLUE, GREY, ORANGE, data, log_axis, rule_at, series, styled, titled
+from openloop.reporting.words import number, percent, times
+
+if TYPE_CHECKING:
+    from openloop.reporting.style import Chart, Rows
+
+WIDTH, HEIGHT = 560, 240
+BARS = 40  # of a histogram, at most
+GAMMAS = (1, 1.1, 1.2, 1.35, 1.5, 1.75, 2, 2.5, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100)
+
+
+def weights_chart(summary: WeightSummary) -> Chart:
+    """The propensities of the rows, by number of rows and by the weight 1/p that these carry."""
+    import altair as alt
+
+    names = ["share of rows", "share of weight"]
+    bins = propensity_bins(summary)
+    rows: Rows = [row | {"of": name, "share": row[name]} for row in bins for name in names]
+    ends = [bins[-1]["from"], bins[0]["to"]]
+    colour = alt.Color("of:N", title=None, scale=alt.Scale(domain=names, range=[BLUE, ORANGE]))
+    chart = (
+        data(rows)
+        .mark_bar(opacity=0.55, binSpacing=0)
+        .encode(
+            x=alt.X("from:Q", scale=alt.Scale(type="log", domain=ends, nice=False), axis=log_axis(*ends),
+                    title="propensity p"),
+            x2=alt.X2("to:Q"),
+            y=alt.Y("share:Q", stack=None, axis=alt.Axis(format="~%"), title="share of rows, and of Σ 1/p"),
+            y2=alt.Y2Datum(0),
+            color=colour,
+            tooltip=["of:N", alt.Tooltip("from:Q", format=".3g"), alt.Tooltip("to:Q", format=".3g"),
+                     alt.Tooltip("share:Q", format=".2%")],
+        )
+    )  # fmt: skip
+    title = titled(
+        "Propensities of the scored rows",
+        f"The smallest p is {number(summary.smallest_propensity, 3)}, a weight of {number(summary.largest, 3)}.",
+    )
+    return styled(chart.properties(width=WIDTH, height=HEIGHT, title=title))
+
+
+def propensity_bins(summary: WeightSummary) -> list[dict[str, float]]:
+    """The histogram in few enough bars: limits of p, share of the rows and of Σw; falling p."""
+    used = np.flatnonzero(summary.histogram)
+    width = max(2, 2 ** math.ceil(math.log2((used[-1] - used[0] + 1) / BARS)))  # divides N_BINS
+    bars = slice(int(used[0]) // width, int(used[-1]) // width + 1)
+    counts = summary.histogram.reshape(-1, width).sum(axis=1)[bars]
+    carried = bin_weights(summary).reshape(-1, width).sum(axis=1)[bars]
+    edges = 2.0 ** (-np.arange(bars.start, bars.stop + 1) * width / BINS_PER_OCTAVE)
+    return [
+        {"from": float(low), "to": float(high), "share of rows": float(n) / summary.n, "share of weight": float(w)}
+        for high, low, n, w in zip(edges, edges[1:], counts, carried, strict=False)
+    ]
+
+
+def bin_weights(summary: WeightSummary) -> Floats:
+    """Each bin's share of Σw, its rows taken at the middle of the bin."""
+    middles = 2.0 ** ((np.arange(N_BINS) + 0.5) / BINS_PER_OCTAVE)
+    carried = summary.histogram * middles
+    return carried / carried.sum()
+
+
+def concentration(summary: WeightSummary) -> tuple[Floats, Floats]:
+    """The heaviest rows' share of all rows and of Σw, growing from the heaviest bin on."""
+    heavy = summary.histogram[::-1]
+    kept = heavy > 0
+    return np.cumsum(heavy)[kept] / summary.n, np.cumsum(bin_weights(summary)[::-1])[kept]
+
+
+def carried_by(summary: WeightSummary, share: float) -> float:
+    """The share of Σw that the heaviest `share` of the rows carry."""
+    rows, weight = concentration(summary)
+    return float(np.interp(share, np.append(0.0, rows), np.append(0.0, weight)))
+
+
+def concentration_chart(summary: WeightSummary) -> Chart:
+    """The share of all weight that the heaviest rows carry, beside that of equal weights."""
+    import altair as alt
+
+    shares = np.geomspace(max(1e-4, 1 / summary.n), 1.0, 60)
+    names = ["these weights", "equal weights"]
+    rows: Rows = [
+        {"rows": float(x), "weight": y, "of": name}
+        for x in shares
+        for name, y in zip(names, (carried_by(summary, float(x)), float(x)), strict=True)
+    ]
+    ends = [float(shares[0]), 1.0]
+    scale = alt.Scale(type="log", domain=ends, nice=False)
+    ticks = alt.Axis(values=[10.0**k for k in range(-4, 1) if 10.0**k >= ends[0]], format="~%")
+    domain = alt.Scale(domain=names, range=[BLUE, GREY])
+    chart = (
+        data(rows)
+        .mark_line(strokeWidth=2)
+        .encode(
+            x=alt.X("rows:Q", scale=scale, axis=ticks, title="heaviest rows, as a share of all rows"),
+            y=alt.Y("weight:Q", axis=alt.Axis(format="~%"), title="share of all weight"),
+            color=alt.Color("of:N", title=None, scale=domain),
+            strokeDash=alt.StrokeDash("of:N", title=None, scale=alt.Scale(domain=names, range=[[1, 0], [5, 4]])),
+            tooltip=["of:N", alt.Tooltip("rows:Q", format=".2%"), alt.Tooltip("weight:Q", format=".1%")],
+        )
+    )
+    title = titled(
+        "Concentration of the weights",
+        f"The heaviest 1 % of the rows carry {percent(carried_by(summary, 0.01))} of the weight, "
+        f"the heaviest 10 % carry {percent(carried_by(summary, 0.1))}.",
+    )
+    return styled(chart.properties(width=WIDTH, height=HEIGHT, title=title))
+
+
+def sensitivity_chart(curves: Sequence[Curve] | Curve, critical: float | None = None) -> Chart:
+    """Bounds of estimates, or of one difference, when every propensity may be off by up to Γ either way.
+
+    `critical` is Γ*, from which on a difference may be 0; read off the curve where it is not given.
+    """
+    import altair as alt
+
+    found = [curves] if isinstance(curves, Curve) else list(curves)
+    difference = found[0].b is not None
+    names = [_name(curve) for curve in found]
+    rows: Rows = [
+        {"gamma": g, "low": low, "high": high, "of": name}
+        for curve, name in zip(found, names, strict=True)
+        for g, low, high in zip(curve.gamma, curve.low, curve.high, strict=True)
+    ]
+    most = max(row["gamma"] for row in rows)
+    axis = alt.Axis(values=[g for g in GAMMAS if g <= most], format="~g", labelOverlap=True)
+    legend = None if len(found) == 1 else alt.Undefined
+    base = data(rows).encode(
+        x=alt.X("gamma:Q", scale=alt.Scale(type="log", domain=[1, most], nice=False), axis=axis,
+                title="Γ: every propensity off by up to this factor"),
+        color=series("of", names)["color"].legend(legend),
+    )  # fmt: skip
+    y = alt.Y("low:Q", title=f"{'difference in ' if difference else ''}{found[0].metric}", scale=alt.Scale(zero=False))
+    tooltip = ["of:N", *(alt.Tooltip(f"{name}:Q", format=".4g") for name in ("gamma", "low", "high"))]
+    layers = [
+        base.mark_area(opacity=0.18).encode(y=y, y2=alt.Y2("high:Q"), tooltip=tooltip),
+        base.mark_line(strokeWidth=2).encode(y=y),
+        base.mark_line(strokeWidth=2).encode(y=alt.Y("high:Q")),
+    ]
+    of = f"{found[0].metric}, {found[0].estimator}"
+    title = titled(f"Sensitivity of {names[0]}" if difference else "Sensitivity of the models", of)
+    return styled(alt.layer(*layers, *_zero(found[0], critical)).properties(width=WIDTH, height=HEIGHT, title=title))
+
+
+def _zero(curve: Curve, critical: float | None) -> list[Any]:
+    """For a difference, the line at 0 and where the band reaches it."""
+    import altair as alt
+
+    if curve.b is None:
+        return []
+    at = crossing(curve) if critical is None else critical
+    if at is None or not 1 < at <= curve.gamma[-1]:
+        return [rule_at(0, "y")]
+    late = at > math.sqrt(curve.gamma[-1])
+    text = data([{"at": at, "text": f"Γ* = {times(at)}"}]).mark_text(
+        align="right" if late else "left", dx=-5 if late else 5, y=10, fontSize=12, color=GREY
+    )
+    return [rule_at(0, "y"), rule_at(at, dashed=True), text.encode(x=alt.X("at:Q"), text="text:N")]
+
+
+def crossing(curve: Curve) -> float | None:
+    """The Γ at which the nearer bound reaches 0, interpolated; None where it stays away, or starts beyond."""
+    nearer = np.asarray(curve.low if curve.low[0] > 0 else curve.high)
+    side = np.sign(nearer[0])
+    beyond = np.flatnonzero(nearer * side <= 0)
+    if side == 0 or not len(beyond):
+        return None
+    k = int(beyond[0])
+    logs = np.log(curve.gamma)
+    part = nearer[k - 1] / (nearer[k - 1] - nearer[k])
+    return float(np.exp(logs[k - 1] + part * (logs[k] - logs[k - 1])))
+
+
+def _name(curve: Curve) -> str:
+    return curve.a if curve.b is None else f"{curve.a} − {curve.b}"
+
+
+def ratings_chart(ratings: Sequence[tuple[float, int]], threshold: float | None = None) -> Chart:
+    """How often each rating was given; relevant ones are told apart."""
+    import altair as alt
+
+    names = ["below the threshold", "relevant"]
+    rows: Rows = [
+        {"rating": f"{rating:g}", "rows": n, "kind": names[int(threshold is None or rating >= threshold)]}
+        for rating, n in ratings
+    ]
+    chart = (
+        data(rows)
+        .mark_bar()
+        .encode(
+            x=alt.X("rating:N", sort=None, title="rating", axis=alt.Axis(labelAngle=0, labelOverlap=True)),
+            y=alt.Y("rows:Q", axis=alt.Axis(format="~s"), title="rows"),
+            color=alt.Color("kind:N", title=None, scale=alt.Scale(domain=names, range=[GREY, BLUE])),
+            tooltip=["rating:N", alt.Tooltip("rows:Q", format=","), "kind:N"],
+        )
+    )
+    words = [] if threshold is None else [f"From {threshold:g} on an item counts as relevant."]
+    return styled(chart.properties(width=WIDTH, height=180, title=titled("Ratings of the log", *words)))

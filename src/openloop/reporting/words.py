@@ -1,0 +1,163 @@
+"""Numbers and names in words: formats, and one line on each metric and estimator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+
+from openloop.core.comparison import Comparison
+from openloop.core.contrasts import Contrast
+from openloop.core.estimate import Estimate, Interval
+
+METRICS = {
+    "mae": "mean absolute difference between rating and prediction, over all user-item cells",
+    "mse": "mean squared difference between rating and prediction, over all user-item cells",
+    "rmse": "square root of mse",
+    "accuracy": "share of all cells whose prediction rounds to the rating",
+    "dcg": "rating of each item, discounted by 1/log2(1 + rank), summed over a user's items",
+    "prec": "mean rating of the top k",
+    "precision": "share of the top k that is relevant; it divides by k however few relevant items there are",
+    "cg": "mean rating of what a 0/1 matrix with a budget of k recommends",
+    "adg": "mean discount 1/log2(1 + rank) of a user's relevant items",
+    "atop": "area under the recall curve: how near the top a user's relevant items stand",
+    "recall": "share of a user's relevant items in the top k",
+    "ndcg": "discounted gain of a user's relevant items over that of the ideal order",
+    "map": "mean over a user's relevant items of the precision at their ranks",
+    "mrr": "1/rank of a user's first relevant item",
+    "hit": "share of users with a relevant item in the top k",
+    "auc": "chance that a relevant item stands above another candidate",
+}
+
+ESTIMATORS = {
+    "naive": "plain average over what was observed; it rewards models that copy how the log was made",
+    "ips": "rows weighted by 1/p, divided by the whole population; unbiased when the propensities are right",
+    "snips": "rows weighted by 1/p, divided by the sum of the weights; less variance, immune to the scale of p",
+    "snips_user": "each user's own weighted ratio, averaged over users",
+    "clipped": "as ips, with weights cut at a cap: less variance for some bias",
+    "dr": "imputed losses everywhere, corrected by the weighted residuals of observed rows",
+    "stratified": "means inside strata of propensity, put together by the strata's shares of the catalogue",
+    "ips_eq3": "Eq. 3 of Jadidinejad et al. (2021) as printed",
+}
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Four significant digits; a dash for what is missing or not finite."""
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return minus(f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}")
+
+
+def signed(value: float) -> str:
+    """With its sign, a true minus."""
+    return f"+{number(value)}" if value > 0 else number(value)
+
+
+def minus(text: str) -> str:
+    """A hyphen before a digit becomes a minus."""
+    return text.replace("-", "−")
+
+
+def span(low: float, high: float, decimals: int | None = None) -> str:
+    """The limits of an interval."""
+    return " … ".join(number(x) if decimals is None else fixed(x, decimals) for x in (low, high))
+
+
+def fixed(value: float, decimals: int) -> str:
+    """With so many decimals; a negative number of them rounds to tens and hundreds."""
+    if not math.isfinite(value):
+        return number(value)
+    return minus(f"{round(value, decimals) + 0.0:,.{max(0, decimals)}f}")
+
+
+def decimals_of(low: float, high: float) -> int | None:
+    """As many decimals as an interval can speak for: two digits of its half-width; None for a point."""
+    half = (high - low) / 2
+    return 1 - math.floor(math.log10(half)) if math.isfinite(half) and half > 0 else None
+
+
+def rounded(value: float, low: float, high: float, *, sign: bool = False) -> tuple[str, str]:
+    """A value and its interval, rounded alike."""
+    decimals = decimals_of(low, high)
+    text = number(value) if decimals is None else fixed(value, decimals)
+    return f"+{text}" if sign and value > 0 else text, span(low, high, decimals)
+
+
+def percent(share: float) -> str:
+    """A share in percent; neither 0 nor 100 for what is only near."""
+    if 0 < share < 0.0005:
+        return "< 0.1 %"
+    if 0.9995 <= share < 1:
+        return "> 99.9 %"
+    return f"{100 * share:.1f} %" if 0 < share < 0.0995 or 0.9 < share < 1 else f"{100 * share:.0f} %"
+
+
+def moment(created: str) -> str:
+    """A date and time as people write it; what is not one stays as it is."""
+    try:
+        found = datetime.fromisoformat(created)
+    except ValueError:
+        return created
+    return f"{found:%Y-%m-%d %H:%M} {found.tzname() or ''}".strip()
+
+
+def level_of(level: float) -> str:
+    """95 %."""
+    return f"{100 * level:g} %"
+
+
+def chance(p: float) -> str:
+    """A p-value behind its sign: "< 0.001", "= 0.023"."""
+    return "< 0.001" if p < 0.001 else f"= {p:.3f}" if p < 0.995 else "= 1"
+
+
+def times(gamma: float | None) -> str:
+    """Γ*, as a factor."""
+    return "–" if gamma is None else "∞" if math.isinf(gamma) else f"{gamma:.3g}×"
+
+
+def listed(names: Sequence[str]) -> str:
+    """a, b and c."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
+
+
+def counted(n: int, noun: str) -> str:
+    """1 row, 2 rows."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def limits(e: Estimate, level: float) -> Interval:
+    """The interval over users, NaN where fewer than two leave none."""
+    return e.interval(level) if e.scored_users > 1 else Interval(math.nan, math.nan)
+
+
+def direction(result: Comparison, metric: str) -> str:
+    """Which way is better: "lower" or "higher"."""
+    return result.better.get(metric, "higher")
+
+
+def outcome(c: Contrast) -> str:
+    """What a contrast says, names first."""
+    if c.better is None:
+        return f"{c.a} and {c.b} are not told apart"
+    (other,) = c.models - {c.better}
+    return f"{c.better} beats {other}"
+
+
+def about_metric(name: str) -> str:
+    """One line on a metric, empty for one that is not ours."""
+    stem, _, k = name.partition("@")
+    text = METRICS.get(stem, "")
+    return f"{text} (k = {k})" if k and text else text
+
+
+def about_estimator(name: str) -> str:
+    """One line on an estimator, empty for one that is not ours."""
+    stem, _, rest = name.partition("@")
+    text = ESTIMATORS.get(stem, "")
+    if not rest or not text:
+        return text
+    kind = "the cap is" if stem == "clipped" else "strata:"
+    return f"{text} ({kind} {rest.replace(':', ', ')})"
