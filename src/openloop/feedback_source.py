@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from openloop.estimators.array_rows import ArrayColumns, Outcome, Rows
 from openloop.estimators.naming import Method
 from openloop.estimators.requests import Answers, LogFacts, Request, Strata, StrataFacts, strata_names
 from openloop.estimators.sensitivity import critical, tilted
-from openloop.estimators.terms import Common, paired
+from openloop.estimators.terms import Common, assemble, paired
 from openloop.metrics.rating import MAX_LEVELS
 from openloop.observing import Group, View, overlap, reach
 from openloop.scoring import dense_outcome, predictions, ranks
@@ -66,6 +66,7 @@ class FeedbackSource:
         self.common = cache(self._common)
         self.catalogue = cache(lambda on, strata: self.view(on).catalogue(strata))
         self.outcome = cache(self._outcome)
+        self.gains = lru_cache(maxsize=2 * len(self.models))(self._gains)  # those of one metric
         self.ranked = cache(self._ranked)
         self.imputed = cache(self._imputed)
         self.inverse_squares = cache(self._inverse_squares)
@@ -199,16 +200,13 @@ class FeedbackSource:
         if r.imputed:
             residual, imputed = self.imputed(r.metric, model)
             return rows_of.residual_moments(r.metric, rows, residual, imputed, r.wanted, common)
-        return rows_of.accumulate(r.metric, rows, self.outcome(model, r.metric), r.wanted, common)
+        found = rows_of.sums(r.metric, rows, self.gains(r.metric, model, r.strata), r.wanted)
+        return assemble(r.metric, found, r.wanted, common)
 
     def _pair_sums(self, r: Request) -> dict[str, Floats]:
         rows = self.rows_for(r.metric.kind, r.metric.on, r.strata)
-        a, b = r.models
-        if r.imputed:
-            difference = self.imputed(r.metric, a)[0] - self.imputed(r.metric, b)[0]
-            return rows_of.residual_pair_sums(r.metric, rows, difference, r.wanted)
-        outcomes = (self.outcome(a, r.metric), self.outcome(b, r.metric))
-        return rows_of.pair_sums(r.metric, rows, *outcomes, r.wanted)
+        a, b = (self.imputed(r.metric, m)[0] if r.imputed else self.gains(r.metric, m, r.strata) for m in r.models)
+        return rows_of.sums(r.metric, rows, a - b, r.wanted)
 
     def _common(self, kind: str, on: str, strata: Strata | None) -> Common:
         view = self.view(on)
@@ -234,10 +232,18 @@ class FeedbackSource:
             return Outcome(prediction=self._predicted[model])
         return self.ranked(model, relevant=metric.kind == "user")
 
+    def _gains(self, metric: Metric, model: str, strata: Strata | None) -> Floats:
+        """δ of each row; only where it depends on a user's other rows do strata matter."""
+        if strata is not None and not metric.groups:
+            return self.gains(metric, model, None)
+        return rows_of.gains(metric, self.rows_for(metric.kind, metric.on, strata), self.outcome(model, metric))
+
     def _ranked(self, model: str, *, relevant: bool) -> Outcome:
-        view = self.view("rank")
-        log = self._log.take(view.rows.relevant > 0) if relevant else self._log
-        return ranks(model, self._models[model], log, view.exclusion)
+        view, asked = self.view("rank"), self._models[model]
+        counted = view.rows.relevant > 0
+        if relevant and isinstance(asked, Table) and asked.ranking.rank is not None:  # a list is looked up once
+            return self.ranked(model, relevant=False).take(counted)
+        return ranks(model, asked, self._log.take(counted) if relevant else self._log, view.exclusion)
 
     def _imputed(self, metric: Metric, model: str) -> tuple[Floats, Floats]:
         """The residual δ − δ̂ of each row, and Σ_{C_u} δ̂ of each user."""

@@ -156,7 +156,8 @@ class View:
         """The cells of each user and stratum (U, S), where the grid of p is known."""
         if strata is None or isinstance(strata, str) or self.observation is None or self.observation.grid is None:
             return None
-        return catalogue_cells(self.observation.grid, self.stratified(strata).edges, self.exclusion.cells)
+        out = self.exclusion
+        return catalogue_cells(self.observation.grid, self.stratified(strata).edges, (out.user, out.item))
 
 
 def reach(rating: Floats, threshold: float) -> Floats:

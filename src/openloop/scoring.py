@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ def held(ordered: npt.NDArray[np.int64], cells: npt.NDArray[np.int64]) -> npt.ND
     return ordered[np.minimum(positions(ordered, cells), len(ordered) - 1)] == cells
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Exclusion:
     """The cells that leave the ranking, by user: items of user u are item[ptr[u] : ptr[u + 1]]."""
 
@@ -55,9 +56,14 @@ class Exclusion:
         return self.n_items - np.diff(self.ptr).astype(np.float64)
 
     @property
+    def user(self) -> npt.NDArray[np.int64]:
+        """The user of each cell."""
+        return np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
+
+    @cached_property
     def cells(self) -> npt.NDArray[np.int64]:
         """Flat positions in the grid."""
-        return np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr)) * self.n_items + self.item
+        return self.user * self.n_items + self.item
 
 
 def prepare(name: str, model: Any, log: Feedback, user: str | None = None, item: str | None = None) -> Any:

@@ -11,8 +11,9 @@ from openloop.estimators.array_rows import (
     Outcome,
     Rows,
     base_sums,
-    pair_sums,
+    gains,
     residual_moments,
+    sums,
     weight_summary,
 )
 from openloop.estimators.terms import POWERS, Common, Wanted
@@ -110,7 +111,8 @@ def test_a_level_is_the_nearest_and_a_midpoint_goes_up():
 
 def test_a_pairs_sums_are_of_the_difference_row_by_row():
     other = Outcome(prediction=WORLD.predictions["a"][LOG.user, LOG.item])
-    found = pair_sums(metric("mae"), ROWS, OUTCOME, other, Wanted(powers=POWERS, parts=True))
+    mae = metric("mae")
+    found = sums(mae, ROWS, gains(mae, ROWS, OUTCOME) - gains(mae, ROWS, other), Wanted(powers=POWERS, parts=True))
     d = np.abs(LOG.rating - OUTCOME.prediction) - np.abs(LOG.rating - other.prediction)
     w, p, s = 1 / LOG.propensity, LOG.propensity, ROWS.stratum
     same(found["positive"].sum(), (w * np.maximum(d, 0)).sum())

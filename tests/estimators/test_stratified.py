@@ -138,7 +138,7 @@ def test_catalogue_shares_come_from_the_grid_where_it_is_known():
 def test_cells_of_the_catalogue_are_counted_by_user_without_the_excluded():
     grid = np.array([[0.1, 0.2, 0.9], [0.9, 0.9, 0.1]])
     assert catalogue_cells(grid, (0.5,)).tolist() == [[2, 1], [1, 2]]
-    assert catalogue_cells(grid, (0.5,), np.array([0, 1, 3])).tolist() == [[0, 1], [1, 1]]
+    assert catalogue_cells(grid, (0.5,), ([0, 0, 1], [0, 1, 0])).tolist() == [[0, 1], [1, 1]]
     assert catalogue_cells(np.broadcast_to(np.float64(0.3), (2, 4)), ()).tolist() == [[4], [4]]
 
 

@@ -33,9 +33,7 @@ def demo(
     ] = None,
     report: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE.html", callback=page, help="Train three models, audit them, and report."
-        ),
+        typer.Option(metavar="FILE.html", callback=page, help="Train three models, audit them, and report."),
     ] = None,
 ) -> None:
     """Judge five models by a biased log, in a world where the truth is known.

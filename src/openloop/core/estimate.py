@@ -142,13 +142,15 @@ class Estimate:
             msg = f"estimates of {self.n_users:,} and {other.n_users:,} users cannot be paired; use the same log."
             raise AlignmentError(msg)
         f, g, m = self.function, other.function, self.columns.shape[1]
+        value, influence = self.value + sign * other.value, self.influence + sign * other.influence
+        linear = isinstance(f, Shifted) and isinstance(g, Shifted)  # and so is what they combine to
         return replace(
             self,
-            value=self.value + sign * other.value,
-            influence=self.influence + sign * other.influence,
+            value=value,
+            influence=influence,
             cell_variance=None,
-            columns=np.hstack([self.columns, other.columns]),
-            function=Combined(f, g, m, sign),
+            columns=influence[:, None] if linear else np.hstack([self.columns, other.columns]),
+            function=Shifted(value, self.n_users) if linear else Combined(f, g, m, sign),
             method=self.method if self.method == other.method else f"{self.method}, {other.method}",
             metric=self.metric if self.metric == other.metric else f"{self.metric}, {other.metric}",
             root=False,
@@ -156,8 +158,7 @@ class Estimate:
 
     def linear(self) -> Estimate:
         """The same without the sums that it was computed from: a bootstrap of it is that of its influence."""
-        columns = self.influence[:, None] / self.n_users  # (U, 1)
-        return replace(self, columns=columns, function=Shifted(self.value))
+        return replace(self, columns=self.influence[:, None], function=Shifted(self.value, self.n_users))
 
     def __str__(self) -> str:
         head = f"{self.method} of {self.metric}: {self.value:.4g}"
@@ -192,13 +193,14 @@ class Scaled:
 
 @dataclass(frozen=True, slots=True)
 class Shifted:
-    """A value plus the total."""
+    """A value plus the mean influence."""
 
     value: float
+    n_users: int
 
     def __call__(self, totals: Any) -> Any:
         """The value at the totals (..., 1)."""
-        return self.value + totals[..., 0]
+        return self.value + totals[..., 0] / self.n_users
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,27 +172,19 @@ class ArrayColumns:
 
 def accumulate(metric: Metric, rows: Rows, outcome: Outcome, wanted: Wanted, common: Common) -> Moments:
     """The moments of one model's gains."""
-    x = ArrayColumns(rows, outcome)
-    return assemble(metric, _summed(x, metric.gain(x), metric, rows, wanted), wanted, common)
+    return assemble(metric, sums(metric, rows, gains(metric, rows, outcome), wanted), wanted, common)
 
 
-def pair_sums(metric: Metric, rows: Rows, a: Outcome, b: Outcome, wanted: Wanted) -> dict[str, Floats]:
-    """The sums that only the rows of a pair give, of d = δ_A − δ_B."""
-    x = ArrayColumns(rows, a)
-    return _summed(x, metric.gain(x) - metric.gain(ArrayColumns(rows, b)), metric, rows, wanted)
+def gains(metric: Metric, rows: Rows, outcome: Outcome) -> Floats:
+    """δ of each row."""
+    return metric.gain(ArrayColumns(rows, outcome))
 
 
 def residual_moments(
     metric: Metric, rows: Rows, residual: Floats, imputed: Floats, wanted: Wanted, common: Common
 ) -> Moments:
     """The moments of the residual δ − δ̂ of each row, beside Σ_{C_u} δ̂."""
-    x = ArrayColumns(rows, Outcome())
-    return replace(assemble(metric, _summed(x, residual, metric, rows, wanted), wanted, common), imputed=imputed)
-
-
-def residual_pair_sums(metric: Metric, rows: Rows, difference: Floats, wanted: Wanted) -> dict[str, Floats]:
-    """The sums of the difference of two residuals."""
-    return _summed(ArrayColumns(rows, Outcome()), difference, metric, rows, wanted)
+    return replace(assemble(metric, sums(metric, rows, residual, wanted), wanted, common), imputed=imputed)
 
 
 def base_sums(rows: Rows) -> dict[str, Floats]:
@@ -208,10 +200,10 @@ def weight_summary(rows: Rows) -> WeightSummary | None:
     return None if rows.probability is None else WeightSummary.of(1.0 / rows.probability)
 
 
-def _summed(x: ArrayColumns, delta: Column, metric: Metric, rows: Rows, wanted: Wanted) -> dict[str, Floats]:
-    """The sums of all terms; those that do not depend on the model are those of the first model."""
+def sums(metric: Metric, rows: Rows, delta: Floats, wanted: Wanted) -> dict[str, Floats]:
+    """The sums of all terms of δ, of a model or of a pair's difference; those that have no δ are taken once."""
     found: dict[str, Floats] = {}
-    for name, column in terms(x, delta, metric, wanted):
+    for name, column in terms(ArrayColumns(rows, Outcome()), delta, metric, wanted):
         summed = partial(_by_user if name in SUMS else _by_stratum, column, rows)
         key = shared_key(name, metric, wanted)
         found[name] = summed() if key is None else rows.once(key, summed)

@@ -145,15 +145,13 @@ def snap(raw: npt.ArrayLike, below: Any, above: Any) -> tuple[float, ...]:
     return tuple(found)
 
 
-def catalogue_cells(grid: Floats, at: tuple[float, ...], excluded: Any = None) -> Floats:
-    """How many cells each user has in each stratum, (U, S); `excluded` are flat positions that do not count."""
+def catalogue_cells(grid: Floats, at: tuple[float, ...], excluded: tuple[Any, Any] = ((), ())) -> Floats:
+    """How many cells each user has in each stratum, (U, S); the cells (users, items) of `excluded` do not count."""
     U, S = len(grid), len(at) + 1
     # A user at a time, as the grid may be a broadcast view: then all users have the row of the first.
     same = grid.strides[0] == 0
     counts = np.array([np.bincount(np.searchsorted(at, row), minlength=S) for row in (grid[:1] if same else grid)])
     counts = np.repeat(counts, U // len(counts), axis=0).astype(np.float64)  # (U, S)
-    if excluded is not None and len(excluded):
-        user, item = np.divmod(excluded, grid.shape[1])
-        stratum = np.searchsorted(at, grid[0])[item] if same else np.searchsorted(at, grid[user, item])
-        counts -= np.bincount(user * S + stratum, minlength=U * S).reshape(U, S)
-    return counts
+    user, item = (np.asarray(codes, np.int64) for codes in excluded)
+    stratum = np.searchsorted(at, grid[0])[item] if same else np.searchsorted(at, grid[user, item])
+    return counts - np.bincount(user * S + stratum, minlength=U * S).reshape(U, S)

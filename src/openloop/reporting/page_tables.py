@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from openloop.core.audit import Curve, Line, OpenLoop, StrataTable
@@ -132,7 +132,7 @@ def strata(table: StrataTable, level: float, better: str) -> Table:
     rows = tuple(
         (
             name(line.name),
-            *(_starred(line, model, level, better) for model in models),
+            *_starred(line, models, level, better),
             value(line.rows, f"{line.rows:,}", percent(line.rows / total) if line.kind == "stratum" and total else ""),
             value(line.items, "–" if line.items is None else f"{line.items:,}"),
             value(line.share, "–" if line.share is None else percent(line.share)),
@@ -155,12 +155,15 @@ def _limits(line: Line) -> Cell:
     return value(line.limits[0], low if low == high else f"{low} … {high}")
 
 
-def _starred(line: Line, model: str, level: float, better: str) -> Cell:
-    if model not in line.estimates:
-        return value(None)
-    e = line.estimates[model]
-    text, interval = rounded(e.value, *limits(e, level))
-    return value(e.value, text + ("*" if model == best_of(line, level, better) else ""), interval)
+def _starred(line: Line, models: Sequence[str], level: float, better: str) -> Iterator[Cell]:
+    best = best_of(line, level, better)
+    for model in models:
+        e = line.estimates.get(model)
+        if e is None:
+            yield value(None)
+        else:
+            text, interval = rounded(e.value, *limits(e, level))
+            yield value(e.value, text + ("*" if model == best else ""), interval)
 
 
 def best_of(line: Line, level: float, better: str) -> str | None:
