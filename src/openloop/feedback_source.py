@@ -62,9 +62,10 @@ class FeedbackSource:
             lambda on: View.of(log, *propensities, exclude if on == "rank" else None, threshold, self._groups)
         )
         # Work that several requests share is done once for this source.
+        self.stratified = cache(lambda on, strata: self.view(on).stratified(strata))
         self.rows_for = cache(self._rows_for)
         self.common = cache(self._common)
-        self.catalogue = cache(lambda on, strata: self.view(on).catalogue(strata))
+        self.catalogue = cache(lambda on, strata: self.view(on).catalogue(strata, self.stratified(on, strata).edges))
         self.outcome = cache(self._outcome)
         self.gains = lru_cache(maxsize=2 * len(self.models))(self._gains)  # those of one metric
         self.ranked = cache(self._ranked)
@@ -152,7 +153,7 @@ class FeedbackSource:
     def facts(self, strata: Strata) -> StrataFacts:
         """What the scored rows of each stratum are."""
         view = self.view("prediction")
-        rows = view.stratified(strata)
+        rows = self.stratified("prediction", strata)
         stratum = np.zeros(len(rows), np.int64) if rows.stratum is None else rows.stratum
         pairs = distinct(stratum * self._log.n_items + self._log.item)
         names = self._groups[strata][0] if isinstance(strata, str) else strata_names(rows.n_strata)
@@ -209,8 +210,7 @@ class FeedbackSource:
         return rows_of.sums(r.metric, rows, a - b, r.wanted)
 
     def _common(self, kind: str, on: str, strata: Strata | None) -> Common:
-        view = self.view(on)
-        rows = view.stratified(strata)
+        rows = self.stratified(on, strata)
         counted = self.rows_for(kind, on, strata)
         return Common(
             cells=rows.cells, base=rows_of.base_sums(rows), weights=rows_of.weight_summary(counted),
@@ -224,7 +224,7 @@ class FeedbackSource:
         return None if view.observation is None else view.observation.inverse_squares(view.exclusion.cells)
 
     def _rows_for(self, kind: str, on: str, strata: Strata | None) -> Rows:
-        rows = self.view(on).stratified(strata)
+        rows = self.stratified(on, strata)
         return rows if kind == "cell" else rows.take(rows.relevant > 0)
 
     def _outcome(self, model: str, metric: Metric) -> Outcome:

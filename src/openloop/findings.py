@@ -11,7 +11,7 @@ import numpy as np
 
 from openloop.core.audit import Curve, Family, Line, OpenLoop, Score, StrataTable
 from openloop.core.comparison import Comparison
-from openloop.core.contrasts import Contrast, contrasts, testable
+from openloop.core.contrasts import Contrast, best_of, contrasts, testable
 from openloop.core.estimate import Estimate
 from openloop.core.metric import Metric
 from openloop.core.moments import Moments
@@ -46,13 +46,19 @@ def strata_tables(
     return tuple(tables)
 
 
+def judged(line: Line, result: Comparison, metric: str) -> Line:
+    """The line with the model that beats all others in it."""
+    return replace(line, best=best_of(line.estimates, result.better[metric], result.level))
+
+
 def _lines(result: Comparison, metric: str, facts: StrataFacts, found: Mapping[str, Moments]) -> tuple[Line, ...]:
     means = {model: within_strata(m) for model, m in found.items()}
     shares = {
         name: _all_or_none({model: _stratified(m, share) for model, m in found.items()})
         for name, share in (("stratified, observed shares", "observed"), ("stratified", "catalogue"))
     }
-    return (*_methods(result, metric, facts, shares), *_strata(facts, means, shares["stratified"]))
+    lines = (*_methods(result, metric, facts, shares), *_strata(facts, means, shares["stratified"]))
+    return tuple(judged(line, result, metric) for line in lines)
 
 
 def _stratified(m: Moments, share: str) -> Estimate | None:
@@ -75,7 +81,7 @@ def _methods(
     rows, named = sum(facts.rows), dict[str, dict[str, Estimate]]()
     for estimator in ("naive", "ips", "snips"):
         if (result.models[0], metric, estimator) in result.estimates:
-            named[estimator] = {m: result[m, metric, estimator] for m in result.models}
+            named[estimator] = {m: result[m, metric, estimator].linear() for m in result.models}
     for name, estimates in (named | dict(shares)).items():
         if estimates:
             yield Line(name=name, kind="method", rows=rows, estimates=estimates)
@@ -98,7 +104,7 @@ def with_open_loop(table: StrataTable, found: OpenLoop) -> StrataTable:
     known = {m: found.result[m, table.metric, "naive"] for m in found.result.models if
              (m, table.metric, "naive") in found.result.estimates}  # fmt: skip
     line = Line(name="open loop", kind="open loop", rows=found.rows, estimates=known)
-    return replace(table, lines=(*table.lines, line)) if known else table
+    return replace(table, lines=(*table.lines, judged(line, found.result, table.metric))) if known else table
 
 
 # -- Simpson's paradox ---------------------------------------------------------------------------------------

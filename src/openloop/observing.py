@@ -152,12 +152,12 @@ class View:
         at = edges(p, *strata)
         return replace(self.rows, stratum=np.searchsorted(at, p), edges=at)
 
-    def catalogue(self, strata: Strata | None) -> Floats | None:
-        """The cells of each user and stratum (U, S), where the grid of p is known."""
+    def catalogue(self, strata: Strata | None, at: tuple[float, ...]) -> Floats | None:
+        """The cells of each user and stratum (U, S) with these edges, where the grid of p is known."""
         if strata is None or isinstance(strata, str) or self.observation is None or self.observation.grid is None:
             return None
         out = self.exclusion
-        return catalogue_cells(self.observation.grid, self.stratified(strata).edges, (out.user, out.item))
+        return catalogue_cells(self.observation.grid, at, (out.user, out.item))
 
 
 def reach(rating: Floats, threshold: float) -> Floats:

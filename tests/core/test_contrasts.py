@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from openloop.core.comparison import Pair
-from openloop.core.contrasts import contrasts, critical_gamma, holm, leaders
+from openloop.core.contrasts import best_of, contrasts, critical_gamma, holm, leaders
 from tests.examples import same
-from tests.verdicts import comparison
+from tests.verdicts import comparison, mean
 
 RNG = np.random.default_rng(0)
 USERS = RNG.normal(size=200)
@@ -100,6 +100,15 @@ def test_gamma_star_is_shown_where_the_interval_leaves_out_zero():
     assert contrasts(alike, "ndcg@10", "snips")[0].gamma is None
     clipped = comparison(VALUES, estimators=["clipped@5"], pairs=own)
     assert {c.gamma for c in contrasts(clipped, "ndcg@10", "clipped@5")} == {None}
+
+
+def test_the_best_of_a_line_beats_all_others():
+    estimates = {name: mean(v) for name, v in VALUES.items()}
+    assert best_of(estimates, "higher", 0.95) == "a"
+    assert best_of(estimates, "lower", 0.95) == "c"
+    alike = {"a": mean(USERS), "b": mean(USERS)}
+    assert best_of(alike, "higher", 0.95) is None
+    assert best_of({"a": mean(USERS)}, "higher", 0.95) is None
 
 
 def test_leaders_are_those_whom_nobody_beats():

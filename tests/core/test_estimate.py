@@ -187,3 +187,21 @@ def test_the_text_of_an_estimate_has_its_error_and_interval():
     low, high = found.interval()
     assert str(found).startswith(f"snips of mae: {found.value:.4g} (standard error {found.stderr:.2g}")
     assert f"{low:.4g} … {high:.4g}" in str(found)
+
+
+def test_a_linear_estimate_keeps_value_and_influence_and_bootstraps_its_influence():
+    e = mean_of(np.arange(50.0))
+    linear = e.linear()
+    assert (linear.value, linear.stderr) == (e.value, e.stderr)
+    assert float(linear.function(linear.columns.sum(axis=0))) == pytest.approx(e.value, abs=1e-12)
+    boot, whole = (ol.bootstrap(x, replicates=500, rng=0) for x in (linear, e))
+    assert boot.stderr == pytest.approx(whole.stderr, rel=0.05)
+
+
+def test_linear_estimates_combine_to_linear_ones():
+    a, b = mean_of(np.arange(5.0)), mean_of(np.ones(5))
+    found, wanted = a.linear() - b.linear(), a - b
+    assert (found.value, found.stderr) == (wanted.value, wanted.stderr)
+    assert found.columns.shape == (5, 1)
+    mixed = a.linear() - b
+    assert mixed.value == wanted.value

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from openloop.core.audit import Line
 from openloop.core.contrasts import contrasts
 from openloop.reporting import page_tables as tables
 from tests.audits import NAMES, small_audit
@@ -24,7 +23,7 @@ def test_every_row_has_every_column():
         tables.leaderboard(RESULT, "mae", "snips", AUDIT.contrasts["mae", "snips"], AUDIT.best["mae", "snips"]),
         tables.differences(RESULT, "mae", "snips", AUDIT.contrasts["mae", "snips"]),
         tables.places(RESULT, "mae", AUDIT.open_loop.result),
-        tables.strata(AUDIT.strata[0], 0.95, "lower"),
+        tables.strata(AUDIT.strata[0], 0.95),
         tables.bounds(AUDIT.curves),
         tables.histogram(AUDIT.weights),
         tables.heaviest(AUDIT.weights),
@@ -76,25 +75,17 @@ def test_equal_values_share_a_place():
 
 
 def test_a_star_is_for_a_model_that_beats_all_others_in_its_line():
-    line = AUDIT.strata[0].lines[0]  # the plain average
-    found = contrasts(RESULT, "mae", "naive")
-    best = tables.best_of(line, 0.95, "lower")
-    assert best == "ones"
-    assert all(c.better == best for c in found if best in c.models)
-    assert tables.best_of(line, 0.95, "higher") == "rotate"
-    table = tables.strata(AUDIT.strata[0], 0.95, "lower")
-    assert [m for m in NAMES if table.rows[0][table.columns.index(m)].text.endswith("*")] == [best]
-
-
-def test_models_that_are_not_told_apart_have_no_star():
-    e = RESULT["ones", "mae", "naive"]
-    assert tables.best_of(Line(name="all", kind="method", rows=9, estimates={"a": e, "b": e}), 0.95, "lower") is None
+    first, *rest = AUDIT.strata[0].lines
+    marked = replace(AUDIT.strata[0], lines=(replace(first, best=NAMES[1]), *(replace(x, best=None) for x in rest)))
+    table = tables.strata(marked, 0.95)
+    starred = [[m for m in NAMES if row[table.columns.index(m)].text.endswith("*")] for row in table.rows]
+    assert starred == [[NAMES[1]], *([] for _ in rest)]
 
 
 def test_shares_of_rows_are_of_the_log_and_not_of_the_open_loop():
     table = AUDIT.strata[0]
     larger = replace(table.lines[0], name="open loop", kind="open loop", rows=10**6)
-    cells = column(tables.strata(replace(table, lines=(*table.lines, larger)), 0.95, "lower"), "rows")
+    cells = column(tables.strata(replace(table, lines=(*table.lines, larger)), 0.95), "rows")
     assert cells[3].detail == "70 %"
     assert cells[-1].detail == ""
 

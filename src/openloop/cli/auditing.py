@@ -263,16 +263,24 @@ def _leaderboard(found: Audit) -> RenderableType:
 
 
 def _cell(found: Audit, model: str, estimator: str) -> str:
+    from openloop.reporting.words import decimals_of, fixed
+    from openloop.reporting.words import number as shown
+
     estimate = found.result[model, found.metric, estimator]
     if estimate.scored_users < 2:
-        return f"{estimate.value:.4f}"
+        return shown(estimate.value)
     low, high = estimate.interval(found.result.level)
-    return f"{estimate.value:.4f} ±{(high - low) / 2:.4f}"
+    decimals = decimals_of(low, high)
+    if decimals is None:
+        return shown(estimate.value)
+    return f"{fixed(estimate.value, decimals)} ±{fixed((high - low) / 2, decimals)}"
 
 
 def _comparisons(found: Audit) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
+
+    from openloop.reporting.words import rounded
 
     order = found.result.ranking(found.metric, found.estimator)
     pairs = [_turned(c, order) for c in found.contrasts[found.metric, found.estimator]]
@@ -286,8 +294,8 @@ def _comparisons(found: Audit) -> RenderableType:
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
     for c in pairs[:MOST_PAIRS]:
-        interval = f"{c.low:.4f} … {c.high:.4f}"
-        table.add_row(Text(f"{c.a} − {c.b}"), f"{c.value:+.4f}", interval, _pvalue(c.holm), _gamma(c))
+        value, interval = rounded(c.value, c.low, c.high, sign=True)
+        table.add_row(Text(f"{c.a} − {c.b}"), value, interval, _pvalue(c.holm), _gamma(c))
     return table
 
 

@@ -53,6 +53,7 @@ class Line:
     share: float | None = None  # of the population, for strata
     limits: tuple[float, float] | None = None  # of p, for strata of propensity
     estimates: dict[str, Estimate] = field(default_factory=dict[str, Estimate])
+    best: str | None = None  # the model that beats every other one in this line, with Holm over its pairs
 
     def difference(self, a: str, b: str) -> Estimate:
         """a − b, paired by user."""
@@ -207,7 +208,7 @@ def _line_record(line: Line) -> dict[str, Any]:
     found = {m: {"value": e.value, "stderr": e.stderr, "users": e.scored_users} for m, e in line.estimates.items()}
     return {
         "name": line.name, "kind": line.kind, "rows": line.rows, "items": line.items, "share": line.share,
-        "propensity": line.limits, "models": found,
+        "propensity": line.limits, "models": found, "best": line.best,
     }  # fmt: skip
 
 

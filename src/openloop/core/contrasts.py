@@ -7,7 +7,7 @@ the intervals beside them are not.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -62,7 +62,8 @@ def holm(pvalues: npt.ArrayLike) -> Floats:
 def contrasts(result: Comparison, metric: str, estimator: str) -> tuple[Contrast, ...]:
     """All pairs of models, tested over users at the comparison's level."""
     pairs = list(combinations(result.models, 2))
-    found = [result.difference(a, b, metric=metric, estimator=estimator) for a, b in pairs]
+    linear = {model: result[model, metric, estimator].linear() for model in result.models}
+    found = [linear[a] - linear[b] for a, b in pairs]
     adjusted = holm([testable(e) for e in found])
     return tuple(
         _contrast(result, a, b, e, float(p)) for (a, b), e, p in zip(pairs, found, adjusted, strict=True)
@@ -103,6 +104,17 @@ def critical_gamma(positive: float, negative: float) -> float:
     """Γ* = √(max(S₊, S₋)/min(S₊, S₋)); infinite where every row has the same sign."""
     small, large = sorted((positive, negative))
     return math.sqrt(large / small) if small > 0 else math.inf
+
+
+def best_of(estimates: Mapping[str, Estimate], better: str, level: float) -> str | None:
+    """The model that beats every other one, with Holm over all pairs; None where there is none."""
+    pairs = list(combinations(estimates, 2))
+    found = [estimates[a] - estimates[b] for a, b in pairs]
+    won = dict.fromkeys(estimates, 0)
+    for (a, b), e, p in zip(pairs, found, holm([testable(e) for e in found]), strict=True):
+        if p < 1 - level and e.value != 0:
+            won[a if (e.value < 0) == (better == "lower") else b] += 1
+    return next((m for m, wins in won.items() if wins == len(won) - 1 > 0), None)
 
 
 def leaders(models: Sequence[str], found: Sequence[Contrast]) -> tuple[str, ...]:

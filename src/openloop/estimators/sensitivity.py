@@ -185,7 +185,8 @@ def _normaliser(metric: Metric, method_name: str, rows: Rows) -> tuple[Floats, f
     if method_name == "snips_user":
         return np.ones(len(rows)), math.inf
     most = 1.0 if metric.name.partition("@")[0] == "ndcg" else math.inf  # a gain of someone's own may exceed it
-    whole = replace(rows, stratum=None, edges=())  # the ideal order is that of all of a user's rows
+    # The ideal order is that of all of a user's rows.
+    whole = rows if rows.stratum is None else replace(rows, stratum=None, edges=())
     return ArrayColumns(whole, Outcome()).ideal(metric.k), most
 
 

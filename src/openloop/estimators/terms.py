@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -95,13 +97,16 @@ def _per_user(x: WeightedColumns, delta: Column, metric: Metric, wanted: Wanted)
 
 
 def _powers(prefix: str, powers: Powers, doubt: Column, weight: Column, delta: Column) -> Terms:
-    # Σ_O (1−p) w^a δ^b
-    for a, b in powers:
-        term = doubt
-        for factor, times in ((weight, a), (delta, b)):
-            for _ in range(times):
-                term = term * factor
-        yield f"{prefix}{a}{b}", term
+    # Σ_O (1−p) w^a δ^b; powers are sorted, so each product follows from the one before
+    for a, group in groupby(powers, itemgetter(0)):
+        term, reached = doubt, 0
+        for _ in range(a):
+            term = term * weight
+        for _, b in group:
+            for _ in range(b - reached):
+                term = term * delta
+            reached = b
+            yield f"{prefix}{a}{b}", term
 
 
 def _tuning(prefix: str, doubt: Column, weight: Column, cut: Column, delta: Column) -> Terms:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
 
 from openloop.core.audit import Curve, Line, OpenLoop, StrataTable
 from openloop.core.comparison import Comparison
-from openloop.core.contrasts import Contrast, holm, testable
+from openloop.core.contrasts import Contrast
 from openloop.core.estimate import Estimate
 from openloop.core.weights import WeightSummary
 from openloop.reporting.audit_figures import OPEN_LOOP, estimators_of, facing, ranks
@@ -125,14 +124,14 @@ def _place(result: Comparison, open_loop: Comparison | None, metric: str, estima
     return value(before + 1, f"{before + 1}{'=' if others.count(own) > 1 else ''}")
 
 
-def strata(table: StrataTable, level: float, better: str) -> Table:
+def strata(table: StrataTable, level: float) -> Table:
     """A table like Tables 2 to 5 of Jadidinejad et al. (2021): * for a model that beats all others in its line."""
     models = list(dict.fromkeys(m for line in table.lines for m in line.estimates))
     total = max((line.rows for line in table.lines if line.kind != "open loop"), default=0)
     rows = tuple(
         (
             name(line.name),
-            *_starred(line, models, level, better),
+            *_starred(line, models, level),
             value(line.rows, f"{line.rows:,}", percent(line.rows / total) if line.kind == "stratum" and total else ""),
             value(line.items, "–" if line.items is None else f"{line.items:,}"),
             value(line.share, "–" if line.share is None else percent(line.share)),
@@ -155,28 +154,14 @@ def _limits(line: Line) -> Cell:
     return value(line.limits[0], low if low == high else f"{low} … {high}")
 
 
-def _starred(line: Line, models: Sequence[str], level: float, better: str) -> Iterator[Cell]:
-    best = best_of(line, level, better)
+def _starred(line: Line, models: Sequence[str], level: float) -> Iterator[Cell]:
     for model in models:
         e = line.estimates.get(model)
         if e is None:
             yield value(None)
         else:
             text, interval = rounded(e.value, *limits(e, level))
-            yield value(e.value, text + ("*" if model == best else ""), interval)
-
-
-def best_of(line: Line, level: float, better: str) -> str | None:
-    """The model that beats every other one in a line, with Holm over its pairs."""
-    pairs = list(combinations(line.estimates, 2))
-    found = [line.difference(a, b) for a, b in pairs]
-    adjusted = holm([testable(e) for e in found])
-    won = [
-        (a if (e.value < 0) == (better == "lower") else b)
-        for (a, b), e, p in zip(pairs, found, adjusted, strict=True)
-        if p < 1 - level and e.value != 0
-    ]
-    return next((m for m in line.estimates if won.count(m) == len(line.estimates) - 1 > 0), None)
+            yield value(e.value, text + ("*" if model == line.best else ""), interval)
 
 
 def bounds(curves: Sequence[Curve]) -> Table:

@@ -234,10 +234,10 @@ def _paradoxes(audit: Audit) -> Any:
 
 def _strata(of: Subject, table: StrataTable) -> tuple[Any, ...]:
     better = direction(of.result, table.metric)
-    won = [(line.name, tables.best_of(line, of.result.level, better)) for line in table.lines if line.estimates]
+    won = [(line.name, line.best) for line in table.lines if line.estimates]
     said = "; ".join(f"{line}: {'no model beats all others' if m is None else f'{m} is best'}" for line, m in won)
     alt = f"Estimates of {table.metric} by {table.by}, {better} is better. {said}. All numbers are in the table above."
-    rows = tables.strata(table, of.result.level, better)
+    rows = tables.strata(table, of.result.level)
     if not won:
         return (rows,)
     return (rows, *figures(strata_chart(table, of.result.level), [alt]))
