@@ -196,9 +196,9 @@ def test_a_column_is_taken_as_it_stands_above_the_floor(files):
     assert found.about_propensity == "column 'p' of the log, raised to at least 0.4"
 
 
-def test_without_a_word_propensities_are_the_column_of_that_name_or_popularity(files, tmp_path):
+def test_without_a_word_propensities_are_the_column_of_that_name_or_logistic(files, tmp_path):
     found = gather(wanted(files))
-    assert any("estimated from the items' popularity" in note for note in found.notes)
+    assert any("estimated by logistic" in note for note in found.notes)
     write(rows(files.test).rename({"p": "propensity"}), tmp_path / "own.csv")
     found = gather(wanted(files, log=tmp_path / "own.csv"))
     assert any("the log's column 'propensity'" in note for note in found.notes)

@@ -144,18 +144,19 @@ class Choice:
     model: str = ""
 
 
-def propensity_choice(wanted: Wanted, table: Table, notes: list[str]) -> Choice:
-    """The column of that very name, else the model; where nothing was asked for, what there is."""
+def propensity_choice(wanted: Wanted, table: Table, notes: list[str], default: str) -> Choice:
+    """The column of that very name, else the model; where nothing was asked for, what there is, or the default."""
     asked, columns = wanted.propensity, table.columns
-    if asked is None or asked in columns:
+    if asked is None and OWN in columns:
         _check_side(wanted, "")
+        notes.append(f"propensities are the log's column {OWN!r}; pass --propensity to choose others")
+        return Choice(column=OWN)
     if asked is None:
-        if OWN in columns:
-            notes.append(f"propensities are the log's column {OWN!r}; pass --propensity to choose others")
-            return Choice(column=OWN)
-        notes.append("propensities are estimated from the items' popularity; pass --propensity to choose others")
-        return Choice(model="popularity")
+        _check_side(wanted, default)
+        notes.append(f"{DEFAULTS[default]}; pass --propensity to choose others")
+        return Choice(model=default)
     if asked in columns:
+        _check_side(wanted, "")
         return Choice(column=asked)
     name = asked.partition("=")[0]
     if name not in PROPENSITIES:
@@ -165,6 +166,14 @@ def propensity_choice(wanted: Wanted, table: Table, notes: list[str]) -> Choice:
         )
     _check_side(wanted, name)
     return Choice(model=name)
+
+
+# What is assumed where nobody said how the log came to be; see docs/choosing.md.
+DEFAULTS = {
+    "logistic": "propensities are estimated by logistic, from activity and popularity or the features given: what the "
+    "rating itself does to being seen is not corrected",
+    "popularity": "propensities are estimated from the items' popularity alone",
+}
 
 
 def guesses(chosen: Mapping[str, str], asked: Mapping[str, Column]) -> list[str]:

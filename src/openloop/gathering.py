@@ -66,7 +66,7 @@ class _Reading:
         self.table = open_file(wanted.log, wanted.columns)
         self.chosen: dict[str, Any] = choose(self.table, wanted.columns)
         self.notes += guesses(self.chosen, wanted.columns)
-        self.model = propensity_choice(wanted, self.table, self.notes)
+        self.model = propensity_choice(wanted, self.table, self.notes, "logistic")
         self.open_loop: Feedback | None = None
 
     # -- one population --------------------------------------------------------------------------------------

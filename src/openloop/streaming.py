@@ -166,7 +166,7 @@ def gather(wanted: Wanted, notes: list[str], step: Step = silent) -> Gathered:
     table = open_file(wanted.log, wanted.columns)
     chosen = choose(table, wanted.columns)
     notes += guesses(chosen, wanted.columns)
-    choice = propensity_choice(wanted, table, notes)
+    choice = propensity_choice(wanted, table, notes, "popularity")
     own = {} if choice.column is None else {"propensity": choice.column}
     log = Scan(what=str(wanted.log), table=table, columns=chosen | own)
     beside = [None if path is None else _beside(path, chosen) for path in (wanted.exclude, wanted.open_loop)]

@@ -51,7 +51,7 @@ def audit(
         typer.Option(
             metavar="COLUMN|MODEL",
             help="A column of the log, popularity, naive-bayes=SAMPLE, logistic or uniform. Else its column "
-            "'propensity', or popularity.",
+            "'propensity', or logistic.",
         ),
     ] = None,
     user_features: Annotated[
