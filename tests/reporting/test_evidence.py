@@ -35,7 +35,7 @@ def test_a_bare_comparison_has_none_of_them_but_notes_and_definitions():
 def test_an_audit_has_all_figures_of_its_weights_and_check():
     (section,) = evidence.weights(OF)
     assert titles(section) == [
-        "Propensities of the scored rows", "Concentration of the weights", "Calibration on held-out cells",
+        "Chances of the scored rows", "Concentration of the weights", "Calibration on held-out cells",
         "Balance of covariates", "Overlap", "Counts of users", "Counts of items",
     ]  # fmt: skip
     assert all(figure.alt for figure in section.blocks if isinstance(figure, Figure))

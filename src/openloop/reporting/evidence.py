@@ -70,7 +70,7 @@ def weights(of: Subject) -> Iterator[Section]:
 def _weights(summary: WeightSummary) -> Iterator[Any]:
     heavy = percent(carried_by(summary, 0.01))
     yield Text(
-        text=f"A row that had the chance p to be observed stands for 1/p. The {counted(summary.n, 'row')} count as "
+        text=f"A row that had the chance p to be here stands for 1/p. The {counted(summary.n, 'row')} count as "
         f"{summary.effective_size:,.0f} equally weighted ones; the largest weight is {number(summary.largest, 3)}, "
         f"{percent(summary.largest_share)} of their sum."
     )

@@ -190,7 +190,7 @@ def histogram(summary: WeightSummary) -> Table:
         if b["share of rows"] > 0
     )
     columns = ("propensity", "share of rows", "share of weight")
-    return Table(caption="Propensities of the scored rows", columns=columns, rows=rows)
+    return Table(caption="Chances of the scored rows", columns=columns, rows=rows)
 
 
 def heaviest(summary: WeightSummary) -> Table:

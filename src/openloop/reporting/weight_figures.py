@@ -39,7 +39,7 @@ def weights_chart(summary: WeightSummary) -> Chart:
         .mark_bar(opacity=0.55, binSpacing=0)
         .encode(
             x=alt.X("from:Q", scale=alt.Scale(type="log", domain=ends, nice=False), axis=log_axis(*ends),
-                    title="propensity p"),
+                    title="chance to be a scored row"),
             x2=alt.X2("to:Q"),
             y=alt.Y("share:Q", stack=None, axis=alt.Axis(format="~%"), title="share of rows, and of Σ 1/p"),
             y2=alt.Y2Datum(0),
@@ -49,8 +49,9 @@ def weights_chart(summary: WeightSummary) -> Chart:
         )
     )  # fmt: skip
     title = titled(
-        "Propensities of the scored rows",
-        f"The smallest p is {number(summary.smallest_propensity, 3)}, a weight of {number(summary.largest, 3)}.",
+        "Chances of the scored rows",
+        f"The smallest is {number(summary.smallest_propensity, 3)}, a weight of {number(summary.largest, 3)}.",
+        "Where the log is a part of a split, this is p times the part's share; with exclusions, π.",
     )
     return styled(chart.properties(width=WIDTH, height=HEIGHT, title=title))
 
