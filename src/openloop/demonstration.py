@@ -6,7 +6,6 @@ about terminals: it returns a frozen `Demonstration`, which says in words what w
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +19,7 @@ from openloop.core.comparison import Comparison, Key
 from openloop.data.simulate import World, schnabel_world
 from openloop.errors import InputError
 from openloop.evaluation import evaluate
-from openloop.files import write_text
+from openloop.files import json_text
 
 METRICS = ("mae", "dcg@50")
 ESTIMATORS = ("naive", "ips", "snips", "stratified")
@@ -132,10 +131,7 @@ class Demonstration:
             "orders": [asdict(order) | {"right": order.right} for order in self.orders()],
             "findings": self.findings(),
         }
-        text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-        if path is not None:
-            write_text(path, text + "\n")
-        return text
+        return json_text(content, path)
 
 
 def _silent(_what: str, _done: float) -> None: ...

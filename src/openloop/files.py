@@ -1,12 +1,15 @@
-"""Writing files whole or not at all."""
+"""Writing files whole or not at all, and results as JSON."""
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from openloop.errors import InputError
 
@@ -37,6 +40,23 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write `text` to `path` in one step."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def json_text(content: Any, path: str | os.PathLike[str] | None = None) -> str:
+    """Plain values as JSON, written to `path` in one step when given; NaN and infinity, which it lacks, as null."""
+    text = json.dumps(finite(content), indent=2, ensure_ascii=False, allow_nan=False)
+    if path is not None:
+        write_text(path, text + "\n")
+    return text
+
+
+def finite(value: Any) -> Any:
+    """JSON has no NaN or infinity: they become null."""
+    if isinstance(value, dict):
+        return {str(k): finite(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _umask() -> int:

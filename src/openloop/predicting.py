@@ -5,7 +5,6 @@ This module knows nothing about terminals; its messages speak of the options of 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +24,7 @@ from openloop.data.columns import Column, Table, choose, names_a
 from openloop.data.encoding import find, refuse_unknown
 from openloop.data.formats import open_file
 from openloop.errors import ColumnError, EmptyError, FormatError, InputError, PredictionError, did_you_mean
-from openloop.files import write_text
+from openloop.files import json_text
 from openloop.writing import (
     FilePath,
     Step,
@@ -119,10 +118,7 @@ class Predicted:
 
     def to_json(self, path: FilePath | None = None) -> str:
         """The same as JSON; written to `path` in one step when given."""
-        text = json.dumps(asdict(self), indent=2, ensure_ascii=False)
-        if path is not None:
-            write_text(path, text + "\n")
-        return text
+        return json_text(asdict(self), path)
 
 
 def predict(wanted: Wanted, step: Step = silent) -> Predicted:

@@ -5,7 +5,6 @@ This module knows nothing about terminals; its messages speak of the options of 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from openloop import learners
-from openloop.core.comparison import finite
 from openloop.core.feedback import Feedback, Floats
 from openloop.core.propensities import Propensities
 from openloop.core.weights import effective_size
 from openloop.data.columns import Column
 from openloop.data.reading import read
 from openloop.errors import InputError, did_you_mean
-from openloop.files import write_text
+from openloop.files import finite, json_text
 from openloop.writing import FilePath, Step, check_extension, log_line, refuse_overwriting, silent
 
 MODELS = {
@@ -153,10 +151,7 @@ class Trained:
 
     def to_json(self, path: FilePath | None = None) -> str:
         """The same as JSON; written to `path` in one step when given."""
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        if path is not None:
-            write_text(path, text + "\n")
-        return text
+        return json_text(self.to_dict(), path)
 
 
 def read_log(wanted: Wanted, step: Step = silent) -> Feedback:

@@ -7,19 +7,18 @@ The nouns of an audit and their plain records; they are filled by `openloop.audi
 from __future__ import annotations
 
 import html
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from openloop.core.comparison import Comparison, finite
+from openloop.core.comparison import Comparison
 from openloop.core.contrasts import Contrast
 from openloop.core.estimate import Estimate
 from openloop.core.paradox import Paradox
 from openloop.core.rankings import Correlation, Friedman
 from openloop.core.weights import WeightSummary
-from openloop.files import write_text
+from openloop.files import json_text
 
 Family = tuple[str, str]  # metric, estimator
 
@@ -162,7 +161,7 @@ class Audit:
             "metric": self.metric,
             "estimator": self.estimator,
             "level": self.result.level,
-            "comparison": json.loads(self.result.to_json()),
+            "comparison": self.result.records(),
             "contrasts": [asdict(c) for found in self.contrasts.values() for c in found],
             "probability_of_being_best": [
                 {"metric": m, "estimator": e, "models": found} for (m, e), found in self.best.items()
@@ -180,10 +179,7 @@ class Audit:
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Everything as JSON; written to `path` in one step when given."""
-        text = json.dumps(finite(self.records()), indent=2, ensure_ascii=False, allow_nan=False)
-        if path is not None:
-            write_text(path, text + "\n")
-        return text
+        return json_text(self.records(), path)
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -215,6 +211,6 @@ def _line_record(line: Line) -> dict[str, Any]:
 def _open_loop_record(found: OpenLoop) -> dict[str, Any]:
     return {
         "rows": found.rows,
-        "comparison": json.loads(found.result.to_json()),
+        "comparison": found.result.records(),
         "scores": [asdict(score) for score in found.scores],
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import math
 import os
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from typing import Any
 
 from openloop.core.estimate import Estimate
 from openloop.errors import InputError, UndefinedError, did_you_mean
-from openloop.files import write_text
+from openloop.files import json_text
 
 Key = tuple[str, str, str]  # model, metric, estimator
 COLUMNS = ("model", "metric", "estimator", "value", "stderr", "low", "high", "n", "users", "effective_size", "flags")
@@ -116,9 +115,9 @@ class Comparison:
         numbers: Any = dict.fromkeys(("value", "stderr", "low", "high", "effective_size"), pl.Float64)
         return pl.DataFrame(list(self.rows()), schema_overrides=numbers)
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The estimates, what was skipped and the notes as JSON; written to `path` in one step when given."""
-        content = {
+    def records(self) -> dict[str, Any]:
+        """The estimates, what was skipped and the notes as plain values."""
+        return {
             "level": self.level,
             "estimates": [
                 row | {"diagnostics": asdict(self.estimates[row["model"], row["metric"], row["estimator"]].diagnostics)}
@@ -127,10 +126,10 @@ class Comparison:
             "skipped": [{"metric": m, "estimator": e, "reason": why} for (m, e), why in self.skipped.items()],
             "notes": list(self.notes),
         }
-        text = json.dumps(finite(content), indent=2, ensure_ascii=False, allow_nan=False)
-        if path is not None:
-            write_text(path, text + "\n")
-        return text
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The same as JSON; written to `path` in one step when given."""
+        return json_text(self.records(), path)
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -163,12 +162,3 @@ class Comparison:
 
 def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else html.escape("" if value is None else str(value))
-
-
-def finite(value: Any) -> Any:
-    """JSON has no NaN or infinity: they become null."""
-    if isinstance(value, dict):
-        return {str(k): finite(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if isinstance(value, list | tuple):
-        return [finite(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -6,18 +6,16 @@ All of it judges the p that weights are made of: after a floor, where a model ha
 from __future__ import annotations
 
 import html
-import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
-from openloop.core.comparison import finite
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Feedback
 from openloop.core.weights import Diagnostics
 from openloop.errors import InputError, UndefinedError
-from openloop.files import write_text
+from openloop.files import finite, json_text
 from openloop.propensity.balance import Difference, Margin, balance, margins
 from openloop.propensity.held_out import Calibration, calibration
 from openloop.propensity.overlap import Heavy, Overlap, observed_only, overlap, row_weights, weigh
@@ -68,10 +66,7 @@ class Check:
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The same as JSON; written to `path` in one step when given."""
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        if path is not None:
-            write_text(path, text + "\n")
-        return text
+        return json_text(self.to_dict(), path)
 
 
 def check(

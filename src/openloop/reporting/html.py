@@ -18,9 +18,9 @@ from importlib.resources import files
 from typing import Any
 
 from openloop.core.audit import Audit
-from openloop.core.comparison import Comparison, finite
+from openloop.core.comparison import Comparison
 from openloop.errors import InputError
-from openloop.files import replacing
+from openloop.files import finite, replacing
 from openloop.reporting import evidence, sections
 from openloop.reporting.blocks import Section
 from openloop.reporting.sections import Subject
