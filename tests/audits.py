@@ -169,7 +169,7 @@ def _setting(names: tuple[str, ...]) -> Setting:
     return Setting(
         rows=len(log()), users=80, items=120, scored_users=80,
         ratings=tuple((float(v), int(n)) for v, n in zip(values, counts, strict=True)),
-        threshold=4.0, excluded=1234, log="<b>ratings</b>.parquet", propensity="the log's own column",
+        span=(1.0, 5.0), threshold=4.0, excluded=1234, log="<b>ratings</b>.parquet", propensity="the log's own column",
         command=f"openloop audit ratings.parquet {' '.join(f'{n}={n}.npy' for n in names)} --report report.html",
         versions={"openloop": "0.1.0", "numpy": "2.3.0", "python": "3.11.9"},
         created="2026-01-31 12:00 UTC", seconds=3.21,

@@ -187,10 +187,94 @@ def test_one_model_is_nothing_to_compare():
 
 def test_a_leak_and_a_constant_model_are_warned_of():
     models = {"copy": WORLD.ratings.astype(float), "flat": np.full(WORLD.ratings.shape, 3.3), **WORLD.predictions}
-    found = ol.audit(models, LOG, **QUICK)
+    found = ol.audit(models, LOG, metrics=["mae", "recall@3"], estimators=["snips", "naive"])
     assert any("'copy': 100.0% of its predictions are the log's own ratings, a leak" in w for w in found.warnings)
     assert any("'flat': all its scores are 3.3" in w for w in found.warnings)
     assert len(found.warnings) == 2
+    assert "the predictions of copy are the log's own ratings" in found.verdict.headline
+    constant = ol.audit({"flat": models["flat"], **WORLD.predictions}, LOG, **QUICK)
+    assert constant.warnings == ()  # a constant prediction is a fair one
+
+
+def test_predictions_on_another_scale_are_warned_of_where_they_are_judged():
+    models = {"a": WORLD.predictions["a"], "logits": 20 * WORLD.predictions["b"]}
+    found = ol.audit(models, LOG, **QUICK)
+    assert any("'logits': its predictions run from 20 to 100, the ratings from 1 to 5" in w for w in found.warnings)
+    ranked = ol.audit(models, LOG)
+    assert any("the scores of logits are not on the scale of the ratings" in note for note in ranked.notes)
+
+
+def test_rows_that_many_models_do_not_predict_are_another_question():
+    rows = {"user": LOG.user, "item": LOG.item}
+    tables = {name: pl.DataFrame({**rows, "score": Y[LOG.user, LOG.item]}) for name, Y in WORLD.predictions.items()}
+    tables["a"] = tables["a"].head(len(LOG) * 9 // 10)
+    found = ol.audit(tables, LOG, missing="drop", **QUICK)
+    assert not found.verdict.supported
+    assert "10 % of the rows were dropped" in found.verdict.headline
+
+
+def test_propensities_that_foretell_nothing_support_no_choice():
+    world = rating_world(np.random.default_rng(0))
+    log = world.observe(1)
+
+    class Backwards(ol.propensity.Popularity):
+        """Sure of the wrong items."""
+
+        def _at(self, user, item):
+            return np.clip(1 - super()._at(user, item), 0.01, 1)
+
+    found = ol.audit(world.predictions, log, Backwards(gamma=1).fit(log), **QUICK)
+    assert "the propensities foretell held-out cells worse than one p for all cells would" in found.verdict.reasons
+    assert any(w.startswith("propensities: ") for w in found.warnings)
+
+
+def test_what_propensities_take_for_granted_is_in_the_verdict():
+    found = ol.audit(WORLD.predictions, LOG, ol.propensity.Uniform().fit(LOG), **QUICK)
+    assert "This rests on propensities by which nobody chose what was observed." in found.verdict.sentences
+    told = ol.audit(WORLD.predictions, LOG, assumes="the log is right", doubts=["wait"], **QUICK)
+    assert "This rests on propensities by which the log is right." in told.verdict.sentences
+    assert told.verdict.reasons[0] == "wait"
+
+
+def test_naive_is_always_there_to_be_held_against():
+    found = ol.audit(WORLD.predictions, LOG, metrics=["mae"], estimators=["snips"])
+    assert found.result.estimators == ("snips", "naive")
+    assert found.estimator == "snips"
+
+
+def test_a_check_may_be_of_the_whole_log():
+    train, test = ol.split(LOG, test=0.5, rng=0)
+    model = ol.propensity.Popularity(gamma=1).fit(LOG)
+    found = ol.audit(WORLD.predictions, test, model, exclude=train, check=LOG, **QUICK)
+    assert found.check.rows == len(LOG)
+
+
+def test_excluded_cells_are_no_part_of_a_rankings_open_loop():
+    train, test = ol.split(LOG, test=0.5, rng=0)
+    memory = WORLD.predictions["a"].copy()
+    memory[train.user, train.item] += 100  # puts what it has seen first
+    models = {"a": WORLD.predictions["a"], "memory": memory}
+    sample = Feedback.from_arrays(*np.indices(WORLD.ratings.shape).reshape(2, -1), WORLD.ratings.ravel())
+    found = ol.audit(models, test, exclude=train, open_loop=sample, metrics=["recall@3", "mae"], missing="error")
+    values = [found.open_loop.result[m, "recall@3", "naive"].value for m in models]
+    assert values[0] == values[1]  # among candidates they rank alike
+    assert found.open_loop.result["a", "mae", "naive"].diagnostics.n == WORLD.ratings.size  # ratings keep all rows
+    assert any(f"{len(train):,} rows of the open loop are excluded" in note for note in found.notes)
+
+
+def test_a_group_may_have_the_name_of_an_estimator():
+    labels = np.where(LOG.item < 5, "naive", "snips")
+    found = ol.audit(WORLD.predictions, LOG, strata=[], groups={"naive": labels}, **QUICK)
+    assert [line.name for line in found.strata[0].strata] == ["naive", "snips"]
+
+
+def test_ratings_of_many_levels_are_judged_as_ratings():
+    rng = np.random.default_rng(0)
+    fine = replace(LOG, rating=(LOG.rating + rng.uniform(-0.4, 0.4, len(LOG))).astype(np.float32))
+    found = ol.audit(WORLD.predictions, fine)
+    assert "mae" in found.result.metrics
+    assert found.setting.ratings == ()
+    assert found.setting.span == (fine.rating.min(), fine.rating.max())
 
 
 def test_fewer_than_30_users_support_no_verdict():

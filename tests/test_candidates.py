@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import numpy as np
 import polars as pl
 import pytest
@@ -19,7 +21,7 @@ from openloop.errors import (
     UnknownIdError,
 )
 from openloop.tables import Table
-from tests.audit_files import ITEMS, SCORES, USERS, I, U, audit_files, scores, top
+from tests.audit_files import ITEMS, SCORES, USERS, I, U, audit_files, scores, top, write
 
 NAMES = {"user": "uid", "item": "mid"}
 
@@ -128,9 +130,54 @@ def test_a_model_that_knows_more_is_asked_in_the_logs_codes(files):
     np.testing.assert_array_equal(found.predict(log.user, log.item), model.predict(some.user, some.item))
     np.testing.assert_array_equal(found.scores(np.arange(30)), model.scores(np.arange(30)))
     assert not isinstance(read(files, files / "bias.safetensors")[0], Recoded)
-    more = Vocabulary(np.concatenate([USERS, [900, 901]]))
-    log = Feedback(user=some.user, item=some.item, rating=some.rating, users=more, items=Vocabulary(ITEMS))
-    with pytest.raises(AlignmentError, match="does not know 2 of 62 users, as 900, 901"):
+
+
+def beyond(files, users=(), items=()):
+    """The log on a grid with ids that no model here knows, which stand after all others."""
+    known = [Vocabulary.of([*ids.tolist(), *more]) for ids, more in ((USERS, users), (ITEMS, items))]
+    return Feedback(
+        user=files.test.user, item=files.test.item, rating=files.test.rating, users=known[0], items=known[1]
+    )
+
+
+def test_what_a_model_does_not_know_is_below_tied_and_not_predicted(files):
+    model, path = ol.load(files / "bias.safetensors"), files / "bias.safetensors"
+    log = beyond(files, users=[900, 901], items=["z0", "z1", "z2"])
+    found, note = candidate("bias", [path], log, NAMES)
+    assert note == (
+        f"model 'bias' ({path}): does not know 2 of 62 users and 3 of 28 items; all items of such users are tied, such "
+        "items stand below all others, and such ratings are not predicted"
+    )
+    scores = found.scores(np.array([U - 1, U, 0]))
+    np.testing.assert_array_equal(scores[[0, 2], :I], model.scores([U - 1, 0]))
+    assert np.isneginf(scores[:, I:]).all()
+    assert np.isneginf(scores[1]).all()
+    pairs = np.array([0, U, 5, U + 1]), np.array([1, 2, I, I + 2])
+    np.testing.assert_array_equal(found.knows(*pairs), [True, False, False, False])
+    np.testing.assert_array_equal(found.predict(*pairs), [model.predict([0], [1])[0], np.nan, np.nan, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"items": ["z0"]}, "1 of 26 items; such items stand below all others, and such ratings are not predicted"),
+        ({"users": [9, 8]}, "2 of 62 users; all items of such users are tied, and such ratings are not predicted"),
+    ],
+)
+def test_a_note_speaks_of_the_side_that_a_model_lacks(files, more, told):
+    _, note = candidate("bias", [files / "bias.safetensors"], beyond(files, **more), NAMES)
+    assert note.endswith(f"does not know {told}")
+
+
+def test_a_model_of_other_ids_altogether_is_refused(files):
+    some = files.test
+    log = Feedback(
+        user=some.user, item=some.item, rating=some.rating, users=Vocabulary.of([str(u) for u in USERS]),
+        items=Vocabulary(ITEMS),
+    )  # fmt: skip
+    with pytest.raises(
+        AlignmentError, match="knows none of the log's 60 users; its own are 100, 101, 102 …, the log's '100', '101',"
+    ):
         candidate("bias", [files / "bias.safetensors"], log, NAMES)
 
 
@@ -143,11 +190,40 @@ def test_unknown_ids_are_counted_and_named(files, tmp_path):
         read(files, path)
 
 
-@pytest.mark.parametrize("bad", ["", "nan", "inf", "high"])
+@pytest.mark.parametrize("bad", ["", "nan", "inf"])
 def test_scores_that_are_none_are_counted(files, tmp_path, bad):
     (tmp_path / "m.csv").write_text(f"uid,mid,score\n100,m00,1\n100,m01,{bad}\n")
-    with pytest.raises(PredictionError, match="1 of 2 scores are missing or not finite, first in row 1"):
+    told = "1 of 2 scores are missing or not finite, first that of user 100 and item 'm01'; repair them"
+    with pytest.raises(PredictionError, match=told):
         read(files, tmp_path / "m.csv")
+
+
+@pytest.mark.parametrize("kind", [".csv", ".parquet", ".jsonl"])
+@pytest.mark.parametrize("role", ["score", "rank"])
+def test_words_in_place_of_numbers_are_called_text(files, tmp_path, kind, role):
+    words = pl.DataFrame({"uid": [100] * 4, "mid": ITEMS[:4].tolist(), role: ["high", "high", "3", None]})
+    with pytest.raises(PredictionError, match=f"column '{role}' holds text in 2 of 4 rows, as 'high'; write"):
+        read(files, write(words, tmp_path / f"m{kind}"))
+
+
+def test_numbers_may_be_written_as_text_but_not_as_dates(files, tmp_path):
+    (tmp_path / "m.csv").write_text("uid,mid,score\n100,m00, 1.5\n100,m01,2 \n")
+    assert read(files, tmp_path / "m.csv")[0].score.tolist() == [1.5, 2.0]
+    dates = pl.DataFrame({"uid": [100], "mid": ["m00"], "score": [dt.date(2020, 1, 1)]})
+    with pytest.raises(PredictionError, match="column 'score' must hold numbers, not Date; cast it"):
+        read(files, write(dates, tmp_path / "m.parquet"))
+
+
+def test_a_list_with_gaps_or_without_some_users_is_noted(files, tmp_path):
+    whole = pl.read_parquet(files / "a_top.parquet")
+    write(whole.filter((pl.col("uid") > 103) & ((pl.col("uid") > 110) | (pl.col("rank") != 2))), tmp_path / "l.csv")
+    told = (
+        "model 'm': 4 users with scored rows have no list, so their items stand below it; the lists of 7 users have "
+        "gaps in their ranks"
+    )
+    assert read(files, tmp_path / "l.csv")[1] == told
+    assert read(files, files / "a", tmp_path / "l.csv")[1] == told
+    assert read(files, files / "a_top")[1] == ""
 
 
 def test_doubled_predictions_are_named_by_their_ids(files, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -39,10 +40,11 @@ def test_links_between_pages_lead_somewhere(page):
 
 
 @pytest.fixture(scope="module")
-def quick_start():
+def quick_start(tmp_path_factory):
     names = {}
-    for code in blocks(ROOT / "README.md"):
-        exec(compile(code, "README.md", "exec"), names)  # noqa: S102 (the page is this repository's own)
+    with contextlib.chdir(tmp_path_factory.mktemp("readme")):  # the page writes files
+        for code in blocks(ROOT / "README.md"):
+            exec(compile(code, "README.md", "exec"), names)  # noqa: S102 (the page is this repository's own)
     return names
 
 

@@ -175,6 +175,14 @@ def test_ranks_within_users_are_of_their_own_values():
     assert test.pvalue < 1e-6
 
 
+def test_users_without_rows_have_no_rank_under_ips_either():
+    some = LOG.take(LOG.user < 40)
+    models = {**WORLD.predictions, "c": WORLD.predictions["a"] + 0.5}
+    _, result, _ = found(models, some)
+    for estimator in ("ips", "snips", "naive"):
+        assert ranks_within_users(result, ("mae", estimator)).users == len(set(some.user.tolist()))
+
+
 def test_estimators_are_scored_against_the_open_loop():
     world = popular_world()
     log = world.observe(1)

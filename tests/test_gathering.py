@@ -7,9 +7,18 @@ import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.asking import Wanted
+from openloop.asking import GUESSED, Wanted
 from openloop.core.propensities import Propensities
-from openloop.errors import ColumnError, EmptyError, FormatError, InputError, PropensityError, UnknownIdError
+from openloop.errors import (
+    ColumnError,
+    EmptyError,
+    FormatError,
+    InputError,
+    PredictionError,
+    PropensityError,
+    RatingError,
+    UnknownIdError,
+)
 from openloop.gathering import gather
 from tests.audit_files import ITEMS, NAMED, SCORES, USERS, I, U, audit_files, rows, write
 from tests.examples import same
@@ -70,6 +79,29 @@ def test_a_model_file_is_asked_in_the_codes_of_the_log(files):
         {"bias": model}, found.log, found.propensities, metrics=["mae"], estimators=["snips"]
     )["bias", "mae", "snips"].value)  # fmt: skip
     same(whole["bias", "mae", "snips"].value, together["bias", "mae", "snips"].value)
+
+
+def test_what_a_model_file_does_not_know_ranks_as_a_last_place_would(files, tmp_path):
+    known = rows(files.train).filter((pl.col("uid") > 104) & (pl.col("mid") > "m03"))
+    model = ol.learners.Bias().fit(ol.read(known, **NAMED))
+    model.save(tmp_path / "part.safetensors")
+    models = {"a": files / "a.npy", "part": tmp_path / "part.safetensors"}
+    found = gather(wanted(files, models, propensity="p", exclude=files / "train"))
+    assert any("does not know 5 of 60 users and 4 of 25 items" in note for note in found.notes)
+    grid = np.full((U, I), -1e9)
+    grid[5:, 4:] = model.scores(np.arange(U - 5))
+    asked = {"metrics": ["ndcg@5", "recall@10"], "estimators": ["snips", "naive"]}
+    last = ol.evaluate({"a": SCORES["a"], "part": grid}, files.test, exclude=files.train, **asked)
+    assert_same(evaluated(found, **asked), last)
+    grid[grid < 0] = np.nan
+    gaps = np.isnan(grid[files.test.user, files.test.item])
+    with pytest.raises(
+        PredictionError, match=f"model 'part': no prediction for {gaps.sum()} of {len(gaps)} scored rows"
+    ):
+        evaluated(found)
+    told = evaluated(found, missing="drop", metrics=["mae"], estimators=["naive"])
+    rest = np.abs(grid[files.test.user, files.test.item] - files.test.rating)[~gaps]
+    same(told["part", "mae", "naive"].value, rest.mean())
 
 
 def test_a_log_without_a_header_is_read_by_position(files, tmp_path):
@@ -198,7 +230,7 @@ def test_a_column_is_taken_as_it_stands_above_the_floor(files):
 
 def test_without_a_word_propensities_are_the_column_of_that_name_or_logistic(files, tmp_path):
     found = gather(wanted(files))
-    assert any("estimated by logistic" in note for note in found.notes)
+    assert found.doubts == (GUESSED,)
     write(rows(files.test).rename({"p": "propensity"}), tmp_path / "own.csv")
     found = gather(wanted(files, log=tmp_path / "own.csv"))
     assert any("the log's column 'propensity'" in note for note in found.notes)
@@ -217,6 +249,34 @@ def test_naive_bayes_takes_its_sample(files):
     alone = ol.read(rows(files.test), **NAMED, items=ITEMS.tolist(), users=USERS.tolist())
     model = ol.propensity.NaiveBayes().fit(alone, uniform=files.sample)
     same(found.propensities.predict(found.log).values, model.predict(alone).values)
+
+
+@pytest.mark.parametrize("kind", [".csv", ".parquet", ".jsonl", ".txt"])
+@pytest.mark.parametrize("floor", [0.0, 0.2])
+def test_naive_bayes_takes_ratings_alone(files, tmp_path, kind, floor):
+    ratings, path = pl.DataFrame({"anything": files.sample.rating}), tmp_path / f"ratings{kind}"
+    ratings.write_csv(path, include_header=False) if kind == ".txt" else write(ratings, path)
+    alone, whole = (gather(wanted(files, propensity=f"naive-bayes={s}", floor=floor)) for s in (path, files / "sample"))
+    same(alone.propensities.predict(alone.log).used, whole.propensities.predict(whole.log).used)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "told"),
+    [
+        ("mid\nm00\nm01\n", ColumnError, "or one column, of ratings alone, got 'mid'; name them"),
+        (
+            "mid,stars\nm00,4\n",
+            ColumnError,
+            "must have columns of user, item and rating, or one column, .*got 'mid', 's",
+        ),
+        ("stars\n4\nhigh\n", RatingError, r"naive-bayes=.*column 'stars': 1 of 2 ratings are not numbers: 'high'"),
+        ("stars\n", EmptyError, "has no ratings"),
+    ],
+)
+def test_a_sample_is_a_log_or_ratings(files, tmp_path, text, error, told):
+    (tmp_path / "sample.csv").write_text(text)
+    with pytest.raises(error, match=told):
+        gather(wanted(files, propensity=f"naive-bayes={tmp_path / 'sample.csv'}"))
 
 
 def test_logistic_takes_features_of_both_sides(files):

@@ -212,6 +212,23 @@ def test_predictions_that_are_not_finite_are_refused(bad):
             evaluated(model, ["mae"])
 
 
+def test_only_what_a_model_does_not_know_may_lack_a_prediction():
+    class Knowing(Recommender):
+        def knows(self, user, item):
+            return item != LOG.item[0]
+
+    holed = SCORES.copy()
+    holed[:, LOG.item[0]] = np.nan
+    gaps = int((LOG.item == LOG.item[0]).sum())
+    with pytest.raises(PredictionError, match=f"no prediction for {gaps} of {len(LOG)} scored rows"):
+        evaluated(Knowing(holed), ["mae"])
+    rest = np.abs(SCORES[LOG.user, LOG.item] - LOG.rating)[LOG.item != LOG.item[0]]
+    same(evaluated(Knowing(holed), ["mae"], missing="drop")["m", "mae", "naive"].value, rest.mean())
+    holed[:, LOG.item[-1]] = np.nan
+    with pytest.raises(PredictionError, match=r"\d+ of \d+ predictions are not finite; repair the model"):
+        evaluated(Knowing(holed), ["mae"], missing="drop")
+
+
 def test_a_score_that_is_no_number_has_no_rank_wherever_it_stands():
     holed = SCORES.copy()
     unseen = np.setdiff1d(np.arange(U * I), LOG.cell)[0]
@@ -292,7 +309,9 @@ def test_an_empty_table_is_refused():
 def test_missing_values_in_a_table_are_refused():
     holed = table().with_columns(score=pl.when(pl.col("item") == 3).then(None).otherwise(pl.col("score")))
     for model in (holed, holed.to_pandas()):
-        with pytest.raises(PredictionError, match="scores are missing or not finite, first in row 3"):
+        with pytest.raises(
+            PredictionError, match="scores are missing or not finite, first that of user 0 and item 3; repair"
+        ):
             evaluated(model, ["mae"])
 
 

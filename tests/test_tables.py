@@ -93,6 +93,28 @@ def test_a_list_without_any_scored_row_is_noted():
     assert not any("lists none" in note for note in whole.notes)
 
 
+def test_a_list_tells_of_gaps_and_of_users_without_one():
+    top = GRID.filter(pl.col("rank") <= 4)
+    assert read_table("m", top, LOG).remarks("m", LOG) == ""
+    assert read_table("m", GRID.drop("rank"), LOG).remarks("m", LOG) == ""
+    shown = [int(u) for u in np.unique(LOG.user)]
+    gone = read_table("m", top.filter(~pl.col("user").is_in(shown[:2])), LOG)
+    assert gone.remarks("m", LOG) == "model 'm': 2 users with scored rows have no list, so their items stand below it"
+    gaps = read_table("m", top.filter((pl.col("user") != 1) | (pl.col("rank") != 1)), LOG)
+    assert gaps.remarks("m", LOG) == "model 'm': the lists of 1 users have gaps in their ranks"
+    short = read_table("m", top.filter((pl.col("user") != 1) | (pl.col("rank") != 4)), LOG)
+    assert short.remarks("m", LOG) == ""  # shorter than others, and without a gap
+
+
+@pytest.mark.parametrize("convert", [lambda f: f, lambda f: f.to_pandas(), lambda f: f.to_arrow()])
+def test_words_in_place_of_numbers_are_called_text(convert):
+    words = PAIRS.head(4).with_columns(score=pl.Series(["1.5", "high", "low", "high"]))
+    with pytest.raises(PredictionError, match=r"model 'm': column 'score' holds text in 3 of 4 rows, as 'high', 'low'"):
+        read_table("m", convert(words), LOG)
+    written = PAIRS.head(2).with_columns(score=pl.Series(["1.5", "2"]))
+    assert read_table("m", convert(written), LOG).score.tolist() == [1.5, 2.0]
+
+
 # -- two tables of one model ---------------------------------------------------------------------------------
 
 PAIRS = GRID.select("user", "item", "score").join(

@@ -108,6 +108,9 @@ class Gathered:
     groups: dict[str, Array] = field(default_factory=dict[str, Array])
     strata: tuple[str, ...] = ()
     more: dict[str, Any] = field(default_factory=dict[str, Any])  # other arguments: a frame's columns, its population
+    whole: Any = None  # the log that a propensity model was fitted on
+    doubts: tuple[str, ...] = ()
+    assumes: str | None = None  # None: what the propensity model itself says
     notes: tuple[str, ...] = ()
     about_log: str = ""
     about_propensity: str = ""
@@ -117,7 +120,7 @@ class Gathered:
         given = {
             "metrics": wanted.metrics or None, "estimators": wanted.estimators or None, "strata": self.strata or None,
             "exclude": self.exclude, "open_loop": self.open_loop, "groups": self.groups or None,
-            "threshold": wanted.threshold,
+            "threshold": wanted.threshold, "doubts": self.doubts or None, "assumes": self.assumes,
         }  # fmt: skip
         asked = {name: value for name, value in given.items() if value is not None}
         return asked | self.more | {"missing": wanted.missing, "level": wanted.level, "rng": wanted.seed}
@@ -142,19 +145,19 @@ class Choice:
 
     column: str | None = None
     model: str = ""
+    guessed: bool = False  # nobody said
 
 
-def propensity_choice(wanted: Wanted, table: Table, notes: list[str], default: str) -> Choice:
-    """The column of that very name, else the model; where nothing was asked for, what there is, or the default."""
+def propensity_choice(wanted: Wanted, table: Table, notes: list[str]) -> Choice:
+    """The column of that very name, else the model; where nothing was asked for, what there is, or a guess."""
     asked, columns = wanted.propensity, table.columns
     if asked is None and OWN in columns:
         _check_side(wanted, "")
         notes.append(f"propensities are the log's column {OWN!r}; pass --propensity to choose others")
         return Choice(column=OWN)
     if asked is None:
-        _check_side(wanted, default)
-        notes.append(f"{DEFAULTS[default]}; pass --propensity to choose others")
-        return Choice(model=default)
+        _check_side(wanted, DEFAULT)
+        return Choice(model=DEFAULT, guessed=True)
     if asked in columns:
         _check_side(wanted, "")
         return Choice(column=asked)
@@ -168,12 +171,13 @@ def propensity_choice(wanted: Wanted, table: Table, notes: list[str], default: s
     return Choice(model=name)
 
 
-# What is assumed where nobody said how the log came to be; see docs/choosing.md.
-DEFAULTS = {
-    "logistic": "propensities are estimated by logistic, from activity and popularity or the features given: what the "
-    "rating itself does to being seen is not corrected",
-    "popularity": "propensities are estimated from the items' popularity alone",
-}
+# Where nobody said how the log came to be: activity and popularity, see docs/choosing.md. Good to look at, no ground
+# for a choice.
+DEFAULT = "logistic"
+GUESSED = (
+    "nobody said with which chance rows were observed, and activity and popularity alone do not undo that people rate "
+    "what they like; pass --propensity: a column, naive-bayes=SAMPLE, or logistic to take it as it is"
+)
 
 
 def guesses(chosen: Mapping[str, str], asked: Mapping[str, Column]) -> list[str]:
@@ -193,6 +197,11 @@ def split_of(wanted: Wanted, common: int, rows: tuple[int, int], notes: list[str
         raise InputError(
             f"--split {wanted.split}: {common:,} pairs are in both {wanted.log} and {wanted.exclude}, which parts of "
             "one log never share; drop them from one, or pass --split none."
+        )
+    if common == rows[0]:
+        raise LeakError(
+            f"--exclude {wanted.exclude}: holds every row of {wanted.log}, so the models would be judged by what they "
+            "were trained on; judge them by rows that were held out."
         )
     if wanted.split is not None:
         return wanted.split

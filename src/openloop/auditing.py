@@ -10,16 +10,20 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
+
 import openloop
 from openloop.core.audit import Audit, Family, OpenLoop, Setting
 from openloop.core.comparison import Comparison
 from openloop.core.contrasts import contrasts
+from openloop.core.evidence import BIASED, Evidence
 from openloop.core.feedback import Feedback
 from openloop.core.metric import Metric
-from openloop.core.verdict import BIASED, Evidence, decide
-from openloop.errors import InputError, NameFormatError, PredictionError
+from openloop.core.verdict import decide
+from openloop.core.wording import joined, percent
+from openloop.errors import InputError, NameFormatError, PredictionError, UndefinedError
 from openloop.estimators.naming import Method, method
-from openloop.estimators.requests import Source, Strata
+from openloop.estimators.requests import Answers, LogFacts, Source, Strata
 from openloop.estimators.resampling import probability_of_being_best
 from openloop.evaluation import Prepared, Question, evaluate, prepared
 from openloop.findings import (
@@ -39,6 +43,7 @@ ESTIMATORS = ("snips", "ips", "stratified", "naive")
 STRATA = (5, "2:width")  # whether a difference holds throughout; and the paper's two, for its paradox
 MANY_MODELS = 3  # from here on Friedman's test says more than a pair does
 COPIED = 0.99  # from this share of rows on, predictions that are the ratings are a leak
+DROPPED = 0.05  # of the rows: more of them left out is another question
 PACKAGES = ("numpy", "scipy", "polars", "narwhals", "numba", "scikit-learn")
 
 
@@ -57,7 +62,9 @@ def audit(
     missing: str = "error",
     level: float = 0.95,
     imputation: Any = None,
-    check: bool = True,
+    check: bool | Feedback = True,
+    doubts: Sequence[str] = (),
+    assumes: str | None = None,
     rng: Any = 0,
     user: str | None = None,
     item: str | None = None,
@@ -73,7 +80,9 @@ def audit(
     metric and the first estimator that is not a plain average; by default rankings are judged where the models rank
     all items, and ratings where they predict them. `strata` are numbers of strata of propensity (`5`, `"2:width"`),
     `groups` groupings of the rows by name, one label a row in Feedback order. `open_loop` is a uniformly collected
-    test set, against which every estimator is then scored. `check` judges a propensity model, which refits it.
+    test set, against which every estimator is then scored. `check` judges a propensity model, which refits it: on
+    the log, or on the one given, of which the log may be a part. `doubts` are reasons of your own against any choice,
+    `assumes` what the propensities take for granted, by default what their model does.
     """
     began = time.perf_counter()
     if len(models) < 2:
@@ -88,14 +97,22 @@ def audit(
         population=population, complete=complete, distinct=distinct, groups=groups or {},
     )  # fmt: skip
     ready = prepared(models, log, propensities, asked)
+    warnings = list(_warnings(ready, chosen=bool(metrics)))
     ready = ready if metrics else _fitting(ready)
+    step("checking the propensities", 0.1)
+    checked = _check(propensities, log if check is True else check, rng) if check is not False else None
+    warnings += [] if checked is None else [f"propensities: {flag}" for flag in checked.flags]
     step("estimating", 0.2)
     result = ready.compare("all")
     sample = None if open_loop is None else _open_loop(models, open_loop, result, asked, ready.source)
     step("looking for what could change the verdict", 0.5)
-    evidence = _evidence(ready, result, groupings, rng)
+    evidence = _evidence(
+        ready, result, groupings, rng, open_loop=sample,
+        doubts=(*doubts, *_doubts(ready, log, checked)),
+        assumes=getattr(propensities, "assumes", "") if assumes is None else assumes,
+    )  # fmt: skip
     verdict = decide(evidence)
-    step("checking the propensities", 0.8)
+    step("how far propensities may be off", 0.9)
     tables = evidence.strata if sample is None else tuple(with_open_loop(t, sample) for t in evidence.strata)
     metric = next(m for m in ready.metrics if m.name == evidence.metric)
     return Audit(
@@ -103,21 +120,21 @@ def audit(
         contrasts=evidence.contrasts, best=evidence.best, strata=tables, paradoxes=evidence.paradoxes,
         curves=curves(ready.source, metric, evidence.own, verdict.winner or result.ranking(*evidence.family)[0]),
         friedman=ranks_within_users(result, evidence.family) if len(models) >= MANY_MODELS else None,
-        open_loop=sample, weights=ready.source.summary(all_rows(metric.on)),
-        check=_check(propensities, log, rng) if check else None, warnings=tuple(_warnings(ready.source)),
-        setting=_setting(ready.source, propensities, log, began), notes=result.notes,
+        open_loop=sample, weights=ready.source.summary(all_rows(metric.on)), check=checked, warnings=tuple(warnings),
+        setting=_setting(ready.source, propensities, log, began),
+        notes=result.notes if sample is None else (*result.notes, *sample.result.notes),
     )  # fmt: skip
 
 
-def _evidence(ready: Prepared, result: Comparison, groupings: Mapping[str, Strata], rng: Any) -> Evidence:
+def _evidence(ready: Prepared, result: Comparison, groupings: Mapping[str, Strata], rng: Any, **known: Any) -> Evidence:
     """Everything that the verdict is made of."""
-    known = [m for m in ready.metrics if m.name in result.metrics]
+    judged = [m for m in ready.metrics if m.name in result.metrics]
     weighted = ready.source.summary(all_rows("prediction")) is not None
     kept = {by: s for by, s in groupings.items() if weighted or isinstance(s, str)}
-    tables = strata_tables(ready.source, result, known, kept)
+    tables = strata_tables(ready.source, result, judged, kept)
     found = {
         (m.name, e): with_gamma(ready.source, m, contrasts(result, m.name, e))
-        for m in known
+        for m in judged
         for e in result.estimators
         if (result.models[0], m.name, e) in result.estimates
     }
@@ -128,7 +145,8 @@ def _evidence(ready: Prepared, result: Comparison, groupings: Mapping[str, Strat
     metric, estimator = _family(ready, result)
     return Evidence(
         result=result, metric=metric, estimator=estimator, contrasts=found, best=best, strata=tables,
-        paradoxes=paradoxes(tables, result),
+        paradoxes=paradoxes(tables, result), pooled=frozenset(m.name for m in judged if m.pooled),
+        leaks=tuple(m for m in ready.source.models if _copies(ready.source, m)), **known,
     )  # fmt: skip
 
 
@@ -152,22 +170,30 @@ def _groupings(strata: Sequence[int | str], groups: Mapping[str, Any]) -> dict[s
 
 
 def _with_strata(estimators: Sequence[str | Method], strata: Sequence[int | str]) -> list[str | Method]:
-    """The estimators, of which a plain "stratified" has the first strata asked for."""
+    """The estimators, a plain "stratified" with the first strata asked for; and naive, to hold them against."""
     first = next(iter([strata] if isinstance(strata, int | str) else strata), None)
-    if first is None or first == STRATA[0]:
-        return list(estimators)
-    return [f"stratified@{first}" if e == "stratified" else e for e in estimators]
+    named: list[str | Method] = [estimators] if isinstance(estimators, str | Method) else list(estimators)
+    if first is not None and first != STRATA[0]:
+        named = [f"stratified@{first}" if e == "stratified" else e for e in named]
+    return named if any(method(e).name == "naive" for e in named) else [*named, "naive"]
 
 
 def _fitting(ready: Prepared) -> Prepared:
     """Without metrics on ratings where some model's scores are none, or ratings are only 0 and 1."""
-    levels = [level for level, _ in ready.source.about().ratings]
-    said = [ready.source.answers(model) for model in ready.source.models]
-    span = max(levels) - min(levels) if levels else 0.0
-    rates = len(levels) > 2 and all(
-        a is not None and a.low >= min(levels) - span and a.high <= max(levels) + span for a in said
-    )
-    return ready if rates else replace(ready, metrics=[m for m in ready.metrics if m.on == "rank"])
+    about = ready.source.about()
+    odd = [m for m in ready.source.models if (said := ready.source.answers(m)) is None or _off_scale(said, about)]
+    if not odd and len(about.ratings) != 2:
+        return ready
+    why = f"the scores of {joined(odd)} are not on the scale of the ratings" if odd else "ratings have two values"
+    note = f"judged by rankings only: {why}; name metrics= such as mae to judge predictions all the same"
+    kept = [m for m in ready.metrics if m.on == "rank"]
+    return replace(ready, metrics=kept, notes=[*ready.notes, note])
+
+
+def _off_scale(said: Answers, about: LogFacts) -> bool:
+    """Whether predictions lie further outside the ratings than those are apart."""
+    low, high = about.span
+    return said.low < low - (high - low) or said.high > high + (high - low)
 
 
 def _family(ready: Prepared, result: Comparison) -> Family:
@@ -181,18 +207,40 @@ def _family(ready: Prepared, result: Comparison) -> Family:
 
 
 def _open_loop(models: Mapping[str, Any], sample: Any, result: Comparison, asked: Question, source: Source) -> OpenLoop:
-    """What a uniform sample says of the models by the plain average, which is unbiased there."""
+    """What a uniform sample says of the models by the plain average, which is unbiased there.
+
+    Rankings are among the candidates, so that cells which were excluded are no part of their open loop.
+    """
+    rows, notes = {"prediction": sample, "rank": sample}, list[str]()
+    if isinstance(sample, Feedback) and asked.exclude is not None:
+        outside = ~np.isin(sample.cell, asked.exclude.cell)
+        rows["rank"] = sample.take(outside)
+        if not outside.all():
+            notes.append(f"{int((~outside).sum()):,} rows of the open loop are excluded, and left out of its rankings")
+    parts: list[Comparison] = []
+    for on, part in rows.items():
+        names = [name for name in result.metrics if metric_named(name).on == on]
+        if names:
+            parts.append(_sampled(models, part, names, asked, source.about().threshold))
+    estimates = {key: e for part in parts for key, e in part.estimates.items()}
+    if not estimates:
+        raise UndefinedError("open_loop: none of its rows can be scored; give ratings of more cells.")
+    found = replace(parts[0], estimates=estimates, better=result.better, notes=tuple(notes))
+    size = len(sample) if isinstance(sample, Feedback) else max(e.diagnostics.n for e in estimates.values())
+    return against_open_loop(result, found, size)
+
+
+def _sampled(
+    models: Mapping[str, Any], sample: Any, metrics: Sequence[str], asked: Question, threshold: float
+) -> Comparison:
     try:
-        found = evaluate(
-            models, sample, metrics=result.metrics, estimators=["naive"], exclude=asked.exclude,
-            threshold=source.about().threshold, missing=asked.missing, level=asked.level, user=asked.user,
-            item=asked.item, rating=asked.rating, population=asked.population, complete=asked.complete,
-            distinct=asked.distinct, pairs=[],
+        return evaluate(
+            models, sample, metrics=metrics, estimators=["naive"], exclude=asked.exclude, threshold=threshold,
+            missing=asked.missing, level=asked.level, user=asked.user, item=asked.item, rating=asked.rating,
+            population=asked.population, complete=asked.complete, distinct=asked.distinct, pairs=[],
         )  # fmt: skip
     except PredictionError as error:
         raise PredictionError(f"open_loop: {error}") from error
-    rows = max(e.diagnostics.n for e in found.estimates.values())
-    return against_open_loop(result, found, len(sample) if isinstance(sample, Feedback) else rows)
 
 
 def _check(propensities: Any, log: Any, rng: Any) -> Any:
@@ -204,20 +252,41 @@ def _check(propensities: Any, log: Any, rng: Any) -> Any:
     return propensity.check(propensities, log, rng=rng)
 
 
-def _warnings(source: Source) -> Iterator[str]:
-    """What looks wrong about a model's predictions."""
-    levels = source.about().ratings
+def _doubts(ready: Prepared, log: Any, checked: Any) -> Iterator[str]:
+    """Why this log supports no choice, whatever the estimates."""
+    if checked is not None and checked.no_better_than_none:
+        yield "the propensities foretell held-out cells worse than one p for all cells would"
+    rows = ready.source.about().rows
+    if isinstance(log, Feedback) and rows < (1 - DROPPED) * len(log):
+        yield f"{percent(1 - rows / len(log))} of the rows were dropped, which some model does not predict"
+
+
+def _copies(source: Source, model: str) -> bool:
+    said = source.answers(model)
+    return said is not None and said.copied >= COPIED and len(source.about().ratings) != 1
+
+
+def _warnings(ready: Prepared, *, chosen: bool) -> Iterator[str]:
+    """What looks wrong about a model's predictions, for the metrics that look at them."""
+    source, kinds = ready.source, {m.on for m in ready.metrics}
+    about = source.about()
     for model in source.models:
         said = source.answers(model)
         if said is None:
             continue
-        if said.copied >= COPIED and len(levels) != 1:
+        if _copies(source, model):
             yield (
                 f"model {model!r}: {said.copied:.1%} of its predictions are the log's own ratings, a leak: was it "
                 "trained on the rows that it is judged by?"
             )
-        elif said.low == said.high:
+        elif said.low == said.high and "rank" in kinds:
             yield f"model {model!r}: all its scores are {said.low:g}, so that its ranking is a random order"
+        elif chosen and "prediction" in kinds and _off_scale(said, about):
+            low, high = about.span
+            yield (
+                f"model {model!r}: its predictions run from {said.low:g} to {said.high:g}, the ratings from {low:g} to "
+                f"{high:g}: are they on another scale?"
+            )
 
 
 def _setting(source: Source, propensities: Any, log: Any, began: float) -> Setting:

@@ -6,7 +6,7 @@ This module knows nothing about terminals; its messages speak of the options of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from openloop.errors import (
     did_you_mean,
     listing,
 )
-from openloop.tables import SCORE, Table, checked, together
+from openloop.tables import SCORE, Table, checked, finite, holds_text, together
 from openloop.writing import FilePath, suffix
 
 SIDES = ("user", "item")
@@ -43,13 +43,15 @@ def candidate(name: str, paths: Sequence[FilePath], log: Feedback, named: Mappin
     `named` are the log's columns of user and item, which a table may share.
     """
     if len(paths) > 1:
-        return together(name, [_second(name, path, log, named) for path in paths]), ""
+        pair = together(name, [_second(name, path, log, named) for path in paths])
+        return pair, pair.remarks(name, log)
     what = f"model {name!r} ({paths[0]})"
     if suffix(paths[0]) == MODEL:
-        return _model(what, learners.load(paths[0]), log), ""
+        return _model(what, learners.load(paths[0]), log)
     if suffix(paths[0]) == MATRIX:
         return _matrix(what, Path(paths[0]), log), f"{what}: rows and columns are the users and items in order of id"
-    return _table(name, paths[0], log, named), ""
+    found = _table(name, paths[0], log, named)
+    return found, found.remarks(name, log) if isinstance(found, Table) else ""
 
 
 def _second(name: str, path: FilePath, log: Feedback, named: Mapping[str, Column]) -> Table:
@@ -98,10 +100,12 @@ def _table(name: str, path: FilePath, log: Feedback, named: Mapping[str, Column]
         _codes(what, role, rows[chosen[role]], ids, text=table.text)
         for role, ids in zip(SIDES, (log.users, log.items), strict=True)
     )
-    numbers = {role: _numbers(what, role, rows[chosen[role]]) for role in ("score", "rank") if role in chosen}
-    shape = log.n_users, log.n_items
-    found = Table(user=user, item=item, score=numbers.get("score"), rank=numbers.get("rank"), shape=shape)
-    return checked(name, found, log)
+    found = Table(user=user, item=item, score=None, rank=None, shape=(log.n_users, log.n_items))
+    score, rank = (
+        finite(what, role, _numbers(what, rows[chosen[role]]), found, log) if role in chosen else None
+        for role in ("score", "rank")
+    )
+    return checked(name, replace(found, score=score, rank=rank), log)
 
 
 def _codes(what: str, role: str, column: pl.Series, known: Vocabulary, *, text: bool) -> Ints:
@@ -126,15 +130,18 @@ def unknown_ids(what: str, role: str, strange: pl.Series, rows: int, *, integers
     )
 
 
-def _numbers(what: str, role: str, column: pl.Series) -> Floats:
-    numbers = column.cast(pl.Float64, strict=False).to_numpy()
-    bad = np.flatnonzero(~np.isfinite(numbers))
-    if len(bad):
-        raise PredictionError(
-            f"{what}: {len(bad):,} of {len(numbers):,} {role}s are missing or not finite, first in row {bad[0]:,}; "
-            "repair them."
-        )
-    return numbers
+def _numbers(what: str, column: pl.Series) -> Floats:
+    """Scores or ranks, NaN where they are missing; text may write them."""
+    if isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum):
+        fields = column.cast(pl.String).str.strip_chars()
+        numbers = fields.cast(pl.Float64, strict=False)
+        words = fields.filter(numbers.is_null() & (fields != ""))
+        if len(words):
+            raise holds_text(what, column.name, words.to_list(), len(column))
+        return numbers.to_numpy()
+    if not (column.dtype.is_numeric() or isinstance(column.dtype, pl.Boolean | pl.Null)):
+        raise PredictionError(f"{what}: column {column.name!r} must hold numbers, not {column.dtype}; cast it.")
+    return column.cast(pl.Float64).to_numpy()
 
 
 # -- matrices ------------------------------------------------------------------------------------------------
@@ -170,7 +177,7 @@ def _refuse_other_cover(what: str, role: str, codes: Ints, ids: Vocabulary) -> N
     """A matrix has each user and item of the population once."""
     times = np.bincount(codes, minlength=len(ids))
     if bool((times > 1).any()):
-        raise DuplicateError(f"{what}: {role} {ids.ids[times.argmax()]!r} stands more than once; keep one.")
+        raise DuplicateError(f"{what}: {role} {listing([ids.ids[times.argmax()]])} stands more than once; keep one.")
     absent = np.flatnonzero(times == 0)
     if len(absent):
         some = listing(ids.ids[absent[:3]].tolist())
@@ -203,30 +210,60 @@ def _matrix(what: str, path: Path, log: Feedback) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recoded:
-    """A recommender that knows more users and items than the log's population, asked in the log's codes."""
+    """A recommender of other users and items than the log's, asked in the log's codes.
+
+    `user` and `item` are its own codes, -1 for what it does not know: such items stand below all others, all items of
+    such users are tied, and their ratings are not predicted.
+    """
 
     model: Any
     user: npt.NDArray[np.int32]
     item: npt.NDArray[np.int32]
 
+    def knows(self, user: Ints, item: Ints) -> npt.NDArray[np.bool_]:
+        """Whether it knows both the user and the item of each pair."""
+        return (self.user[user] >= 0) & (self.item[item] >= 0)
+
     def predict(self, user: Ints, item: Ints) -> Array:
-        """The predicted rating of each pair."""
-        return self.model.predict(self.user[user], self.item[item])
+        """The predicted rating of each pair, NaN where it is not known."""
+        # Some code must be asked for in place of -1.
+        found = self.model.predict(np.maximum(self.user[user], 0), np.maximum(self.item[item], 0))
+        return np.where(self.knows(user, item), found, np.nan)
 
     def scores(self, users: Ints) -> Array:
-        """The scores of all items of the population."""
-        return np.asarray(self.model.scores(self.user[users]))[:, self.item]
+        """The scores of all items of the population, -inf where they are not known."""
+        found = np.asarray(self.model.scores(np.maximum(self.user[users], 0)))[:, np.maximum(self.item, 0)]  # (B, I)
+        found[self.user[users] < 0] = -np.inf
+        found[:, self.item < 0] = -np.inf
+        return found
 
 
-def _model(what: str, model: Any, log: Feedback) -> Any:
+def _model(what: str, model: Any, log: Feedback) -> tuple[Any, str]:
     if model.users_ == log.users and model.items_ == log.items:
-        return model
-    codes = {"user": model.users_.find(log.users.ids), "item": model.items_.find(log.items.ids)}
-    for (role, found), ids in zip(codes.items(), (log.users, log.items), strict=True):
-        strange = ids.ids[found < 0].tolist()
-        if strange:
+        return model, ""
+    found = Recoded(model=model, user=model.users_.find(log.users.ids), item=model.items_.find(log.items.ids))
+    lacking: dict[str, str] = {}
+    for role, codes, own, ids in (
+        ("user", found.user, model.users_, log.users),
+        ("item", found.item, model.items_, log.items),
+    ):
+        number = int((codes < 0).sum())
+        if number == len(ids):
             raise AlignmentError(
-                f"{what}: does not know {len(strange):,} of {len(ids):,} {role}s, as {listing(strange[:3])}; train it "
-                f"on a log that shows them all, or give its predictions as a table and choose --missing."
+                f"{what}: knows none of the log's {len(ids):,} {role}s; its own are {listing(own.ids[:3].tolist())} …, "
+                f"the log's {listing(ids.ids[:3].tolist())} …; train it on a log with the same ids."
             )
-    return Recoded(model=model, **codes)
+        if number:
+            lacking[role] = f"{number:,} of {len(ids):,} {role}s"
+    return found, _unknown(what, lacking)
+
+
+def _unknown(what: str, lacking: Mapping[str, str]) -> str:
+    """The note on what a model does not know, and what is made of that."""
+    if not lacking:
+        return ""
+    made = {"user": "all items of such users are tied", "item": "such items stand below all others"}
+    return (
+        f"{what}: does not know {' and '.join(lacking.values())}; {', '.join(made[role] for role in lacking)}, and "
+        "such ratings are not predicted"
+    )

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from openloop.core.comparison import Comparison, Key
+from openloop.core.wording import joined
 from openloop.data.simulate import World, schnabel_world
 from openloop.errors import InputError
 from openloop.evaluation import evaluate
@@ -244,13 +245,9 @@ def _verdict(shown: Demonstration, estimators: Sequence[str]) -> str:
         if order.estimator in estimators and order.wrong:
             alike.setdefault((order.metric, _mistake(shown, order)), []).append(order.estimator)
     if not alike:
-        return f"{_joined(estimators)} put every pair in the right order"
+        return f"{joined(estimators)} put every pair in the right order"
     return "; ".join(f"{_prefer(names)} {mistake} (by {metric})" for (metric, mistake), names in alike.items())
 
 
 def _prefer(names: Sequence[str]) -> str:
-    return f"{_joined(names)} prefer{'s' if len(names) == 1 else ''}"
-
-
-def _joined(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return f"{joined(names)} prefer{'s' if len(names) == 1 else ''}"

@@ -13,6 +13,7 @@ from openloop.core.feedback import Feedback, Floats, check_propensities
 from openloop.core.feedback import distinct as distinct_values
 from openloop.core.metric import Metric, default_threshold
 from openloop.core.propensities import Propensities
+from openloop.core.wording import reasons
 from openloop.errors import AlignmentError, InputError, LeakError, PredictionError, UndefinedError, listing
 from openloop.estimators.naming import Method, method
 from openloop.estimators.requests import Source, chosen_pairs, conclude
@@ -64,7 +65,7 @@ class Prepared:
         """Every estimate, and the own sums of the pairs."""
         found = conclude(self.source, self.metrics, self.methods, chosen_pairs(self.source.models, pairs))
         if not found.estimates:
-            raise UndefinedError(" ".join(dict.fromkeys(found.skipped.values())))
+            raise UndefinedError(" ".join(reasons(found.skipped)))
         order = [(m, x.name, e.name) for m in self.source.models for x in self.metrics for e in self.methods]
         return Comparison(
             estimates={key: found.estimates[key] for key in order if key in found.estimates},
@@ -187,6 +188,8 @@ def _from_feedback(
         for name, model in models.items()
         if isinstance(model, Table) and model.lists_none(log.cell)
     ]
+    remarks = [model.remarks(name, log) for name, model in models.items() if isinstance(model, Table)]
+    notes += [remark for remark in remarks if remark and any(m.on == "rank" for m in metrics)]
     cut = default_threshold(distinct_values(log.rating)) if asked.threshold is None else float(asked.threshold)
     source = FeedbackSource(
         models, log, (values, grid), exclude=exclude, threshold=cut, predicted=predicted,

@@ -16,15 +16,13 @@ from openloop.core.weights import WeightSummary
 from openloop.estimators import array_rows as rows_of
 from openloop.estimators.array_rows import ArrayColumns, Outcome, Rows
 from openloop.estimators.naming import Method
-from openloop.estimators.requests import Answers, LogFacts, Request, Strata, StrataFacts, strata_names
+from openloop.estimators.requests import MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
 from openloop.estimators.sensitivity import critical, tilted
 from openloop.estimators.terms import Common, assemble, paired
 from openloop.metrics.rating import MAX_LEVELS
 from openloop.observing import Group, View, overlap, reach
 from openloop.scoring import dense_outcome, predictions, ranks
 from openloop.tables import Table
-
-MAX_LISTED = 20  # ratings whose rows are counted one by one
 
 
 class FeedbackSource:
@@ -133,10 +131,12 @@ class FeedbackSource:
     def about(self) -> LogFacts:
         """What is scored."""
         levels, counts = np.unique(self._log.rating, return_counts=True)
+        span = float(levels[0]), float(levels[-1])
         listed = zip(levels.tolist(), counts.tolist(), strict=True) if len(levels) <= MAX_LISTED else ()
         return LogFacts(
             rows=len(self._log), users=self._log.n_users, items=self._log.n_items,
-            scored_users=len(distinct(self._log.user)), ratings=tuple(listed), threshold=self._threshold,
+            scored_users=len(distinct(self._log.user)), ratings=tuple(listed), span=span,
+            threshold=self._threshold,
             excluded=None if self._exclude is None else len(self._exclude),
         )  # fmt: skip
 

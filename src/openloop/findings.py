@@ -117,7 +117,7 @@ def paradoxes(tables: Sequence[StrataTable], result: Comparison) -> tuple[Parado
 
 
 def _summaries(table: StrataTable, result: Comparison) -> Iterator[Pair]:
-    naive = next((line for line in table.lines if line.name == "naive"), None)
+    naive = next((line for line in table.lines if line.name == "naive" and line.kind == "method"), None)
     if naive is None:
         return
     for a, b in combinations(result.models, 2):
@@ -179,9 +179,10 @@ def ranks_within_users(result: Comparison, family: Family) -> Friedman | None:
     estimates = {m: result[m, *family] for m in result.models}
     if any(e.columns.shape[1] != 2 for e in estimates.values()):
         return None
-    with np.errstate(invalid="ignore", divide="ignore"):  # a user without a row has no value: NaN
+    with np.errstate(invalid="ignore", divide="ignore"):
         values = np.column_stack([e.columns[:, 0] / e.columns[:, 1] for e in estimates.values()])  # (U, models)
-    values = np.where(np.isfinite(values), values, np.nan)
+    scored = result[result.models[0], family[0], "naive"].columns[:, 1] > 0
+    values = np.where(np.isfinite(values) & scored[:, None], values, np.nan)  # a user without a row has no value
     whole = values[np.isfinite(values).all(axis=1)]
     if len(whole) < 2 or not np.any(whole != whole[:, :1]):  # too few users, or all models are tied
         return None
@@ -196,7 +197,8 @@ def against_open_loop(result: Comparison, sample: Comparison, rows: int) -> Open
         for estimator in result.estimators
         if _has(result, metric, estimator) and _has(sample, metric, "naive")
     )
-    return OpenLoop(rows=rows, result=sample, scores=scores)
+    judged_by = {metric: contrasts(sample, metric, "naive") for metric in sample.metrics}
+    return OpenLoop(rows=rows, result=sample, scores=scores, contrasts=judged_by)
 
 
 def _has(result: Comparison, metric: str, estimator: str) -> bool:

@@ -33,7 +33,7 @@ from openloop.estimators.frame_rows import (
     reduce_total,
 )
 from openloop.estimators.naming import Method
-from openloop.estimators.requests import Answers, LogFacts, Request, Strata, StrataFacts
+from openloop.estimators.requests import MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts
 from openloop.estimators.terms import Common, assemble, paired
 from openloop.joining import Joined, join
 from openloop.metrics.rating import MAX_LEVELS, midpoints
@@ -221,11 +221,13 @@ class FrameSource:
 
     def about(self) -> LogFacts:
         """What is scored."""
-        levels = self._levels if len(self._levels) <= frame_facts.MAX_LISTED else np.empty(0)
-        base = self.base(None)
+        levels = self._levels if len(self._levels) <= MAX_LISTED else np.empty(0)
+        base, y = self.base(None), nw.col("y")
+        ends = only_row(self._joined.frame.select(y.min().alias("low"), y.max().alias("high")))
         return LogFacts(
             rows=int(base.sums["n",].sum()), users=self._n_users, items=self._n_items, scored_users=len(base.ids),
-            ratings=frame_facts.rating_counts(self._joined.frame, levels), threshold=self._threshold,
+            ratings=frame_facts.rating_counts(self._joined.frame, levels), span=(ends["low"], ends["high"]),
+            threshold=self._threshold,
             excluded=None if self._joined.excluded is None else int(self.exclusions()[1].sum()),
         )  # fmt: skip
 

@@ -15,6 +15,7 @@ import polars as pl
 
 from openloop import propensity, streaming
 from openloop.asking import (
+    GUESSED,
     PROPENSITIES,
     Gathered,
     Wanted,
@@ -27,11 +28,12 @@ from openloop.asking import (
 from openloop.candidates import candidate, shared
 from openloop.core.feedback import Array, Feedback, Vocabulary
 from openloop.core.propensities import Propensities
-from openloop.data.columns import choose
+from openloop.data import values
+from openloop.data.columns import Table, choose, names_a
 from openloop.data.features import features_beside
 from openloop.data.formats import open_file
 from openloop.data.reading import read
-from openloop.errors import ColumnError, InputError, did_you_mean, listing
+from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean, listing
 from openloop.scoring import places
 from openloop.writing import FilePath, Step, silent
 
@@ -53,6 +55,7 @@ def gather(wanted: Wanted, step: Step = silent) -> Gathered:
     return Gathered(
         models=models, log=log, propensities=propensities, exclude=train, open_loop=found.open_loop, groups=groups,
         strata=strata, notes=tuple(found.notes), about_log=str(wanted.log), about_propensity=found.words,
+        whole=whole, doubts=(GUESSED,) if found.model.guessed else (),
     )  # fmt: skip
 
 
@@ -66,7 +69,7 @@ class _Reading:
         self.table = open_file(wanted.log, wanted.columns)
         self.chosen: dict[str, Any] = choose(self.table, wanted.columns)
         self.notes += guesses(self.chosen, wanted.columns)
-        self.model = propensity_choice(wanted, self.table, self.notes, "logistic")
+        self.model = propensity_choice(wanted, self.table, self.notes)
         self.open_loop: Feedback | None = None
 
     # -- one population --------------------------------------------------------------------------------------
@@ -145,7 +148,7 @@ class _Reading:
         """What the fit takes beside the log."""
         wanted, side = self.wanted, dict[str, Any]()
         if wanted.sample is not None:
-            side["uniform"] = read(wanted.sample, **self._shared(wanted.sample), uniform=True)
+            side["uniform"] = self._sample(wanted.sample)
         for role, path, ids in (
             ("user", wanted.user_features, whole.users),
             ("item", wanted.item_features, whole.items),
@@ -153,6 +156,20 @@ class _Reading:
             if path is not None:
                 side[f"{role}_features"] = features_beside(role, path, ids, self.chosen[role])
         return side
+
+    def _sample(self, path: FilePath) -> Feedback | Array:
+        """The uniform sample: a log, or ratings alone."""
+        what, table = f"--propensity naive-bayes={path}", open_file(path, self.chosen, undivided=True)
+        if len(table.columns) == 1 and not any(names_a(side, table.columns[0]) for side in ("user", "item")):
+            return _ratings(what, table)
+        try:
+            choose(table, shared(table, self.chosen))
+        except ColumnError as error:
+            raise ColumnError(
+                f"{what}: must have columns of user, item and rating, or one column, of ratings alone, got "
+                f"{listing(list(table.columns))}; name them as in the log, or keep the ratings."
+            ) from error
+        return read(path, **self._shared(path), uniform=True)
 
     # -- strata ----------------------------------------------------------------------------------------------
 
@@ -199,6 +216,13 @@ def _merged(a: Feedback, b: Feedback) -> Feedback:
         name: np.concatenate([getattr(a, name), getattr(b, name)])[order] for name in ("user", "item", "rating")
     }
     return Feedback(**columns, users=a.users, items=a.items)
+
+
+def _ratings(what: str, table: Table) -> Array:
+    column = table.fetch(table.columns).to_series()
+    if not len(column):
+        raise EmptyError(f"{what}: has no ratings; give those of cells drawn at random.")
+    return values.ratings(column, f"{what}: column {column.name!r}")
 
 
 def _labels(column: pl.Series) -> Array:

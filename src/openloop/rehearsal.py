@@ -61,7 +61,7 @@ def rehearse(users: int, items: int, *, seed: int = 0, step: Step = silent) -> R
     step("training three models", 0.1)
     models = _trained(train, seen)
     found = audit(
-        models, test, seen, metrics=METRICS, exclude=train, open_loop=sample, rng=seed,
+        models, test, seen, metrics=METRICS, exclude=train, open_loop=sample, check=log, rng=seed,
         step=lambda what, done: step(what, 0.4 + 0.4 * done),
     )  # fmt: skip
     step("computing the truth", 0.9)

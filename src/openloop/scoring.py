@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
+from openloop.core.feedback import Array, Feedback, Floats, Ints, Vocabulary
 from openloop.core.protocols import FactorModel
 from openloop.errors import AlignmentError, InputError, PredictionError
 from openloop.estimators.array_rows import Outcome
@@ -66,6 +66,15 @@ class Exclusion:
         return self.user * self.n_items + self.item
 
 
+@runtime_checkable
+class Partial(Protocol):
+    """A recommender that lacks some users or items: its predictions are NaN there, and its scores -inf."""
+
+    def knows(self, user: Ints, item: Ints) -> npt.NDArray[np.bool_]:
+        """Whether it knows both the user and the item of each pair."""
+        ...
+
+
 def prepare(name: str, model: Any, log: Feedback, user: str | None = None, item: str | None = None) -> Any:
     """A model as it will be asked: a Table, a U × I array, or the recommender itself."""
     if isinstance(model, Table):
@@ -102,7 +111,7 @@ def _check_grid(name: str, model: Any, log: Feedback) -> None:
 
 
 def predictions(name: str, model: Any, log: Feedback, *, partly: bool = True) -> Floats | None:
-    """The predicted rating of each row, NaN where a table has none; None where a table holds ranks alone.
+    """The predicted rating of each row, NaN where a model has none; None where a table holds ranks alone.
 
     Without `partly` also None where a list with scores and ranks lacks a row: it was made for rankings.
     """
@@ -117,7 +126,8 @@ def predictions(name: str, model: Any, log: Feedback, *, partly: bool = True) ->
     else:
         msg = f"model {name!r}: {type(model).__name__} has scores but no predict, which metrics on ratings need."
         raise PredictionError(msg)
-    return _finite(name, found, len(log))
+    known = model.knows(log.user, log.item) if isinstance(model, Partial) else np.ones(len(log), np.bool_)
+    return _finite(name, found, known)
 
 
 def ranks(name: str, model: Any, log: Feedback, exclusion: Exclusion) -> Outcome:
@@ -165,13 +175,14 @@ def _scorer(model: Any, name: str, log: Feedback) -> Any:
     return scores
 
 
-def _finite(name: str, values: Floats, rows: int) -> Floats:
-    if values.shape != (rows,):
-        msg = f"model {name!r}: predict gave shape {values.shape} for {rows:,} rows; return one value a pair."
+def _finite(name: str, values: Floats, known: npt.NDArray[np.bool_]) -> Floats:
+    """The predictions, of which those of pairs that the model knows must be numbers."""
+    if values.shape != known.shape:
+        msg = f"model {name!r}: predict gave shape {values.shape} for {len(known):,} rows; return one value a pair."
         raise PredictionError(msg)
-    bad = np.flatnonzero(~np.isfinite(values))
+    bad = np.flatnonzero(~np.isfinite(values) & known)
     if len(bad):
-        msg = f"model {name!r}: {len(bad):,} of {rows:,} predictions are not finite; repair the model."
+        msg = f"model {name!r}: {len(bad):,} of {len(known):,} predictions are not finite; repair the model."
         raise PredictionError(msg)
     return values
 

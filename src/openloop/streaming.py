@@ -15,6 +15,8 @@ import polars as pl
 
 from openloop import propensity
 from openloop.asking import (
+    OWN,
+    PROPENSITIES,
     Choice,
     Gathered,
     Wanted,
@@ -33,7 +35,6 @@ from openloop.metrics.naming import metric
 from openloop.writing import FilePath, Step, silent, suffix
 
 SIDES = ("user", "item")
-STREAMED = ("popularity", "uniform")  # models whose p follows from counts
 RATINGS, RANKINGS = ("mae", "mse"), ("recall@10", "ndcg@10")
 UNSCALED = ("snips", "stratified", "naive")  # estimators that need no scale of p
 KEPT, WORKED = 40, 110  # bytes for each row that is held, and for each one of the file being read
@@ -67,8 +68,11 @@ def refusal(wanted: Wanted) -> str | None:
     for name, path in wanted.models:
         if suffix(path) in (MODEL, MATRIX):
             return f"model {name!r} ({path}) must be a table of pairs, whose rows can be streamed"
+    columns = open_file(wanted.log, wanted.columns).columns
     model = (wanted.propensity or "").partition("=")[0]
-    if model in ("naive-bayes", "logistic") and wanted.propensity not in open_file(wanted.log, wanted.columns).columns:
+    if wanted.propensity is None and OWN not in columns:
+        return "--propensity must be given: a column, popularity or uniform"
+    if model in ("naive-bayes", "logistic") and wanted.propensity not in columns:
         return f"--propensity must be a column, popularity or uniform, and {model} needs the log in memory"
     named = next((s for s in wanted.strata if not is_number_of_strata(s)), None)
     return None if named is None else f"--strata {named} is a column, and only strata of propensity can be streamed"
@@ -166,7 +170,7 @@ def gather(wanted: Wanted, notes: list[str], step: Step = silent) -> Gathered:
     table = open_file(wanted.log, wanted.columns)
     chosen = choose(table, wanted.columns)
     notes += guesses(chosen, wanted.columns)
-    choice = propensity_choice(wanted, table, notes, "popularity")
+    choice = propensity_choice(wanted, table, notes)
     own = {} if choice.column is None else {"propensity": choice.column}
     log = Scan(what=str(wanted.log), table=table, columns=chosen | own)
     beside = [None if path is None else _beside(path, chosen) for path in (wanted.exclude, wanted.open_loop)]
@@ -188,6 +192,7 @@ def gather(wanted: Wanted, notes: list[str], step: Step = silent) -> Gathered:
         propensities="propensity", exclude=train, open_loop=sample,
         strata=wanted.strata, notes=tuple(notes), about_log=f"{wanted.log}, streamed from disk",
         about_propensity=parts.words(choice, wanted.floor),
+        assumes="" if choice.column else getattr(propensity, PROPENSITIES[choice.model]).assumes,
         more=more | {
             "user": "user", "item": "item", "rating": "rating", "population": tuple(len(known[role]) for role in SIDES),
         },

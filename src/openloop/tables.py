@@ -62,6 +62,19 @@ class Table:
         own = self.ranking
         return own.rank is not None and bool(np.isnan(own.at(own.rank, cells)).all())
 
+    def remarks(self, name: str, log: Feedback) -> str:
+        """What is odd about a list, on whose account items stand below it; empty where nothing is."""
+        own = self.ranking
+        if own.rank is None:
+            return ""
+        first = np.flatnonzero(np.diff(own.user, prepend=-1))  # of each user's rows, which stand together
+        length = np.diff(first, append=len(own.user))
+        gaps = int(np.sum(np.maximum.reduceat(own.rank, first) > length))
+        without = int(np.isin(distinct(log.user), own.user[first], invert=True).sum())
+        found = [f"{without:,} users with scored rows have no list, so their items stand below it"] if without else []
+        found += [f"the lists of {gaps:,} users have gaps in their ranks"] if gaps else []
+        return f"model {name!r}: {'; '.join(found)}" if found else ""
+
     def refusal(self, metric: Metric, candidates: float, *, everywhere: bool, predicted: bool = True) -> str | None:
         """Why the table cannot serve a metric; `everywhere`: on every cell, as imputation needs.
 
@@ -156,9 +169,11 @@ def read_table(name: str, frame: Any, log: Feedback, user: str | None = None, it
     eager = table.select(*ids, *(c for c in (score, rank) if c is not None))
     eager = eager.collect() if isinstance(eager, nw.LazyFrame) else eager
     codes = [_codes(name, eager[c], v) for c, v in zip(ids, (log.users, log.items), strict=True)]
-    values = [None if c is None else _numbers(name, c, eager[c].cast(nw.Float64()).to_numpy()) for c in (score, rank)]
-    shape = (log.n_users, log.n_items)
-    return checked(name, Table(user=codes[0], item=codes[1], score=values[0], rank=values[1], shape=shape), log)
+    found = Table(user=codes[0], item=codes[1], score=None, rank=None, shape=(log.n_users, log.n_items))
+    score, rank = (
+        None if c is None else finite(f"model {name!r}", c, _floats(name, eager[c]), found, log) for c in (score, rank)
+    )
+    return checked(name, replace(found, score=score, rank=rank), log)
 
 
 def _column(name: str, columns: list[str], options: tuple[str, ...]) -> str:
@@ -176,14 +191,47 @@ def _codes(name: str, series: Any, vocabulary: Vocabulary) -> npt.NDArray[np.int
     return vocabulary.codes(values.astype(object) if values.dtype.kind in "UT" else values, f"model {name!r}")
 
 
-def _numbers(name: str, column: str, values: Floats) -> Floats:
+def _floats(name: str, series: Any) -> Floats:
+    """The numbers of a column, which text may write."""
+    import narwhals as nw
+
+    if series.dtype not in (nw.String, nw.Object, nw.Categorical, nw.Enum):
+        return series.cast(nw.Float64()).to_numpy()
+    fields: list[Any] = series.to_list()
+    try:
+        return np.array(fields, np.float64)
+    except (TypeError, ValueError) as error:
+        words = [str(field) for field in fields if not _is_number(field)]
+        raise holds_text(f"model {name!r}", series.name, words, len(fields)) from error
+
+
+def _is_number(field: Any) -> bool:
+    try:
+        float(field)
+    except (TypeError, ValueError):
+        return field is None
+    return True
+
+
+def holds_text(what: str, column: str, words: Sequence[str], rows: int) -> PredictionError:
+    """The error of a column that should hold numbers."""
+    some = listing(list(dict.fromkeys(words))[:3])
+    return PredictionError(
+        f"{what}: column {column!r} holds text in {len(words):,} of {rows:,} rows, as {some}; write numbers."
+    )
+
+
+def finite(what: str, noun: str, values: Floats, table: Table, log: Feedback) -> Floats:
+    """The scores or ranks of a table's pairs, once it is known that all are numbers."""
     if not len(values):
-        msg = f"model {name!r}: the table is empty; give a {column} for each (user, item) pair."
-        raise PredictionError(msg)
+        raise PredictionError(f"{what}: the table is empty; give a {noun} for each (user, item) pair.")
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
-        msg = f"model {name!r}: {len(bad):,} {column}s are missing or not finite, first in row {bad[0]:,}."
-        raise PredictionError(msg)
+        user, item = log.users.ids[table.user[bad[0]]], log.items.ids[table.item[bad[0]]]
+        raise PredictionError(
+            f"{what}: {len(bad):,} of {len(values):,} {noun}s are missing or not finite, first that of user "
+            f"{listing([user])} and item {listing([item])}; repair them."
+        )
     return values
 
 

@@ -273,7 +273,7 @@ def test_all_commands_options_have_help():
         (("--report", "r.pdf"), "must end in .html"),
         (("--report", "none/r.html"), "must exist and be writable"),
         (("--report", "-"), "must end in .html"),
-        (("--stream", "--strata", "region"), "--strata region is a column"),
+        (("--stream", *P, "--strata", "region"), "--strata region is a column"),
         (("c=none.csv",), "no such file"),
         (("c.csv",), "write 'c=c.csv'"),
     ],
@@ -305,6 +305,60 @@ def test_missing_predictions_are_counted_with_their_users(files, tmp_path):
     assert f"openloop: model 'a': {rest}; predict them, or pass --missing drop or \"worst\"." in done.stderr
     for way in ("drop", "worst"):
         assert run(*given, "--missing", way).exit_code in {0, 3}
+
+
+def test_a_model_that_lacks_users_and_items_is_judged_by_the_rest(files, tmp_path):
+    known = rows(files.train).filter((pl.col("uid") > 102) & (pl.col("mid") > "m01"))
+    write(known, tmp_path / "known.csv")
+    for model in ("mf", "bias"):
+        trained = run("train", tmp_path / "known.csv", "--model", model, "--out", tmp_path / f"{model}.safetensors")
+        assert trained.exit_code == 0, trained.output
+    paths = [f"{model}={tmp_path / model}.safetensors" for model in ("mf", "bias")]
+    given = ("audit", files / "log", *paths, "--exclude", files / "train", *P, "--no-check")
+    done = console_script(*given, "--metric", "ndcg@5", "--json", "-")
+    assert done.returncode in {0, 3}, done.stderr
+    notes = json.loads(done.stdout)["notes"]
+    for path in paths:
+        name, _, file = path.partition("=")
+        told = f"model {name!r} ({file}): does not know 3 of 60 users and 2 of 25 items"
+        assert any(note.startswith(told) for note in notes)
+    cold = rows(files.test).filter((pl.col("uid") <= 102) | (pl.col("mid") <= "m01"))
+    done = run(*given, "--metric", "mae", COLUMNS="300")
+    assert done.exit_code == 2
+    assert f"model 'mf': no prediction for {len(cold)} of {len(files.test)} scored rows, of users 100," in done.stderr
+    for way in ("drop", "worst"):
+        assert run(*given, "--metric", "mae", "--missing", way).exit_code in {0, 3}
+
+
+def test_ratings_alone_are_a_sample(files, tmp_path):
+    write(pl.DataFrame({"stars": files.sample.rating}), tmp_path / "sample.csv")
+    given = words(files, "--metric", "mae", "--json", "-", "--no-check", models=("a", "b"))
+    alone, whole = (
+        json.loads(run(*given, "--propensity", f"naive-bayes={path}").stdout)
+        for path in (tmp_path / "sample.csv", files / "sample")
+    )
+    assert estimates(alone) == estimates(whole)
+
+
+def test_lists_with_gaps_are_judged_and_noted(files, tmp_path):
+    top = pl.read_csv(files / "a_top")
+    write(top.filter((pl.col("uid") > 101) & (pl.col("rank") != 3)), tmp_path / "a.csv")
+    given = words(files, *P, "--metric", "recall@5", "--exclude", files / "train", "--json", "-", models=("b_top",))
+    done = run(*given, f"a={tmp_path / 'a.csv'}")
+    assert done.exit_code in {0, 3}, done.stderr
+    told = (
+        "model 'a': 2 users with scored rows have no list, so their items stand below it; the lists of 58 users have "
+        "gaps in their ranks"
+    )
+    assert told in json.loads(done.stdout)["notes"]
+
+
+def test_a_score_column_of_words_is_called_text(files, tmp_path):
+    write(pl.read_csv(files / "a").with_columns(score=pl.lit("high")), tmp_path / "a.csv")
+    done = run(*words(files, *MAE, models=("b", "c")), f"a={tmp_path / 'a.csv'}", COLUMNS="300")
+    assert done.exit_code == 2
+    number = f"{len(files.test)} of {len(files.test)}"
+    assert f"column 'score' holds text in {number} rows, as 'high'; write numbers." in done.stderr
 
 
 def test_an_output_that_is_also_read_is_refused(files):

@@ -78,13 +78,24 @@ def test_equal_models_do_not_beat_each_other():
 def test_a_constant_difference_is_certain():
     (c,) = contrasts(comparison({"a": USERS, "b": np.round(USERS) * 0 + USERS - 1}), "ndcg@10", "snips")
     assert c.better == "a"
-    assert c.effect > 1e6  # rounding aside, every user agrees
+    assert c.effect == math.inf  # rounding aside, every user agrees
+
+
+def test_rounding_is_no_difference():
+    noise = USERS + 1e-16 * RNG.normal(size=200)
+    (c,) = contrasts(comparison({"a": USERS + 5, "b": noise + 5}), "ndcg@10", "snips")
+    assert (c.value, c.pvalue, c.better, c.effect) == (0, 1, None, 0)
+    (shifted,) = contrasts(comparison({"a": USERS + 6, "b": noise + 5}), "ndcg@10", "snips")
+    assert shifted.better == "a"
+    assert shifted.effect == math.inf  # every user agrees, rounding aside
 
 
 def test_one_user_tells_nothing():
     (c,) = contrasts(comparison({"a": np.array([1.0]), "b": np.array([0.0])}), "ndcg@10", "snips")
     assert (c.pvalue, c.holm, c.better) == (1, 1, None)
     assert math.isnan(c.low)
+    assert math.isnan(c.effect)
+    assert c.gamma is None
 
 
 @pytest.mark.parametrize(("parts", "wanted"), [((9, 4), 1.5), ((4, 9), 1.5), ((3, 3), 1), ((2, 0), math.inf)])
@@ -113,5 +124,6 @@ def test_the_best_of_a_line_beats_all_others():
 
 def test_leaders_are_those_whom_nobody_beats():
     assert leaders("abc", contrasts(comparison(VALUES), "ndcg@10", "snips")) == ("a",)
-    noise = {name: RNG.normal(size=200) for name in "ab"}
+    rng = np.random.default_rng(5)
+    noise = {name: rng.normal(size=200) for name in "ab"}
     assert leaders("ab", contrasts(comparison(noise), "ndcg@10", "snips")) == ("a", "b")

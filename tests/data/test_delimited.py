@@ -167,6 +167,14 @@ def test_junk_far_down_the_file(tmp_path):
         table.fetch(HEAD)
 
 
+@pytest.mark.parametrize(("text", "name"), [("stars\n4\n3.5\n", "stars"), ("4\n3.5\n", "column_1")])
+def test_one_column_is_a_table_where_it_may_be(tmp_path, text, name):
+    table = open_text(written(tmp_path, text), {}, undivided=True)
+    assert table.columns == [name]
+    assert table.fetch([name]).rows() == [("4",), ("3.5",)]
+    assert open_text(written(tmp_path, joined(",")), {}, undivided=True).fetch(["item"]).height == len(ROWS)
+
+
 @pytest.mark.parametrize("separator", ["", "\n", '"'])
 def test_separators_that_divide_nothing(tmp_path, separator):
     with pytest.raises(InputError, match="give the characters between two fields"):

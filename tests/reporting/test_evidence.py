@@ -44,7 +44,7 @@ def test_an_audit_has_all_figures_of_its_weights_and_check():
 def test_what_was_not_checked_is_said():
     (section,) = evidence.weights(Subject.of(replace(AUDIT, check=None, weights=None)))
     assert "There are no weights" in words(section)
-    assert "No check was made" in words(section)
+    assert "No check on held-out cells was made" in words(section)
     (section,) = evidence.weights(Subject.of(replace(AUDIT, check=check(Known().fit(log()), log()))))
     assert "Calibration was not computed: Known" in words(section)
     assert ".." not in words(section)

@@ -7,21 +7,7 @@ import math
 import pytest
 
 from openloop.metrics.naming import AT_K, PLAIN
-from openloop.reporting.words import (
-    about_estimator,
-    about_metric,
-    chance,
-    counted,
-    decimals_of,
-    fixed,
-    listed,
-    moment,
-    number,
-    percent,
-    rounded,
-    signed,
-    times,
-)
+from openloop.reporting.words import about_estimator, about_metric, decimals_of, fixed, moment, number, rounded, signed
 
 
 @pytest.mark.parametrize(
@@ -35,15 +21,6 @@ def test_a_number_has_four_digits_and_a_true_minus(value, text):
 
 def test_a_sign_is_shown_where_there_is_one():
     assert (signed(0.5), signed(-0.5), signed(0.0)) == ("+0.5", "−0.5", "0")
-
-
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [(0.0, "0 %"), (1e-5, "< 0.1 %"), (0.0123, "1.2 %"), (0.5, "50 %"), (0.957, "95.7 %"), (0.99999, "> 99.9 %"),
-     (1.0, "100 %")],
-)  # fmt: skip
-def test_a_share_is_neither_0_nor_100_percent_unless_it_is(share, text):
-    assert percent(share) == text
 
 
 def test_value_and_interval_are_rounded_alike_to_two_digits_of_the_half_width():
@@ -61,18 +38,6 @@ def test_a_point_keeps_its_digits_and_a_missing_interval_is_a_dash():
 
 def test_zero_has_no_sign_after_rounding():
     assert fixed(-0.0001, 2) == "0.00"
-
-
-def test_p_values_factors_counts_and_lists():
-    assert (chance(1e-9), chance(0.0234), chance(1.0)) == ("< 0.001", "= 0.023", "= 1")
-    assert (times(1.904), times(math.inf), times(None)) == ("1.9×", "∞", "–")
-    assert (counted(1, "row"), counted(2000, "row")) == ("1 row", "2,000 rows")
-    assert (listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"]), listed([])) == (
-        "a",
-        "a and b",
-        "a, b and c",
-        "",
-    )
 
 
 def test_a_time_is_written_for_people_and_other_text_is_left_alone():

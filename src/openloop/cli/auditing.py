@@ -14,6 +14,7 @@ from openloop.cli import options
 from openloop.cli.options import FAILED, Step, console, files, number, page, progress, tell_written, whole
 from openloop.cli.options import column as column_of
 from openloop.cli.wording import for_command
+from openloop.core.wording import chance, level_of, reasons, times
 from openloop.errors import InputError
 
 if TYPE_CHECKING:
@@ -122,13 +123,15 @@ def audit(
     refuse_overwriting(files(report, json), wanted.inputs)
     with progress() as step:
         found = _audited(wanted, step, command_of(ctx), check=check)
+    written = _write(found, report, None if json == "-" else json)  # first, as a reader may close the pipe
     if json == "-":
         typer.echo(found.to_json())
     else:
         terminal = console()
         for part in _page(found, ctx.command):
             terminal.print(part)
-    _write(found, report, None if json == "-" else json)
+    if not written:
+        raise typer.Exit(FAILED)
     if not found.verdict.supported:
         raise typer.Exit(UNSUPPORTED)
 
@@ -164,8 +167,8 @@ def _audited(wanted: Wanted, step: Step, command: str, *, check: bool) -> Audit:
     try:
         gathered = gather(wanted, _part(step, 0.0, READING))
         found = audit(
-            gathered.models, gathered.log, gathered.propensities, **gathered.options(wanted), check=check,
-            step=_part(step, READING, 1.0),
+            gathered.models, gathered.log, gathered.propensities, **gathered.options(wanted),
+            check=check and (True if gathered.whole is None else gathered.whole), step=_part(step, READING, 1.0),
         )  # fmt: skip
     except OSError as error:
         name = error.filename or wanted.log
@@ -190,7 +193,7 @@ def _told(found: Audit, gathered: Gathered, command: str, seconds: float) -> Aud
 # -- files ---------------------------------------------------------------------------------------------------
 
 
-def _write(found: Audit, page: str | None, json: str | None) -> None:
+def _write(found: Audit, page: str | None, json: str | None) -> bool:
     """Report and JSON, whole or not at all; that one fails does not keep the other from being written."""
     from openloop.reporting.html import report
 
@@ -198,8 +201,7 @@ def _write(found: Audit, page: str | None, json: str | None) -> None:
         _written(page, lambda path: report(found, path)),
         _written(json, found.to_json),
     ]
-    if not all(done):
-        raise typer.Exit(FAILED)
+    return all(done)
 
 
 def _written(path: str | None, write: Callable[[str], object]) -> bool:
@@ -222,58 +224,63 @@ def _page(found: Audit, command: Any) -> Iterator[RenderableType]:
     from rich.text import Text
 
     yield Text(found.verdict.headline, style="bold")
-    said = "\n".join(found.verdict.sentences)
     yield from found.verdict.sentences
-    yield from (f"- {reason}" for reason in found.verdict.reasons if reason not in said)
+    yield from (f"- {reason}" for reason in found.verdict.reasons if reason not in found.verdict.headline)
     for warning in found.warnings:
         yield Text.assemble(("warning: ", "yellow"), for_command(warning, command))
     yield ""
-    yield _leaderboard(found)
+    yield _leaderboard(found, found.metric)
     yield ""
     yield _comparisons(found)
+    for metric in found.result.metrics:
+        if metric != found.metric:
+            yield ""
+            yield _leaderboard(found, metric)
     yield ""
-    lines = (*_left_out(found.result.skipped), *(f"note: {note}" for note in found.notes))
+    left_out = (f"left out: {reason}" for reason in reasons(found.result.skipped))
+    lines = (*left_out, *(f"! {flag}" for flag in _flags(found)), *(f"note: {note}" for note in found.notes))
     yield from (Text(for_command(line, command), style="dim") for line in lines)
 
 
-def _left_out(skipped: dict[tuple[str, str], str]) -> Iterator[str]:
-    """A line for each reason, with the estimators and metrics that it holds for."""
-    reasons: dict[str, list[tuple[str, str]]] = {}
-    for (metric, estimator), why in skipped.items():
-        reasons.setdefault(why.removeprefix(f"{estimator} of {metric}"), []).append((metric, estimator))
-    for rest, keys in reasons.items():
-        metrics, estimators = (", ".join(dict.fromkeys(names)) for names in zip(*keys, strict=True))
-        yield f"left out: {estimators} of {metrics}{rest}"
+def _flags(found: Audit) -> list[str]:
+    """What to mind about estimates that have a mark, with where it holds."""
+    marked: dict[str, list[str]] = {}
+    for (_, metric, estimator), e in found.result.estimates.items():
+        for flag in e.diagnostics.flags:
+            marked.setdefault(flag, []).append(f"{estimator}-{metric}")
+    return [f"{', '.join(dict.fromkeys(where))}: {flag}" for flag, where in marked.items()]
 
 
-def _leaderboard(found: Audit) -> RenderableType:
+def _leaderboard(found: Audit, metric: str) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    result, better = found.result, found.result.better.get(found.metric)
-    title = f"{found.metric}, {better} is better; ± {_percent(result.level)} interval over users"
+    result, better = found.result, found.result.better.get(metric)
+    title = f"{metric}, {better} is better; ± {level_of(result.level)} interval over users"
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    estimators = [e for e in result.estimators if (result.models[0], found.metric, e) in result.estimates]
+    estimators = [e for e in result.estimators if (result.models[0], metric, e) in result.estimates]
     table.add_column("model")
     for name in estimators:
         table.add_column(name, justify="right", no_wrap=True)
-    for model in result.ranking(found.metric, found.estimator):
-        table.add_row(Text(model), *(_cell(found, model, name) for name in estimators))
+    order = found.estimator if found.estimator in estimators else estimators[0]
+    for model in result.ranking(metric, order):
+        table.add_row(Text(model), *(_cell(found, model, metric, name) for name in estimators))
     return table
 
 
-def _cell(found: Audit, model: str, estimator: str) -> str:
+def _cell(found: Audit, model: str, metric: str, estimator: str) -> str:
     from openloop.reporting.words import decimals_of, fixed
     from openloop.reporting.words import number as shown
 
-    estimate = found.result[model, found.metric, estimator]
+    estimate = found.result[model, metric, estimator]
+    mark = "!" if estimate.diagnostics.flags else ""
     if estimate.scored_users < 2:
-        return shown(estimate.value)
+        return shown(estimate.value) + mark
     low, high = estimate.interval(found.result.level)
     decimals = decimals_of(low, high)
     if decimals is None:
-        return shown(estimate.value)
-    return f"{fixed(estimate.value, decimals)} ±{fixed((high - low) / 2, decimals)}"
+        return shown(estimate.value) + mark
+    return f"{fixed(estimate.value, decimals)} ±{fixed((high - low) / 2, decimals)}{mark}"
 
 
 def _comparisons(found: Audit) -> RenderableType:
@@ -289,29 +296,22 @@ def _comparisons(found: Audit) -> RenderableType:
     if len(pairs) > MOST_PAIRS:
         title += f", the first {MOST_PAIRS} of {len(pairs)}"
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    heads = ("difference", f"{_percent(found.result.level)} interval", "Holm p", "flips at")
+    heads = ("difference", f"{level_of(found.result.level)}, unadjusted", "Holm p", "flips at")
     table.add_column("a − b")
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
     for c in pairs[:MOST_PAIRS]:
         value, interval = rounded(c.value, c.low, c.high, sign=True)
-        table.add_row(Text(f"{c.a} − {c.b}"), value, interval, _pvalue(c.holm), _gamma(c))
+        table.add_row(
+            Text(f"{c.a} − {c.b}"),
+            value,
+            interval,
+            chance(c.holm).removeprefix("= "),
+            "" if c.gamma is None else times(c.gamma),
+        )
     return table
 
 
 def _turned(contrast: Contrast, order: list[str]) -> Contrast:
     """The better-ranked model first."""
     return contrast.of(min(contrast.models, key=order.index))
-
-
-def _percent(level: float) -> str:
-    return f"{100 * level:g} %"
-
-
-def _pvalue(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _gamma(contrast: Contrast) -> str:
-    """Γ*: how far propensities may be off before the sign turns."""
-    return "" if contrast.gamma is None else "never" if contrast.gamma == float("inf") else f"{contrast.gamma:.2f}×"

@@ -12,6 +12,7 @@ END = re.compile(r"[.)]*$")
 INSTEAD = {
     "or a vocabulary that has them": "or raise users= and items=",
     "pass id= with its name": "call it id",
+    "or pass exclude=None": "or leave out --exclude",
 }
 OTHER_NAMES = {"rng": "seed"}
 

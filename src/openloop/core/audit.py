@@ -7,6 +7,7 @@ The nouns of an audit and their plain records; they are filled by `openloop.audi
 from __future__ import annotations
 
 import html
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -107,6 +108,7 @@ class OpenLoop:
     rows: int
     result: Comparison  # naive over the sample
     scores: tuple[Score, ...]
+    contrasts: dict[str, tuple[Contrast, ...]] = field(default_factory=dict[str, tuple[Contrast, ...]])  # by metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +120,7 @@ class Setting:
     items: int
     scored_users: int
     ratings: tuple[tuple[float, int], ...]  # rating, rows; empty where they are too many to list
+    span: tuple[float, float]  # the lowest and the highest rating
     threshold: float
     excluded: int | None = None  # rows that leave the rankings; None: nothing was excluded
     log: str = "a log in memory"
@@ -162,7 +165,7 @@ class Audit:
             "estimator": self.estimator,
             "level": self.result.level,
             "comparison": self.result.records(),
-            "contrasts": [asdict(c) for found in self.contrasts.values() for c in found],
+            "contrasts": [_contrast_record(c) for found in self.contrasts.values() for c in found],
             "probability_of_being_best": [
                 {"metric": m, "estimator": e, "models": found} for (m, e), found in self.best.items()
             ],
@@ -171,6 +174,7 @@ class Audit:
             "sensitivity": [asdict(c) for c in self.curves],
             "friedman": None if self.friedman is None else asdict(self.friedman),
             "open_loop": None if self.open_loop is None else _open_loop_record(self.open_loop),
+            "weights": None if self.weights is None else _weights_record(self.weights),
             "propensity_check": None if self.check is None else self.check.to_dict(),
             "setting": asdict(self.setting),
             "warnings": list(self.warnings),
@@ -194,6 +198,19 @@ class Audit:
     def _repr_html_(self) -> str:
         words = "".join(f"<p>{html.escape(s)}</p>" for s in self.verdict.sentences)
         return f"<h3>{html.escape(self.verdict.headline)}</h3>{words}{self.result._repr_html_()}"  # pyright: ignore[reportPrivateUsage]
+
+
+def _contrast_record(c: Contrast) -> dict[str, Any]:
+    """JSON has no infinity, and a Γ* of ∞ is not one that is missing."""
+    return asdict(c) | {"gamma": "infinite" if c.gamma == math.inf else c.gamma}
+
+
+def _weights_record(w: WeightSummary) -> dict[str, Any]:
+    quantiles = {str(q): w.quantile(q) for q in (0.5, 0.9, 0.99)}
+    return {
+        "rows": w.n, "total": w.total, "effective_size": w.effective_size, "largest": w.largest,
+        "largest_share": w.largest_share, "quantiles": quantiles,
+    }  # fmt: skip
 
 
 def _table_record(table: StrataTable) -> dict[str, Any]:

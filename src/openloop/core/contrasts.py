@@ -18,6 +18,8 @@ from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
 from openloop.core.feedback import Floats
 
+ROUNDING = 1e-12  # of an estimate: what is smaller comes of the order of summation
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
@@ -63,7 +65,7 @@ def contrasts(result: Comparison, metric: str, estimator: str) -> tuple[Contrast
     """All pairs of models, tested over users at the comparison's level."""
     pairs = list(combinations(result.models, 2))
     linear = {model: result[model, metric, estimator].linear() for model in result.models}
-    found = [linear[a] - linear[b] for a, b in pairs]
+    found = [_settled(linear[a] - linear[b], linear[a].value) for a, b in pairs]
     adjusted = holm([testable(e) for e in found])
     return tuple(
         _contrast(result, a, b, e, float(p)) for (a, b), e, p in zip(pairs, found, adjusted, strict=True)
@@ -72,16 +74,31 @@ def contrasts(result: Comparison, metric: str, estimator: str) -> tuple[Contrast
 
 def _contrast(result: Comparison, a: str, b: str, e: Estimate, adjusted: float) -> Contrast:
     low, high = e.interval(result.level) if e.scored_users > 1 else (math.nan, math.nan)
-    lower = result.better.get(e.metric) == "lower"
-    winner = a if (e.value < 0) == lower else b
     own = result.pair(a, b, metric=e.metric, estimator=e.method)
-    beaten = adjusted < 1 - result.level and e.value != 0
-    parts = None if own is None or low <= 0 <= high or not moves_with_weights(e.method) else own.parts
+    clear = low > 0 or high < 0  # not where the interval covers 0, or is none
+    parts = own.parts if own is not None and clear and moves_with_weights(e.method) else None
     return Contrast(
         a=a, b=b, metric=e.metric, estimator=e.method, value=e.value, stderr=e.stderr, low=low, high=high,
-        pvalue=testable(e), holm=adjusted, effect=effect_size(e), better=winner if beaten else None,
+        pvalue=testable(e), holm=adjusted, effect=effect_size(e),
+        better=winner(a, b, e, adjusted, result.better.get(e.metric, "higher"), result.level),
         gamma=None if parts is None else critical_gamma(*parts),
     )  # fmt: skip
+
+
+def _settled(e: Estimate, size: float) -> Estimate:
+    """A difference, or a spread of it, that is nothing but rounding is none."""
+    tiny = ROUNDING * abs(size)
+    if abs(e.value) > tiny and not 0 < e.stderr <= tiny:
+        return e
+    value = e.value if abs(e.value) > tiny else 0.0
+    return replace(e, value=value, influence=e.influence if e.stderr > tiny else np.zeros(e.n_users))
+
+
+def winner(a: str, b: str, e: Estimate, adjusted: float, better: str, level: float) -> str | None:
+    """The model that beats the other, by the adjusted p-value of a − b."""
+    if not (adjusted < 1 - level and e.value != 0):
+        return None
+    return a if (e.value < 0) == (better == "lower") else b
 
 
 def testable(e: Estimate) -> float:
@@ -92,7 +109,9 @@ def testable(e: Estimate) -> float:
 def effect_size(e: Estimate) -> float:
     """The paired difference in standard deviations over users of their parts in it (Cohen's d_z)."""
     spread = e.stderr * math.sqrt(e.scored_users)
-    return e.value / spread if spread > 0 else math.copysign(math.inf, e.value) if e.value else 0.0
+    if not spread > 0:
+        return math.copysign(math.inf, e.value) if spread == 0 and e.value else 0.0 if spread == 0 else math.nan
+    return e.value / spread
 
 
 def moves_with_weights(estimator: str) -> bool:
@@ -109,12 +128,10 @@ def critical_gamma(positive: float, negative: float) -> float:
 def best_of(estimates: Mapping[str, Estimate], better: str, level: float) -> str | None:
     """The model that beats every other one, with Holm over all pairs; None where there is none."""
     pairs = list(combinations(estimates, 2))
-    found = [estimates[a] - estimates[b] for a, b in pairs]
-    won = dict.fromkeys(estimates, 0)
-    for (a, b), e, p in zip(pairs, found, holm([testable(e) for e in found]), strict=True):
-        if p < 1 - level and e.value != 0:
-            won[a if (e.value < 0) == (better == "lower") else b] += 1
-    return next((m for m, wins in won.items() if wins == len(won) - 1 > 0), None)
+    found = [_settled(estimates[a] - estimates[b], estimates[a].value) for a, b in pairs]
+    adjusted = holm([testable(e) for e in found])
+    won = [winner(a, b, e, p, better, level) for (a, b), e, p in zip(pairs, found, adjusted, strict=True)]
+    return next((m for m in estimates if won.count(m) == len(estimates) - 1 > 0), None)
 
 
 def leaders(models: Sequence[str], found: Sequence[Contrast]) -> tuple[str, ...]:

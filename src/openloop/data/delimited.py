@@ -38,6 +38,8 @@ class _Text:
     def names(self) -> list[str]:
         if self.header:
             return [field.strip() for field in self.first]
+        if len(self.first) == 1:
+            return ["column_1"]
         return [HEADERLESS[i] if i < len(HEADERLESS) else f"column_{i + 1}" for i in range(len(self.first))]
 
     @property
@@ -47,10 +49,18 @@ class _Text:
 
 
 def open_text(
-    path: Path, asked: Mapping[str, Column], *, separator: str | None = None, header: bool | None = None
+    path: Path,
+    asked: Mapping[str, Column],
+    *,
+    separator: str | None = None,
+    header: bool | None = None,
+    undivided: bool = False,
 ) -> Table:
-    """The table in a delimited file; without a header its columns are user, item, rating, time, column_5 …"""
-    text = _divide(path, asked, separator, header=header)
+    """The table in a delimited file; without a header its columns are user, item, rating, time, column_5 …
+
+    With `undivided` a file that no separator divides is one column, column_1 where it has no header.
+    """
+    text = _divide(path, asked, separator, header=header, undivided=undivided)
     _refuse_cut_line(text)
     return Table(
         str(path), text.names, lambda columns: _fetch(text, columns), text=True, note=text.note,
@@ -58,7 +68,9 @@ def open_text(
     )  # fmt: skip
 
 
-def _divide(path: Path, asked: Mapping[str, Column], separator: str | None, *, header: bool | None) -> _Text:
+def _divide(
+    path: Path, asked: Mapping[str, Column], separator: str | None, *, header: bool | None, undivided: bool
+) -> _Text:
     contents = unpacked(path)
     lines = _first_lines(path, contents)
     filled = [at for at, line in enumerate(lines) if line.strip()]
@@ -66,7 +78,7 @@ def _divide(path: Path, asked: Mapping[str, Column], separator: str | None, *, h
         msg = f"{path}: holds blank lines only; write or fetch it again."
         raise FormatError(msg)
     if separator is None:
-        separator = _separator(path, [lines[at] for at in filled[:20]])
+        separator = _separator(path, [lines[at] for at in filled[:20]], undivided=undivided)
     elif not separator or set(separator) & set('\r\n"'):
         msg = f"separator={separator!r}: give the characters between two fields, such as ',' or '::'."
         raise InputError(msg)
@@ -88,7 +100,7 @@ def _first_lines(path: Path, contents: Contents) -> list[str]:
         raise unreadable(path, "it is not UTF-8 text") from error
 
 
-def _separator(path: Path, lines: Sequence[str]) -> str:
+def _separator(path: Path, lines: Sequence[str], *, undivided: bool) -> str:
     """The first separator that gives all lines the same three or more fields; or else the first line."""
     likely = [USUAL[s] for s in path.suffixes if s in USUAL]
     for chosen, least in ((lines, 3), (lines[:1], 3), (lines[:1], 2)):
@@ -96,6 +108,8 @@ def _separator(path: Path, lines: Sequence[str]) -> str:
             counts = {len(_fields(line, separator)) for line in chosen}
             if len(counts) == 1 and counts.pop() >= least:
                 return separator
+    if undivided:
+        return ","
     msg = f"{path}: no separator divides its first line {lines[0][:60]!r}; pass separator=."
     raise FormatError(msg)
 

@@ -28,12 +28,16 @@ def open_file(
     *,
     separator: str | None = None,
     header: bool | None = None,
+    undivided: bool = False,
 ) -> Table:
-    """The table in a file, of the format its extension says; `asked` helps to see whether it has a header."""
+    """The table in a file, of the format its extension says; `asked` helps to see whether it has a header.
+
+    With `undivided` text that no separator divides is one column.
+    """
     file = existing(Path(path).expanduser())
     kind = _kind(file, separator)
     if kind == "text":
-        return open_text(file, asked, separator=separator, header=header)
+        return open_text(file, asked, separator=separator, header=header, undivided=undivided)
     if separator is not None or header is not None:
         msg = f"{file}: separator= and header= are for delimited text; leave them out for {kind} files."
         raise InputError(msg)

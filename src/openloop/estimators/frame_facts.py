@@ -15,7 +15,6 @@ from openloop.estimators.requests import Answers, StrataFacts, strata_names
 from openloop.estimators.stratified import Bins, snap
 
 PAIR = ("u", "i")
-MAX_LISTED = 20  # ratings whose rows are counted one by one
 PACKED = 2**31  # two smaller integers make one of 64 bits
 
 

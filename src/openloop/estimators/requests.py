@@ -25,6 +25,7 @@ from openloop.estimators.weighted import why_undefined
 MAX_MODELS_PAIRED = 10  # 45 pairs; above that the pairs must be named
 
 
+MAX_LISTED = 20  # ratings whose rows are counted one by one
 Strata = tuple[int, Bins] | str  # of propensity; or the name of a grouping that the source was given
 
 
@@ -52,6 +53,7 @@ class LogFacts:
     items: int
     scored_users: int
     ratings: tuple[tuple[float, int], ...]
+    span: tuple[float, float]  # the lowest and the highest rating
     threshold: float
     excluded: int | None
 

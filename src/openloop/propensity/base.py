@@ -20,8 +20,12 @@ BLOCK = 2**21  # cells at a time where the grid is walked through
 
 
 class PropensityEstimator(BaseEstimator):
-    """Learned by every fit: the grid as `users_` and `items_`, what it had to say as `notes_`."""
+    """Learned by every fit: the grid as `users_` and `items_`, what it had to say as `notes_`.
 
+    `assumes` says what the model takes for granted; empty where p was given to it.
+    """
+
+    assumes: str = ""
     users_: Vocabulary
     items_: Vocabulary
     notes_: tuple[str, ...]

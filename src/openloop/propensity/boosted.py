@@ -42,6 +42,8 @@ class Boosted(CellModel):
     the rows are, `user_covariates_`, `item_covariates_`.
     """
 
+    assumes = "being observed depends on who the user is and what the item is, and not on the rating"
+
     def __init__(
         self,
         negatives: int = 5,

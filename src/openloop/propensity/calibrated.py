@@ -72,6 +72,11 @@ class Calibrated(CellModel):
         self.quantile = quantile
         self.rng: Any = rng
 
+    @property
+    def assumes(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What the model inside takes for granted."""
+        return getattr(self.model, "assumes", "")
+
     def fit(self, feedback: Feedback, **side: Any) -> Calibrated:
         """Fit the model, then the map; a fitted `model` lends its side information where none is given."""
         check_feedback(self, feedback)

@@ -52,6 +52,12 @@ class Check:
     notes: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
 
+    @property
+    def no_better_than_none(self) -> bool:
+        """Whether one p for all cells foretells held-out cells better than the model does."""
+        found = self.calibration
+        return found is not None and worse_than_uniform(found)
+
     def __str__(self) -> str:
         from openloop.propensity.check_text import render
 
@@ -159,6 +165,11 @@ def _flags(
         yield f"{spread.below:.0%} of the grid have a p below that of every row: nothing in the log speaks for them"
 
 
+def worse_than_uniform(judged: Calibration) -> bool:
+    """Whether the held-out likelihood is below that of one p for all cells, beyond chance."""
+    return (judged.uniform - judged.log_likelihood) * sum(b.weight for b in judged.curve) > WORSE
+
+
 def _calibration_flags(judged: Calibration) -> Iterator[str]:
     if judged.error > max(2 * judged.chance, MISCALIBRATED * judged.mean_observed):
         yield (
@@ -172,6 +183,5 @@ def _calibration_flags(judged: Calibration) -> Iterator[str]:
             f"of {len(judged.curve)} bins of held-out cells {len(off)} have more rows than p says, up to "
             f"{worst.observed / worst.predicted:.1f} times as many: the weights there are too large"
         )
-    cells = sum(b.weight for b in judged.curve)
-    if (judged.uniform - judged.log_likelihood) * cells > WORSE:
+    if worse_than_uniform(judged):
         yield "on held-out cells the model foretells worse than one p for all cells"

@@ -32,6 +32,8 @@ class Logistic(CellModel):
     cells by candidate), `log_likelihood_` (penalised), and `user_covariates_`, `item_covariates_`.
     """
 
+    assumes = "being observed depends on who the user is and what the item is, and not on the rating"
+
     def __init__(self, reg: float | None = None, folds: int = 4, rng: int | np.random.Generator = 0) -> None:
         self.reg = reg
         self.folds = folds

@@ -47,6 +47,8 @@ class LowRank(CellModel):
     rank and radius), `path_` (log-likelihood by iteration), `log_likelihood_`.
     """
 
+    assumes = "being observed depends on a taste that many share, and not on the rating"
+
     def __init__(
         self,
         constraint: Literal["nuclear", "max"] = "nuclear",

@@ -31,6 +31,8 @@ class NaiveBayes(PropensityEstimator):
     `observed_share_`, P(Y=r | O=1), and `population_share_`, P(Y=r); `observation_rate_`, P(O=1).
     """
 
+    assumes = "being observed depends on the rating alone"
+
     def __init__(
         self, smoothing: float = 1.0, sample_size: int | None = None, rng: int | np.random.Generator | None = None
     ) -> None:

@@ -34,6 +34,8 @@ class Popularity(CellModel):
     estimated), `item_propensities_` (I,), and `log_scores_` (I,), their logarithms before scale and cap.
     """
 
+    assumes = "being observed depends on the item's popularity alone"
+
     def __init__(
         self, gamma: float | None = None, x_min: int | None = None, variant: Literal["paper", "as_coded"] = "paper"
     ) -> None:

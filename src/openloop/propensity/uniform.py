@@ -15,6 +15,8 @@ class Uniform(CellModel):
     each row stands for 1/s rows of the log. Learned: `p_`.
     """
 
+    assumes = "nobody chose what was observed"
+
     def __init__(self) -> None:
         pass
 

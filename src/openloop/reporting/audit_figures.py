@@ -15,6 +15,7 @@ from openloop.core.comparison import Comparison
 from openloop.core.contrasts import Contrast, contrasts
 from openloop.core.estimate import Estimate
 from openloop.core.rankings import Friedman
+from openloop.core.wording import chance, level_of
 from openloop.reporting.style import (
     BLUE,
     GREY,
@@ -26,7 +27,7 @@ from openloop.reporting.style import (
     styled,
     titled,
 )
-from openloop.reporting.words import chance, direction, level_of, limits, number, span
+from openloop.reporting.words import direction, limits, number, span
 
 if TYPE_CHECKING:
     from openloop.reporting.style import Chart, Rows
@@ -229,12 +230,12 @@ def strata_chart(table: StrataTable, level: float = 0.95) -> Chart:
 def critical_difference_chart(found: Friedman) -> Chart:
     """Mean ranks within users, each with half of Nemenyi's critical difference either way."""
     half = found.critical_difference / 2
-    best = min(found.ranks.values())
+    best, kinds = min(found.ranks.values()), ("not told apart from the best", "ranked below the best")
     rows: Rows = [
         {
             "label": isolated(model), "beside": f"mean rank {number(rank, 3)}", "value": rank, "low": rank - half,
             "high": rank + half, "interval": span(rank - half, rank + half),
-            "clear": "as good as the best" if rank - best < found.critical_difference else "ranked below the best",
+            "clear": kinds[rank - best >= found.critical_difference],
         }
         for model, rank in sorted(found.ranks.items(), key=lambda pair: pair[1])[:MODELS]
     ]  # fmt: skip
@@ -242,5 +243,4 @@ def critical_difference_chart(found: Friedman) -> Chart:
         "Mean ranks within users",
         f"1 is best. Models whose bars do not overlap differ (Nemenyi, {level_of(found.level)}).",
     )
-    kinds = ("as good as the best", "ranked below the best")
     return styled(_labelled(rows, "mean rank", kinds).properties(title=title))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from openloop.core.wording import percent
 from openloop.propensity.checking import Check
 from openloop.reporting.blocks import Table
 from openloop.reporting.page_tables import name, value
-from openloop.reporting.words import number, percent, signed
+from openloop.reporting.words import number, signed
 
 
 def calibration(check: Check) -> Table:

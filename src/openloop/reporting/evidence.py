@@ -7,6 +7,7 @@ from typing import Any
 
 from openloop.core.audit import Curve, OpenLoop, Setting
 from openloop.core.weights import WeightSummary
+from openloop.core.wording import chance, counted, joined, level_of, percent, times
 from openloop.propensity.checking import Check
 from openloop.reporting import check_tables
 from openloop.reporting import page_tables as tables
@@ -22,19 +23,7 @@ from openloop.reporting.weight_figures import (
     sensitivity_chart,
     weights_chart,
 )
-from openloop.reporting.words import (
-    about_estimator,
-    about_metric,
-    chance,
-    counted,
-    level_of,
-    listed,
-    moment,
-    number,
-    percent,
-    span,
-    times,
-)
+from openloop.reporting.words import about_estimator, about_metric, moment, number, span
 
 MANY_MODELS = 6  # from here on Friedman's summary has a section
 DIFFERENCES = 6  # curves of differences that are drawn
@@ -60,8 +49,8 @@ def weights(of: Subject) -> Iterator[Section]:
         blocks += _weights(audit.weights)
     blocks.append(Heading(text="Check of the propensities"))
     if audit.check is None:
-        reason = "Propensities that are given have no model here that could be refitted on held-out rows."
-        blocks.append(Text(text=f"No check was made. {reason} ol.propensity.check does it for a fitted model."))
+        reason = "It needs a propensity model that is fitted here, and its refits; ol.propensity.check does it."
+        blocks.append(Text(text=f"No check on held-out cells was made. {reason}"))
     else:
         blocks += _check(audit.check)
     yield Section(id="weights", title="Propensities and weights", blocks=tuple(blocks))
@@ -103,7 +92,7 @@ def _check(check: Check) -> Iterator[Any]:
     balance = check_tables.balance(check)
     if balance.rows:
         off = [d.name for d in check.balance if abs(d.after or 0.0) > 0.1]
-        words = f"outside ±0.1 with weights: {listed(off[:8])}" if off else "with weights all lie within ±0.1"
+        words = f"outside ±0.1 with weights: {joined(off[:8])}" if off else "with weights all lie within ±0.1"
         alt = f"Standardised differences of {len(balance.rows)} covariates between rows and grid; {words}."
         yield from figures(love_plot(check), [alt], [balance])
     common = check.overlap.coefficient
@@ -152,7 +141,7 @@ def _curve(of: Subject, curve: Curve) -> tuple[Any, ...]:
     found = of.contrasts(curve.metric, curve.estimator)
     own = next((c.gamma for c in found if curve.a in c.models and curve.b in c.models), None)
     gamma = crossing(curve) if own is None else own
-    words = f"it may be 0 from Γ* = {times(gamma)} on" if gamma is not None else "it may be 0 throughout"
+    words = "it stays on one side of 0" if gamma is None else f"it may be 0 from Γ* = {times(gamma)} on"
     k = len(curve.gamma) // 2
     alt = (
         f"Bounds of the difference {curve.a} − {curve.b} in {curve.metric} against Γ: {number(curve.low[0])} at Γ = 1, "

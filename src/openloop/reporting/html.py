@@ -19,12 +19,13 @@ from typing import Any
 
 from openloop.core.audit import Audit
 from openloop.core.comparison import Comparison
+from openloop.core.wording import counted
 from openloop.errors import InputError
 from openloop.files import finite, replacing
 from openloop.reporting import evidence, sections
 from openloop.reporting.blocks import Section
 from openloop.reporting.sections import Subject
-from openloop.reporting.words import counted, moment
+from openloop.reporting.words import moment
 
 # What a JSON block in a page may not hold as it stands: it could end the block, or break a line of script.
 ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}

@@ -10,23 +10,11 @@ from openloop.core.comparison import Comparison
 from openloop.core.contrasts import Contrast
 from openloop.core.estimate import Estimate
 from openloop.core.weights import WeightSummary
+from openloop.core.wording import chance, joined, level_of, percent, times
 from openloop.reporting.audit_figures import OPEN_LOOP, estimators_of, facing, ranks
 from openloop.reporting.blocks import Cell, Table
 from openloop.reporting.weight_figures import carried_by, propensity_bins
-from openloop.reporting.words import (
-    chance,
-    direction,
-    fixed,
-    level_of,
-    limits,
-    listed,
-    number,
-    outcome,
-    percent,
-    rounded,
-    span,
-    times,
-)
+from openloop.reporting.words import direction, fixed, limits, number, outcome, rounded, span
 
 CONTRASTS = 400  # in a table, at most
 GAMMAS = 9  # lines of a table of bounds
@@ -63,7 +51,7 @@ def leaderboard(
     said = ["how many others each model beats"] * (len(wins) > 1) + ["its chance to be best"] * bool(best)
     return Table(
         caption=f"{metric}, {'lower' if lower else 'higher'} is better; in small print, {level_of(result.level)} "
-        f"intervals over users{f'; by {estimator}, {listed(said)}' if said else ''}",
+        f"intervals over users{f'; by {estimator}, {joined(said)}' if said else ''}",
         columns=("model", *names, *(["beats"] if len(wins) > 1 else []), *(["chance to be best"] if best else [])),
         rows=rows,
         order=(names.index(estimator) + 1, "ascending" if lower else "descending"),

@@ -12,6 +12,7 @@ from typing import Any
 from openloop.core.audit import Audit, Family, StrataTable
 from openloop.core.comparison import Comparison
 from openloop.core.contrasts import Contrast, contrasts
+from openloop.core.wording import chance, counted, joined, level_of, percent, times
 from openloop.reporting import page_tables as tables
 from openloop.reporting.audit_figures import (
     bump_chart,
@@ -22,21 +23,7 @@ from openloop.reporting.audit_figures import (
     strata_chart,
 )
 from openloop.reporting.blocks import Bullets, Fold, Heading, Section, Terms, Text, figures
-from openloop.reporting.words import (
-    chance,
-    counted,
-    direction,
-    level_of,
-    limits,
-    listed,
-    number,
-    outcome,
-    percent,
-    rounded,
-    signed,
-    span,
-    times,
-)
+from openloop.reporting.words import direction, limits, number, outcome, rounded, signed, span
 
 PREFERRED = ("snips", "stratified", "ips", "dr", "clipped")  # for a comparison, which names no estimator itself
 NO_GAMMA = "not known, or a difference to another model covers 0"
@@ -105,7 +92,7 @@ def facts(of: Subject) -> Terms:
     items = [
         (f"{of.estimator} of {of.metric}", text, f"{winner}; {interval}"),
         ("effective sample", f"{effective:,.0f}", f"of {counted(seen.n, 'row')}, {weighted}"),
-        ("users with scored rows", f"{seen.users:,}", "intervals are over users"),
+        ("users who count", f"{seen.users:,}", "they have rows for this metric; intervals are over them"),
     ]
     if of.audit is not None or gamma is not None:
         items.append(("Γ*", times(gamma), NO_GAMMA if gamma is None else GAMMA))
@@ -198,7 +185,7 @@ def agreement(of: Subject, metric: str) -> str:
         orders.setdefault(tuple(order), []).append(estimator)
     if len(orders) == 1:
         return f"By {metric} all agree on the order: {', '.join(next(iter(orders))[:SPOKEN])}."
-    said = "; ".join(f"{listed(by)}: {', '.join(order[:SPOKEN])}" for order, by in orders.items())
+    said = "; ".join(f"{joined(by)}: {', '.join(order[:SPOKEN])}" for order, by in orders.items())
     return f"By {metric} the estimators do not agree on the order. From best to worst, {said}."
 
 
@@ -219,7 +206,7 @@ def strata(of: Subject) -> Iterator[Section]:
     others = [table for table in of.audit.strata if table.metric != of.metric]
     blocks += [Fold(summary=f"{table.metric} by {table.by}", blocks=_strata(of, table)) for table in others]
     if not of.audit.strata:
-        blocks.append(Text(text="No grouping of the rows was asked for, or the log has too few rows for one."))
+        blocks.append(Text(text="Rows are grouped by propensity, or by a grouping that is given: here is neither."))
     yield Section(id="strata", title="Strata and paradoxes", blocks=tuple(blocks))
 
 
@@ -229,7 +216,10 @@ def _paradoxes(audit: Audit) -> Any:
         return Bullets(title=f"{counted(len(found), 'paradox').replace('xs', 'xes')} found", items=found)
     if not audit.strata:
         return Text(text="No strata, so no paradox could be looked for.")
-    return Text(text="No paradox was found: no pair of models changes its order between all rows and most rows.")
+    return Text(
+        text="No paradox was found: no pair of models has a significant order in a stratum with over half of the rows "
+        "that the plain average over all rows reverses or hides."
+    )
 
 
 def _strata(of: Subject, table: StrataTable) -> tuple[Any, ...]:

@@ -14,8 +14,9 @@ import numpy as np
 from openloop.core.audit import Curve
 from openloop.core.feedback import Floats
 from openloop.core.weights import BINS_PER_OCTAVE, N_BINS, WeightSummary
+from openloop.core.wording import percent, times
 from openloop.reporting.style import BLUE, GREY, ORANGE, data, log_axis, rule_at, series, styled, titled
-from openloop.reporting.words import number, percent, times
+from openloop.reporting.words import number
 
 if TYPE_CHECKING:
     from openloop.reporting.style import Chart, Rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from datetime import datetime
 
 from openloop.core.comparison import Comparison
@@ -22,7 +21,8 @@ METRICS = {
     "adg": "mean discount 1/log2(1 + rank) of a user's relevant items",
     "atop": "area under the recall curve: how near the top a user's relevant items stand",
     "recall": "share of a user's relevant items in the top k",
-    "ndcg": "discounted gain of a user's relevant items over that of the ideal order",
+    "ndcg": "discounted gain of a user's relevant items over that of the ideal order of those observed: what was not "
+    "observed is not in the ideal, which no weights correct",
     "map": "mean over a user's relevant items of the precision at their ranks",
     "mrr": "1/rank of a user's first relevant item",
     "hit": "share of users with a relevant item in the top k",
@@ -32,7 +32,8 @@ METRICS = {
 ESTIMATORS = {
     "naive": "plain average over what was observed; it rewards models that copy how the log was made",
     "ips": "rows weighted by 1/p, divided by the whole population; unbiased when the propensities are right",
-    "snips": "rows weighted by 1/p, divided by the sum of the weights; less variance, immune to the scale of p",
+    "snips": "rows weighted by 1/p, divided by the sum of the weights; less variance, immune to the scale of p. Of "
+    "recall, adg and atop it averages relevant items, where naive and stratified average users",
     "snips_user": "each user's own weighted ratio, averaged over users",
     "clipped": "as ips, with weights cut at a cap: less variance for some bias",
     "dr": "imputed losses everywhere, corrected by the weighted residuals of observed rows",
@@ -85,15 +86,6 @@ def rounded(value: float, low: float, high: float, *, sign: bool = False) -> tup
     return f"+{text}" if sign and value > 0 else text, span(low, high, decimals)
 
 
-def percent(share: float) -> str:
-    """A share in percent; neither 0 nor 100 for what is only near."""
-    if 0 < share < 0.0005:
-        return "< 0.1 %"
-    if 0.9995 <= share < 1:
-        return "> 99.9 %"
-    return f"{100 * share:.1f} %" if 0 < share < 0.0995 or 0.9 < share < 1 else f"{100 * share:.0f} %"
-
-
 def moment(created: str) -> str:
     """A date and time as people write it; what is not one stays as it is."""
     try:
@@ -101,31 +93,6 @@ def moment(created: str) -> str:
     except ValueError:
         return created
     return f"{found:%Y-%m-%d %H:%M} {found.tzname() or ''}".strip()
-
-
-def level_of(level: float) -> str:
-    """95 %."""
-    return f"{100 * level:g} %"
-
-
-def chance(p: float) -> str:
-    """A p-value behind its sign: "< 0.001", "= 0.023"."""
-    return "< 0.001" if p < 0.001 else f"= {p:.3f}" if p < 0.995 else "= 1"
-
-
-def times(gamma: float | None) -> str:
-    """Γ*, as a factor."""
-    return "–" if gamma is None else "∞" if math.isinf(gamma) else f"{gamma:.3g}×"
-
-
-def listed(names: Sequence[str]) -> str:
-    """a, b and c."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
-
-
-def counted(n: int, noun: str) -> str:
-    """1 row, 2 rows."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def limits(e: Estimate, level: float) -> Interval:

@@ -1,0 +1,52 @@
+"""Words that results share: lists of names, percentages, p-values, factors. One way to say each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+
+def joined(names: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def percent(share: float) -> str:
+    """A share in percent; neither 0 nor 100 for what is only near."""
+    if 0 < share < 0.0005:
+        return "< 0.1 %"
+    if 0.9995 <= share < 1:
+        return "> 99.9 %"
+    return f"{100 * share:.1f} %" if 0 < share < 0.0995 or 0.9 < share < 1 else f"{100 * share:.0f} %"
+
+
+def level_of(level: float) -> str:
+    """95 %."""
+    return f"{100 * level:g} %"
+
+
+def chance(p: float) -> str:
+    """A p-value behind its sign: "< 0.001", "= 0.023"."""
+    return "< 0.001" if p < 0.001 else f"= {p:.3f}" if p < 0.995 else "= 1"
+
+
+def times(gamma: float | None) -> str:
+    """Γ*, as a factor."""
+    return "–" if gamma is None else "∞" if math.isinf(gamma) else f"{gamma:.3g}×"
+
+
+def counted(n: int, noun: str) -> str:
+    """1 row, 2 rows."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def reasons(skipped: Mapping[tuple[str, str], str]) -> list[str]:
+    """Each reason once, with the estimators and metrics that it holds for; `skipped` is by (metric, estimator)."""
+    alike: dict[str, list[tuple[str, str]]] = {}
+    for (metric, estimator), why in skipped.items():
+        alike.setdefault(why.removeprefix(f"{estimator} of {metric}"), []).append((metric, estimator))
+    found: list[str] = []
+    for rest, keys in alike.items():
+        metrics, estimators = (", ".join(dict.fromkeys(names)) for names in zip(*keys, strict=True))
+        found.append(f"{estimators} of {metrics}{rest}")
+    return found
