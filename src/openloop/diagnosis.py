@@ -15,8 +15,8 @@ import openloop
 
 CORE = {
     "numpy": "numpy", "scipy": "scipy", "narwhals": "narwhals", "polars": "polars", "numba": "numba",
-    "scikit-learn": "sklearn", "altair": "altair", "vl-convert-python": "vl_convert", "typer": "typer",
-    "rich": "rich", "safetensors": "safetensors", "threadpoolctl": "threadpoolctl",
+    "scikit-learn": "sklearn", "altair": "altair", "vl-convert-python": "vl_convert", "jinja2": "jinja2",
+    "typer": "typer", "rich": "rich", "safetensors": "safetensors", "threadpoolctl": "threadpoolctl",
 }  # fmt: skip
 EXTRAS = {
     "duckdb": "duckdb", "pyarrow": "duckdb", "pandas": "pandas", "pyspark": "spark", "torch": "torch",
