@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -43,6 +44,7 @@ ESTIMATORS = ("snips", "ips", "stratified", "naive")
 STRATA = (5, "2:width")  # whether a difference holds throughout; and the paper's two, for its paradox
 MANY_MODELS = 3  # from here on Friedman's test says more than a pair does
 COPIED = 0.99  # from this share of rows on, predictions that are the ratings are a leak
+MANY_ROWS = 5_000_000  # so many hold out enough cells in two folds: each is a refit
 DROPPED = 0.05  # of the rows: more of them left out is another question
 PACKAGES = ("numpy", "scipy", "polars", "narwhals", "numba", "scikit-learn")
 
@@ -99,18 +101,18 @@ def audit(
     ready = prepared(models, log, propensities, asked)
     warnings = list(_warnings(ready, chosen=bool(metrics)))
     ready = ready if metrics else _fitting(ready)
-    step("checking the propensities", 0.1)
-    checked = _check(propensities, log if check is True else check, rng) if check is not False else None
+    with ThreadPoolExecutor(1) as pool:  # the check refits a model, which need not wait for the estimates
+        checking = pool.submit(_check, propensities, log if check is True else check, rng)
+        step("estimating", 0.1)
+        result = ready.compare("all")
+        sample = None if open_loop is None else _open_loop(models, open_loop, result, asked, ready.source)
+        step("looking for what could change the verdict", 0.5)
+        granted = getattr(propensities, "assumes", "") if assumes is None else assumes
+        evidence = _evidence(ready, result, groupings, rng, open_loop=sample, assumes=granted)
+        step("checking the propensities", 0.8)
+        checked = checking.result()
     warnings += [] if checked is None else [f"propensities: {flag}" for flag in checked.flags]
-    step("estimating", 0.2)
-    result = ready.compare("all")
-    sample = None if open_loop is None else _open_loop(models, open_loop, result, asked, ready.source)
-    step("looking for what could change the verdict", 0.5)
-    evidence = _evidence(
-        ready, result, groupings, rng, open_loop=sample,
-        doubts=(*doubts, *_doubts(ready, log, checked)),
-        assumes=getattr(propensities, "assumes", "") if assumes is None else assumes,
-    )  # fmt: skip
+    evidence = replace(evidence, doubts=(*doubts, *_doubts(ready, log, checked)))
     verdict = decide(evidence)
     step("how far propensities may be off", 0.9)
     tables = evidence.strata if sample is None else tuple(with_open_loop(t, sample) for t in evidence.strata)
@@ -245,11 +247,11 @@ def _sampled(
 
 def _check(propensities: Any, log: Any, rng: Any) -> Any:
     """The check of a propensity model that was fitted; bare numbers have none to refit."""
-    if not hasattr(propensities, "fit") or not isinstance(log, Feedback):
+    if not hasattr(propensities, "fit") or not isinstance(log, Feedback):  # False: no check is wanted
         return None
     from openloop import propensity
 
-    return propensity.check(propensities, log, rng=rng)
+    return propensity.check(propensities, log, folds=5 if len(log) < MANY_ROWS else 2, rng=rng)
 
 
 def _doubts(ready: Prepared, log: Any, checked: Any) -> Iterator[str]:
