@@ -236,7 +236,7 @@ def _margin(m: Margin) -> Any:
     scale = alt.Scale(type="symlog", constant=1, domain=[0, most], nice=False)
     steps = (1, 2, 5) if most < 20 else (1, 3) if most < 5000 else (1,)
     values = [0, *(step * 10**k for k in range(9) for step in steps if step * 10**k <= most)]
-    axis = alt.Axis(values=values, format="~s")
+    axis = alt.Axis(values=values, labelExpr="format(datum.value, '~s')")  # each by itself: 30, 1k
     points = alt.Chart(alt.Data(values=rows)).mark_point(filled=True, size=28, opacity=0.5, color=BLUE)
     encoded = points.encode(
         x=alt.X("expected:Q", scale=scale, axis=axis, title=f"Σp of the {m.side}"),

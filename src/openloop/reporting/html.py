@@ -17,7 +17,7 @@ from importlib import import_module
 from importlib.resources import files
 from typing import Any
 
-from openloop.core.audit import Audit
+from openloop.core.audit import Audit, Verdict
 from openloop.core.comparison import Comparison
 from openloop.core.wording import counted
 from openloop.errors import InputError
@@ -84,7 +84,7 @@ def _verdict(of: Subject) -> dict[str, Any]:
     else:
         verdict = of.audit.verdict
         found = {
-            "headline": verdict.headline, "sentences": verdict.sentences, "reasons": verdict.reasons,
+            "headline": verdict.headline, "sentences": verdict.sentences, "reasons": _further(verdict),
             "warnings": of.audit.warnings, "state": "supported" if verdict.supported else "unsupported",
         }  # fmt: skip
     return found | {"state_words": STATES[str(found["state"])], "icon": ICONS[str(found["state"])]}
@@ -150,6 +150,11 @@ def embedded(spec: Any) -> Any:
 
     text = json.dumps(finite(spec), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(text.translate(ESCAPES))  # noqa: S704, nothing that HTML gives a meaning is left
+
+
+def _further(verdict: Verdict) -> tuple[str, ...]:
+    """The reasons that the headline does not give already."""
+    return tuple(reason for reason in verdict.reasons if reason not in verdict.headline)
 
 
 def _policy(*scripts: str) -> str:
