@@ -103,6 +103,24 @@ def test_ratings_are_judged_where_models_predict_them():
     assert ol.audit(WORLD.predictions, liked).result.metrics == ("recall@10", "ndcg@10")
 
 
+def test_metrics_that_nobody_asked_for_are_left_out_where_a_model_cannot_serve_them():
+    class Ranker:
+        """Ranks, and predicts nothing."""
+
+        def scores(self, users):
+            return WORLD.predictions["b"][users]
+
+    found = ol.audit({"a": WORLD.predictions["a"], "ranker": Ranker()}, LOG)
+    assert found.result.metrics == ("recall@10", "ndcg@10")
+    rows = {"user": LOG.user, "item": LOG.item}
+    lists = pl.DataFrame({**rows, "rank": 1 + np.arange(len(LOG)) - LOG.user_ptr[LOG.user]})
+    some = pl.DataFrame({**rows, "score": LOG.rating}).head(len(LOG) - 5)
+    tables = {"a": WORLD.predictions["a"], "part": [some, lists]}
+    assert "lacks predictions of some scored rows" in ol.audit(tables, LOG).result.skipped["mae", "snips"]
+    with pytest.raises(PredictionError, match="no prediction for 5 of"):  # but not where they were asked for
+        ol.audit(tables, LOG, metrics=["mae"])
+
+
 def test_a_number_of_strata_is_that_of_the_estimator_too():
     found = ol.audit(WORLD.predictions, LOG, metrics=["mae"], strata=[3])
     assert "stratified@3" in found.result.estimators

@@ -152,7 +152,7 @@ def test_one_table_in_a_list_is_that_table():
 def test_ratings_are_left_out_where_a_list_with_scores_lacks_a_scored_row():
     found = ol.evaluate({"m": LIST, "whole": SCORES}, LOG, metrics=["mae", "ndcg@5"], estimators=["naive"])
     assert found.metrics == ("ndcg@5",)
-    assert "model 'm' is a top-5 list, which lacks scores of some scored rows" in found.skipped["mae", "naive"]
+    assert "model 'm' is a top-5 list, and lacks predictions of some scored rows" in found.skipped["mae", "naive"]
     assert ol.evaluate({"m": GRID}, LOG, metrics=["mae"], estimators=["naive"]).metrics == ("mae",)
     worst = ol.evaluate({"m": LIST}, LOG, metrics=["mae"], estimators=["naive"], missing="worst")
     assert worst.metrics == ("mae",)

@@ -96,7 +96,7 @@ def audit(
     asked = Question(
         metrics=metrics or METRICS, estimators=_with_strata(estimators, strata), exclude=exclude, threshold=threshold,
         missing=missing, level=level, imputation=imputation, user=user, item=item, rating=rating,
-        population=population, complete=complete, distinct=distinct, groups=groups or {},
+        population=population, complete=complete, distinct=distinct, groups=groups or {}, lenient=not metrics,
     )  # fmt: skip
     ready = prepared(models, log, propensities, asked)
     warnings = list(_warnings(ready, chosen=bool(metrics)))

@@ -20,7 +20,7 @@ from openloop.estimators.requests import Source, chosen_pairs, conclude
 from openloop.feedback_source import FeedbackSource
 from openloop.metrics.naming import metric
 from openloop.observing import Group, one_log
-from openloop.scoring import predictions, prepare
+from openloop.scoring import predictions, predicts, prepare
 from openloop.tables import Table
 
 MAX_GROUPS = 50  # a table of strata that a person can read
@@ -45,6 +45,7 @@ class Question:
     distinct: bool = False
     max_users: int = 2_000_000
     groups: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    lenient: bool = False  # metrics that some model cannot serve are left out, with the reason
 
     def __post_init__(self) -> None:
         if not 0 < self.level < 1:
@@ -170,9 +171,13 @@ def _from_feedback(
     predicted: dict[str, Floats] = {}
     if any(m.on == "prediction" for m in metrics):
         answers = {
-            name: predictions(name, model, log, partly=asked.missing != "error") for name, model in models.items()
+            name: predictions(name, model, log, partly=asked.missing != "error")
+            for name, model in models.items()
+            if predicts(model) or not asked.lenient
         }
-        predicted = {name: answer for name, answer in answers.items() if answer is not None}
+        whole = {name for name, answer in answers.items() if answer is not None and not np.isnan(answer).any()}
+        partly = not asked.lenient or asked.missing != "error"
+        predicted = {name: a for name, a in answers.items() if a is not None and (partly or name in whole)}
     keep, notes = _resolve_missing(predicted, log, asked.missing)
     if keep is not None:
         whole = log.origin or log.fingerprint  # what is left is still a part of that log

@@ -21,8 +21,8 @@ from openloop.estimators.sensitivity import critical, tilted
 from openloop.estimators.terms import Common, assemble, paired
 from openloop.metrics.rating import MAX_LEVELS
 from openloop.observing import Group, View, overlap, reach
-from openloop.scoring import dense_outcome, predictions, ranks
-from openloop.tables import Table
+from openloop.scoring import dense_outcome, predictions, predicts, ranks
+from openloop.tables import UNPREDICTED, Table
 
 
 class FeedbackSource:
@@ -111,6 +111,8 @@ class FeedbackSource:
                 candidates = float(self.view("rank").exclusion.candidates.sum())
                 known = metric.on != "prediction" or name in self._predicted
                 reason = model.refusal(metric, candidates, everywhere=everywhere, predicted=known)
+            elif metric.on == "prediction" and name not in self._predicted:
+                reason = UNPREDICTED
             if reason is not None:
                 return f"{what}: model {name!r} {reason}"
         return None
@@ -142,6 +144,8 @@ class FeedbackSource:
 
     def answers(self, model: str) -> Answers | None:
         """What a model says of the scored rows."""
+        if not predicts(self._models[model]):
+            return None
         known = self._predicted.get(model)
         values = predictions(model, self._models[model], self._log) if known is None else known
         if values is None or np.isnan(values).all():

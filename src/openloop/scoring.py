@@ -110,6 +110,13 @@ def _check_grid(name: str, model: Any, log: Feedback) -> None:
             )
 
 
+def predicts(model: Any) -> bool:
+    """Whether a model says anything about ratings; some rank only."""
+    if isinstance(model, Table):
+        return model.score is not None
+    return isinstance(model, np.ndarray) or hasattr(model, "predict")
+
+
 def predictions(name: str, model: Any, log: Feedback, *, partly: bool = True) -> Floats | None:
     """The predicted rating of each row, NaN where a model has none; None where a table holds ranks alone.
 

@@ -16,6 +16,7 @@ from openloop.errors import ColumnError, PredictionError, did_you_mean, listing
 USER = ("user", "user_id", "userId", "uid")
 ITEM = ("item", "item_id", "itemId", "iid", "mid", "movieId")
 SCORE = ("score", "prediction")
+UNPREDICTED = 'lacks predictions of some scored rows; give them, or pass missing="drop".'
 MAX_DENSE = 2**28  # cells of a grid made from a table of scores: 2 GiB
 LARGEST = 2**31  # no list is longer
 
@@ -84,10 +85,7 @@ class Table:
         if (everywhere or metric.on == "prediction") and self.score is None:
             return "is a table of ranks, which has no scores."
         if metric.on == "prediction" and not predicted:
-            return (
-                f"is a top-{self.depth} list, which lacks scores of some scored rows; give those as a second table, or "
-                'pass missing="drop".'
-            )
+            return UNPREDICTED if self.rank is None else f"is a top-{self.depth} list, and {UNPREDICTED}"
         if everywhere and not full:
             return f"has scores of {len(self.user):,} cells, and imputation needs those of every cell."
         return None if metric.on == "prediction" else self.ranking.unranked(metric, candidates)
