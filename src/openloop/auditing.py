@@ -193,9 +193,10 @@ def _fitting(ready: Prepared) -> Prepared:
 
 
 def _off_scale(said: Answers, about: LogFacts) -> bool:
-    """Whether predictions lie further outside the ratings than those are apart."""
+    """Whether predictions lie so far outside the ratings that they cannot be any; some models overshoot."""
     low, high = about.span
-    return said.low < low - (high - low) or said.high > high + (high - low)
+    reach = 2 * (high - low)
+    return said.low < low - reach or said.high > high + reach
 
 
 def _family(ready: Prepared, result: Comparison) -> Family:
