@@ -25,6 +25,7 @@ from bench.offsets import offsets_log
 # users, items, rows
 SIZES = {"full": (138_493, 26_744, 20_000_000), "tenth": (13_849, 26_744, 2_000_000), "quick": (300, 200, 6_000)}
 MODELS, TOP = 5, 100
+TIMES = {"full": 3, "quick": 1}
 METRICS = ("recall@10", "ndcg@10", "dcg@50", "hit@10", "mae", "mse")
 ESTIMATORS = ("snips", "ips", "clipped@1000", "stratified", "naive")
 SECONDS, BYTES, REPORT_SECONDS = 60.0, 8 * 2**30, 5.0
@@ -53,7 +54,7 @@ def run(folder: Path, size: str, **_: Any) -> list[Result]:
         lines[-2] = compare(
             lines[-2].name, seconds["full"], target=SECONDS, note=f"{lines[-2].note}; time ~ rows^{exponent:.2f}"
         )
-    return [*lines, _report(folder / sizes[0])]
+    return [*lines, _report(folder / sizes[0], TIMES[size])]
 
 
 def audited(folder: Path, *, report: bool) -> tuple[float, int]:
@@ -79,10 +80,10 @@ def audited(folder: Path, *, report: bool) -> tuple[float, int]:
     return time.perf_counter() - start, used.ru_maxrss * 1024
 
 
-def _report(folder: Path) -> Result:
-    """The page alone: what the command takes with it, less what it takes without, the best of three."""
-    with_page = min(audited(folder, report=True)[0] for _ in range(3))
-    without = min(audited(folder, report=False)[0] for _ in range(3))
+def _report(folder: Path, times: int) -> Result:
+    """The page alone: what the command takes with it, less what it takes without, the best of a few."""
+    with_page = min(audited(folder, report=True)[0] for _ in range(times))
+    without = min(audited(folder, report=False)[0] for _ in range(times))
     return compare(
         "report of it", max(with_page - without, 0.0), target=REPORT_SECONDS, note="with --report less without"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 from dataclasses import replace
 
@@ -307,8 +308,16 @@ def test_a_start_from_other_users_or_an_unfitted_model_is_refused(Learner):
         Learner(2, init=AUC(2)).fit(tiny())
 
 
+@pytest.fixture
+def interruptible():
+    """A process that was started in the background ignores interrupts; this one hears them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @BOTH
-def test_an_interrupt_ends_the_fit(world, Learner):
+def test_an_interrupt_ends_the_fit(world, Learner, interruptible):
     model, alarm = Learner(2, updates=10**10), threading.Timer(0.2, _thread.interrupt_main)  # about an hour
     alarm.start()
     with pytest.raises(KeyboardInterrupt):
