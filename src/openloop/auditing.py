@@ -42,7 +42,7 @@ from openloop.writing import Step, silent
 METRICS = ("recall@10", "ndcg@10", "mae", "mse")  # those of them that the predictions can be judged by
 ESTIMATORS = ("snips", "ips", "stratified", "naive")
 STRATA = (5, "2:width")  # whether a difference holds throughout; and the paper's two, for its paradox
-MANY_MODELS = 3  # from here on Friedman's test says more than a pair does
+SEVERAL = 3  # models: from here on Friedman's test says more than a pair does
 COPIED = 0.99  # from this share of rows on, predictions that are the ratings are a leak
 MANY_ROWS = 5_000_000  # so many hold out enough cells in two folds: each is a refit
 DROPPED = 0.05  # of the rows: more of them left out is another question
@@ -121,7 +121,7 @@ def audit(
         verdict=verdict, metric=evidence.metric, estimator=evidence.estimator, result=result,
         contrasts=evidence.contrasts, best=evidence.best, strata=tables, paradoxes=evidence.paradoxes,
         curves=curves(ready.source, metric, evidence.own, verdict.winner or result.ranking(*evidence.family)[0]),
-        friedman=ranks_within_users(result, evidence.family) if len(models) >= MANY_MODELS else None,
+        friedman=ranks_within_users(result, evidence.family) if len(models) >= SEVERAL else None,
         open_loop=sample, weights=ready.source.summary(all_rows(metric.on)), check=checked, warnings=tuple(warnings),
         setting=_setting(ready.source, propensities, log, began),
         notes=result.notes if sample is None else (*result.notes, *sample.result.notes),

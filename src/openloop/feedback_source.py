@@ -62,6 +62,8 @@ class FeedbackSource:
         # Work that several requests share is done once for this source.
         self.stratified = cache(lambda on, strata: self.view(on).stratified(strata))
         self.rows_for = cache(self._rows_for)
+        self.about = cache(self._about)
+        self.answers = cache(self._answers)
         self.common = cache(self._common)
         self.catalogue = cache(lambda on, strata: self.view(on).catalogue(strata, self.stratified(on, strata).edges))
         self.outcome = cache(self._outcome)
@@ -130,7 +132,7 @@ class FeedbackSource:
         """The weights of the rows that count for a metric."""
         return self.common(metric.kind, metric.on, None).weights
 
-    def about(self) -> LogFacts:
+    def _about(self) -> LogFacts:
         """What is scored."""
         levels, counts = np.unique(self._log.rating, return_counts=True)
         span = float(levels[0]), float(levels[-1])
@@ -142,7 +144,7 @@ class FeedbackSource:
             excluded=None if self._exclude is None else len(self._exclude),
         )  # fmt: skip
 
-    def answers(self, model: str) -> Answers | None:
+    def _answers(self, model: str) -> Answers | None:
         """What a model says of the scored rows."""
         if not predicts(self._models[model]):
             return None

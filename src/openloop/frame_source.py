@@ -99,6 +99,8 @@ class FrameSource:
         # Passes over the rows are shared by the requests that need them.
         self.edges = cache(lambda strata: frame_facts.edges(self._frame, *strata))
         self._bases: dict[Strata | None, Reduced] = {}
+        self.about = cache(self._about)
+        self.answers = cache(self._answers)
         self.common = cache(self._common)
         self.weights = cache(lambda kind: weight_summary(self._rows_for(kind, None)) if self._weighted else None)
         self.exclusions = cache(self._exclusions)
@@ -219,7 +221,7 @@ class FrameSource:
         """The weights of the rows that count for a metric."""
         return self.weights(metric.kind)
 
-    def about(self) -> LogFacts:
+    def _about(self) -> LogFacts:
         """What is scored."""
         levels = self._levels if len(self._levels) <= MAX_LISTED else np.empty(0)
         base, y = self.base(None), nw.col("y")
@@ -231,7 +233,7 @@ class FrameSource:
             excluded=None if self._joined.excluded is None else int(self.exclusions()[1].sum()),
         )  # fmt: skip
 
-    def answers(self, model: str) -> Answers | None:
+    def _answers(self, model: str) -> Answers | None:
         """What a model says of the scored rows."""
         column = f"s{self.models.index(model)}"
         known = column in self._joined.frame.collect_schema().names()
