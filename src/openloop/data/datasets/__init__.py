@@ -1,0 +1,41 @@
+"""Public data sets: a catalogue, their files on disk, and loaders from the original formats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openloop.loading import lazily
+
+if TYPE_CHECKING:
+    from openloop.data.datasets.catalogue import CATALOGUE
+    from openloop.data.datasets.checking import Check, check
+    from openloop.data.datasets.fetching import Fetched, fetch
+    from openloop.data.datasets.finding import data_folder, files, find, fingerprint, present
+    from openloop.data.datasets.loaders import load, rows
+    from openloop.data.datasets.records import Data, Dataset
+
+__all__ = [
+    "CATALOGUE", "Dataset", "find",
+    "data_folder", "present", "files", "fingerprint",
+    "fetch", "Fetched", "check", "Check",
+    "Data", "load", "rows",
+]  # fmt: skip
+
+_HOME = {
+    "CATALOGUE": "catalogue",
+    "Dataset": "records",
+    "find": "finding",
+    "data_folder": "finding",
+    "present": "finding",
+    "files": "finding",
+    "fingerprint": "finding",
+    "fetch": "fetching",
+    "Fetched": "fetching",
+    "check": "checking",
+    "Check": "checking",
+    "Data": "records",
+    "load": "loaders",
+    "rows": "loaders",
+}
+
+__getattr__, __dir__ = lazily(__name__, _HOME, globals())

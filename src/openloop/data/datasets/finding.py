@@ -1,0 +1,96 @@
+"""Where a data set lies: its folder below the data folder, and the files in it that its loader reads."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from openloop.data.datasets.catalogue import CATALOGUE
+from openloop.data.datasets.records import Dataset, Part
+from openloop.errors import InputError, NameFormatError, did_you_mean, listing
+
+Folder = str | os.PathLike[str]
+Files = Mapping[str, tuple[Path, ...]]  # by role, in the order of their names
+
+VARIABLE, DEFAULT = "OPENLOOP_DATA", "data"
+
+
+def data_folder(folder: Folder | None = None) -> Path:
+    """The folder of all data sets: as given, or $OPENLOOP_DATA, or `data` in the current folder."""
+    return Path(folder or os.environ.get(VARIABLE) or DEFAULT).expanduser()
+
+
+def find(name: str) -> Dataset:
+    """The record of a data set; an unknown name is an error."""
+    for dataset in CATALOGUE:
+        if name == dataset.name:
+            return dataset
+    known = [dataset.name for dataset in CATALOGUE]
+    raise NameFormatError(f"datasets: no data set is called {name!r}.{did_you_mean(name, known)}")
+
+
+def places(dataset: Dataset, folder: Folder | None = None) -> tuple[Path, ...]:
+    """Where a data set may lie: below the data folder, or that folder itself if it has the data set's name."""
+    above = data_folder(folder)
+    itself = (above,) if above.name in dataset.folders else ()
+    return (*(above / name for name in dataset.folders), *itself)
+
+
+def present(name: str, folder: Folder | None = None) -> bool:
+    """Whether all files that the loader needs are there."""
+    return any(not missing(find(name), place) for place in places(find(name), folder))
+
+
+def files(name: str, folder: Folder | None = None) -> tuple[Path, ...]:
+    """The files that the loader reads, in a fixed order."""
+    return tuple(path for role in located(name, folder).values() for path in role)
+
+
+def located(name: str, folder: Folder | None = None) -> Files:
+    """The files that the loader reads, by role; a missing one is an error that says where it should lie."""
+    dataset = find(name)
+    tried = places(dataset, folder)
+    whole = [place for place in tried if not missing(dataset, place)]
+    if not whole:
+        raise _absent(dataset, tried)
+    found = {part.role: matches(part, whole[0]) for part in dataset.parts}
+    return {role: paths for role, paths in found.items() if paths}
+
+
+def missing(dataset: Dataset, place: Path) -> list[Part]:
+    """The parts without which a data set cannot be loaded, and that are not in its folder."""
+    return [part for part in dataset.parts if not part.optional and not matches(part, place)]
+
+
+def matches(part: Part, place: Path) -> tuple[Path, ...]:
+    """The files of a part, by the first of its patterns that finds any."""
+    for pattern in part.patterns:
+        found = sorted(path for path in place.glob(pattern) if path.is_file())
+        if found:
+            return tuple(found)
+    return ()
+
+
+def fingerprint(name: str, folder: Folder | None = None) -> str:
+    """A digest of the names and contents of the files that the loader reads."""
+    digest = hashlib.sha256(name.encode())
+    for path in files(name, folder):
+        digest.update(f"\n{path.name} {path.stat().st_size} {sha256(path)}".encode())
+    return digest.hexdigest()
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _absent(dataset: Dataset, tried: tuple[Path, ...]) -> InputError:
+    there = [place for place in tried if place.is_dir()]
+    place = (there or list(tried))[0]
+    wanted = [" or ".join(part.patterns) for part in missing(dataset, place)]
+    lacks = f"folder {str(place)!r} lacks {listing(wanted)}" if there else f"no folder {str(place)!r}"
+    remedy = dataset.apply if dataset.gated else f"`openloop datasets get {dataset.name}` fetches it"
+    return InputError(f"{dataset.name}: {lacks}; {remedy}, or say with --data where the data sets lie.")

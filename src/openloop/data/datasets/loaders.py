@@ -1,0 +1,61 @@
+"""`load` and `rows`: a data set by name, from its original files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from openloop.data.datasets import bandit, movielens, music, netflix, shopping, videos
+from openloop.data.datasets.finding import Files, Folder, find, located
+from openloop.data.datasets.records import Data
+from openloop.errors import UndefinedError, listing
+
+if TYPE_CHECKING:
+    import polars as pl
+
+LOADERS: dict[str, Callable[[str, Files], Data]] = {
+    "ml-100k": movielens.tabs,
+    "ml-1m": movielens.colons,
+    "ml-10m": movielens.colons,
+    "ml-20m": movielens.headed,
+    "ml-25m": movielens.headed,
+    "ml-latest-small": movielens.headed,
+    "coat": shopping.coat,
+    "yahoo-r3": music.yahoo,
+    "netflix": netflix.netflix,
+    "amazon-games": shopping.amazon_games,
+    "lastfm-hetrec": music.hetrec,
+    "lastfm-msd": music.million_song,
+    "kuairec": videos.kuairec,
+    "kuairand": videos.kuairand,
+}
+ROWS: dict[str, Callable[[Files], pl.LazyFrame]] = {
+    "kuairec": videos.watched,
+    "kuairand": videos.shown,
+    "open-bandit": bandit.impressions,
+}
+
+
+def load(name: str, folder: Folder | None = None) -> Data:
+    """The data set `name` from the data folder: `folder`, or $OPENLOOP_DATA, or `data` in the current folder."""
+    dataset = find(name)
+    if dataset.impressions:
+        msg = (
+            f"{name}: its rows have no user ids, so they are no log of users and items; "
+            f"datasets.rows({name!r}) gives them as a table, with the propensity of each."
+        )
+        raise UndefinedError(msg)
+    data = LOADERS[name](name, located(name, folder))
+    version = dataset.version(data.shape)
+    told = (f"version: {version.version}",) if version is not None and version.version else ()
+    return replace(data, notes=(*told, *data.notes))
+
+
+def rows(name: str, folder: Folder | None = None) -> pl.LazyFrame:
+    """Every row as it was logged, with all its columns, left in the files: for data sets that hold impressions."""
+    find(name)
+    if name not in ROWS:
+        msg = f"{name}: has a rating for each pair of user and item, and no more; datasets.load({name!r}) has them all."
+        raise UndefinedError(f"{msg} Rows are for {listing(list(ROWS))}.")
+    return ROWS[name](located(name, folder))

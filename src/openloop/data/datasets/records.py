@@ -1,0 +1,137 @@
+"""The nouns of data sets: what is known of one beforehand, and what its loader makes of its files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from openloop.core.covariates import Covariates
+from openloop.core.feedback import Feedback, Floats, check_propensities, frozen
+from openloop.errors import AlignmentError, InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A file or files that a loader reads: the first of `patterns`, globs below the folder, that finds any."""
+
+    role: str
+    patterns: tuple[str, ...]
+    optional: bool = False
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """What `get` downloads: an archive or a single file, its bytes, and its digests where they are known."""
+
+    url: str
+    size: int | None = None
+    sha256: str | None = None
+    md5: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """The documented numbers of a version: users, items and rows of the log, and rows of the open-loop part."""
+
+    users: int | None = None
+    items: int | None = None
+    rows: int | None = None
+    open_loop: int | None = None
+    version: str = ""
+
+    @property
+    def numbers(self) -> tuple[int | None, ...]:
+        """Users, items, rows, and rows of the open-loop part."""
+        return self.users, self.items, self.rows, self.open_loop
+
+    def __str__(self) -> str:
+        if self.users is None or self.items is None or self.rows is None:
+            return self.version
+        drawn = "" if self.open_loop is None else f" + {self.open_loop:,}"
+        return f"{self.users:,} × {self.items:,}; {self.rows:,}{drawn}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """What is known of a data set beforehand: where it comes from, under which terms, and what it should hold.
+
+    `archive` is None where its keeper asks for an agreement or an account first; `apply` then says where to
+    ask and what to do with the files. `folders` are the names that its folder may have; `get` makes the first.
+    `shapes` are those of its versions, the usual one first. The rows of one with `impressions` have no users.
+    """
+
+    name: str
+    title: str
+    home: str
+    terms: str
+    parts: tuple[Part, ...]
+    shapes: tuple[Shape, ...]
+    archive: Archive | None = None
+    apply: str = ""
+    folders: tuple[str, ...] = ()
+    impressions: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folders", self.folders or (self.name,))
+        if (self.archive is None) != bool(self.apply):
+            msg = f"Dataset {self.name!r}: needs an archive to download or words on how to apply; give one of the two."
+            raise InputError(msg)
+
+    @property
+    def gated(self) -> bool:
+        """Its keeper asks for an agreement or an account before a download."""
+        return self.archive is None
+
+    def version(self, found: Shape) -> Shape | None:
+        """The documented version that has the numbers of files, None where there is none."""
+        return next((shape for shape in self.shapes if shape.numbers == found.numbers), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Data:
+    """A data set in memory: the log, and what came with it.
+
+    `open_loop` holds cells that nobody chose, over the vocabularies of the log; it is not marked `uniform`, so
+    that models may be scored on it. `propensities` (U, I) are the publisher's. `notes` say what to know of it.
+    """
+
+    name: str
+    log: Feedback
+    open_loop: Feedback | None = None
+    propensities: Floats | None = None
+    user_covariates: Covariates | None = None
+    item_covariates: Covariates | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        log, drawn = self.log, self.open_loop
+        if drawn is not None and (drawn.users != log.users or drawn.items != log.items):
+            msg = f"{self.name}: log and open_loop must share their vocabularies; read both with the same ids."
+            raise AlignmentError(msg)
+        Covariates.of(self.user_covariates, log.users, "user")
+        Covariates.of(self.item_covariates, log.items, "item")
+        if self.propensities is not None:
+            self._check_propensities(self.propensities)
+            object.__setattr__(self, "propensities", frozen(self.propensities))
+
+    def _check_propensities(self, given: Floats) -> None:
+        grid = (self.log.n_users, self.log.n_items)
+        if given.shape != grid:
+            msg = (
+                f"{self.name}: propensities must have the grid's shape {grid}, got {given.shape}; give every cell one."
+            )
+            raise AlignmentError(msg)
+        check_propensities(f"{self.name}: propensities", given.ravel(), "fetch the file again.")
+
+    @property
+    def shape(self) -> Shape:
+        """What the files hold, rows that repeat a pair included."""
+        log, drawn = self.log, self.open_loop
+        rows = None if drawn is None else drawn.input_rows
+        return Shape(users=log.n_users, items=log.n_items, rows=log.input_rows, open_loop=rows)
+
+    def __repr__(self) -> str:
+        extra = [n for n in ("propensities", "user_covariates", "item_covariates") if getattr(self, n) is not None]
+        beside = "" if self.open_loop is None else f", open_loop {len(self.open_loop):,} rows"
+        tail = f", with {', '.join(extra)}" if extra else ""
+        return f"Data({self.name!r}, {self.log!r}{beside}{tail})"

@@ -1,0 +1,148 @@
+"""Archives to folders: zip, tar and gzip, nothing outside the folder, no links, no more than the disk holds."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from openloop.errors import FormatError, InputError
+
+MOST = 2**36  # bytes that an archive may unpack to: 64 GiB
+BLOCK = 2**20
+ZIP, TAR, GZIP = (".zip",), (".tar", ".tar.gz", ".tgz", ".tar.bz2"), (".gz",)
+LITTER = ("__MACOSX", ".DS_Store")  # what an archive of macOS brings along
+
+_BROKEN = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError)
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A file in an archive: its path, its size as the archive says, and how to open it."""
+
+    name: str
+    size: int | None
+    source: Any
+
+
+def unpack(archive: Path, name: str, folder: Path) -> None:
+    """Unpack into an existing, empty folder; `name` says the format, and a folder around all of it is left out.
+
+    A file of no archive's name is put there as it is.
+    """
+    try:
+        with _opened(archive, name) as (members, reader):
+            _refuse_too_large(name, sum(member.size or 0 for member in members), folder)
+            for member in members:
+                _copy(name, member, reader(member), _inside(name, member.name, folder))
+    except _BROKEN as error:
+        raise _unlike(archive, name, str(error) or "it ends early") from error
+    _lift(folder)
+
+
+@contextmanager
+def _opened(archive: Path, name: str) -> Generator[tuple[list[_Member], Any]]:
+    """The members of an archive, and what opens one of them."""
+    if name.endswith(ZIP):
+        with zipfile.ZipFile(archive) as file:
+            yield list(_zipped(name, file)), lambda member: file.open(member.source)
+    elif name.endswith(TAR):
+        with tarfile.open(archive) as file:
+            yield list(_tarred(name, file)), lambda member: file.extractfile(member.source)
+    elif name.endswith(GZIP):
+        yield [_Member(name.removesuffix(".gz"), None, archive)], lambda _member: gzip.GzipFile(archive)
+    else:
+        _refuse_page(archive, name)
+        yield [_Member(name, archive.stat().st_size, archive)], lambda _member: archive.open("rb")
+
+
+def _zipped(name: str, file: zipfile.ZipFile) -> Iterator[_Member]:
+    for entry in file.infolist():
+        _refuse_link(name, entry.filename, link=stat.S_ISLNK(entry.external_attr >> 16))
+        if entry.flag_bits & 1:
+            raise FormatError(f"{name}: {entry.filename!r} is encrypted; unpack it by hand.")
+        if not entry.is_dir() and not _litter(entry.filename):
+            yield _Member(entry.filename, entry.file_size, entry)
+
+
+def _tarred(name: str, file: tarfile.TarFile) -> Iterator[_Member]:
+    for entry in file.getmembers():
+        _refuse_link(name, entry.name, link=not (entry.isfile() or entry.isdir()))
+        if entry.isfile() and not _litter(entry.name):
+            yield _Member(entry.name, entry.size, entry)
+
+
+def _litter(path: str) -> bool:
+    return any(part in LITTER or part.startswith("._") for part in PurePosixPath(path).parts)
+
+
+def _refuse_link(name: str, path: str, *, link: bool) -> None:
+    if link:
+        raise FormatError(f"{name}: must hold files and folders only, and {path!r} is a link or device; do not use it.")
+
+
+def _inside(name: str, path: str, folder: Path) -> Path:
+    """Where a member goes, which must lie below the folder."""
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts or set("\\:\0") & set(path):
+        raise FormatError(f"{name}: paths must stay inside its folder, got {path!r}; do not use this archive.")
+    return folder.joinpath(*parts)
+
+
+def _copy(name: str, member: _Member, source: IO[bytes], target: Path) -> None:
+    """Copy a member; what it holds beyond the size that its archive says is an error."""
+    room = MOST if member.size is None else member.size
+    if target.exists() or target.is_symlink():
+        raise FormatError(f"{name}: {member.name!r} stands in it twice; do not use this archive.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with source, target.open("xb") as copy:
+        while block := source.read(BLOCK):
+            room -= len(block)
+            if room < 0:
+                raise FormatError(f"{name}: {member.name!r} holds more than its archive says; do not use it.")
+            copy.write(block)
+
+
+def _refuse_too_large(name: str, size: int, folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if size > min(MOST, free):
+        limit = f"{MOST:,} are the most" if size > MOST else f"the disk has {free:,}"
+        raise InputError(f"{name}: unpacks to {size:,} bytes, and {limit}; use another disk or unpack it by hand.")
+
+
+def _refuse_page(file: Path, name: str) -> None:
+    """A server that has moved a file often answers with a page of its own."""
+    with file.open("rb") as opened:
+        head = opened.read(256).lstrip().lower()
+    if head.startswith((b"<!doctype html", b"<html")):
+        raise _unlike(file, name, "it is an HTML page")
+
+
+def _unlike(file: Path, name: str, why: str) -> FormatError:
+    with file.open("rb") as opened:
+        head = opened.read(32)
+    return FormatError(f"{name}: cannot be unpacked ({why}); it begins with {head!r}; fetch it again.")
+
+
+def _lift(folder: Path) -> None:
+    """Where all lies in one folder, that folder's contents take its place."""
+    held = list(folder.iterdir())
+    if len(held) != 1 or not held[0].is_dir():
+        return
+    inner = held[0].rename(folder / ".inner")
+    for path in list(inner.iterdir()):
+        path.rename(folder / path.name)
+    inner.rmdir()
+
+
+def names(paths: Iterable[Path], folder: Path) -> list[str]:
+    """Paths as they stand below a folder."""
+    return sorted(path.relative_to(folder).as_posix() for path in paths)

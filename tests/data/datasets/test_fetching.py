@@ -1,0 +1,199 @@
+"""Downloads from a server on this machine: whole and verified, or nothing at all."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from openloop.data import datasets
+from openloop.data.datasets import fetching, finding, unpacking
+from openloop.data.datasets.records import Archive
+from openloop.errors import FormatError, InputError
+from tests.data.datasets.originals import FILES, write
+from tests.data.datasets.serving import Answer, served, tarred, zipped
+
+COAT = zipped({f"coat/{path}": text for path, text in FILES["coat"].items()})
+SHA256 = hashlib.sha256(COAT).hexdigest()
+MD5 = hashlib.md5(COAT, usedforsecurity=False).hexdigest()
+
+
+def known(monkeypatch, **archive):
+    """Let the catalogue say this of Coat's archive."""
+    others = [dataset for dataset in datasets.CATALOGUE if dataset.name != "coat"]
+    coat = replace(datasets.find("coat"), archive=Archive(url="https://example.org/coat.zip", **archive))
+    monkeypatch.setattr(finding, "CATALOGUE", (*others, coat))
+
+
+def fetched(folder, name="coat", path="coat", **answers):
+    with served(**answers) as address:
+        return datasets.fetch(name, folder, accept_terms=True, url=f"{address}/{path}")
+
+
+def refused(folder, error, message, **options):
+    """The download is refused, and leaves nothing behind."""
+    before = sorted(folder.iterdir()) if folder.exists() else None
+    with pytest.raises(error, match=message):
+        fetched(folder, **options)
+    assert (sorted(folder.iterdir()) if folder.exists() else None) == before
+
+
+def test_a_data_set_is_fetched_unpacked_and_loads(tmp_path):
+    got = fetched(tmp_path / "data", coat=COAT)
+    assert (got.folder, got.size, got.sha256) == (tmp_path / "data" / "coat", len(COAT), SHA256)
+    assert got.files == tuple(sorted(FILES["coat"]))
+    assert got.verified is None
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["coat"]
+    assert len(datasets.load("coat", tmp_path / "data").log) == 3
+
+
+@pytest.mark.parametrize(("digest", "verified"), [({"sha256": SHA256}, "sha256"), ({"md5": MD5}, "md5")])
+def test_a_known_digest_is_compared(tmp_path, monkeypatch, digest, verified):
+    known(monkeypatch, **digest)
+    assert fetched(tmp_path, coat=COAT).verified == verified
+
+
+@pytest.mark.parametrize("kind", ["sha256", "md5"])
+def test_another_digest_is_refused(tmp_path, monkeypatch, kind):
+    known(monkeypatch, **{kind: "0" * 64})
+    refused(tmp_path, FormatError, rf"must have the {kind.upper()} 0{{64}}, got [0-9a-f]{{32,64}}; fetch it", coat=COAT)
+
+
+def test_a_tar_is_unpacked(tmp_path, monkeypatch):
+    body = tarred({f"KuaiRand-Pure/{path}": text for path, text in FILES["kuairand"].items()})
+    record = replace(datasets.find("kuairand"), archive=Archive(url="https://example.org/KuaiRand-Pure.tar.gz"))
+    monkeypatch.setattr(finding, "CATALOGUE", (record,))
+    assert len(fetched(tmp_path, name="kuairand", path="x", x=body).files) == 3
+    assert len(datasets.load("kuairand", tmp_path).log) == 3
+
+
+def test_a_single_file_is_kept_under_its_name(tmp_path):
+    text = FILES["amazon-games"]["ratings_Video_Games.csv"].encode()
+    assert fetched(tmp_path, name="amazon-games", path="x", x=text).files == ("ratings_Video_Games.csv",)
+    assert datasets.present("amazon-games", tmp_path)
+
+
+def test_terms_must_be_accepted(tmp_path):
+    with pytest.raises(InputError, match=r"coat: its terms must be accepted first: .*Pass accept_terms=True"):
+        datasets.fetch("coat", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["yahoo-r3", "netflix", "lastfm-msd"])
+def test_what_its_keeper_asks_for_first_is_not_fetched(tmp_path, name):
+    refused(tmp_path, InputError, rf"{name}: is not downloaded, .* belongs in '.*{name}'; .*https://", name=name)
+
+
+def test_an_empty_folder_is_used_and_a_full_one_is_not(tmp_path):
+    (tmp_path / "coat").mkdir()
+    fetched(tmp_path, coat=COAT)
+    refused(tmp_path, InputError, r"coat: '.*coat' exists and is not empty; move it away", coat=COAT)
+    assert (tmp_path / "coat" / "train.ascii").read_text() == FILES["coat"]["train.ascii"]
+
+
+def test_a_file_or_link_in_the_way_is_not_touched(tmp_path):
+    (tmp_path / "coat").write_text("mine")
+    refused(tmp_path, InputError, r"exists and is not empty", coat=COAT)
+    (tmp_path / "coat").unlink()
+    (tmp_path / "coat").symlink_to(tmp_path / "elsewhere")
+    refused(tmp_path, InputError, r"exists and is not empty", coat=COAT)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "message"),
+    [
+        (Answer(status=404), InputError, r"cannot be fetched \(HTTP 404 Not Found\); try again later, or .* by hand"),
+        (Answer(status=503), InputError, r"cannot be fetched \(HTTP 503 Service Unavailable\)"),
+        (Answer(COAT[:-9], headers={"Content-Length": str(len(COAT))}), FormatError, r"cut short: [\d,]+ of [\d,]+"),
+        (Answer(COAT[:-9], headers={"Content-Length": None}), FormatError, r"coat\.zip: cannot be unpacked"),
+        (Answer(b"<!DOCTYPE html>"), FormatError, r"coat\.zip: cannot be unpacked .*begins with b'<!DOCTYPE html>'"),
+        (Answer(zipped({"readme": ""})), FormatError, r"must hold 'train\.ascii', 'test\.ascii', and holds 'readme'"),
+        (Answer(zipped({"../../evil": ""})), FormatError, r"paths must stay inside its folder, got '\.\./\.\./evil'"),
+        (Answer(status=302, headers={"Location": "file:///etc/passwd"}), InputError, r"fetched .*not allowed"),
+        (Answer(status=302, headers={"Location": "ftp://127.0.0.1/x"}), InputError, r"url must begin with https:// or"),
+        (Answer(status=302, headers={"Location": "/coat"}), InputError, r"cannot be fetched \(HTTP 302"),
+    ],
+)  # fmt: skip
+def test_a_download_that_goes_wrong_leaves_nothing(tmp_path, answer, error, message):
+    refused(tmp_path / "data", error, message, coat=answer)
+    refused(tmp_path, error, message, coat=answer)
+
+
+def test_a_redirect_on_the_web_is_followed(tmp_path):
+    assert fetched(tmp_path, coat=Answer(status=302, headers={"Location": "/other"}), other=COAT).sha256 == SHA256
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("file:///etc/passwd", r"url must begin with https:// or http://, got 'file:///etc/passwd'"),
+        ("coat.zip", r"url must begin with https:// or http://, got 'coat\.zip'"),
+        ("http://127.0.0.1:1/coat.zip", r"cannot be fetched \(.*[Rr]efused"),
+        ("http://[", r"cannot be fetched"),
+        ("http://a b/", r"cannot be fetched"),
+    ],
+)
+def test_an_address_that_does_not_serve_is_refused(tmp_path, url, message):
+    with pytest.raises(InputError, match=message):
+        datasets.fetch("coat", tmp_path, accept_terms=True, url=url)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_redirect_from_https_to_http_is_refused():
+    with pytest.raises(InputError, match=r"url must begin with https://, got 'http://x/'"):
+        fetching._refuse_scheme("http://x/", secure=True)
+
+
+def test_more_than_the_limit_or_the_disk_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(fetching, "MOST", 100)
+    refused(tmp_path, InputError, r"has [\d,]+ bytes, and 100 are the most; fetch it by hand", coat=COAT)
+    unsaid = Answer(COAT, headers={"Content-Length": None})
+    refused(tmp_path, FormatError, r"sent more than 100 bytes", coat=unsaid)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=50))
+    refused(tmp_path, InputError, r"and the disk has room for 50", coat=COAT)
+
+
+def test_a_server_that_sends_more_than_the_known_size_is_refused(tmp_path, monkeypatch):
+    known(monkeypatch, size=len(COAT) - 1)
+    refused(tmp_path, FormatError, r"sent more than [\d,]+ bytes", coat=Answer(COAT, headers={"Content-Length": None}))
+
+
+def test_an_interruption_leaves_nothing(tmp_path):
+    def interrupt(_what, done):
+        if done >= 1:
+            raise KeyboardInterrupt
+
+    with served(coat=COAT) as address, pytest.raises(KeyboardInterrupt):
+        datasets.fetch("coat", tmp_path / "data", accept_terms=True, url=f"{address}/coat", step=interrupt)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_progress_is_told_in_rising_shares(tmp_path):
+    told = []
+    with served(coat=COAT) as address:
+        datasets.fetch("coat", tmp_path, accept_terms=True, url=f"{address}/coat", step=lambda *step: told.append(step))
+    assert told[-1] == ("unpacking", 1.0)
+    assert [share for _, share in told] == sorted(share for _, share in told)
+
+
+def test_a_folder_that_cannot_be_made_or_written_is_told(tmp_path):
+    refused(tmp_path / "no" / "where", InputError, r"data folder '.*where': cannot be written \(No such", coat=COAT)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"data folder '.*file': cannot be written"):
+        fetched(tmp_path / "file", coat=COAT)
+
+
+def test_a_disk_that_fills_up_is_told_and_left_clean(tmp_path, monkeypatch):
+    def full(*_args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(unpacking, "_copy", full)
+    refused(tmp_path, InputError, r"cannot be written \(.*No space left on device\); make room", coat=COAT)
+
+
+def test_another_data_set_in_the_folder_is_left_alone(tmp_path):
+    write("ml-100k", tmp_path)
+    fetched(tmp_path, coat=COAT)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["coat", "ml-100k"]

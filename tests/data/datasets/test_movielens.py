@@ -1,0 +1,55 @@
+"""MovieLens: small files in its three formats, and the real ones where they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from openloop.data import datasets
+from openloop.errors import ColumnError, FormatError
+from tests.data.datasets.originals import cells, write
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "times"),
+    [
+        ("ml-100k", [(186, 302, 3), (196, 242, 3), (196, 302, 1)], [891717742, 881250949, 878887116]),
+        ("ml-1m", [(1, 661, 3), (1, 1193, 5), (2, 661, 4)], [978302109, 978300760, 978298413]),
+        ("ml-10m", [(1, 122, 5), (1, 185, 4.5), (2, 122, 0.5)], [838985046, 838983525, 838983392]),
+        ("ml-20m", [(1, 2, 3.5), (1, 29, 3.5), (2, 2, 4)], [1112486027, 1112484676, 974820889]),
+        ("ml-25m", [(1, 296, 5), (2, 296, 3.5)], [1147880044, 1147868817]),
+        ("ml-latest-small", [(1, 31, 2.5), (2, 31, 3)], [1260759144, 1260759179]),
+    ],
+)
+def test_each_version_is_read_in_its_own_format(tmp_path, name, rows, times):
+    log = datasets.load(name, write(name, tmp_path)).log
+    assert cells(log) == rows
+    assert log.time.tolist() == times
+
+
+def test_a_file_that_was_cut_is_refused(tmp_path):
+    write("ml-1m", tmp_path, ratings="1::1193::5::978300760\n1::661::3")
+    with pytest.raises(FormatError, match=r"ratings\.dat: cut short"):
+        datasets.load("ml-1m", tmp_path)
+
+
+def test_a_file_with_another_header_is_refused(tmp_path):
+    write("ml-20m", tmp_path, ratings="a,b,c,d\n1,2,3,4\n")
+    with pytest.raises(ColumnError, match=r"no column 'userId'"):
+        datasets.load("ml-20m", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "shape", "notes"),
+    [
+        ("ml-100k", "ml-100k", (943, 1_682, 100_000), ()),
+        ("ml-1m", "ml-1m-half", (2_999, 3_615, 487_650), ("version: the first 2,999 users",)),
+        ("ml-latest-small", "ml-latest-small", (671, 9_066, 100_004), ("version: 2016",)),
+    ],
+)
+def test_real_files_hold_what_is_documented(data_dir, name, folder, shape, notes):
+    data = datasets.load(name, data_dir(folder).parent)
+    log = data.log
+    assert (log.n_users, log.n_items, len(log)) == shape
+    assert data.notes == notes
+    assert np.isin(log.rating, np.arange(1, 11) / 2).all()

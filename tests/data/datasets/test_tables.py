@@ -1,0 +1,34 @@
+"""Typed columns of comma-separated files."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from openloop.data.datasets import tables
+from openloop.errors import ColumnError, FormatError
+
+
+def test_columns_have_the_asked_types(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y,z\n1,2,a\n3,4.5,b\n")
+    rows = tables.columns(tmp_path / "a.csv", {"y": pl.Float64, "x": pl.Int64})
+    assert rows.rows() == [(2.0, 1), (4.5, 3)]
+
+
+def test_scanning_keeps_the_other_columns(tmp_path):
+    (tmp_path / "a[1].csv").write_text("x,z\n1,a\n")
+    assert tables.scan(tmp_path / "a[1].csv", {"x": pl.Float64}).collect().rows() == [(1.0, "a")]
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("x,z\n1,2\n", ColumnError, r"must have a column 'y', has 'x', 'z'"),
+        ("y\nsix\n", FormatError, r"must hold numbers"),
+        ("", FormatError, r"must hold numbers"),
+    ],
+)
+def test_what_is_missing_or_no_number_is_refused(tmp_path, text, error, message):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(error, match=message):
+        tables.columns(tmp_path / "a.csv", {"y": pl.Float64})

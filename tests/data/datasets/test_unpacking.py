@@ -1,0 +1,112 @@
+"""Archives: their formats, and what they must not do."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import stat
+import tarfile
+import zipfile
+from types import SimpleNamespace
+
+import pytest
+
+from openloop.data.datasets import unpacking
+from openloop.data.datasets.unpacking import unpack
+from openloop.errors import FormatError, InputError
+from tests.data.datasets.serving import tarred, zipped
+
+FILES = {"a.txt": "one", "deep/b.txt": "two"}
+
+
+def unpacked(tmp_path, name, body):
+    archive, folder = tmp_path / "download", tmp_path / "content"
+    archive.write_bytes(body)
+    folder.mkdir()
+    unpack(archive, name, folder)
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(("name", "make"), [("x.zip", zipped), ("x.tar.gz", tarred), ("x.tgz", tarred)])
+@pytest.mark.parametrize("around", ["", "top/", "a.txt/"])
+def test_a_folder_around_all_of_it_is_left_out(tmp_path, name, make, around):
+    assert unpacked(tmp_path, name, make({around + path: text for path, text in FILES.items()})) == FILES
+
+
+def test_a_gzip_is_one_file_and_any_other_file_stays(tmp_path):
+    (tmp_path / "1").mkdir()
+    assert unpacked(tmp_path / "1", "x.csv.gz", gzip.compress(b"1,2\n")) == {"x.csv": "1,2\n"}
+    (tmp_path / "2").mkdir()
+    assert unpacked(tmp_path / "2", "x.csv", b"1,2\n") == {"x.csv": "1,2\n"}
+
+
+def test_what_macos_brings_along_is_left_out(tmp_path):
+    assert unpacked(tmp_path, "x.zip", zipped({"top/a": "1", "__MACOSX/top/._a": "?", "top/.DS_Store": "?"})) == {
+        "a": "1"
+    }
+
+
+@pytest.mark.parametrize("path", ["../evil", "/evil", "top/../../evil", "..\\evil", "C:evil", "top/.."])
+@pytest.mark.parametrize(("name", "make"), [("x.zip", zipped), ("x.tar.gz", tarred)])
+def test_a_path_that_leaves_the_folder_is_refused(tmp_path, name, make, path):
+    with pytest.raises(FormatError, match=r"x\.(zip|tar\.gz): paths must stay inside its folder, got '.*'; do not use"):
+        unpacked(tmp_path, name, make({"good": "1", path: "2"}))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["content", "download"]
+    assert not (tmp_path.parent / "evil").exists()
+
+
+def test_links_are_refused(tmp_path):
+    link = zipfile.ZipInfo("link")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with pytest.raises(FormatError, match=r"'link' is a link or device"):
+        unpacked(tmp_path, "x.zip", zipped({link: "/etc/passwd"}))
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE])
+def test_links_and_devices_in_a_tar_are_refused(tmp_path, kind):
+    entry = tarfile.TarInfo("link")
+    entry.type, entry.linkname = kind, "/etc/passwd"
+    with pytest.raises(FormatError, match=r"'link' is a link or device"):
+        unpacked(tmp_path, "x.tar.gz", tarred({"link": entry}))
+
+
+def test_a_member_that_stands_twice_is_refused(tmp_path):
+    body = tmp_path / "twice"
+    with zipfile.ZipFile(body, "w") as archive:
+        archive.writestr("a", "1")
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr("a", "2")
+    with pytest.raises(FormatError, match=r"'a' stands in it twice"):
+        unpacked(tmp_path, "x.zip", body.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "why"),
+    [
+        ("x.zip", b"<!DOCTYPE html><p>moved", r"not a zip file\); it begins with b'<!DOCTYPE html>"),
+        ("x.tar.gz", b"<html>moved", r"it begins with b'<html>moved'"),
+        ("x.csv", b"\n <!doctype html>", r"it is an HTML page"),
+        ("x.csv.gz", b"1,2,3\n", r"Not a gzipped file"),
+        ("x.csv.gz", gzip.compress(b"1,2\n" * 999)[:20], r"x\.csv\.gz: cannot be unpacked"),
+        ("x.zip", zipped(FILES)[:-30], r"not a zip file"),
+        ("x.tar.gz", tarred(FILES)[:-30], r"x\.tar\.gz: cannot be unpacked"),
+        ("x.zip", b"", r"x\.zip: cannot be unpacked"),
+    ],
+)
+def test_what_is_no_archive_is_refused(tmp_path, name, body, why):
+    with pytest.raises(FormatError, match=why):
+        unpacked(tmp_path, name, body)
+
+
+@pytest.mark.parametrize("name", ["x.zip", "x.csv.gz"])
+def test_more_than_the_limit_is_refused(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(unpacking, "MOST", 10)
+    body = gzip.compress(b"0" * 11) if name.endswith("gz") else zipped({"a": "0" * 11})
+    with pytest.raises(InputError, match=r"unpacks to 11 bytes, and 10 are the most|holds more than its archive says"):
+        unpacked(tmp_path, name, body)
+
+
+def test_more_than_the_disk_holds_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=5))
+    with pytest.raises(InputError, match=r"unpacks to 6 bytes, and the disk has 5; use another disk"):
+        unpacked(tmp_path, "x.zip", zipped(FILES))
