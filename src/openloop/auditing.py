@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-import openloop
 from openloop.core.audit import Audit, Family, OpenLoop, Setting
 from openloop.core.comparison import Comparison
 from openloop.core.contrasts import contrasts
@@ -305,5 +305,5 @@ def _setting(source: Source, propensities: Any, log: Any, began: float) -> Setti
 
 
 def _versions() -> dict[str, str]:
-    found = {"openloop": openloop.__version__, "python": platform.python_version()}
+    found = {"openloop": import_module("openloop").__version__, "python": platform.python_version()}
     return found | {name: version(name) for name in PACKAGES}

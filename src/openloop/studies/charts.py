@@ -1,0 +1,130 @@
+"""The two kinds of charts in the papers: lines with bands over a setting, and points against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from openloop.errors import InputError
+from openloop.reporting.style import GREY, data, log_axis, series, styled
+
+if TYPE_CHECKING:
+    from openloop.reporting.style import Chart
+
+Records = Sequence[Mapping[str, Any]]
+
+WIDTH, HEIGHT = 300, 240
+COLUMNS = 3  # charts beside each other
+MARGIN = 1.08
+
+
+def lines(
+    rows: Records,
+    x: str,
+    y: str,
+    *,
+    series: str,
+    facet: str | None = None,
+    low: str | None = None,
+    high: str | None = None,
+    x_title: str | None = None,
+    y_title: str | None = None,
+    log_x: bool = False,
+    log_y: bool = False,
+) -> Chart:
+    """y over x, a line with points for each of `series`; from `low` to `high` a band; a chart for each of `facet`."""
+    _check("lines", rows, [x, y, series, *(name for name in (facet, low, high) if name)])
+
+    def one(part: Records, title: str | None) -> Any:
+        import altair as alt
+
+        held = [dict(row) for row in part]
+        x_axis = _axis("X", x, [row[x] for row in part], x_title or x, log=log_x)
+        tall = [row[name] for row in part for name in (y, low, high) if name]
+        told = _series(series, rows)
+        base = data(held).encode(x=x_axis, **told)
+        y_axis = _axis("Y", y, tall, y_title or y, log=log_y)
+        drawn = [base.mark_line(strokeWidth=2).encode(y=y_axis), base.mark_point(filled=True, size=45).encode(y=y_axis)]
+        if low and high:
+            held_low = _axis("Y", low, tall, y_title or y, log=log_y)
+            # With a shape, an area would get points along its lower edge.
+            band = data(held).mark_area(opacity=0.18).encode(x=x_axis, y=held_low, y2=f"{high}:Q", color=told["color"])
+            drawn.insert(0, band)
+        return alt.layer(*drawn).properties(width=WIDTH, height=HEIGHT, **_named(title))
+
+    return _faceted(rows, facet, one)
+
+
+def scatter(
+    rows: Records,
+    x: str,
+    y: str,
+    *,
+    facet: str | None = None,
+    label: str | None = None,
+    series: str | None = None,
+    x_title: str | None = None,
+    y_title: str | None = None,
+    fit: bool = True,
+) -> Chart:
+    """Points, told apart by `series`, and the line of least squares; `label` names one; a chart for each `facet`."""
+    _check("scatter", rows, [x, y, *(name for name in (facet, label, series) if name)])
+
+    def one(part: Records, title: str | None) -> Any:
+        import altair as alt
+
+        base = data([dict(row) for row in part]).encode(
+            x=_axis("X", x, [row[x] for row in part], x_title or x, log=False),
+            y=_axis("Y", y, [row[y] for row in part], y_title or y, log=False),
+        )
+        told = {} if series is None else _series(series, rows)
+        points = base.mark_point(filled=True, size=45, opacity=0.75).encode(
+            tooltip=[f"{name}:{kind}" for name, kind in ((label, "N"), (x, "Q"), (y, "Q")) if name], **told
+        )
+        fitted = base.transform_regression(x, y).mark_line(color=GREY, strokeWidth=2)
+        layers = [points, fitted] if fit else [points]
+        return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, **_named(title))
+
+    return _faceted(rows, facet, one)
+
+
+def _faceted(rows: Records, facet: str | None, one: Any) -> Chart:
+    import altair as alt
+
+    if facet is None:
+        return styled(one(rows, None))
+    names = list(dict.fromkeys(row[facet] for row in rows))
+    charts = [one([row for row in rows if row[facet] == name], str(name)) for name in names]
+    return styled(alt.concat(*charts, columns=COLUMNS, spacing=30))
+
+
+def _axis(kind: str, field: str, values: Sequence[float], title: str, *, log: bool) -> Any:
+    import altair as alt
+
+    make = {"X": alt.X, "Y": alt.Y}[kind]
+    known = [value for value in values if value is not None]  # pyright: ignore[reportUnnecessaryComparison]
+    if not log:
+        return make(f"{field}:Q", title=title, scale=alt.Scale(zero=False))
+    if min(known) <= 0:
+        raise InputError(f"chart: a log axis wants positive values, {field} has {min(known)}; leave its scale linear.")
+    wide = [min(known) / MARGIN, max(known) * MARGIN]  # a point at the edge is drawn whole
+    return make(f"{field}:Q", title=title, scale=alt.Scale(type="log", domain=wide, nice=False), axis=log_axis(*wide))
+
+
+def _series(field: str, rows: Records) -> dict[str, Any]:
+    """The same colours in every facet."""
+    told = series(field, list(dict.fromkeys(str(row[field]) for row in rows)))
+    return told | {"color": told["color"].legend(symbolOpacity=1)}  # not as pale as the bands
+
+
+def _named(title: str | None) -> dict[str, str]:
+    return {} if title is None else {"title": title}
+
+
+def _check(name: str, rows: Records, fields: Sequence[str]) -> None:
+    if not rows:
+        raise InputError(f"{name}: no rows to draw; give at least one.")
+    for field in fields:
+        lacking = sum(field not in row for row in rows)
+        if lacking:
+            raise InputError(f"{name}: {lacking:,} of {len(rows):,} rows have no {field!r}; give each row one.")

@@ -1,0 +1,167 @@
+"""What a study returns: numbers of ours beside the published ones, tables, figures, claims; all frozen.
+
+This module knows nothing about how a result was computed, nor about pages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from openloop.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A number, beside the one that the paper prints.
+
+    `value` is None where only the paper has one. `error` is what stands behind ±, and the table says which error that
+    is. `tolerance` is how far chance and rounding may put ours from the published number; without one it is half a
+    unit of the last of the `digits` that are printed. `mark` stands behind the number, as a star for significance.
+    """
+
+    value: float | None
+    error: float | None = None
+    published: float | None = None
+    published_error: float | None = None
+    digits: int = 3
+    tolerance: float | None = None
+    mark: str = ""
+
+    def __post_init__(self) -> None:
+        if self.value is None and self.published is None:
+            raise InputError("Value: needs a number, ours or the published one; got neither.")
+        for name in ("value", "error", "published", "published_error", "tolerance"):
+            given = getattr(self, name)
+            if given is not None:
+                # NumPy's numbers would be written as they print, not as numbers.
+                object.__setattr__(self, name, float(given))
+                if not math.isfinite(given):
+                    raise InputError(f"Value: {name} must be finite, got {given}.")
+
+    @property
+    def allowed(self) -> float:
+        """How far ours may be from the published number."""
+        return 0.5 * 10**-self.digits * (1 + 1e-9) if self.tolerance is None else self.tolerance
+
+    @property
+    def came_out(self) -> bool | None:
+        """Whether ours is the published number, chance and rounding aside; None where there are not both."""
+        if self.value is None or self.published is None:
+            return None
+        return abs(self.value - self.published) <= self.allowed
+
+    def __str__(self) -> str:
+        return (self.printed(self.value, self.error) + self.mark) if self.value is not None else "–"
+
+    def as_published(self) -> str:
+        """The number as the paper prints it."""
+        return self.printed(self.published, self.published_error) if self.published is not None else "–"
+
+    def printed(self, value: float, error: float | None) -> str:
+        """A number, and what stands behind its ±, in as many digits as the paper prints."""
+        text = f"{value:.{self.digits}f}"
+        return text if error is None else f"{text} ± {error:.{self.digits}f}"
+
+
+Cell = str | int | float | Value | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of cells; the first column names the row. `error_is` says what stands behind ±."""
+
+    name: str
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    error_is: str = "standard error"
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise InputError(
+                    f"Table {self.name}: {len(self.columns)} columns, but a row of {len(row)}: {row}; give each a cell."
+                )
+
+    def values(self) -> Iterator[tuple[str, Value]]:
+        """Each Value, and where it stands."""
+        for row in self.rows:
+            for column, cell in zip(self.columns[1:], row[1:], strict=True):
+                if isinstance(cell, Value):
+                    yield f"{row[0]}, {column}", cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A chart, as a Vega-Lite specification, and the records that it shows."""
+
+    name: str
+    caption: str
+    rows: tuple[Mapping[str, Any], ...]
+    chart: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.chart, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            object.__setattr__(self, "chart", self.chart.to_dict())  # an Altair chart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What should come out, whether it did, and the numbers that say so."""
+
+    text: str
+    holds: bool
+    found: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "holds", bool(self.holds))  # NumPy's booleans are not JSON's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """An item of a paper, recomputed: on which data, what came out, and what a reader should know."""
+
+    item: str
+    title: str
+    data: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def astray(self) -> Iterator[tuple[str, str, Value]]:
+        """The published numbers that did not come out: table, place, numbers."""
+        for table in self.tables:
+            for place, value in table.values():
+                if value.came_out is False:
+                    yield table.name, place, value
+
+    def compared(self) -> int:
+        """How many numbers stand beside a published one."""
+        return sum(value.came_out is not None for table in self.tables for _, value in table.values())
+
+    def plain(self) -> dict[str, Any]:
+        """Everything but the charts, in plain values."""
+        return {
+            "item": self.item,
+            "title": self.title,
+            "data": list(self.data),
+            "tables": [_plain_table(table) for table in self.tables],
+            "figures": [{"name": f.name, "caption": f.caption, "rows": list(f.rows)} for f in self.figures],
+            "claims": [asdict(claim) for claim in self.claims],
+            "notes": list(self.notes),
+        }
+
+
+def _plain_table(table: Table) -> dict[str, Any]:
+    rows = [{name: _plain_cell(cell) for name, cell in zip(table.columns, row, strict=True)} for row in table.rows]
+    return {"name": table.name, "caption": table.caption, "error_is": table.error_is, "rows": rows}
+
+
+def _plain_cell(cell: Cell) -> Any:
+    if not isinstance(cell, Value):
+        return cell
+    return asdict(cell) | {"came_out": cell.came_out}

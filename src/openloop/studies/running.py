@@ -1,0 +1,221 @@
+"""`reproduce`: the items of a paper, run by name on the data that are present.
+
+A study is a module of `openloop.studies` with PAPER, PUBLISHED (the numbers that the paper prints) and ITEMS, whose
+functions take a `Run` and return a frozen `Result`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar
+
+from openloop.core.arguments import is_whole
+from openloop.core.wording import joined
+from openloop.data import datasets
+from openloop.errors import InputError, MissingPackageError, did_you_mean
+from openloop.files import json_text
+from openloop.studies.results import Result
+from openloop.studies.trials import Given, Outcome, Setting, Trial, Trials
+from openloop.writing import FilePath, Step, silent
+
+T = TypeVar("T")
+
+STUDIES = ("schnabel2016", "lim2015", "jadidinejad2021")
+EXTRAS = {"cornac": "cornac", "torch": "torch"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paper:
+    """Where the numbers come from."""
+
+    title: str
+    authors: str
+    year: int
+    venue: str
+    link: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.authors} ({self.year}). {self.title}. {self.venue}. {self.link}".strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A table or figure: the data sets of which it needs one (none: it needs no data), and about how long it takes.
+
+    `minutes` are those of a full run on two cores; `packages` are optional ones without which it cannot run.
+    """
+
+    name: str
+    title: str
+    function: Callable[[Run], Result]
+    data: tuple[str, ...] = ()
+    minutes: float
+    packages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What an item is run with: where the data are, how thoroughly, and how trials are computed."""
+
+    folder: Path
+    quick: bool
+    seed: int
+    trials: Trials
+    step: Step = silent
+
+    def either(self, full: T, quick: T) -> T:
+        """The first in a full run, the second in a quick one."""
+        return quick if self.quick else full
+
+    def present(self, *names: str) -> tuple[str, ...]:
+        """Those of the data sets that are in the folder."""
+        return tuple(name for name in names if datasets.present(name, self.folder))
+
+    def load(self, name: str) -> datasets.Data:
+        """A data set from its original files."""
+        self.step(f"reading {name}", 0.0)
+        return datasets.load(name, self.folder)
+
+    def map(self, trial: Trial, given: Given, settings: Sequence[Setting], what: str) -> list[Outcome]:
+        """The outcomes of a trial with each setting, in their order; those that are kept are not computed again."""
+
+        def advance(done: int, total: int) -> None:
+            self.step(f"{what}: {done:,} of {total:,}", done / max(total, 1))
+
+        return self.trials.map(trial, given, settings, advance)
+
+    def one(self, trial: Trial, given: Given, **setting: Any) -> Outcome:
+        """The outcome of a single trial."""
+        return self.map(trial, given, [setting], trial.__qualname__.replace("_", " "))[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction:
+    """The results of a paper's items, and why others were left out."""
+
+    study: str
+    paper: Paper
+    quick: bool
+    seed: int
+    results: tuple[Result, ...]
+    left_out: Mapping[str, str]
+
+    def __getitem__(self, item: str) -> Result:
+        for result in self.results:
+            if result.item == item:
+                return result
+        raise KeyError(item)
+
+    def to_json(self, path: FilePath | None = None) -> str:
+        """Everything but the charts as JSON; written to `path` in one step when given."""
+        content = {
+            "study": self.study, "paper": str(self.paper), "quick": self.quick, "seed": self.seed,
+            "results": [result.plain() for result in self.results], "left_out": dict(self.left_out),
+        }  # fmt: skip
+        return json_text(content, path)
+
+
+def study(name: str) -> Any:
+    """The module of a paper: PAPER, PUBLISHED, ITEMS."""
+    if name not in STUDIES:
+        raise InputError(f"reproduce: no study {name!r}.{did_you_mean(str(name), STUDIES)}")
+    return import_module(f"openloop.studies.{name}")
+
+
+def reproduce(
+    paper: str,
+    items: Sequence[str] = (),
+    *,
+    data: FilePath | None = None,
+    quick: bool = False,
+    seed: int = 0,
+    workers: int | None = None,
+    cache: FilePath | None = None,
+    step: Step = silent,
+) -> Reproduction:
+    """Recompute items of a paper, beside the published numbers; without `items`, all whose data are present.
+
+    `data` is the folder of the data sets ($OPENLOOP_DATA, or data/ here). `quick` takes fewer trials and models, so
+    that it takes seconds, and its numbers are only a foretaste. Trials run in `workers` processes, by default one a
+    core, and are kept in `cache` ($XDG_CACHE_HOME/openloop), so that a run that was stopped goes on where it was.
+    """
+    found, folder = study(paper), datasets.data_folder(data)
+    asked = _asked(paper, found.ITEMS, items)
+    _check(seed, workers)
+    wanted, left_out = _divided(asked, folder, named=bool(items))
+    with Trials(cache_folder(cache), workers or os.cpu_count() or 1) as trials:
+        results: list[Result] = []
+        for number, item in enumerate(wanted):
+            share = _part(step, item.name, number, len(wanted))
+            run = Run(folder=folder, quick=quick, seed=seed, trials=trials, step=share)
+            results.append(item.function(run))
+    return Reproduction(
+        study=paper, paper=found.PAPER, quick=quick, seed=seed, results=tuple(results), left_out=left_out
+    )
+
+
+def listed(data: FilePath | None = None) -> Iterator[tuple[str, Item, tuple[str, ...], str | None]]:
+    """Every item of every study, those of its data sets that are present, and why it cannot run, if so."""
+    folder = datasets.data_folder(data)
+    for name in STUDIES:
+        for item in study(name).ITEMS:
+            here = tuple(d for d in item.data if datasets.present(d, folder))
+            yield name, item, here, _lacking(item, folder)
+
+
+def cache_folder(given: FilePath | None = None) -> Path:
+    """Where trials are kept."""
+    if given is not None:
+        return Path(given).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache")
+    return Path(base).expanduser() / "openloop"
+
+
+def _asked(paper: str, items: Sequence[Item], names: Sequence[str]) -> list[Item]:
+    known = {item.name: item for item in items}
+    for name in names:
+        if name not in known:
+            raise InputError(f"reproduce: {paper} has no item {name!r}.{did_you_mean(str(name), known)}")
+    return [item for item in items if not names or item.name in names]
+
+
+def _divided(items: Sequence[Item], folder: Path, *, named: bool) -> tuple[list[Item], dict[str, str]]:
+    """The items that can run, and why the others cannot; an item that was asked for by name must."""
+    reasons = {item.name: _lacking(item, folder) for item in items}
+    missing = {name: why for name, why in reasons.items() if why is not None}
+    if missing and (named or len(missing) == len(items)):
+        name, why = next(iter(missing.items()))
+        absent = [package for item in items if item.name == name for package in _absent(item)]
+        raise (MissingPackageError if absent else InputError)(f"reproduce: {name} {why}.")
+    return [item for item in items if item.name not in missing], missing
+
+
+def _lacking(item: Item, folder: Path) -> str | None:
+    """Why an item cannot run."""
+    if _absent(item):
+        extras = ",".join(EXTRAS[package] for package in _absent(item))
+        return f"needs {joined(_absent(item))}; pip install 'openloop[{extras}]'"
+    if not item.data or any(datasets.present(name, folder) for name in item.data):
+        return None
+    some = item.data[0] if len(item.data) == 1 else f"one of {', '.join(item.data)}"
+    return f"needs {some} in {str(folder)!r}; `openloop datasets get {item.data[0]}` brings or describes it"
+
+
+def _absent(item: Item) -> list[str]:
+    return [package for package in item.packages if find_spec(package) is None]
+
+
+def _part(step: Step, name: str, number: int, total: int) -> Step:
+    return lambda what, done: step(f"{name}: {what}", (number + done) / total)
+
+
+def _check(seed: int, workers: int | None) -> None:
+    if not is_whole(seed) or seed < 0:
+        raise InputError(f"reproduce: seed must be a whole number from 0, got {seed!r}.")
+    if workers is not None and not (is_whole(workers) and workers >= 1):
+        raise InputError(f"reproduce: workers must be a whole number from 1, got {workers!r}.")

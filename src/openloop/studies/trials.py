@@ -1,0 +1,260 @@
+"""Trials: pure functions of arrays and settings, computed in processes and kept by content.
+
+A trial is kept in the file whose name is a digest of its arrays, its setting, the code that it runs and the versions
+of the numerical libraries. So a run that was stopped goes on where it was, and its numbers are the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from functools import cache, lru_cache
+from importlib import metadata
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, Self
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from openloop.errors import FormatError, InputError, OpenloopError
+from openloop.files import replacing
+
+Given = Mapping[str, npt.NDArray[Any]]
+Outcome = dict[str, npt.NDArray[Any]]
+Setting = Mapping[str, Any]
+Trial = Callable[..., Mapping[str, Any]]
+Advance = Callable[[int, int], None]  # trials done, of how many
+
+LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "polars", "cornac", "torch")
+PACKAGE = Path(__file__).parents[1]
+STUDIES = "openloop.studies"
+SILENT = ("cli", "reporting", "studies")  # of these only what a trial itself calls can change its numbers
+ONE_THREAD: dict[str, str] = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"), "1")
+
+
+class Trials:
+    """Computes trials that are not kept yet, `workers` at a time, each on one thread, and keeps them in `folder`.
+
+    A context: its worker processes start with the first trial that needs them, and end with the block and with this
+    process, whatever ends it.
+    """
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        self.folder, self.workers = folder, workers
+        self._pool: ProcessPoolExecutor | None = None
+        for kind in ("given", "trials"):
+            try:
+                (folder / kind).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(
+                    f"cache folder {str(folder)!r} cannot be made ({error.strerror}); pass another one."
+                ) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._pool is None:
+            return
+        pids = set(self._pool._processes) if kind else set[int]()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        for child in multiprocessing.active_children():
+            if child.pid in pids:
+                child.terminate()
+        self._pool.shutdown(cancel_futures=True)
+        self._pool = None
+
+    def map(self, trial: Trial, given: Given, settings: Sequence[Setting], advance: Advance) -> list[Outcome]:
+        """The outcomes of a trial with each setting, in their order."""
+        data = self._put(given)
+        files = [self._file(trial, data.stem, setting) for setting in settings]
+        wanted = {file: setting for file, setting in zip(files, settings, strict=True) if not file.exists()}
+        advance(len(files) - len(wanted), len(files))
+        for done, _ in enumerate(self._compute(trial, data, wanted), len(files) - len(wanted) + 1):
+            advance(done, len(files))
+        return [_read(file) for file in files]
+
+    def _compute(self, trial: Trial, data: Path, wanted: Mapping[Path, Setting]) -> Iterator[None]:
+        if self.workers == 1 or len(wanted) == 1:
+            for file, setting in wanted.items():
+                yield compute(trial, data, setting, file)
+        elif wanted:
+            pool = self._processes()
+            with _main_hidden(trial):
+                futures = [pool.submit(compute, trial, data, setting, file) for file, setting in wanted.items()]
+            for future in as_completed(futures):
+                yield _outcome(future, trial)
+
+    def _processes(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            # A fork would copy the locks of threads that do not live on in it.
+            spawn = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(self.workers, spawn, initializer=_begin)
+        return self._pool
+
+    def _put(self, given: Given) -> Path:
+        """The file of these arrays, for all processes to read."""
+        file = self.folder / "given" / f"{_digest_of_arrays(given)}.npz"
+        if not file.exists():
+            _write(file, given, "given")
+        return file
+
+    def _file(self, trial: Trial, data: str, setting: Setting) -> Path:
+        name = f"{trial.__module__}.{trial.__qualname__}"
+        try:
+            text = json.dumps([name, data, sorted(setting.items()), code_digest(trial), versions()])
+        except TypeError as error:
+            raise InputError(
+                f"{name}: a setting must be numbers, text or lists of them, got {dict(setting)}."
+            ) from error
+        return self.folder / "trials" / f"{_digest(text.encode())}.npz"
+
+
+def compute(trial: Trial, data: Path, setting: Setting, file: Path) -> None:
+    """Compute one trial on one thread, and keep it."""
+    with threadpool_limits(1):
+        _write(file, trial(_given(data), **setting), trial.__qualname__)
+
+
+# -- files of arrays -----------------------------------------------------------------------------------------
+
+
+def _write(file: Path, arrays: Mapping[str, Any], name: str) -> None:
+    held: dict[str, Any] = {key: np.asarray(value) for key, value in arrays.items()}
+    for key, value in held.items():
+        if value.dtype.hasobject:
+            raise InputError(f"{name}: {key} must be numbers or text, got an array of objects.")
+    with replacing(file) as temporary, temporary.open("wb") as out:
+        np.savez(out, **held)
+
+
+def _read(file: Path) -> Outcome:
+    try:
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as held:
+            return {name: held[name] for name in held.files}
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        raise FormatError(f"{file}: cannot be read ({error}); delete it, and it is computed again.") from error
+
+
+@lru_cache(maxsize=4)
+def _given(data: Path) -> Given:
+    held = _read(data)
+    for values in held.values():
+        values.flags.writeable = False  # trials share them
+    return held
+
+
+# -- what a trial depends on ---------------------------------------------------------------------------------
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _digest_of_arrays(given: Given) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for name in sorted(given):
+        values = np.ascontiguousarray(given[name])
+        digest.update(f"{name} {values.dtype.str} {values.shape};".encode())
+        digest.update(values.tobytes())
+    return digest.hexdigest()
+
+
+@cache
+def code_digest(trial: Trial) -> str:
+    """The code that a trial runs: its own functions, by their text, and every computing module below the studies."""
+    texts: dict[str, str] = {}
+    _gather(trial, texts)
+    return _digest((_package() + "".join(texts[name] for name in sorted(texts))).encode())
+
+
+def _gather(found: Any, texts: dict[str, str]) -> None:
+    """The text of a function of the studies, and of what it names: functions, constants; of classes, their module."""
+    name = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', '')}"
+    if name in texts:
+        return
+    if not isinstance(found, FunctionType):
+        module = found if isinstance(found, ModuleType) else inspect.getmodule(found)
+        texts[name] = inspect.getsource(module) if module is not None else repr(found)
+        return
+    texts[name] = inspect.getsource(found)
+    for used in sorted(_names(found.__code__)):
+        value = found.__globals__.get(used)
+        if getattr(value, "__module__", getattr(value, "__name__", "")).startswith(STUDIES):  # pyright: ignore[reportOptionalMemberAccess]
+            _gather(value, texts)
+        elif value is not None and not callable(value) and not isinstance(value, ModuleType):
+            texts[f"{name}.{used}"] = repr(value)
+
+
+def _names(code: CodeType) -> set[str]:
+    inner = (const for const in code.co_consts if isinstance(const, CodeType))
+    return set(code.co_names).union(*(_names(part) for part in inner))
+
+
+@cache
+def _package() -> str:
+    files = sorted(PACKAGE.rglob("*.py"))
+    kept = [file for file in files if file.relative_to(PACKAGE).parts[0] not in SILENT]
+    return _digest(b"".join(file.read_bytes() for file in kept))
+
+
+@cache
+def versions() -> tuple[str, ...]:
+    """The versions of the libraries that compute; another one may round otherwise."""
+    return tuple(f"{name} {_version(name)}" for name in LIBRARIES)
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "absent"
+
+
+# -- processes -----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _main_hidden(trial: Trial) -> Generator[None]:
+    """Workers that start now do not run the caller's script again, unless the trial is defined there."""
+    main = sys.modules["__main__"]
+    if trial.__module__ != "__main__":
+        sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _begin() -> None:
+    os.environ.update(ONE_THREAD)  # for libraries that are loaded later
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends this process
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _outcome(future: Future[None], trial: Trial) -> None:
+    with suppress(BrokenProcessPool):
+        return future.result()
+    raise OpenloopError(
+        f"{trial.__qualname__}: a worker process was killed, perhaps for want of memory; run again with fewer workers: "
+        "what is done is kept."
+    )
