@@ -1,0 +1,27 @@
+"""Lim, McAuley & Lanckriet 2015: climbing ADG against climbing AUC, and measures that validation tells of test."""
+
+from __future__ import annotations
+
+from openloop.studies.lim2015.agreeing import table2
+from openloop.studies.lim2015.comparing import table1
+from openloop.studies.lim2015.protocol import POSITIVE
+from openloop.studies.lim2015.published import PUBLISHED
+from openloop.studies.running import Item, Paper
+
+__all__ = ["ITEMS", "PAPER", "PUBLISHED"]
+
+PAPER = Paper(
+    title="Top-N Recommendation with Missing Implicit Feedback",
+    authors="D. Lim, J. McAuley, G. Lanckriet",
+    year=2015,
+    venue="RecSys 2015",
+)
+
+ITEMS = (
+    Item(
+        name="table1", title="Climbing ADG against climbing AUC", function=table1, data=tuple(POSITIVE), minutes=7
+    ),
+    Item(
+        name="table2", title="Validation against test", function=table2, data=tuple(POSITIVE), minutes=1
+    ),
+)  # fmt: skip

@@ -1,0 +1,86 @@
+"""Table 2: parts that agree are told from parts that do not, over the users who have both."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from openloop.studies.lim2015 import agreeing
+from openloop.studies.lim2015.agreeing import pair, table2
+from openloop.studies.lim2015.protocol import further
+from openloop.studies.lim2015.published import ADG, AUC
+from tests.studies.lim2015.fitted import EQUAL, USERS, made_up
+
+TEST = EQUAL[AUC]
+LOWER = [0.8, 0.07, 0.24, 0.1, 0.15]  # map and ndcg are less on fewer items
+
+
+def result(monkeypatch, *data):
+    monkeypatch.setattr(agreeing, "all_fits", lambda _run: list(data))
+    monkeypatch.setattr(agreeing, "further", lambda _run, d: d)
+    return table2(None)
+
+
+def test_the_papers_pattern_is_found_where_it_is(monkeypatch):
+    found = result(monkeypatch, made_up(EQUAL, validation=LOWER))
+    assert [claim.holds for claim in found.claims] == [True, True] * 2
+
+
+def test_measures_that_all_agree_and_measures_that_all_differ_are_told_apart(monkeypatch):
+    alike = result(monkeypatch, made_up(EQUAL, validation=TEST))
+    assert [claim.holds for claim in alike.claims] == [True, False] * 2
+    apart = result(monkeypatch, made_up(EQUAL, validation=[0.5 * x for x in TEST]))
+    assert [claim.holds for claim in apart.claims] == [False, True] * 2
+
+
+def test_the_difference_in_per_cent_of_test_by_hand():
+    data = made_up(EQUAL, validation=LOWER)
+    found = pair(data, data.methods[0], "map")
+    assert found.percent == pytest.approx(100 * (found.validation.value / found.test.value - 1))
+    assert found.percent == pytest.approx(-30, abs=1)
+
+
+def test_users_who_lack_one_of_the_parts_count_in_neither():
+    data = made_up(EQUAL)
+    for fit in data.fits:
+        fit.outcome["validation"][:, 0] = np.nan
+        fit.outcome["test"][:, 0] = 1000.0
+    assert pair(data, data.methods[0], "adg").test.value < 1
+
+
+def test_chance_is_allowed_for():
+    rng = np.random.default_rng(0)
+    data = made_up(EQUAL)
+    for fit in data.fits:
+        fit.outcome["validation"] = fit.outcome["test"] + rng.normal(0, 1, fit.outcome["test"].shape)
+    found = pair(data, data.methods[0], "recall@10")
+    assert abs(found.percent) > 2
+    assert found.agrees
+
+
+def test_the_papers_table_stands_beside_ours_on_its_data(monkeypatch):
+    found = result(monkeypatch, made_up(EQUAL, validation=LOWER))
+    assert [t.name for t in found.tables] == ["table2", "table2-published", "table2-further"]
+    theirs = dict(found.tables[1].values())[f"ml-10m, MAP, {ADG} difference %"]
+    assert (theirs.value, theirs.published) == (None, -23.43)
+    own = result(monkeypatch, made_up(EQUAL, name="ml-10m", validation=LOWER))
+    ours = dict(own.tables[1].values())[f"ml-10m, NDCG, {AUC} test"]
+    assert (ours.value, ours.published) == (pytest.approx(0.3, abs=0.01), 0.3718)
+
+
+def test_further_folds_take_the_usual_setting_in_folds_that_chose_nothing():
+    seen = {}
+
+    class Run:
+        def either(self, full, quick):
+            return quick
+
+        def map(self, trial, given, settings, what):
+            seen["settings"] = settings
+            return [data.fits[0].outcome for _ in settings]
+
+    data = made_up(EQUAL)
+    found = further(Run(), data)
+    wanted = [{"updates": 10, "reg": 0.1, "rate": 0.2, "learner": m, "fold": k} for m in (AUC, ADG) for k in (4, 5)]
+    assert seen["settings"] == wanted
+    assert found.users(data.methods[0], "adg").shape == (2, USERS)
