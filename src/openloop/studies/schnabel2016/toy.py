@@ -1,0 +1,135 @@
+"""Figure 1 of Schnabel et al. (2016): the Movie-Lovers example, in which a biased log prefers the wrong model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from openloop.core.feedback import Floats
+from openloop.data.simulate import World, movie_lovers
+from openloop.reporting.style import BLUE, data, styled
+from openloop.studies.results import Claim, Figure, Result, Table, Value
+from openloop.studies.running import Run
+from openloop.studies.schnabel2016.draws import estimated
+from openloop.studies.schnabel2016.worlds import TOY, losses
+from openloop.studies.trials import Given, Outcome
+
+USERS, ITEMS = 100, 80
+SHOWN = (20, 24)  # users and movies of the picture
+METRICS = {"mae": "MAE", "mse": "MSE", "accuracy": "accuracy"}
+LOWER = ("mae", "mse")
+
+
+def figure1(run: Run) -> Result:
+    """The matrices of the example, and what the estimators say of its three predictions."""
+    found = run.one(toy, {}, seed=run.seed, draws=run.either(1000, 200))
+    return Result(
+        item="figure1", title="The Movie-Lovers example", tables=(_table(found),), figures=(_matrices(run.seed),),
+        claims=tuple(_claims(found)), notes=_NOTES,
+    )  # fmt: skip
+
+
+_NOTES = (
+    (
+        "The figure prints no numbers. A quarter of the movies are dramas, the rest half horror and half romance; "
+        "propensities are 0.5, 0.25 and 0.05 for loved movies, dramas and hated movies: people rate what they like."
+    ),
+    "Ŷ1 errs on dramas only, Ŷ2 on hated movies only, both by predicting 5; Ŷ3 recommends all horror movies to all.",
+)
+
+
+def toy(given: Given, *, seed: int, draws: int) -> dict[str, Floats]:
+    """A trial: truth (metrics, models), and estimates (draws, metrics, models), of draws of the example's log."""
+    del given  # the world is made up
+    world = movie_lovers(USERS, ITEMS)
+    delta = losses(world, [*METRICS, f"cg@{_budget(world)}"])
+    found: dict[str, list[Floats]] = {"naive": [], "ips": [], "snips": []}
+    for draw in range(draws):
+        log = world.observe(np.random.default_rng([seed, TOY, draw]))
+        sums = estimated(delta, log.user.astype(np.int64) * log.n_items + log.item, np.asarray(log.propensity))
+        for name, values in found.items():
+            values.append(getattr(sums, name))
+    return {"truth": delta.mean(axis=-1)} | {name: np.array(values) for name, values in found.items()}
+
+
+def _budget(world: World) -> int:
+    """k: how many movies Ŷ3 recommends to a user."""
+    return int(world.predictions["Y3"][0].sum())
+
+
+def _table(found: Outcome) -> Table:
+    places = [(f"{title} of Ŷ{j + 1}", m, j) for m, title in enumerate(METRICS.values()) for j in (0, 1)]
+    places.append(("CG of Ŷ3", len(METRICS), 2))
+    rows = tuple((name, float(found["truth"][m, j]), *_means(found, m, j)) for name, m, j in places)
+    return Table(
+        name="figure1", caption=f"Estimates from logs of {USERS} users and {ITEMS} movies",
+        columns=("", "true", "Naive", "IPS", "SNIPS"), rows=rows, error_is="standard deviation over draws",
+    )  # fmt: skip
+
+
+def _means(found: Outcome, m: int, j: int) -> Iterator[Value]:
+    for name in ("naive", "ips", "snips"):
+        values = found[name][:, m, j]
+        yield Value(value=values.mean(), error=values.std(ddof=1))
+
+
+def _claims(found: Outcome) -> Iterator[Claim]:
+    first, second = found["truth"][:3, 0], found["truth"][:3, 1]
+    yield Claim(
+        text="Ŷ1 is better than Ŷ2 by MAE, MSE and accuracy",
+        holds=bool(np.all(first[:2] < second[:2]) and first[2] > second[2]),
+        found=", ".join(
+            f"{t} {a:.3g} against {b:.3g}" for t, a, b in zip(METRICS.values(), first, second, strict=True)
+        ),
+    )
+    prefers = {name: float(np.mean(found[name][:, 0, 1] < found[name][:, 0, 0])) for name in ("naive", "ips", "snips")}
+    yield Claim(
+        text="the naive estimator reliably claims that Ŷ2 has the better MAE; IPS and SNIPS do not",
+        holds=prefers["naive"] > 0.99 and max(prefers["ips"], prefers["snips"]) < 0.01,
+        found=f"naive in {prefers['naive']:.1%} of draws, IPS in {prefers['ips']:.1%}, SNIPS in {prefers['snips']:.1%}",
+    )
+    gain, naive, ips = found["truth"][3, 2], found["naive"][:, 3, 2].mean(), found["ips"][:, 3, 2].mean()
+    yield Claim(
+        text="the naive estimate of what users gain from Ŷ3 is biased, the IPS estimate is not",
+        holds=abs(naive / gain - 1) > 0.1 and abs(ips / gain - 1) < 0.02,
+        found=f"{gain:.2f} stars in truth, {naive:.2f} by the naive estimator, {ips:.2f} by IPS",
+    )
+
+
+# -- the picture ---------------------------------------------------------------------------------------------
+
+
+def _matrices(seed: int) -> Figure:
+    world = movie_lovers(*SHOWN)
+    log = world.observe(np.random.default_rng([seed, TOY, 0]))
+    O = np.zeros(SHOWN)
+    O[log.user, log.item] = 1
+    grids = {"Y": world.ratings, "P": world.propensities, "O": O}
+    grids |= {f"Ŷ{name[1:]}": Y_hat for name, Y_hat in world.predictions.items()}
+    rows = [row for name, grid in grids.items() for row in _cells(name, grid)]
+    caption = "Users (rows) and movies (horror, romance, drama); the darker, the higher"
+    return Figure(name="figure1", caption=caption, rows=tuple(rows), chart=_panels(grids, rows))
+
+
+def _cells(name: str, grid: Any) -> Iterator[dict[str, Any]]:
+    for (u, i), value in np.ndenumerate(grid):
+        yield {"matrix": name, "user": u + 1, "movie": i + 1, "value": float(value)}
+
+
+def _panels(grids: Mapping[str, Any], rows: list[dict[str, Any]]) -> Any:
+    import altair as alt
+
+    panels = [
+        data([row for row in rows if row["matrix"] == name])
+        .mark_rect()
+        .encode(
+            x=alt.X("movie:O", axis=None),
+            y=alt.Y("user:O", axis=None),
+            color=alt.Color("value:Q", title=None, scale=alt.Scale(range=["#FFFFFF", BLUE], domainMin=0)),
+        )
+        .properties(width=170, height=140, title=name)
+        for name in grids
+    ]
+    return styled(alt.concat(*panels, columns=3).resolve_scale(color="independent"))

@@ -1,0 +1,39 @@
+"""The Movie-Lovers example: the naive estimator prefers the wrong model, the weighted ones do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from openloop.studies.schnabel2016 import toy
+
+
+def test_the_truth_follows_from_the_genres():
+    truth = toy.toy({}, seed=0, draws=2)["truth"]
+    # Ŷ1 is 2 off on a quarter of the cells, Ŷ2 is 4 off on three eighths.
+    assert truth[:3, 0] == pytest.approx([0.5, 1.0, 0.75])
+    assert truth[:3, 1] == pytest.approx([1.5, 6.0, 0.625])
+    assert truth[3, 2] == pytest.approx(3.0)  # half of the users love horror (5), half hate it (1)
+
+
+def test_every_claim_of_the_example_holds(small_run):
+    result = toy.figure1(small_run)
+    assert [claim.holds for claim in result.claims] == [True] * 3
+    assert [row[0] for row in result.tables[0].rows][-1] == "CG of Ŷ3"
+
+
+def test_the_picture_shows_six_matrices(small_run):
+    (figure,) = toy.figure1(small_run).figures
+    users, movies = toy.SHOWN
+    names = [row["matrix"] for row in figure.rows]
+    assert {name: names.count(name) for name in names} == dict.fromkeys(
+        ("Y", "P", "O", "Ŷ1", "Ŷ2", "Ŷ3"), users * movies
+    )
+    assert {row["value"] for row in figure.rows if row["matrix"] == "O"} == {0.0, 1.0}
+    assert len(figure.chart["concat"]) == 6
+
+
+def test_the_trial_is_determined_by_its_seed():
+    one, same, other = (toy.toy({}, seed=seed, draws=3)["ips"] for seed in (0, 0, 1))
+    assert np.array_equal(one, same)
+    assert not np.array_equal(one, other)
