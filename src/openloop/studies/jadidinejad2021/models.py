@@ -1,0 +1,124 @@
+"""The trial: one of the 104 models, fitted on a part of the log, and where it ranks what users liked.
+
+All that the evaluation methods need of a model are the ranks of the relevant cells, in the held-out part of the
+log and in the open loop, so these are what a trial keeps; `methods` makes scores of them, for all models at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
+
+Given = Mapping[str, Array]
+Ints = npt.NDArray[np.int64]
+
+TEST = 0.2  # section 6.1: 80 % of the closed loop for training, 20 % for testing
+THRESHOLD = 4.0  # section 6.1: r ≥ 4 is relevant
+WHOLE = -1  # the split that holds nothing out: the published code's models for the open loop
+PLACES = ("above", "tied", "above_all", "tied_all", "coded")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Rows of the log, by position: `train`, `test`, and the items in the order in which the code meets them."""
+
+    train: Ints
+    test: Ints
+    order: Ints  # items of the training part, by first appearance: Cornac's index → item
+
+    @property
+    def share(self) -> float:
+        """The share of the log that is held out."""
+        return len(self.test) / (len(self.train) + len(self.test))
+
+
+def given_of(log: Feedback, open_loop: Feedback | None = None) -> dict[str, Array]:
+    """The arrays of a trial: the log, the open loop where there is one, the size of the grid."""
+    given: dict[str, Array] = {
+        "user": log.user, "item": log.item, "rating": log.rating, "shape": np.array([log.n_users, log.n_items])
+    }  # fmt: skip
+    if open_loop is not None:
+        given |= {"open_user": open_loop.user, "open_item": open_loop.item, "open_rating": open_loop.rating}
+    return given
+
+
+def split_of(given: Given, split: int, seed: int) -> Split:
+    """The rows of that split; the same for every model."""
+    n = len(given["user"])
+    drawn = np.random.default_rng([seed, split]).permutation(n) if split != WHOLE else np.arange(n)
+    held = round(TEST * n) if split != WHOLE else 0
+    train, test = drawn[: n - held], drawn[n - held :]
+    items = given["item"][train]
+    first = np.sort(np.unique(items, return_index=True)[1])
+    return Split(train=np.sort(train), test=np.sort(test), order=items[first].astype(np.int64))
+
+
+def relevant(given: Given, rows: Ints | None = None) -> tuple[Array, Array]:
+    """User and item of the cells that a trial ranks: relevant ones of the rows, or of the open loop."""
+    prefix = "open_" if rows is None else ""
+    user, item, rating = (given[prefix + name] for name in ("user", "item", "rating"))
+    keep = np.flatnonzero(rating >= THRESHOLD) if rows is None else rows[rating[rows] >= THRESHOLD]
+    return user[keep], item[keep]
+
+
+def trial(given: Given, *, model: str, split: int, seed: int) -> dict[str, Array]:
+    """Fit the zoo's `model` on the training part; the places of relevant cells, "closed" and "open", (5, cells) each.
+
+    The rows are PLACES: h and e among the items outside the training part, h and e among all items, and the rank that
+    the published code gives (0 for an item that the training part does not show, which it leaves out).
+    """
+    part = split_of(given, split, seed)
+    users, items = (int(n) for n in given["shape"])
+    log = Feedback(
+        user=given["user"][part.train].astype(np.int32), item=given["item"][part.train].astype(np.int32),
+        rating=given["rating"][part.train].astype(np.float32), users=Vocabulary.range(users),
+        items=Vocabulary.range(items),
+    )  # fmt: skip
+    scores = np.asarray(fitted(model, log).scores(np.arange(users)))  # (U, I)
+    found = {"closed": places(scores, log, part.order, *relevant(given, part.test))}
+    if "open_user" in given:
+        found["open"] = places(scores, log, part.order, *relevant(given))
+    return found
+
+
+def fitted(model: str, log: Feedback) -> Any:
+    """One of the zoo's models, by its name there, such as "MF40"."""
+    from openloop.learners.zoo_models import ONE_SIZE, zoo
+
+    family = model.rstrip("0123456789")
+    size = model[len(family) :]
+    return zoo(family, int(size) if family not in ONE_SIZE else ())[model].fit(log)
+
+
+def names(families: Sequence[str], sizes: Sequence[int]) -> tuple[str, ...]:
+    """The names of the zoo's models of these families and sizes, without making any."""
+    from openloop.learners.zoo_models import ONE_SIZE
+
+    return tuple(name for f in families for name in ([f] if f in ONE_SIZE else [f"{f}{k}" for k in sizes]))
+
+
+def places(scores: Floats, train: Feedback, order: Ints, user: Array, item: Array) -> Array:
+    """The places of cells (user, item), (5, cells): see `trial`."""
+    from openloop.kernels.ranking import ranks
+
+    U, I = scores.shape
+    lists = np.searchsorted(user, np.arange(U + 1)), item
+    excluded = np.searchsorted(train.user, np.arange(U + 1)), train.item
+    outside = ranks(lambda users: scores[users], *lists, I, *excluded, threads=1)
+    among_all = ranks(lambda users: scores[users], *lists, I, threads=1)
+    return np.array([*outside, *among_all, coded_ranks(scores, order, user, item)], np.int32)
+
+
+def coded_ranks(scores: Floats, order: Ints, user: Array, item: Array) -> Array:
+    """The rank as coded: the items that training shows, sorted, turned round; ties fall as the sort leaves them."""
+    rank = np.zeros(scores.shape, np.int32)
+    for u in np.unique(user):
+        row = order[np.argsort(scores[u, order])[::-1]]
+        rank[u, row] = np.arange(1, len(row) + 1)
+    return rank[user, item]

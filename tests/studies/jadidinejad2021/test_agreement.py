@@ -1,0 +1,135 @@
+"""Agreement: Kendall's τ as others compute it, paired differences, and picking without looking."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau
+
+from openloop.core.rankings import compare_tau, kendall, steiger, williams
+from openloop.studies.jadidinejad2021 import agreement
+from openloop.studies.jadidinejad2021.agreement import EVERY, TARGETS, Agreement, Weightings
+from openloop.studies.jadidinejad2021.methods import Scored
+from tests.studies.jadidinejad2021 import many
+
+
+def test_tau_is_scipys_with_ties_and_without():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(3, 30)), rng.integers(0, 5, (3, 30)).astype(float)
+    found = agreement.tau(x, y)
+    assert found == pytest.approx([kendalltau(a, b).statistic for a, b in zip(x, y, strict=True)])
+    assert found[0] == pytest.approx(kendall(x[0], y[0]).value)
+
+
+def test_tau_of_a_constant_is_undefined():
+    assert np.isnan(agreement.tau(np.ones((1, 4)), np.arange(4.0)[None]))
+
+
+def test_weightings_are_paired_halves_and_draws_of_all_users():
+    w = agreement.weightings(9, np.random.default_rng(0), draws=5, halves=3)
+    one, other = w.halves
+    assert w.values[0].tolist() == [1] * 9
+    assert w.values[w.bootstrap].sum(axis=1).tolist() == [9] * 5
+    assert (w.values[one] + w.values[other] == 1).all()
+    assert w.values[one].sum(axis=1).tolist() == [4] * 3
+
+
+def table(means, splits=2, halves=2, draws=3):
+    """An Agreement with these mean τ (methods, targets), the same in every split and weighting."""
+    values = np.broadcast_to(np.array(means)[:, :, None, None], (len(means), 4, splits, 1 + draws + 2 * halves))
+    weighted = Weightings(values=np.zeros((1 + draws + 2 * halves, 1)), draws=draws)
+    return Agreement(methods=tuple("abcd"[: len(means)]), values=values.copy(), weighted=weighted, halves=np.ones(4))
+
+
+def test_differences_are_paired():
+    found = table([[0.5] * 4, [0.3] * 4])
+    noise = np.random.default_rng(0).normal(size=found.values.shape[1:])
+    found.values[:] += noise  # the same for both
+    ahead = found.ahead("a", "b", "published")
+    assert (ahead.value, ahead.won, ahead.splits) == (pytest.approx(0.2), 2, 2)
+    assert ahead.error == pytest.approx(0, abs=1e-12)
+    assert found.error("a", "published") > 0.1
+    assert str(ahead) == "+0.200 (+0.200 … +0.200), ahead in 2 of 2 splits"
+
+
+def test_every_target_is_the_mean_over_targets():
+    found = table([[0.1, 0.2, 0.3, 0.4], [0.9, 0.0, 0.0, 0.0]])
+    assert found.mean("a", EVERY)[0] == pytest.approx(0.25)
+    assert (found.best(["a", "b"], "published"), found.best(["a", "b"], EVERY)) == ("b", "a")
+    assert found.by_split("a", TARGETS[2]).tolist() == [0.3, 0.3]
+
+
+def test_a_pick_by_luck_does_not_pay_on_the_other_half():
+    found = table([[0.0] * 4, [0.0] * 4, [0.1] * 4])
+    one, other = found.weighted.halves
+    found.values[0, :, :, one] = 1.0  # a shines on one half only, b on the other
+    found.values[1, :, :, other] = 1.0
+    gap, _, _ = found.chosen_blind(["a", "b"], ["c"], "published")
+    assert gap == pytest.approx(-0.1)
+    gap, spread, picked = found.chosen_blind(["c"], ["a", "b"], "published")
+    assert (gap, spread, picked) == (pytest.approx(0.1), pytest.approx(0), "c")
+
+
+def test_users_of_whom_a_method_says_nothing_do_not_pick_it():
+    found = table([[0.3] * 4, [0.2] * 4, [0.0] * 4])
+    found.values[0, :, :, found.weighted.halves[0]] = np.nan
+    gap, _, picked = found.chosen_blind(["a", "b"], ["c"], "published")
+    assert picked in ("a", "b")
+    assert np.isfinite(gap)
+
+
+def test_a_method_that_is_the_target_agrees_wholly():
+    rng = np.random.default_rng(0)
+    goal, noise = (Scored(top=rng.random((1, 6, 9)), bottom=np.ones((1, 9)), share=np.ones(1)) for _ in range(2))
+    weighted = agreement.weightings(9, rng, draws=4, halves=2)
+    methods = {"same": lambda: goal, "noise": lambda: noise}
+    found = agreement.agreement([(methods, dict.fromkeys(TARGETS, goal))] * 2, weighted)
+    assert (found.values[0] == 1).all()
+    assert found.halves == pytest.approx([_halves(goal.value(weighted.values), weighted)] * 4)
+    assert found.by_split("noise", "unseen") == pytest.approx([kendall(noise.value(), goal.value()).value] * 2)
+
+
+def _halves(values, weighted):
+    one, other = weighted.halves
+    return np.mean([kendalltau(a, b).statistic for a, b in zip(values[one], values[other], strict=True)])
+
+
+def test_the_open_loop_in_four_senses():
+    ev = many.some_evidence(1)
+    part = ev.rounds[0]
+    found = ev.targets(part, None)
+    assert tuple(found) == TARGETS
+    assert 0 < part.in_train.sum() < ev.in_log.sum() < len(ev.in_log)
+    assert found["published"].bottom.sum() >= found["unseen"].bottom.sum()
+    # Made-up models are not fitted, so that whole log and split differ in what is left out only.
+    assert found["printed"].value() == pytest.approx(found["published"].value(), rel=0.05)
+
+
+def test_the_tests_are_those_of_core():
+    rng = np.random.default_rng(0)
+    target = rng.normal(size=40)
+    scores = {"x": target + rng.normal(size=40), "y": target + 3 * rng.normal(size=40)}
+    (found,) = agreement.verdicts(scores, target, 0)
+    taus = [
+        kendalltau(a, b).statistic for a, b in ((scores["x"], target), (scores["y"], target), tuple(scores.values()))
+    ]
+    assert found.difference == pytest.approx(taus[0] - taus[1])
+    assert found.coded == pytest.approx(williams(*taus, 40).pvalue / 2)
+    assert found.steiger == pytest.approx(steiger(*taus, 40).pvalue)
+    assert found.models == compare_tau(scores["x"], scores["y"], target, rng=0).pvalue
+
+
+def test_where_rankings_are_equal_pearsons_tests_say_nothing():
+    target = np.arange(10.0)
+    (found,) = agreement.verdicts({"x": target, "y": -target}, target, 0)
+    assert (found.coded, found.steiger) == (None, None)
+
+
+def test_marks_name_the_others_by_number():
+    rng = np.random.default_rng(0)
+    target = rng.normal(size=104)
+    near = target + 0.1 * rng.normal(size=104)
+    found = agreement.marks(
+        {"a": near, "b": near + 1e-3 * rng.normal(size=104), "c": -target + rng.normal(size=104)}, target
+    )
+    assert found == {"a": "3", "b": "3", "c": "1/2"}

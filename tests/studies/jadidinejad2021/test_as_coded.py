@@ -1,0 +1,57 @@
+"""The published code's way, by hand, and beside the programs that it calls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from openloop.core.rankings import williams
+from openloop.propensity.power_law import fit_power_law
+from openloop.studies.jadidinejad2021 import as_coded
+
+
+def test_propensities_are_counts_up_to_x_min_and_their_power_above():
+    rng = np.random.default_rng(0)
+    counts = np.minimum(rng.zipf(2.5, 300) + 4, 500)
+    item = np.repeat(np.arange(300), counts)
+    law = fit_power_law(counts.astype(float))
+    p = as_coded.propensities(item, 302, 1000)
+    above = counts > law.x_min
+    assert 0 < above.sum() < 300
+    assert p[:300][~above] == pytest.approx(counts[~above])
+    assert p[:300][above] == pytest.approx(counts[above] ** law.alpha)
+    assert p[300:].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 10])
+def test_strata_are_those_of_pandas(n):
+    x = np.random.default_rng(n).pareto(1.5, 500)
+    assert as_coded.strata(x, n).tolist() == pd.cut(x, n, labels=False).tolist()
+
+
+def test_equal_propensities_are_one_stratum():
+    assert as_coded.strata(np.ones(3), 4).tolist() == [0, 0, 0]
+
+
+def test_the_gain_of_an_item_is_that_of_another():
+    # Cornac's items 0, 1 are the items 2, 0: they get the p of the ids 0 and 1. Item 1 is not in training.
+    gain = as_coded.ips_gain(np.array([4.0, 2.0, 8.0]), np.array([2, 0]))
+    assert gain == pytest.approx([2**0.5 - 1, 1, 2**0.25 - 1])
+
+
+def test_an_id_without_a_propensity_leaves_the_gain_at_one():
+    assert as_coded.ips_gain(np.array([0.0, 2.0]), np.array([1, 0])).tolist() == [pytest.approx(2**0.5 - 1), 1]
+
+
+def test_its_test_is_one_tail_of_williams():
+    t = williams(0.27, 0.1, 0.5, 104).pvalue
+    assert 0.05 < t < 0.1
+    assert as_coded.differs(0.27, 0.1, 0.5, 104)
+    assert as_coded.differs(0.1, 0.27, 0.5, 104)
+    assert not as_coded.differs(0.2, 0.1, 0.5, 104)
+
+
+@pytest.mark.parametrize("taus", [(0.2, 0.2, 0.5), (1.0, 0.3, 0.3), (0.3, 0.3, 1.0)])
+def test_what_cannot_be_tested_does_not_differ(taus):
+    assert not as_coded.differs(*taus, 104)

@@ -1,0 +1,126 @@
+"""Evaluation methods: laws, and the numbers of openloop's own estimators."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import openloop as ol
+from openloop.errors import UndefinedError
+from openloop.studies.jadidinejad2021 import methods, ways
+from openloop.studies.jadidinejad2021.methods import Cells, Scored, mean_over_users
+from tests.studies.jadidinejad2021 import many
+
+
+def cells(ranks, user, n_users=2):
+    """Cells of one model with these ranks, nothing tied."""
+    h = np.array(ranks) - 1
+    places = np.array([[h, np.ones_like(h), h, np.ones_like(h), ranks]])
+    return Cells(user=np.array(user), item=np.arange(len(user)), places=places, n_users=n_users)
+
+
+@pytest.mark.parametrize("among", methods.AMONG)
+def test_ndcg_by_hand(among):
+    found = methods.user_ndcg(cells([1, 3, 2], [0, 0, 1]), among, None)
+    ideal = 1 + 1 / np.log2(3)
+    assert found[0] == pytest.approx([(1 + 1 / 2) / ideal, 1 / np.log2(3)])
+    assert methods.user_ndcg(cells([1, 3, 2], [0, 0, 1]), among, 1)[0].tolist() == [1, 0]
+
+
+def test_a_user_without_a_cell_has_no_ndcg_and_is_left_out():
+    found = methods.user_ndcg(cells([1, 2], [0, 0], n_users=3), "all", None)
+    assert np.isnan(found[0, 1:]).all()
+    assert mean_over_users(found).value() == pytest.approx([1.0])
+
+
+def test_an_item_that_the_code_does_not_rank_earns_nothing():
+    c = cells([1, 0], [0, 1])
+    assert c.discounts("coded", None)[0].tolist() == [1, 0]
+
+
+def test_the_ideal_puts_heavy_cells_first():
+    weight = np.array([1.0, 3.0, 2.0])
+    expected = 3 + 1 / np.log2(3)
+    assert methods.ideal(weight, np.array([0, 0, 1]), 2, None) == pytest.approx([expected, 2])
+    assert methods.ideal(weight, np.array([0, 0, 1]), 2, 1) == pytest.approx([3, 2])
+
+
+def test_scaled_weights_leave_snips_alone_and_equal_ones_make_it_holdout():
+    held, _, _ = many.held()
+    w = np.random.default_rng(0).uniform(1, 9, len(held.cells.user))
+    for method in (methods.snips, methods.pooled):
+        assert method(held.cells, "all", 10, 3 * w).value() == pytest.approx(method(held.cells, "all", 10, w).value())
+    plain = methods.holdout(held.cells, "all", 10).value()
+    assert methods.snips(held.cells, "all", 10, np.full(len(w), 4.0)).value() == pytest.approx(plain)
+    assert methods.ips_eq3(held.cells, "all", 10, np.full(len(w), 4.0)).value() == pytest.approx(4 * plain)
+
+
+def test_one_stratum_is_holdout_and_an_empty_one_gives_its_share_away():
+    held, _, _ = many.held()
+    stratum = np.zeros(len(held.cells.user), np.int64)
+    plain = methods.holdout(held.cells, "all", None).value()
+    for share in ([1.0], [0.2, 0.8]):
+        found = methods.stratified(held.cells, "all", None, stratum, np.array(share))
+        assert found.value() == pytest.approx(plain)
+
+
+def test_without_a_cell_there_is_no_score():
+    held, _, _ = many.held()
+    none = methods.holdout(held.cells.where(held.cells.user < 0), "all", None)
+    with pytest.raises(UndefinedError, match="no relevant cell is held out"):
+        none.value()
+    assert np.isnan(none.value(np.ones((2, many.USERS)))).all()
+
+
+def test_weightings_of_users_are_those_users_again():
+    held, _, _ = many.held()
+    w = np.random.default_rng(0).uniform(1, 9, len(held.cells.user))
+    half = np.arange(many.USERS) < many.USERS // 2
+    found = methods.pooled(held.cells, "outside", None, w)
+    inside = half[held.cells.user]
+    part = methods.pooled(held.cells.where(inside), "outside", None, w[inside])
+    values = found.value(np.array([np.ones(many.USERS), half, 2.0 * half]))
+    assert values[0] == pytest.approx(found.value())
+    assert values[1] == pytest.approx(part.value())
+    assert values[2] == pytest.approx(part.value())
+
+
+def test_strata_are_marginalised_by_hand():
+    top, bottom = np.array([[[1.0, 0.0]], [[0.0, 3.0]]]), np.array([[1.0, 1.0], [0.0, 1.0]])
+    scored = Scored(top=top, bottom=bottom, share=np.array([0.25, 0.75]))
+    assert scored.value() == pytest.approx([0.25 * 0.5 + 0.75 * 3])
+
+
+@pytest.mark.parametrize("k", [5, None])
+def test_openloops_estimators_give_the_same_numbers(k):
+    """ol.evaluate(models, test, p, metrics=["ndcg@5"], estimators=[...], exclude=train, threshold=4)"""
+    held, scores, log = many.held()
+    train, test = many.parts(log, held.split)
+    model = ol.propensity.Popularity(gamma=1.0).fit(log)
+    ours = ways.ours(held, {"popularity": model.item_propensities_})
+    ndcg = "ndcg" if k is None else f"ndcg@{k}"
+    names = {"naive": "holdout", "snips": "snips, popularity", "stratified": "5 strata, popularity"}
+    found = ol.evaluate(scores, test, model, metrics=[ndcg], estimators=list(names), exclude=train, threshold=4)
+    for estimator, name in names.items():
+        assert ours[name](k).value() == pytest.approx([found[m, ndcg, estimator].value for m in scores])
+
+
+def test_snips_of_adg_is_openloops():
+    """ol.evaluate(models, test, p, metrics=["adg"], estimators=["snips"], exclude=train, threshold=4)"""
+    held, scores, log = many.held()
+    train, test = many.parts(log, held.split)
+    model = ol.propensity.Popularity(gamma=1.0).fit(log)
+    ours = ways.ours(held, {"popularity": model.item_propensities_})["snips of adg, popularity"](None).value()
+    found = ol.evaluate(scores, test, model, metrics=["adg"], estimators=["snips"], exclude=train, threshold=4)
+    assert ours == pytest.approx([found[m, "adg", "snips"].value for m in scores])
+
+
+def test_eq_3_is_openloops():
+    """ol.evaluate(models, test, p, metrics=["ndcg"], estimators=["ips_eq3"], exclude=None, threshold=4)"""
+    held, scores, log = many.held()
+    _, test = many.parts(log, held.split)
+    model = ol.propensity.Popularity().fit(log)
+    p = model.item_propensities_[held.cells.item] * held.split.share
+    found = ol.evaluate(scores, test, model, metrics=["ndcg"], estimators=["ips_eq3"], exclude=None, threshold=4)
+    ours = methods.ips_eq3(held.cells, "all", None, 1 / p).value()
+    assert ours == pytest.approx([found[m, "ndcg", "ips_eq3"].value for m in scores])

@@ -1,0 +1,99 @@
+"""The trial: splits that every model shares, and the places of what users liked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from openloop.core.feedback import Feedback
+from openloop.studies.jadidinejad2021 import models
+from openloop.studies.jadidinejad2021.models import WHOLE, coded_ranks, given_of, names, places, relevant, split_of
+from tests.studies.jadidinejad2021 import many
+
+
+class Popular:
+    """Scores every item by its rows."""
+
+    def fit(self, log):
+        self.counts = np.bincount(log.item, minlength=log.n_items).astype(float)
+        return self
+
+    def scores(self, users):
+        return np.tile(self.counts, (len(users), 1))
+
+
+def test_a_split_is_every_row_once_and_a_fifth_is_held_out():
+    _, log, drawn = many.logs()
+    given = given_of(log, drawn)
+    part = split_of(given, 3, 0)
+    assert sorted([*part.train, *part.test]) == list(range(len(log)))
+    assert part.share == pytest.approx(0.2, abs=1 / len(log))
+    assert sorted(part.order) == sorted(np.unique(log.item[part.train]))
+    assert not np.array_equal(part.test, split_of(given, 4, 0).test)
+    assert not np.array_equal(part.test, split_of(given, 3, 1).test)
+
+
+def test_the_whole_log_holds_nothing_out():
+    given = given_of(many.logs()[1])
+    part = split_of(given, WHOLE, 0)
+    assert len(part.test) == 0
+    assert len(part.train) == len(given["user"])
+
+
+def test_cornac_meets_items_in_the_order_of_the_drawn_rows():
+    log = Feedback.from_arrays([0, 0, 1, 1, 2], [0, 1, 1, 2, 0], [5, 5, 5, 5, 5], users=3, items=3)
+    given = given_of(log)
+    drawn = np.random.default_rng([0, 0]).permutation(5)[:4]
+    assert split_of(given, 0, 0).order.tolist() == list(dict.fromkeys(log.item[drawn].tolist()))
+
+
+def test_relevant_cells_have_four_stars_or_more():
+    log = Feedback.from_arrays([0, 0, 1], [0, 1, 1], [4, 3, 5], users=2, items=2)
+    given = given_of(log, log)
+    assert [cells.tolist() for cells in relevant(given)] == [[0, 1], [0, 1]]
+    assert [cells.tolist() for cells in relevant(given, np.array([1, 2]))] == [[1], [1]]
+
+
+def test_places_by_hand():
+    scores = np.array([[4.0, 3.0, 3.0, 1.0]])
+    train = Feedback.from_arrays([0], [0], [5], users=1, items=4)
+    user, item = np.array([0, 0]), np.array([2, 3])
+    above, tied, above_all, tied_all, coded = places(scores, train, np.array([0, 1, 3]), user, item)
+    assert (above.tolist(), tied.tolist()) == ([0, 2], [2, 1])
+    assert (above_all.tolist(), tied_all.tolist()) == ([1, 3], [2, 1])
+    assert coded.tolist() == [0, 3]  # item 2 is not in the training part, so the code does not rank it
+
+
+def test_the_codes_ranks_of_distinct_scores_are_the_usual_ones():
+    scores = np.random.default_rng(0).random((5, 7))
+    user, item = np.repeat(np.arange(5), 7), np.tile(np.arange(7), 5)
+    expected = (-scores).argsort(axis=1).argsort(axis=1) + 1
+    assert coded_ranks(scores, np.arange(7), user, item).tolist() == expected.ravel().tolist()
+
+
+def test_a_trial_ranks_held_out_and_drawn_cells(monkeypatch):
+    monkeypatch.setattr(models, "fitted", lambda _, log: Popular().fit(log))
+    _, log, drawn = many.logs()
+    given = given_of(log, drawn)
+    found = models.trial(given, model="any", split=0, seed=0)
+    part = split_of(given, 0, 0)
+    assert found["closed"].shape == (5, int((log.rating[part.test] >= 4).sum()))
+    assert found["open"].shape == (5, int((drawn.rating >= 4).sum()))
+    train = np.bincount(log.item[part.train], minlength=many.ITEMS)
+    _, item = relevant(given)
+    assert found["open"][2].tolist() == [(train > train[i]).sum() for i in item]  # above among all items
+    assert "open" not in models.trial(given_of(log), model="any", split=0, seed=0)
+
+
+def test_names_are_the_zoos():
+    assert names(("GA", "MF"), (10, 20)) == ("GA", "MF10", "MF20")
+    zoo = pytest.importorskip("openloop.learners.zoo_models")
+    assert len(names(zoo.FAMILIES, zoo.SIZES)) == 104
+
+
+def test_a_model_of_the_zoo_is_fitted_by_its_name():
+    pytest.importorskip("cornac", reason="Cornac is an optional package")
+    log = many.logs()[1]
+    scores = models.fitted("MostPop", log).scores(np.arange(2))
+    assert np.argmax(scores[0]) == np.argmax(np.bincount(log.item))
+    assert models.fitted("MF10", log).model_.k == 10

@@ -1,0 +1,80 @@
+"""Tables 2 to 5 in the making: published numbers beside ours where they can be, apart where they cannot."""
+
+from __future__ import annotations
+
+import pytest
+
+from openloop.studies.jadidinejad2021.presenting import about_instances
+from openloop.studies.results import Value
+from tests.studies.jadidinejad2021 import worlds
+
+NAMES = ("GMF20", "SVD20", "MostPop", "GA")  # the head, the tail, the oracle, noise
+
+
+@pytest.fixture(scope="module")
+def compared():
+    return about_instances("table5", "coat", worlds.fits(names=NAMES), comparable=True, notes=("so",))
+
+
+def cells(result, table, row):
+    (found,) = [t for t in result.tables if t.name == table]
+    (line,) = [r for r in found.rows if r[0] == row]
+    return dict(zip(found.columns, line, strict=True))
+
+
+def test_published_numbers_stand_beside_ours(compared):
+    line = cells(compared, "table5", "Holdout")
+    assert isinstance(line["GMF20"], Value)
+    assert (line["GMF20"].published, line["SVD20"].published) == (0.245, 0.244)
+    assert line["better, published"] == "neither"
+    assert (line["ratings"].published, line["items"].published) == (1392, 286)
+    assert compared.compared() == 6 * 4
+
+
+def test_where_the_open_loop_is_the_same_only_rounding_is_allowed(compared):
+    assert cells(compared, "table5", "Open loop")["GMF20"].allowed == pytest.approx(0.0005)
+    held = cells(compared, "table5", "Holdout")["GMF20"]
+    assert held.allowed == pytest.approx(0.0005 + 2 * 2**0.5 * held.error)
+
+
+def test_numbers_of_other_data_stand_apart_and_are_not_compared():
+    result = about_instances("table2", "ml-1m", worlds.fits(splits=1, with_open_loop=False, names=(
+        "BPR10", "WMF10", "MostPop", "GA")), comparable=False, notes=())  # fmt: skip
+    assert result.compared() == 0
+    line = cells(result, "table2", "Q1")
+    assert (line["BPR10, published"], line["WMF10, published"], line["ratings, published"]) == (
+        "0.339", "0.350*", 197_600,
+    )  # fmt: skip
+    assert (
+        cells(result, "table2-instances", "training items in the ranking, as coded, p < 0.05 each")["open loop with Q1"]
+        is None
+    )
+
+
+def test_the_head_model_hides_what_the_tail_prefers(compared):
+    claims = {claim.text: claim for claim in compared.claims}
+    (pair,) = [c for text, c in claims.items() if "GMF20 against SVD20" in text]
+    assert pair.holds
+    assert "2 of 2 splits" in pair.found
+    (few,) = [c for text, c in claims.items() if "very small minority" in text]
+    assert few.found.startswith(f"Q2 has {worlds.HEAD} of 40 items")
+    assert few.holds is (worlds.HEAD < 0.05 * 40)
+
+
+def test_the_clearest_instance_names_the_majoritys_model_last(compared):
+    (best,) = [t for t in compared.tables if t.name == "table5-clearest"]
+    q1 = cells(compared, "table5-clearest", "Q1")
+    assert q1[best.columns[2]].value > q1[best.columns[1]].value
+    assert q1[best.columns[2]].mark == "*"
+
+
+def test_instances_are_counted_over_all_splits(compared):
+    row = cells(compared, "table5-instances", "training items in the ranking, as coded, p < 0.05 each")
+    assert row["pairs"] == 6 * 2
+    assert row["reversals"] + row["maskings"] >= 2
+    with_q1, against = (int(row[name].split()[0]) for name in ("open loop with Q1", "open loop against"))
+    assert with_q1 + against <= row["reversals"] + row["maskings"]
+
+
+def test_notes_are_kept(compared):
+    assert compared.notes[0] == "so"

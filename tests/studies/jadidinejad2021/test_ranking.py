@@ -1,0 +1,85 @@
+"""Table 6: what stands in its tables, and claims that can fail."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from openloop.studies.jadidinejad2021 import ranking
+from openloop.studies.jadidinejad2021.evidence import CUTS
+from openloop.studies.jadidinejad2021.published import METHODS, PUBLISHED
+from openloop.studies.results import Value
+from tests.studies.jadidinejad2021 import many
+
+
+@pytest.fixture(scope="module")
+def result():
+    patch = pytest.MonkeyPatch()
+    patch.setattr(ranking, "evidence", lambda *_: many.some_evidence(3))
+    yield ranking.table6(many.Plain("coat"))
+    patch.undo()
+
+
+def test_it_has_a_table_for_each_column_and_one_of_all_methods(result):
+    assert [table.name.removeprefix("table6_coat_") for table in result.tables] == [
+        "as_coded", "as_printed", "methods", "cuts", "tests"
+    ]  # fmt: skip
+    assert result.data == ("coat",)
+
+
+def test_as_coded_stands_beside_the_published(result):
+    table = result.tables[0]
+    assert [row[0] for row in table.rows] == list(CUTS)
+    published = PUBLISHED["table6"]["tau"]["coat"]
+    for cut, *values in table.rows:
+        assert [v.published for v in values] == list(published[cut])
+        assert all(v.tolerance == pytest.approx(2 * v.error * np.sqrt(4 / 3)) for v in values)
+
+
+def test_the_numbers_are_those_of_the_table_of_all_methods(result):
+    every = {row[0]: row for row in result.tables[2].rows}
+    last = result.tables[0].rows[-1]
+    assert last[0] == "ndcg"
+    for name, value in zip(METHODS, last[1:], strict=True):
+        assert value.value == pytest.approx(every[f"as coded: {name}"][1].value)
+    printed = result.tables[1].rows[-1]
+    for name, value in zip(METHODS, printed[1:], strict=True):
+        assert value.value == pytest.approx(every[f"as printed: {name}"][3].value)
+
+
+def test_all_methods_are_shown_whatever_came_out(result):
+    assert [row[0] for row in result.tables[2].rows] == list(many.some_evidence(3).rounds[0].methods)
+    assert all(isinstance(cell, Value) for row in result.tables[2].rows for cell in row[1:5])
+
+
+def test_every_pair_of_published_methods_is_tested(result):
+    assert len(result.tables[4].rows) == 10
+    assert result.tables[4].rows[0][0] == "holdout − ips"
+
+
+def test_claims_are_judged_by_their_numbers(result):
+    near, _, published, candidates = result.claims
+    assert not near.holds  # made-up models are not the paper's
+    for claim in (published, candidates):
+        low = float(claim.found.split(" by ")[1].split("(")[1].split(" … ")[0])
+        assert claim.holds == (low > 0)
+
+
+def test_verdicts_are_compared_pair_by_pair(result, monkeypatch):
+    assert "of 60 pairs" in result.notes[-4]
+    published = PUBLISHED["table6"]["differs"]["coat"]
+    drawn = iter(published.values())
+    monkeypatch.setattr(ranking, "marks", lambda *_: dict(zip(METHODS, next(drawn), strict=True)))
+    (note,) = ranking._same_verdicts(many.some_evidence(3))
+    assert "60 of 60 pairs" in note
+
+
+def test_the_best_in_each_sense_is_named(result):
+    every = {row[0]: row for row in result.tables[2].rows}
+    ours = max((row for name, row in every.items() if name.startswith("ours")), key=lambda row: row[2].value)
+    assert f"unseen: {ours[0]} ({ours[2].value:.3f}), against as " in result.notes[-2]
+
+
+def test_the_recommended_method_is_named_with_its_margins(result):
+    assert "recommended on this evidence" in result.notes[-1]
+    assert "Chosen blind" in result.notes[-1]
