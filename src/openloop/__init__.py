@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from openloop.core.metric import Metric
     from openloop.core.moments import Moments
     from openloop.core.propensities import Propensities
-    from openloop.data import simulate
+    from openloop.data import datasets, simulate
     from openloop.data.features import covariates
     from openloop.data.reading import read
     from openloop.data.splitting import folds, split
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from openloop.reporting import figures
     from openloop.reporting.html import report
     from openloop.selection import Selection, select
+    from openloop.studies.running import reproduce
 
 __version__ = "0.1.0"
 
@@ -42,6 +43,7 @@ _HOME = {
     "read": "data.reading",
     "split": "data.splitting",
     "folds": "data.splitting",
+    "datasets": "data.datasets",
     "simulate": "data.simulate",
     "Feedback": "core.feedback",
     "Vocabulary": "core.feedback",
@@ -69,17 +71,18 @@ _HOME = {
     "rankings": "core.rankings",
     "report": "reporting.html",
     "figures": "reporting.figures",
+    "reproduce": "studies.running",
     "errors": "errors",
 }
 
 __all__ = [
-    "read", "split", "folds", "simulate", "Feedback", "Vocabulary", "covariates", "Covariates",
+    "read", "split", "folds", "datasets", "simulate", "Feedback", "Vocabulary", "covariates", "Covariates",
     "propensity", "Propensities",
     "learners", "load",
     "metric", "Metric",
     "Moments", "Estimate", "Interval", "bounds", "bootstrap", "cross_fitted",
     "evaluate", "Comparison", "select", "Selection",
-    "audit", "Audit", "paradox", "rankings", "report", "figures",
+    "audit", "Audit", "paradox", "rankings", "report", "figures", "reproduce",
     "errors",
 ]  # fmt: skip
 

@@ -14,11 +14,13 @@ from typer.core import TyperGroup
 
 import openloop
 from openloop.cli.auditing import audit
+from openloop.cli.datasets import commands
 from openloop.cli.demonstration import demo
 from openloop.cli.diagnosis import doctor
 from openloop.cli.estimating import propensity
 from openloop.cli.options import INTERRUPTED, MISUSED
 from openloop.cli.predicting import predict
+from openloop.cli.reproducing import reproduce
 from openloop.cli.training import train
 from openloop.cli.wording import for_command
 from openloop.errors import OpenloopError
@@ -74,5 +76,6 @@ def program(
     """Options of all commands."""
 
 
-for command in (demo, audit, propensity, train, predict, doctor):
+for command in (demo, audit, propensity, train, predict, reproduce, doctor):
     app.command()(command)
+app.add_typer(commands)
