@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from openloop.errors import InputError
-from openloop.studies.results import Claim, Figure, Result, Table, Value
+from openloop.studies.results import Claim, Figure, Result, Table, Value, unjudged
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,14 @@ def test_a_value_is_finite_and_there(bad):
 def test_a_row_has_a_cell_for_every_column():
     with pytest.raises(InputError, match="2 columns, but a row of 1"):
         Table(name="t", caption="c", columns=("a", "b"), rows=(("x",),))
+
+
+def test_unjudged_numbers_stand_beside_the_published_and_are_not_held_against_them():
+    table = Table(name="t", caption="c", columns=("row", "x"), rows=(("r", Value(value=1, published=2)),))
+    result = unjudged(Result(item="i", title="t", tables=(table,)))
+    assert result.compared() == 0
+    assert list(result.astray()) == []
+    assert result.tables[0].rows[0][1].published == 2
 
 
 def test_what_did_not_come_out_is_found_with_its_place():

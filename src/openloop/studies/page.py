@@ -90,18 +90,21 @@ def blocks(found: Reproduction) -> Iterator[Block]:
         yield f"{name} was left out: it {why}."
     for result in found.results:
         yield from _item(result)
-    yield from _astray(found.results)
+    if not found.quick:
+        yield from _astray(found.results)
 
 
 def _how(found: Reproduction) -> str:
     version = import_module("openloop").__version__  # by name: no layer imports the package's front
-    thorough = "A quick run: fewer trials and models, so its numbers are a foretaste. " if found.quick else ""
     quick = " --quick" if found.quick else ""
-    return (
-        f"{thorough}Written by `openloop reproduce {found.study}{quick} --seed {found.seed} --report FILE` "
-        f"(openloop {version}). Published numbers stand in brackets; {ASTRAY} marks a number of ours that is further "
-        "from the published one than chance and rounding explain."
-    )
+    written = f"Written by `openloop reproduce {found.study}{quick} --seed {found.seed} --report FILE` "
+    return f"{written}(openloop {version}). Published numbers stand in brackets{_marks(found)}"
+
+
+def _marks(found: Reproduction) -> str:
+    if found.quick:
+        return ". A quick run has fewer trials and models: its numbers are a foretaste, not held against those."
+    return f"; {ASTRAY} marks a number of ours that is further from it than chance and rounding explain."
 
 
 def _overview(results: Sequence[Result]) -> Grid:

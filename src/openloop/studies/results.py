@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from openloop.errors import InputError
@@ -20,6 +20,7 @@ class Value:
     `value` is None where only the paper has one. `error` is what stands behind ±, and the table says which error that
     is. `tolerance` is how far chance and rounding may put ours from the published number; without one it is half a
     unit of the last of the `digits` that are printed. `mark` stands behind the number, as a star for significance.
+    `judged` says whether ours was computed thoroughly enough to be held against the published number.
     """
 
     value: float | None
@@ -29,6 +30,7 @@ class Value:
     digits: int = 3
     tolerance: float | None = None
     mark: str = ""
+    judged: bool = True
 
     def __post_init__(self) -> None:
         if self.value is None and self.published is None:
@@ -48,8 +50,8 @@ class Value:
 
     @property
     def came_out(self) -> bool | None:
-        """Whether ours is the published number, chance and rounding aside; None where there are not both."""
-        if self.value is None or self.published is None:
+        """Whether ours is the published number, chance and rounding aside; None where they are not to be compared."""
+        if self.value is None or self.published is None or not self.judged:
             return None
         return abs(self.value - self.published) <= self.allowed
 
@@ -156,6 +158,16 @@ class Result:
         }
 
 
+def unjudged(result: Result) -> Result:
+    """The same, its numbers beside the published ones but not held against them."""
+    return replace(result, tables=tuple(_unjudged_table(table) for table in result.tables))
+
+
+def _unjudged_table(table: Table) -> Table:
+    rows = tuple(tuple(replace(c, judged=False) if isinstance(c, Value) else c for c in row) for row in table.rows)
+    return replace(table, rows=rows)
+
+
 def _plain_table(table: Table) -> dict[str, Any]:
     rows = [{name: _plain_cell(cell) for name, cell in zip(table.columns, row, strict=True)} for row in table.rows]
     return {"name": table.name, "caption": table.caption, "error_is": table.error_is, "rows": rows}
@@ -164,4 +176,6 @@ def _plain_table(table: Table) -> dict[str, Any]:
 def _plain_cell(cell: Cell) -> Any:
     if not isinstance(cell, Value):
         return cell
-    return asdict(cell) | {"came_out": cell.came_out}
+    fields = asdict(cell)
+    del fields["judged"]
+    return fields | {"came_out": cell.came_out}
