@@ -25,7 +25,11 @@ def replacing(path: str | os.PathLike[str]) -> Generator[Path]:
         what = "a folder; give a file name inside it" if target.is_dir() else "no ordinary file; give another path"
         msg = f"output path {str(target)!r} is {what}."
         raise InputError(msg)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        msg = f"output path {str(target)!r}: cannot be written ({error.strerror}); give another path."
+        raise InputError(msg) from error
     os.close(handle)
     temporary = Path(name)
     try:

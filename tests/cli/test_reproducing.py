@@ -36,14 +36,14 @@ def test_the_list_shows_every_item(call, tmp_path):
 
 
 def test_a_run_prints_tables_claims_and_how_many_numbers_came_out(call, tmp_path):
-    shown = call("made_up", "table1", "--data", tmp_path, "--workers", 1)
+    shown = call("made_up", "table1", "--data", tmp_path, "--workers", 0)
     assert shown.exit_code == 0, shown.output
     for words in ("3.5 ≠ (3.6)", "✓ a coin is fair", "1 of 2 published numbers came out"):
         assert words in shown.stdout
 
 
 def test_a_quick_run_is_not_held_against_the_published_numbers(call, tmp_path):
-    shown = call("made_up", "table1", "--quick", "--data", tmp_path, "--workers", 1)
+    shown = call("made_up", "table1", "--quick", "--data", tmp_path, "--workers", 0)
     assert "A quick run" in shown.stdout
     assert "3.5 (3.6)" in shown.stdout
     assert "came out" not in shown.stdout
@@ -51,15 +51,27 @@ def test_a_quick_run_is_not_held_against_the_published_numbers(call, tmp_path):
 
 def test_json_and_page_are_written(call, tmp_path):
     files = ["--json", tmp_path / "out.json", "--report", tmp_path / "out.md"]
-    shown = call("made_up", "--data", tmp_path, "--workers", 1, *files)
+    shown = call("made_up", "--data", tmp_path, "--workers", 0, *files)
     assert shown.exit_code == 0, shown.output
     content = json.loads((tmp_path / "out.json").read_text())
     assert content["results"][0]["item"] == "table1"
     assert set(content["left_out"]) == {"figure1", "figure2"}
     assert (tmp_path / "out.md").read_text().startswith("# Coins")
     assert "wrote" in shown.stderr
-    only = call("made_up", "table1", "--data", tmp_path, "--workers", 1, "--json", "-")
+    only = call("made_up", "table1", "--data", tmp_path, "--workers", 0, "--json", "-")
     assert json.loads(only.stdout)["results"] == content["results"]
+
+
+def test_one_papers_list_and_the_words_of_an_interruption(call, tmp_path, monkeypatch):
+    assert "figure2" in call("--list", "made_up", "--data", tmp_path).stdout
+
+    def interrupted(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "reproduce", interrupted)
+    stopped = call("made_up", "--data", tmp_path)
+    assert stopped.exit_code == 130
+    assert "what is done is kept" in stopped.stderr
 
 
 @pytest.mark.parametrize(
@@ -70,6 +82,7 @@ def test_json_and_page_are_written(call, tmp_path):
         (["nothing"], "no study 'nothing'"),
         (["made_up", "figure1", "--data", "nowhere"], "datasets get coat"),
         (["made_up", "--report", "x.pdf"], "no such format"),
+        (["--list", "nothing"], "no study 'nothing'"),
     ],
 )
 def test_refusals_are_one_line(call, tmp_path, monkeypatch, arguments, words):

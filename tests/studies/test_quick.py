@@ -15,7 +15,7 @@ HOLD = {
         "figure4": ("IPS-NB is never worse",),
     },
     "lim2015": {"table2": ("MAP and NDCG differ by over 10 %",)},
-    "jadidinejad2021": {"figure3": ("Q1 agrees far better",)},
+    "jadidinejad2021": {"figure3": ("Q1 agrees better",)},
 }
 
 
@@ -32,7 +32,7 @@ def test_a_quick_run_goes_through_every_item_and_gives_the_same_bytes_again(pape
             told = [claim for claim in found[item].claims if sentence in claim.text]
             assert told, f"{item} claims nothing like {sentence!r}"
             assert all(claim.holds for claim in told), told
-    again = reproduce(paper, **options, workers=1, step=refuse_to_compute)
+    again = reproduce(paper, **options, workers=0, step=refuse_to_compute)
     assert again.to_json() == found.to_json()
 
 

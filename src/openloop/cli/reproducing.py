@@ -11,8 +11,12 @@ from openloop.cli import options
 from openloop.cli.options import console, files, mark, progress, tell_written, whole, writable
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from openloop.studies.results import Result, Table
     from openloop.studies.running import Item, Reproduction
+
+WIDE = 200
 
 
 def reproduce(
@@ -28,10 +32,10 @@ def reproduce(
     list_: Annotated[
         bool, typer.Option("--list", help="Print every item: what it needs, and about how long it takes.")
     ] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer trials and models: seconds, not minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer trials and models: under a minute.")] = False,
     seed: Annotated[int, typer.Option(parser=whole, metavar="N", help="The same seed gives the same numbers.")] = 0,
     workers: Annotated[
-        int | None, typer.Option(parser=whole, metavar="N", help="Processes; by default one for each core.")
+        int | None, typer.Option(parser=whole, metavar="N", help="Processes; by default one for each core. 0: none.")
     ] = None,
     cache: Annotated[
         str | None, typer.Option(metavar="DIR", help="Where trials are kept, so that a run can go on after a stop.")
@@ -52,17 +56,21 @@ def reproduce(
     from openloop.writing import refuse_overwriting
 
     if list_:
-        _print_list(list(running.listed(data)), json)
+        _print_list(list(running.listed(data, paper)), json)
         return
     if paper is None:
         raise InputError(f"reproduce: which paper? One of {', '.join(running.STUDIES)}; --list shows their items.")
     refuse_overwriting(files(json, report), [])
     if report is not None:
         check_format(Path(report))
-    with progress() as step:
-        found = running.reproduce(
-            paper, items or (), data=data, quick=quick, seed=seed, workers=workers, cache=cache, step=step
-        )
+    try:
+        with progress() as step:
+            found = running.reproduce(
+                paper, items or (), data=data, quick=quick, seed=seed, workers=workers, cache=cache, step=step
+            )
+    except KeyboardInterrupt:
+        typer.echo("openloop: what is done is kept; the same command goes on from there", err=True)
+        raise
     if json == "-":
         typer.echo(found.to_json())
     else:
@@ -75,10 +83,11 @@ def reproduce(
 
 
 def _print(found: Reproduction) -> None:
+    from openloop.studies.page import marks
+
     out = console()
     out.print(str(found.paper), style="bold")
-    if found.quick:
-        out.print("A quick run: fewer trials and models, so its numbers are a foretaste.")
+    out.print(f"Published numbers stand in brackets{marks(found)}")
     for result in found.results:
         out.print()
         _print_result(result)
@@ -109,14 +118,23 @@ def _print_table(table: Table) -> None:
     from rich import box
     from rich.table import Table as Grid
 
-    from openloop.studies.page import shown
+    from openloop.studies.page import caption, shown
 
-    grid = Grid(box=box.SIMPLE, title=table.caption, title_justify="left", title_style="")
+    title = caption(table).replace("**", "")
+    grid = Grid(box=box.SIMPLE, title=title, title_justify="left", title_style="")
     for number, column in enumerate(table.columns):
         grid.add_column(column, justify="right" if number else "left")
     for row in table.rows:
         grid.add_row(*(shown(cell) for cell in row))
-    console().print(grid)
+    wide().print(grid)
+
+
+def wide() -> Console:
+    """Standard output; a file or pipe is as wide as a table wants."""
+    out = console()
+    if not out.is_terminal:
+        out.width = WIDE
+    return out
 
 
 def _print_list(lines: list[tuple[str, Item, tuple[str, ...], str | None]], json: str | None) -> None:
@@ -134,8 +152,11 @@ def _print_list(lines: list[tuple[str, Item, tuple[str, ...], str | None]], json
     ]  # fmt: skip
     if json is not None:
         typer.echo(json_text(records)) if json == "-" else json_text(records, json)
+        tell_written(*files(json))
         return
     grid = Grid("", "paper", "item", "what", "data, one of", "minutes", box=box.SIMPLE)
+    for column in grid.columns:
+        column.no_wrap = column.header != "what"
     for paper, item, here, why in lines:
         data = "\n".join(f"{'✓' if name in here else '–'} {name}" for name in item.data)
         grid.add_row(mark(why is None), paper, item.name, item.title, data or "none needed", f"{item.minutes:g}")

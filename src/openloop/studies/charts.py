@@ -104,7 +104,8 @@ def _axis(kind: str, field: str, values: Sequence[float], title: str, *, log: bo
     make = {"X": alt.X, "Y": alt.Y}[kind]
     known = [value for value in values if value is not None]  # pyright: ignore[reportUnnecessaryComparison]
     if not log:
-        return make(f"{field}:Q", title=title, scale=alt.Scale(zero=False))
+        alone: dict[str, Any] = {"domain": [known[0] - 0.5, known[0] + 0.5]} if len(set(known)) == 1 else {}
+        return make(f"{field}:Q", title=title, scale=alt.Scale(zero=False, **alone))
     if min(known) <= 0:
         raise InputError(f"chart: a log axis wants positive values, {field} has {min(known)}; leave its scale linear.")
     wide = [min(known) / MARGIN, max(known) * MARGIN]  # a point at the edge is drawn whole

@@ -16,13 +16,17 @@ from typing import Any
 from openloop.core.wording import counted
 from openloop.errors import InputError, did_you_mean
 from openloop.files import write_text
+from openloop.studies.fingerprint import versions
 from openloop.studies.results import Cell, Figure, Result, Table, Value
 from openloop.studies.running import Reproduction
 
 FORMATS = (".md", ".html")
 ASTRAY = "≠"  # behind a number of ours that is not the published one
 
-PICTURES = "img { max-width: 100%; background: white }"
+STYLE = (
+    "img { max-width: 100%; background: white } h1 { font-size: 1.7rem } h2 { margin-top: 3rem } "
+    "h3 { margin-top: 1.5rem } td { white-space: nowrap } td:first-child { white-space: normal; min-width: 9rem }"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ def write_page(found: Reproduction, path: Path) -> list[Path]:
         write_text(path, html(found))
         return [path]
     folder = path.with_suffix("")
+    for old in folder.glob("*.svg"):
+        old.unlink()  # of an earlier run
     shown = [figure for result in found.results for figure in result.figures]
     if shown:
         folder.mkdir(exist_ok=True)
@@ -65,6 +71,9 @@ def check_format(path: Path) -> None:
     """Refuse a page of an extension that is no format."""
     if path.suffix not in FORMATS:
         raise InputError(f"report {str(path)!r}: no such format.{did_you_mean(path.suffix, FORMATS)}")
+    folder = path.with_suffix("")
+    if path.suffix == ".md" and folder.exists() and not folder.is_dir():
+        raise InputError(f"report {str(path)!r}: its figures go into the folder {str(folder)!r}, which is a file.")
 
 
 def svg(figure: Figure) -> str:
@@ -86,25 +95,29 @@ def blocks(found: Reproduction) -> Iterator[Block]:
     yield f"{found.paper}"
     yield _how(found)
     yield _overview(found.results)
+    if found.data:
+        yield tuple(f"{name}: {known}" for name, known in found.data.items())
     for name, why in found.left_out.items():
         yield f"{name} was left out: it {why}."
     for result in found.results:
-        yield from _item(result)
+        yield from _item(result, quick=found.quick)
     if not found.quick:
         yield from _astray(found.results)
 
 
 def _how(found: Reproduction) -> str:
     version = import_module("openloop").__version__  # by name: no layer imports the package's front
-    quick = " --quick" if found.quick else ""
-    written = f"Written by `openloop reproduce {found.study}{quick} --seed {found.seed} --report FILE` "
-    return f"{written}(openloop {version}). Published numbers stand in brackets{_marks(found)}"
+    command = ["openloop reproduce", found.study, *found.asked, *(["--quick"] if found.quick else [])]
+    written = f"Written by `{' '.join(command)} --data DIR --seed {found.seed} --report FILE` "
+    with_these = ", ".join(text for text in (f"openloop {version}", *versions()) if not text.endswith(" absent"))
+    return f"{written}({with_these}). Published numbers stand in brackets{marks(found)}"
 
 
-def _marks(found: Reproduction) -> str:
+def marks(found: Reproduction) -> str:
+    """What a reader should know of the published numbers: the end of a sentence."""
     if found.quick:
         return ". A quick run has fewer trials and models: its numbers are a foretaste, not held against those."
-    return f"; {ASTRAY} marks a number of ours that is further from it than chance and rounding explain."
+    return f"; {ASTRAY} marks a number of ours that is further off than chance, rounding and a table's caption allow."
 
 
 def _overview(results: Sequence[Result]) -> Grid:
@@ -120,15 +133,14 @@ def _line(result: Result) -> tuple[str, ...]:
     return result.item, result.title, ", ".join(result.data) or "–", claims, numbers
 
 
-def _item(result: Result) -> Iterator[Block]:
+def _item(result: Result, *, quick: bool) -> Iterator[Block]:
     yield Heading(2, f"{result.item}: {result.title}")
     for table in result.tables:
-        error = f" Behind ± stands the {table.error_is}." if _has_error(table) else ""
-        yield f"**{table.caption}**{error}"
+        yield caption(table)
         yield Grid(table.columns, tuple(tuple(shown(cell) for cell in row) for row in table.rows))
     yield from result.figures
     if result.claims:
-        yield Heading(3, "What should come out")
+        yield Heading(3, "What should come out" + (", by the few trials of a quick run" if quick else ""))
         yield tuple(f"{'✓' if c.holds else '✗'} {c.text}: {c.found}" for c in result.claims)
     if result.notes:
         yield Heading(3, "Notes")
@@ -153,8 +165,10 @@ def _lines_astray(results: Sequence[Result]) -> Iterator[tuple[str, ...]]:
                 yield table, place, str(value), value.as_published(), by
 
 
-def _has_error(table: Table) -> bool:
-    return any(value.error is not None for _, value in table.values())
+def caption(table: Table) -> str:
+    """What a table shows, and what stands behind its ±."""
+    errors = any(value.error is not None for _, value in table.values())
+    return f"**{table.caption}**" + (f" Behind ± stands the {table.error_is}." if errors else "")
 
 
 def shown(cell: Cell) -> str:
@@ -196,7 +210,7 @@ def html(found: Reproduction) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(found.paper.title)}</title>\n<style>{css}\n{PICTURES}</style>\n"
+        f"<title>{escape(found.paper.title)}</title>\n<style>{css}\n{STYLE}</style>\n"
         f"</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 

@@ -120,6 +120,7 @@ class Claim:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "holds", bool(self.holds))  # NumPy's booleans are not JSON's
+        object.__setattr__(self, "text", self.text.rstrip("."))  # the numbers stand behind it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

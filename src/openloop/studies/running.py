@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 from openloop.core.arguments import is_whole
@@ -19,6 +20,7 @@ from openloop.core.wording import joined
 from openloop.data import datasets
 from openloop.errors import InputError, MissingPackageError, did_you_mean
 from openloop.files import json_text
+from openloop.studies.fingerprint import versions
 from openloop.studies.results import Result, unjudged
 from openloop.studies.trials import Given, Outcome, Setting, Trial, Trials
 from openloop.writing import FilePath, Step, silent
@@ -67,6 +69,7 @@ class Run:
     seed: int
     trials: Trials
     step: Step = silent
+    loaded: dict[str, str] = field(default_factory=dict[str, str])  # what is known of the data that were used
 
     def either(self, full: T, quick: T) -> T:
         """The first in a full run, the second in a quick one."""
@@ -79,7 +82,9 @@ class Run:
     def load(self, name: str) -> datasets.Data:
         """A data set from its original files."""
         self.step(f"reading {name}", 0.0)
-        return datasets.load(name, self.folder)
+        found = datasets.load(name, self.folder)
+        self.loaded[name] = _described(found, datasets.fingerprint(name, self.folder))
+        return found
 
     def map(self, trial: Trial, given: Given, settings: Sequence[Setting], what: str) -> list[Outcome]:
         """The outcomes of a trial with each setting, in their order; those that are kept are not computed again."""
@@ -100,35 +105,46 @@ class Reproduction:
 
     study: str
     paper: Paper
+    asked: tuple[str, ...]  # the items that were asked for by name; none: all
     quick: bool
     seed: int
     results: tuple[Result, ...]
     left_out: Mapping[str, str]
+    data: Mapping[str, str]  # what was loaded: its shape, the digest of its files, what a reader should know
 
     def __getitem__(self, item: str) -> Result:
         for result in self.results:
             if result.item == item:
                 return result
-        raise KeyError(item)
+        raise KeyError(f"no result {item!r}; there are {', '.join(result.item for result in self.results)}")
+
+    def __repr__(self) -> str:
+        return f"Reproduction({self.study}: {', '.join(result.item for result in self.results)})"
 
     def to_json(self, path: FilePath | None = None) -> str:
         """Everything but the charts as JSON; written to `path` in one step when given."""
         content = {
             "study": self.study, "paper": str(self.paper), "quick": self.quick, "seed": self.seed,
-            "results": [result.plain() for result in self.results], "left_out": dict(self.left_out),
+            "data": dict(self.data), "left_out": dict(self.left_out), "versions": list(versions()),
+            "results": [result.plain() for result in self.results],
         }  # fmt: skip
         return json_text(content, path)
 
 
-def study(name: str) -> Any:
+def study(name: str | ModuleType) -> Any:
     """The module of a paper: PAPER, PUBLISHED, ITEMS."""
+    if isinstance(name, ModuleType):
+        lacking = [part for part in ("PAPER", "ITEMS") if not hasattr(name, part)]
+        if lacking:
+            raise InputError(f"reproduce: module {name.__name__!r} is no study: it has no {joined(lacking)}.")
+        return name
     if name not in STUDIES:
         raise InputError(f"reproduce: no study {name!r}.{did_you_mean(str(name), STUDIES)}")
     return import_module(f"openloop.studies.{name}")
 
 
 def reproduce(
-    paper: str,
+    paper: str | ModuleType,
     items: Sequence[str] = (),
     *,
     data: FilePath | None = None,
@@ -140,31 +156,44 @@ def reproduce(
 ) -> Reproduction:
     """Recompute items of a paper, beside the published numbers; without `items`, all whose data are present.
 
+    `paper` is the name of a study, or a module of your own with PAPER and ITEMS.
     `data` is the folder of the data sets ($OPENLOOP_DATA, or data/ here). `quick` takes fewer trials and models, so
     that it takes seconds; its numbers are a foretaste, and not held against the published ones. Trials run in
-    `workers` processes, by default one a core, and are kept in `cache` ($XDG_CACHE_HOME/openloop), so that a run that
-    was stopped goes on where it was.
+    `workers` processes, by default one a core (0: in this one), and are kept in `cache` ($XDG_CACHE_HOME/openloop), so
+    that a run that was stopped goes on where it was.
     """
     found, folder = study(paper), datasets.data_folder(data)
-    asked = _asked(paper, found.ITEMS, items)
+    name = paper if isinstance(paper, str) else paper.__name__
+    asked = _asked(name, found.ITEMS, items)
     _check(seed, workers)
     wanted, left_out = _divided(asked, folder, named=bool(items))
-    with Trials(cache_folder(cache), workers or os.cpu_count() or 1) as trials:
+    at_once = (os.cpu_count() or 1) if workers is None else workers
+    loaded: dict[str, str] = {}
+    with Trials(cache_folder(cache), at_once) as trials:
         results: list[Result] = []
         for number, item in enumerate(wanted):
             share = _part(step, item.name, number, len(wanted))
-            run = Run(folder=folder, quick=quick, seed=seed, trials=trials, step=share)
+            run = Run(folder=folder, quick=quick, seed=seed, trials=trials, step=share, loaded=loaded)
             result = item.function(run)
             results.append(unjudged(result) if quick else result)
     return Reproduction(
-        study=paper, paper=found.PAPER, quick=quick, seed=seed, results=tuple(results), left_out=left_out
+        study=name,
+        paper=found.PAPER,
+        asked=tuple(items),
+        quick=quick,
+        seed=seed,
+        results=tuple(results),
+        left_out=left_out,
+        data=loaded,
     )
 
 
-def listed(data: FilePath | None = None) -> Iterator[tuple[str, Item, tuple[str, ...], str | None]]:
-    """Every item of every study, those of its data sets that are present, and why it cannot run, if so."""
+def listed(
+    data: FilePath | None = None, paper: str | None = None
+) -> Iterator[tuple[str, Item, tuple[str, ...], str | None]]:
+    """Every item of one study or all, those of its data sets that are present, and why it cannot run, if so."""
     folder = datasets.data_folder(data)
-    for name in STUDIES:
+    for name in STUDIES if paper is None else (paper,):
         for item in study(name).ITEMS:
             here = tuple(d for d in item.data if datasets.present(d, folder))
             yield name, item, here, _lacking(item, folder)
@@ -182,7 +211,7 @@ def _asked(paper: str, items: Sequence[Item], names: Sequence[str]) -> list[Item
     known = {item.name: item for item in items}
     for name in names:
         if name not in known:
-            raise InputError(f"reproduce: {paper} has no item {name!r}.{did_you_mean(str(name), known)}")
+            raise InputError(f"reproduce: {paper} has no item {name!r}; it has {', '.join(known)}.")
     return [item for item in items if not names or item.name in names]
 
 
@@ -212,6 +241,12 @@ def _absent(item: Item) -> list[str]:
     return [package for package in item.packages if find_spec(package) is None]
 
 
+def _described(data: datasets.Data, fingerprint: str) -> str:
+    rows = f"{data.log.n_users:,} users × {data.log.n_items:,} items, {len(data.log):,} rows"
+    beside = "" if data.open_loop is None else f" and {len(data.open_loop):,} of an open loop"
+    return "; ".join([f"{rows}{beside}", *data.notes, f"SHA-256 of names and files {fingerprint[:16]}…"])
+
+
 def _part(step: Step, name: str, number: int, total: int) -> Step:
     return lambda what, done: step(f"{name}: {what}", (number + done) / total)
 
@@ -219,5 +254,5 @@ def _part(step: Step, name: str, number: int, total: int) -> Step:
 def _check(seed: int, workers: int | None) -> None:
     if not is_whole(seed) or seed < 0:
         raise InputError(f"reproduce: seed must be a whole number from 0, got {seed!r}.")
-    if workers is not None and not (is_whole(workers) and workers >= 1):
-        raise InputError(f"reproduce: workers must be a whole number from 1, got {workers!r}.")
+    if workers is not None and not (is_whole(workers) and workers >= 0):
+        raise InputError(f"reproduce: workers must be a whole number from 0 (none: this process), got {workers!r}.")

@@ -1,29 +1,30 @@
 """Trials: pure functions of arrays and settings, computed in processes and kept by content.
 
 A trial is kept in the file whose name is a digest of its arrays, its setting, the code that it runs and the versions
-of the numerical libraries. So a run that was stopped goes on where it was, and its numbers are the same bytes.
+of the numerical libraries. So a run that was stopped goes on where it was, and its numbers are the same bytes. Which
+code that is, `openloop.studies.fingerprint` says.
 """
 
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import multiprocessing
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from functools import cache, lru_cache
-from importlib import metadata
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import ModuleType
 from typing import Any, Self
-from zipfile import BadZipFile
+from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,7 @@ from threadpoolctl import threadpool_limits
 
 from openloop.errors import FormatError, InputError, OpenloopError
 from openloop.files import replacing
+from openloop.studies.fingerprint import code_digest, digest, versions
 
 Given = Mapping[str, npt.NDArray[Any]]
 Outcome = dict[str, npt.NDArray[Any]]
@@ -38,18 +40,15 @@ Setting = Mapping[str, Any]
 Trial = Callable[..., Mapping[str, Any]]
 Advance = Callable[[int, int], None]  # trials done, of how many
 
-LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "polars", "cornac", "torch")
-PACKAGE = Path(__file__).parents[1]
-STUDIES = "openloop.studies"
-SILENT = ("cli", "reporting", "studies")  # of these only what a trial itself calls can change its numbers
+A_DAY = 86_400.0  # seconds
 ONE_THREAD: dict[str, str] = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"), "1")
 
 
 class Trials:
-    """Computes trials that are not kept yet, `workers` at a time, each on one thread, and keeps them in `folder`.
+    """Computes trials that are not kept yet, in `workers` processes of one thread each, and keeps them in `folder`.
 
-    A context: its worker processes start with the first trial that needs them, and end with the block and with this
-    process, whatever ends it.
+    A context: its processes start with the first trial that is not kept, and end with the block and with this process,
+    whatever ends it. With 0 workers trials run in this process, as a debugger wants it.
     """
 
     def __init__(self, folder: Path, workers: int) -> None:
@@ -62,6 +61,7 @@ class Trials:
                 raise InputError(
                     f"cache folder {str(folder)!r} cannot be made ({error.strerror}); pass another one."
                 ) from error
+        _remove_remains(folder / "trials")
 
     def __enter__(self) -> Self:
         return self
@@ -80,22 +80,22 @@ class Trials:
         """The outcomes of a trial with each setting, in their order."""
         data = self._put(given)
         files = [self._file(trial, data.stem, setting) for setting in settings]
-        wanted = {file: setting for file, setting in zip(files, settings, strict=True) if not file.exists()}
+        wanted = {file: setting for file, setting in zip(files, settings, strict=True) if not is_zipfile(file)}
+        tasks = [Task(trial, data, setting, file, code_digest(trial)) for file, setting in wanted.items()]
         advance(len(files) - len(wanted), len(files))
-        for done, _ in enumerate(self._compute(trial, data, wanted), len(files) - len(wanted) + 1):
+        for done, _ in enumerate(self._compute(tasks), len(files) - len(wanted) + 1):
             advance(done, len(files))
         return [_read(file) for file in files]
 
-    def _compute(self, trial: Trial, data: Path, wanted: Mapping[Path, Setting]) -> Iterator[None]:
-        if self.workers == 1 or len(wanted) == 1:
-            for file, setting in wanted.items():
-                yield compute(trial, data, setting, file)
-        elif wanted:
+    def _compute(self, tasks: Sequence[Task]) -> Iterator[None]:
+        if self.workers == 0:
+            yield from map(compute, tasks)
+        elif tasks:
             pool = self._processes()
-            with _main_hidden(trial):
-                futures = [pool.submit(compute, trial, data, setting, file) for file, setting in wanted.items()]
+            with _main_hidden(tasks[0].trial):
+                futures = [pool.submit(compute, task) for task in tasks]
             for future in as_completed(futures):
-                yield _outcome(future, trial)
+                yield _outcome(future, tasks[0].trial)
 
     def _processes(self) -> ProcessPoolExecutor:
         if self._pool is None:
@@ -107,7 +107,7 @@ class Trials:
     def _put(self, given: Given) -> Path:
         """The file of these arrays, for all processes to read."""
         file = self.folder / "given" / f"{_digest_of_arrays(given)}.npz"
-        if not file.exists():
+        if not is_zipfile(file):  # absent, or damaged
             _write(file, given, "given")
         return file
 
@@ -119,13 +119,28 @@ class Trials:
             raise InputError(
                 f"{name}: a setting must be numbers, text or lists of them, got {dict(setting)}."
             ) from error
-        return self.folder / "trials" / f"{_digest(text.encode())}.npz"
+        return self.folder / "trials" / f"{digest(text)}.npz"
 
 
-def compute(trial: Trial, data: Path, setting: Setting, file: Path) -> None:
-    """Compute one trial on one thread, and keep it."""
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A trial to compute: what it is given, its setting, the file for its outcome, and the code that it should run."""
+
+    trial: Trial
+    data: Path
+    setting: Setting
+    file: Path
+    code: str
+
+
+def compute(task: Task) -> None:
+    """Compute a trial on one thread, and keep it."""
+    if code_digest(task.trial) != task.code:
+        raise OpenloopError(
+            f"{task.trial.__qualname__}: its code was changed while the run went on; run again: what is done is kept."
+        )
     with threadpool_limits(1):
-        _write(file, trial(_given(data), **setting), trial.__qualname__)
+        _write(task.file, task.trial(_given(task.data), **task.setting), task.trial.__qualname__)
 
 
 # -- files of arrays -----------------------------------------------------------------------------------------
@@ -138,6 +153,13 @@ def _write(file: Path, arrays: Mapping[str, Any], name: str) -> None:
             raise InputError(f"{name}: {key} must be numbers or text, got an array of objects.")
     with replacing(file) as temporary, temporary.open("wb") as out:
         np.savez(out, **held)
+
+
+def _remove_remains(folder: Path) -> None:
+    """Delete what processes that were killed left half-written, unless it is so young that it may still be written."""
+    for file in folder.glob(".*.npz.*"):
+        if time.time() - file.stat().st_mtime > A_DAY:
+            file.unlink(missing_ok=True)
 
 
 def _read(file: Path) -> Outcome:
@@ -156,13 +178,6 @@ def _given(data: Path) -> Given:
     return held
 
 
-# -- what a trial depends on ---------------------------------------------------------------------------------
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
-
-
 def _digest_of_arrays(given: Given) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for name in sorted(given):
@@ -170,57 +185,6 @@ def _digest_of_arrays(given: Given) -> str:
         digest.update(f"{name} {values.dtype.str} {values.shape};".encode())
         digest.update(values.tobytes())
     return digest.hexdigest()
-
-
-@cache
-def code_digest(trial: Trial) -> str:
-    """The code that a trial runs: its own functions, by their text, and every computing module below the studies."""
-    texts: dict[str, str] = {}
-    _gather(trial, texts)
-    return _digest((_package() + "".join(texts[name] for name in sorted(texts))).encode())
-
-
-def _gather(found: Any, texts: dict[str, str]) -> None:
-    """The text of a function of the studies, and of what it names: functions, constants; of classes, their module."""
-    name = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', '')}"
-    if name in texts:
-        return
-    if not isinstance(found, FunctionType):
-        module = found if isinstance(found, ModuleType) else inspect.getmodule(found)
-        texts[name] = inspect.getsource(module) if module is not None else repr(found)
-        return
-    texts[name] = inspect.getsource(found)
-    for used in sorted(_names(found.__code__)):
-        value = found.__globals__.get(used)
-        if getattr(value, "__module__", getattr(value, "__name__", "")).startswith(STUDIES):  # pyright: ignore[reportOptionalMemberAccess]
-            _gather(value, texts)
-        elif value is not None and not callable(value) and not isinstance(value, ModuleType):
-            texts[f"{name}.{used}"] = repr(value)
-
-
-def _names(code: CodeType) -> set[str]:
-    inner = (const for const in code.co_consts if isinstance(const, CodeType))
-    return set(code.co_names).union(*(_names(part) for part in inner))
-
-
-@cache
-def _package() -> str:
-    files = sorted(PACKAGE.rglob("*.py"))
-    kept = [file for file in files if file.relative_to(PACKAGE).parts[0] not in SILENT]
-    return _digest(b"".join(file.read_bytes() for file in kept))
-
-
-@cache
-def versions() -> tuple[str, ...]:
-    """The versions of the libraries that compute; another one may round otherwise."""
-    return tuple(f"{name} {_version(name)}" for name in LIBRARIES)
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "absent"
 
 
 # -- processes -----------------------------------------------------------------------------------------------

@@ -64,18 +64,26 @@ def test_a_pick_by_luck_does_not_pay_on_the_other_half():
     one, other = found.weighted.halves
     found.values[0, :, :, one] = 1.0  # a shines on one half only, b on the other
     found.values[1, :, :, other] = 1.0
-    gap, _, _ = found.chosen_blind(["a", "b"], ["c"], "published")
-    assert gap == pytest.approx(-0.1)
-    gap, spread, picked = found.chosen_blind(["c"], ["a", "b"], "published")
-    assert (gap, spread, picked) == (pytest.approx(0.1), pytest.approx(0), "c")
+    assert found.chosen_blind(["a", "b"], ["c"], "published").value == pytest.approx(-0.1)
+    blind = found.chosen_blind(["c"], ["a", "b"], "published")
+    assert (blind.value, blind.error, blind.picked) == (pytest.approx(0.1), pytest.approx(0), "c")
+    assert str(blind) == "+0.100 (+0.100 … +0.100, from half-samples)"
+
+
+def test_the_error_over_halves_is_that_of_all_users():
+    """For a mean over users, whose standard error is known."""
+    x = np.random.default_rng(0).normal(size=200)
+    w = agreement.weightings(200, np.random.default_rng(1), draws=0, halves=2000)
+    means = w.values[1:] @ x / 100
+    assert means.std(ddof=1) == pytest.approx(x.std(ddof=1) / np.sqrt(200), rel=0.05)
 
 
 def test_users_of_whom_a_method_says_nothing_do_not_pick_it():
     found = table([[0.3] * 4, [0.2] * 4, [0.0] * 4])
     found.values[0, :, :, found.weighted.halves[0]] = np.nan
-    gap, _, picked = found.chosen_blind(["a", "b"], ["c"], "published")
-    assert picked in ("a", "b")
-    assert np.isfinite(gap)
+    blind = found.chosen_blind(["a", "b"], ["c"], "published")
+    assert blind.picked in ("a", "b")
+    assert np.isfinite(blind.value)
 
 
 def test_a_method_that_is_the_target_agrees_wholly():

@@ -9,6 +9,7 @@ from openloop.core.feedback import Feedback
 from openloop.studies.jadidinejad2021 import evidence as gathering
 from openloop.studies.jadidinejad2021 import figures, models, ranking
 from openloop.studies.jadidinejad2021.agreement import TARGETS
+from openloop.studies.jadidinejad2021.instances import open_line
 from openloop.studies.running import Run
 from openloop.studies.trials import Trials
 from tests.studies.jadidinejad2021 import many
@@ -41,7 +42,7 @@ def yahoo(tmp_path):
 
 def test_all_three_items_run_on_yahoo_r3(yahoo, monkeypatch):
     monkeypatch.setattr(models, "fitted", Scorer)
-    with Trials(yahoo / "cache", 1) as trials:
+    with Trials(yahoo / "cache", 0) as trials:
         run = Run(folder=yahoo, quick=True, seed=0, trials=trials)
         results = [item(run) for item in (figures.figure3, ranking.table6, figures.figure4)]
     assert [result.data for result in results] == [("yahoo-r3",)] * 3
@@ -60,6 +61,21 @@ def test_rounds_know_what_was_trained_on():
     assert ev.in_log.tolist() == [cell in there for cell in cells]
     assert all((ev.in_log | ~part.in_train).all() for part in ev.rounds)
     assert ev.rounds[0].in_train.sum() != 0
+
+
+def test_as_coded_the_open_loop_leaves_out_whom_the_log_does_not_show():
+    taste, log, drawn = many.logs()
+    log = log.take(np.flatnonzero((log.user != 3) & (log.item != 5)))
+    given, known = models.given_of(log, drawn), many.scores_of(taste, 3)
+    parts = [[many.outcome(given, s, split, 0) for s in known.values()] for split in (models.WHOLE, 0)]
+    ev = gathering.assembled(many.Plain(), "coat", given, tuple(known), parts, models.given_of(log))
+    user, item = models.relevant(given)
+    kept = (user != 3) & (item != 5)
+    assert (ev.refitted.user.tolist(), ev.refitted.item.tolist()) == (user[kept].tolist(), item[kept].tolist())
+    assert len(ev.in_log) == kept.sum() < len(user) == len(ev.rounds[0].own.user)
+    split = models.split_of(given, models.WHOLE, 0)
+    line = open_line(given, parts[0], split, 0, "coded")
+    assert ev.targets(ev.rounds[0], None)["published"].value() == pytest.approx(line.value)
 
 
 def test_every_method_has_a_column():

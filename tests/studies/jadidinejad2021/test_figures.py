@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 from openloop.studies.jadidinejad2021 import as_coded, figures
 from openloop.studies.jadidinejad2021.agreement import tau
@@ -32,7 +33,8 @@ def test_the_share_of_q1_is_of_rows(run):
     name, share = figures.figure3(run).tables[0].rows[-1]
     held = many.some_evidence(3).rounds[0].held
     p = as_coded.propensities(held.given["item"], many.ITEMS, many.USERS)
-    shares = [np.mean(as_coded.strata(p[part.held.rows[1]], 2) == 0) for part in many.some_evidence(3).rounds]
+    parts = [part.held for part in many.some_evidence(3).rounds]
+    shares = [np.mean(as_coded.strata(p[h.rows[1]], 2)[h.shown] == 0) for h in parts]
     assert name == "Q1's share of the feedback"
     assert share.value == pytest.approx(np.mean(shares))
 
@@ -47,6 +49,17 @@ def test_one_stratum_is_holdout_in_every_column(run):
         scores = np.array([part.methods[method](None).value() for part in many.some_evidence(3).rounds])
         assert at_one[column] == pytest.approx(tau(scores, goal).mean())
     assert len(result.figures[0].rows) == 4 * len(NUMBERS)
+
+
+def test_what_stands_behind_the_papers_spread_is_shown_and_not_held_against_ours(run):
+    table = figures.figure4(run).tables[0]
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    sd, half = (row[name].value for name in ("sd over 2 to 10", "95 % half-width over 2 to 10"))
+    assert half == pytest.approx(t.ppf(0.975, 8) / 3 * sd, rel=1e-4)
+    behind = row["behind ± in the paper"]
+    assert (behind.published, behind.came_out) == (0.021, None)
+    assert row["sd over 2 to 10"].came_out is None
+    assert any("does not say what stands behind its ±" in note for note in figures.figure4(run).notes)
 
 
 def test_the_rules_numbers_are_shown_by_split(run):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ def cells(ranks, user, n_users=2):
     return Cells(user=np.array(user), item=np.arange(len(user)), places=places, n_users=n_users)
 
 
-@pytest.mark.parametrize("among", methods.AMONG)
+@pytest.mark.parametrize("among", ["outside", "all", "coded"])
 def test_ndcg_by_hand(among):
     found = methods.user_ndcg(cells([1, 3, 2], [0, 0, 1]), among, None)
     ideal = 1 + 1 / np.log2(3)
@@ -113,6 +115,18 @@ def test_snips_of_adg_is_openloops():
     ours = ways.ours(held, {"popularity": model.item_propensities_})["snips of adg, popularity"](None).value()
     found = ol.evaluate(scores, test, model, metrics=["adg"], estimators=["snips"], exclude=train, threshold=4)
     assert ours == pytest.approx([found[m, "adg", "snips"].value for m in scores])
+
+
+def test_ips_of_binary_dcg_ranks_models_as_snips_of_adg_does():
+    """ol.evaluate(models, test, p, metrics=["dcg"], estimators=["ips"], exclude=None), liked being 1 and all else 0"""
+    held, scores, log = many.held()
+    model = ol.propensity.Popularity(gamma=1.0).fit(log)
+    binary = replace(log, rating=(log.rating >= 4).astype(np.float32))
+    _, test = many.parts(binary, held.split)
+    ours = ways.ours(held, {"popularity": model.item_propensities_}, "all")["snips of adg, popularity"](None).value()
+    found = ol.evaluate(scores, test, model, metrics=["dcg"], estimators=["ips"], exclude=None)
+    ratio = ours / [found[m, "dcg", "ips"].value for m in scores]
+    assert ratio == pytest.approx(np.full(len(scores), ratio[0]))
 
 
 def test_eq_3_is_openloops():

@@ -33,6 +33,17 @@ def test_a_split_is_every_row_once_and_a_fifth_is_held_out():
     assert not np.array_equal(part.test, split_of(given, 3, 1).test)
 
 
+def test_streams_of_chance_never_meet():
+    firsts = [
+        int(stream.integers(2**62))
+        for seed in (0, 1, 7)
+        for stream in (
+            np.random.default_rng(seed), *(models.stream(seed, use, n) for use in models.USES for n in range(40))
+        )
+    ]  # fmt: skip
+    assert len(set(firsts)) == len(firsts)
+
+
 def test_the_whole_log_holds_nothing_out():
     given = given_of(many.logs()[1])
     part = split_of(given, WHOLE, 0)
@@ -43,8 +54,15 @@ def test_the_whole_log_holds_nothing_out():
 def test_cornac_meets_items_in_the_order_of_the_drawn_rows():
     log = Feedback.from_arrays([0, 0, 1, 1, 2], [0, 1, 1, 2, 0], [5, 5, 5, 5, 5], users=3, items=3)
     given = given_of(log)
-    drawn = np.random.default_rng([0, 0]).permutation(5)[:4]
+    drawn = models.stream(0, "splits", 0).permutation(5)[:4]
     assert split_of(given, 0, 0).order.tolist() == list(dict.fromkeys(log.item[drawn].tolist()))
+
+
+def test_cells_are_shown_where_training_has_both_user_and_item():
+    log = Feedback.from_arrays([0, 0, 1, 2], [0, 1, 1, 2], [5, 5, 5, 5], users=3, items=3)
+    part = models.Split(train=np.array([0, 2]), test=np.array([1, 3]), order=np.array([0, 1]))
+    user, item = np.array([0, 0, 1, 2, 2]), np.array([0, 2, 0, 1, 2])
+    assert models.shown(given_of(log), part, user, item).tolist() == [True, False, True, False, False]
 
 
 def test_relevant_cells_have_four_stars_or_more():

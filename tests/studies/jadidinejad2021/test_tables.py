@@ -32,7 +32,7 @@ from tests.studies.jadidinejad2021 import worlds
 @pytest.fixture
 def run(tmp_path):
     """A quick run on data in a folder of its own, in this process."""
-    with Trials(tmp_path / "cache", 1) as trials:
+    with Trials(tmp_path / "cache", 0) as trials:
         yield Run(folder=tmp_path, quick=True, seed=0, trials=trials)
 
 

@@ -11,6 +11,8 @@ from openloop.studies.schnabel2016 import evaluation, tightness
 from openloop.studies.schnabel2016.worlds import Completion
 from openloop.studies.trials import Trials
 
+SHARES = np.array([0.06, 0.11, 0.27, 0.35, 0.21])  # of the stars, as the paper prints them for ML100K
+
 
 @pytest.fixture(scope="session")
 def small_cache(tmp_path_factory):
@@ -23,9 +25,9 @@ def small_run(monkeypatch, small_cache):
     Y = low_rank(250, 420, 5, rng=0).astype(np.int8)
 
     def complete(run):
-        return Completion(ratings=Y, factors=5, reg=1.0, accuracy=0.5)
+        return Completion(ratings=Y, shares=SHARES, factors=5, reg=1.0, accuracy=0.5)
 
     for module in (evaluation, tightness):
         monkeypatch.setattr(module, "complete", complete)
-    with Trials(small_cache, 1) as trials:
+    with Trials(small_cache, 0) as trials:
         yield Run(folder=small_cache, quick=True, seed=0, trials=trials)

@@ -40,7 +40,7 @@ def unpack(archive: Path, name: str, folder: Path) -> None:
     """
     try:
         with _opened(archive, name) as (members, reader):
-            _refuse_too_large(name, sum(member.size or 0 for member in members), folder)
+            _refuse_too_large(name, sum(member.size or 0 for member in members), _free(folder))
             for member in members:
                 _copy(name, member, reader(member), _inside(name, member.name, folder))
     except _BROKEN as error:
@@ -98,24 +98,31 @@ def _inside(name: str, path: str, folder: Path) -> Path:
 
 
 def _copy(name: str, member: _Member, source: IO[bytes], target: Path) -> None:
-    """Copy a member; what it holds beyond the size that its archive says is an error."""
-    room = MOST if member.size is None else member.size
+    """Copy a member; more than the size that its archive says, or than there is room for, is an error."""
     if target.exists() or target.is_symlink():
         raise FormatError(f"{name}: {member.name!r} stands in it twice; do not use this archive.")
     target.parent.mkdir(parents=True, exist_ok=True)
+    free, copied = _free(target.parent), 0
     with source, target.open("xb") as copy:
         while block := source.read(BLOCK):
-            room -= len(block)
-            if room < 0:
+            copied += len(block)
+            if member.size is None:
+                _refuse_too_large(name, copied, free)
+            elif copied > member.size:
                 raise FormatError(f"{name}: {member.name!r} holds more than its archive says; do not use it.")
             copy.write(block)
 
 
-def _refuse_too_large(name: str, size: int, folder: Path) -> None:
-    free = shutil.disk_usage(folder).free
+def _free(folder: Path) -> int:
+    return shutil.disk_usage(folder).free
+
+
+def _refuse_too_large(name: str, size: int, free: int) -> None:
     if size > min(MOST, free):
         limit = f"{MOST:,} are the most" if size > MOST else f"the disk has {free:,}"
-        raise InputError(f"{name}: unpacks to {size:,} bytes, and {limit}; use another disk or unpack it by hand.")
+        raise InputError(
+            f"{name}: unpacks to at least {size:,} bytes, and {limit}; use another disk or unpack it by hand."
+        )
 
 
 def _refuse_page(file: Path, name: str) -> None:

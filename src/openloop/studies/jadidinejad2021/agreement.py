@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from openloop.studies.jadidinejad2021 import as_coded
 from openloop.studies.jadidinejad2021.methods import Cells, Scored, holdout
 
 LEVEL = 0.95
+LIMIT = NormalDist().inv_cdf((1 + LEVEL) / 2)  # 1.96
 REPLICATES = 200
 HALVES = 50
 
@@ -119,8 +121,8 @@ class Agreement:
         """The method with the largest mean τ."""
         return max(methods, key=lambda m: self.mean(m, target)[0])
 
-    def chosen_blind(self, ours: list[str], theirs: list[str], target: str) -> tuple[float, float, str]:
-        """Pick our best and theirs on half of the users, compare on the other: mean gap, spread, our usual pick."""
+    def chosen_blind(self, ours: list[str], theirs: list[str], target: str) -> Blind:
+        """Pick our best and theirs on half of the users, compare on the other half; over all halves."""
         rows = np.array([self.mean(m, target) for m in (*ours, *theirs)])  # (methods, W)
         rows[np.isnan(rows)] = -1.0  # a method that has nothing to say of these users
         one, other = self.weighted.halves
@@ -134,7 +136,7 @@ class Agreement:
             winners.extend(mine.tolist())
         gap = np.concatenate(gaps)
         most = max(set(winners), key=winners.count)
-        return float(gap.mean()), float(gap.std(ddof=1)), ours[most]
+        return Blind(value=float(gap.mean()), error=float(gap.std(ddof=1)), picked=ours[most])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,12 +150,29 @@ class Ahead:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Normal limits, at 95 %."""
-        return self.value - 1.96 * self.error, self.value + 1.96 * self.error
+        """Normal limits, at LEVEL."""
+        return self.value - LIMIT * self.error, self.value + LIMIT * self.error
 
     def __str__(self) -> str:
         low, high = self.interval
         return f"{self.value:+.3f} ({low:+.3f} … {high:+.3f}), ahead in {self.won} of {self.splits} splits"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blind:
+    """How far our pick is ahead of theirs on users who did not choose them, and what we picked most often.
+
+    The error is the standard deviation over halves: of half-samples it is that of the whole (the jackknife that leaves
+    out d = n/2 has the factor (n − d)/d = 1).
+    """
+
+    value: float
+    error: float
+    picked: str
+
+    def __str__(self) -> str:
+        low, high = self.value - LIMIT * self.error, self.value + LIMIT * self.error
+        return f"{self.value:+.3f} ({low:+.3f} … {high:+.3f}, from half-samples)"
 
 
 Round = tuple[Mapping[str, Callable[[], Scored]], Mapping[str, Scored]]

@@ -12,7 +12,17 @@ from openloop.core.feedback import Array, Floats
 from openloop.studies.jadidinejad2021 import agreement, ways
 from openloop.studies.jadidinejad2021.agreement import Agreement
 from openloop.studies.jadidinejad2021.methods import Cells, Scored, stacked
-from openloop.studies.jadidinejad2021.models import WHOLE, Given, given_of, names, relevant, split_of, trial
+from openloop.studies.jadidinejad2021.models import (
+    WHOLE,
+    Given,
+    given_of,
+    names,
+    relevant,
+    shown,
+    split_of,
+    stream,
+    trial,
+)
 from openloop.studies.jadidinejad2021.ways import Held, Method
 from openloop.studies.running import Run
 
@@ -21,7 +31,6 @@ COLUMNS = {"outside": "ours", "all": "ours, training items ranked"}
 QUICK_SPLITS = 2
 QUICK_FAMILIES = ("GA", "MostPop", "BO", "MF", "SVD", "WMF", "MMMF", "BPR")  # those that take a tenth of a second
 QUICK_SIZES = (10, 50)
-CUTS: dict[str, int | None] = {"ndcg@5": 5, "ndcg@10": 10, "ndcg@20": 20, "ndcg@30": 30, "ndcg@100": 100, "ndcg": None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,8 +52,8 @@ class Evidence:
     models: tuple[str, ...]
     given: Given
     rounds: tuple[Round, ...]
-    refitted: Cells  # the open loop under models that the whole log taught
-    in_log: Array
+    refitted: Cells  # the open loop under models that the whole log taught, without users and items that it lacks
+    in_log: Array  # which of these cells are in the log too
     p: dict[str, Floats]
     eq7: Floats
     seed: int
@@ -55,8 +64,7 @@ class Evidence:
 
     def agreement(self, k: int | None, draws: int, halves: int) -> Agreement:
         """τ of every method with every target."""
-        rng = np.random.default_rng([self.seed, 6])
-        weighted = agreement.weightings(int(self.given["shape"][0]), rng, draws, halves)
+        weighted = agreement.weightings(int(self.given["shape"][0]), stream(self.seed, "users"), draws, halves)
         each = ((_scorers(part.methods, k), self.targets(part, k)) for part in self.rounds)
         return agreement.agreement(each, weighted)
 
@@ -92,9 +100,11 @@ def assembled(
         _round(_held(given, s, run.seed, part), stacked(part, "open", user, item, n_users), eq7["p"], grids, run.seed)
         for s, part in enumerate(parts[1:])
     )
+    known = shown(given, split_of(given, WHOLE, run.seed), user, item)
+    refitted = stacked(parts[0], "open", user, item, n_users).where(known)
     return Evidence(
         name=name, models=tuple(chosen), given=given, rounds=rounds, eq7=eq7["p"], p=grids, seed=run.seed,
-        refitted=stacked(parts[0], "open", user, item, n_users), in_log=_there(given, None, user, item),
+        refitted=refitted, in_log=_there(given, None, refitted.user, refitted.item),
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from openloop.core.feedback import Array, Floats
 from openloop.core.paradox import Pair, Paradox, Part, find
 from openloop.studies.jadidinejad2021 import as_coded
 from openloop.studies.jadidinejad2021.methods import Cells, stacked, user_ndcg
-from openloop.studies.jadidinejad2021.models import WHOLE, Given, Ints, Split, relevant, split_of
+from openloop.studies.jadidinejad2021.models import THRESHOLD, WHOLE, Given, Ints, Split, relevant, shown, split_of
 from openloop.studies.trials import Outcome
 
 HOLDOUT, IPS, STRATIFIED, OPEN_LOOP = "Holdout", "IPS", "Stratified", "Open loop"
@@ -114,10 +114,10 @@ def strata_of(given: Given, part: Split) -> tuple[Ints, Masks]:
     users, items = (int(n) for n in given["shape"])
     p = as_coded.propensities(given["item"], items, users)
     stratum = as_coded.strata(p[given["item"][part.test]], len(STRATA))
-    shown = np.isin(given["user"][part.test], given["user"][part.train]) & np.isin(given["item"][part.test], part.order)
-    masks = {HOLDOUT: np.ones(int(shown.sum()), bool)}
-    masks |= {name: stratum[shown] == s for s, name in enumerate(STRATA)}
-    return part.test[shown], masks
+    known = shown(given, part, given["user"][part.test], given["item"][part.test])
+    masks = {HOLDOUT: np.ones(int(known.sum()), bool)}
+    masks |= {name: stratum[known] == s for s, name in enumerate(STRATA)}
+    return part.test[known], masks
 
 
 def sizes(given: Given, part: Split) -> dict[str, tuple[int, int]]:
@@ -166,8 +166,6 @@ def closed_cells(
 
 def relevant_rows(given: Given, rows: Ints) -> Ints:
     """The positions of the relevant ones of the rows, as `relevant` has them."""
-    from openloop.studies.jadidinejad2021.models import THRESHOLD
-
     return rows[given["rating"][rows] >= THRESHOLD]
 
 
@@ -184,7 +182,7 @@ def open_line(given: Given, opened: Sequence[Outcome], part: Split, seed: int, a
 def _open_rows(given: Given, part: Split, user: Array, item: Array, among: str) -> npt.NDArray[np.bool_]:
     """Which cells of the open loop count."""
     if among == "coded":
-        return np.isin(user, given["user"][part.train]) & np.isin(item, part.order)
+        return shown(given, part, user, item)
     width = int(given["shape"][1])
     trained = given["user"][part.train].astype(np.int64) * width + given["item"][part.train]
     return ~np.isin(user.astype(np.int64) * width + item, trained)

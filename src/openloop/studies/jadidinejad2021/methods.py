@@ -18,8 +18,6 @@ from openloop.kernels.ties import expected_discount
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-AMONG = ("outside", "all", "coded")  # the training part, all items, all items as the published code ranks them
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cells:
@@ -27,7 +25,7 @@ class Cells:
 
     user: Array  # (n,)
     item: Array  # (n,)
-    places: Array  # (M, 5, n), see models.PLACES
+    places: Array  # (M, 5, n), see models.trial
     n_users: int
 
     def where(self, keep: Mask) -> Cells:

@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 TEST = 0.2  # section 6.1: 80 % of the closed loop for training, 20 % for testing
 THRESHOLD = 4.0  # section 6.1: r ≥ 4 is relevant
 WHOLE = -1  # the split that holds nothing out: the published code's models for the open loop
-PLACES = ("above", "tied", "above_all", "tied_all", "coded")
+USES = ("splits", "users", "folds", "samples")  # of chance, each with a stream of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,11 @@ class Split:
         return len(self.test) / (len(self.train) + len(self.test))
 
 
+def stream(seed: int, use: str, number: int = 0) -> np.random.Generator:
+    """Chance for one of USES; NumPy takes no notice of zeros at the end, so the use counts from 1 and comes first."""
+    return np.random.default_rng([seed, 1 + USES.index(use), number])
+
+
 def given_of(log: Feedback, open_loop: Feedback | None = None) -> dict[str, Array]:
     """The arrays of a trial: the log, the open loop where there is one, the size of the grid."""
     given: dict[str, Array] = {
@@ -51,12 +56,17 @@ def given_of(log: Feedback, open_loop: Feedback | None = None) -> dict[str, Arra
 def split_of(given: Given, split: int, seed: int) -> Split:
     """The rows of that split; the same for every model."""
     n = len(given["user"])
-    drawn = np.random.default_rng([seed, split]).permutation(n) if split != WHOLE else np.arange(n)
+    drawn = stream(seed, "splits", split).permutation(n) if split != WHOLE else np.arange(n)
     held = round(TEST * n) if split != WHOLE else 0
     train, test = drawn[: n - held], drawn[n - held :]
     items = given["item"][train]
     first = np.sort(np.unique(items, return_index=True)[1])
     return Split(train=np.sort(train), test=np.sort(test), order=items[first].astype(np.int64))
+
+
+def shown(given: Given, part: Split, user: Array, item: Array) -> npt.NDArray[np.bool_]:
+    """Which of the cells have a user and an item that training shows; Cornac leaves out the others, as coded."""
+    return np.isin(user, given["user"][part.train]) & np.isin(item, part.order)
 
 
 def relevant(given: Given, rows: Ints | None = None) -> tuple[Array, Array]:
@@ -70,8 +80,9 @@ def relevant(given: Given, rows: Ints | None = None) -> tuple[Array, Array]:
 def trial(given: Given, *, model: str, split: int, seed: int) -> dict[str, Array]:
     """Fit the zoo's `model` on the training part; the places of relevant cells, "closed" and "open", (5, cells) each.
 
-    The rows are PLACES: h and e among the items outside the training part, h and e among all items, and the rank that
-    the published code gives (0 for an item that the training part does not show, which it leaves out).
+    The rows are h and e (how many items are above, and how many tied) among the items outside the training part, h and
+    e among all items, and the rank that the published code gives (0 for an item that the training part does not show,
+    which it leaves out).
     """
     part = split_of(given, split, seed)
     users, items = (int(n) for n in given["shape"])

@@ -14,9 +14,9 @@ from openloop.core.paradox import Pair, Part, find, marginal
 from openloop.core.wording import chance
 from openloop.studies.jadidinejad2021.evidence import SPLITS, zoo_names
 from openloop.studies.jadidinejad2021.instances import HOLDOUT, STRATA
-from openloop.studies.jadidinejad2021.models import WHOLE, given_of, names, trial
+from openloop.studies.jadidinejad2021.models import WHOLE, given_of, names, stream, trial
 from openloop.studies.jadidinejad2021.presenting import Fits, about_instances
-from openloop.studies.jadidinejad2021.published import PUBLISHED
+from openloop.studies.jadidinejad2021.published import MISPRINTS, PUBLISHED
 from openloop.studies.results import Claim, Result, Table, Value
 from openloop.studies.running import Run
 
@@ -200,7 +200,7 @@ def table2(run: Run) -> Result:
 
 
 def _movielens(run: Run, name: str) -> Result:
-    log, notes = run.load(name).log, [] if name == "ml-100k" else ["The text speaks of 3,499 items, Table 2 of 3,449."]
+    log, notes = run.load(name).log, [] if name == "ml-100k" else [MISPRINTS["table2"]]
     if len(log) != FULL_ROWS["ml-1m"]:
         notes.append(
             f"The paper's data are all of MovieLens 1M, 6,040 users; here are {log.n_users:,} users with {len(log):,} "
@@ -229,7 +229,7 @@ def joint(results: Sequence[Result]) -> Result:
 
 def table3(run: Run) -> Result:
     """Netflix, for those who have it: as many users and items as the paper has, drawn at random."""
-    log = sample(run.load("netflix").log, *NETFLIX, rng=np.random.default_rng([run.seed, 3]))
+    log = sample(run.load("netflix").log, *NETFLIX, rng=stream(run.seed, "samples", 3))
     drawn = (
         f"The paper does not say which 10k users and 5k items of Netflix it took; here {log.n_users:,} users and "
         f"{log.n_items:,} items were drawn at random, with {len(log):,} ratings (the paper's have 607k), so published "
@@ -247,9 +247,10 @@ def table4(run: Run) -> Result:
 def table5(run: Run) -> Result:
     """Coat: the whole zoo, over several splits."""
     data = run.load("coat")
+    rated = () if data.open_loop is None else data.open_loop.item
     copied = (
-        "The numbers of ratings and items in Table 5's last line are those of the closed loop; the open loop has 4,640 "
-        "ratings of 300 items."
+        "The numbers of ratings and items in Table 5's last line are those of the closed loop; the open loop has "
+        f"{len(rated):,} ratings of {len(np.unique(rated)):,} items."
     )
     return _instances(run, "table5", "coat", data.log, data.open_loop, notes=[copied])
 
@@ -260,7 +261,7 @@ def _instances(
     said = list(notes)
     comparable = len(log) == FULL_ROWS.get(name)
     if run.quick and log.n_users > QUICK_USERS and open_loop is None:
-        log = sample(log, QUICK_USERS, log.n_items, rng=np.random.default_rng([run.seed, 2]))
+        log = sample(log, QUICK_USERS, log.n_items, rng=stream(run.seed, "samples", 2))
         said.append(f"A quick run takes {log.n_users:,} users, at random.")
     models = chosen(run, item, name)
     if name != "coat" and not run.quick:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,8 +12,8 @@ import numpy as np
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
 from openloop.estimators.stratified import catalogue_cells, edges
 from openloop.studies.jadidinejad2021 import as_coded, methods
-from openloop.studies.jadidinejad2021.methods import Cells, Ints, Scored
-from openloop.studies.jadidinejad2021.models import THRESHOLD, Given, Split
+from openloop.studies.jadidinejad2021.methods import Cells, Ints, Mask, Scored
+from openloop.studies.jadidinejad2021.models import THRESHOLD, Given, Split, shown, stream
 
 Method = Callable[[int | None], Scored]  # of the cut k
 PROPENSITIES = ("popularity", "logistic", "calibrated")
@@ -39,6 +39,11 @@ class Held:
     def relevant(self) -> Array:
         """Which of them are relevant: the cells."""
         return self.given["rating"][self.split.test] >= THRESHOLD
+
+    @property
+    def shown(self) -> Mask:
+        """Which of the rows have a user and an item that training shows: those that count as coded."""
+        return shown(self.given, self.split, *self.rows)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -75,10 +80,17 @@ def coded(held: Held, strata: int = 2) -> dict[str, Method]:
     """The five columns of Table 6, as the published code computes them."""
     U, I = held.shape
     p = as_coded.propensities(held.given["item"], I, U)
-    row = as_coded.strata(p[held.rows[1]], strata)
-    gain = as_coded.ips_gain(p, held.split.order)[held.cells.item]
+    cells = held.cells.where(held.shown[held.relevant])
+    gain = as_coded.ips_gain(p, held.split.order)[cells.item]
+    row = coded_strata(held, p, strata)
     # The code's IPS normalises by the ideal of its own gains, which makes it snips.
-    return _five(held, "coded", row, strata, partial(methods.snips, weight=gain))
+    ips = partial(methods.snips, weight=gain)
+    return _five(cells, "coded", row, held.relevant[held.shown], strata, ips)
+
+
+def coded_strata(held: Held, p: Floats, n: int) -> Ints:
+    """The stratum of each row that counts as coded, p (I,); edges come of all held-out rows, as in the code."""
+    return as_coded.strata(p[held.rows[1]], n)[held.shown]
 
 
 def printed(held: Held, eq7: Floats, strata: int = 2) -> dict[str, Method]:
@@ -86,11 +98,13 @@ def printed(held: Held, eq7: Floats, strata: int = 2) -> dict[str, Method]:
     at = edges(eq7[held.rows[1]], strata, "count")
     row = np.searchsorted(at, eq7[held.rows[1]])
     weight = 1 / eq7[held.cells.item]
-    return _five(held, "all", row, len(at) + 1, partial(methods.ips_eq3, weight=weight))
+    ips = partial(methods.ips_eq3, weight=weight)
+    return _five(held.cells, "all", row, held.relevant, len(at) + 1, ips)
 
 
-def _five(held: Held, among: str, row: Ints, strata: int, ips: Any) -> dict[str, Method]:
-    cells, mine = held.cells, row[held.relevant]
+def _five(cells: Cells, among: str, row: Ints, relevant: Array, strata: int, ips: Any) -> dict[str, Method]:
+    """`row` is the stratum of each row, `relevant` says which of the rows are the cells."""
+    mine = row[relevant]
     share = np.bincount(row, minlength=strata) / len(row)
 
     def inside(s: int) -> Method:
@@ -140,33 +154,39 @@ def observed_with(held: Held, p: Floats, among: str) -> Floats:
 
 def number_of_strata(held: Held, grid: Floats, among: str, seed: int) -> tuple[int, Floats]:
     """The number of strata by the rule, and the mean error with each number, (10,); of nDCG without a cut."""
-    gain, p = held.cells.discounts(among, None), grid[held.cells.user, held.cells.item]
-    errors = errors_within(gain, p, NUMBERS, np.random.default_rng(seed))
+    strata = [_strata(held, grid, n)[1] for n in NUMBERS]
+    errors = errors_within(held.cells.discounts(among, None), strata, stream(seed, "folds"))
     return least_number(errors, NUMBERS), errors.mean(axis=1)
 
 
 def catalogued(held: Held, grid: Floats, among: str, n: int) -> Method:
     """n strata of equal count, each with the share that it has of the candidates."""
-    at = edges(grid[held.rows], n, "count")
+    at, mine = _strata(held, grid, n)
     train = held.split.train if among == "outside" else held.split.train[:0]
     share = catalogue_cells(grid, at, (held.given["user"][train], held.given["item"][train])).sum(axis=0)
-    mine = np.searchsorted(at, grid[held.cells.user, held.cells.item])
     return partial(methods.stratified, held.cells, among, stratum=mine, share=share / share.sum())
+
+
+def _strata(held: Held, grid: Floats, n: int) -> tuple[tuple[float, ...], Ints]:
+    """Edges of n strata with equally many held-out rows, relevant or not, and the stratum of each cell."""
+    at = edges(grid[held.rows], n, "count")
+    return at, np.searchsorted(at, grid[held.cells.user, held.cells.item])
 
 
 # -- how many strata -----------------------------------------------------------------------------------------
 
 
-def errors_within(gain: Floats, p: Floats, numbers: tuple[int, ...], rng: np.random.Generator) -> Floats:
-    """How unlike the feedback is within 1, 2, … strata of equal count: squared errors, (numbers, cells).
+def errors_within(gain: Floats, strata: Sequence[Ints], rng: np.random.Generator) -> Floats:
+    """How unlike the feedback is within strata, (cells,) for each way to form them: squared errors, (ways, cells).
 
     The stratification principle asks for strata within which the feedback is as alike as possible. What a stratum
     averages are the gains of relevant cells, (M, cells); each is foretold by the mean of its stratum over other folds,
     and a model's squared errors are relative to their mean with one stratum. Looks at the held-out part alone.
     """
-    fold = rng.permutation(np.arange(len(p)) % FOLDS)
-    found = [_errors(gain, np.searchsorted(edges(p, n, "count"), p), fold) for n in numbers]  # (M, cells) each
-    plain = _errors(gain, np.zeros(len(p), np.int64), fold).mean(axis=1, keepdims=True)
+    n = gain.shape[1]
+    fold = rng.permutation(np.arange(n) % FOLDS)
+    found = [_errors(gain, stratum, fold) for stratum in strata]  # (M, cells) each
+    plain = _errors(gain, np.zeros(n, np.int64), fold).mean(axis=1, keepdims=True)
     varied = plain[:, 0] > 0
     return np.array([(errors[varied] / plain[varied]).mean(axis=0) for errors in found])
 

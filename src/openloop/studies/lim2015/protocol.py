@@ -217,7 +217,7 @@ def all_fits(run: Run) -> list[Fits]:
 
 
 def further(run: Run, d: Fits) -> Fits:
-    """The usual settings of MF-AUC and MF-ADG in further folds, whose validation parts have chosen nothing."""
+    """The usual settings of MF-AUC and MF-ADG in further folds, whose own validation parts have chosen nothing."""
     first = 1 + max(fit.setting["fold"] for fit in d.fits)
     folds = range(first, first + run.either(16, 2))
     asked = [d.usual(method) | {"fold": fold} for method in d.methods[:2] for fold in folds]

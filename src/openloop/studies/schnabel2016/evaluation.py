@@ -26,7 +26,9 @@ TITLES = {"mse": "MSE", "mae": "MAE", "dcg@50": "DCG@50"}
 
 ROUNDED = 0.003  # what marginals of three digits and one sample of SKEWED may change in a MAE
 NAIVE_MAE = 0.01
+PENALTY = 2.0  # what a small penalty stays below
 COMPLETED = 0.08  # what another completion of ML100K may change in a DCG@50
+MARGINAL = 0.01  # what marginals of three digits may change in those of the observation model
 ERRORS = 3.5  # standard errors that chance may put between two numbers
 
 
@@ -78,11 +80,12 @@ def table1(run: Run) -> Result:
 
 _TABLE1_NOTES = (
     "The paper counts 944 users and 1,683 movies; the ratings have 943 and 1,682, which is what is used here.",
-    "Eq. 8's 1/log(rank) is undefined at rank 1; with 1/log2(1 + rank) the published DCG@50 come out.",
+    "Eq. 8's 1/log(rank) is undefined at rank 1; DCG@50 is computed here with 1/log2(1 + rank).",
     (
-        "Tied items count as their average over random order, which leaves the true DCG@50 as it is and lowers the "
-        "deviation of its estimates, most of all for ROTATE, with hundreds of ties at the top. With ties broken once "
-        "at random, as by sorting, the published deviations come out."
+        "Tied items count as their average over random order: DCG@50 is then what it is on average over orders, and "
+        "its estimates deviate less than they do on average over orders. ROTATE ties all items whose rating is 1, at "
+        "the top. The table of deviations has both, and holds the published ones against those with ties broken once "
+        "at random, as by sorting."
     ),
     (
         "MAE of REC_ONES is 4·p₅, so that the published 0.102 means p₅ = 0.0255, where Marlin & Zemel's marginals as "
@@ -102,9 +105,22 @@ def _few_ones(world: Completion) -> str:
 def _estimates(found: Outcome, metric: str) -> Table:
     rows = tuple((model, *_row(found, metric, model)) for model in MODELS)
     return Table(
-        name=f"table1-{metric.partition('@')[0]}", caption=f"{TITLES[metric]}, true, and estimated from 5 % of cells",
+        name=f"table1-{metric.partition('@')[0]}",
+        caption=f"{TITLES[metric]}, true, and estimated from 5 % of cells; {_ALLOWED[metric]}",
         columns=("model", "true", *ESTIMATORS.values()), rows=rows, error_is="standard deviation over draws",
     )  # fmt: skip
+
+
+_ALLOWED = {
+    "mae": (
+        f"besides {ERRORS} standard errors, {ROUNDED} is allowed for marginals of three digits and the sample of "
+        f"SKEWED, and for Naive, in which rare stars weigh more, {NAIVE_MAE} in all"
+    ),
+    "dcg@50": (
+        f"besides {ERRORS} standard errors, {COMPLETED:.0%} of the published truth is allowed for another completion "
+        f"of ML100K, and for Naive {COMPLETED:.0%} of its published mean in all"
+    ),
+}
 
 
 def _row(found: Outcome, metric: str, model: str) -> Iterator[Value]:
@@ -130,7 +146,8 @@ def _deviations(found: Outcome, untied: Outcome) -> Table:
     columns = [f"{title}, ties {how}" for title in ESTIMATORS.values() for how in ("averaged", "broken")]
     return Table(
         name="table1-deviations", columns=("model", *columns), rows=tuple(rows),
-        caption="Standard deviations of DCG@50 over draws, tied items averaged over their orders or put in one of them",
+        caption="Standard deviations of DCG@50 over draws, tied items averaged over their orders or put in one of "
+        f"them; {ERRORS} standard errors are allowed",
     )  # fmt: skip
 
 
@@ -149,10 +166,12 @@ def _marginals(run: Run, world: Completion) -> Table:
     P, Y = semi_synthetic(world.given, ALPHA, run.seed).propensities, world.ratings
     shares = [float(P[star == Y].sum() / P.sum()) for star in range(1, 6)]
     printed = PUBLISHED["marginals"]["model"]
-    cells = [Value(value=s, published=p, digits=2, tolerance=0.01) for s, p in zip(shares, printed, strict=True)]
-    original = [Value(value=None, published=p, digits=2) for p in PUBLISHED["marginals"]["ml-100k"]]
+    cells = [Value(value=s, published=p, digits=2, tolerance=MARGINAL) for s, p in zip(shares, printed, strict=True)]
+    logged = zip(world.shares, PUBLISHED["marginals"]["ml-100k"], strict=True)
+    original = [Value(value=s, published=p, digits=2) for s, p in logged]
     return Table(
-        name="table1-marginals", caption="Shares of the stars among observed ratings (section 6.2)",
+        name="table1-marginals", caption="Shares of the stars among observed ratings (section 6.2); "
+        f"{MARGINAL} is allowed for the model, which starts from rounded marginals, and rounding alone for ML100K",
         columns=("", *(f"{star}★" for star in range(1, 6))),
         rows=(("model, α = 0.25", *cells), ("ML100K", *original)),
     )  # fmt: skip
@@ -271,8 +290,8 @@ def _figure2_claims(found: Mapping[float, Outcome], rmse: Mapping[tuple[str, str
     )
     penalty = {t: rmse[t, "IPS", 1.0] / rmse[t, "Naive", 1.0] for t in TITLES.values()}
     yield Claim(
-        text="at α = 1 IPS pays a small penalty",
-        holds=max(penalty.values()) > 1 and min(penalty.values()) > 0.9,
+        text=f"at α = 1 IPS pays a small penalty (less than {PENALTY:g} times the RMSE of naive)",
+        holds=max(penalty.values()) > 1 and min(penalty.values()) > 0.9 and max(penalty.values()) < PENALTY,
         found=joined([f"{ratio:.2f} times the RMSE of naive for {t}" for t, ratio in penalty.items()]),
     )
     ratios = {t: [rmse[t, "SNIPS", a] / rmse[t, "IPS", a] for a in found] for t in TITLES.values()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,10 @@ from scipy.special import stdtr, stdtrit
 
 from openloop.core.feedback import Feedback, Floats
 from openloop.core.propensities import Propensities
+from openloop.core.wording import chance
 from openloop.data.simulate import World, observation_model
 from openloop.learners.mf import MF
+from openloop.learners.objective import Objective
 from openloop.propensity.naive_bayes import NaiveBayes
 from openloop.selection import select
 from openloop.studies.charts import lines
@@ -26,11 +28,25 @@ ALPHAS = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 SIZES = (10, 100, 1_000, 10_000, 100_000)
 TRIALS, TRIALS_MAE = 30, 6
 FACTORS, FOLDS = 20, 4
-REGS = (1.2, 2.4, 5.0, 15.0)  # λ beside a sum over ratings whose weights have mean 1
+REGS = (2e-5, 4e-5, 8e-5, 2.5e-4)  # λ beside an average over ratings
 # A fit ends when a sweep gains less than this: errors differ from those of a fit to the end by less than trials do.
 TOL, SWEEPS = 3e-4, 40
 CHOOSE = 7  # the stream of folds and starts, beside those of worlds
 METRICS = {"squared": "mse", "absolute": "mae"}
+
+
+# -- the learner ---------------------------------------------------------------------------------------------
+
+
+class AverageMF(MF):
+    """MF whose λ stands beside an *average* over ratings, with weights of mean 1: the same in a fold as in the log.
+
+    Section 6.1 has the same by other means: with p(k−1)/k in a fold, Eq. 14's sum over it is as large as over the log.
+    """
+
+    def _objective(self, feedback: Feedback, w: Floats) -> Objective:
+        averaged, n = super()._objective(feedback, w), len(feedback)
+        return replace(averaged, reg=averaged.reg * n, bias_reg=(averaged.bias_reg or 0.0) * n)
 
 
 # -- the trial -----------------------------------------------------------------------------------------------
@@ -47,7 +63,7 @@ def learned(
     Y = given["Y"]
     world = World(ratings=Y, propensities=observation_model(Y, alpha, OBSERVED))
     log = world.observe(np.random.default_rng([seed, DRAWS, draw]))
-    learner = MF(FACTORS, bias_reg=0.0, loss=loss, tol=TOL, iterations=SWEEPS, threads=1, rng=draw)  # pyright: ignore[reportArgumentType]
+    learner = AverageMF(FACTORS, bias_reg=0.0, loss=loss, tol=TOL, iterations=SWEEPS, threads=1, rng=draw)  # pyright: ignore[reportArgumentType]
     found = select(
         learner, log, _propensities(world, log, by, size, [seed, SAMPLES, draw, size]), grid={"reg": regs},
         metric=METRICS[loss], folds=FOLDS, threads=1, rng=np.random.default_rng([seed, CHOOSE, draw]),
@@ -201,22 +217,27 @@ def _cell(a: Errors, b: Errors) -> Value:
 
 
 def _p(a: Errors, b: Errors) -> str:
-    p = paired(a.values, b.values).p
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return p_value(paired(a.values, b.values).p)
+
+
+def p_value(p: float) -> str:
+    """As it stands in a column."""
+    return chance(p).removeprefix("= ")
 
 
 def _left_claims(found: Pairs, metric: str) -> Iterator[Claim]:
     gaps = {alpha: paired(ips.values, naive.values) for (m, alpha), (naive, ips) in found.items() if m == metric}
+    trials = ", ".join(dict.fromkeys(str(len(pair[0].values)) for (m, _), pair in found.items() if m == metric))
     biased, M = {alpha: gap for alpha, gap in gaps.items() if alpha <= 0.75}, metric.upper()
     text = "; ".join(f"α = {alpha:g}: {gap}" for alpha, gap in gaps.items())
     yield Claim(
-        text=f"The {M} of MF-IPS is below that of MF-Naive for every α ≤ 0.75.",
+        text=f"The {M} of MF-IPS is below that of MF-Naive for every α ≤ 0.75, averaged over {trials} trials.",
         holds=all(gap.mean < 0 for gap in biased.values()),
         found=f"MF-IPS − MF-Naive, ± standard error: {text}",
     )
     over = [alpha for alpha, gap in gaps.items() if gap.above]
     yield Claim(
-        text=f"The {M} of MF-IPS is nowhere significantly above that of MF-Naive.",
+        text=f"The {M} of MF-IPS is nowhere significantly above that of MF-Naive, by {trials} trials at each α.",
         holds=not over,
         found="nowhere, paired over trials at 5 %" if not over else f"above at α = {', '.join(map(str, over))}",
     )
@@ -284,7 +305,7 @@ def _figure(name: str, errors: Sequence[Errors], x_title: str, *, log_x: bool) -
         rows, "at", "error", series="method", facet="metric", low="low", high="high",
         x_title=x_title, y_title="error over all cells", log_x=log_x,
     )  # fmt: skip
-    return Figure(name=name, caption="Means over trials, with 95 % intervals.", rows=rows, chart=chart)  # pyright: ignore[reportArgumentType]
+    return Figure(name=name, caption="Means over trials, with 95 % intervals.", rows=rows, chart=chart.to_dict())
 
 
 _BAYES = (
@@ -303,7 +324,8 @@ def _notes(errors: Sequence[Errors], run: Run) -> tuple[str, ...]:
     chosen = (
         f"Trials: {trials}. d = {FACTORS}; λ of each method by {FOLDS} folds of the observed ratings within each "
         "trial, by IPS under its propensities or by the plain average for MF-Naive; never by the truth. λ stands "
-        f"beside a sum over ratings with weights of mean 1; tried: {', '.join(f'{reg:g}' for reg in regs)}."
+        "beside an average over ratings with weights of mean 1, so that it weighs as much in a fold as in the log; "
+        f"tried: {', '.join(f'{reg:g}' for reg in regs)}."
     ) + (f" {at_ends(errors, regs)}." if len(regs) > 2 else "")
     return chosen, _FITS
 

@@ -9,28 +9,27 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Feedback, Floats, Vocabulary
+from openloop.core.feedback import Feedback, Floats
 from openloop.data.datasets import Data
 from openloop.data.splitting import split
 from openloop.errors import InputError
 from openloop.evaluation import evaluate
-from openloop.learners.mf import MF
 from openloop.propensity.logistic import Logistic
 from openloop.propensity.naive_bayes import NaiveBayes
 from openloop.selection import select
 from openloop.studies.results import Cell, Claim, Result, Table, Value
 from openloop.studies.running import Run
-from openloop.studies.schnabel2016.learning import METRICS, Paired, paired
+from openloop.studies.schnabel2016.learning import METRICS, AverageMF, Paired, p_value, paired
 from openloop.studies.schnabel2016.pair_logistic import pair_propensities
 from openloop.studies.schnabel2016.published import PUBLISHED
+from openloop.studies.schnabel2016.worlds import columns, feedback
 from openloop.studies.trials import Given
 
 T = TypeVar("T")
 
 SEEDS = 5
 FACTORS = (5, 10, 20, 40)
-# The paper's λ ∈ {10⁻⁶, …, 1}, beside an average over ratings: n times it stands beside their sum. By thirds of a
-# decade where the choice is made.
+# The paper's λ ∈ {10⁻⁶, …, 1}, beside an average over ratings. By thirds of a decade where the choice is made.
 LAMBDAS = (1e-6, 1e-5, 1e-4, 2.15e-4, 4.64e-4, 1e-3, 2.15e-3, 4.64e-3, 1e-2, 1e-1, 1.0)
 QUICK_FACTORS, QUICK_LAMBDAS = FACTORS[2:3], LAMBDAS[4:6]
 OFFSETS = (None, 0.0)  # penalised by λ too, or free as Eq. 14 prints
@@ -52,7 +51,7 @@ ELSEWHERE = ("HL-MNAR", "HL-MAR", "CPT-v")  # models that are not run here
 
 def offset_propensities(given: Given, *, folds: int, seed: int) -> dict[str, npt.NDArray[Any]]:
     """A trial: section 5.1's model, with free offsets for every user and item beside the pairs."""
-    log = _log(given)
+    log = feedback(given)
     model = Logistic(folds=folds, rng=seed).fit(log, given["user_covariates"], given["item_covariates"])
     return {"p": model.predict(log).used, "reg": np.array(model.reg_)}
 
@@ -65,49 +64,47 @@ def predicted(
 ) -> dict[str, npt.NDArray[Any]]:
     """A trial: d, λ and the offsets' penalty by cross-validation on the log, a fit to all of it, and what it predicts.
 
-    `by` names the propensities in `given`, or is "naive". `prediction` is for the test cells, which nothing else sees.
+    `by` names the propensities in `given`, or is "naive". `prediction` is for the test cells, whose ratings it lacks.
     """
-    log, weighted = _log(given), by != "naive"
-    learner = MF(loss=loss, tol=TOL, iterations=SWEEPS, threads=1, rng=seed)  # pyright: ignore[reportArgumentType]
+    log, weighted = feedback(given), by != "naive"
+    learner = AverageMF(loss=loss, tol=TOL, iterations=SWEEPS, threads=1, rng=seed)  # pyright: ignore[reportArgumentType]
     found = select(
         learner, log, np.asarray(given[by], np.float64) if weighted else None,
-        grid={"bias_reg": OFFSETS, "factors": factors, "reg": [share * len(log) for share in lambdas]},
+        grid={"bias_reg": OFFSETS, "factors": factors, "reg": lambdas},
         metric=METRICS[loss], folds=FOLDS, threads=1, rng=seed, estimator="ips" if weighted else "naive",
     )  # fmt: skip
     best = found.best
     return {
         "prediction": found.model.predict(given["test_user"], given["test_item"]).astype(np.float64),
-        "factors": np.array(best["factors"]), "lambda": np.array(best["reg"] / len(log)),
+        "factors": np.array(best["factors"]), "lambda": np.array(best["reg"]),
         "penalised": np.array(best["bias_reg"] is None),
     }  # fmt: skip
-
-
-def _log(given: Given) -> Feedback:
-    return _feedback(given, "")
-
-
-def _feedback(given: Given, part: str) -> Feedback:
-    U, I = (int(n) for n in given["shape"])
-    user, item, rating = (given[f"{part}{name}"] for name in ("user", "item", "rating"))
-    return Feedback(user=user, item=item, rating=rating, users=Vocabulary.range(U), items=Vocabulary.range(I))
-
-
-def arrays(log: Feedback, test: Feedback, **beside: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
-    """What trials are given."""
-    parts = (("", log), ("test_", test))
-    columns = {f"{part}{name}": getattr(of, name) for part, of in parts for name in ("user", "item", "rating")}
-    return {**columns, "shape": np.array([log.n_users, log.n_items]), **beside}
 
 
 # -- the data sets -------------------------------------------------------------------------------------------
 
 
-def coat(run: Run, data: Data) -> tuple[dict[str, npt.NDArray[Any]], tuple[str, ...]]:
-    """The arrays of Coat with three sets of propensities, and what to know about them."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parts:
+    """A log, propensities of its rows by name, the uniform ratings to test on, and what to know about them."""
+
+    log: Feedback
+    propensities: Mapping[str, npt.NDArray[Any]]
+    test: Feedback
+    notes: tuple[str, ...]
+
+    @property
+    def given(self) -> dict[str, npt.NDArray[Any]]:
+        """What trials that predict are given: of the test set only which cells it has."""
+        return {**columns(self.log), **self.propensities, "test_user": self.test.user, "test_item": self.test.item}
+
+
+def coat(run: Run, data: Data) -> Parts:
+    """Coat with three sets of propensities."""
     log, test = data.log, _there(data.open_loop, "test.ascii")
     published = _there(data.propensities, "propensities.ascii")
     X, Z = _there(data.user_covariates, "user_features.ascii"), _there(data.item_covariates, "item_features.ascii")
-    given = arrays(log, test, user_covariates=X.values, item_covariates=Z.values)
+    given = {**columns(log), "user_covariates": X.values, "item_covariates": Z.values}
     pairs = run.one(pair_propensities, given, folds=FOLDS, seed=run.seed)
     offsets = run.one(offset_propensities, given, folds=FOLDS, seed=run.seed)
     theirs = published[log.user, log.item]
@@ -119,7 +116,8 @@ def coat(run: Run, data: Data) -> tuple[dict[str, npt.NDArray[Any]], tuple[str, 
         f"{float(offsets['reg']):g}). Their correlation with the published ones over the log is {like['pairs']:.3f} "
         f"and {like['offsets']:.3f}."
     )
-    return arrays(log, test, pairs=pairs["p"], offsets=offsets["p"], published=theirs), (note,)
+    by = {"pairs": pairs["p"], "offsets": offsets["p"], "published": theirs}
+    return Parts(log=log, propensities=by, test=test, notes=(note,))
 
 
 def _there(part: T | None, file: str) -> T:
@@ -129,8 +127,8 @@ def _there(part: T | None, file: str) -> T:
     return part
 
 
-def yahoo(log: Feedback, uniform: Feedback, seed: int) -> tuple[dict[str, npt.NDArray[Any]], tuple[str, ...]]:
-    """The arrays of Yahoo! R3: a twentieth of the uniform ratings serves Naive Bayes, and only the rest is tested."""
+def yahoo(log: Feedback, uniform: Feedback, seed: int) -> Parts:
+    """Yahoo! R3: a twentieth of the uniform ratings serves Naive Bayes, and only the rest is tested."""
     test, sample = split(uniform, test=SET_ASIDE, rng=np.random.default_rng([seed, 2]))
     model = NaiveBayes().fit(log, uniform=replace(sample, uniform=True))
     by_rating = ", ".join(f"{p:.4f} of {r:g}" for r, p in model.propensity_by_rating_.items())
@@ -138,7 +136,7 @@ def yahoo(log: Feedback, uniform: Feedback, seed: int) -> tuple[dict[str, npt.ND
         f"Yahoo! R3: {len(sample):,} uniform ratings were set aside for Naive Bayes and are not among the "
         f"{len(test):,} that are tested. Propensities of ratings: {by_rating}."
     )
-    return arrays(log, test, bayes=model.predict(log).used), (note,)
+    return Parts(log=log, propensities={"bayes": model.predict(log).used}, test=test, notes=(note,))
 
 
 # -- what came out -------------------------------------------------------------------------------------------
@@ -184,12 +182,14 @@ def _chosen(outcome: Mapping[str, npt.NDArray[Any]]) -> str:
     return f"d = {int(outcome['factors'])}, λ = {float(outcome['lambda']):.3g}, offsets {offsets}"
 
 
-def error_table(name: str, given: Given, found: Sequence[Tested], cells: npt.NDArray[np.bool_], caption: str) -> Table:
+def error_table(
+    name: str, test: Feedback, found: Sequence[Tested], cells: npt.NDArray[np.bool_], caption: str
+) -> Table:
     """MAE and MSE of each method, mean and spread over seeds, beside the published ones where all cells are tested."""
     printed = PUBLISHED["table2"][name] if cells.all() else {}
     methods = list(dict.fromkeys(one.by for one in found))
     rows: list[tuple[Cell, ...]] = [
-        (NAMES[by], *(_value(given, found, by, loss, cells, printed) for loss in ("absolute", "squared")))
+        (NAMES[by], *(_value(test, found, by, loss, cells, printed) for loss in ("absolute", "squared")))
         for by in methods
     ]
     rows += [
@@ -199,28 +199,30 @@ def error_table(name: str, given: Given, found: Sequence[Tested], cells: npt.NDA
     ]
     key = f"table2-{name}" if cells.all() else f"table2-{name}-new-cells"
     return Table(
-        name=key,
-        caption=caption,
-        columns=("", "MAE", "MSE"),
-        rows=tuple(rows),
+        name=key, caption=caption, columns=("", "MAE", "MSE"), rows=tuple(rows),
         error_is="standard deviation over seeds",
-    )
+    )  # fmt: skip
 
 
 def _value(
-    given: Given, found: Sequence[Tested], by: str, loss: str, cells: npt.NDArray[np.bool_], printed: Mapping[str, Any]
+    test: Feedback,
+    found: Sequence[Tested],
+    by: str,
+    loss: str,
+    cells: npt.NDArray[np.bool_],
+    printed: Mapping[str, Any],
 ) -> Value:
-    means = _means(given, found, by, loss, cells)
+    means = _means(test, found, by, loss, cells)
     spread = float(means.std(ddof=1)) if len(means) > 1 else None
     published = printed[PRINTED[by]][METRICS[loss]] if printed and by in PRINTED else None
     return Value(value=means.mean(), error=spread, published=published, tolerance=0.0005 + 2 * (spread or 0.0))
 
 
 def _means(
-    given: Given, found: Sequence[Tested], by: str, loss: str, cells: npt.NDArray[np.bool_] | None = None
+    test: Feedback, found: Sequence[Tested], by: str, loss: str, cells: npt.NDArray[np.bool_] | None = None
 ) -> Floats:
     """The test error for each seed."""
-    losses = _of(found, by, loss).losses(given["test_rating"])
+    losses = _of(found, by, loss).losses(test.rating)
     return (losses if cells is None else losses[:, cells]).mean(axis=1)
 
 
@@ -243,31 +245,31 @@ class Contrast:
         return all(test.mean < 0 and test.p < 0.001 for test in (self.over_cells, self.by_user))
 
 
-def contrasts(given: Given, found: Sequence[Tested]) -> Iterator[Contrast]:
+def contrasts(test: Feedback, found: Sequence[Tested]) -> Iterator[Contrast]:
     """Each weighted method against MF-Naive, by both losses."""
     for one in found:
         if one.by == "naive":
             continue
         naive = _of(found, "naive", one.loss)
-        both = list(zip(one.losses(given["test_rating"]), naive.losses(given["test_rating"]), strict=True))
+        both = list(zip(one.losses(test.rating), naive.losses(test.rating), strict=True))
         cells = [paired(a, b) for a, b in both]
         users = [
-            _by_user(given, *pair, METRICS[one.loss]) for pair in zip(one.predictions, naive.predictions, strict=True)
+            _by_user(test, *pair, METRICS[one.loss]) for pair in zip(one.predictions, naive.predictions, strict=True)
         ]
         worst = max(range(len(cells)), key=lambda s: (users[s].p, cells[s].p, s))
         yield Contrast(by=one.by, loss=one.loss, over_cells=cells[worst], by_user=users[worst])
 
 
-def _by_user(given: Given, a: Floats, b: Floats, metric: str) -> Paired:
+def _by_user(test: Feedback, a: Floats, b: Floats, metric: str) -> Paired:
     """The paired difference with users as what is drawn, from `evaluate`."""
     import polars as pl
 
-    test = _feedback(given, "test_")
+    plain = feedback(columns(test))
     frames = {
-        name: pl.DataFrame({"user": test.user, "item": test.item, "score": score})
+        name: pl.DataFrame({"user": plain.user, "item": plain.item, "score": score})
         for name, score in (("a", a), ("b", b))
     }
-    result = evaluate(frames, test, metrics=[metric], estimators=["naive"])
+    result = evaluate(frames, plain, metrics=[metric], estimators=["naive"])
     gap = result.difference("a", "b", metric=metric, estimator="naive")
     return Paired(mean=gap.value, stderr=gap.stderr, p=gap.pvalue)
 
@@ -277,7 +279,8 @@ def contrast_table(name: str, found: Sequence[Contrast]) -> Table:
     rows = [
         (
             f"{NAMES[c.by]}, {METRICS[c.loss].upper()}", Value(value=c.over_cells.mean, error=c.over_cells.stderr),
-            _p(c.over_cells.p), Value(value=c.by_user.mean, error=c.by_user.stderr), _p(c.by_user.p),
+            p_value(c.over_cells.p), Value(value=c.by_user.mean, error=c.by_user.stderr),
+            p_value(c.by_user.p),
         )
         for c in found
     ]  # fmt: skip
@@ -290,10 +293,6 @@ def contrast_table(name: str, found: Sequence[Contrast]) -> Table:
     )
 
 
-def _p(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
 def chosen_table(name: str, found: Sequence[Tested]) -> Table:
     """What cross-validation chose."""
     rows = [(f"{NAMES[one.by]}, {METRICS[one.loss].upper()}", "; ".join(dict.fromkeys(one.chosen))) for one in found]
@@ -301,12 +300,12 @@ def chosen_table(name: str, found: Sequence[Tested]) -> Table:
     return Table(name=f"table2-{name}-settings", caption=caption, columns=("", "chosen"), rows=tuple(rows))
 
 
-def claims(name: str, given: Given, found: Sequence[Tested], compared: Sequence[Contrast]) -> Iterator[Claim]:
+def claims(name: str, test: Feedback, found: Sequence[Tested], compared: Sequence[Contrast]) -> Iterator[Claim]:
     """The paper's numbers reached, and its sentences."""
     first, printed = found[0].by, PUBLISHED["table2"][name]
     for loss in METRICS:
         metric = METRICS[loss]
-        ours, limit = float(_means(given, found, first, loss).mean()), printed["MF-IPS"][metric]
+        ours, limit = float(_means(test, found, first, loss).mean()), printed["MF-IPS"][metric]
         yield Claim(
             text=f"{name}: the {metric.upper()} of MF-IPS is at most the published {limit:.3f}.",
             holds=ours <= limit,
@@ -324,7 +323,7 @@ def claims(name: str, given: Given, found: Sequence[Tested], compared: Sequence[
         found=text,
     )
     below = {
-        m: all(float(_means(given, found, first, loss).mean()) < printed[hl][m] for hl in ("HL-MNAR", "HL-MAR"))
+        m: all(float(_means(test, found, first, loss).mean()) < printed[hl][m] for hl in ("HL-MNAR", "HL-MAR"))
         for loss, m in METRICS.items()
     }
     yield Claim(
@@ -346,13 +345,13 @@ def table2(run: Run) -> Result:
     for name in names:
         data = run.load(name)
         if name == "coat":
-            (given, words), seeds = coat(run, data), run.either(SEEDS, 1)
+            parts, seeds = coat(run, data), run.either(SEEDS, 1)
         else:
-            (given, words), seeds = yahoo(data.log, _there(data.open_loop, "the test file"), run.seed), 1
-        parts = real(run, name, given, seeds)
-        tables += parts[0]
-        said += parts[1]
-        notes += [*words, *data.notes]
+            parts, seeds = yahoo(data.log, _there(data.open_loop, "the test file"), run.seed), 1
+        shown, claimed = real(run, name, parts, seeds)
+        tables += shown
+        said += claimed
+        notes += [*parts.notes, *data.notes]
     return Result(
         item="table2",
         title="Test error on real-world data (Table 2)",
@@ -363,26 +362,30 @@ def table2(run: Run) -> Result:
     )
 
 
-def real(run: Run, name: str, given: Given, seeds: int) -> tuple[list[Table], list[Claim]]:
+def real(run: Run, name: str, parts: Parts, seeds: int) -> tuple[list[Table], list[Claim]]:
     """Tables and claims of one data set."""
-    methods = [by for by in NAMES if by in given or by == "naive"]
-    found = tested(run, given, methods, seeds, name)
-    everywhere = np.ones(len(given["test_user"]), bool)
-    fresh = ~np.isin(_feedback(given, "test_").cell, _log(given).cell)
-    compared = list(contrasts(given, found))
-    tables = [error_table(name, given, found, everywhere, f"{name}: errors on all {len(fresh):,} test cells.")]
+    test, methods = parts.test, [by for by in NAMES if by in parts.propensities or by == "naive"]
+    found = tested(run, parts.given, methods, seeds, name)
+    everywhere, fresh = np.ones(len(test), bool), ~np.isin(test.cell, parts.log.cell)
+    compared = list(contrasts(test, found))
+    caption = (
+        f"{name}: errors on all {len(test):,} test cells; twice the deviation over seeds is allowed beside rounding, "
+        "and nothing for the chance of the test set, which is the paper's."
+    )
+    tables = [error_table(name, test, found, everywhere, caption)]
     if not fresh.all():
         caption = f"{name}: errors without the {int((~fresh).sum()):,} test cells that stand in the log too."
-        tables.append(error_table(name, given, found, fresh, caption))
+        tables.append(error_table(name, test, found, fresh, caption))
     tables += [contrast_table(name, compared), chosen_table(name, found)]
-    return tables, list(claims(name, given, found, compared))
+    return tables, list(claims(name, test, found, compared))
 
 
 _GRID = (
     "λ ∈ {10⁻⁶, …, 1} and d ∈ {5, 10, 20, 40} by four folds of the self-selected ratings: by IPS under the method's "
     "propensities, by the plain average for MF-Naive; MSE is of fits to the squared loss, MAE of fits to the absolute "
     "one. The paper does not say beside what λ stands, nor its steps: here it stands beside an average over ratings of "
-    "weighted losses, and goes by decades, from 10⁻⁴ to 10⁻² by thirds of one. Those thirds, and which of the two "
+    "weighted losses, so that it weighs as much in a fold as in the log (which the paper has by scaling propensities "
+    "by (k−1)/k), and goes by decades, from 10⁻⁴ to 10⁻² by thirds of one. Those thirds, and which of the two "
     "logistic models heads the table, were settled after test errors of coarser choices had been seen."
 )
 _OFFSETS = (

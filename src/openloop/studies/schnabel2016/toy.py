@@ -19,7 +19,6 @@ from openloop.studies.trials import Given, Outcome
 USERS, ITEMS = 100, 80
 SHOWN = (20, 24)  # users and movies of the picture
 METRICS = {"mae": "MAE", "mse": "MSE", "accuracy": "accuracy"}
-LOWER = ("mae", "mse")
 
 
 def figure1(run: Run) -> Result:
@@ -110,7 +109,7 @@ def _matrices(seed: int) -> Figure:
     grids |= {f"Ŷ{name[1:]}": Y_hat for name, Y_hat in world.predictions.items()}
     rows = [row for name, grid in grids.items() for row in _cells(name, grid)]
     caption = "Users (rows) and movies (horror, romance, drama); the darker, the higher"
-    return Figure(name="figure1", caption=caption, rows=tuple(rows), chart=_panels(grids, rows))
+    return Figure(name="figure1", caption=caption, rows=tuple(rows), chart=_panels(grids, rows).to_dict())
 
 
 def _cells(name: str, grid: Any) -> Iterator[dict[str, Any]]:

@@ -39,9 +39,13 @@ Stars = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Completion:
-    """Y (U, I) in stars 1 … 5, and the d and λ that completed it, with their 0/1 accuracy on the held-out tenth."""
+    """Y (U, I) in stars 1 … 5, and the d and λ that completed it, with their 0/1 accuracy on the held-out tenth.
+
+    `shares` are those of the stars 1 … 5 among the ratings that were there.
+    """
 
     ratings: Stars
+    shares: Floats
     factors: int
     reg: float
     accuracy: float
@@ -63,7 +67,7 @@ class Completion:
 def complete(run: Run) -> Completion:
     """ML100K completed: d and λ by 0/1 accuracy on a 90-10 split, then a fit to all ratings, then the marginals."""
     log = run.load("ml-100k").log
-    given = {"user": log.user, "item": log.item, "rating": log.rating, "shape": np.array([log.n_users, log.n_items])}
+    given = columns(log)
     grid: list[dict[str, Any]] = [
         {"factors": d, "reg": reg, "seed": run.seed}
         for d in run.either(FACTORS, FACTORS[:2])
@@ -72,12 +76,18 @@ def complete(run: Run) -> Completion:
     found = [float(outcome["accuracy"]) for outcome in run.map(held_out_accuracy, given, grid, "completing ML100K")]
     best = int(np.argmax(found))
     Y = run.one(completed, given, **grid[best])["Y"]
-    return Completion(ratings=Y, factors=grid[best]["factors"], reg=grid[best]["reg"], accuracy=found[best])
+    return Completion(
+        ratings=Y, shares=_shares(log), factors=grid[best]["factors"], reg=grid[best]["reg"], accuracy=found[best]
+    )
+
+
+def _shares(log: Feedback) -> Floats:
+    return np.array([np.mean(log.rating == star) for star in range(1, 6)])
 
 
 def held_out_accuracy(given: Given, *, factors: int, reg: float, seed: int) -> dict[str, float]:
     """A trial: the share of held-out ratings that the rounded prediction hits (section 6.2)."""
-    train, test = split(_log(given), test=HELD_OUT, rng=np.random.default_rng([seed, SPLIT]))
+    train, test = split(feedback(given), test=HELD_OUT, rng=np.random.default_rng([seed, SPLIT]))
     model = _factorisation(factors, reg, seed).fit(train)
     result = evaluate({"mf": model}, test, metrics=["accuracy"], estimators=["naive"])
     return {"accuracy": result["mf", "accuracy", "naive"].value}
@@ -85,7 +95,7 @@ def held_out_accuracy(given: Given, *, factors: int, reg: float, seed: int) -> d
 
 def completed(given: Given, *, factors: int, reg: float, seed: int) -> dict[str, Stars]:
     """A trial: every cell predicted from all ratings, and the predictions' order turned into stars."""
-    log = _log(given)
+    log = feedback(given)
     values = _factorisation(factors, reg, seed).fit(log).scores(np.arange(log.n_users))  # (U, I)
     return {"Y": assign_marginals(values).astype(np.int8)}
 
@@ -110,7 +120,13 @@ def _factorisation(factors: int, reg: float, seed: int) -> MF:
     return MF(factors=factors, reg=reg, bias_reg=0.0, threads=1, rng=seed)
 
 
-def _log(given: Given) -> Feedback:
+def columns(log: Feedback) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a log that trials are given."""
+    return {"user": log.user, "item": log.item, "rating": log.rating, "shape": np.array([log.n_users, log.n_items])}
+
+
+def feedback(given: Given) -> Feedback:
+    """The log of its `columns`, with codes for labels."""
     U, I = (int(n) for n in given["shape"])
     return Feedback(
         user=given["user"], item=given["item"], rating=given["rating"],
