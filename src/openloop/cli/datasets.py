@@ -29,22 +29,31 @@ Folder = Annotated[
     str | None,
     typer.Option("--data", metavar="DIR", help="The folder of all data sets; else $OPENLOOP_DATA, else ./data."),
 ]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set, as `openloop datasets list` calls it.")]
+_NAMED = "A data set, as `openloop datasets list` calls it"
+Name = Annotated[str, typer.Argument(metavar="NAME", help=f"{_NAMED}.")]
+Names = Annotated[str | None, typer.Argument(metavar="NAME", help=f"{_NAMED}; without it, all that are here.")]
+
+_FOOTER = (
+    "documented: the numbers of the usual version; `openloop datasets check NAME` counts what is here",
+    "by hand: not downloaded; `openloop datasets get NAME` says where to get it, and shows all terms",
+)
 
 
 @commands.command("list")
 def list_(data: Folder = None, json: Json = None) -> None:
     """List the data sets: what they are, their terms, and which are here."""
-    from openloop.data.datasets import CATALOGUE, data_folder, present
+    from openloop.data.datasets import CATALOGUE, data_folder, whereabouts
 
-    known = [(dataset, present(dataset.name, data)) for dataset in CATALOGUE]
+    folder = data_folder(data)
+    known = [(dataset, whereabouts(dataset.name, data)) for dataset in CATALOGUE]
     if json is not None:
-        _write({"folder": str(data_folder(data)), "datasets": [_entry(dataset, here) for dataset, here in known]}, json)
+        _write({"folder": str(folder), "datasets": [_entry(dataset, place) for dataset, place in known]}, json)
     if json != "-":
         terminal = console()
         terminal.print(_overview(known))
-        terminal.print(f"\n✓ is in {data_folder(data)}")
-        terminal.print("apply: not downloaded; `openloop datasets get NAME` says where to apply, and shows all terms")
+        terminal.print(f"\n✓ is in {folder}" + ("" if folder.is_dir() else ", which does not exist"))
+        for line in _FOOTER:
+            terminal.print(line)
 
 
 @commands.command()
@@ -55,47 +64,80 @@ def get(
     url: Annotated[str | None, typer.Option(metavar="URL", help="A mirror of the archive.")] = None,
     json: Json = None,
 ) -> None:
-    """Show the terms of a data set and, once they are accepted, download, verify and unpack it."""
+    """Show the terms of a data set and, once they are accepted, download, verify, unpack and check it.
+
+    Exit code 1 if the check finds something wrong.
+    """
+    from openloop.data.datasets import check as checked
     from openloop.data.datasets import fetch, find
 
     dataset = find(name)
-    typer.echo(f"{dataset.title}\nfrom {dataset.home}\nterms of use: {dataset.terms}", err=True)
-    if not dataset.gated and not (yes or _accepted(name)):
+    typer.echo("\n".join(_offered(dataset, url)), err=True)
+    if not dataset.gated and not (yes or _accepted(dataset)):
         typer.echo("not downloaded", err=True)
         raise typer.Exit(FAILED)
     with progress() as step:
         fetched = fetch(name, data, accept_terms=True, url=url, step=step)
+        step("checking", 1.0)
+        found = checked(name, data)
     if json is not None:
-        _write(asdict(fetched) | {"folder": str(fetched.folder)}, json)
+        _write(asdict(fetched) | {"folder": str(fetched.folder), "check": _checked(found)}, json)
     if json != "-":
         terminal = console()
-        for line in _told(fetched):
-            terminal.print(line)
-
-
-@commands.command()
-def check(name: Name, data: Folder = None, json: Json = None) -> None:
-    """Check that the files of a data set are there, parse, and hold what is documented; exit code 1 if not."""
-    from openloop.data.datasets import check as checked
-
-    found = checked(name, data)
-    if json is not None:
-        _write(asdict(found) | {"folder": str(found.folder), "ok": found.ok}, json)
-    if json != "-":
-        terminal = console()
-        for part in _findings(found):
+        for part in (*_told(fetched), "", *_findings(found)):
             terminal.print(part)
     if not found.ok:
         raise typer.Exit(FAILED)
 
 
-def _accepted(name: str) -> bool:
-    if not _terminal():
-        msg = (
-            f"{name}: its terms must be accepted first, and there is no terminal to ask on; pass --yes to accept them."
-        )
+@commands.command()
+def check(name: Names = None, data: Folder = None, json: Json = None) -> None:
+    """Check that the files of a data set are there, parse, and hold what is documented; exit code 1 if not.
+
+    Without NAME, all data sets that are here.
+    """
+    from openloop.data.datasets import check as checked
+
+    every = [checked(one, data) for one in ([name] if name else _present(data))]
+    fine = all(found.ok for found in every)
+    if json is not None:
+        told = [_checked(found) for found in every]
+        _write(told[0] if name else {"ok": fine, "checks": told}, json)
+    if json != "-":
+        terminal = console()
+        for number, found in enumerate(every):
+            for part in (*([""] if number else []), *_findings(found)):
+                terminal.print(part)
+    if not fine:
+        raise typer.Exit(FAILED)
+
+
+def _present(data: str | None) -> list[str]:
+    from openloop.data.datasets import CATALOGUE, data_folder, present
+
+    here = [dataset.name for dataset in CATALOGUE if present(dataset.name, data)]
+    if not here:
+        msg = f"datasets: none is in {str(data_folder(data))!r}; `openloop datasets list` names them, or give --data."
         raise InputError(msg)
-    return typer.confirm("Do you accept these terms?", err=True)
+    return here
+
+
+def _offered(dataset: Dataset, url: str | None) -> Iterator[str]:
+    yield dataset.title
+    if dataset.archive is not None:
+        yield f"from {url or dataset.archive.url}"
+    yield f"described at {dataset.home}"
+    yield f"terms of use: {dataset.terms}"
+
+
+def _accepted(dataset: Dataset) -> bool:
+    """Ask; where nobody can be asked, an option must say it."""
+    if _terminal():
+        question = "No terms are stated. Download it?" if dataset.unstated else "Do you accept these terms?"
+        return typer.confirm(question, err=True)
+    asked = "no terms are stated, so you are asked first" if dataset.unstated else "its terms must be accepted first"
+    remedy = "download it" if dataset.unstated else "accept them"
+    raise InputError(f"{dataset.name}: {asked}, and there is no terminal to ask on; pass --yes to {remedy}.")
 
 
 def _terminal() -> bool:
@@ -112,22 +154,34 @@ def _write(content: dict[str, Any], target: str) -> None:
         tell_written(*files(target))
 
 
-def _entry(dataset: Dataset, here: bool) -> dict[str, Any]:
-    return asdict(dataset) | {"gated": dataset.gated, "present": here}
+def _entry(dataset: Dataset, place: Path | None) -> dict[str, Any]:
+    found = None if place is None else str(place)
+    return asdict(dataset) | {"gated": dataset.gated, "present": place is not None, "found_in": found}
 
 
-def _overview(known: list[tuple[Dataset, bool]]) -> RenderableType:
+def _checked(found: Check) -> dict[str, Any]:
+    return asdict(found) | {"folder": str(found.folder), "ok": found.ok}
+
+
+def _overview(known: list[tuple[Dataset, Path | None]]) -> RenderableType:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
     table.add_column("")
     table.add_column("name", no_wrap=True)
-    for heading in ("what", "users × items; rows", "terms"):
+    for heading in ("what", "documented: users × items; rows", "terms"):
         table.add_column(heading)
-    for dataset, here in known:
-        terms = ("apply: " if dataset.gated else "") + dataset.terms.split(";")[0]
-        table.add_row(mark(here) if here else "–", dataset.name, dataset.title, str(dataset.shapes[0]), terms)
+    for dataset, place in known:
+        terms = ("by hand: " if dataset.gated else "") + dataset.terms.split(";")[0]
+        here = "–" if place is None else mark(True)
+        table.add_row(here, _named(dataset, place), dataset.title, str(dataset.shapes[0]), terms)
     return table
+
+
+def _named(dataset: Dataset, place: Path | None) -> str:
+    """The name, and the folder where that has another: it may then hold another version."""
+    other = place is not None and place.name != dataset.name
+    return f"{dataset.name} (in {place.name})" if place is not None and other else dataset.name
 
 
 def _told(fetched: Fetched) -> Iterator[str]:
@@ -137,7 +191,6 @@ def _told(fetched: Fetched) -> Iterator[str]:
         yield f"verified: its {fetched.verified.upper()} is the known one"
     else:
         yield "not verified: no digest of this archive is known"
-    yield f"`openloop datasets check {fetched.name} --data {Path(fetched.folder).parent}` looks at what it holds"
 
 
 def _findings(found: Check) -> Iterator[RenderableType]:
@@ -149,4 +202,4 @@ def _findings(found: Check) -> Iterator[RenderableType]:
         table.add_row("–" if finding.good is None else mark(finding.good), finding.what, finding.found)
     yield table
     yield from (f"note: {note}" for note in found.notes)
-    yield "Nothing is wrong." if found.ok else "Something is wrong: see ✗ above."
+    yield found.verdict

@@ -44,3 +44,12 @@ def test_all_folders_and_digests_are_distinct():
     digests = [d.archive.sha256 for d in CATALOGUE if d.archive and d.archive.sha256]
     assert len(set(folders)) == len(folders)
     assert len(set(digests)) == len(digests) == 8
+
+
+def test_every_log_has_a_scale_and_every_optional_file_says_what_it_holds():
+    assert all((dataset.scale is None) == dataset.impressions for dataset in CATALOGUE)
+    assert all(bool(part.holds) == part.optional for dataset in CATALOGUE for part in dataset.parts)
+
+
+def test_these_state_no_terms():
+    assert {dataset.name for dataset in CATALOGUE if dataset.unstated} == {"coat", "amazon-games"}

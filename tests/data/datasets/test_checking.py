@@ -79,7 +79,13 @@ def test_impressions_are_counted(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("x\n1\n", "must have a column 'item_id'"), (BANDIT + "0,t,x,1,0,1,u,0\n", "must hold numbers")],
+    [
+        ("x\n1\n", "must have a column 'item_id'"),
+        (BANDIT + "0,t,x,1,0,1,u,0\n", "men.csv: line 2 must have a whole number as item_id, and has 'x'"),
+        (BANDIT + "0,t,1,1,0,1.5,u,0\n", "propensities must lie in (0, 1], got 1.5 … 1.5"),
+        (BANDIT + "0,t,1,1,7,1,u,0\n", "clicks must be 0 or 1, got 7 … 7"),
+        (BANDIT.replace("propensity_score", "p"), "must have a column 'propensity_score'"),
+    ],
 )
 def test_broken_impressions_are_told(tmp_path, text, message):
     check = datasets.check("open-bandit", write("open-bandit", tmp_path, men=text))
@@ -91,8 +97,47 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path, monkeypatch):
     def denied(*_args):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(checking, "load", denied)
+    monkeypatch.setattr(checking, "loaded", denied)
     assert told(datasets.check("coat", write("coat", tmp_path)))["contents"] == (False, "[Errno 13] Permission denied")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train": "0 2 0\n9 0 1\n"}, "train.ascii: ratings must be whole numbers from 1 to 5, and 1 of 3 are not"),
+        (
+            {"propensities": "0.1 0.5 0.2\n0.25 0.01 1.5\n"},
+            "1 of 6 propensities are outside (0, 1], first 1.5 in line 2",
+        ),
+        ({"user_features": "0 1\n"}, "user_features.ascii: must have a line for each of the 2 users, got 1"),
+    ],
+)
+def test_what_loading_refuses_is_told(tmp_path, changes, message):
+    check = datasets.check("coat", write("coat", tmp_path, **changes))
+    assert not check.ok
+    assert message in told(check)["contents"][1]
+    assert "datasets check" not in told(check)["contents"][1]  # that is what one has just asked for
+
+
+def test_an_optional_file_that_is_not_there_is_a_note(tmp_path, monkeypatch):
+    documented(monkeypatch, "coat", Shape(users=2, items=3, rows=3, open_loop=3))
+    write("coat", tmp_path)
+    (tmp_path / "coat" / "propensities.ascii").unlink()
+    check = datasets.check("coat", tmp_path)
+    assert check.ok
+    assert check.notes[-1] == "without propensities.ascii: no published propensities"
+
+
+def test_a_check_prints_as_a_table_with_a_verdict(tmp_path, monkeypatch):
+    documented(monkeypatch, "ml-1m", Shape(users=9, items=2, rows=3))
+    assert str(datasets.check("ml-1m", write("ml-1m", tmp_path))).splitlines() == [
+        "ml-1m",
+        f"✓ files  1 in '{tmp_path}/ml-1m'",
+        "✗ users  2, documented: 9",
+        "✓ items  2",
+        "✓ rows   3",
+        "Something is wrong: see ✗ above.",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,20 @@ def test_a_folder_of_another_known_name_is_found(tmp_path):
     assert datasets.files("ml-1m", tmp_path) == (tmp_path / "ml-1m-half" / "ratings.dat",)
 
 
+def test_whereabouts_are_the_folder_that_has_all_files(tmp_path):
+    assert datasets.whereabouts("ml-1m", tmp_path) is None
+    write("ml-1m", tmp_path)
+    (tmp_path / "ml-1m").rename(tmp_path / "ml-1m-half")
+    (tmp_path / "ml-1m").mkdir()
+    assert datasets.whereabouts("ml-1m", tmp_path) == tmp_path / "ml-1m-half"
+
+
+def test_a_file_is_no_data_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"data folder '.*file': must be a folder, and is a file; give the folder"):
+        datasets.present("coat", tmp_path / "file")
+
+
 def test_the_folder_of_the_data_set_itself_serves_too(tmp_path):
     write("coat", tmp_path)
     assert len(datasets.load("coat", tmp_path / "coat").log) == 3
@@ -47,10 +61,14 @@ def test_what_is_missing_is_named_with_the_remedy(tmp_path):
     assert not datasets.present("coat", tmp_path)
     with pytest.raises(InputError, match=r"coat: no folder '.*/coat'; `openloop datasets get coat` fetches it"):
         datasets.load("coat", tmp_path)
+    with pytest.raises(InputError, match=r"or say where the data sets lie: --data, or the folder argument\.$"):
+        datasets.load("coat", tmp_path)
     write("coat", tmp_path)
     (tmp_path / "coat" / "test.ascii").unlink()
     assert not datasets.present("coat", tmp_path)
-    with pytest.raises(InputError, match=r"coat: folder '.*/coat' lacks 'test\.ascii'"):
+    with pytest.raises(
+        InputError, match=r"coat: folder '.*/coat' lacks 'test\.ascii'; move that folder away first, and then `openl"
+    ):
         datasets.files("coat", tmp_path)
 
 

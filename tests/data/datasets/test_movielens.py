@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from openloop.data import datasets
-from openloop.errors import ColumnError, FormatError
-from tests.data.datasets.originals import cells, write
+from openloop.errors import ColumnError, FormatError, RatingError
+from tests.data.datasets.originals import FILES, cells, write
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,21 @@ def test_a_file_that_was_cut_is_refused(tmp_path):
 
 def test_a_file_with_another_header_is_refused(tmp_path):
     write("ml-20m", tmp_path, ratings="a,b,c,d\n1,2,3,4\n")
-    with pytest.raises(ColumnError, match=r"no column 'userId'"):
+    with pytest.raises(ColumnError, match=r"ratings\.csv: line 1 must name the columns 'userId', .* and names 'a'"):
         datasets.load("ml-20m", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "rating"), [("ml-100k", "6"), ("ml-100k", "3.5"), ("ml-1m", "0"), ("ml-20m", "0"), ("ml-20m", "4.2")]
+)
+def test_a_rating_off_the_scale_is_refused(tmp_path, name, rating):
+    last = {"ml-100k": "7\t7\t{}\t1\n", "ml-1m": "7::7::{}::1\n", "ml-20m": "7,7,{},1\n"}[name].format(rating)
+    ((file, text),) = FILES[name].items()
+    write(name, tmp_path, **{file.split(".")[0]: text + last})
+    with pytest.raises(
+        RatingError, match=rf"{file}: ratings must be .* 1 of 4 are not, first {rating} \(user 7, item 7"
+    ):
+        datasets.load(name, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,14 @@ def test_plays_are_found_below_a_header_or_counts_or_nothing(tmp_path, text):
     ("text", "message"),
     [
         ("userID,artistID,weight\n2,51,13883\n", r"lines of user, artist and plays, divided by tabs, and has none"),
-        ("userID\tartistID\tweight\n2\tx\t13883\n", r"must hold whole numbers divided by tabs"),
+        (
+            "2\n3\n2\t51\t13883\n2\t52\n",
+            r"line 4 must have 3 fields divided by tabs \(user, artist, plays\), and has 2",
+        ),
+        (
+            "userID\tartistID\tweight\n2\tx\t13883\n",
+            r"user_artists\.dat: line 2 must have a whole number as artist, and has 'x'",
+        ),
     ],
 )
 def test_a_file_of_another_format_is_refused(tmp_path, text, message):
@@ -54,7 +61,7 @@ def test_the_drawn_songs_of_yahoo_share_the_ids_of_the_log(tmp_path):
 
 def test_a_drawn_song_that_the_log_does_not_know_is_refused(tmp_path):
     write("yahoo-r3", tmp_path, **{"ydata-ymusic-rating-study-v1_0-test": "1\t99\t1\n"})
-    with pytest.raises(UnknownIdError, match=r"not in the vocabulary 14 … 46: 99"):
+    with pytest.raises(UnknownIdError, match=r"test\.txt: .*not in the vocabulary 14 … 46: 99; fetch the file again"):
         datasets.load("yahoo-r3", tmp_path)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Feedback, Vocabulary
-from openloop.data.datasets.records import Archive, Data, Dataset, Part, Shape
+from openloop.data.datasets.records import Archive, Data, Dataset, Part, Scale, Shape
 from openloop.errors import AlignmentError, InputError, PropensityError, UnknownIdError
 
 
@@ -48,6 +48,22 @@ def test_parts_that_do_not_fit_the_log_are_refused(given, error, message):
 )
 def test_a_shape_in_words(shape, words):
     assert str(shape) == words
+
+
+@pytest.mark.parametrize(
+    ("scale", "words", "outside"),
+    [
+        (Scale(least=1, most=5, step=1), "whole numbers from 1 to 5", [True, True, False, True, False, True]),
+        (
+            Scale(least=0.5, most=5, step=0.5), "numbers from 0.5 to 5 in steps of 0.5",
+            [True, False, False, True, False, True],
+        ),
+        (Scale(least=0), "numbers from 0 on", [False] * 6),
+    ],
+)  # fmt: skip
+def test_a_scale_knows_what_lies_outside(scale, words, outside):
+    assert str(scale) == words
+    assert scale.outside(np.array([0, 0.5, 1, 4.2, 5, 9], dtype=np.float32)).tolist() == outside
 
 
 @pytest.mark.parametrize("given", [{}, {"archive": Archive(url="https://x/y.zip"), "apply": "ask"}])

@@ -37,8 +37,12 @@ def test_coat_without_what_stands_beside_it_is_still_two_logs(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"train": "0 2 0\n5 0\n"}, r"train\.ascii: must hold a matrix of numbers"),
-        ({"train": "0 x 0\n5 0 1\n"}, r"train\.ascii: must hold a matrix of numbers"),
+        ({"train": "0 2 0\n5 0\n"}, r"train\.ascii: .* line 2 has 2 of them, the first 3; fetch the file"),
+        (
+            {"train": "0 2 0\n\n5 x 1\n"},
+            r"train\.ascii: must hold a matrix of numbers, and line 3 has 'x'; fetch the file",
+        ),
+        ({"train": "0 2 0\n5 nan 1\n"}, r"train\.ascii: must hold a matrix of numbers, and line 2 has 'nan'"),
         ({"train": ""}, r"train\.ascii: must hold a matrix of numbers, and is empty"),
         ({"test": "3 2\n0 0\n"}, r"test\.ascii: must have the shape of the training matrix, \(2, 3\), got \(2, 2\)"),
         ({"user_features_map": "gender:men\n"}, r"user_features_map\.txt: must name 2 columns, one a line, got 1"),

@@ -24,7 +24,10 @@ def test_scanning_keeps_the_other_columns(tmp_path):
     ("text", "error", "message"),
     [
         ("x,z\n1,2\n", ColumnError, r"must have a column 'y', has 'x', 'z'"),
-        ("y\nsix\n", FormatError, r"must hold numbers"),
+        ("y\nsix\n", FormatError, r"line 2 must have a number as y, and has 'six'; fetch"),
+        ("x,y\n1,2\n1,\n", FormatError, r"line 3 must have a number as y, and has ''"),
+        ("x,y\n1,2\n1\n", FormatError, r"line 3 must have 2 fields divided by commas"),
+        ("y\n", FormatError, r"must hold rows below its header, and has none"),
         ("", FormatError, r"must hold numbers"),
     ],
 )
@@ -32,3 +35,9 @@ def test_what_is_missing_or_no_number_is_refused(tmp_path, text, error, message)
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(error, match=message):
         tables.columns(tmp_path / "a.csv", {"y": pl.Float64})
+
+
+def test_empty_fields_are_for_the_columns_that_may_have_them(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n1,\n")
+    types = {"x": pl.Int64, "y": pl.Float64}
+    assert tables.columns(tmp_path / "a.csv", types, gaps=("y",)).rows() == [(1, None)]

@@ -83,14 +83,14 @@ def test_a_member_that_stands_twice_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "body", "why"),
     [
-        ("x.zip", b"<!DOCTYPE html><p>moved", r"not a zip file\); it begins with b'<!DOCTYPE html>"),
+        ("x.zip", b"<!DOCTYPE html><p>moved", r"x\.zip: .* no archive: it begins with b'<!DOCTYPE html>"),
         ("x.tar.gz", b"<html>moved", r"it begins with b'<html>moved'"),
-        ("x.csv", b"\n <!doctype html>", r"it is an HTML page"),
-        ("x.csv.gz", b"1,2,3\n", r"Not a gzipped file"),
-        ("x.csv.gz", gzip.compress(b"1,2\n" * 999)[:20], r"x\.csv\.gz: cannot be unpacked"),
-        ("x.zip", zipped(FILES)[:-30], r"not a zip file"),
-        ("x.tar.gz", tarred(FILES)[:-30], r"x\.tar\.gz: cannot be unpacked"),
-        ("x.zip", b"", r"x\.zip: cannot be unpacked"),
+        ("x.csv", b"\n <!doctype html>", r"x\.csv: is an HTML page"),
+        ("x.csv.gz", b"1,2,3\n", r"it begins with b'1,2,3"),
+        ("x.csv.gz", gzip.compress(b"1,2\n" * 999)[:20], r"x\.csv\.gz: .* truncated or damaged; fetch"),
+        ("x.zip", zipped(FILES)[:-30], r"x\.zip: cannot be unpacked, since it is truncated or damaged; fetch it again"),
+        ("x.tar.gz", tarred(FILES)[:-30], r"x\.tar\.gz: .* truncated or damaged"),
+        ("x.zip", b"", r"x\.zip: .* it is empty"),
     ],
 )
 def test_what_is_no_archive_is_refused(tmp_path, name, body, why):

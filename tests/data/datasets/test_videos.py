@@ -47,7 +47,11 @@ def test_all_impressions_of_kuairand_stay(tmp_path):
     ("text", "error", "message"),
     [
         ("user_id,video_id\n1,2\n", ColumnError, r"must have a column 'watch_ratio', 'timestamp', has 'user_id'"),
-        (KUAIREC + "x,1,1,1,t,1,1.0,0.5\n", FormatError, r"must hold numbers in the columns of its format"),
+        (
+            KUAIREC + "x,1,1,1,t,1,1.0,0.5\n",
+            FormatError,
+            r"big_matrix\.csv: line 2 must have a whole number as user_id",
+        ),
     ],
 )
 def test_a_broken_matrix_is_refused(tmp_path, text, error, message):

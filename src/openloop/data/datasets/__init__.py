@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from openloop.data.datasets.catalogue import CATALOGUE
     from openloop.data.datasets.checking import Check, check
     from openloop.data.datasets.fetching import Fetched, fetch
-    from openloop.data.datasets.finding import data_folder, files, find, fingerprint, present
+    from openloop.data.datasets.finding import data_folder, files, find, fingerprint, present, whereabouts
     from openloop.data.datasets.loaders import load, rows
     from openloop.data.datasets.records import Data, Dataset
 
 __all__ = [
     "CATALOGUE", "Dataset", "find",
-    "data_folder", "present", "files", "fingerprint",
+    "data_folder", "present", "whereabouts", "files", "fingerprint",
     "fetch", "Fetched", "check", "Check",
     "Data", "load", "rows",
 ]  # fmt: skip
@@ -27,6 +27,7 @@ _HOME = {
     "find": "finding",
     "data_folder": "finding",
     "present": "finding",
+    "whereabouts": "finding",
     "files": "finding",
     "fingerprint": "finding",
     "fetch": "fetching",

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import polars as pl
 
-from openloop.data.datasets import tables
+from openloop.data.datasets import lines, tables
 from openloop.data.datasets.finding import Files
+from openloop.data.datasets.records import Shape
+from openloop.errors import PropensityError, RatingError
 
 _TYPES = {"item_id": pl.Int64, "position": pl.Int64, "click": pl.Int64}
-_OLD = {"action_prob": "propensity_score"}  # as the small copy beside the Open Bandit Pipeline once called it
+_PROPENSITY = "propensity_score"
+_OLD = {"action_prob": _PROPENSITY}  # as the small copy beside the Open Bandit Pipeline once called it
 
 
 def impressions(files: Files) -> pl.LazyFrame:
@@ -22,10 +25,33 @@ def impressions(files: Files) -> pl.LazyFrame:
     return pl.concat([_part(path) for role in files.values() for path in role], how="diagonal_relaxed")
 
 
+def held(files: Files) -> Shape:
+    """What the files hold, all of it read: numbers, clicks of 0 or 1, propensities in (0, 1]."""
+    counts = {path: _counted(path) for role in files.values() for path in role}
+    policies = {path.parts[-3] for path in counts}
+    return Shape(version=f"{sum(counts.values()):,} impressions of {len(policies)} policies")
+
+
+def _counted(path: Path) -> int:
+    types = _types(path)
+    rows = tables.columns(path, types)
+    click, propensity = rows["click"], rows[list(types)[-1]]
+    if not click.is_in([0, 1]).all():
+        raise RatingError(f"{path}: clicks must be 0 or 1, got {click.min()} … {click.max()}; {lines.AGAIN}")
+    if not (propensity.is_between(0, 1, closed="right")).all():
+        msg = f"{path}: propensities must lie in (0, 1], got {propensity.min()} … {propensity.max()}; {lines.AGAIN}"
+        raise PropensityError(msg)
+    return rows.height
+
+
+def _types(path: Path) -> tables.Types:
+    """The columns of a file that must be there, the propensity, under the name that it has here, last."""
+    found = tables.names(path)
+    return _TYPES | {next((old for old in _OLD if old in found), _PROPENSITY): pl.Float64}
+
+
 def _part(path: Path) -> pl.LazyFrame:
     """…/policy/campaign/campaign.csv, whose first column, without a name, numbers the rows."""
-    rows = tables.scan(path, _TYPES)
-    names = rows.collect_schema().names()
-    rows = rows.drop("", strict=False).rename({old: new for old, new in _OLD.items() if old in names})
-    propensity = pl.col("propensity_score").cast(pl.Float64)
-    return rows.with_columns(propensity, policy=pl.lit(path.parts[-3]), campaign=pl.lit(path.parts[-2]))
+    types = _types(path)
+    rows = tables.scan(path, types).drop("", strict=False).rename({old: _OLD[old] for old in types if old in _OLD})
+    return rows.with_columns(policy=pl.lit(path.parts[-3]), campaign=pl.lit(path.parts[-2]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from openloop.data.datasets.records import Archive, Dataset, Part, Shape
+from openloop.data.datasets.records import Archive, Dataset, Part, Scale, Shape
 
 _GROUPLENS = "https://files.grouplens.org/datasets"
 _RESEARCH = (
@@ -15,12 +15,15 @@ _SHARED = (
 )
 _KUAISHOU = "CC BY-SA 4.0; cite the paper."
 
+_STARS, _HALF_STARS = Scale(least=1, most=5, step=1), Scale(least=0.5, most=5, step=0.5)
+_PLAYS, _CLICKS, _RATIOS = Scale(least=1, step=1), Scale(least=0, most=1, step=1), Scale(least=0)
+
 
 def _movielens(version: str, title: str, terms: str, part: Part, archive: Archive, *shapes: Shape) -> Dataset:
     return Dataset(
         name=f"ml-{version}", title=f"MovieLens {title}", terms=terms, parts=(part,), archive=archive, shapes=shapes,
         home=f"https://grouplens.org/datasets/movielens/{version.removesuffix('-small')}/",
-        folders=_MOVIELENS_FOLDERS.get(version, ()),
+        folders=_MOVIELENS_FOLDERS.get(version, ()), scale=_STARS if version in {"100k", "1m"} else _HALF_STARS,
     )  # fmt: skip
 
 
@@ -29,8 +32,8 @@ _COLONS = Part(role="ratings", patterns=("ratings.dat",))
 _HEADED = Part(role="ratings", patterns=("ratings.csv",))
 
 
-def _in_features(role: str, file: str) -> Part:
-    return Part(role=role, patterns=(f"user_item_features/{file}", file), optional=True)
+def _in_features(role: str, file: str, holds: str) -> Part:
+    return Part(role=role, patterns=(f"user_item_features/{file}", file), optional=True, holds=holds)
 
 
 # Digests of ml-*.zip, except 10m: tensorflow/datasets, url_checksums/movielens.txt. Of 10m and lastfm-hetrec:
@@ -98,13 +101,13 @@ CATALOGUE: tuple[Dataset, ...] = (
         parts=(
             Part(role="train", patterns=("train.ascii",)),
             Part(role="test", patterns=("test.ascii",)),
-            Part(role="propensities", patterns=("propensities.ascii",), optional=True),
-            _in_features("user_features", "user_features.ascii"),
-            _in_features("user_names", "user_features_map.txt"),
-            _in_features("item_features", "item_features.ascii"),
-            _in_features("item_names", "item_features_map.txt"),
+            Part(role="propensities", patterns=("propensities.ascii",), optional=True, holds="published propensities"),
+            _in_features("user_features", "user_features.ascii", "covariates of users"),
+            _in_features("user_names", "user_features_map.txt", "names of the covariates of users"),
+            _in_features("item_features", "item_features.ascii", "covariates of items"),
+            _in_features("item_names", "item_features_map.txt", "names of the covariates of items"),
         ),
-        shapes=(Shape(users=290, items=300, rows=6_960, open_loop=4_640),),
+        shapes=(Shape(users=290, items=300, rows=6_960, open_loop=4_640),), scale=_STARS,
         archive=Archive(url="https://www.cs.cornell.edu/~schnabts/mnar/coat.zip"),
     ),
     Dataset(
@@ -115,7 +118,7 @@ CATALOGUE: tuple[Dataset, ...] = (
             Part(role="train", patterns=("ydata-ymusic-rating-study-v1_0-train.txt",)),
             Part(role="test", patterns=("ydata-ymusic-rating-study-v1_0-test.txt",)),
         ),
-        shapes=(Shape(users=15_400, items=1_000, rows=311_704, open_loop=54_000),),
+        shapes=(Shape(users=15_400, items=1_000, rows=311_704, open_loop=54_000),), scale=_STARS,
         apply="apply for R3, Yahoo! Music ratings for user selected and randomly selected songs, at "
         "https://webscope.sandbox.yahoo.com, and put ydata-ymusic-rating-study-v1_0-train.txt and "
         "ydata-ymusic-rating-study-v1_0-test.txt there",
@@ -125,8 +128,8 @@ CATALOGUE: tuple[Dataset, ...] = (
         home="https://www.kaggle.com/datasets/netflix-inc/netflix-prize-data",
         terms="Non-commercial research; no redistribution; no attempt to identify people (Netflix Prize).",
         parts=(Part(role="ratings", patterns=("training_set/mv_*.txt", "mv_*.txt", "combined_data_*.txt")),),
-        shapes=(Shape(users=480_189, items=17_770, rows=100_480_507),),
-        apply="Netflix no longer offers it; put the original's training_set/mv_*.txt there, or combined_data_*.txt of "
+        shapes=(Shape(users=480_189, items=17_770, rows=100_480_507),), scale=_STARS,
+        apply="Netflix no longer offers it: put the original's training_set/mv_*.txt there, or combined_data_*.txt of "
         "https://www.kaggle.com/datasets/netflix-inc/netflix-prize-data, which needs an account",
     ),
     Dataset(
@@ -134,7 +137,7 @@ CATALOGUE: tuple[Dataset, ...] = (
         home="https://jmcauley.ucsd.edu/data/amazon/",
         terms="None stated; cite McAuley et al. 2015 and He and McAuley 2016.",
         parts=(Part(role="ratings", patterns=("ratings_Video_Games.csv", "ratings_Video_Games.csv.gz")),),
-        shapes=(Shape(users=826_767, items=50_210, rows=1_324_753),),
+        shapes=(Shape(users=826_767, items=50_210, rows=1_324_753),), scale=_STARS,
         archive=Archive(
             url="https://snap.stanford.edu/data/amazon/productGraph/categoryFiles/ratings_Video_Games.csv"
         ),
@@ -144,7 +147,7 @@ CATALOGUE: tuple[Dataset, ...] = (
         home="https://grouplens.org/datasets/hetrec-2011/",
         terms="Non-commercial use; cite Cantador et al. 2011, HetRec, and Last.fm.",
         parts=(Part(role="plays", patterns=("user_artists.dat",)),),
-        shapes=(Shape(users=1_892, items=17_632, rows=92_834),),
+        shapes=(Shape(users=1_892, items=17_632, rows=92_834),), scale=_PLAYS,
         archive=Archive(
             url=f"{_GROUPLENS}/hetrec2011/hetrec2011-lastfm-2k.zip",
             sha256="6738f48195667ff03caaab4d32ca9a3133d8cc026b7c3cdaf6ce1010e913c59c",
@@ -161,6 +164,7 @@ CATALOGUE: tuple[Dataset, ...] = (
             Shape(users=110_000, items=163_206, rows=1_450_933, version="the challenge's visible half"),
             Shape(users=1_019_318, items=384_546, rows=48_373_586, version="the Taste Profile subset"),
         ),
+        scale=_PLAYS,
         apply="accept the rules at https://www.kaggle.com/c/msdchallenge and put "
         "kaggle_visible_evaluation_triplets.txt there, or train_triplets.txt of http://millionsongdataset.com/tasteprofile",
     ),
@@ -171,7 +175,7 @@ CATALOGUE: tuple[Dataset, ...] = (
             Part(role="big", patterns=("data/big_matrix.csv", "big_matrix.csv")),
             Part(role="small", patterns=("data/small_matrix.csv", "small_matrix.csv")),
         ),
-        shapes=(Shape(users=7_176, items=10_728, rows=12_530_806, open_loop=4_676_570),),
+        shapes=(Shape(users=7_176, items=10_728, rows=12_530_806, open_loop=4_676_570),), scale=_RATIOS,
         archive=Archive(
             url="https://zenodo.org/records/18164998/files/KuaiRec.zip", size=431_964_858,
             md5="261550d472c48eff4990fb13c0e5bcf7",
@@ -185,7 +189,7 @@ CATALOGUE: tuple[Dataset, ...] = (
             Part(role="standard", patterns=("data/log_standard_*.csv", "log_standard_*.csv")),
             Part(role="random", patterns=("data/log_random_*.csv", "log_random_*.csv")),
         ),
-        shapes=(Shape(users=27_285, items=7_583, rows=1_436_609, open_loop=1_186_059),),
+        shapes=(Shape(users=27_285, items=7_583, rows=1_436_609, open_loop=1_186_059),), scale=_CLICKS,
         archive=Archive(
             url="https://zenodo.org/records/10439422/files/KuaiRand-Pure.tar.gz", size=47_432_272,
             md5="0820331067a3784d9691136f772b35a7",

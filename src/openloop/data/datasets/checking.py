@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from openloop.data.datasets.finding import Folder, find, located, places, sha256
-from openloop.data.datasets.loaders import load, rows
+from openloop.data.datasets import bandit
+from openloop.data.datasets.finding import Files, Folder, find, located, places, sha256
+from openloop.data.datasets.loaders import loaded
 from openloop.data.datasets.records import Dataset, Shape
-from openloop.errors import FormatError, OpenloopError
+from openloop.errors import OpenloopError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,11 @@ class Finding:
     what: str
     good: bool | None
     found: str
+
+    @property
+    def mark(self) -> str:
+        """✓, ✗, or – where nothing is known."""
+        return "–" if self.good is None else "✓" if self.good else "✗"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +42,16 @@ class Check:
         """Nothing is wrong."""
         return all(finding.good is not False for finding in self.findings)
 
+    @property
+    def verdict(self) -> str:
+        """Whether anything is wrong, in a sentence."""
+        return "Nothing is wrong." if self.ok else "Something is wrong: see ✗ above."
+
+    def __str__(self) -> str:
+        width = max(len(finding.what) for finding in self.findings)
+        lines = [f"{finding.mark} {finding.what:<{width}}  {finding.found}" for finding in self.findings]
+        return "\n".join([self.name, *lines, *(f"note: {note}" for note in self.notes), self.verdict])
+
 
 def check(name: str, folder: Folder | None = None) -> Check:
     """Check the files of a data set; what is wrong is told, not raised."""
@@ -48,7 +65,7 @@ def check(name: str, folder: Folder | None = None) -> Check:
     there = Finding(what="files", good=True, found=f"{len(files):,} in {str(_above(files))!r}")
     digests = tuple(_digest(part.sha256, found[part.role][0]) for part in dataset.parts if part.sha256)
     try:
-        shape, notes = _held(dataset, folder)
+        shape, notes = _held(dataset, found)
     except (OpenloopError, OSError) as error:
         broken = Finding(what="contents", good=False, found=str(error))
         return Check(name=name, folder=_above(files), findings=(there, *digests, broken))
@@ -70,19 +87,19 @@ def _digest(known: str, path: Path) -> Finding:
     return Finding(what=f"SHA-256 of {path.name}", good=got == known, found=told)
 
 
-def _held(dataset: Dataset, folder: Folder | None) -> tuple[Shape, tuple[str, ...]]:
+def _held(dataset: Dataset, found: Files) -> tuple[Shape, tuple[str, ...]]:
     """What the files hold, and what is to be known of it."""
-    if not dataset.impressions:
-        data = load(dataset.name, folder)
-        return data.shape, data.notes
-    import polars as pl
+    if dataset.impressions:
+        return bandit.held(found), ()
+    data = loaded(dataset, found)
+    return data.shape, (*data.notes, *_without(dataset, found))
 
-    try:
-        table = rows(dataset.name, folder).select("item_id", "click", "propensity_score", "policy").collect()
-    except pl.exceptions.PolarsError as error:
-        msg = f"{dataset.name}: must hold numbers in the columns of its format ({error}); fetch it again."
-        raise FormatError(msg) from error
-    return Shape(version=f"{table.height:,} impressions of {table['policy'].n_unique()} policies"), ()
+
+def _without(dataset: Dataset, found: Files) -> Iterator[str]:
+    """What is lost with the optional files that are not there."""
+    for part in dataset.parts:
+        if part.role not in found:
+            yield f"without {part.patterns[0]}: no {part.holds}"
 
 
 def _compared(dataset: Dataset, held: Shape) -> tuple[Finding, ...]:

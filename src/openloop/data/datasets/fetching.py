@@ -55,8 +55,7 @@ def fetch(
     dataset = find(name)
     archive, target = _archive(dataset, folder), data_folder(folder) / dataset.folders[0]
     if not accept_terms:
-        msg = f"{name}: its terms must be accepted first: {dataset.terms} Pass accept_terms=True."
-        raise InputError(msg)
+        raise _unaccepted(dataset)
     _refuse_taken(dataset, target)
     source = url or archive.url
     with _workplace(target) as place:
@@ -82,11 +81,17 @@ def file_name(url: str) -> str:
 # -- refusals ------------------------------------------------------------------------------------------------
 
 
+def _unaccepted(dataset: Dataset) -> InputError:
+    if dataset.unstated:
+        msg = f"{dataset.name}: its keeper states no terms of use, so nothing says what you may do with it"
+        return InputError(f"{msg}; pass accept_terms=True to download it.")
+    return InputError(f"{dataset.name}: its terms must be accepted first: {dataset.terms} Pass accept_terms=True.")
+
+
 def _archive(dataset: Dataset, folder: Folder | None) -> Archive:
     if dataset.archive is None:
         place = data_folder(folder) / dataset.folders[0]
-        msg = f"{dataset.name}: is not downloaded, since its keeper asks first, and belongs in {str(place)!r}; "
-        raise InputError(f"{msg}{dataset.apply}.")
+        raise InputError(f"{dataset.name}: is not downloaded, and belongs in {str(place)!r}; {dataset.apply}.")
     return dataset.archive
 
 

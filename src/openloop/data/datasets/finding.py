@@ -19,7 +19,10 @@ VARIABLE, DEFAULT = "OPENLOOP_DATA", "data"
 
 def data_folder(folder: Folder | None = None) -> Path:
     """The folder of all data sets: as given, or $OPENLOOP_DATA, or `data` in the current folder."""
-    return Path(folder or os.environ.get(VARIABLE) or DEFAULT).expanduser()
+    found = Path(folder or os.environ.get(VARIABLE) or DEFAULT).expanduser()
+    if found.exists() and not found.is_dir():
+        raise InputError(f"data folder {str(found)!r}: must be a folder, and is a file; give the folder above it.")
+    return found
 
 
 def find(name: str) -> Dataset:
@@ -40,7 +43,13 @@ def places(dataset: Dataset, folder: Folder | None = None) -> tuple[Path, ...]:
 
 def present(name: str, folder: Folder | None = None) -> bool:
     """Whether all files that the loader needs are there."""
-    return any(not missing(find(name), place) for place in places(find(name), folder))
+    return whereabouts(name, folder) is not None
+
+
+def whereabouts(name: str, folder: Folder | None = None) -> Path | None:
+    """The folder in which all files are that the loader needs, None where there is none."""
+    dataset = find(name)
+    return next((place for place in places(dataset, folder) if not missing(dataset, place)), None)
 
 
 def files(name: str, folder: Folder | None = None) -> tuple[Path, ...]:
@@ -50,12 +59,10 @@ def files(name: str, folder: Folder | None = None) -> tuple[Path, ...]:
 
 def located(name: str, folder: Folder | None = None) -> Files:
     """The files that the loader reads, by role; a missing one is an error that says where it should lie."""
-    dataset = find(name)
-    tried = places(dataset, folder)
-    whole = [place for place in tried if not missing(dataset, place)]
-    if not whole:
-        raise _absent(dataset, tried)
-    found = {part.role: matches(part, whole[0]) for part in dataset.parts}
+    dataset, place = find(name), whereabouts(name, folder)
+    if place is None:
+        raise _absent(dataset, places(dataset, folder))
+    found = {part.role: matches(part, place) for part in dataset.parts}
     return {role: paths for role, paths in found.items() if paths}
 
 
@@ -92,5 +99,12 @@ def _absent(dataset: Dataset, tried: tuple[Path, ...]) -> InputError:
     place = (there or list(tried))[0]
     wanted = [" or ".join(part.patterns) for part in missing(dataset, place)]
     lacks = f"folder {str(place)!r} lacks {listing(wanted)}" if there else f"no folder {str(place)!r}"
-    remedy = dataset.apply if dataset.gated else f"`openloop datasets get {dataset.name}` fetches it"
-    return InputError(f"{dataset.name}: {lacks}; {remedy}, or say with --data where the data sets lie.")
+    away = "move that folder away first, and then " if place.name == dataset.folders[0] and _filled(place) else ""
+    remedy = dataset.apply if dataset.gated else f"{away}`openloop datasets get {dataset.name}` fetches it"
+    where = "say where the data sets lie: --data, or the folder argument"
+    return InputError(f"{dataset.name}: {lacks}; {remedy}, or {where}.")
+
+
+def _filled(place: Path) -> bool:
+    """Whether a folder is there and holds anything; `get` refuses one that does."""
+    return place.is_dir() and any(place.iterdir())

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from openloop.data.datasets import bandit, movielens, music, netflix, shopping, videos
 from openloop.data.datasets.finding import Files, Folder, find, located
-from openloop.data.datasets.records import Data
-from openloop.errors import UndefinedError, listing
+from openloop.data.datasets.records import Data, Dataset
+from openloop.errors import InputError, RatingError, UndefinedError, listing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,10 +48,38 @@ def load(name: str, folder: Folder | None = None) -> Data:
             f"datasets.rows({name!r}) gives them as a table, with the propensity of each."
         )
         raise UndefinedError(msg)
-    data = LOADERS[name](name, located(name, folder))
+    found = located(name, folder)
+    try:
+        return loaded(dataset, found)
+    except InputError as error:
+        hint = f"`openloop datasets check {name}` holds all its files against what is documented."
+        raise type(error)(f"{error} {hint}") from error
+
+
+def loaded(dataset: Dataset, found: Files) -> Data:
+    """A data set from its files; what is wrong with one of them is an error that names it."""
+    data = LOADERS[dataset.name](dataset.name, found)
+    _refuse_off_scale(dataset, found, data)
     version = dataset.version(data.shape)
     told = (f"version: {version.version}",) if version is not None and version.version else ()
     return replace(data, notes=(*told, *data.notes))
+
+
+def _refuse_off_scale(dataset: Dataset, found: Files, data: Data) -> None:
+    """The ratings of the log, which the first part holds, and of the open-loop part, which the second holds."""
+    if dataset.scale is None:
+        return
+    for log, part in zip((data.log, data.open_loop), dataset.parts, strict=False):
+        off = np.flatnonzero([] if log is None else dataset.scale.outside(log.rating))
+        if log is not None and len(off):
+            files, at = found[part.role], off[0]
+            place = files[0] if len(files) == 1 else files[0].parent
+            pair = f"user {log.users.ids[log.user[at]]}, item {log.items.ids[log.item[at]]}"
+            msg = (
+                f"{place}: ratings must be {dataset.scale}, and {len(off):,} "
+                f"of {len(log):,} are not, first {log.rating[at]:g} ({pair}); fetch the file again."
+            )
+            raise RatingError(msg)
 
 
 def rows(name: str, folder: Folder | None = None) -> pl.LazyFrame:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from openloop.data.datasets import lines
 from openloop.data.datasets.finding import Files
 from openloop.data.datasets.records import Data
-from openloop.data.reading import read
+
+_FIELDS = {"user": int, "item": int, "rating": float, "time": int}
+_HEADED = {"userId": int, "movieId": int, "rating": float, "timestamp": int}
 
 
 def tabs(name: str, files: Files) -> Data:
     """u.data: "user<TAB>item<TAB>rating<TAB>time"."""
-    path = files["ratings"][0]
-    return Data(name=name, log=read(path, separator="\t", header=False, user=0, item=1, rating=2, time=3))
+    return Data(name=name, log=lines.log(files["ratings"][0], _FIELDS, separator="\t", header=False))
 
 
 def colons(name: str, files: Files) -> Data:
     """ratings.dat: "user::item::rating::time"."""
-    path = files["ratings"][0]
-    return Data(name=name, log=read(path, separator="::", header=False, user=0, item=1, rating=2, time=3))
+    return Data(name=name, log=lines.log(files["ratings"][0], _FIELDS, separator="::", header=False))
 
 
 def headed(name: str, files: Files) -> Data:
     """ratings.csv with the header "userId,movieId,rating,timestamp"."""
-    path = files["ratings"][0]
-    log = read(path, separator=",", header=True, user="userId", item="movieId", rating="rating", time="timestamp")
-    return Data(name=name, log=log)
+    return Data(name=name, log=lines.log(files["ratings"][0], _HEADED, separator=",", header=True))

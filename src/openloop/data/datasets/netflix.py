@@ -8,26 +8,34 @@ from pathlib import Path
 
 import polars as pl
 
+from openloop.data.datasets import lines
 from openloop.data.datasets.finding import Files
 from openloop.data.datasets.records import Data
 from openloop.data.reading import read
-from openloop.errors import FormatError
+from openloop.errors import FormatError, InputError
 
 BLOCK = 2**25  # bytes that are parsed at a time
 
 
 def netflix(name: str, files: Files) -> Data:
     """All ratings, with the day of each."""
-    rows = pl.concat([parsed(first, text) for first, text in _blocks(files["ratings"])])
-    return Data(name=name, log=read(rows, user="user", item="item", rating="rating", time="date"))
+    blocks = [parsed(first, text) for first, text in _blocks(files["ratings"])]
+    if not blocks:
+        raise FormatError(f"{files['ratings'][0].parent}: its files are empty; fetch them again.")
+    rows = pl.concat(blocks)
+    try:
+        log = read(rows, user="user", item="item", rating="rating", time="date")
+    except InputError as error:
+        raise lines.restated(error, files["ratings"][0].parent) from error
+    return Data(name=name, log=log)
 
 
 def parsed(path: Path, text: bytes) -> pl.DataFrame:
     """The rows of a text; `path` is the file that it begins with."""
-    lines = _lines(path, text)
+    text_lines = _lines(path, text)
     movie = pl.when(pl.col("line").str.ends_with(":")).then(pl.col("line").str.strip_suffix(":"))
     fields = pl.col("line").str.split_exact(",", 2).struct.rename_fields(["user", "rating", "date"])
-    rows = lines.with_columns(item=movie.forward_fill(), head=pl.col("line").str.ends_with(":"))
+    rows = text_lines.with_columns(item=movie.forward_fill(), head=pl.col("line").str.ends_with(":"))
     rows = rows.filter(~pl.col("head")).select("line", "item", fields.alias("fields")).unnest("fields")
     typed = rows.select(
         pl.col("line"),
@@ -47,12 +55,12 @@ def parsed(path: Path, text: bytes) -> pl.DataFrame:
 
 def _lines(path: Path, text: bytes) -> pl.DataFrame:
     try:
-        lines = pl.read_csv(
+        rows = pl.read_csv(
             io.BytesIO(text), has_header=False, schema={"line": pl.String}, separator="\x1f", quote_char=None
         )
     except pl.exceptions.PolarsError as error:
-        raise FormatError(f"{path}: must be lines of text ({error}); fetch the file again.") from error
-    return lines.select(pl.col("line").str.strip_chars()).filter(pl.col("line") != "")
+        raise FormatError(f"{path}: must be lines of UTF-8 text; {lines.AGAIN}") from error
+    return rows.select(pl.col("line").str.strip_chars()).filter(pl.col("line") != "")
 
 
 def _blocks(paths: tuple[Path, ...]) -> Iterator[tuple[Path, bytes]]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Feedback, Floats, check_propensities, frozen
 from openloop.errors import AlignmentError, InputError
@@ -11,12 +14,37 @@ from openloop.errors import AlignmentError, InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A file or files that a loader reads: the first of `patterns`, globs below the folder, that finds any."""
+    """A file or files that a loader reads: the first of `patterns`, globs below the folder, that finds any.
+
+    `holds` says what is lost without an optional one.
+    """
 
     role: str
     patterns: tuple[str, ...]
     optional: bool = False
     sha256: str | None = None
+    holds: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """The ratings that a data set may hold: from `least` to `most`, None for no end, in steps, 0 for any number."""
+
+    least: float
+    most: float | None = None
+    step: float = 0
+
+    def outside(self, ratings: npt.NDArray[np.floating]) -> npt.NDArray[np.bool_]:
+        """Which ratings are none of the scale."""
+        found = (ratings < self.least) | (ratings > (np.inf if self.most is None else self.most))
+        return found | (np.mod(ratings - self.least, self.step) != 0) if self.step else found
+
+    def __str__(self) -> str:
+        steps = "" if self.step in {0, 1} else f" in steps of {self.step:g}"
+        kind = "whole numbers" if self.step == 1 else "numbers"
+        if self.most is None:
+            return f"{kind} from {self.least:g} on{steps}"
+        return f"{kind} from {self.least:g} to {self.most:g}{steps}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +83,10 @@ class Shape:
 class Dataset:
     """What is known of a data set beforehand: where it comes from, under which terms, and what it should hold.
 
-    `archive` is None where its keeper asks for an agreement or an account first; `apply` then says where to
-    ask and what to do with the files. `folders` are the names that its folder may have; `get` makes the first.
-    `shapes` are those of its versions, the usual one first. The rows of one with `impressions` have no users.
+    `archive` is None where its keeper asks for an agreement or an account first, or no longer offers it; `apply`
+    then says where to ask and what to do with the files. `folders` are the names that its folder may have; `get`
+    makes the first. `shapes` are those of its versions, the usual one first; `scale` is that of its ratings. The
+    rows of one with `impressions` have no users, and no ratings.
     """
 
     name: str
@@ -70,6 +99,7 @@ class Dataset:
     apply: str = ""
     folders: tuple[str, ...] = ()
     impressions: bool = False
+    scale: Scale | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "folders", self.folders or (self.name,))
@@ -79,8 +109,13 @@ class Dataset:
 
     @property
     def gated(self) -> bool:
-        """Its keeper asks for an agreement or an account before a download."""
+        """It is not downloaded: its keeper asks for an agreement or an account first, or no longer offers it."""
         return self.archive is None
+
+    @property
+    def unstated(self) -> bool:
+        """Its keeper states no terms of use."""
+        return self.terms.startswith("None stated")
 
     def version(self, found: Shape) -> Shape | None:
         """The documented version that has the numbers of files, None where there is none."""

@@ -8,10 +8,12 @@ import numpy as np
 
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
+from openloop.data.datasets import lines
 from openloop.data.datasets.finding import Files
 from openloop.data.datasets.records import Data
-from openloop.data.reading import read
-from openloop.errors import FormatError
+from openloop.errors import AlignmentError, FormatError, PropensityError
+
+_GAMES = {"user": str, "item": str, "rating": float, "time": int}
 
 
 def coat(name: str, files: Files) -> Data:
@@ -26,7 +28,7 @@ def coat(name: str, files: Files) -> Data:
         name=name,
         log=_cells(train, users, items),
         open_loop=_cells(test, users, items),
-        propensities=_matrix(files["propensities"][0]) if "propensities" in files else None,
+        propensities=_propensities(files["propensities"][0], train) if "propensities" in files else None,
         user_covariates=_covariates(files, "user", users),
         item_covariates=_covariates(files, "item", items),
         notes=(f"{both:,} cells stand in both files{values}; published numbers keep them in both",) if both else (),
@@ -42,34 +44,74 @@ def _covariates(files: Files, side: str, ids: Vocabulary) -> Covariates | None:
     if f"{side}_features" not in files:
         return None
     values = _matrix(files[f"{side}_features"][0])  # (ids, columns)
+    if len(values) != len(ids):
+        path = files[f"{side}_features"][0]
+        msg = f"{path}: must have a line for each of the {len(ids):,} {side}s, got {len(values):,}; {lines.AGAIN}"
+        raise FormatError(msg)
     if f"{side}_names" not in files:
         return Covariates.of(values, ids, side)
     named = files[f"{side}_names"][0]
     names = named.read_text(encoding="utf-8", errors="replace").split("\n")
     names = [line.strip() for line in names if line.strip()]
     if len(names) != values.shape[1]:
-        msg = f"{named}: must name {values.shape[1]} columns, one a line, got {len(names)}; fetch it again."
+        msg = f"{named}: must name {values.shape[1]} columns, one a line, got {len(names)}; {lines.AGAIN}"
         raise FormatError(msg)
     return Covariates(values=values, names=tuple(names), ids=ids)
 
 
+def _propensities(path: Path, train: Floats) -> Floats:
+    """A probability for each cell."""
+    values = _matrix(path)  # (U, I)
+    if values.shape != train.shape:
+        msg = f"{path}: must have the shape of the training matrix, {train.shape}, got {values.shape}; {lines.AGAIN}"
+        raise AlignmentError(msg)
+    bad = np.argwhere((values <= 0) | (values > 1))
+    if len(bad):
+        first = f"{values[tuple(bad[0])]:g} in line {bad[0][0] + 1:,}"
+        msg = f"{path}: {len(bad):,} of {values.size:,} propensities are outside (0, 1], first {first}; {lines.AGAIN}"
+        raise PropensityError(msg)
+    return values
+
+
 def _matrix(path: Path) -> Floats:
     """Numbers with spaces between, a row a line."""
-    text = path.read_text(encoding="utf-8", errors="replace")
-    if not text.strip():
-        raise FormatError(f"{path}: must hold a matrix of numbers, and is empty; fetch it again.")
+    text = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    if not any(line.strip() for line in text):
+        raise FormatError(f"{path}: must hold a matrix of numbers, and is empty; {lines.AGAIN}")
     try:
-        return np.loadtxt(text.splitlines(), ndmin=2)
+        matrix = np.loadtxt(text, ndmin=2, comments=None)
     except ValueError as error:
-        raise FormatError(f"{path}: must hold a matrix of numbers ({error}); fetch it again.") from error
+        raise FormatError(f"{path}: must hold a matrix of numbers, and {_first_bad(text)}; {lines.AGAIN}") from error
+    if not np.isfinite(matrix).all():
+        raise FormatError(f"{path}: must hold a matrix of numbers, and {_first_bad(text)}; {lines.AGAIN}")
+    return matrix
+
+
+def _first_bad(text: list[str]) -> str:
+    """The first line with what is no number, or with more or fewer fields than the first line."""
+    filled = [(number, line.split()) for number, line in enumerate(text, 1) if line.strip()]
+    for number, fields in filled:
+        strange = next((field for field in fields if not _finite(field)), None)
+        if strange is not None:
+            return f"line {number:,} has {strange!r}"
+        if len(fields) != len(filled[0][1]):
+            return f"line {number:,} has {len(fields):,} of them, the first {len(filled[0][1]):,}"
+    return "holds something else"
+
+
+def _finite(field: str) -> bool:
+    try:
+        return bool(np.isfinite(float(field)))
+    except ValueError:
+        return False
 
 
 def _refuse_other_shape(path: Path, matrix: Array, other: Array) -> None:
     if matrix.shape != other.shape:
-        msg = f"{path}: must have the shape of the training matrix, {other.shape}, got {matrix.shape}; fetch it again."
+        msg = f"{path}: must have the shape of the training matrix, {other.shape}, got {matrix.shape}; {lines.AGAIN}"
         raise FormatError(msg)
 
 
 def amazon_games(name: str, files: Files) -> Data:
     """Lines "user,item,rating,time" of the ratings-only file of 2014."""
-    return Data(name=name, log=read(files["ratings"][0], separator=",", header=False, user=0, item=1, rating=2, time=3))
+    return Data(name=name, log=lines.log(files["ratings"][0], _GAMES, separator=",", header=False))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from openloop.data.datasets import lines
 from openloop.errors import ColumnError, FormatError, listing
 
 Types = Mapping[str, Any]  # column and its Polars type
@@ -15,30 +16,41 @@ Types = Mapping[str, Any]  # column and its Polars type
 
 def scan(path: Path, types: Types) -> pl.LazyFrame:
     """All columns of a file with a header, those of `types` so typed; one that it lacks is an error."""
-    names = _names(path)
-    missing = [name for name in types if name not in names]
+    found = names(path)
+    missing = [name for name in types if name not in found]
     if missing:
-        msg = f"{path}: must have a column {listing(missing)}, has {listing(names)}; fetch the file again."
+        msg = f"{path}: must have a column {listing(missing)}, has {listing(found)}; {lines.AGAIN}"
         raise ColumnError(msg)
     return pl.scan_csv(path, schema_overrides=dict(types), glob=False)
 
 
-def columns(path: Path, types: Types) -> pl.DataFrame:
-    """These columns of a file with a header, in memory."""
+def columns(path: Path, types: Types, *, gaps: Sequence[str] = ()) -> pl.DataFrame:
+    """These columns of a file with a header, in memory; empty fields are for the columns `gaps` only."""
     try:
-        return scan(path, types).select(list(types)).collect()
+        rows = scan(path, types).select(list(types)).collect()
     except pl.exceptions.PolarsError as error:
-        raise unreadable(path, error) from error
+        raise unreadable(path, types, error, gaps=gaps) from error
+    if any(rows[name].null_count() for name in types if name not in gaps):
+        raise unreadable(path, types, gaps=gaps)
+    if rows.height == 0:
+        raise FormatError(f"{path}: must hold rows below its header, and has none; {lines.AGAIN}")
+    return rows
 
 
-def unreadable(path: Path, error: Exception) -> FormatError:
-    """The error for a file whose fields are not what they should be."""
-    said = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return FormatError(f"{path}: must hold numbers in the columns of its format ({said}); fetch the file again.")
+def unreadable(path: Path, types: Types, error: Exception | None = None, *, gaps: Sequence[str] = ()) -> FormatError:
+    """The error for a file whose fields are not what they should be; names the first such line where there is one."""
+    kinds = {name: int if kind.is_integer() else float for name, kind in types.items() if name not in gaps}
+    try:
+        lines.refuse_first(path, kinds, separator=",", header=True, error=error)
+    except FormatError as found:
+        return found
+    return FormatError(f"{path}: must hold numbers in the columns {listing(list(types))}; {lines.AGAIN}")
 
 
-def _names(path: Path) -> list[str]:
+def names(path: Path) -> list[str]:
+    """The header of a file."""
     try:
         return pl.scan_csv(path, infer_schema=False, glob=False).collect_schema().names()
     except pl.exceptions.PolarsError as error:
-        raise unreadable(path, error) from error
+        msg = f"{path}: must hold numbers below a header of text, and is empty or of another format; {lines.AGAIN}"
+        raise FormatError(msg) from error

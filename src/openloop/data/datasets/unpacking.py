@@ -19,6 +19,7 @@ from openloop.errors import FormatError, InputError
 MOST = 2**36  # bytes that an archive may unpack to: 64 GiB
 BLOCK = 2**20
 ZIP, TAR, GZIP = (".zip",), (".tar", ".tar.gz", ".tgz", ".tar.bz2"), (".gz",)
+BEGINNINGS = (b"PK\x03\x04", b"\x1f\x8b", b"BZh")  # of zip, gzip and bzip2
 LITTER = ("__MACOSX", ".DS_Store")  # what an archive of macOS brings along
 
 _BROKEN = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError)
@@ -44,7 +45,7 @@ def unpack(archive: Path, name: str, folder: Path) -> None:
             for member in members:
                 _copy(name, member, reader(member), _inside(name, member.name, folder))
     except _BROKEN as error:
-        raise _unlike(archive, name, str(error) or "it ends early") from error
+        raise _unlike(archive, name, error) from error
     _lift(folder)
 
 
@@ -130,13 +131,19 @@ def _refuse_page(file: Path, name: str) -> None:
     with file.open("rb") as opened:
         head = opened.read(256).lstrip().lower()
     if head.startswith((b"<!doctype html", b"<html")):
-        raise _unlike(file, name, "it is an HTML page")
+        raise FormatError(f"{name}: is an HTML page, not the file; open its address in a browser, and fetch it again.")
 
 
-def _unlike(file: Path, name: str, why: str) -> FormatError:
+def _unlike(file: Path, name: str, error: Exception) -> FormatError:
+    """An archive that begins as one is broken further on; anything else is no archive."""
     with file.open("rb") as opened:
         head = opened.read(32)
-    return FormatError(f"{name}: cannot be unpacked ({why}); it begins with {head!r}; fetch it again.")
+    if isinstance(error, NotImplementedError):
+        return FormatError(f"{name}: cannot be unpacked here ({error}); unpack it by hand.")
+    if head.startswith(BEGINNINGS):
+        return FormatError(f"{name}: cannot be unpacked, since it is truncated or damaged; fetch it again.")
+    what = f"begins with {head!r}" if head else "is empty"
+    return FormatError(f"{name}: cannot be unpacked, since it is no archive: it {what}; fetch it again.")
 
 
 def _lift(folder: Path) -> None:

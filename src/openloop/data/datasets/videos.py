@@ -59,7 +59,8 @@ def watched(files: Files) -> pl.LazyFrame:
 
 def _table(paths: tuple[Path, ...], types: dict[str, Any], time: str) -> pl.DataFrame:
     """The rows of all files in the order of time, so that of a pair that repeats the latest row is the last."""
-    return pl.concat([tables.columns(path, types) for path in paths]).sort(time, nulls_last=False, maintain_order=True)
+    rows = pl.concat([tables.columns(path, types, gaps=(time,)) for path in paths])
+    return rows.sort(time, nulls_last=False, maintain_order=True)
 
 
 def _both(first: pl.DataFrame, second: pl.DataFrame, *, rating: str, time: str) -> tuple[Feedback, Feedback]:
