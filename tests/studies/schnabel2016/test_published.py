@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from openloop.studies.schnabel2016.published import PUBLISHED
+from openloop.studies.schnabel2016.published import PUBLISHED, printed_table
 from openloop.studies.schnabel2016.worlds import MODELS
 
 
@@ -34,3 +34,10 @@ def test_table2_has_the_same_methods_for_both_data_sets_but_cpt():
     for rows in (yahoo, coat):
         best = min(row["mse"] for row in rows.values())
         assert rows["MF-IPS"]["mse"] == best
+
+
+def test_a_data_set_that_is_not_here_is_shown_as_printed():
+    table = printed_table("yahoo-r3")
+    assert [row[0] for row in table.rows] == ["MF-IPS", "MF-Naive", "HL-MNAR", "HL-MAR", "CPT-v"]
+    assert [value.published for _, value in table.values()][-2:] == [0.770, 1.115]
+    assert all(value.came_out is None for _, value in table.values())

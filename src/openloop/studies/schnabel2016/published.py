@@ -1,8 +1,10 @@
-"""Every number that Schnabel et al. (2016) print for the items of the study, as data."""
+"""Every number that Schnabel et al. (2016) print for the items of the study, as data, and as rows of tables."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from openloop.studies.results import Cell, Table, Value
 
 # Table 1: true value, then mean and standard deviation over 50 draws.
 _TABLE1: dict[str, dict[str, dict[str, Any]]] = {
@@ -45,3 +47,17 @@ PUBLISHED: dict[str, Any] = {
     # Section 6.2: shares of ratings 1 … 5 among those observed, in ML100K and in the model with α = 0.25.
     "marginals": {"ml-100k": (0.06, 0.11, 0.27, 0.35, 0.21), "model": (0.06, 0.10, 0.25, 0.42, 0.17)},
 }
+
+
+def printed_row(name: str, method: str) -> tuple[Cell, ...]:
+    """MAE and MSE of a method that was not run, as Table 2 prints them."""
+    printed = _TABLE2[name][method]
+    return method, *(Value(value=None, published=printed[metric]) for metric in ("mae", "mse"))
+
+
+def printed_table(name: str) -> Table:
+    """What Table 2 prints for a data set that is not here."""
+    return Table(
+        name=f"table2-{name}", caption=f"{name}, which is not here: the published errors", columns=("", "MAE", "MSE"),
+        rows=tuple(printed_row(name, method) for method in _TABLE2[name]),
+    )  # fmt: skip
