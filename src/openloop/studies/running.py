@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -174,7 +174,7 @@ def reproduce(
         for number, item in enumerate(wanted):
             share = _part(step, item.name, number, len(wanted))
             run = Run(folder=folder, quick=quick, seed=seed, trials=trials, step=share, loaded=loaded)
-            result = item.function(run)
+            result = replace(item.function(run), title=item.title)  # as the list has it
             results.append(unjudged(result) if quick else result)
     return Reproduction(
         study=name,
@@ -234,7 +234,7 @@ def _lacking(item: Item, folder: Path) -> str | None:
     if not item.data or any(datasets.present(name, folder) for name in item.data):
         return None
     some = item.data[0] if len(item.data) == 1 else f"one of {', '.join(item.data)}"
-    return f"needs {some} in {str(folder)!r}; `openloop datasets get {item.data[0]}` brings or describes it"
+    return f"needs {some} in the data folder; `openloop datasets get {item.data[0]}` brings or describes it"
 
 
 def _absent(item: Item) -> list[str]:

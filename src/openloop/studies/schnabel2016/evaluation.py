@@ -323,7 +323,8 @@ def figure4(run: Run) -> Result:
     )  # fmt: skip
     caption = (
         f"RMSE over five models and {draws(run)} draws at α = 0.25 as the uniform sample grows; IPS with true "
-        "propensities and naive, which use no sample, for reference; the bands are 95 % intervals over draws"
+        "propensities and naive, which use no sample, for reference; IPS-NB lies behind SNIPS-NB; the bands are 95 % "
+        "intervals over draws"
     )
     figure = Figure(name="figure4", caption=caption, rows=tuple(rows), chart=chart.to_dict())
     return Result(

@@ -184,7 +184,7 @@ def _figure(
     tails: Mapping[tuple[float, int, int], Line], uniform: Mapping[tuple[float, str], Line], tried: Sequence[float]
 ) -> Figure:
     rows = [*_averaged(tails, tried), *_largest(uniform)]
-    chart = charts.lines(rows, "α", "deviation", series="what", facet="panel", log_y=True, y_title="|R̂ − R| of IPS")
+    chart = charts.lines(rows, "α", "deviation", series="what", facet="panel", log_y=True, y_title="IPS less the truth")
     caption = "The bounds at η = 0.05, and within what 95 % of draws fell, over α; Proposition 3.1 averaged over models"
     return Figure(name="bounds", caption=caption, rows=tuple(rows), chart=chart.to_dict())
 
