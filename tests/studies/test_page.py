@@ -60,3 +60,8 @@ def test_the_page_says_by_which_command_and_on_what_it_was_written(study, data_d
     assert "`openloop reproduce made_up figure1 --data DIR --seed 3 --report FILE`" in text
     assert "numpy 2" in text
     assert "- coat: 290 users × 300 items" in text
+
+
+def test_a_page_without_comparisons_says_so(study, data_dir):
+    text = markdown(reproduce(study, ["figure1"], data=data_dir("coat").parent, workers=0), "pictures")
+    assert text.endswith("None was compared: the data here are not the paper's.\n")

@@ -150,10 +150,11 @@ def _item(result: Result, *, quick: bool) -> Iterator[Block]:
 def _astray(results: Sequence[Result]) -> Iterator[Block]:
     lines = tuple(_lines_astray(results))
     yield Heading(2, "Published numbers that did not come out")
+    compared = sum(result.compared() for result in results)
     if not lines:
-        yield "None."
+        yield f"None of {compared:,} compared." if compared else "None was compared: the data here are not the paper's."
         return
-    yield f"{counted(len(lines), 'number')} of {sum(result.compared() for result in results):,} compared."
+    yield f"{counted(len(lines), 'number')} of {compared:,} compared."
     yield Grid(("table", "where", "ours", "published", "difference"), lines)
 
 
