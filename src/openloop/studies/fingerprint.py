@@ -55,7 +55,6 @@ def _package() -> str:
 COMPUTING = _package()  # as this process loads it, not as it may be edited later
 
 
-@cache
 def code_digest(trial: Callable[..., Any]) -> str:
     """The code that a trial runs: its own functions with what they name, and every computing module of openloop."""
     found: dict[str, str] = {}

@@ -78,10 +78,10 @@ class Trials:
 
     def map(self, trial: Trial, given: Given, settings: Sequence[Setting], advance: Advance) -> list[Outcome]:
         """The outcomes of a trial with each setting, in their order."""
-        data = self._put(given)
-        files = [self._file(trial, data.stem, setting) for setting in settings]
+        data, code = self._put(given), code_digest(trial)
+        files = [self._file(trial, data.stem, setting, code) for setting in settings]
         wanted = {file: setting for file, setting in zip(files, settings, strict=True) if not is_zipfile(file)}
-        tasks = [Task(trial, data, setting, file, code_digest(trial)) for file, setting in wanted.items()]
+        tasks = [Task(trial, data, setting, file, code) for file, setting in wanted.items()]
         advance(len(files) - len(wanted), len(files))
         for done, _ in enumerate(self._compute(tasks), len(files) - len(wanted) + 1):
             advance(done, len(files))
@@ -111,10 +111,10 @@ class Trials:
             _write(file, given, "given")
         return file
 
-    def _file(self, trial: Trial, data: str, setting: Setting) -> Path:
+    def _file(self, trial: Trial, data: str, setting: Setting, code: str) -> Path:
         name = f"{trial.__module__}.{trial.__qualname__}"
         try:
-            text = json.dumps([name, data, sorted(setting.items()), code_digest(trial), versions()])
+            text = json.dumps([name, data, sorted(setting.items()), code, versions()])
         except TypeError as error:
             raise InputError(
                 f"{name}: a setting must be numbers, text or lists of them, got {dict(setting)}."
