@@ -169,7 +169,7 @@ def _lines_astray(results: Sequence[Result]) -> Iterator[tuple[str, ...]]:
 def caption(table: Table) -> str:
     """What a table shows, and what stands behind its ±."""
     errors = any(value.error is not None for _, value in table.values())
-    return f"**{table.caption}**" + (f" Behind ± stands the {table.error_is}." if errors else "")
+    return f"**{table.caption.rstrip('.')}.**" + (f" Behind ± stands the {table.error_is}." if errors else "")
 
 
 def shown(cell: Cell) -> str:
