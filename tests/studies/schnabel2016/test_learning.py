@@ -99,9 +99,7 @@ def test_figure_3_left_has_both_metrics_and_finds_weights_better(run):
     result = learning.figure3left(run)
     assert [table.name for table in result.tables] == ["figure3left-mse", "figure3left-mae"]
     assert [claim.text for claim in result.claims if not claim.holds] == []
-    assert [("3 trials" in claim.text, "2 trials" in claim.text) for claim in result.claims] == [
-        (True, False), (True, False), (False, True), (False, True),
-    ]  # fmt: skip
+    assert all("2 trials" in claim.text for claim in result.claims)  # as many as a quick run has
     (figure,) = result.figures
     assert {(row["metric"], row["at"], row["method"]) for row in figure.rows} == {
         (metric, at, method)

@@ -170,7 +170,7 @@ def figure3left(run: Run) -> Result:
     """Errors of MF-IPS and MF-Naive over α, propensities known."""
     completion = complete(run)
     plan = {
-        "squared": (run.either(ALPHAS, (0.25, 1.0)), run.either(TRIALS, 3)),
+        "squared": (run.either(ALPHAS, (0.25, 1.0)), run.either(TRIALS, 2)),
         "absolute": (run.either(ALPHAS, (0.25,)), run.either(TRIALS_MAE, 2)),
     }
     found = {
@@ -245,7 +245,7 @@ def _left_claims(found: Pairs, metric: str) -> Iterator[Claim]:
 
 def figure3right(run: Run) -> Result:
     """Errors of MF with propensities by Naive Bayes over the size of the uniform sample, α = 0.25."""
-    completion, trials = complete(run), run.either(TRIALS, 3)
+    completion, trials = complete(run), run.either(TRIALS, 2)
     sizes = run.either(SIZES, (10, 1_000))
 
     def errors(name: str, at: float, **setting: Any) -> Errors:
