@@ -160,7 +160,7 @@ def _print_list(lines: list[tuple[str, Item, tuple[str, ...], str | None]], json
     for paper, item, here, why in lines:
         data = "\n".join(f"{'✓' if name in here else '–'} {name}" for name in item.data)
         grid.add_row(mark(why is None), paper, item.name, item.title, data or "none needed", f"{item.minutes:g}")
-    console().print(grid)
+    wide().print(grid)
     for paper, item, _, why in lines:
         if why is not None:
             console().print(f"{paper} {item.name} {why}")
