@@ -73,7 +73,8 @@ def check_format(path: Path) -> None:
         raise InputError(f"report {str(path)!r}: no such format.{did_you_mean(path.suffix, FORMATS)}")
     folder = path.with_suffix("")
     if path.suffix == ".md" and folder.exists() and not folder.is_dir():
-        raise InputError(f"report {str(path)!r}: its figures go into the folder {str(folder)!r}, which is a file.")
+        taken = f"its figures go into the folder {str(folder)!r}, which is a file"
+        raise InputError(f"report {str(path)!r}: {taken}; move that file, or give the page another name.")
 
 
 def svg(figure: Figure) -> str:

@@ -136,7 +136,7 @@ def study(name: str | ModuleType) -> Any:
     if isinstance(name, ModuleType):
         lacking = [part for part in ("PAPER", "ITEMS") if not hasattr(name, part)]
         if lacking:
-            raise InputError(f"reproduce: module {name.__name__!r} is no study: it has no {joined(lacking)}.")
+            raise InputError(f"reproduce: module {name.__name__!r} is no study: it has no {joined(lacking)}; add them.")
         return name
     if name not in STUDIES:
         raise InputError(f"reproduce: no study {name!r}.{did_you_mean(str(name), STUDIES)}")
