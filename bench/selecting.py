@@ -80,7 +80,7 @@ def peer(folder: Path, size: str) -> Any:
     from threadpoolctl import threadpool_limits
 
     import openloop as ol
-    import openloop.learners.lbfgs  # loads the BLAS that is to be limited
+    import openloop.learners.solvers.lbfgs  # loads the BLAS that is to be limited
 
     log = load(folder)
 

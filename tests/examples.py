@@ -11,8 +11,8 @@ from openloop.core.feedback import Feedback
 from openloop.core.metric import Metric
 from openloop.core.moments import Moments
 from openloop.data.simulate import World
-from openloop.estimators.array_rows import Outcome, Rows, accumulate, base_sums, weight_summary
-from openloop.estimators.terms import POWERS, Common, Wanted
+from openloop.sources.arrays.rows import Outcome, Rows, accumulate, base_sums, weight_summary
+from openloop.sources.terms import POWERS, Common, Needed
 
 CELL = ("mae", "mse", "rmse", "accuracy", "dcg", "dcg@3", "prec@3", "precision@3")
 POOLED = ("adg", "atop", "recall@3")
@@ -52,7 +52,7 @@ def moments(
 ) -> Moments:
     """The moments of plain rows, with all that the estimators may ask for."""
     powers = POWERS if rows.probability is not None and metric.kind == "cell" else ()
-    wanted = Wanted(powers=powers, cap=cap, ideal=ideal)
+    wanted = Needed(powers=powers, cap=cap, ideal=ideal)
     shared = Common(cells=rows.cells, base=base_sums(rows), weights=weight_summary(rows), edges=rows.edges, **common)
     return accumulate(metric, rows, outcome, wanted, shared)
 

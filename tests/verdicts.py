@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from openloop.core.audit import Line, StrataTable
-from openloop.core.comparison import Comparison, Pair
-from openloop.core.contrasts import contrasts
+from openloop.audits.contrasts import contrasts
+from openloop.audits.results import StrataLine, StrataTable
+from openloop.audits.verdict import Evidence
+from openloop.core.comparison import Comparison, PairSums
 from openloop.core.estimate import Estimate, smooth
-from openloop.core.verdict import Evidence
 from openloop.core.weights import Diagnostics
 from openloop.estimators.weighted import quotient
 
@@ -36,7 +36,7 @@ def comparison(
     estimators: Sequence[str] = ("snips",),
     metrics: Sequence[str] = (METRIC,),
     better: str = "higher",
-    pairs: Mapping[tuple[str, str], Pair] | None = None,
+    pairs: Mapping[tuple[str, str], PairSums] | None = None,
     other: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
     **seen: Any,
 ) -> Comparison:
@@ -68,7 +68,7 @@ def strata(
 ) -> StrataTable:
     """A table of strata of these per-user values."""
     lines = [
-        Line(name=str(s + 1), kind="stratum", rows=n, items=7, estimates={m: mean(v) for m, v in found.items()})
+        StrataLine(name=str(s + 1), kind="stratum", rows=n, items=7, estimates={m: mean(v) for m, v in found.items()})
         for s, (found, n) in enumerate(zip(values, rows, strict=True))
     ]
     return StrataTable(metric=METRIC, by=by, lines=tuple(lines))

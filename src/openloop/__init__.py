@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openloop.loading import lazily
+from openloop.support.lazy import lazily
+from openloop.support.version import VERSION
 
 if TYPE_CHECKING:
     from openloop import errors, learners, propensity
-    from openloop.auditing import audit
-    from openloop.core import paradox, rankings
-    from openloop.core.audit import Audit
+    from openloop.audits import paradox, rankings
+    from openloop.audits.auditing import audit
+    from openloop.audits.results import Audit
     from openloop.core.comparison import Comparison
     from openloop.core.covariates import Covariates
     from openloop.core.estimate import Estimate, Interval
@@ -29,14 +30,14 @@ if TYPE_CHECKING:
     from openloop.estimators.doubly_robust import cross_fitted
     from openloop.estimators.resampling import bootstrap
     from openloop.evaluation import evaluate
-    from openloop.learners.saving import load
+    from openloop.learners.model_files.saving import load
     from openloop.metrics.naming import metric
     from openloop.reporting import figures
     from openloop.reporting.html import report
     from openloop.selection import Selection, select
-    from openloop.studies.running import reproduce
+    from openloop.studies.kit.running import reproduce
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 # name → module; a name that ends the module's path is the module itself.
 _HOME = {
@@ -52,7 +53,7 @@ _HOME = {
     "propensity": "propensity",
     "Propensities": "core.propensities",
     "learners": "learners",
-    "load": "learners.saving",
+    "load": "learners.model_files.saving",
     "metric": "metrics.naming",
     "Metric": "core.metric",
     "Moments": "core.moments",
@@ -65,13 +66,13 @@ _HOME = {
     "Comparison": "core.comparison",
     "select": "selection",
     "Selection": "selection",
-    "audit": "auditing",
-    "Audit": "core.audit",
-    "paradox": "core.paradox",
-    "rankings": "core.rankings",
+    "audit": "audits.auditing",
+    "Audit": "audits.results",
+    "paradox": "audits.paradox",
+    "rankings": "audits.rankings",
     "report": "reporting.html",
     "figures": "reporting.figures",
-    "reproduce": "studies.running",
+    "reproduce": "studies.kit.running",
     "errors": "errors",
 }
 

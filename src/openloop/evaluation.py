@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,43 +13,18 @@ from openloop.core.feedback import Feedback, Floats, check_propensities
 from openloop.core.feedback import distinct as distinct_values
 from openloop.core.metric import Metric, default_threshold
 from openloop.core.propensities import Propensities
-from openloop.core.wording import reasons
 from openloop.errors import AlignmentError, InputError, LeakError, PredictionError, UndefinedError, listing
 from openloop.estimators.naming import Method, method
-from openloop.estimators.requests import Source, chosen_pairs, conclude
-from openloop.feedback_source import FeedbackSource
 from openloop.metrics.naming import metric
-from openloop.observing import Group, one_log
-from openloop.scoring import predictions, predicts, prepare
-from openloop.tables import Table
+from openloop.sources.arrays.source import FeedbackSource
+from openloop.sources.observation import Group, one_log
+from openloop.sources.outcomes import predictions, predicts, prepare
+from openloop.sources.plan import Source, chosen_pairs, conclude
+from openloop.sources.predictions import Table
+from openloop.sources.question import Question
+from openloop.support.wording import reasons
 
 MAX_GROUPS = 50  # a table of strata that a person can read
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Question:
-    """What is asked of models and a log; see `evaluate` for each. `groups` are groupings of its rows by name."""
-
-    metrics: Sequence[str | Metric]
-    estimators: Sequence[str | Method]
-    exclude: Any = None
-    threshold: float | None = None
-    missing: str = "error"
-    level: float = 0.95
-    imputation: Any = None
-    user: str | None = None
-    item: str | None = None
-    rating: str | None = None
-    population: tuple[int, int] | None = None
-    complete: bool = False
-    distinct: bool = False
-    max_users: int = 2_000_000
-    groups: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    lenient: bool = False  # metrics that some model cannot serve are left out, with the reason
-
-    def __post_init__(self) -> None:
-        if not 0 < self.level < 1:
-            raise InputError(f"evaluate: level must lie strictly between 0 and 1, got {self.level}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -134,7 +109,7 @@ def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Ques
         bounded = any(m.name == "ips" for m in methods)
         source, notes = _from_feedback(ready, log, propensities, wanted, asked, bounded=bounded)
     else:
-        from openloop.frame_source import from_frame
+        from openloop.sources.frames.source import from_frame
 
         _refuse(
             {"imputation": asked.imputation, "groups": asked.groups or None},

@@ -14,7 +14,6 @@ import numpy as np
 import polars as pl
 from threadpoolctl import threadpool_limits
 
-from openloop.core.arguments import is_whole
 from openloop.core.estimate import Estimate
 from openloop.core.feedback import Feedback
 from openloop.core.metric import Metric
@@ -23,8 +22,9 @@ from openloop.data.splitting import folds as folds_of
 from openloop.errors import InputError, OpenloopError, UndefinedError, did_you_mean
 from openloop.estimators.naming import Method
 from openloop.evaluation import evaluate
-from openloop.learners.progress import progress as progress_bar
 from openloop.metrics.naming import metric as metric_named
+from openloop.support.arguments import is_whole
+from openloop.support.progress import progress as progress_bar
 
 Setting = Mapping[str, Any]
 

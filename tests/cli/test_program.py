@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import openloop as ol
-from openloop import demonstration
+from openloop.commands.demo import estimates as demonstration
 from tests.cli.running import interrupted, run
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import openloop as ol
-from openloop.core.comparison import COLUMNS, Comparison, Pair
+from openloop.core.comparison import COLUMNS, Comparison, PairSums
 from openloop.errors import InputError, UndefinedError
 from tests.examples import same, small_world
 
@@ -56,9 +56,9 @@ def test_a_difference_is_paired_and_has_its_own_variance_over_cells(result):
 
 
 def test_a_turned_pair_exchanges_its_parts():
-    pair = Pair(cell_variance=0.5, parts=(1.0, 2.0))
-    assert pair.swapped() == Pair(cell_variance=0.5, parts=(2.0, 1.0))
-    assert Pair().swapped() == Pair()
+    pair = PairSums(cell_variance=0.5, parts=(1.0, 2.0))
+    assert pair.swapped() == PairSums(cell_variance=0.5, parts=(2.0, 1.0))
+    assert PairSums().swapped() == PairSums()
 
 
 def test_the_ranking_knows_which_way_is_better(result):

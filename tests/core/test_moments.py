@@ -9,8 +9,8 @@ import pytest
 
 from openloop.core.moments import Moments
 from openloop.errors import AlignmentError, UndefinedError
-from openloop.estimators.array_rows import Outcome
 from openloop.metrics.naming import metric
+from openloop.sources.arrays.rows import Outcome
 from tests.examples import moments, rows_of, same, small_world
 
 WORLD = small_world()

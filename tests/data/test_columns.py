@@ -3,14 +3,14 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from openloop.data.columns import Table, choose, names_a
+from openloop.data.columns import InputTable, choose, names_a
 from openloop.errors import ColumnError
 
 NOTHING = dict.fromkeys(("user", "item", "rating", "propensity", "time", "weight"))
 
 
-def table(*columns: str, note: str = "") -> Table:
-    return Table("log", columns, lambda names: pl.DataFrame(schema=list(names)), note=note)
+def table(*columns: str, note: str = "") -> InputTable:
+    return InputTable("log", columns, lambda names: pl.DataFrame(schema=list(names)), note=note)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_integer_labels_of_pandas_are_names():
 
 
 def test_a_table_of_pairs_needs_no_rating():
-    table = Table("t", ["who", "movie_id", "user"], lambda _: pl.DataFrame())
+    table = InputTable("t", ["who", "movie_id", "user"], lambda _: pl.DataFrame())
     assert choose(table, {}, required=("user", "item")) == {"user": "user", "item": "movie_id"}
     assert choose(table, {"user": "who"}, required=("user",)) == {"user": "who"}
 

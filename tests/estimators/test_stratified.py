@@ -11,9 +11,9 @@ import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.core.moments import Moments
 from openloop.errors import InputError, UndefinedError
-from openloop.estimators.array_rows import Outcome
 from openloop.estimators.stratified import catalogue_cells, edges, stratified
 from openloop.metrics.naming import metric
+from openloop.sources.arrays.rows import Outcome
 from tests.examples import METRICS, moments, rows_of, same, small_world
 
 # -- known answers -------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.data.simulate import World
 from openloop.errors import UndefinedError
-from openloop.estimators.array_rows import Outcome
 from openloop.estimators.weighted import clipped, ips, ips_eq3, naive, snips, snips_user
 from openloop.metrics.naming import metric
+from openloop.sources.arrays.rows import Outcome
 from tests.examples import CELL, ORDERED, POOLED, moments, rows_of, same, scaled, small_world
 
 # Two users × three items; δ of the observed cells is 1, 3 and 2, p is 1/2, 1/4 and 1.

@@ -10,7 +10,6 @@ from openloop.core.feedback import Feedback
 from openloop.core.propensities import Propensities
 from openloop.core.protocols import FactorModel, Recommender
 from openloop.errors import AlignmentError, InputError, UnknownIdError
-from openloop.learners import saving
 from openloop.learners.base import (
     FactorLearner,
     Learner,
@@ -20,6 +19,7 @@ from openloop.learners.base import (
     unseen_notes,
     weights,
 )
+from openloop.learners.model_files import saving
 
 
 class Made(FactorLearner):

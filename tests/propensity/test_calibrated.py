@@ -13,7 +13,7 @@ from openloop.data.splitting import split
 from openloop.errors import InputError, UndefinedError
 from openloop.propensity.base import CellModel, counts
 from openloop.propensity.calibrated import Calibrated, isotonic, platt
-from openloop.propensity.held_out import HeldOut, held_out, to_pi
+from openloop.propensity.checks.held_out import HeldOut, held_out, to_pi
 from openloop.propensity.known import Known
 from openloop.propensity.uniform import Uniform
 from tests.contracts import PropensityModelContract

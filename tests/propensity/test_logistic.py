@@ -11,7 +11,7 @@ from openloop.core.feedback import Feedback
 from openloop.data.simulate import World
 from openloop.errors import AlignmentError, InputError, UndefinedError
 from openloop.propensity.logistic import Logistic
-from openloop.propensity.penalty import REGS
+from openloop.propensity.solvers.penalty import REGS
 from tests.contracts import PropensityModelContract
 
 

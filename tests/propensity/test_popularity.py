@@ -10,7 +10,7 @@ from openloop.core.feedback import LEAST, Feedback
 from openloop.data.simulate import World
 from openloop.errors import InputError, UndefinedError
 from openloop.propensity.popularity import Popularity, log_level
-from openloop.propensity.power_law import fit_power_law
+from openloop.propensity.solvers.power_law import fit_power_law
 from tests.contracts import PropensityModelContract
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from openloop.core.rankings import Friedman
+from openloop.audits.rankings import Friedman
 from openloop.reporting.audit_figures import (
     PAIRS,
     bump_chart,
@@ -16,7 +16,7 @@ from openloop.reporting.audit_figures import (
     leaderboard_chart,
     strata_chart,
 )
-from tests.audits import HOSTILE, NAMES, small_audit
+from tests.audit_cases import HOSTILE, NAMES, small_audit
 
 AUDIT = small_audit()
 RESULT = AUDIT.result

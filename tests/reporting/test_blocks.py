@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from openloop.reporting.blocks import Cell, Table, figures, themed
+from openloop.reporting.blocks import Cell, TableBlock, figures, themed
 from openloop.reporting.figures import margins_plot
 from openloop.reporting.style import BLUE
 from openloop.reporting.weight_figures import weights_chart
-from tests.audits import checked, small_audit
+from tests.audit_cases import checked, small_audit
 
-TABLE = Table(caption="numbers", columns=("of", "n"), rows=((Cell(text="a"), Cell(text="1", value=1.0)),))
+TABLE = TableBlock(caption="numbers", columns=("of", "n"), rows=((Cell(text="a"), Cell(text="1", value=1.0)),))
 
 
 def test_the_words_of_a_chart_leave_it_for_the_page():
@@ -44,5 +44,5 @@ def test_a_line_separator_in_a_name_cannot_break_an_expression():
 
 def test_a_table_knows_its_columns_of_numbers_and_a_cell_what_it_is_sorted_by():
     assert TABLE.numeric == (False, True)
-    assert Table(caption="", columns=("a", "b"), rows=()).numeric == (False, False)
+    assert TableBlock(caption="", columns=("a", "b"), rows=()).numeric == (False, False)
     assert (Cell(text="x").key, Cell(text="1 %", value=0.01).key) == ("x", "0.01")

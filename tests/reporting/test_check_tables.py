@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from openloop.propensity.checking import check
+from openloop.propensity.checks.checking import check
 from openloop.propensity.known import Known
 from openloop.reporting.check_tables import balance, calibration, margins, overlap
-from tests.audits import HOSTILE, checked, log
+from tests.audit_cases import HOSTILE, checked, log
 
 FOUND = checked()
 BARE = check(Known().fit(log()), log())  # neither held-out cells nor a grid

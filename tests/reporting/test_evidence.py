@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from openloop.core.rankings import Friedman
-from openloop.propensity.checking import check
+from openloop.audits.rankings import Friedman
+from openloop.propensity.checks.checking import check
 from openloop.propensity.known import Known
 from openloop.reporting import evidence
-from openloop.reporting.blocks import Code, Figure, Section
+from openloop.reporting.blocks import Code, FigureBlock, Section
 from openloop.reporting.sections import Subject
-from tests.audits import comparison, log, small_audit
+from tests.audit_cases import comparison, log, small_audit
 
 AUDIT = small_audit()
 OF = Subject.of(AUDIT)
@@ -22,7 +22,7 @@ def words(section: Section) -> str:
 
 
 def titles(section: Section) -> list[str]:
-    return [b.title for b in section.blocks if isinstance(b, Figure)]
+    return [b.title for b in section.blocks if isinstance(b, FigureBlock)]
 
 
 def test_a_bare_comparison_has_none_of_them_but_notes_and_definitions():
@@ -38,7 +38,7 @@ def test_an_audit_has_all_figures_of_its_weights_and_check():
         "Chances of the scored rows", "Concentration of the weights", "Calibration on held-out cells",
         "Balance of covariates", "Overlap", "Counts of users", "Counts of items",
     ]  # fmt: skip
-    assert all(figure.alt for figure in section.blocks if isinstance(figure, Figure))
+    assert all(figure.alt for figure in section.blocks if isinstance(figure, FigureBlock))
 
 
 def test_what_was_not_checked_is_said():

@@ -14,8 +14,8 @@ import pytest
 from openloop.core.covariates import Covariates
 from openloop.data.simulate import World
 from openloop.errors import InputError
-from openloop.propensity.checking import check
-from openloop.propensity.held_out import Bin
+from openloop.propensity.checks.checking import check
+from openloop.propensity.checks.held_out import Bin
 from openloop.propensity.known import Known
 from openloop.propensity.uniform import Uniform
 from openloop.reporting.figures import (

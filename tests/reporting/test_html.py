@@ -15,7 +15,7 @@ import pytest
 from openloop.errors import InputError
 from openloop.reporting.html import embedded, page, report
 from openloop.reporting.sections import Subject
-from tests.audits import HOSTILE, METRICS, comparison, small_audit
+from tests.audit_cases import HOSTILE, METRICS, comparison, small_audit
 
 LIMIT = 3_000_000
 VOID = {"meta", "path", "br"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from openloop.core.contrasts import contrasts
+from openloop.audits.contrasts import contrasts
 from openloop.reporting import page_tables as tables
-from tests.audits import NAMES, small_audit
+from tests.audit_cases import NAMES, small_audit
 
 AUDIT = small_audit()
 RESULT = AUDIT.result

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from openloop.reporting.html import report
-from tests.audits import HOSTILE, METRICS, comparison, small_audit
+from tests.audit_cases import HOSTILE, METRICS, comparison, small_audit
 from tests.browser import Page, Pipe, browser, page
 
 DRAWN = "document.documentElement.dataset.drawn"

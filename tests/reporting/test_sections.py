@@ -8,9 +8,9 @@ import pytest
 
 from openloop.evaluation import evaluate
 from openloop.reporting import sections
-from openloop.reporting.blocks import Figure, Fold, Table
+from openloop.reporting.blocks import FigureBlock, Fold, TableBlock
 from openloop.reporting.sections import Subject
-from tests.audits import comparison, log, small_audit, world
+from tests.audit_cases import comparison, log, small_audit, world
 
 AUDIT = small_audit()
 OF = Subject.of(AUDIT)
@@ -38,14 +38,14 @@ def test_a_comparison_has_the_contrasts_of_an_audit():
 @pytest.mark.parametrize("of", [OF, BARE], ids=["audit", "comparison"])
 def test_every_metric_has_a_leaderboard_a_forest_plot_and_places(of):
     for section in (sections.leaderboard(of), sections.differences(of), sections.places(of)):
-        assert len(blocks(section.blocks, Figure)) == len(of.metrics)
-    tables = blocks(sections.leaderboard(of).blocks, Table)
+        assert len(blocks(section.blocks, FigureBlock)) == len(of.metrics)
+    tables = blocks(sections.leaderboard(of).blocks, TableBlock)
     assert [table.order is not None for table in tables] == [True] * len(of.metrics)
 
 
 def test_every_figure_has_words_with_numbers_and_all_but_those_under_a_table_have_one():
     for section in (sections.differences(OF), sections.places(OF), *sections.strata(OF)):
-        for figure in blocks(section.blocks, Figure):
+        for figure in blocks(section.blocks, FigureBlock):
             assert len(figure.alt) > 60
             assert figure.tables or "table above" in figure.alt
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from openloop.core.audit import Curve
+from openloop.audits.results import Curve
 from openloop.core.weights import WeightSummary
 from openloop.reporting.weight_figures import (
     carried_by,
@@ -19,7 +19,7 @@ from openloop.reporting.weight_figures import (
     sensitivity_chart,
     weights_chart,
 )
-from tests.audits import small_audit
+from tests.audit_cases import small_audit
 
 AUDIT = small_audit()
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from openloop.studies import running
+from openloop.studies.kit import running
 from tests.studies import made_up
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from openloop.studies import charts
-from openloop.studies.results import Claim, Figure, Result, Table, Value
-from openloop.studies.running import Item, Paper
+from openloop.studies.kit import charts
+from openloop.studies.kit.results import Claim, Figure, Result, Table, Value
+from openloop.studies.kit.running import Item, Paper
 
 PAPER = Paper(title="Coins | and dice", authors="Bernoulli", year=1713, venue="Basel", link="https://example.org")
 PUBLISHED = {"mean": 0.5, "die": 3.6}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from openloop.studies.running import listed, reproduce
+from openloop.studies.kit.running import listed, reproduce
 
 # Parts of sentences that a quick run already shows, by paper.
 HOLD = {

@@ -1,4 +1,4 @@
-"""The command line: a module here asks and prints, the one of the same name in openloop does the work.
+"""ASK AND PRINT: the command line; the module of the same name in openloop.commands does the work.
 
 Nothing heavy is imported before a command runs, so that `openloop --help` is quick.
 """
@@ -13,16 +13,9 @@ import typer
 from typer.core import TyperGroup
 
 import openloop
-from openloop.cli.auditing import audit
-from openloop.cli.datasets import commands
-from openloop.cli.demonstration import demo
-from openloop.cli.diagnosis import doctor
-from openloop.cli.estimating import propensity
+from openloop.cli import audit, datasets, demo, doctor, predict, propensity, reproduce, train
 from openloop.cli.options import INTERRUPTED, MISUSED
-from openloop.cli.predicting import predict
-from openloop.cli.reproducing import reproduce
-from openloop.cli.training import train
-from openloop.cli.wording import for_command
+from openloop.cli.voice import for_command
 from openloop.errors import OpenloopError
 
 
@@ -76,6 +69,8 @@ def program(
     """Options of all commands."""
 
 
-for command in (demo, audit, propensity, train, predict, reproduce, doctor):
+for command in (
+    demo.demo, audit.audit, propensity.propensity, train.train, predict.predict, reproduce.reproduce, doctor.doctor
+):  # fmt: skip
     app.command()(command)
-app.add_typer(commands)
+app.add_typer(datasets.commands)

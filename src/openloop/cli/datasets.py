@@ -145,7 +145,7 @@ def _terminal() -> bool:
 
 
 def _write(content: dict[str, Any], target: str) -> None:
-    from openloop.files import json_text
+    from openloop.support.atomic import json_text
 
     if target == "-":
         typer.echo(json_text(content))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from openloop.support.progress import Step
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,8 +20,6 @@ FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 MAX_WIDTH = 100  # longer lines of prose are hard to read
 PICTURES = (".html", ".svg", ".png")
 PAGES = (".html", ".htm")
-
-Step = Callable[[str, float], None]  # what is being done, and the share of the work before it
 
 
 # -- values --------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def console() -> Console:
 @contextmanager
 def progress() -> Generator[Step, None, None]:
     """A bar on stderr, if that is a terminal; told what is being done, and how much is done."""
-    from openloop.learners.progress import progress
+    from openloop.support.progress import progress
 
     with progress("", 1, show=True) as advance:
         yield lambda what, done: advance(done, what)

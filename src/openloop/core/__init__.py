@@ -1,1 +1,1 @@
-"""The nouns: frozen values that check themselves once, and know nothing about where rows live."""
+"""THE NOUNS: frozen values that check themselves once, and know nothing about where rows live."""

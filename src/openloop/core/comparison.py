@@ -11,20 +11,20 @@ from typing import Any
 
 from openloop.core.estimate import Estimate
 from openloop.errors import InputError, UndefinedError, did_you_mean
-from openloop.files import json_text
+from openloop.support.atomic import json_text
 
 Key = tuple[str, str, str]  # model, metric, estimator
 COLUMNS = ("model", "metric", "estimator", "value", "stderr", "low", "high", "n", "users", "effective_size", "flags")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class PairSums:
     """What only a pair's own sums tell: the variance over cells of a difference, and Σw·d₊, Σw·d₋."""
 
     cell_variance: float | None = None
     parts: tuple[float, float] | None = None
 
-    def swapped(self) -> Pair:
+    def swapped(self) -> PairSums:
         """The same pair in the other order."""
         return replace(self, parts=None if self.parts is None else (self.parts[1], self.parts[0]))
 
@@ -35,8 +35,8 @@ class Comparison:
 
     estimates: dict[Key, Estimate]
     skipped: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    pairs: dict[tuple[str, str, str, str], Pair] = field(
-        default_factory=dict[tuple[str, str, str, str], Pair], repr=False
+    pairs: dict[tuple[str, str, str, str], PairSums] = field(
+        default_factory=dict[tuple[str, str, str, str], PairSums], repr=False
     )
     better: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     notes: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Comparison:
         pair = self.pair(a, b, metric=metric, estimator=estimator)
         return replace(found, cell_variance=None if pair is None else pair.cell_variance)
 
-    def pair(self, a: str, b: str, *, metric: str, estimator: str) -> Pair | None:
+    def pair(self, a: str, b: str, *, metric: str, estimator: str) -> PairSums | None:
         """The pair's own sums, None where they were not asked for."""
         if (a, b, metric, estimator) in self.pairs:
             return self.pairs[a, b, metric, estimator]

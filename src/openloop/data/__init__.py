@@ -1,1 +1,1 @@
-"""Log to Feedback: reading files and dataframes, splitting, data sets, simulation."""
+"""LOG → FEEDBACK: reading files and dataframes, splitting, data sets, simulation."""

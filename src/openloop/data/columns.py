@@ -25,7 +25,7 @@ OBVIOUS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class InputTable:
     """A source whose columns are known and whose rows are not yet read.
 
     `fetch` reads the named columns and no other, `scan` the same without reading, where rows can stay in a file;
@@ -40,7 +40,7 @@ class Table:
     scan: Callable[[Sequence[str]], pl.LazyFrame] | None = None
 
 
-def choose(table: Table, asked: Mapping[str, Column], required: Sequence[str] = REQUIRED) -> dict[str, str]:
+def choose(table: InputTable, asked: Mapping[str, Column], required: Sequence[str] = REQUIRED) -> dict[str, str]:
     """The column of each role: those asked for, and the obvious one for a required role that was not."""
     chosen = {role: _named(table, role, column) for role, column in asked.items() if column is not None}
     for role in required:
@@ -55,7 +55,7 @@ def names_a(role: str, column: str) -> bool:
     return _plain(column) in OBVIOUS[role].split()
 
 
-def _named(table: Table, role: str, column: Any) -> str:
+def _named(table: InputTable, role: str, column: Any) -> str:
     if isinstance(column, bool) or not isinstance(column, str | int):
         msg = f"{role}={column!r}: give a column's name, or its position as an integer."
         raise ColumnError(msg)
@@ -70,7 +70,7 @@ def _named(table: Table, role: str, column: Any) -> str:
     raise ColumnError(msg)
 
 
-def _at(table: Table, role: str, position: int) -> str:
+def _at(table: InputTable, role: str, position: int) -> str:
     if 0 <= position < len(table.columns):
         return table.columns[position]
     count = f"its {len(table.columns)} columns, which count from 0"
@@ -78,7 +78,7 @@ def _at(table: Table, role: str, position: int) -> str:
     raise ColumnError(msg)
 
 
-def _obvious(table: Table, role: str, taken: Iterable[str]) -> str:
+def _obvious(table: InputTable, role: str, taken: Iterable[str]) -> str:
     used = set(taken)
     found = [c for c in table.columns if c not in used and names_a(role, c)]
     if len(found) == 1:
@@ -93,14 +93,14 @@ def _obvious(table: Table, role: str, taken: Iterable[str]) -> str:
     raise ColumnError(msg)
 
 
-def _near(table: Table, role: str, used: set[str]) -> str:
+def _near(table: InputTable, role: str, used: set[str]) -> str:
     """' Did you mean X?' where some free column's name looks like the role's."""
     free = [c for c in table.columns if c not in used]
     guess = did_you_mean(role, free)
     return guess if "Did you mean" in guess else ""
 
 
-def _refuse_shared(table: Table, chosen: Mapping[str, str]) -> None:
+def _refuse_shared(table: InputTable, chosen: Mapping[str, str]) -> None:
     roles: dict[str, str] = {}
     for role, column in chosen.items():
         if column in roles:

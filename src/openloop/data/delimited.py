@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-from openloop.data.columns import HEADERLESS, Column, Table
+from openloop.data.columns import HEADERLESS, Column, InputTable
 from openloop.data.contents import SAMPLE, Contents, head_of, tail_of, unpacked, unreadable, whole
 from openloop.errors import FormatError, InputError
 
@@ -55,14 +55,14 @@ def open_text(
     separator: str | None = None,
     header: bool | None = None,
     undivided: bool = False,
-) -> Table:
+) -> InputTable:
     """The table in a delimited file; without a header its columns are user, item, rating, time, column_5 …
 
     With `undivided` a file that no separator divides is one column, column_1 where it has no header.
     """
     text = _divide(path, asked, separator, header=header, undivided=undivided)
     _refuse_cut_line(text)
-    return Table(
+    return InputTable(
         str(path), text.names, lambda columns: _fetch(text, columns), text=True, note=text.note,
         scan=lambda columns: _rows(text, columns),
     )  # fmt: skip

@@ -13,7 +13,7 @@ import polars as pl
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Floats, Ints, Vocabulary
 from openloop.data import values
-from openloop.data.columns import OBVIOUS, Column, Table, names_a
+from openloop.data.columns import OBVIOUS, Column, InputTable, names_a
 from openloop.data.encoding import find
 from openloop.data.formats import open_file
 from openloop.data.frames import open_frame
@@ -118,7 +118,7 @@ def id_column(source: Any) -> str:
 # -- opening -------------------------------------------------------------------------------------------------
 
 
-def _open(source: Any, asked: Sequence[Column], separator: str | None, *, header: bool | None) -> Table:
+def _open(source: Any, asked: Sequence[Column], separator: str | None, *, header: bool | None) -> InputTable:
     if not isinstance(source, str | os.PathLike):
         if separator is not None or header is not None:
             msg = "separator= and header= are for files of delimited text; leave them out for a dataframe."
@@ -140,7 +140,7 @@ def _is_header(first: Sequence[str], asked: Sequence[Column]) -> bool:
     return bool(pl.Series(first).cast(pl.Float64, strict=False).is_null().all())
 
 
-def _nameless(table: Table) -> Table:
+def _nameless(table: InputTable) -> InputTable:
     """The same without the names that a log's columns have: column_1, column_2 …"""
     inner = {f"column_{at + 1}": name for at, name in enumerate(table.columns)}
 
@@ -150,7 +150,7 @@ def _nameless(table: Table) -> Table:
     return replace(table, columns=list(inner), fetch=fetch)
 
 
-def _id_column(table: Table, id: Column) -> str:  # noqa: A002, as above
+def _id_column(table: InputTable, id: Column) -> str:  # noqa: A002, as above
     if id is not None:
         return _named(table, "id", id)
     if table.text and table.columns[0] == "column_1":
@@ -170,7 +170,7 @@ def _is_id_name(name: str) -> bool:
     return letters in _ID_NAMES or letters.removesuffix("id") in _ID_NAMES
 
 
-def _named(table: Table, option: str, column: Any) -> str:
+def _named(table: InputTable, option: str, column: Any) -> str:
     """The column of this name, or else at this position."""
     if isinstance(column, bool) or not isinstance(column, str | int):
         raise ColumnError(f"{option}={column!r}: give a column's name, or its position as an integer.")
@@ -185,7 +185,7 @@ def _named(table: Table, option: str, column: Any) -> str:
     raise ColumnError(f"{table.name}: no column {column!r} for {option}=.{known}{table.note}")
 
 
-def _chosen(table: Table, key: str, asked: Sequence[str | int] | None) -> list[str]:
+def _chosen(table: InputTable, key: str, asked: Sequence[str | int] | None) -> list[str]:
     if asked is None:
         return [_named(table, "columns", name) for name in table.columns if name not in {key, ""}]
     chosen = [_named(table, "columns", name) for name in asked]
@@ -200,7 +200,7 @@ def _chosen(table: Table, key: str, asked: Sequence[str | int] | None) -> list[s
 # -- ids -----------------------------------------------------------------------------------------------------
 
 
-def _rows(table: Table, column: pl.Series, ids: Vocabulary) -> tuple[Array, int]:
+def _rows(table: InputTable, column: pl.Series, ids: Vocabulary) -> tuple[Array, int]:
     """The row of each id, in the vocabulary's order, and the number of rows of other ids."""
     if len(column) == 0:
         raise EmptyError(f"{table.name}: no rows; covariates need one row for each of {len(ids):,} ids.")
@@ -232,7 +232,7 @@ def _refuse_twice(codes: Ints, ids: Vocabulary, what: str) -> None:
         )
 
 
-def _told(table: Table, others: int) -> list[str]:
+def _told(table: InputTable, others: int) -> list[str]:
     notes = [f"{table.name}: {others:,} rows of other ids are not used"] if others else []
     unnamed = list(table.columns).count("")
     return notes + [f"{table.name}: {unnamed} columns without a name left out"] * bool(unnamed)
@@ -242,7 +242,7 @@ def _told(table: Table, others: int) -> list[str]:
 
 
 def _parts(
-    table: Table, frame: pl.DataFrame, ids: Vocabulary, *, every: bool
+    table: InputTable, frame: pl.DataFrame, ids: Vocabulary, *, every: bool
 ) -> tuple[list[tuple[str, Floats]], Mapping[str, list[str]]]:
     """Columns of numbers with their names, and the columns that have none by reason."""
     parts: list[tuple[str, Floats]] = []

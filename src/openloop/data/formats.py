@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from openloop.data.columns import Column, Table
+from openloop.data.columns import Column, InputTable
 from openloop.data.contents import existing, head_of, unpacked, unreadable, whole
 from openloop.data.delimited import open_text
 from openloop.errors import FormatError, InputError, listing
@@ -29,7 +29,7 @@ def open_file(
     separator: str | None = None,
     header: bool | None = None,
     undivided: bool = False,
-) -> Table:
+) -> InputTable:
     """The table in a file, of the format its extension says; `asked` helps to see whether it has a header.
 
     With `undivided` text that no separator divides is one column.
@@ -61,7 +61,7 @@ def _kind(path: Path, separator: str | None) -> str:
     raise FormatError(msg)
 
 
-def _open_typed(path: Path, scan: Callable[[Path], pl.LazyFrame]) -> Table:
+def _open_typed(path: Path, scan: Callable[[Path], pl.LazyFrame]) -> InputTable:
     try:
         frame = scan(path)
         names = frame.collect_schema().names()
@@ -74,7 +74,7 @@ def _open_typed(path: Path, scan: Callable[[Path], pl.LazyFrame]) -> Table:
         except _BROKEN as error:
             raise unreadable(path, str(error)) from error
 
-    return Table(str(path), names, fetch, scan=frame.select)
+    return InputTable(str(path), names, fetch, scan=frame.select)
 
 
 def _scan_parquet(path: Path) -> pl.LazyFrame:

@@ -9,15 +9,15 @@ from uuid import UUID
 import narwhals as nw
 import polars as pl
 
-from openloop.data.columns import Table
+from openloop.data.columns import InputTable
 from openloop.errors import ColumnError, InputError, MissingPackageError
 
 
-def open_frame(source: object) -> Table:
+def open_frame(source: object) -> InputTable:
     """The table in a Polars, pandas, PyArrow, DuckDB or PySpark frame, or any other that narwhals knows."""
     frame = _known(source)
     names = [str(label) for label in frame.collect_schema().names()]  # pandas may name columns 0, 1, 2
-    return Table("source", names, lambda columns: _fetch(frame, [names.index(c) for c in columns], columns))
+    return InputTable("source", names, lambda columns: _fetch(frame, [names.index(c) for c in columns], columns))
 
 
 def _known(source: Any) -> Any:

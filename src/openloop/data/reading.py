@@ -20,7 +20,7 @@ from openloop.data.cells import (
     repeated,
     sort_cells,
 )
-from openloop.data.columns import Column, Table, choose
+from openloop.data.columns import Column, InputTable, choose
 from openloop.data.encoding import encode, find, refuse_unknown, vocabulary
 from openloop.data.formats import open_file
 from openloop.data.frames import open_frame
@@ -112,7 +112,7 @@ class _Log:
     columns: Mapping[str, Array]
 
 
-def _open(source: Any, asked: Mapping[str, Column], separator: str | None, *, header: bool | None) -> Table:
+def _open(source: Any, asked: Mapping[str, Column], separator: str | None, *, header: bool | None) -> InputTable:
     if isinstance(source, str | os.PathLike):
         return open_file(source, asked, separator=separator, header=header)
     if separator is not None or header is not None:
@@ -137,7 +137,7 @@ def _known(users: Any, items: Any, like: Any) -> tuple[Vocabulary | None, Vocabu
 
 
 def _coded(
-    table: Table, column: pl.Series, role: str, known: Vocabulary | None, unknown: Unknown
+    table: InputTable, column: pl.Series, role: str, known: Vocabulary | None, unknown: Unknown
 ) -> tuple[Vocabulary, Ints]:
     """The vocabulary of users or items, and the code of each row, -1 where it is to be dropped."""
     what = f"{table.name}: {role} column {column.name!r}"

@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.arguments import is_whole
 from openloop.core.feedback import Feedback, Floats
 from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean
+from openloop.support.arguments import is_whole
 
 By = Literal["row", "user", "leave-k-out", "time"]
 Mask = npt.NDArray[np.bool_]

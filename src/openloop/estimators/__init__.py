@@ -1,1 +1,1 @@
-"""Estimators: rows to Moments, Moments to Estimate. Estimators know nothing about recommenders."""
+"""MOMENTS → ESTIMATE: estimators are functions; they know nothing about rows or recommenders."""

@@ -11,16 +11,12 @@ does: that p stays below 1 is not asked for. In nDCG's normaliser the order of t
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import Array, Floats
-from openloop.core.metric import Metric
 from openloop.errors import InputError, UndefinedError
-from openloop.estimators.array_rows import ArrayColumns, Outcome, Rows
-from openloop.estimators.weighted import why_undefined
 
 MAX_GAMMA = 1e6  # beyond it nothing is asked: a difference that holds up to here has Γ* = ∞
 TOLERANCE = 1e-6  # of Γ*, relative
@@ -124,70 +120,6 @@ def critical_gamma_users(delta: Floats, weight: Floats, norm: Floats, user: Code
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
     return math.exp(low)
-
-
-def tilted(
-    metric: Metric,
-    method_name: str,
-    rows: Rows,
-    a: Outcome,
-    b: Outcome | None,
-    gammas: npt.ArrayLike,
-    population: float | None = None,
-) -> Bounds | None:
-    """Bounds of the estimate of a model, or with `b` of the difference a − b; None where there are none.
-
-    `rows` are those that count for the metric (the relevant ones for user metrics), `population` the N of ips:
-    Σ|C_u| unless given. There are bounds for ips, snips and snips_user, wherever these are defined; of rmse, the
-    roots of mse's, for one model only, as a difference of roots is no ratio.
-    """
-    if not _bounded(metric, method_name, rows) or (metric.root and b is not None):
-        return None
-    delta, weight = _delta(metric, rows, a, b), _weight(rows)
-    if method_name == "ips":
-        low, high = ips_bounds(delta, weight, float(rows.cells.sum()) if population is None else population, gammas)
-    elif _per_user(metric, method_name):
-        norm, most = _normaliser(metric, method_name, rows)
-        low, high = user_ratio_bounds(delta, weight, norm, rows.user, gammas, most=most)
-    else:
-        low, high = ratio_bounds(delta, weight, gammas)
-    return (np.sqrt(low), np.sqrt(high)) if metric.root else (low, high)
-
-
-def critical(metric: Metric, method_name: str, rows: Rows, a: Outcome, b: Outcome) -> float | None:
-    """Γ* of a − b where the estimate is a mean over users' own ratios: snips of nDCG, and snips_user; else None."""
-    if not _bounded(metric, method_name, rows) or not _per_user(metric, method_name):
-        return None
-    norm, most = _normaliser(metric, method_name, rows)
-    return critical_gamma_users(_delta(metric, rows, a, b), _weight(rows), norm, rows.user, most=most)
-
-
-def _bounded(metric: Metric, method_name: str, rows: Rows) -> bool:
-    known = method_name in ("ips", "snips", "snips_user") and why_undefined(metric, method_name) is None
-    return known and rows.probability is not None
-
-
-def _per_user(metric: Metric, method_name: str) -> bool:
-    return method_name == "snips_user" or (metric.kind == "user" and not metric.pooled)
-
-
-def _delta(metric: Metric, rows: Rows, a: Outcome, b: Outcome | None) -> Floats:
-    delta: Floats = metric.gain(ArrayColumns(rows, a))
-    return delta if b is None else delta - metric.gain(ArrayColumns(rows, b))
-
-
-def _weight(rows: Rows) -> Floats:
-    return np.empty(0) if rows.probability is None else 1.0 / rows.probability
-
-
-def _normaliser(metric: Metric, method_name: str, rows: Rows) -> tuple[Floats, float]:
-    """a of each row, and what no user's ratio exceeds."""
-    if method_name == "snips_user":
-        return np.ones(len(rows)), math.inf
-    most = 1.0 if metric.name.partition("@")[0] == "ndcg" else math.inf  # a gain of someone's own may exceed it
-    # The ideal order is that of all of a user's rows.
-    whole = rows if rows.stratum is None else replace(rows, stratum=None, edges=())
-    return ArrayColumns(whole, Outcome()).ideal(metric.k), most
 
 
 def _by_user(name: str, delta: Floats, weight: Floats, norm: Floats, user: Codes) -> tuple[Floats, Floats, Array]:

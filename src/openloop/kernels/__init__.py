@@ -1,1 +1,1 @@
-"""Kernels: arrays in, arrays out; each keeps a plain NumPy twin beside it. Kernels know no nouns."""
+"""ARRAYS IN, ARRAYS OUT: each keeps a plain NumPy twin beside it. Kernels know no nouns."""

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openloop.loading import lazily
+from openloop.support.lazy import lazily
 
 if TYPE_CHECKING:
+    from openloop.learners.adapters.cornac_models import CornacModel
+    from openloop.learners.adapters.factors import Factors
     from openloop.learners.baselines import Bias, GlobalAverage, Popularity, Random
-    from openloop.learners.cornac_models import CornacModel
-    from openloop.learners.given import Factors
     from openloop.learners.implicit import WMF
     from openloop.learners.mf import MF
+    from openloop.learners.model_files.saving import load
     from openloop.learners.pairwise import ADG, AUC
     from openloop.learners.pure_svd import PureSVD
-    from openloop.learners.saving import load
     from openloop.learners.zoo_models import zoo
 
 __all__ = [
@@ -39,10 +39,10 @@ _HOME = {
     "GlobalAverage": "baselines",
     "Popularity": "baselines",
     "Bias": "baselines",
-    "Factors": "given",
-    "CornacModel": "cornac_models",
+    "Factors": "adapters.factors",
+    "CornacModel": "adapters.cornac_models",
     "zoo": "zoo_models",
-    "load": "saving",
+    "load": "model_files.saving",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOME, globals(), "learners")

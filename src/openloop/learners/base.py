@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from openloop.core.arguments import is_number, is_whole
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
-from openloop.core.products import factor_products
 from openloop.core.propensities import Propensities
 from openloop.core.weights import effective_size
 from openloop.errors import AlignmentError, EmptyError, InputError, UnknownIdError
+from openloop.kernels.products import factor_products
+from openloop.support.arguments import is_number, is_whole
 
 FEW = 0.1  # of the rows: when the weights leave fewer, a note says so
 
@@ -46,7 +46,7 @@ class Learner(BaseEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that `ol.load` reads; the file appears whole or not at all."""
-        from openloop.learners.saving import save
+        from openloop.learners.model_files.saving import save
 
         save(self, path)
 

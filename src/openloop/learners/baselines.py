@@ -11,10 +11,10 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg
 
-from openloop.core.arguments import generator
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.errors import DivergenceError
 from openloop.learners.base import FactorLearner, Learner, Weights, check_number, unseen_notes, weights
+from openloop.support.arguments import generator
 
 
 class Random(Learner):

@@ -6,12 +6,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from openloop.core.arguments import generator
 from openloop.core.feedback import Feedback, Floats, distinct
 from openloop.core.metric import default_threshold
 from openloop.errors import InputError, RatingError, did_you_mean
 from openloop.kernels.least_squares import Rows
-from openloop.learners.als import CG_STEPS, alternate, schedule
 from openloop.learners.base import (
     FactorLearner,
     Weights,
@@ -22,8 +20,10 @@ from openloop.learners.base import (
     unseen_notes,
     weights,
 )
-from openloop.learners.objective import Objective, Solution, start
-from openloop.learners.progress import progress
+from openloop.learners.solvers.als import CG_STEPS, alternate, schedule
+from openloop.learners.solvers.objective import Objective, Solution, start
+from openloop.support.arguments import generator
+from openloop.support.progress import progress
 
 TARGETS = ("one", "rating")
 

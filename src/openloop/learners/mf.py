@@ -6,11 +6,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from openloop.core.arguments import generator
 from openloop.core.feedback import Feedback, Floats
 from openloop.errors import InputError, did_you_mean
 from openloop.kernels.least_squares import Rows
-from openloop.learners.als import CG_STEPS, alternate, schedule
 from openloop.learners.base import (
     FactorLearner,
     Weights,
@@ -21,8 +19,10 @@ from openloop.learners.base import (
     weight_notes,
     weights,
 )
-from openloop.learners.objective import Objective, Solution, start
-from openloop.learners.progress import progress
+from openloop.learners.solvers.als import CG_STEPS, alternate, schedule
+from openloop.learners.solvers.objective import Objective, Solution, start
+from openloop.support.arguments import generator
+from openloop.support.progress import progress
 
 LOSSES = ("squared", "absolute")
 SOLVERS = ("cg", "cholesky", "lbfgs")
@@ -108,7 +108,7 @@ class MF(FactorLearner):
         with progress("MF", check_whole(self, "iterations"), show=self.progress) as advance:
             plan = schedule(self, CG_STEPS if self.solver == "cg" else 0, advance)
             if self.solver == "lbfgs":
-                from openloop.learners.lbfgs import descend
+                from openloop.learners.solvers.lbfgs import descend
 
                 return descend(feedback, rows.w.astype(np.float64), objective, at, plan.iterations, plan.tol, advance)
             return alternate(rows, objective, at, plan)

@@ -15,7 +15,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.arguments import generator, is_number
 from openloop.core.feedback import Array, Feedback, Floats, distinct
 from openloop.core.metric import default_threshold
 from openloop.errors import AlignmentError, DivergenceError, InputError
@@ -30,7 +29,8 @@ from openloop.kernels.violators import (
     violator_weights,
 )
 from openloop.learners.base import FactorLearner, Weights, check_number, check_rank, check_whole, liked, weights
-from openloop.learners.progress import progress
+from openloop.support.arguments import generator, is_number
+from openloop.support.progress import progress
 
 CHUNK = 50_000  # updates between two looks at them, a few hundredths of a second
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array
 
-from openloop.core.arguments import generator
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.errors import DivergenceError, InputError
 from openloop.learners.base import FactorLearner, Weights, check_rank, check_whole, unseen_notes, weights
+from openloop.support.arguments import generator
 
 NOTHING = 1e-7  # of the largest singular value: below it the eigenvalues of RᵀR, its squares, cannot be told from 0
 

@@ -18,10 +18,10 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import Any
 
-from openloop.core.arguments import is_whole
 from openloop.errors import InputError, MissingPackageError, did_you_mean
+from openloop.learners.adapters.cornac_models import CornacModel, cornac_module
 from openloop.learners.base import Learner
-from openloop.learners.cornac_models import CornacModel, cornac_module
+from openloop.support.arguments import is_whole
 
 # Family: the class in Cornac, and what the paper's code sets in it.
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {

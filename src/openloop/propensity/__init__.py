@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openloop.loading import lazily
+from openloop.support.lazy import lazily
 
 if TYPE_CHECKING:
     from openloop.propensity.boosted import Boosted
     from openloop.propensity.calibrated import Calibrated
-    from openloop.propensity.checking import Check, check
+    from openloop.propensity.checks.checking import Check, check
     from openloop.propensity.known import Known
     from openloop.propensity.logistic import Logistic
     from openloop.propensity.low_rank import LowRank
@@ -36,8 +36,8 @@ _HOME = {
     "LowRank": "low_rank",
     "Boosted": "boosted",
     "Calibrated": "calibrated",
-    "check": "checking",
-    "Check": "checking",
+    "check": "checks.checking",
+    "Check": "checks.checking",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOME, globals(), "models")

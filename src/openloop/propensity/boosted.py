@@ -8,12 +8,12 @@ import numpy as np
 from scipy.special import expit, logit
 from threadpoolctl import threadpool_limits
 
-from openloop.core.arguments import generator
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import LEAST, Array, Feedback, Floats, frozen
 from openloop.errors import InputError, UndefinedError
 from openloop.propensity.base import CellModel, counts, row_counts, share_of_log
-from openloop.propensity.held_out import some_of, unobserved
+from openloop.propensity.checks.held_out import some_of, unobserved
+from openloop.support.arguments import generator
 
 MAX_ROWS = 2_000_000  # observed and other cells that trees are grown on
 WHOLE = 2**22  # cells of a grid whose sum is taken whole

@@ -12,7 +12,7 @@ from openloop.core.feedback import LEAST, Array, Feedback, Floats
 from openloop.core.propensities import Propensities
 from openloop.errors import InputError, UndefinedError, did_you_mean
 from openloop.propensity.base import CellModel, check_feedback, check_grid, row_counts
-from openloop.propensity.held_out import HeldOut, at_cells, check_cells, held_out, to_p, unfitted
+from openloop.propensity.checks.held_out import HeldOut, at_cells, check_cells, held_out, to_p, unfitted
 
 METHODS = ("isotonic", "platt")
 NEAR_ONE = 0.99  # where logits are cut: that of 1, at which models cap p, would outweigh all others
@@ -33,7 +33,7 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class PlattLine:
     """logit(s₀·p̃) = a + b·logit(s₀·p), s₀ the share of the log that the map was fitted on."""
 
     a: float
@@ -111,7 +111,7 @@ class Calibrated(CellModel):
     def _mapped(self, p: Floats) -> Floats:
         return p if self.map_ is None else self.map_(p)
 
-    def _fit_map(self, feedback: Feedback) -> tuple[Steps | Line | None, list[str]]:
+    def _fit_map(self, feedback: Feedback) -> tuple[Steps | PlattLine | None, list[str]]:
         if self.method is None:
             return None, []
         try:
@@ -166,7 +166,7 @@ def _lifted(found: HeldOut, x: Floats, pi: Floats) -> tuple[Floats, list[str]]:
     return np.where(nothing, lifted, pi), [note]
 
 
-def platt(found: HeldOut) -> tuple[Line, list[str]]:
+def platt(found: HeldOut) -> tuple[PlattLine, list[str]]:
     """logit π̃ = log(t/s₀) + a + b·logit(s₀·p) by maximum likelihood; a = 0, b = 1 changes nothing."""
     # π/(1 − π) = p·t/(1 − p·s₀) with s₀ = s + t, so the offset makes this exact in p̃.
     if found.observed.all():
@@ -184,7 +184,7 @@ def platt(found: HeldOut) -> tuple[Line, list[str]]:
     if b < 0:
         a, b = float(_logistic(found, one[:, None], offset)[0]), 0.0
         notes = ["platt on held-out cells: the model orders cells the wrong way round, so every p became the same"]
-    return Line(a=a, b=b, share=float(share[0])), notes
+    return PlattLine(a=a, b=b, share=float(share[0])), notes
 
 
 def _logistic(found: HeldOut, X: Floats, offset: Floats) -> Floats:

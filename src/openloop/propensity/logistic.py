@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from openloop.core.arguments import generator, is_number, is_whole
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import LEAST, Array, Feedback, Floats
-from openloop.core.products import factor_products
 from openloop.errors import InputError, listing
+from openloop.kernels.products import factor_products
 from openloop.propensity.base import CellModel, check_fitted, row_counts
-from openloop.propensity.collapsing import Collapsed, Rows, collapse
-from openloop.propensity.newton import Grid, Logits, mapped, maximise, sigmoid, sums
-from openloop.propensity.penalty import REGS, validate
+from openloop.propensity.solvers.collapsing import Collapsed, Rows, collapse
+from openloop.propensity.solvers.newton import Grid, Logits, mapped, maximise, sigmoid, sums
+from openloop.propensity.solvers.penalty import REGS, validate
+from openloop.support.arguments import generator, is_number, is_whole
 
 CERTAIN = 20.0  # a logit beyond it: no log tells p from 0 or 1 so exactly
 

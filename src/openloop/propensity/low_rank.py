@@ -12,12 +12,22 @@ from scipy.special import expit
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from openloop.core.arguments import generator
 from openloop.core.feedback import LEAST, Array, Feedback, Floats, distinct, frozen
-from openloop.core.products import factor_products
 from openloop.errors import InputError, UndefinedError, did_you_mean
+from openloop.kernels.products import factor_products
 from openloop.propensity.base import MAX_GRID, CellModel, check_fitted, row_counts
-from openloop.propensity.one_bit import PROJECTIONS, WINDOW, Cells, Factors, Found, Part, maximise, nudged, settled
+from openloop.propensity.solvers.one_bit import (
+    PROJECTIONS,
+    WINDOW,
+    Cells,
+    Factors,
+    Found,
+    Part,
+    maximise,
+    nudged,
+    settled,
+)
+from openloop.support.arguments import generator
 
 RANKS = (1, 2, 4, 8, 16, 32)  # candidates; the search ends between two of them
 RADII = tuple(2.0**e for e in range(-4, 7))  # candidates; the search begins at 1, and ends likewise

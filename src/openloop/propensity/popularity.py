@@ -10,7 +10,7 @@ import numpy as np
 from openloop.core.feedback import LEAST, Array, Feedback, Floats, frozen
 from openloop.errors import InputError, did_you_mean
 from openloop.propensity.base import CellModel, check_fitted, counts
-from openloop.propensity.power_law import ALPHA_RANGE, PowerLaw, check_x_min, fit_power_law
+from openloop.propensity.solvers.power_law import ALPHA_RANGE, PowerLaw, check_x_min, fit_power_law
 
 VARIANTS = ("paper", "as_coded")
 LARGE_GAMMA = 3.0  # beyond it p grows faster than the square of the count

@@ -10,12 +10,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from openloop.core.audit import StrataTable
+from openloop.audits.contrasts import Contrast, contrasts
+from openloop.audits.rankings import Friedman
+from openloop.audits.results import StrataTable
 from openloop.core.comparison import Comparison
-from openloop.core.contrasts import Contrast, contrasts
 from openloop.core.estimate import Estimate
-from openloop.core.rankings import Friedman
-from openloop.core.wording import chance, level_of
 from openloop.reporting.style import (
     BLUE,
     GREY,
@@ -28,6 +27,7 @@ from openloop.reporting.style import (
     titled,
 )
 from openloop.reporting.words import direction, limits, number, span
+from openloop.support.wording import chance, level_of
 
 if TYPE_CHECKING:
     from openloop.reporting.style import Chart, Rows

@@ -31,7 +31,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class TableBlock:
     """A table whose first column names the row; `order` is the column that it is sorted by, and whether it falls."""
 
     kind: ClassVar[str] = "table"
@@ -49,7 +49,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class FigureBlock:
     """A chart: its title and words stand beside it as text, `alt` says in words and numbers what it shows."""
 
     kind: ClassVar[str] = "figure"
@@ -57,7 +57,7 @@ class Figure:
     words: tuple[str, ...]
     alt: str
     spec: dict[str, Any]
-    tables: tuple[Table, ...] = ()
+    tables: tuple[TableBlock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ class Section:
     blocks: tuple[Any, ...]
 
 
-def figures(chart: Any, alts: Sequence[str], tables: Sequence[Table] = ()) -> tuple[Figure, ...]:
+def figures(chart: Any, alts: Sequence[str], tables: Sequence[TableBlock] = ()) -> tuple[FigureBlock, ...]:
     """The panels of a chart as figures for the page, each with its own words; the tables stand under the last."""
     spec = chart.to_dict(validate=False)
     panels = spec.get("hconcat", [spec])
@@ -131,10 +131,10 @@ def figures(chart: Any, alts: Sequence[str], tables: Sequence[Table] = ()) -> tu
     )
 
 
-def _figure(spec: dict[str, Any], alt: str, tables: tuple[Table, ...]) -> Figure:
+def _figure(spec: dict[str, Any], alt: str, tables: tuple[TableBlock, ...]) -> FigureBlock:
     title = spec.get("title", {})
     drawn = {key: value for key, value in spec.items() if key not in ("title", "config", "width", "$schema")}
-    return Figure(
+    return FigureBlock(
         title=title.get("text", ""), words=tuple(title.get("subtitle", ())), alt=alt, spec=themed(drawn), tables=tables
     )
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from openloop.core.wording import percent
-from openloop.propensity.checking import Check
-from openloop.reporting.blocks import Table
+from openloop.propensity.checks.checking import Check
+from openloop.reporting.blocks import TableBlock
 from openloop.reporting.page_tables import name, value
 from openloop.reporting.words import number, signed
+from openloop.support.wording import percent
 
 
-def calibration(check: Check) -> Table:
+def calibration(check: Check) -> TableBlock:
     """The bins of a calibration curve."""
     found = check.calibration
     rows = tuple(
@@ -17,10 +17,10 @@ def calibration(check: Check) -> Table:
         for b in (() if found is None else found.curve)
     )
     columns = ("predicted", "observed", "± error", "cells")
-    return Table(caption="Chance to be in the held-out fold", columns=columns, rows=rows)
+    return TableBlock(caption="Chance to be in the held-out fold", columns=columns, rows=rows)
 
 
-def balance(check: Check) -> Table:
+def balance(check: Check) -> TableBlock:
     """Standardised differences of covariates."""
     rows = tuple(
         (name(d.name), value(d.before, signed(d.before)), value(d.after, signed(d.after)))
@@ -28,10 +28,10 @@ def balance(check: Check) -> Table:
         if d.before is not None and d.after is not None
     )
     columns = ("covariate", "rows as they are", "rows weighted by 1/p")
-    return Table(caption="Rows − grid, in standard deviations of the grid", columns=columns, rows=rows)
+    return TableBlock(caption="Rows − grid, in standard deviations of the grid", columns=columns, rows=rows)
 
 
-def overlap(check: Check) -> Table:
+def overlap(check: Check) -> TableBlock:
     """The histogram of p over rows and cells."""
     found = check.overlap
     grid = found.grid or (None,) * len(found.observed)
@@ -44,10 +44,10 @@ def overlap(check: Check) -> Table:
         for low, high, o, g in zip(found.edges, found.edges[1:], found.observed, grid, strict=False)
     )
     columns = ("propensity", "share of rows", "share of all cells")
-    return Table(caption="Propensities of rows and of all cells", columns=columns, rows=rows)
+    return TableBlock(caption="Propensities of rows and of all cells", columns=columns, rows=rows)
 
 
-def margins(check: Check) -> Table:
+def margins(check: Check) -> TableBlock:
     """Σp against counts."""
     rows = tuple(
         (
@@ -57,4 +57,4 @@ def margins(check: Check) -> Table:
         for m in check.margins
     )  # fmt: skip
     columns = ("over", "Σp", "rows", "off by", "by chance", "without rows")
-    return Table(caption="Sums of propensities against counts", columns=columns, rows=rows)
+    return TableBlock(caption="Sums of propensities against counts", columns=columns, rows=rows)

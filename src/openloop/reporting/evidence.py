@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from openloop.core.audit import Curve, OpenLoop, Setting
+from openloop.audits.results import Curve, OpenLoop, Setting
 from openloop.core.weights import WeightSummary
-from openloop.core.wording import chance, counted, joined, level_of, percent, times
-from openloop.propensity.checking import Check
+from openloop.propensity.checks.checking import Check
 from openloop.reporting import check_tables
 from openloop.reporting import page_tables as tables
 from openloop.reporting.audit_figures import critical_difference_chart
@@ -24,6 +23,7 @@ from openloop.reporting.weight_figures import (
     weights_chart,
 )
 from openloop.reporting.words import about_estimator, about_metric, moment, number, span
+from openloop.support.wording import chance, counted, joined, level_of, percent, times
 
 MANY_MODELS = 6  # from here on Friedman's summary has a section
 DIFFERENCES = 6  # curves of differences that are drawn

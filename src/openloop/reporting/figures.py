@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openloop.errors import InputError, did_you_mean
-from openloop.files import replacing
-from openloop.propensity.balance import Difference, Margin
-from openloop.propensity.checking import UNBALANCED, Check
-from openloop.propensity.held_out import Bin
+from openloop.propensity.checks.balance import Difference, Margin
+from openloop.propensity.checks.checking import UNBALANCED, Check
+from openloop.propensity.checks.held_out import Bin
 from openloop.reporting.audit_figures import (
     bump_chart,
     critical_difference_chart,
@@ -25,6 +24,7 @@ from openloop.reporting.audit_figures import (
 )
 from openloop.reporting.style import BLUE, GREY, GRID, LINE, ORANGE, log_axis, styled, titled
 from openloop.reporting.weight_figures import concentration_chart, ratings_chart, sensitivity_chart, weights_chart
+from openloop.support.atomic import replacing
 
 if TYPE_CHECKING:
     from openloop.reporting.style import Chart, Rows

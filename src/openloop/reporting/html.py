@@ -13,19 +13,19 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from importlib import import_module
 from importlib.resources import files
 from typing import Any
 
-from openloop.core.audit import Audit, Verdict
+from openloop.audits.results import Audit, Verdict
 from openloop.core.comparison import Comparison
-from openloop.core.wording import counted
 from openloop.errors import InputError
-from openloop.files import finite, replacing
 from openloop.reporting import evidence, sections
 from openloop.reporting.blocks import Section
 from openloop.reporting.sections import Subject
 from openloop.reporting.words import moment
+from openloop.support.atomic import finite, replacing
+from openloop.support.version import VERSION
+from openloop.support.wording import counted
 
 # What a JSON block in a page may not hold as it stands: it could end the block, or break a line of script.
 ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
@@ -61,7 +61,7 @@ def page(of: Subject, title: str | None = None) -> str:
     css, script, library = _resource("report.css"), _resource("report.js"), bundle()
     values |= {"css": Markup(css), "script": Markup(script), "bundle": Markup(library)}  # noqa: S704, none from the data
     values |= {"title": title or _title(of), "meta": _meta(of), "policy": _policy(library, script)}
-    values["version"] = import_module("openloop").__version__  # by name: no layer imports the package's front
+    values["version"] = VERSION
     return _environment(of).get_template("report.html").render(values).lstrip()
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from openloop.core.audit import Curve, Line, OpenLoop, StrataTable
+from openloop.audits.contrasts import Contrast
+from openloop.audits.results import Curve, OpenLoop, StrataLine, StrataTable
 from openloop.core.comparison import Comparison
-from openloop.core.contrasts import Contrast
 from openloop.core.estimate import Estimate
 from openloop.core.weights import WeightSummary
-from openloop.core.wording import chance, joined, level_of, percent, times
 from openloop.reporting.audit_figures import OPEN_LOOP, estimators_of, facing, ranks
-from openloop.reporting.blocks import Cell, Table
+from openloop.reporting.blocks import Cell, TableBlock
 from openloop.reporting.weight_figures import carried_by, propensity_bins
 from openloop.reporting.words import direction, fixed, limits, number, outcome, rounded, span
+from openloop.support.wording import chance, joined, level_of, percent, times
 
 CONTRASTS = 400  # in a table, at most
 GAMMAS = 9  # lines of a table of bounds
@@ -34,7 +34,7 @@ def value(x: float | None, text: str | None = None, detail: str = "") -> Cell:
 
 def leaderboard(
     result: Comparison, metric: str, estimator: str, found: Sequence[Contrast], best: Mapping[str, float]
-) -> Table:
+) -> TableBlock:
     """Models by estimators; best first by one of them, with the tests of that one beside."""
     names = estimators_of(result, metric)
     wins = {m: sum(c.better == m for c in found) for m in result.models}
@@ -49,7 +49,7 @@ def leaderboard(
     )
     lower = direction(result, metric) == "lower"
     said = ["how many others each model beats"] * (len(wins) > 1) + ["its chance to be best"] * bool(best)
-    return Table(
+    return TableBlock(
         caption=f"{metric}, {'lower' if lower else 'higher'} is better; in small print, {level_of(result.level)} "
         f"intervals over users{f'; by {estimator}, {joined(said)}' if said else ''}",
         columns=("model", *names, *(["beats"] if len(wins) > 1 else []), *(["chance to be best"] if best else [])),
@@ -74,7 +74,7 @@ def _flags(result: Comparison, metric: str) -> list[str]:
     ]
 
 
-def differences(result: Comparison, metric: str, estimator: str, found: Sequence[Contrast]) -> Table:
+def differences(result: Comparison, metric: str, estimator: str, found: Sequence[Contrast]) -> TableBlock:
     """All pairs under one metric and estimator."""
     shown, left = facing(result, metric, estimator, found)
     rows = tuple(
@@ -85,7 +85,7 @@ def differences(result: Comparison, metric: str, estimator: str, found: Sequence
         )
         for c in shown[:CONTRASTS]
     )  # fmt: skip
-    return Table(
+    return TableBlock(
         caption=f"Paired differences in {metric} under {estimator}, first − second, with unadjusted "
         f"{level_of(result.level)} intervals over users",
         columns=("first", "second", "difference", "p", "Holm p", "effect size", "Γ*", "outcome"),
@@ -94,13 +94,13 @@ def differences(result: Comparison, metric: str, estimator: str, found: Sequence
     )
 
 
-def places(result: Comparison, metric: str, open_loop: Comparison | None) -> Table:
+def places(result: Comparison, metric: str, open_loop: Comparison | None) -> TableBlock:
     """Each model's place under each estimator; equal values share one."""
     found = ranks(result, metric, open_loop)
     rows = tuple(
         (name(m), *(_place(result, open_loop, metric, e, m) for e in found)) for m in next(iter(found.values()))
     )
-    return Table(caption=f"Places by {metric}, 1 is best", columns=("model", *found), rows=rows)
+    return TableBlock(caption=f"Places by {metric}, 1 is best", columns=("model", *found), rows=rows)
 
 
 def _place(result: Comparison, open_loop: Comparison | None, metric: str, estimator: str, model: str) -> Cell:
@@ -112,7 +112,7 @@ def _place(result: Comparison, open_loop: Comparison | None, metric: str, estima
     return value(before + 1, f"{before + 1}{'=' if others.count(own) > 1 else ''}")
 
 
-def strata(table: StrataTable, level: float) -> Table:
+def strata(table: StrataTable, level: float) -> TableBlock:
     """A table like Tables 2 to 5 of Jadidinejad et al. (2021): * for a model that beats all others in its line."""
     models = list(dict.fromkeys(m for line in table.lines for m in line.estimates))
     total = max((line.rows for line in table.lines if line.kind != "open loop"), default=0)
@@ -127,7 +127,7 @@ def strata(table: StrataTable, level: float) -> Table:
         )
         for line in table.lines
     )
-    return Table(
+    return TableBlock(
         caption=f"{table.metric} by {table.by}; * marks a model that beats every other one in its line "
         f"(paired over users, Holm, {level_of(level)}); share is that of the population",
         columns=("evaluation", *models, "rows", "items", "share", "propensity"),
@@ -135,14 +135,14 @@ def strata(table: StrataTable, level: float) -> Table:
     )
 
 
-def _limits(line: Line) -> Cell:
+def _limits(line: StrataLine) -> Cell:
     if line.limits is None:
         return value(None)
     low, high = (number(p, 3) for p in line.limits)
     return value(line.limits[0], low if low == high else f"{low} … {high}")
 
 
-def _starred(line: Line, models: Sequence[str], level: float) -> Iterator[Cell]:
+def _starred(line: StrataLine, models: Sequence[str], level: float) -> Iterator[Cell]:
     for model in models:
         e = line.estimates.get(model)
         if e is None:
@@ -152,7 +152,7 @@ def _starred(line: Line, models: Sequence[str], level: float) -> Iterator[Cell]:
             yield value(e.value, text + ("*" if model == line.best else ""), interval)
 
 
-def bounds(curves: Sequence[Curve]) -> Table:
+def bounds(curves: Sequence[Curve]) -> TableBlock:
     """Bounds of each curve at some of its Γ."""
     rows = tuple(
         (
@@ -163,10 +163,10 @@ def bounds(curves: Sequence[Curve]) -> Table:
         for k in sorted({round(n * (len(c.gamma) - 1) / (GAMMAS - 1)) for n in range(GAMMAS)})
     )
     caption = f"Bounds of {curves[0].estimator} of {curves[0].metric} when propensities are off by up to Γ either way"
-    return Table(caption=caption, columns=("of", "Γ", "lowest", "highest"), rows=rows)
+    return TableBlock(caption=caption, columns=("of", "Γ", "lowest", "highest"), rows=rows)
 
 
-def histogram(summary: WeightSummary) -> Table:
+def histogram(summary: WeightSummary) -> TableBlock:
     """The propensities in bars."""
     rows = tuple(
         (
@@ -178,18 +178,18 @@ def histogram(summary: WeightSummary) -> Table:
         if b["share of rows"] > 0
     )
     columns = ("propensity", "share of rows", "share of weight")
-    return Table(caption="Chances of the scored rows", columns=columns, rows=rows)
+    return TableBlock(caption="Chances of the scored rows", columns=columns, rows=rows)
 
 
-def heaviest(summary: WeightSummary) -> Table:
+def heaviest(summary: WeightSummary) -> TableBlock:
     """What the heaviest rows carry."""
     rows = tuple(
         (value(x, percent(x)), value(y := carried_by(summary, x), percent(y))) for x in HEAVIEST if x * summary.n >= 1
     )
-    return Table(caption="Weight carried by the heaviest rows", columns=("rows", "share of weight"), rows=rows)
+    return TableBlock(caption="Weight carried by the heaviest rows", columns=("rows", "share of weight"), rows=rows)
 
 
-def scores(found: OpenLoop, metric: str) -> Table:
+def scores(found: OpenLoop, metric: str) -> TableBlock:
     """Every estimator of a metric against the open loop."""
     rows = tuple(
         (
@@ -202,12 +202,12 @@ def scores(found: OpenLoop, metric: str) -> Table:
         if s.metric == metric
     )  # fmt: skip
     columns = ("estimator", "mean error", "Kendall's τ", "pairs right", "of those told apart")
-    return Table(
+    return TableBlock(
         caption=f"Each estimator of {metric} against the open loop, over the models", columns=columns, rows=rows
     )
 
 
-def beside(result: Comparison, open_loop: Comparison, metric: str) -> Table:
+def beside(result: Comparison, open_loop: Comparison, metric: str) -> TableBlock:
     """The open loop's values beside those of each estimator."""
     names = estimators_of(result, metric)
     rows = tuple(
@@ -219,17 +219,17 @@ def beside(result: Comparison, open_loop: Comparison, metric: str) -> Table:
         for model in open_loop.ranking(metric, "naive")
     )
     caption = f"{metric} in the open loop and as estimated, {direction(result, metric)} is better"
-    return Table(caption=caption, columns=("model", OPEN_LOOP, *names), rows=rows)
+    return TableBlock(caption=caption, columns=("model", OPEN_LOOP, *names), rows=rows)
 
 
-def ratings(counts: Sequence[tuple[float, int]]) -> Table:
+def ratings(counts: Sequence[tuple[float, int]]) -> TableBlock:
     """How often each rating was given."""
     total = sum(n for _, n in counts)
     rows = tuple((value(r, f"{r:g}"), value(n, f"{n:,}"), value(n / total, percent(n / total))) for r, n in counts)
-    return Table(caption="Ratings of the log", columns=("rating", "rows", "share"), rows=rows)
+    return TableBlock(caption="Ratings of the log", columns=("rating", "rows", "share"), rows=rows)
 
 
-def mean_ranks(found: Mapping[str, float]) -> Table:
+def mean_ranks(found: Mapping[str, float]) -> TableBlock:
     """Mean ranks within users."""
     rows = tuple((name(m), value(rank, number(rank, 3))) for m, rank in sorted(found.items(), key=lambda x: x[1]))
-    return Table(caption="Mean ranks within users, 1 is best", columns=("model", "mean rank"), rows=rows)
+    return TableBlock(caption="Mean ranks within users, 1 is best", columns=("model", "mean rank"), rows=rows)

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from openloop.core.audit import Audit, Family, StrataTable
+from openloop.audits.contrasts import Contrast, contrasts
+from openloop.audits.results import Audit, Family, StrataTable
 from openloop.core.comparison import Comparison
-from openloop.core.contrasts import Contrast, contrasts
-from openloop.core.wording import chance, counted, joined, level_of, percent, times
 from openloop.reporting import page_tables as tables
 from openloop.reporting.audit_figures import (
     bump_chart,
@@ -24,6 +23,7 @@ from openloop.reporting.audit_figures import (
 )
 from openloop.reporting.blocks import Bullets, Fold, Heading, Section, Terms, Text, figures
 from openloop.reporting.words import direction, limits, number, outcome, rounded, signed, span
+from openloop.support.wording import chance, counted, joined, level_of, percent, times
 
 PREFERRED = ("snips", "stratified", "ips", "dr", "clipped")  # for a comparison, which names no estimator itself
 NO_GAMMA = "not known, or a difference to another model covers 0"

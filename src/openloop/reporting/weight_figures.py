@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from openloop.core.audit import Curve
+from openloop.audits.results import Curve
 from openloop.core.feedback import Floats
 from openloop.core.weights import BINS_PER_OCTAVE, N_BINS, WeightSummary
-from openloop.core.wording import percent, times
 from openloop.reporting.style import BLUE, GREY, ORANGE, data, log_axis, rule_at, series, styled, titled
 from openloop.reporting.words import number
+from openloop.support.wording import percent, times
 
 if TYPE_CHECKING:
     from openloop.reporting.style import Chart, Rows

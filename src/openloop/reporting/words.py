@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from datetime import datetime
 
+from openloop.audits.contrasts import Contrast
 from openloop.core.comparison import Comparison
-from openloop.core.contrasts import Contrast
 from openloop.core.estimate import Estimate, Interval
 
 METRICS = {

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openloop.loading import lazily
+from openloop.support.lazy import lazily
 
 if TYPE_CHECKING:
-    from openloop.studies.results import Claim, Figure, Result, Table, Value
-    from openloop.studies.running import Item, Paper, Reproduction, Run
+    from openloop.studies.kit.results import Claim, Figure, Result, Table, Value
+    from openloop.studies.kit.running import Item, Paper, Reproduction, Run
 
 __all__ = ["Paper", "Item", "Run", "Result", "Table", "Value", "Figure", "Claim", "Reproduction"]
 
 _HOME = {
-    "Paper": "running",
-    "Item": "running",
-    "Run": "running",
-    "Reproduction": "running",
-    "Result": "results",
-    "Table": "results",
-    "Value": "results",
-    "Figure": "results",
-    "Claim": "results",
+    "Paper": "kit.running",
+    "Item": "kit.running",
+    "Run": "kit.running",
+    "Reproduction": "kit.running",
+    "Result": "kit.results",
+    "Table": "kit.results",
+    "Value": "kit.results",
+    "Figure": "kit.results",
+    "Claim": "kit.results",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOME, globals())

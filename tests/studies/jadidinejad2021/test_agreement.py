@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from openloop.core.rankings import compare_tau, kendall, steiger, williams
+from openloop.audits.rankings import compare_tau, kendall, steiger, williams
 from openloop.studies.jadidinejad2021 import agreement
 from openloop.studies.jadidinejad2021.agreement import EVERY, TARGETS, Agreement, Weightings
 from openloop.studies.jadidinejad2021.methods import Scored

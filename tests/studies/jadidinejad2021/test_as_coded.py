@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from openloop.core.rankings import williams
-from openloop.propensity.power_law import fit_power_law
+from openloop.audits.rankings import williams
+from openloop.propensity.solvers.power_law import fit_power_law
 from openloop.studies.jadidinejad2021 import as_coded
 
 

@@ -10,8 +10,8 @@ from openloop.studies.jadidinejad2021 import evidence as gathering
 from openloop.studies.jadidinejad2021 import figures, models, ranking
 from openloop.studies.jadidinejad2021.agreement import TARGETS
 from openloop.studies.jadidinejad2021.instances import open_line
-from openloop.studies.running import Run
-from openloop.studies.trials import Trials
+from openloop.studies.kit.running import Run
+from openloop.studies.kit.trials import Trials
 from tests.studies.jadidinejad2021 import many
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from openloop.studies.jadidinejad2021.presenting import about_instances
-from openloop.studies.results import Value
+from openloop.studies.kit.results import Value
 from tests.studies.jadidinejad2021 import worlds
 
 NAMES = ("GMF20", "SVD20", "MostPop", "GA")  # the head, the tail, the oracle, noise

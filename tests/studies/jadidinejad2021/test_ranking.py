@@ -11,7 +11,7 @@ from scipy.stats import kendalltau
 from openloop.studies.jadidinejad2021 import ranking
 from openloop.studies.jadidinejad2021.agreement import Agreement, Weightings
 from openloop.studies.jadidinejad2021.published import CUTS, METHODS, PUBLISHED
-from openloop.studies.results import Value
+from openloop.studies.kit.results import Value
 from tests.studies.jadidinejad2021 import many
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, chi2_contingency
 
-from openloop.core.paradox import find
+from openloop.audits.paradox import find
 from openloop.studies.jadidinejad2021 import tables
 from openloop.studies.jadidinejad2021.published import PUBLISHED
 from openloop.studies.jadidinejad2021.tables import (
@@ -24,8 +24,8 @@ from openloop.studies.jadidinejad2021.tables import (
     table4,
     two_rates,
 )
-from openloop.studies.running import Run
-from openloop.studies.trials import Trials
+from openloop.studies.kit.running import Run
+from openloop.studies.kit.trials import Trials
 from tests.studies.jadidinejad2021 import worlds
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from openloop.studies.kit.running import reproduce
 from openloop.studies.lim2015 import comparing
 from openloop.studies.lim2015.comparing import LEAST_RATIO, all_contrasts, as_printed, published_ratios, table1
 from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SHOWN, TABLE1
-from openloop.studies.running import reproduce
 from tests.studies.lim2015.fitted import AS_PUBLISHED, EQUAL, REVERSED, USERS, made_up, positives
 
 

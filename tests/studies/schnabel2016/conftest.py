@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from openloop.data.simulate import low_rank
-from openloop.studies.running import Run
+from openloop.studies.kit.running import Run
+from openloop.studies.kit.trials import Trials
 from openloop.studies.schnabel2016 import evaluation, tightness
 from openloop.studies.schnabel2016.worlds import Completion
-from openloop.studies.trials import Trials
 
 SHARES = np.array([0.06, 0.11, 0.27, 0.35, 0.21])  # of the stars, as the paper prints them for ML100K
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openloop.studies.results import Value
-from openloop.studies.running import Run
+from openloop.studies.kit.results import Value
+from openloop.studies.kit.running import Run
+from openloop.studies.kit.trials import Trials
 from openloop.studies.schnabel2016 import evaluation
 from openloop.studies.schnabel2016.published import PUBLISHED
 from openloop.studies.schnabel2016.worlds import MODELS
-from openloop.studies.trials import Trials
 
 
 def claims(result):

@@ -12,12 +12,12 @@ import openloop as ol
 from openloop.data import datasets
 from openloop.data.simulate import World, low_rank, observation_model
 from openloop.errors import InputError
-from openloop.studies.results import Value
-from openloop.studies.running import Run
+from openloop.studies.kit.results import Value
+from openloop.studies.kit.running import Run
+from openloop.studies.kit.trials import Trials
 from openloop.studies.schnabel2016 import real_data
 from openloop.studies.schnabel2016.published import PUBLISHED
 from openloop.studies.schnabel2016.real_data import NAMES
-from openloop.studies.trials import Trials
 
 U, I = 150, 60
 SMALL = {"factors": (2,), "lambdas": (1e-4, 1e-3)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openloop.loading import lazily
+from openloop.support.lazy import lazily
 
 if TYPE_CHECKING:
     from openloop.data.datasets.catalogue import CATALOGUE

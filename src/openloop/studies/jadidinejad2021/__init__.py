@@ -6,7 +6,7 @@ from openloop.studies.jadidinejad2021.figures import figure3, figure4
 from openloop.studies.jadidinejad2021.published import PUBLISHED
 from openloop.studies.jadidinejad2021.ranking import table6
 from openloop.studies.jadidinejad2021.tables import table1, table2, table3, table4, table5
-from openloop.studies.running import Item, Paper
+from openloop.studies.kit.running import Item, Paper
 
 __all__ = ["ITEMS", "PAPER", "PUBLISHED"]
 

@@ -9,8 +9,8 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
+from openloop.audits.rankings import compare_tau, steiger, williams
 from openloop.core.feedback import Array, Floats
-from openloop.core.rankings import compare_tau, steiger, williams
 from openloop.studies.jadidinejad2021 import as_coded
 from openloop.studies.jadidinejad2021.methods import Cells, Scored, holdout
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from openloop.audits.rankings import williams
 from openloop.core.feedback import Array, Floats
-from openloop.core.rankings import williams
 from openloop.propensity.popularity import Popularity
 
 Ints = npt.NDArray[np.int64]

@@ -24,7 +24,7 @@ from openloop.studies.jadidinejad2021.models import (
     trial,
 )
 from openloop.studies.jadidinejad2021.ways import Held, Method
-from openloop.studies.running import Run
+from openloop.studies.kit.running import Run
 
 SPLITS = {"coat": 10, "yahoo-r3": 2}
 COLUMNS = {"outside": "ours", "all": "ours, training items ranked"}

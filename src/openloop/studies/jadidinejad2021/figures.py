@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from openloop.core.feedback import Floats
-from openloop.core.wording import joined
-from openloop.studies import charts
 from openloop.studies.jadidinejad2021 import as_coded, ways
 from openloop.studies.jadidinejad2021.agreement import tau
 from openloop.studies.jadidinejad2021.evidence import COLUMNS, Evidence, Round, evidence
 from openloop.studies.jadidinejad2021.methods import Scored
 from openloop.studies.jadidinejad2021.published import PUBLISHED
 from openloop.studies.jadidinejad2021.ways import NUMBERS
-from openloop.studies.results import Claim, Figure, Result, Table, Value
-from openloop.studies.running import Run
+from openloop.studies.kit import charts
+from openloop.studies.kit.results import Claim, Figure, Result, Table, Value
+from openloop.studies.kit.running import Run
+from openloop.support.wording import joined
 
 # Figure 3's three panels, and two of ours beside them.
 PANELS = {

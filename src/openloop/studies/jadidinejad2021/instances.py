@@ -13,12 +13,12 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from openloop.audits.paradox import Pair, Paradox, Part, find
 from openloop.core.feedback import Array, Floats
-from openloop.core.paradox import Pair, Paradox, Part, find
 from openloop.studies.jadidinejad2021 import as_coded
 from openloop.studies.jadidinejad2021.methods import Cells, stacked, user_ndcg
 from openloop.studies.jadidinejad2021.models import THRESHOLD, WHOLE, Given, Ints, Split, relevant, shown, split_of
-from openloop.studies.trials import Outcome
+from openloop.studies.kit.trials import Outcome
 
 HOLDOUT, IPS, STRATIFIED, OPEN_LOOP = "Holdout", "IPS", "Stratified", "Open loop"
 STRATA = ("Q1", "Q2")

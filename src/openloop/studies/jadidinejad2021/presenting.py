@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from openloop.audits.paradox import Paradox
 from openloop.core.feedback import Array, Floats
-from openloop.core.paradox import Paradox
-from openloop.core.wording import chance, counted, joined, percent
 from openloop.studies.jadidinejad2021.instances import (
     HOLDOUT,
     IPS,
@@ -31,8 +30,9 @@ from openloop.studies.jadidinejad2021.instances import (
 )
 from openloop.studies.jadidinejad2021.models import WHOLE, split_of
 from openloop.studies.jadidinejad2021.published import NOTEBOOK_MOSTPOP, PUBLISHED
-from openloop.studies.results import Cell, Claim, Result, Table, Value
-from openloop.studies.trials import Outcome
+from openloop.studies.kit.results import Cell, Claim, Result, Table, Value
+from openloop.studies.kit.trials import Outcome
+from openloop.support.wording import chance, counted, joined, percent
 
 DRAWS = 30  # splits by which the chance in numbers of ratings and items is told
 FEW_ITEMS = 0.05  # of all items: a very small minority

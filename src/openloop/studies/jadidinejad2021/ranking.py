@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from openloop.core.feedback import Floats
-from openloop.core.wording import chance, joined
 from openloop.studies.jadidinejad2021 import ways
 from openloop.studies.jadidinejad2021.agreement import (
     EVERY,
@@ -21,8 +20,9 @@ from openloop.studies.jadidinejad2021.agreement import (
 )  # fmt: skip
 from openloop.studies.jadidinejad2021.evidence import Evidence, evidence
 from openloop.studies.jadidinejad2021.published import CUTS, METHODS, MISPRINTS, PUBLISHED
-from openloop.studies.results import Cell, Claim, Result, Table, Value
-from openloop.studies.running import Run
+from openloop.studies.kit.results import Cell, Claim, Result, Table, Value
+from openloop.studies.kit.running import Run
+from openloop.support.wording import chance, joined
 
 HEADS = {"holdout": "Holdout (1)", "ips": "IPS (2)", "stratified": "Stratified (3)", "q1": "Q1 (4)", "q2": "Q2 (5)"}
 NEAR = 0.1  # mean distance of τ, as coded, from the published table, that is its neighbourhood

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from openloop.audits.paradox import Pair, Part, find, marginal
 from openloop.core.feedback import Feedback
-from openloop.core.paradox import Pair, Part, find, marginal
-from openloop.core.wording import chance
 from openloop.studies.jadidinejad2021.evidence import SPLITS, zoo_names
 from openloop.studies.jadidinejad2021.instances import HOLDOUT, STRATA
 from openloop.studies.jadidinejad2021.models import WHOLE, given_of, names, stream, trial
 from openloop.studies.jadidinejad2021.presenting import Fits, about_instances
 from openloop.studies.jadidinejad2021.published import MISPRINTS, PUBLISHED
-from openloop.studies.results import Claim, Result, Table, Value
-from openloop.studies.running import Run
+from openloop.studies.kit.results import Claim, Result, Table, Value
+from openloop.studies.kit.running import Run
+from openloop.support.wording import chance
 
 # What is fitted on the larger data sets: all of the zoo that takes seconds a model.
 FAMILIES = ("GA", "MostPop", "BO", "MF", "SVD", "WMF", "MMMF", "BPR", "WBPR")

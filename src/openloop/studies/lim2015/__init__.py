@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from openloop.studies.kit.running import Item, Paper
 from openloop.studies.lim2015.agreeing import table2
 from openloop.studies.lim2015.comparing import table1
 from openloop.studies.lim2015.protocol import POSITIVE
 from openloop.studies.lim2015.published import PUBLISHED
-from openloop.studies.running import Item, Paper
 
 __all__ = ["ITEMS", "PAPER", "PUBLISHED"]
 

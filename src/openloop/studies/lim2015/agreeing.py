@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from openloop.studies.kit.results import Cell, Claim, Result, Table, Value
+from openloop.studies.kit.running import Run
 from openloop.studies.lim2015.protocol import Fits, Mean, Method, all_fits, further, over_folds, paired
 from openloop.studies.lim2015.published import ADG, AUC, SHOWN, TABLE2
-from openloop.studies.results import Cell, Claim, Result, Table, Value
-from openloop.studies.running import Run
 
 UNBIASED, BIASED = ("atop", "adg", "recall@10"), ("map", "ndcg")
 PUBLISHED_ON = "ml-10m"

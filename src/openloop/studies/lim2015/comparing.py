@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from openloop.core.contrasts import holm
+from openloop.audits.contrasts import holm
 from openloop.metrics.ranking import ideal_discount
+from openloop.studies.kit.results import Cell, Claim, Result, Table, Value
+from openloop.studies.kit.running import Run
 from openloop.studies.lim2015.protocol import (
     LONGER,
     RANKS,
@@ -23,8 +25,6 @@ from openloop.studies.lim2015.protocol import (
     paired,
 )
 from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SHOWN, SIZES, TABLE1
-from openloop.studies.results import Cell, Claim, Result, Table, Value
-from openloop.studies.running import Run
 
 LEVEL = 0.05
 TOP = ("map", "ndcg", "recall@10", "adg")  # the measures on which MF-ADG should be better

@@ -16,9 +16,9 @@ import numpy as np
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.errors import DivergenceError
 from openloop.evaluation import evaluate
+from openloop.studies.kit.running import Run
+from openloop.studies.kit.trials import Given, Outcome
 from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SIZES
-from openloop.studies.running import Run
-from openloop.studies.trials import Given, Outcome
 
 SVD = "SVD"
 

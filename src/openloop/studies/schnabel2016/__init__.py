@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from openloop.studies.running import Item, Paper
+from openloop.studies.kit.running import Item, Paper
 from openloop.studies.schnabel2016.evaluation import figure2, figure4, table1
 from openloop.studies.schnabel2016.learning import figure3left, figure3right
 from openloop.studies.schnabel2016.published import PUBLISHED

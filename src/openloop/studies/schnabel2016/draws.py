@@ -15,8 +15,8 @@ from openloop.data.simulate import World
 from openloop.errors import InputError, listing
 from openloop.estimators.bounds import generalisation_bound, inaccurate_bound, tail_bound
 from openloop.propensity.naive_bayes import NaiveBayes
+from openloop.studies.kit.trials import Given
 from openloop.studies.schnabel2016.worlds import DRAWS, MODELS, SAMPLES, TIES, losses, semi_synthetic, uniform_sample
-from openloop.studies.trials import Given
 
 METRICS = ("mse", "mae", "dcg@50")
 STARS = (1, 2, 3, 4, 5)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from openloop.core.feedback import Floats
-from openloop.core.wording import joined
-from openloop.studies import charts
-from openloop.studies.results import Claim, Figure, Result, Table, Value
-from openloop.studies.running import Run
+from openloop.studies.kit import charts
+from openloop.studies.kit.results import Claim, Figure, Result, Table, Value
+from openloop.studies.kit.running import Run
+from openloop.studies.kit.trials import Outcome
 from openloop.studies.schnabel2016.draws import METRICS, accuracy, known, learned
 from openloop.studies.schnabel2016.published import PUBLISHED
 from openloop.studies.schnabel2016.worlds import ALPHA, MODELS, Completion, complete, semi_synthetic
-from openloop.studies.trials import Outcome
+from openloop.support.wording import joined
 
 ALPHAS = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 SIZES = (1, 3, 10, 30, 100, 300, 1_000, 10_000, 100_000)

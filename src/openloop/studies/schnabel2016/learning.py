@@ -12,17 +12,17 @@ from scipy.special import stdtr, stdtrit
 
 from openloop.core.feedback import Feedback, Floats
 from openloop.core.propensities import Propensities
-from openloop.core.wording import chance
 from openloop.data.simulate import World, observation_model
 from openloop.learners.mf import MF
-from openloop.learners.objective import Objective
+from openloop.learners.solvers.objective import Objective
 from openloop.propensity.naive_bayes import NaiveBayes
 from openloop.selection import select
-from openloop.studies.charts import lines
-from openloop.studies.results import Cell, Claim, Figure, Result, Table, Value
-from openloop.studies.running import Run
+from openloop.studies.kit.charts import lines
+from openloop.studies.kit.results import Cell, Claim, Figure, Result, Table, Value
+from openloop.studies.kit.running import Run
+from openloop.studies.kit.trials import Given
 from openloop.studies.schnabel2016.worlds import ALPHA, DRAWS, OBSERVED, SAMPLES, complete, uniform_sample
-from openloop.studies.trials import Given
+from openloop.support.wording import chance
 
 ALPHAS = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 SIZES = (10, 100, 1_000, 10_000, 100_000)

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from openloop.core.feedback import LEAST, Floats
-from openloop.studies.trials import Given
+from openloop.studies.kit.trials import Given
 
 PENALTIES = tuple(10.0 ** (e / 2) for e in range(8, -3, -1))  # in the order in which W grows
 

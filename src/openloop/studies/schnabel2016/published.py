@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from openloop.studies.results import Cell, Table, Value
+from openloop.studies.kit.results import Cell, Table, Value
 
 # Table 1: true value, then mean and standard deviation over 50 draws.
 _TABLE1: dict[str, dict[str, dict[str, Any]]] = {

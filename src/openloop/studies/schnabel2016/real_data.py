@@ -17,13 +17,13 @@ from openloop.evaluation import evaluate
 from openloop.propensity.logistic import Logistic
 from openloop.propensity.naive_bayes import NaiveBayes
 from openloop.selection import select
-from openloop.studies.results import Cell, Claim, Result, Table, Value
-from openloop.studies.running import Run
+from openloop.studies.kit.results import Cell, Claim, Result, Table, Value
+from openloop.studies.kit.running import Run
+from openloop.studies.kit.trials import Given
 from openloop.studies.schnabel2016.learning import METRICS, AverageMF, Paired, p_value, paired
 from openloop.studies.schnabel2016.pair_logistic import pair_propensities
 from openloop.studies.schnabel2016.published import PUBLISHED, printed_row, printed_table
 from openloop.studies.schnabel2016.worlds import columns, feedback
-from openloop.studies.trials import Given
 
 T = TypeVar("T")
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from openloop.core.feedback import Floats
-from openloop.core.wording import joined
 from openloop.estimators.bounds import generalisation_bound, inaccurate_bound
-from openloop.studies import charts
-from openloop.studies.results import Claim, Figure, Result, Table
-from openloop.studies.running import Run
+from openloop.studies.kit import charts
+from openloop.studies.kit.results import Claim, Figure, Result, Table
+from openloop.studies.kit.running import Run
+from openloop.studies.kit.trials import Outcome
 from openloop.studies.schnabel2016.draws import ETA, METRICS, known, learned
 from openloop.studies.schnabel2016.evaluation import ALPHAS, BLOCK, TITLES, alphas, draws, with_known, with_learned
 from openloop.studies.schnabel2016.worlds import ALPHA, MODELS, OBSERVED, Completion, complete, observation_model
-from openloop.studies.trials import Outcome
+from openloop.support.wording import joined
 
 DRAWN = 200  # a 95 % quantile wants more draws than a mean
 LARGEST = {"mae": 5.0, "mse": 25.0}  # Δ: predictions lie in [0, 6], ratings in 1 … 5

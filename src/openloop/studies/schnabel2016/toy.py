@@ -10,11 +10,11 @@ import numpy as np
 from openloop.core.feedback import Floats
 from openloop.data.simulate import World, movie_lovers
 from openloop.reporting.style import BLUE, data, styled
-from openloop.studies.results import Claim, Figure, Result, Table, Value
-from openloop.studies.running import Run
+from openloop.studies.kit.results import Claim, Figure, Result, Table, Value
+from openloop.studies.kit.running import Run
+from openloop.studies.kit.trials import Given, Outcome
 from openloop.studies.schnabel2016.draws import estimated
 from openloop.studies.schnabel2016.worlds import TOY, losses
-from openloop.studies.trials import Given, Outcome
 
 USERS, ITEMS = 100, 80
 SHOWN = (20, 24)  # users and movies of the picture

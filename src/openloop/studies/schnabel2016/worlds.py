@@ -13,14 +13,14 @@ from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
 from openloop.data.simulate import World, assign_marginals, five_predictions, observation_model
 from openloop.data.splitting import split
 from openloop.errors import InputError
-from openloop.estimators.array_rows import Outcome, Rows, gains
 from openloop.evaluation import evaluate
 from openloop.kernels.ranking import ranks
 from openloop.learners.mf import MF
 from openloop.metrics.naming import metric
 from openloop.metrics.rating import midpoints
-from openloop.studies.running import Run
-from openloop.studies.trials import Given
+from openloop.sources.arrays.rows import Outcome, Rows, gains
+from openloop.studies.kit.running import Run
+from openloop.studies.kit.trials import Given
 
 ALPHA = 0.25  # the realistic observation model
 OBSERVED = 0.05  # the share of the cells that a log shows, whatever α

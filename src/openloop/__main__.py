@@ -1,0 +1,5 @@
+"""`python -m openloop`: the command line."""
+
+from openloop.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""COMPARISON → VERDICT: contrasts, strata, paradoxes, sensitivity, and what the log can support."""

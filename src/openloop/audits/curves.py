@@ -1,0 +1,137 @@
+"""How far propensities may be off: Γ* of contrasts, and bounds of estimates against Γ, from the rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.audits.contrasts import Contrast
+from openloop.audits.results import Curve
+from openloop.core.feedback import Floats
+from openloop.core.metric import Metric
+from openloop.estimators.sensitivity import Bounds, critical_gamma_users, ips_bounds, ratio_bounds, user_ratio_bounds
+from openloop.estimators.weighted import why_undefined
+from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
+from openloop.sources.plan import Source
+
+GAMMAS = 25
+WIDEST = (2.0, 10.0)  # how far a curve of bounds reaches at least, and at most
+TILTED = ("snips", "ips", "snips_user")  # estimators whose bounds against Γ are known
+
+
+def with_gamma(source: Source, metric: Metric, found: tuple[Contrast, ...]) -> tuple[Contrast, ...]:
+    """Contrasts of means of users' ratios with their Γ*, which no sums tell; not where the interval covers 0."""
+    if metric.kind != "user" or found[0].estimator not in ("snips", "snips_user"):
+        return found
+    return tuple(
+        c if c.gamma is not None or c.low <= 0 <= c.high or not math.isfinite(c.low)
+        else replace(c, gamma=_critical(source, metric, c))
+        for c in found
+    )  # fmt: skip
+
+
+def curves(source: Source, metric: Metric, own: Sequence[Contrast], leader: str) -> tuple[Curve, ...]:
+    """Bounds against Γ of each model, and of the leader's differences from the others."""
+    estimator = own[0].estimator
+    if estimator not in TILTED:
+        return ()
+    finite = [c.gamma for c in own if c.gamma is not None and math.isfinite(c.gamma)]
+    reach = min(max([WIDEST[0], *(1.5 * g for g in finite)]), WIDEST[1])
+    gammas = np.geomspace(1.0, reach, GAMMAS)
+    asked = [(m,) for m in source.models] + [(leader, m) for m in source.models if m != leader]
+    found: list[Curve] = []
+    for models in asked:
+        bounds = _bounds(source, metric, estimator, models, gammas)
+        if bounds is not None:
+            a, *b = models
+            found.append(
+                Curve(
+                    metric=metric.name, estimator=estimator, a=a, b=b[0] if b else None, gamma=tuple(gammas.tolist()),
+                    low=tuple(bounds[0].tolist()), high=tuple(bounds[1].tolist()),
+                )
+            )  # fmt: skip
+    return tuple(found)
+
+
+def _critical(source: Source, metric: Metric, c: Contrast) -> float | None:
+    scored = source.scored(metric, (c.a, c.b))
+    return None if scored is None else critical(metric, c.estimator, scored[0], *scored[1])
+
+
+def _bounds(source: Source, metric: Metric, estimator: str, models: tuple[str, ...], gammas: Floats) -> Bounds | None:
+    scored = source.scored(metric, models)
+    if scored is None:
+        return None
+    rows, (a, *b) = scored
+    return tilted(metric, estimator, rows, a, b[0] if b else None, gammas)
+
+
+# -- from rows -----------------------------------------------------------------------------------------------
+
+
+def tilted(
+    metric: Metric,
+    method_name: str,
+    rows: Rows,
+    a: Outcome,
+    b: Outcome | None,
+    gammas: npt.ArrayLike,
+    population: float | None = None,
+) -> Bounds | None:
+    """Bounds of the estimate of a model, or with `b` of the difference a − b; None where there are none.
+
+    `rows` are those that count for the metric (the relevant ones for user metrics), `population` the N of ips:
+    Σ|C_u| unless given. There are bounds for ips, snips and snips_user, wherever these are defined; of rmse, the
+    roots of mse's, for one model only, as a difference of roots is no ratio.
+    """
+    if not _bounded(metric, method_name, rows) or (metric.root and b is not None):
+        return None
+    delta, weight = _delta(metric, rows, a, b), _weight(rows)
+    if method_name == "ips":
+        low, high = ips_bounds(delta, weight, float(rows.cells.sum()) if population is None else population, gammas)
+    elif _per_user(metric, method_name):
+        norm, most = _normaliser(metric, method_name, rows)
+        low, high = user_ratio_bounds(delta, weight, norm, rows.user, gammas, most=most)
+    else:
+        low, high = ratio_bounds(delta, weight, gammas)
+    return (np.sqrt(low), np.sqrt(high)) if metric.root else (low, high)
+
+
+def critical(metric: Metric, method_name: str, rows: Rows, a: Outcome, b: Outcome) -> float | None:
+    """Γ* of a − b where the estimate is a mean over users' own ratios: snips of nDCG, and snips_user; else None."""
+    if not _bounded(metric, method_name, rows) or not _per_user(metric, method_name):
+        return None
+    norm, most = _normaliser(metric, method_name, rows)
+    return critical_gamma_users(_delta(metric, rows, a, b), _weight(rows), norm, rows.user, most=most)
+
+
+def _bounded(metric: Metric, method_name: str, rows: Rows) -> bool:
+    known = method_name in ("ips", "snips", "snips_user") and why_undefined(metric, method_name) is None
+    return known and rows.probability is not None
+
+
+def _per_user(metric: Metric, method_name: str) -> bool:
+    return method_name == "snips_user" or (metric.kind == "user" and not metric.pooled)
+
+
+def _delta(metric: Metric, rows: Rows, a: Outcome, b: Outcome | None) -> Floats:
+    delta: Floats = metric.gain(ArrayColumns(rows, a))
+    return delta if b is None else delta - metric.gain(ArrayColumns(rows, b))
+
+
+def _weight(rows: Rows) -> Floats:
+    return np.empty(0) if rows.probability is None else 1.0 / rows.probability
+
+
+def _normaliser(metric: Metric, method_name: str, rows: Rows) -> tuple[Floats, float]:
+    """a of each row, and what no user's ratio exceeds."""
+    if method_name == "snips_user":
+        return np.ones(len(rows)), math.inf
+    most = 1.0 if metric.name.partition("@")[0] == "ndcg" else math.inf  # a gain of someone's own may exceed it
+    # The ideal order is that of all of a user's rows.
+    whole = rows if rows.stratum is None else replace(rows, stratum=None, edges=())
+    return ArrayColumns(whole, Outcome()).ideal(metric.k), most

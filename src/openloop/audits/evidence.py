@@ -1,0 +1,108 @@
+"""`Evidence`: what a verdict is made of, and what can be asked of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from openloop.audits.contrasts import Contrast
+from openloop.audits.paradox import Paradox
+from openloop.audits.results import Family, OpenLoop, StrataTable
+from openloop.core.comparison import Comparison
+from openloop.core.weights import MASS_RANGE, Diagnostics
+
+BIASED = ("naive", "ips_eq3")  # what a verdict may not rest on
+SCALED = ("ips", "clipped", "dr")  # estimators that need the weights to add up to the population
+SAME = 1e-9  # relative: estimates that are equal but for rounding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evidence:
+    """What the verdict is made of.
+
+    `pooled` are the metrics whose weighted estimates average relevant cells, where others average users. `doubts` are
+    reasons against any choice that are known beforehand, `leaks` models that were shown the answers, `assumes` what
+    the propensities take for granted.
+    """
+
+    result: Comparison
+    metric: str
+    estimator: str
+    contrasts: dict[Family, tuple[Contrast, ...]]
+    best: dict[Family, dict[str, float]]
+    strata: tuple[StrataTable, ...] = ()
+    paradoxes: tuple[Paradox, ...] = ()
+    open_loop: OpenLoop | None = None
+    pooled: frozenset[str] = frozenset()
+    doubts: tuple[str, ...] = ()
+    leaks: tuple[str, ...] = ()
+    assumes: str = ""
+
+    @property
+    def family(self) -> Family:
+        """The metric and estimator of the verdict."""
+        return self.metric, self.estimator
+
+    @property
+    def own(self) -> tuple[Contrast, ...]:
+        """The contrasts of the verdict."""
+        return self.contrasts[self.family]
+
+    def between(self, a: str, b: str) -> Contrast:
+        """The contrast a − b."""
+        return next(c for c in self.own if c.models == frozenset((a, b))).of(a)
+
+    def ahead(self, difference: float) -> bool:
+        """Whether a difference favours the first model."""
+        return difference < 0 if self.result.better[self.metric] == "lower" else difference > 0
+
+    def seen(self, estimator: str | None = None) -> Diagnostics:
+        """What an estimate of the metric rests on."""
+        return self.result[self.result.models[0], self.metric, estimator or self.estimator].diagnostics
+
+    @property
+    def evenly_weighted(self) -> bool:
+        """Whether all rows have one weight, so that a weighted estimate is the plain average."""
+        seen = self.seen()
+        return seen.effective_size is not None and math.isclose(seen.effective_size, seen.n, rel_tol=SAME)
+
+    def first(self, estimator: str) -> str | None:
+        """The model that an estimator has first; None where two tie there."""
+        one, two, *_ = self.result.ranking(self.metric, estimator)
+        a, b = (self.result[m, self.metric, estimator].value for m in (one, two))
+        return None if math.isclose(a, b, rel_tol=SAME, abs_tol=0.0) else one
+
+    @property
+    def witnesses(self) -> tuple[str, ...]:
+        """Other debiased estimators of the same quantity, that say something of their own."""
+        return tuple(
+            e for m, e in self.contrasts
+            if m == self.metric and e not in (self.estimator, *BIASED) and self._comparable(e) and self._own_voice(e)
+        )  # fmt: skip
+
+    def _comparable(self, estimator: str) -> bool:
+        """Whether it averages over the same: relevant cells, or users; and whether its scale can be trusted."""
+        pools = [stem(e) in ("snips", "clipped") for e in (estimator, self.estimator)]
+        same = self.metric not in self.pooled or pools[0] == pools[1]
+        return same and not (stem(estimator) in SCALED and off_scale(self.seen(estimator)))
+
+    def _own_voice(self, estimator: str) -> bool:
+        return not self.equal(estimator, self.estimator) and not self.equal(estimator, "naive")
+
+    def equal(self, one: str, other: str) -> bool:
+        """Whether two estimators give every model the same value; not where one is missing."""
+        if (self.metric, other) not in self.contrasts:
+            return False
+        pairs = [(self.result[m, self.metric, one].value, self.result[m, self.metric, other].value)
+                 for m in self.result.models]  # fmt: skip
+        return all(math.isclose(a, b, rel_tol=SAME, abs_tol=0.0) for a, b in pairs)
+
+
+def stem(estimator: str) -> str:
+    """The estimator without its parameters."""
+    return estimator.partition("@")[0]
+
+
+def off_scale(seen: Diagnostics) -> bool:
+    """Whether Σw is far from the population that it should add up to."""
+    return seen.mass is not None and not MASS_RANGE[0] <= seen.mass <= MASS_RANGE[1]

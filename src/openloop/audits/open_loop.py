@@ -1,0 +1,100 @@
+"""A uniformly collected test set: what it says of the models, and every estimator scored against it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from openloop.audits.contrasts import contrasts
+from openloop.audits.rankings import kendall
+from openloop.audits.results import OpenLoop, Score, StrataLine, StrataTable
+from openloop.audits.strata import judged
+from openloop.core.comparison import Comparison
+from openloop.core.feedback import Feedback
+from openloop.errors import PredictionError, UndefinedError
+from openloop.evaluation import evaluate
+from openloop.metrics.naming import metric as metric_named
+from openloop.sources.question import Question
+
+
+def open_loop_of(
+    models: Mapping[str, Any], sample: Any, result: Comparison, asked: Question, threshold: float
+) -> OpenLoop:
+    """What a uniform sample says of the models by the plain average, which is unbiased there.
+
+    Rankings are among the candidates, so that cells which were excluded are no part of their open loop.
+    """
+    rows, notes = {"prediction": sample, "rank": sample}, list[str]()
+    if isinstance(sample, Feedback) and asked.exclude is not None:
+        outside = ~np.isin(sample.cell, asked.exclude.cell)
+        rows["rank"] = sample.take(outside)
+        if not outside.all():
+            notes.append(f"{int((~outside).sum()):,} rows of the open loop are excluded, and left out of its rankings")
+    parts: list[Comparison] = []
+    for on, part in rows.items():
+        names = [name for name in result.metrics if metric_named(name).on == on]
+        if names:
+            parts.append(_sampled(models, part, names, asked, threshold))
+    estimates = {key: e for part in parts for key, e in part.estimates.items()}
+    if not estimates:
+        raise UndefinedError("open_loop: none of its rows can be scored; give ratings of more cells.")
+    found = replace(parts[0], estimates=estimates, better=result.better, notes=tuple(notes))
+    size = len(sample) if isinstance(sample, Feedback) else max(e.diagnostics.n for e in estimates.values())
+    return against_open_loop(result, found, size)
+
+
+def _sampled(
+    models: Mapping[str, Any], sample: Any, metrics: Sequence[str], asked: Question, threshold: float
+) -> Comparison:
+    try:
+        return evaluate(
+            models, sample, metrics=metrics, estimators=["naive"], exclude=asked.exclude, threshold=threshold,
+            missing=asked.missing, level=asked.level, user=asked.user, item=asked.item, rating=asked.rating,
+            population=asked.population, complete=asked.complete, distinct=asked.distinct, pairs=[],
+        )  # fmt: skip
+    except PredictionError as error:
+        raise PredictionError(f"open_loop: {error}") from error
+
+
+def with_open_loop(table: StrataTable, found: OpenLoop) -> StrataTable:
+    """The table with a line for the open loop."""
+    known = {m: found.result[m, table.metric, "naive"] for m in found.result.models if
+             (m, table.metric, "naive") in found.result.estimates}  # fmt: skip
+    line = StrataLine(name="open loop", kind="open loop", rows=found.rows, estimates=known)
+    return replace(table, lines=(*table.lines, judged(line, found.result, table.metric))) if known else table
+
+
+def against_open_loop(result: Comparison, sample: Comparison, rows: int) -> OpenLoop:
+    """Every estimator scored against what a uniform sample says."""
+    scores = tuple(
+        _score(result, sample, metric, estimator)
+        for metric in result.metrics
+        for estimator in result.estimators
+        if _has(result, metric, estimator) and _has(sample, metric, "naive")
+    )
+    judged_by = {metric: contrasts(sample, metric, "naive") for metric in sample.metrics}
+    return OpenLoop(rows=rows, result=sample, scores=scores, contrasts=judged_by)
+
+
+def _has(result: Comparison, metric: str, estimator: str) -> bool:
+    return (result.models[0], metric, estimator) in result.estimates
+
+
+def _score(result: Comparison, sample: Comparison, metric: str, estimator: str) -> Score:
+    ours = np.array([result[m, metric, estimator].value for m in result.models])
+    open_loop = np.array([sample[m, metric, "naive"].value for m in result.models])
+    judged = contrasts(sample, metric, "naive")
+    right = [
+        bool((ours[i] - ours[j]) * (open_loop[i] - open_loop[j]) > 0) for i, j in combinations(range(len(ours)), 2)
+    ]  # fmt: skip
+    clear = [c.better is not None for c in judged]
+    varied = len(ours) > 2 and np.ptp(ours) > 0 and np.ptp(open_loop) > 0
+    return Score(
+        metric=metric, estimator=estimator, error=float(np.abs(ours - open_loop).mean()), right=sum(right),
+        pairs=len(right), separated=sum(clear), separated_right=sum(r for r, c in zip(right, clear, strict=True) if c),
+        tau=kendall(ours, open_loop, level=result.level) if varied else None,
+    )  # fmt: skip

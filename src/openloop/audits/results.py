@@ -1,0 +1,233 @@
+"""`Audit`: everything that was found about some models on one log, frozen, with the verdict in words.
+
+The nouns of an audit and their plain records; they are filled by `openloop.audits.auditing` and shown by
+`openloop.reporting`.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from openloop.audits.contrasts import Contrast
+from openloop.audits.paradox import Paradox
+from openloop.audits.rankings import Correlation, Friedman
+from openloop.core.comparison import Comparison
+from openloop.core.estimate import Estimate
+from openloop.core.weights import WeightSummary
+from openloop.support.atomic import json_text
+
+Family = tuple[str, str]  # metric, estimator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the log says, in words. `winner` is the model that beats all others; None: `reasons` say why not."""
+
+    winner: str | None
+    headline: str
+    sentences: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def supported(self) -> bool:
+        """Whether the log supports a choice."""
+        return self.winner is not None
+
+    def __str__(self) -> str:
+        return "\n".join((self.headline, *self.sentences))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StrataLine:
+    """A line of a table like the paper's Tables 2 to 5: one way to estimate, or one stratum, of every model."""
+
+    name: str
+    kind: Literal["method", "stratum", "open loop"]
+    rows: int
+    items: int | None = None
+    share: float | None = None  # of the population, for strata
+    limits: tuple[float, float] | None = None  # of p, for strata of propensity
+    estimates: dict[str, Estimate] = field(default_factory=dict[str, Estimate])
+    best: str | None = None  # the model that beats every other one in this line, with Holm over its pairs
+
+    def difference(self, a: str, b: str) -> Estimate:
+        """a − b, paired by user."""
+        return self.estimates[a] - self.estimates[b]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StrataTable:
+    """One metric by one grouping of the scored rows; `by` says which in words."""
+
+    metric: str
+    by: str
+    lines: tuple[StrataLine, ...]
+
+    @property
+    def strata(self) -> tuple[StrataLine, ...]:
+        """The lines that are strata and have an estimate."""
+        return tuple(line for line in self.lines if line.kind == "stratum" and line.estimates)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Bounds of an estimate, or of the difference a − b, when every propensity may be off by up to Γ either way."""
+
+    metric: str
+    estimator: str
+    a: str
+    b: str | None
+    gamma: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """How well an estimator did against the open loop."""
+
+    metric: str
+    estimator: str
+    tau: Correlation | None  # None with fewer than three models
+    error: float  # mean |estimate − open loop| over the models
+    right: int  # pairs of models in the open loop's order
+    pairs: int
+    separated: int  # pairs that the open loop itself tells apart
+    separated_right: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OpenLoop:
+    """A uniformly collected test set: what it says of the models, and every estimator scored against it."""
+
+    rows: int
+    result: Comparison  # naive over the sample
+    scores: tuple[Score, ...]
+    contrasts: dict[str, tuple[Contrast, ...]] = field(default_factory=dict[str, tuple[Contrast, ...]])  # by metric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What was audited and how, so that it can be repeated."""
+
+    rows: int
+    users: int
+    items: int
+    scored_users: int
+    ratings: tuple[tuple[float, int], ...]  # rating, rows; empty where they are too many to list
+    span: tuple[float, float]  # the lowest and the highest rating
+    threshold: float
+    excluded: int | None = None  # rows that leave the rankings; None: nothing was excluded
+    log: str = "a log in memory"
+    propensity: str = ""
+    command: str | None = None
+    versions: dict[str, str] = field(default_factory=dict[str, str])
+    created: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Audit:
+    """The verdict and what it rests on. `metric` and `estimator` are those that the verdict is about."""
+
+    verdict: Verdict
+    metric: str
+    estimator: str
+    result: Comparison
+    contrasts: dict[Family, tuple[Contrast, ...]]
+    best: dict[Family, dict[str, float]]  # the probability of being best, by bootstrap over users
+    strata: tuple[StrataTable, ...] = ()
+    paradoxes: tuple[Paradox, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    friedman: Friedman | None = None
+    open_loop: OpenLoop | None = None
+    weights: WeightSummary | None = None  # of all scored rows
+    check: Any = None  # a propensity Check, where a model was fitted here
+    setting: Setting
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models, in the order given."""
+        return self.result.models
+
+    def records(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        return {
+            "verdict": asdict(self.verdict) | {"supported": self.verdict.supported},
+            "metric": self.metric,
+            "estimator": self.estimator,
+            "level": self.result.level,
+            "comparison": self.result.records(),
+            "contrasts": [_contrast_record(c) for found in self.contrasts.values() for c in found],
+            "probability_of_being_best": [
+                {"metric": m, "estimator": e, "models": found} for (m, e), found in self.best.items()
+            ],
+            "strata": [_table_record(t) for t in self.strata],
+            "paradoxes": [asdict(p) for p in self.paradoxes],
+            "sensitivity": [asdict(c) for c in self.curves],
+            "friedman": None if self.friedman is None else asdict(self.friedman),
+            "open_loop": None if self.open_loop is None else _open_loop_record(self.open_loop),
+            "weights": None if self.weights is None else _weights_record(self.weights),
+            "propensity_check": None if self.check is None else self.check.to_dict(),
+            "setting": asdict(self.setting),
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
+        }
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Everything as JSON; written to `path` in one step when given."""
+        return json_text(self.records(), path)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield str(self.verdict)
+        yield from (f"warning: {warning}" for warning in self.warnings)
+        yield ""
+        yield str(self.result)
+        yield from (f"note: {note}" for note in self.notes if note not in self.result.notes)
+
+    def _repr_html_(self) -> str:
+        words = "".join(f"<p>{html.escape(s)}</p>" for s in self.verdict.sentences)
+        return f"<h3>{html.escape(self.verdict.headline)}</h3>{words}{self.result._repr_html_()}"  # pyright: ignore[reportPrivateUsage]
+
+
+def _contrast_record(c: Contrast) -> dict[str, Any]:
+    """JSON has no infinity, and a Γ* of ∞ is not one that is missing."""
+    return asdict(c) | {"gamma": "infinite" if c.gamma == math.inf else c.gamma}
+
+
+def _weights_record(w: WeightSummary) -> dict[str, Any]:
+    quantiles = {str(q): w.quantile(q) for q in (0.5, 0.9, 0.99)}
+    return {
+        "rows": w.n, "total": w.total, "effective_size": w.effective_size, "largest": w.largest,
+        "largest_share": w.largest_share, "quantiles": quantiles,
+    }  # fmt: skip
+
+
+def _table_record(table: StrataTable) -> dict[str, Any]:
+    return {"metric": table.metric, "by": table.by, "lines": [_line_record(line) for line in table.lines]}
+
+
+def _line_record(line: StrataLine) -> dict[str, Any]:
+    found = {m: {"value": e.value, "stderr": e.stderr, "users": e.scored_users} for m, e in line.estimates.items()}
+    return {
+        "name": line.name, "kind": line.kind, "rows": line.rows, "items": line.items, "share": line.share,
+        "propensity": line.limits, "models": found, "best": line.best,
+    }  # fmt: skip
+
+
+def _open_loop_record(found: OpenLoop) -> dict[str, Any]:
+    return {
+        "rows": found.rows,
+        "comparison": found.result.records(),
+        "scores": [asdict(score) for score in found.scores],
+    }

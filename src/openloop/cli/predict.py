@@ -1,0 +1,59 @@
+"""`openloop predict`: the scores of pairs, or the best items of each user, written as a table."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from openloop.cli import options
+from openloop.cli.options import column as column_of
+from openloop.cli.options import files, progress, tell_written, whole, writable
+
+
+def predict(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model that `openloop train` wrote.")],
+    out: Annotated[
+        str, typer.Option(metavar="FILE", callback=writable, help="A table: .csv, .tsv, .parquet or .jsonl.")
+    ],
+    pairs: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Pairs to score: written back with a column of scores.")
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(parser=whole, metavar="K", help="Or the K best items of each user, ranked.")
+    ] = None,
+    users: Annotated[
+        str | None, typer.Option(metavar="FILE", help="With --top: rank for these users, not for all.")
+    ] = None,
+    exclude: Annotated[
+        str | None, typer.Option(metavar="LOG", help="With --top: leave out what this log holds, as the training log.")
+    ] = None,
+    user: options.User = None,
+    item: options.Item = None,
+    column: Annotated[str, typer.Option(metavar="NAME", help="The name of the column of scores.")] = "score",
+    unknown: Annotated[
+        str, typer.Option(metavar="WHAT", help="Rows with ids that the model does not know: error, drop or null.")
+    ] = "error",
+    json: options.Json = None,
+) -> None:
+    """Ask a saved model for the scores of pairs, or for the best items of each user.
+
+    With --pairs rows, their order and other columns stay as they are.
+
+    With --top the columns are user, item, score and rank, from 1; of equal scores the smaller id comes first.
+    """
+    from openloop.commands.predict import PredictRequest
+    from openloop.commands.predict import predict as ask
+    from openloop.commands.table_files import refuse_overwriting
+
+    wanted = PredictRequest(
+        model=model, out=out, pairs=pairs, top=top, users=users, exclude=exclude, user=column_of(user),
+        item=column_of(item), column=column, unknown=unknown,
+    )  # fmt: skip
+    refuse_overwriting([out, *files(json)], wanted.inputs)
+    with progress() as step:
+        done = ask(wanted, step)
+    typer.echo(done.to_json() if json == "-" else done.summary())
+    for path in files(json):
+        done.to_json(path)
+    tell_written(out, *files(json))

@@ -1,0 +1,106 @@
+"""`openloop propensity`: a log written back with a column of propensities, and the checks printed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from openloop.cli import options
+from openloop.cli.options import column as column_of
+from openloop.cli.options import files, number, picture, progress, tell_written, whole, writable
+from openloop.errors import InputError
+
+if TYPE_CHECKING:
+    from openloop.commands.propensity import Estimated
+    from openloop.propensity.checks.checking import Check
+
+
+def propensity(
+    log: options.Log,
+    model: Annotated[
+        str, typer.Option(metavar="MODEL", help="uniform, popularity, naive-bayes, logistic, low-rank or boosted.")
+    ],
+    out: Annotated[
+        str, typer.Option(metavar="FILE", callback=writable, help="The log again: .csv, .tsv, .parquet or .jsonl.")
+    ],
+    uniform: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Ratings of cells drawn at random, for naive-bayes.")
+    ] = None,
+    user_features: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A row of covariates for each user, for logistic and boosted.")
+    ] = None,
+    item_features: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A row of covariates for each item, for logistic and boosted.")
+    ] = None,
+    user: options.User = None,
+    item: options.Item = None,
+    rating: options.Rating = None,
+    users: options.Users = None,
+    items: options.Items = None,
+    gamma: Annotated[
+        float | None, typer.Option(parser=number, metavar="X", help="The exponent of popularity; else estimated.")
+    ] = None,
+    calibrate: Annotated[
+        str, typer.Option(metavar="METHOD", help="Correct p on held-out cells: isotonic, platt or none.")
+    ] = "none",
+    floor: Annotated[float, typer.Option(parser=number, metavar="P", help="Raise smaller propensities to this.")] = 0.0,
+    quantile: Annotated[
+        float | None,
+        typer.Option(parser=number, metavar="Q", help="Raise the share Q of smallest propensities to their largest."),
+    ] = None,
+    column: Annotated[str, typer.Option(metavar="NAME", help="The name of the new column.")] = "propensity",
+    seed: Annotated[int, typer.Option(parser=whole, metavar="N", help="The same seed gives the same file.")] = 0,
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", help="Check the propensities on held-out cells; refits the model.")
+    ] = True,
+    json: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|-", callback=writable, help="Write the checks as JSON, - to stdout instead of text."
+        ),
+    ] = None,
+    figures: Annotated[
+        str | None, typer.Option(metavar="FILE", callback=picture, help="Draw the checks: .html, .svg or .png.")
+    ] = None,
+) -> None:
+    """Estimate who saw what: write the log back with a column of propensities, and check them.
+
+    Rows and other columns stay as they are; a file without a header gets one: user, item, rating, time, column_5 …
+    The log is written before the checks begin.
+    """
+    from openloop.commands.propensity import PropensityRequest, estimate
+    from openloop.commands.table_files import refuse_overwriting
+
+    wanted = PropensityRequest(
+        log=log, out=out, model=model, uniform=uniform, user_features=user_features, item_features=item_features,
+        user=column_of(user), item=column_of(item), rating=column_of(rating), users=users, items=items, column=column,
+        gamma=gamma, calibrate=calibrate, floor=floor, quantile=quantile, seed=seed,
+    )  # fmt: skip
+    if not check and (json is not None or figures is not None):
+        raise InputError("--json and --figures hold the checks, and --no-check leaves those out; drop one of the two.")
+    refuse_overwriting([out, *files(json, figures)], wanted.inputs)
+    with progress() as step:
+        done = estimate(wanted, step)
+    tell_written(out)
+    if check:
+        _check(done, json, figures)
+    else:
+        typer.echo("\n".join([done.summary(), *(f"- {note}" for note in done.notes)]))
+
+
+def _check(done: Estimated, json: str | None, figures: str | None) -> None:
+    with progress() as step:
+        found = done.check(step)
+    typer.echo(found.to_json() if json == "-" else f"{done.summary()}\n\n{found}")
+    if json is not None and json != "-":
+        found.to_json(json)
+    if figures is not None:
+        _draw(found, figures)
+    tell_written(*files(json, figures))
+
+
+def _draw(check: Check, path: str) -> None:
+    from openloop.reporting.figures import check_figures, save
+
+    save(check_figures(check), path)

@@ -1,0 +1,166 @@
+"""`openloop reproduce`: tables and figures of the papers, recomputed beside the published numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from openloop.cli import options
+from openloop.cli.options import console, files, mark, progress, tell_written, whole, writable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from openloop.studies.kit.results import Result, Table
+    from openloop.studies.kit.running import Item, Reproduction
+
+WIDE = 200
+
+
+def reproduce(
+    paper: Annotated[
+        str | None, typer.Argument(metavar="PAPER", help="schnabel2016, lim2015 or jadidinejad2021.")
+    ] = None,
+    items: Annotated[
+        list[str] | None, typer.Argument(metavar="[ITEM]...", help="As table1; without any, all whose data are there.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(metavar="DIR", help="The folder of the data sets: $OPENLOOP_DATA, or data/ here.")
+    ] = None,
+    list_: Annotated[
+        bool, typer.Option("--list", help="Print every item: what it needs, and about how long it takes.")
+    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer trials and models: under a minute.")] = False,
+    seed: Annotated[int, typer.Option(parser=whole, metavar="N", help="The same seed gives the same numbers.")] = 0,
+    workers: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Processes; by default one for each core. 0: none.")
+    ] = None,
+    cache: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where trials are kept, so that a run can go on after a stop.")
+    ] = None,
+    json: options.Json = None,
+    report: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", callback=writable, help="A page: .html, or .md with a folder of figures."),
+    ] = None,
+) -> None:
+    """Recompute what a paper prints, by its protocol, and show it beside the published numbers.
+
+    A run that was stopped goes on where it was when the same command is given again, and gives the same numbers.
+    """
+    from openloop.commands.table_files import refuse_overwriting
+    from openloop.errors import InputError
+    from openloop.studies.kit import running
+    from openloop.studies.kit.page import check_format, write_page
+
+    if list_:
+        _print_list(list(running.listed(data, paper)), json)
+        return
+    if paper is None:
+        raise InputError(f"reproduce: which paper? One of {', '.join(running.STUDIES)}; --list shows their items.")
+    refuse_overwriting(files(json, report), [])
+    if report is not None:
+        check_format(Path(report))
+    try:
+        with progress() as step:
+            found = running.reproduce(
+                paper, items or (), data=data, quick=quick, seed=seed, workers=workers, cache=cache, step=step
+            )
+    except KeyboardInterrupt:
+        typer.echo("openloop: what is done is kept; the same command goes on from there", err=True)
+        raise
+    if json == "-":
+        typer.echo(found.to_json())
+    else:
+        _print(found)
+    for path in files(json):
+        found.to_json(path)
+        tell_written(path)
+    if report is not None:
+        tell_written(*map(str, write_page(found, Path(report))))
+
+
+def _print(found: Reproduction) -> None:
+    from openloop.studies.kit.page import marks
+
+    out = console()
+    out.print(str(found.paper), style="bold")
+    out.print(f"Published numbers stand in brackets{marks(found)}")
+    for result in found.results:
+        out.print()
+        _print_result(result)
+    for name, why in found.left_out.items():
+        out.print(f"\n{name} was left out: it {why}.")
+    compared = sum(result.compared() for result in found.results)
+    if compared:
+        out.print(f"\n{compared - _astray(found):,} of {compared:,} published numbers came out.")
+
+
+def _astray(found: Reproduction) -> int:
+    return sum(1 for result in found.results for _ in result.astray())
+
+
+def _print_result(result: Result) -> None:
+    out = console()
+    on = f" ({', '.join(result.data)})" if result.data else ""
+    out.print(f"{result.item}: {result.title}{on}", style="bold")
+    for table in result.tables:
+        _print_table(table)
+    for claim in result.claims:
+        out.print(mark(claim.holds, after=f" {claim.text}: {claim.found}"))
+    for note in result.notes:
+        out.print(f"- {note}")
+
+
+def _print_table(table: Table) -> None:
+    from rich import box
+    from rich.table import Table as Grid
+
+    from openloop.studies.kit.page import caption, shown
+
+    title = caption(table).replace("**", "")
+    grid = Grid(box=box.SIMPLE, title=title, title_justify="left", title_style="")
+    for number, column in enumerate(table.columns):
+        grid.add_column(column, justify="right" if number else "left")
+    for row in table.rows:
+        grid.add_row(*(shown(cell) for cell in row))
+    wide().print(grid)
+
+
+def wide() -> Console:
+    """Standard output; a file or pipe is as wide as a table wants."""
+    out = console()
+    if not out.is_terminal:
+        out.width = WIDE
+    return out
+
+
+def _print_list(lines: list[tuple[str, Item, tuple[str, ...], str | None]], json: str | None) -> None:
+    from rich import box
+    from rich.table import Table as Grid
+
+    from openloop.support.atomic import json_text
+
+    records = [
+        {
+            "paper": paper, "item": item.name, "title": item.title, "data": list(item.data), "present": list(here),
+            "minutes": item.minutes, "packages": list(item.packages), "cannot_run": why,
+        }
+        for paper, item, here, why in lines
+    ]  # fmt: skip
+    if json is not None:
+        typer.echo(json_text(records)) if json == "-" else json_text(records, json)
+        tell_written(*files(json))
+        return
+    grid = Grid("", "paper", "item", "what", "data, one of", "minutes", box=box.SIMPLE)
+    for column in grid.columns:
+        column.no_wrap = column.header != "what"
+    for paper, item, here, why in lines:
+        data = "\n".join(f"{'✓' if name in here else '–'} {name}" for name in item.data)
+        grid.add_row(mark(why is None), paper, item.name, item.title, data or "none needed", f"{item.minutes:g}")
+    wide().print(grid)
+    for paper, item, _, why in lines:
+        if why is not None:
+            console().print(f"{paper} {item.name} {why}")

@@ -1,0 +1,89 @@
+"""`openloop train`: a recommender learned from a log and saved, and what the fit was like printed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from openloop.cli import options
+from openloop.cli.options import column, files, number, progress, tell_written, whole, writable
+
+
+def train(
+    log: options.Log,
+    model: Annotated[str, typer.Option(metavar="MODEL", help="mf, adg, auc, wmf, svd, popularity or bias.")],
+    out: Annotated[str, typer.Option(metavar="FILE", callback=writable, help="The model, a .safetensors file.")],
+    propensity: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column of propensities p; rows are weighted by 1/p.")
+    ] = None,
+    floor: Annotated[
+        float,
+        typer.Option(parser=number, metavar="P", help="Raise smaller propensities to this; 0 is refused all the same."),
+    ] = 0.0,
+    weight: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="A column of weights, instead of propensities.")
+    ] = None,
+    user: options.User = None,
+    item: options.Item = None,
+    rating: options.Rating = None,
+    users: options.Users = None,
+    items: options.Items = None,
+    factors: Annotated[int | None, typer.Option(parser=whole, metavar="N", help="Latent factors.")] = None,
+    reg: Annotated[float | None, typer.Option(parser=number, metavar="X", help="The L2 penalty.")] = None,
+    bias_reg: Annotated[
+        float | None, typer.Option(parser=number, metavar="X", help="That of the offsets, for mf; 0 leaves them free.")
+    ] = None,
+    loss: Annotated[str | None, typer.Option(metavar="NAME", help="squared or absolute, for mf.")] = None,
+    solver: Annotated[str | None, typer.Option(metavar="NAME", help="cg, cholesky or lbfgs, for mf.")] = None,
+    iterations: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Sweeps at most, for mf and wmf.")
+    ] = None,
+    tol: Annotated[
+        float | None, typer.Option(parser=number, metavar="X", help="Stop when a sweep gains less of the objective.")
+    ] = None,
+    updates: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Gradient steps, for adg and auc.")
+    ] = None,
+    gamma: Annotated[
+        float | None, typer.Option(parser=number, metavar="X", help="Tries are at most (items - 1)/γ, for adg.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(parser=number, metavar="X", help="The learning rate, for adg and auc.")
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(parser=number, metavar="X", help="Ratings from here on are positives, for adg, auc and wmf."),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(parser=whole, metavar="N", help="Threads to learn with.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="The same seed gives the same model.")
+    ] = None,
+    json: options.Json = None,
+) -> None:
+    """Learn a recommender from a log, its rows weighted by the inverse of their propensities, and save it.
+
+    What is not given is the learner's default; an option that the model does not have is refused.
+    """
+    from openloop.commands.table_files import refuse_overwriting
+    from openloop.commands.train import TrainRequest, read_log
+    from openloop.commands.train import train as learn
+
+    parameters = {
+        "factors": factors, "reg": reg, "bias_reg": bias_reg, "loss": loss, "solver": solver, "iterations": iterations,
+        "tol": tol, "updates": updates, "gamma": gamma, "rate": rate, "threshold": threshold, "threads": threads,
+        "rng": seed,
+    }  # fmt: skip
+    wanted = TrainRequest(
+        log=log, out=out, model=model, parameters={k: v for k, v in parameters.items() if v is not None},
+        user=column(user), item=column(item), rating=column(rating), users=users, items=items,
+        propensity=column(propensity), weight=column(weight), floor=floor,
+    )  # fmt: skip
+    refuse_overwriting([out, *files(json)], [log])
+    with progress() as step:
+        rows = read_log(wanted, step)
+    done = learn(wanted, rows, progress=True)
+    typer.echo(done.to_json() if json == "-" else done.summary())
+    for path in files(json):
+        done.to_json(path)
+    tell_written(out, *files(json))

@@ -1,0 +1,1 @@
+"""What `openloop audit` does before it judges: the request, its files in memory or scanned, its models."""

@@ -1,0 +1,342 @@
+"""The files of an audit whose rows stay on disk: lazy scans on one population, p in a column of the log.
+
+Nothing here holds more than the distinct ids and a count for each item; `ol.audit` reads the scans in batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from openloop import propensity
+from openloop.commands.audit.model_files import MATRIX, MODEL, is_matrix, pair_columns, shared, unknown_ids
+from openloop.commands.audit.request import (
+    OWN,
+    PROPENSITIES,
+    AuditRequest,
+    Choice,
+    Gathered,
+    given_ids,
+    guesses,
+    is_number_of_strata,
+    propensity_choice,
+    split_of,
+)
+from openloop.commands.table_files import suffix
+from openloop.data.columns import InputTable, choose
+from openloop.data.formats import PARQUET, open_file
+from openloop.errors import InputError, UnknownIdError
+from openloop.estimators.naming import method
+from openloop.metrics.naming import metric
+from openloop.support.atomic import FilePath
+from openloop.support.progress import Step, silent
+
+SIDES = ("user", "item")
+RATINGS, RANKINGS = ("mae", "mse"), ("recall@10", "ndcg@10")
+UNSCALED = ("snips", "stratified", "naive")  # estimators that need no scale of p
+KEPT, WORKED = 40, 110  # bytes for each row that is held, and for each one of the file being read
+ROW_OF_TEXT, ROW_ZIPPED = 20, 5  # bytes of a short row in a file
+USABLE = 0.8  # of the memory that is free
+
+
+# -- whether to ----------------------------------------------------------------------------------------------
+
+
+def wanted_so(wanted: AuditRequest, notes: list[str]) -> bool:
+    """Whether rows should stay on disk: asked for, or because they may not fit into memory and can be streamed."""
+    reason = refusal(wanted)
+    if wanted.stream:
+        if reason is not None:
+            raise InputError(f"--stream: {reason}; leave --stream out.")
+        return True
+    if wanted.stream is False:
+        return False
+    rows, free = [_rows_of(path) for path in wanted.inputs], free_memory()
+    needed = KEPT * sum(rows) + WORKED * max(rows)
+    if needed <= USABLE * free or reason is not None or _mixed(wanted):
+        return False
+    sizes = f"{needed / 2**30:.1f} GiB in memory, of which {free / 2**30:.1f} GiB are free"
+    notes.append(f"rows are streamed from disk: the files would take up to {sizes}")
+    return True
+
+
+def refusal(wanted: AuditRequest) -> str | None:
+    """Why the rows cannot stay on disk."""
+    for name, path in wanted.models:
+        if suffix(path) in (MODEL, MATRIX):
+            return f"model {name!r} ({path}) must be a table of pairs, whose rows can be streamed"
+    columns = open_file(wanted.log, wanted.columns).columns
+    model = (wanted.propensity or "").partition("=")[0]
+    if wanted.propensity is None and OWN not in columns:
+        return "--propensity must be given: a column, popularity or uniform"
+    if model in ("naive-bayes", "logistic") and wanted.propensity not in columns:
+        return f"--propensity must be a column, popularity or uniform, and {model} needs the log in memory"
+    named = next((s for s in wanted.strata if not is_number_of_strata(s)), None)
+    return None if named is None else f"--strata {named} is a column, and only strata of propensity can be streamed"
+
+
+def free_memory() -> float:
+    """Bytes that are free, or infinity where the system does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return float(next(line.split()[1] for line in lines if line.startswith("MemAvailable"))) * 1024
+    except (OSError, StopIteration, ValueError, UnicodeDecodeError):
+        return np.inf
+
+
+def _mixed(wanted: AuditRequest) -> bool:
+    """Whether the metrics need more than one column of probabilities."""
+    return wanted.exclude is not None and len({metric(name).on for name in wanted.metrics}) > 1
+
+
+def _rows_of(path: FilePath) -> float:
+    """About how many rows a file has; none where it stays on disk or cannot be read, which is told elsewhere."""
+    file = Path(path).expanduser()
+    if not file.is_file() or suffix(path) == MATRIX:
+        return 0.0
+    if suffix(path) in PARQUET:
+        try:
+            return float(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())
+        except (pl.exceptions.PolarsError, OSError):
+            return 0.0
+    return file.stat().st_size / (ROW_ZIPPED if suffix(path) == ".gz" else ROW_OF_TEXT)
+
+
+# -- the scans -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """A file whose rows are not read, and the column of each role."""
+
+    what: str
+    table: InputTable
+    columns: Mapping[str, str]
+
+    @property
+    def raw(self) -> pl.LazyFrame:
+        """The columns under the names of their roles."""
+        if self.table.scan is None:
+            raise InputError(f"{self.what}: cannot be streamed; leave --stream out.")
+        rows = self.table.scan(list(dict.fromkeys(self.columns.values())))
+        return rows.select(pl.col(column).alias(role) for role, column in self.columns.items())
+
+    def whole_ids(self, role: str) -> bool:
+        """Whether ids are integers; in delimited text, whether each is written as that integer is."""
+        dtype = self.raw.collect_schema()[role]
+        if not self.table.text:
+            return dtype.is_integer()
+        field = pl.col(role)
+        same = field.cast(pl.Int64, strict=False).cast(pl.String).eq_missing(field)
+        return bool(_collected(self.raw.select(same.all())).item())
+
+    def frame(self, ids: Mapping[str, Any]) -> pl.LazyFrame:
+        """Ids of the types given, all else as 64-bit floats; what is no number is missing."""
+        return self.raw.select(pl.col(role).cast(ids.get(role, pl.Float64), strict=False) for role in self.columns)
+
+
+def _collected(frame: pl.LazyFrame) -> pl.DataFrame:
+    return frame.collect(engine="streaming")
+
+
+def _rows(frame: pl.LazyFrame) -> int:
+    return int(_collected(frame.select(pl.len())).item())
+
+
+def _id_types(scans: Sequence[Scan]) -> dict[str, Any]:
+    """Integers where all files have them, else text; typed integers beside text are refused."""
+    types: dict[str, Any] = {}
+    for role in SIDES:
+        whole = [scan.whole_ids(role) for scan in scans]
+        typed = [scan for scan, w in zip(scans, whole, strict=True) if w and not scan.table.text]
+        if typed and not all(whole):
+            other = scans[whole.index(False)]
+            raise InputError(
+                f"the {role} ids are integers in {typed[0].what} and text in {other.what}; cast one of them."
+            )
+        types[role] = pl.Int64() if all(whole) else pl.String()
+    return types
+
+
+# -- one audit -----------------------------------------------------------------------------------------------
+
+
+def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Gathered:
+    """Scan everything, count, and say what was guessed or assumed."""
+    step("looking at the files", 0.0)
+    table = open_file(wanted.log, wanted.columns)
+    chosen = choose(table, wanted.columns)
+    notes += guesses(chosen, wanted.columns)
+    choice = propensity_choice(wanted, table, notes)
+    own = {} if choice.column is None else {"propensity": choice.column}
+    log = Scan(what=str(wanted.log), table=table, columns=chosen | own)
+    beside = [None if path is None else _beside(path, chosen) for path in (wanted.exclude, wanted.open_loop)]
+    models = {name: [_predictions(name, path, chosen) for path in paths] for name, paths in wanted.tables.items()}
+    logs = [scan for scan in (log, *beside) if scan is not None]
+    types = _id_types([*logs, *(scan for scans in models.values() for scan in scans)])
+    step("counting users and items", 0.3)
+    known = {role: _known(wanted, role, logs, chosen, types) for role in SIDES}
+    frames = {name: [scan.frame(types) for scan in scans] for name, scans in models.items()}
+    for scans in models.values():
+        _refuse_unknown(scans, types, known)
+    train, sample = (None if scan is None else scan.frame(types) for scan in beside)
+    step("finding propensities", 0.6)
+    parts = SplitScans.of(wanted, log.frame(types), train, notes)
+    more = parts.only(wanted, _ranked(models, frames, known), notes)
+    return Gathered(
+        models={name: found if len(found) > 1 else found[0] for name, found in frames.items()},
+        log=parts.with_propensity(choice, wanted.floor, known, more.get("metrics") or wanted.metrics, notes),
+        propensities="propensity", exclude=train, open_loop=sample,
+        strata=wanted.strata, notes=tuple(notes), about_log=f"{wanted.log}, streamed from disk",
+        about_propensity=parts.words(choice, wanted.floor),
+        assumes="" if choice.column else getattr(propensity, PROPENSITIES[choice.model]).assumes,
+        more=more | {
+            "user": "user", "item": "item", "rating": "rating", "population": tuple(len(known[role]) for role in SIDES),
+        },
+    )  # fmt: skip
+
+
+def _beside(path: FilePath, chosen: Mapping[str, str]) -> Scan:
+    table = open_file(path, chosen)
+    return Scan(what=str(path), table=table, columns=choose(table, shared(table, chosen)))
+
+
+def _predictions(name: str, path: FilePath, chosen: Mapping[str, str]) -> Scan:
+    what, table = f"model {name!r} ({path})", open_file(path, {**chosen, "rating": None})
+    if is_matrix(table, chosen):
+        raise InputError(f"--stream: {what} is a matrix, which is read whole; give user, item and score.")
+    return Scan(what=what, table=table, columns=pair_columns(what, table, chosen))
+
+
+def _known(
+    wanted: AuditRequest, role: str, logs: Sequence[Scan], chosen: Mapping[str, str], types: Mapping[str, Any]
+) -> pl.Series:
+    """All ids of the population."""
+    given = given_ids(role, wanted.users if role == "user" else wanted.items, chosen[role])
+    if given is None:
+        ids = pl.concat([scan.frame(types).select(role) for scan in logs]).unique()
+        return _collected(ids)[role].drop_nulls().sort()
+    known = pl.Series(role, given.ids.tolist()).cast(types[role])
+    for scan in logs:
+        _refuse_unknown([scan], types, {role: known})
+    return known
+
+
+def _refuse_unknown(scans: Sequence[Scan], types: Mapping[str, Any], known: Mapping[str, pl.Series]) -> None:
+    for scan in scans:
+        for role, ids in known.items():
+            strange = pl.col(role).is_in(ids.implode()).not_()
+            rows = _collected(scan.frame(types).filter(strange).group_by(role).len())
+            if len(rows):
+                raise UnknownIdError(
+                    unknown_ids(scan.what, role, rows[role].sort(), int(rows["len"].sum()), integers=None)
+                )
+
+
+def _ranked(
+    models: Mapping[str, Sequence[Scan]], frames: Mapping[str, Sequence[pl.LazyFrame]], known: Mapping[str, pl.Series]
+) -> dict[str, bool]:
+    """Whether every model has ranks, and whether every one has the scores of all cells instead."""
+    cells = len(known["user"]) * len(known["item"])
+    listed = all(any("rank" in scan.columns for scan in scans) for scans in models.values())
+    whole = not any("rank" in scan.columns for scans in models.values() for scan in scans)
+    complete = whole and all(_rows(frame) == cells for found in frames.values() for frame in found)
+    return {"listed": listed, "complete": complete}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitScans:
+    """The log, the log that leaves the rankings, and how the two came apart."""
+
+    log: pl.LazyFrame
+    train: pl.LazyFrame | None
+    way: str  # random, time or none
+    rows: tuple[int, int]
+
+    @classmethod
+    def of(cls, wanted: AuditRequest, log: pl.LazyFrame, train: pl.LazyFrame | None, notes: list[str]) -> SplitScans:
+        """As said, or as the pairs of the two suggest."""
+        if train is None:
+            return cls(log=log, train=None, way="none", rows=(_rows(log), 0))
+        rows = _rows(log), _rows(train)
+        common = _rows(train.select(SIDES).join(log.select(SIDES), on=list(SIDES), how="semi"))  # holds the log's pairs
+        return cls(log=log, train=train, way=split_of(wanted, common, rows, notes), rows=rows)
+
+    @property
+    def whole(self) -> list[pl.LazyFrame]:
+        """The log whose cells propensities speak of, in parts."""
+        return [self.log] if self.train is None or self.way == "none" else [self.log, self.train]
+
+    def only(self, wanted: AuditRequest, ranked: Mapping[str, bool], notes: list[str]) -> dict[str, Any]:
+        """What a column of propensities can serve: one kind of metric in a split log, no scale after one by time."""
+        more: dict[str, Any] = {"complete": True} if ranked["complete"] else {}
+        if self.way == "time":
+            more |= _unscaled(wanted, notes)
+        if self.way == "random":
+            more |= _of_one_kind(wanted, notes, ranked=any(ranked.values()))
+        return more
+
+    def with_propensity(
+        self, choice: Choice, floor: float, known: Mapping[str, pl.Series], metrics: Iterable[str], notes: list[str]
+    ) -> pl.LazyFrame:
+        """The log with a column of the probability that it observes a row's cell."""
+        log, p = self.log, pl.col("propensity")
+        if choice.model == "uniform":
+            cells = len(known["user"]) * len(known["item"])
+            log = log.with_columns(pl.lit(min(sum(self.rows[: len(self.whole)]) / cells, 1.0)).alias("propensity"))
+        elif choice.model == "popularity":
+            log = log.join(self._popularity(known, notes).lazy(), on="item", how="left")
+        p = p.clip(lower_bound=floor) if floor else p
+        if self.way == "random":
+            s, t = (rows / sum(self.rows) for rows in self.rows)
+            # π = p·s / (1 − p·t) of a candidate; p·s of any cell
+            p = p * s / (1 - p * t) if any(metric(m).on == "rank" for m in metrics) else p * s
+        return log.with_columns(p.alias("propensity"))
+
+    def _popularity(self, known: Mapping[str, pl.Series], notes: list[str]) -> pl.DataFrame:
+        """p of each item, from its count in the whole log."""
+        counted = _collected(pl.concat([part.select("item") for part in self.whole]).group_by("item").len())
+        items = pl.DataFrame({"item": known["item"]})
+        n = items.join(counted, on="item", how="left", maintain_order="left")["len"].fill_null(0)
+        model = propensity.Popularity()
+        notes += [f"popularity: {note}" for note in model.fit_counts(n.cast(pl.Float64).to_numpy(), len(known["user"]))]
+        return items.with_columns(pl.Series("propensity", model.item_propensities_))
+
+    def words(self, choice: Choice, floor: float) -> str:
+        """Where propensities come from."""
+        on = "log and excluded log together" if len(self.whole) > 1 else "the log"
+        source = f"{choice.model}, fitted on {on}" if choice.model else f"column {choice.column!r} of the log"
+        return source + (f", raised to at least {floor:g}" if floor else "")
+
+
+def _unscaled(wanted: AuditRequest, notes: list[str]) -> dict[str, Any]:
+    """A part split by time has p up to a factor only."""
+    scaled = [name for name in wanted.estimators if method(name).scale != "never"]
+    if scaled:
+        raise InputError(
+            f"--estimator {scaled[0]}: after --split time the probability that the log observes a cell is known up to "
+            "a factor only; use snips or stratified."
+        )
+    if wanted.estimators:
+        return {}
+    notes.append("the log was split by time: its weights are 1/p, right up to an unknown factor, so ips is left out")
+    return {"estimators": list(UNSCALED)}
+
+
+def _of_one_kind(wanted: AuditRequest, notes: list[str], *, ranked: bool) -> dict[str, Any]:
+    """A rating is observed with p·s, a candidate with p·s/(1 − p·t), and a frame has one column for both."""
+    kinds = {metric(name).on for name in wanted.metrics}
+    if len(kinds) > 1:
+        raise InputError(
+            "--stream: ratings and rankings are observed with different probabilities where log and excluded log are "
+            "one, and rows on disk carry one; ask for --metric of one kind at a time."
+        )
+    if kinds:
+        return {}
+    notes.append(f"a stream has metrics on {'rankings' if ranked else 'ratings'} only; pass --metric for others")
+    return {"metrics": list(RANKINGS if ranked else RATINGS)}

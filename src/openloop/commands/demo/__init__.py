@@ -1,0 +1,1 @@
+"""What `openloop demo` does: estimates beside the truth, and a choice between three models."""

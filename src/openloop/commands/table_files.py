@@ -1,0 +1,174 @@
+"""Tables to files: formats by extension, a table that comes back with one column more, rows in blocks.
+
+This module knows nothing about models; its messages speak of the options of commands.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import polars as pl
+
+from openloop.core.feedback import Feedback, Floats
+from openloop.data.columns import Column, InputTable
+from openloop.data.formats import open_file
+from openloop.errors import ColumnError, FormatError, InputError, listing
+from openloop.support.atomic import FilePath, replacing
+
+WRITERS: dict[str, Callable[[pl.DataFrame, IO[bytes], bool], None]] = {  # the last says: from the beginning
+    ".csv": lambda rows, file, first: rows.write_csv(file, include_header=first),
+    ".tsv": lambda rows, file, first: rows.write_csv(file, include_header=first, separator="\t"),
+    ".parquet": lambda rows, file, _first: rows.write_parquet(file),
+    ".pq": lambda rows, file, _first: rows.write_parquet(file),
+    ".jsonl": lambda rows, file, _first: rows.write_ndjson(file),
+    ".ndjson": lambda rows, file, _first: rows.write_ndjson(file),
+}
+TEXT, JSON, PARQUET = (".csv", ".tsv"), (".jsonl", ".ndjson"), (".parquet", ".pq")
+PART = 2**20  # rows in a part of a Parquet file
+
+
+def suffix(path: FilePath) -> str:
+    """The extension of a file to write, which says its format."""
+    return Path(path).suffix.lower()
+
+
+def write(path: FilePath, rows: pl.DataFrame) -> None:
+    """Write a table whole or not at all."""
+    write_blocks(path, [rows])
+
+
+def write_blocks(path: FilePath, blocks: Iterable[pl.DataFrame]) -> None:
+    """Write blocks of rows one after another, holding one at a time; the file appears whole or not at all."""
+    with replacing(path) as temporary:
+        if suffix(path) in PARQUET:
+            _write_parts(temporary, suffix(path), _gathered(blocks))
+            return
+        with temporary.open("wb") as file:
+            for number, block in enumerate(blocks):
+                WRITERS[suffix(path)](block, file, number == 0)
+
+
+def _gathered(blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The same rows in fewer blocks."""
+    held: list[pl.DataFrame] = []
+    for block in blocks:
+        held.append(block)
+        if sum(map(len, held)) >= PART:
+            yield pl.concat(held)
+            held = []
+    if held:
+        yield pl.concat(held)
+
+
+def _write_parts(target: Path, kind: str, blocks: Iterable[pl.DataFrame]) -> None:
+    """Polars adds no rows to a Parquet file, so blocks become files that are then read as one."""
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".parts.") as folder:
+        parts: list[Path] = []
+        for number, block in enumerate(blocks):
+            parts.append(Path(folder, f"{number:08}{kind}"))
+            with parts[-1].open("wb") as file:
+                WRITERS[kind](block, file, True)
+        if len(parts) == 1:
+            parts[0].replace(target)
+        else:
+            pl.scan_parquet(parts, glob=False).sink_parquet(target)
+
+
+def log_line(path: FilePath, log: Feedback) -> str:
+    """What was read, in one line."""
+    share = len(log) / (log.n_users * log.n_items)
+    grid = f"{log.n_users:,} users × {log.n_items:,} items ({share:.2%} of the cells)"
+    return f"read {path}: {len(log):,} rows of {grid}"
+
+
+def in_input_order(log: Feedback, values: Floats) -> Floats:
+    """Values of the rows of a log in the order in which its input had them."""
+    ordered = np.empty(len(log))
+    ordered[log.row] = values
+    return ordered
+
+
+# -- a table that comes back ---------------------------------------------------------------------------------
+
+
+def open_to_extend(path: FilePath, roles: Mapping[str, Column], column: str) -> InputTable:
+    """The table in a file, to which a column can be added; `roles` say where user, item … stand."""
+    table = open_file(path, roles)
+    twice = sorted({name for name in table.columns if table.columns.count(name) > 1})
+    if twice:
+        raise ColumnError(f"{table.name}: several columns are named {listing(twice)}; rename all but one of each.")
+    if column in table.columns:
+        raise ColumnError(
+            f"{table.name}: has a column {column!r} already; name the new one with --column NAME, or drop it."
+        )
+    _refuse_other_roles(table.name, table.columns, roles)
+    return table
+
+
+def holdable(table: InputTable, rows: pl.DataFrame, kind: str) -> pl.DataFrame:
+    """Rows of a table in types that a file of this extension can hold."""
+    if kind in TEXT:
+        _refuse_types(table.name, rows, kind, ".parquet or .jsonl", nested=False)
+    elif kind in JSON:
+        _refuse_types(table.name, rows, kind, ".parquet", nested=True)
+    return rows.select(_typed(c) for c in rows.iter_columns()) if table.text and kind not in TEXT else rows
+
+
+def _refuse_other_roles(name: str, columns: Sequence[str], roles: Mapping[str, Column]) -> None:
+    """Without a header columns are named by position: the file written would call items users."""
+    for role, at in roles.items():
+        called = columns[at] if isinstance(at, int) and 0 <= at < len(columns) else role
+        if called != role and called in roles:
+            raise ColumnError(
+                f"{name}: column {at} is given as --{role}, but is called {called!r} here, and would be so in --out; "
+                "give the file a header with names of its own."
+            )
+
+
+def _refuse_types(name: str, rows: pl.DataFrame, kind: str, other: str, *, nested: bool) -> None:
+    for column in rows.iter_columns():
+        if isinstance(column.dtype, pl.Binary | pl.Object) or (column.dtype.is_nested() and not nested):
+            held = f"cannot hold column {column.name!r}, {column.dtype}"
+            raise FormatError(f"{name}: a {kind} file {held}; write {other}, or drop the column.")
+
+
+def _typed(fields: pl.Series) -> pl.Series:
+    """The numbers that these fields write, if writing the numbers gives the same fields; so "007" stays text."""
+    for dtype in (pl.Int64, pl.Float64):
+        numbers = fields.cast(dtype, strict=False)
+        if numbers.cast(pl.String).equals(fields, null_equal=True):
+            return numbers
+    return fields
+
+
+# -- refusals ------------------------------------------------------------------------------------------------
+
+
+def check_extension(out: FilePath, known: Iterable[str] = WRITERS) -> None:
+    """Refuse a file to write whose extension says no format."""
+    names = list(known)
+    if suffix(out) not in names:
+        one_of = f"not one of {listing(names, limit=len(names))}" if len(names) > 1 else f"not {names[0]!r}"
+        raise FormatError(f"--out {str(out)!r}: extension {suffix(out)!r} is {one_of}; rename it.")
+
+
+def refuse_overwriting(outputs: Iterable[FilePath], inputs: Iterable[FilePath]) -> None:
+    """Refuse a file to write that is one of those to read, or that is to be written twice."""
+    taken = {_real(path): f"is also read ({path})" for path in inputs}
+    for path in outputs:
+        if _real(path) in taken:
+            raise InputError(f"{path}: would be overwritten, and {taken[_real(path)]}; write to another file.")
+        taken[_real(path)] = f"is also written ({path})"
+
+
+def _real(path: FilePath) -> object:
+    """What two names of one file have in common."""
+    file = Path(path).expanduser()
+    if not file.exists():
+        return str(file.resolve())
+    found = file.stat()
+    return found.st_dev, found.st_ino

@@ -1,0 +1,1 @@
+"""Models that were made elsewhere, as recommenders here."""

@@ -1,0 +1,204 @@
+"""`Factors`: user and item factors that were trained elsewhere, as a recommender."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from openloop.core.feedback import Array, Feedback, Vocabulary
+from openloop.errors import AlignmentError, DuplicateError, InputError, UnknownIdError, listing
+from openloop.learners.base import FactorLearner, Weights, weights
+from openloop.learners.model_files.packing import as_array
+
+UNKNOWN = ("error", "zero")
+LEARNED = frozenset(
+    ["user_factors_", "item_factors_", "user_bias_", "item_bias_", "intercept_", "notes_", "items_", "users_"]
+)
+SINGLE = ("float16", "float32")  # the precision in which these are kept
+
+
+class Factors(FactorLearner):
+    """Ŷ = v_uᵀw_i + a_u + b_i + c with given V (U, K), W (I, K), and, where the model has them, a, b and c.
+
+    Arrays of NumPy, PyTorch, implicit's GPU matrices, and columns of lists are read. `users` and `items` are the ids of
+    the rows, in the rows' order; `fit(log)` then finds the rows of the log's users and items by id. Without them row c
+    is code c of the log, whose ids are sorted. `unknown` says what becomes of the log's ids that have no row: "error",
+    or "zero" factors and bias. Before `fit` the codes are those of the sorted ids, or the rows themselves.
+
+        # implicit; row_ids as made for its sparse matrix
+        Factors(als.user_factors, als.item_factors, users=user_ids, items=item_ids).fit(log)
+
+        # LightFM, whose Dataset keeps its ids in the order of the rows
+        (a, V), (b, W) = model.get_user_representations(), model.get_item_representations()
+        user_rows, _, item_rows, _ = dataset.mapping()
+        Factors(V, W, a, b, users=list(user_rows), items=list(item_rows)).fit(log)
+
+        # PyTorch
+        Factors(net.user.weight, net.item.weight, users=user_ids, items=item_ids).fit(log)
+
+        # Spark, which has rows only for users and items that it was trained on
+        u, i = model.userFactors.toPandas(), model.itemFactors.toPandas()
+        Factors(u["features"], i["features"], users=u["id"], items=i["id"], unknown="zero").fit(log)
+
+    Learned: `user_factors_`, `item_factors_`, `user_bias_`, `item_bias_`, `intercept_`, in the order of the log.
+    """
+
+    def __init__(
+        self,
+        user_factors: Any,
+        item_factors: Any,
+        user_bias: Any = None,
+        item_bias: Any = None,
+        intercept: float = 0.0,
+        users: Any = None,
+        items: Any = None,
+        unknown: str = "error",
+    ) -> None:
+        self.user_factors = user_factors
+        self.item_factors = item_factors
+        self.user_bias = user_bias
+        self.item_bias = item_bias
+        self.intercept = intercept
+        self.users = users
+        self.items = items
+        self.unknown = unknown
+
+    def fit(self, feedback: Feedback, sample_weight: Weights = None) -> Factors:
+        """Bring the rows into the order of the log's users and items; nothing is trained."""
+        weights(self, feedback, sample_weight)
+        unused = "sample_weight changed nothing: the factors were trained elsewhere"
+        notes = [] if sample_weight is None else [unused]
+        return self._place(feedback.users, feedback.items, notes)
+
+    def __getattr__(self, name: str) -> Any:
+        """Learned state that no fit has set yet: the rows in the order of their own ids."""
+        if name not in LEARNED:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self._place(None, None, [])
+        return vars(self)[name]
+
+    def _place(self, users: Vocabulary | None, items: Vocabulary | None, notes: list[str]) -> Factors:
+        """Set the learned state; without vocabularies those of the given rows."""
+        if self.unknown not in UNKNOWN:
+            raise InputError(f"Factors: unknown must be one of {listing(UNKNOWN)}, got {self.unknown!r}.")
+        V, W = _matrix("user_factors", self.user_factors), _matrix("item_factors", self.item_factors)
+        if V.shape[1] != W.shape[1]:
+            raise AlignmentError(
+                f"Factors: user_factors {V.shape} and item_factors {W.shape} must have as many columns; "
+                "give one row a user or item."
+            )
+        a, b = _bias("user_bias", self.user_bias, V), _bias("item_bias", self.item_bias, W)
+        c = float(_numbers("intercept", self.intercept, 0))
+        users, user_rows = _rows("user", self.users, len(V), users, self.unknown, notes)
+        items, item_rows = _rows("item", self.items, len(W), items, self.unknown, notes)
+        self.user_factors_, self.user_bias_ = _taken(V, user_rows), _taken(a, user_rows)
+        self.item_factors_, self.item_bias_ = _taken(W, item_rows), _taken(b, item_rows)
+        self.intercept_, self.notes_, self.items_, self.users_ = c, tuple(notes), items, users
+        return self
+
+
+# -- the arrays ----------------------------------------------------------------------------------------------
+
+
+def _matrix(name: str, given: Any) -> Array:
+    V = _numbers(name, given, 2)
+    if len(V) == 0:
+        raise InputError(f"Factors: {name} has no rows, shape {V.shape}; give one row a user or item.")
+    return V
+
+
+def _bias(name: str, given: Any, factors: Array) -> Array:
+    if given is None:
+        return np.zeros(len(factors), factors.dtype)
+    b = _numbers(name, given, 1)
+    if len(b) != len(factors):
+        raise AlignmentError(f"Factors: {name} has {len(b):,} values for {len(factors):,} rows of factors.")
+    return b
+
+
+def _numbers(name: str, given: Any, ndim: int) -> Array:
+    """Finite floats of that many dimensions, in single precision where they are no better."""
+    try:
+        array = as_array(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        msg = f"Factors: {name} cannot be read as numbers ({error}); pass a NumPy array."
+        raise InputError(msg) from error
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"Factors: {name} must be numbers, got {array.dtype}; pass a NumPy array of floats.")
+    values = array.astype(np.float32 if array.dtype.name in SINGLE else np.float64, order="C")
+    if values.ndim != ndim:
+        want = ("a number", "one number a row", "a table of rows × factors")[ndim]
+        raise AlignmentError(f"Factors: {name} must be {want}, got shape {values.shape}.")
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        where = f", first at {tuple(bad[0].tolist())}" if ndim else ""
+        raise InputError(
+            f"Factors: {len(bad):,} of {values.size:,} values of {name} are not finite{where}; repair them."
+        )
+    return values
+
+
+def _taken(values: Array, rows: Array | None) -> Array:
+    """The rows asked for; -1 gives zeros."""
+    if rows is None:
+        return values
+    taken = values[rows]
+    taken[rows < 0] = 0
+    return taken
+
+
+# -- the ids -------------------------------------------------------------------------------------------------
+
+
+def _rows(
+    side: str, ids: Any, n: int, wanted: Vocabulary | None, unknown: str, notes: list[str]
+) -> tuple[Vocabulary, Array | None]:
+    """The vocabulary, and the row of each of its ids: None for all rows as they stand, -1 where there is no row."""
+    if ids is None:
+        if wanted is not None and len(wanted) != n:
+            raise AlignmentError(
+                f"Factors: {side}_factors has {n:,} rows, the log has {len(wanted):,} {side}s; pass {side}s= the ids "
+                "of the rows, in their order."
+            )
+        return wanted or Vocabulary.range(n), None
+    own = _own(side, ids, n)
+    row_of = {value: row for row, value in enumerate(own.tolist())}
+    if len(row_of) < n:
+        twice = [value for row, value in enumerate(own.tolist()) if row_of[value] != row]
+        raise DuplicateError(
+            f"Factors: {n - len(row_of):,} {side}s stand twice: {listing(twice)}; keep one row of each."
+        )
+    known = wanted or Vocabulary.of(own)
+    rows = np.fromiter((row_of.get(value, -1) for value in known.ids.tolist()), np.int64, len(known))
+    _tell(side, own, known, rows, unknown, notes)
+    return known, rows
+
+
+def _own(side: str, ids: Any, n: int) -> Array:
+    """The given ids, integers or strings, one a row."""
+    values = as_array(ids)
+    if values.shape != (n,):
+        raise AlignmentError(
+            f"Factors: {side}s has shape {values.shape}, {side}_factors has {n:,} rows; give one id a row."
+        )
+    if values.dtype.kind not in "iuUO" or (values.dtype == object and not all(isinstance(v, str) for v in values)):
+        shown = listing(values[:1].tolist())
+        raise InputError(f"Factors: {side}s must be integers or strings, got {values.dtype} like {shown}.")
+    return values
+
+
+def _tell(side: str, own: Array, wanted: Vocabulary, rows: Array, unknown: str, notes: list[str]) -> None:
+    """Refuse, or note, the log's ids without a row and the rows that the log has no use for."""
+    missing = wanted.ids[rows < 0]
+    if len(missing) == len(wanted) or (len(missing) and unknown == "error"):
+        remedy = "" if len(missing) == len(wanted) else ', or pass unknown="zero"'
+        raise UnknownIdError(
+            f"Factors: {len(missing):,} of the log's {len(wanted):,} {side}s have no row: {listing(missing.tolist())}; "
+            f"the ids given are like {listing(own[:1].tolist())}; give their rows{remedy}."
+        )
+    if len(missing):
+        notes.append(f"{len(missing):,} of {len(wanted):,} {side}s have no row; their factors and bias are 0")
+    idle = len(own) - int((rows >= 0).sum())
+    if idle:
+        notes.append(f"{idle:,} of {len(own):,} given {side}s are not in the log and were left out")

@@ -1,0 +1,1 @@
+"""Model files: what a fitted model holds, packed, saved and loaded."""

@@ -1,0 +1,1 @@
+"""How factorisations are fitted: the objective, alternating least squares, L-BFGS."""

@@ -1,0 +1,187 @@
+"""`check`: how far a propensity model can be trusted, as numbers, as plain-word flags and as a text table.
+
+All of it judges the p that weights are made of: after a floor, where a model has one.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
+
+from openloop.core.covariates import Covariates
+from openloop.core.feedback import Feedback
+from openloop.core.weights import Diagnostics
+from openloop.errors import InputError, UndefinedError
+from openloop.propensity.checks.balance import Difference, Margin, balance, margins
+from openloop.propensity.checks.held_out import Calibration, calibration
+from openloop.propensity.checks.overlap import Heavy, Overlap, observed_only, overlap, row_weights, weigh
+from openloop.support.atomic import finite, json_text
+
+T = TypeVar("T")
+
+UNBALANCED = 0.1  # sd: the usual limit of a standardised difference
+POOR_OVERLAP = 0.3  # log-normal p overlap this much when 2 % of the rows are left as effective size
+UNSEEN = 0.05  # of the grid below the smallest p of a row
+MISCALIBRATED = 0.2  # of the mean π
+FACTOR, SURE = 1.5, 4.0  # a bin is off by this factor, and by this many standard errors
+WORSE = 5.0  # nats: a fitted p for all cells gains this on a true p for all in 1 of 600 logs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What a check found; `not_computed` has the reason for each part that is None or empty.
+
+    `calibration` is on held-out cells, `margins` by user and by item, `balance` by covariate, `heaviest` are the
+    rows with the largest weights, `notes` the model's own, `flags` what to mind.
+    """
+
+    model: str
+    rows: int
+    users: int
+    items: int
+    calibration: Calibration | None
+    margins: tuple[Margin, ...]
+    balance: tuple[Difference, ...]
+    weights: Diagnostics
+    heaviest: tuple[Heavy, ...]
+    overlap: Overlap
+    not_computed: dict[str, str] = field(default_factory=dict[str, str])
+    notes: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+    @property
+    def no_better_than_none(self) -> bool:
+        """Whether one p for all cells foretells held-out cells better than the model does."""
+        found = self.calibration
+        return found is not None and worse_than_uniform(found)
+
+    def __str__(self) -> str:
+        from openloop.propensity.checks.text import render
+
+        return render(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, text, lists and dictionaries, as JSON has them."""
+        return finite(asdict(self))
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The same as JSON; written to `path` in one step when given."""
+        return json_text(self.to_dict(), path)
+
+
+def check(
+    model: Any, feedback: Feedback, covariates: Any = None, *, folds: int | None = 5, bins: int = 10, rng: Any = 0
+) -> Check:
+    """Check a fitted model on a log, or a part of one.
+
+    Sums, balance, weights and overlap are of the p that the model gives. The calibration on held-out cells is of the
+    model refitted on this feedback without each fold, since p of its own rows would judge itself.
+
+    `covariates` is a pair (of users, of items), each Covariates, an array or None; by default the model's own. The
+    model is refitted `folds` times for the calibration on held-out cells; None leaves that out. Large grids are
+    sampled.
+    """
+    if not isinstance(feedback, Feedback):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"check: takes a Feedback, got {type(feedback).__name__}; read the log with ol.read.")
+    p = model.predict(feedback).check(feedback)
+    user, item = _covariates(model, feedback, covariates)
+    missing: dict[str, str] = {}
+    judged = _unless("calibration", missing, lambda: _calibration(model, feedback, folds, bins, rng))
+    sums = _unless("margins", missing, lambda: margins(model, feedback, p.floor)) or ()
+    spread = _unless("overlap", missing, lambda: overlap(model, feedback, p.used, rng)) or observed_only(p.used)
+    weights, heaviest = weigh(feedback, p)
+    if weights.mass is None:
+        missing["mass"] = "this part of a log has no share, so its weights are right up to a factor only"
+    differences = balance(feedback, row_weights(feedback, p.used), user, item)
+    flags = (*weights.flags, *_flags(judged, sums, differences, spread))
+    return Check(
+        model=name_of(model), rows=len(feedback), users=feedback.n_users, items=feedback.n_items, calibration=judged,
+        margins=sums, balance=differences, weights=weights, heaviest=heaviest, overlap=spread, not_computed=missing,
+        notes=tuple(getattr(model, "notes_", ())), flags=flags,
+    )  # fmt: skip
+
+
+def _calibration(model: Any, feedback: Feedback, folds: int | None, bins: int, rng: Any) -> Calibration:
+    if folds is None:
+        raise UndefinedError("folds=None leaves out the refits that held-out cells need")
+    if folds > len(feedback):
+        raise UndefinedError(f"{len(feedback):,} rows cannot be held out in {folds} folds; pass a smaller folds=")
+    return calibration(model, feedback, folds=folds, bins=bins, rng=rng)
+
+
+def _unless(part: str, missing: dict[str, str], compute: Callable[[], T]) -> T | None:
+    """What `compute` gives, or None and its reason."""
+    try:
+        return compute()
+    except UndefinedError as error:
+        missing[part] = str(error)
+        return None
+
+
+def _covariates(model: Any, feedback: Feedback, given: Any) -> tuple[Covariates | None, Covariates | None]:
+    if given is None:
+        inner = getattr(model, "inner_", model)
+        given = getattr(inner, "user_covariates_", None), getattr(inner, "item_covariates_", None)
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise InputError(
+            f"check: covariates must be a pair (of users, of items), got {type(given).__name__}; "
+            "give (table, None) where there are only the users'."
+        )
+    return Covariates.of(given[0], feedback.users, "user"), Covariates.of(given[1], feedback.items, "item")
+
+
+def name_of(model: Any) -> str:
+    """The model's class, and what it stands around."""
+    inner = getattr(model, "inner_", None)
+    return type(model).__name__ + ("" if inner is None else f"({name_of(inner)})")
+
+
+def _flags(
+    judged: Calibration | None, sums: tuple[Margin, ...], differences: tuple[Difference, ...], spread: Overlap
+) -> Iterator[str]:
+    if judged is not None:
+        yield from _calibration_flags(judged)
+    for m in sums:
+        if m.off > 2 * m.chance:
+            yield (
+                f"Σp misses the counts of {m.side}s by {m.off:.0%} of the rows, where {m.chance:.0%} would be chance"
+            )
+    far = [(d.after, d.name) for d in differences if d.after and not -UNBALANCED <= d.after <= UNBALANCED + d.own]
+    if far:
+        most, name = max(far, key=lambda found: abs(found[0]))
+        yield (
+            f"{len(far)} of {sum(d.after is not None for d in differences)} covariates stay more than {UNBALANCED} sd "
+            f"away from the grid after weighting, the furthest {name!r} ({most:+.2f})"
+        )
+    if spread.coefficient is not None and spread.coefficient < POOR_OVERLAP:
+        yield f"poor overlap: the p of rows and of the grid have {spread.coefficient:.0%} in common"
+    if spread.below is not None and spread.below > UNSEEN:
+        yield f"{spread.below:.0%} of the grid have a p below that of every row: nothing in the log speaks for them"
+
+
+def worse_than_uniform(judged: Calibration) -> bool:
+    """Whether the held-out likelihood is below that of one p for all cells, beyond chance."""
+    return (judged.uniform - judged.log_likelihood) * sum(b.weight for b in judged.curve) > WORSE
+
+
+def _calibration_flags(judged: Calibration) -> Iterator[str]:
+    if judged.error > max(2 * judged.chance, MISCALIBRATED * judged.mean_observed):
+        yield (
+            f"on held-out cells p is off by {judged.error / judged.mean_observed:.0%} of its mean, "
+            f"{judged.chance / judged.mean_observed:.0%} would be chance: Calibrated may mend it"
+        )
+    off = [b for b in judged.curve if b.observed > FACTOR * b.predicted and b.observed - b.predicted > SURE * b.stderr]
+    if off:
+        worst = max(off, key=lambda b: b.observed / b.predicted)
+        yield (
+            f"of {len(judged.curve)} bins of held-out cells {len(off)} have more rows than p says, up to "
+            f"{worst.observed / worst.predicted:.1f} times as many: the weights there are too large"
+        )
+    if worse_than_uniform(judged):
+        yield "on held-out cells the model foretells worse than one p for all cells"

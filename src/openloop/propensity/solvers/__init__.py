@@ -1,0 +1,1 @@
+"""How propensity models are fitted: likelihoods and their maxima, on arrays."""

@@ -1,0 +1,1 @@
+"""Rows in memory: a Feedback and models as a source of Moments."""

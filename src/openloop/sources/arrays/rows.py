@@ -1,0 +1,224 @@
+"""Rows held as arrays: the Columns of one model over a Feedback's scored rows, and their sums by user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.core.feedback import Array, Floats
+from openloop.core.metric import Column, Metric
+from openloop.core.moments import SUMS, Moments
+from openloop.core.weights import WeightSummary
+from openloop.kernels import ties
+from openloop.sources.terms import Common, Needed, assemble, shared_key, terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """Scored rows: all of them, or the relevant ones; sorted by user."""
+
+    user: npt.NDArray[np.int32]
+    rating: Floats
+    relevant: Floats  # 1{rating ≥ threshold}
+    cells: Floats  # (U,) |C_u|
+    probability: Floats | None = None  # p·s, or π under exclude
+    scaled: bool = True  # False: the probability is right up to a factor
+    stratum: npt.NDArray[np.int64] | None = None
+    edges: tuple[float, ...] = ()
+    middles: Floats | None = None  # between rating levels
+    # What does not depend on a model, found once; other rows, also those made of these, have their own.
+    shared: dict[Any, Any] = field(init=False, repr=False, default_factory=dict[Any, Any])
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+    @property
+    def n_strata(self) -> int:
+        """The number of strata; 1 without them."""
+        return len(self.edges) + 1
+
+    @property
+    def group(self) -> npt.NDArray[np.int64]:
+        """user · n_strata + stratum of each row."""
+        group = self.user.astype(np.int64) * self.n_strata
+        return group if self.stratum is None else group + self.stratum
+
+    def take(self, keep: Array) -> Rows:
+        """The rows that the mask keeps."""
+        fields = ("user", "rating", "relevant", "probability", "stratum")
+        found = {name: getattr(self, name) for name in fields}
+        return replace(self, **{name: None if v is None else v[keep] for name, v in found.items()})
+
+    def once(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """What `compute` gives, computed for these rows the first time only."""
+        if key not in self.shared:
+            self.shared[key] = compute()
+        return self.shared[key]
+
+    def weight(self) -> Floats | None:
+        """w = 1/p."""
+        p = self.probability
+        return None if p is None else self.once("w", lambda: 1.0 / p)
+
+    def doubt(self) -> Floats | None:
+        """1 − p; where the scale of p is not known, 1, which it cannot exceed."""
+        p = self.probability
+        return None if p is None else self.once("1 - p", lambda: 1.0 - p if self.scaled else np.ones(len(self)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcome:
+    """One model's answer for each row: a prediction, or how many candidates stand above and tie."""
+
+    prediction: Floats | None = None
+    above: npt.NDArray[np.int64] | None = None
+    tied: npt.NDArray[np.int64] | None = None
+
+    def take(self, keep: Array) -> Outcome:
+        """The rows that the mask keeps."""
+        return Outcome(
+            prediction=None if self.prediction is None else self.prediction[keep],
+            above=None if self.above is None else self.above[keep],
+            tied=None if self.tied is None else self.tied[keep],
+        )
+
+
+class ArrayColumns:
+    """`WeightedColumns` as arrays."""
+
+    def __init__(self, rows: Rows, outcome: Outcome) -> None:
+        self._rows = rows
+        self.rating = rows.rating
+        self.relevant = rows.relevant
+        self.prediction: Any = outcome.prediction
+        self.above: Any = outcome.above
+        self.tied: Any = outcome.tied
+        self.one = rows.once("1", lambda: np.ones(len(rows)))
+        self.weight = rows.weight()
+        self.doubt = rows.doubt()
+
+    @property
+    def cells(self) -> Column:
+        return self._rows.once("cells", lambda: self._rows.cells[self._rows.user])
+
+    @cached_property
+    def _group(self) -> npt.NDArray[np.int64]:
+        return self._rows.group
+
+    def abs(self, x: Column) -> Column:
+        return np.abs(x)
+
+    def where(self, condition: Column, yes: Column, no: Column) -> Column:
+        return np.where(condition, yes, no)
+
+    def level(self, x: Column) -> Column:
+        middles = self._rows.middles
+        return np.searchsorted(np.empty(0) if middles is None else middles, x, side="right")
+
+    def discount(self, k: int | None) -> Column:
+        return ties.expected_discount(self.above, self.tied, k)
+
+    def hits(self, k: int) -> Column:
+        return ties.expected_hits(self.above, self.tied, k)
+
+    def precision(self) -> Column:
+        dense, n = self._dense
+        return self._on_first(dense, ties.average_precision(self.above, self.tied, dense, n))
+
+    def first_hit(self, k: int) -> Column:
+        dense, n = self._dense
+        return self._on_first(dense, ties.expected_hit(*ties.first_block(self.above, self.tied, dense, n), k))
+
+    def first_reciprocal(self) -> Column:
+        dense, n = self._dense
+        first = ties.first_block(self.above, self.tied, dense, n)
+        return self._on_first(dense, ties.expected_reciprocal_rank(*first))
+
+    @cached_property
+    def _dense(self) -> tuple[npt.NDArray[np.int64], int]:
+        """Groups numbered without gaps, and their number."""
+        found, dense = np.unique(self._group, return_inverse=True)
+        return dense, len(found)
+
+    def _on_first(self, dense: Array, values: Floats) -> Column:
+        """A group's value on the first of its rows, so that summing rows gives it back."""
+        _, first = np.unique(dense, return_index=True)
+        column = np.zeros(len(dense))
+        column[first] = values
+        return column
+
+    def cut(self, cap: float) -> Column:
+        return np.minimum(self.weight, cap)  # type: ignore[arg-type]
+
+    def ideal(self, k: int | None) -> Column:
+        place = self._rows.once("ideal place", self._ideal_place)
+        return ties.expected_discount(place, np.ones_like(place), k)
+
+    def _ideal_place(self) -> npt.NDArray[np.int64]:
+        """The place of each row in its group's order by weight, from 0."""
+        order = np.lexsort((-self.weight, self._group))  # type: ignore[operator]
+        group = self._group[order]
+        start = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+        size = np.diff(np.concatenate([start, [len(group)]]))
+        place = np.empty(len(group), np.int64)  # 0-based, in the ideal order
+        place[order] = np.arange(len(group)) - np.repeat(start, size)
+        return place
+
+
+def accumulate(metric: Metric, rows: Rows, outcome: Outcome, wanted: Needed, common: Common) -> Moments:
+    """The moments of one model's gains."""
+    return assemble(metric, sums(metric, rows, gains(metric, rows, outcome), wanted), wanted, common)
+
+
+def gains(metric: Metric, rows: Rows, outcome: Outcome) -> Floats:
+    """δ of each row."""
+    return metric.gain(ArrayColumns(rows, outcome))
+
+
+def residual_moments(
+    metric: Metric, rows: Rows, residual: Floats, imputed: Floats, wanted: Needed, common: Common
+) -> Moments:
+    """The moments of the residual δ − δ̂ of each row, beside Σ_{C_u} δ̂."""
+    return replace(assemble(metric, sums(metric, rows, residual, wanted), wanted, common), imputed=imputed)
+
+
+def base_sums(rows: Rows) -> dict[str, Floats]:
+    """rows = |O| and mass = Σw of each user and stratum, over all scored rows."""
+    named: list[tuple[str, Column]] = [("rows", np.ones(len(rows)))]
+    if rows.probability is not None:
+        named.append(("mass", 1.0 / rows.probability))
+    return {name: _by_user(column, rows) for name, column in named}
+
+
+def weight_summary(rows: Rows) -> WeightSummary | None:
+    """The summary of the rows' weights."""
+    return None if rows.probability is None else WeightSummary.of(1.0 / rows.probability)
+
+
+def sums(metric: Metric, rows: Rows, delta: Floats, wanted: Needed) -> dict[str, Floats]:
+    """The sums of all terms of δ, of a model or of a pair's difference; those that have no δ are taken once."""
+    found: dict[str, Floats] = {}
+    for name, column in terms(ArrayColumns(rows, Outcome()), delta, metric, wanted):
+        summed = partial(_by_user if name in SUMS else _by_stratum, column, rows)
+        key = shared_key(name, metric, wanted)
+        found[name] = summed() if key is None else rows.once(key, summed)
+    return found
+
+
+def _by_user(column: Floats, rows: Rows) -> Floats:
+    n_users = len(rows.cells)
+    place = rows.user if rows.stratum is None else rows.stratum * n_users + rows.user
+    flat: Any = np.bincount(place, column, minlength=n_users * rows.n_strata)
+    return flat.reshape(rows.n_strata, n_users).T  # (U, S), a stratum's column contiguous
+
+
+def _by_stratum(column: Floats, rows: Rows) -> Floats:
+    if rows.stratum is None:
+        return np.array([[column.sum()]])
+    flat: Any = np.bincount(rows.stratum, column, minlength=rows.n_strata)
+    return flat[None, :]  # (1, S)

@@ -1,0 +1,278 @@
+"""A Feedback and models as a source of Moments: probabilities, candidates, strata and outcomes, made once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+
+from openloop.core.feedback import Feedback, Floats, distinct
+from openloop.core.metric import Metric
+from openloop.core.moments import Moments
+from openloop.core.weights import WeightSummary
+from openloop.estimators.naming import Method
+from openloop.metrics.rating import MAX_LEVELS
+from openloop.sources.arrays import rows as rows_of
+from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
+from openloop.sources.observation import Group, View, overlap, reach
+from openloop.sources.outcomes import dense_outcome, predictions, predicts, ranks
+from openloop.sources.plan import MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
+from openloop.sources.predictions import UNPREDICTED, Table
+from openloop.sources.terms import Common, assemble, paired
+
+
+class FeedbackSource:
+    """Answers requests from arrays; see `sources.plan.Source`."""
+
+    in_one_pass = False
+
+    def __init__(
+        self,
+        models: Mapping[str, Any],
+        log: Feedback,
+        propensities: tuple[Floats | None, Floats | None],  # of the rows, and of the grid
+        *,
+        exclude: Feedback | None,
+        threshold: float,
+        predicted: Mapping[str, Floats],
+        imputation: Any,
+        floored: float | None = None,
+        groups: Mapping[str, Group] | None = None,
+        bounded: bool = True,  # whether Σ1/π² over the grid is wanted, for Hoeffding's interval
+    ) -> None:
+        self.models = tuple(models)
+        self._models = models
+        self._log = log
+        self._threshold = threshold
+        self._predicted = predicted
+        self._imputation = imputation
+        self._floored = floored
+        self._bounded = bounded
+        self._groups = groups or {}
+        self._exclude = exclude
+        self.overlap = cache(lambda: overlap(log, exclude))
+        # Only rankings lose what is excluded.
+        self.view = cache(
+            lambda on: View.of(log, *propensities, exclude if on == "rank" else None, threshold, self._groups)
+        )
+        # Work that several requests share is done once for this source.
+        self.stratified = cache(lambda on, strata: self.view(on).stratified(strata))
+        self.rows_for = cache(self._rows_for)
+        self.about = cache(self._about)
+        self.answers = cache(self._answers)
+        self.common = cache(self._common)
+        self.catalogue = cache(lambda on, strata: self.view(on).catalogue(strata, self.stratified(on, strata).edges))
+        self.outcome = cache(self._outcome)
+        self.gains = lru_cache(maxsize=2 * len(self.models))(self._gains)  # those of one metric
+        self.ranked = cache(self._ranked)
+        self.imputed = cache(self._imputed)
+        self.inverse_squares = cache(self._inverse_squares)
+
+    def refusal(self, metric: Metric, method: Method) -> str | None:
+        """Why these rows cannot give that estimate."""
+        what = f"{method.name} of {metric.name}"
+        rows = self.view(metric.on).rows
+        if metric.name == "accuracy" and rows.middles is None:
+            return f"{what}: the log has more than {MAX_LEVELS} distinct ratings, which are no levels; use mae or mse."
+        if method.weighted and rows.probability is None:
+            return f"{what} needs propensities; pass them to evaluate, or read the log with propensity=."
+        if method.weighted and metric.on == "rank" and self.overlap():
+            return (
+                f"{what}: {self.overlap():,} scored rows are in exclude= too, which is no part of the scored log, so "
+                "the probability of a candidate is undefined; drop them from one of the two."
+            )
+        if metric.kind == "user" and not rows.relevant.any():
+            return f"{what} is undefined: no scored rating reaches the threshold {self._threshold:g}; lower threshold=."
+        return (
+            self._unknown_share(metric, method)
+            or self._unlisted(metric, method, what)
+            or (self._unimputed(metric, what) if method.imputes else None)
+        )
+
+    def _unknown_share(self, metric: Metric, method: Method) -> str | None:
+        share = self._log.share
+        scaled = method.scale == "always" or (method.scale == "cell" and metric.kind == "cell")
+        if not scaled or (share is not None and np.ptp(share) == 0):
+            return None
+        why = (
+            "was split by time, so the probability that it observes a cell is known up to a factor only"
+            if share is None
+            else "leaves out a number of rows a user, so that users with few rows cannot be scored"
+        )
+        return f"{method.name} of {metric.name}: the scored part {why}; split by row, or use snips or stratified."
+
+    def _unlisted(self, metric: Metric, method: Method, what: str) -> str | None:
+        for name, model in self._models.items():
+            reason = None
+            if isinstance(model, Table):
+                everywhere = method.imputes and not isinstance(self._imputation, Mapping)
+                candidates = float(self.view("rank").exclusion.candidates.sum())
+                known = metric.on != "prediction" or name in self._predicted
+                reason = model.refusal(metric, candidates, everywhere=everywhere, predicted=known)
+            elif metric.on == "prediction" and name not in self._predicted:
+                reason = UNPREDICTED
+            if reason is not None:
+                return f"{what}: model {name!r} {reason}"
+        return None
+
+    def _unimputed(self, metric: Metric, what: str) -> str | None:
+        if self._imputation is None:
+            return f"{what} needs imputed ratings or losses; pass imputation=."
+        if isinstance(self._imputation, Mapping):
+            for model in self.models:
+                if (model, metric.name) not in self._imputation:
+                    return f"{what}: imputation has no imputed losses of {model!r} by {metric.name}; add them."
+        return None
+
+    def summary(self, metric: Metric) -> WeightSummary | None:
+        """The weights of the rows that count for a metric."""
+        return self.common(metric.kind, metric.on, None).weights
+
+    def _about(self) -> LogFacts:
+        """What is scored."""
+        levels, counts = np.unique(self._log.rating, return_counts=True)
+        span = float(levels[0]), float(levels[-1])
+        listed = zip(levels.tolist(), counts.tolist(), strict=True) if len(levels) <= MAX_LISTED else ()
+        return LogFacts(
+            rows=len(self._log), users=self._log.n_users, items=self._log.n_items,
+            scored_users=len(distinct(self._log.user)), ratings=tuple(listed), span=span,
+            threshold=self._threshold,
+            excluded=None if self._exclude is None else len(self._exclude),
+        )  # fmt: skip
+
+    def _answers(self, model: str) -> Answers | None:
+        """What a model says of the scored rows."""
+        if not predicts(self._models[model]):
+            return None
+        known = self._predicted.get(model)
+        values = predictions(model, self._models[model], self._log) if known is None else known
+        if values is None or np.isnan(values).all():
+            return None
+        said = ~np.isnan(values)
+        copied = np.isclose(values[said], self._log.rating[said], rtol=1e-6, atol=1e-9)
+        return Answers(low=float(np.nanmin(values)), high=float(np.nanmax(values)), copied=float(copied.mean()))
+
+    def facts(self, strata: Strata) -> StrataFacts:
+        """What the scored rows of each stratum are."""
+        view = self.view("prediction")
+        rows = self.stratified("prediction", strata)
+        stratum = np.zeros(len(rows), np.int64) if rows.stratum is None else rows.stratum
+        pairs = distinct(stratum * self._log.n_items + self._log.item)
+        names = self._groups[strata][0] if isinstance(strata, str) else strata_names(rows.n_strata)
+        p = None if view.observation is None or isinstance(strata, str) else view.observation.values
+        return StrataFacts(
+            names=names,
+            rows=tuple(np.bincount(stratum, minlength=rows.n_strata).tolist()),
+            items=tuple(np.bincount(pairs // self._log.n_items, minlength=rows.n_strata).tolist()),
+            limits=tuple(None if p is None else _limits(p[stratum == s]) for s in range(rows.n_strata)),
+        )
+
+    def scored(self, metric: Metric, models: Sequence[str]) -> tuple[Rows, list[Outcome]] | None:
+        """The rows that count for a metric, and what each model makes of them."""
+        return self.rows_for(metric.kind, metric.on, None), [self.outcome(model, metric) for model in models]
+
+    def moments(self, requests: Sequence[Request]) -> dict[Request, Moments]:
+        """The moments of each request; a pair's are made of its models'."""
+        found: dict[Request, Moments] = {}
+        for request in sorted(requests, key=lambda r: len(r.models)):
+            if len(request.models) == 1:
+                found[request] = self._single(request)
+                continue
+            single = [self._like(found, request, model) for model in request.models]
+            found[request] = paired(single[0], single[1], self._pair_sums(request))
+        return found
+
+    def _like(self, found: Mapping[Request, Moments], pair: Request, model: str) -> Moments:
+        wanted = replace(pair.wanted, parts=False)
+        single = replace(pair, models=(model,), wanted=wanted)
+        return found[single] if single in found else self._single(single)
+
+    def _single(self, r: Request) -> Moments:
+        rows = self.rows_for(r.metric.kind, r.metric.on, r.strata)
+        common = self.common(r.metric.kind, r.metric.on, r.strata)
+        model = r.models[0]
+        if r.imputed:
+            residual, imputed = self.imputed(r.metric, model)
+            return rows_of.residual_moments(r.metric, rows, residual, imputed, r.wanted, common)
+        found = rows_of.sums(r.metric, rows, self.gains(r.metric, model, r.strata), r.wanted)
+        return assemble(r.metric, found, r.wanted, common)
+
+    def _pair_sums(self, r: Request) -> dict[str, Floats]:
+        rows = self.rows_for(r.metric.kind, r.metric.on, r.strata)
+        a, b = (self.imputed(r.metric, m)[0] if r.imputed else self.gains(r.metric, m, r.strata) for m in r.models)
+        return rows_of.sums(r.metric, rows, a - b, r.wanted)
+
+    def _common(self, kind: str, on: str, strata: Strata | None) -> Common:
+        rows = self.stratified(on, strata)
+        counted = self.rows_for(kind, on, strata)
+        return Common(
+            cells=rows.cells, base=rows_of.base_sums(rows), weights=rows_of.weight_summary(counted),
+            edges=rows.edges, catalogue=self.catalogue(on, strata),
+            inverse_squares=self.inverse_squares(on) if self._bounded else None,
+            scaled=rows.scaled, floored=self._floored,
+        )  # fmt: skip
+
+    def _inverse_squares(self, on: str) -> float | None:
+        view = self.view(on)
+        return None if view.observation is None else view.observation.inverse_squares(view.exclusion.cells)
+
+    def _rows_for(self, kind: str, on: str, strata: Strata | None) -> Rows:
+        rows = self.stratified(on, strata)
+        return rows if kind == "cell" else rows.take(rows.relevant > 0)
+
+    def _outcome(self, model: str, metric: Metric) -> Outcome:
+        if metric.on == "prediction":
+            return Outcome(prediction=self._predicted[model])
+        return self.ranked(model, relevant=metric.kind == "user")
+
+    def _gains(self, metric: Metric, model: str, strata: Strata | None) -> Floats:
+        """δ of each row; only where it depends on a user's other rows do strata matter."""
+        if strata is not None and not metric.groups:
+            return self.gains(metric, model, None)
+        return rows_of.gains(metric, self.rows_for(metric.kind, metric.on, strata), self.outcome(model, metric))
+
+    def _ranked(self, model: str, *, relevant: bool) -> Outcome:
+        view, asked = self.view("rank"), self._models[model]
+        counted = view.rows.relevant > 0
+        if relevant and isinstance(asked, Table) and asked.ranking.rank is not None:  # a list is looked up once
+            return self.ranked(model, relevant=False).take(counted)
+        return ranks(model, asked, self._log.take(counted) if relevant else self._log, view.exclusion)
+
+    def _imputed(self, metric: Metric, model: str) -> tuple[Floats, Floats]:
+        """The residual δ − δ̂ of each row, and Σ_{C_u} δ̂ of each user."""
+        view, log = self.view(metric.on), self._log
+        delta = metric.gain(ArrayColumns(view.rows, self.outcome(model, metric)))
+        if isinstance(self._imputation, Mapping):
+            losses = np.asarray(self._imputation[model, metric.name], np.float64)  # (U, I)
+            hat, total = losses[log.user, log.item], losses.sum(axis=1)
+            user, item = np.unravel_index(view.exclusion.cells, losses.shape)
+            np.subtract.at(total, user, losses[user, item])
+        else:
+            guessed = np.asarray(self._imputation, np.float64)[log.user, log.item]
+            hat = metric.gain(ArrayColumns(self._rerated(view.rows, guessed), self.outcome(model, metric)))
+            total = self._imputed_totals(metric, model)
+        return delta - hat, total
+
+    def _rerated(self, rows: Rows, rating: Floats) -> Rows:
+        return replace(rows, rating=rating, relevant=reach(rating, self._threshold))
+
+    def _imputed_totals(self, metric: Metric, model: str) -> Floats:
+        """Σ_{C_u} δ̂, a block of users at a time."""
+        view, n_users, n_items = self.view(metric.on), self._log.n_users, self._log.n_items
+        total = np.zeros(n_users)
+        step = max(1, 2**21 // n_items)
+        for start in range(0, n_users, step):
+            users = np.arange(start, min(start + step, n_users))
+            outcome, item = dense_outcome(model, self._models[model], self._log, view.exclusion, users, metric.on)
+            rated = np.asarray(self._imputation[users], np.float64).ravel()[item]
+            user = (start + item // n_items).astype(np.int32)
+            rows = self._rerated(replace(view.rows, user=user, probability=None), rated)
+            total += np.bincount(user, metric.gain(ArrayColumns(rows, outcome)), minlength=n_users)
+        return total
+
+
+def _limits(p: Floats) -> tuple[float, float] | None:
+    return (float(p.min()), float(p.max())) if len(p) else None

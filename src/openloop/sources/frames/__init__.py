@@ -1,0 +1,1 @@
+"""Rows that stay in their engine: a log frame and prediction frames as a source of Moments."""

@@ -1,0 +1,257 @@
+"""Rows that stay in their frame: the Columns of a model as expressions, reduced by one group-by on any engine.
+
+The frame is joined: u, i, y (rating), p and, for model m, s{m} (prediction) or h{m}, e{m} (candidates above and
+tied). Named columns are made first, then plain sums: the order that every engine agrees on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from openloop.core.feedback import Array, Floats, distinct
+from openloop.core.metric import Column, Metric
+from openloop.kernels import ties
+from openloop.sources.terms import Needed, shared_key, terms
+
+MAX_COLUMNS = 80  # wider plans are slow on Spark and DuckDB, and pandas warns from 100 on
+USER, STRATUM = "u", "stratum"
+Key = tuple[Any, ...]
+Finish = Callable[[Array, Array, Array], Floats]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameSetting:
+    """What the expressions of all models share."""
+
+    weighted: bool
+    threshold: float
+    cells: Mapping[str, Any]  # |C_u| as an expression, for metrics on predictions and on ranks
+    middles: tuple[float, ...] | None
+    stratified: bool
+
+    @property
+    def group(self) -> tuple[str, ...]:
+        """The columns that rows are grouped by."""
+        return (USER, STRATUM) if self.stratified else (USER,)
+
+
+class FrameColumns:
+    """`WeightedColumns` as expressions."""
+
+    def __init__(self, model: int, on: str, setting: FrameSetting, *, ranked: bool) -> None:
+        self._setting = setting
+        self._model = model
+        self.finish: Finish | None = None
+        self.rating = nw.col("y")
+        self.relevant = self.where(nw.col("y") >= setting.threshold, 1.0, 0.0)
+        self.prediction = nw.col(f"s{model}")
+        self.above = nw.col(f"h{model}")
+        self.tied = nw.col(f"e{model}")
+        self.cells = setting.cells[on]
+        self.one: Any = nw.lit(1.0)
+        self.weight = nw.col("w") if setting.weighted else None
+        self.doubt = 1.0 - nw.col("p") if setting.weighted else None
+        self._ranked = ranked
+
+    def abs(self, x: Column) -> Column:
+        return x.abs()
+
+    def where(self, condition: Column, yes: Column, no: Column) -> Column:
+        return nw.when(condition).then(_expression(yes)).otherwise(_expression(no))
+
+    def level(self, x: Column) -> Column:
+        total = nw.lit(0.0)
+        for middle in self._setting.middles or ():
+            total = total + self.where(x >= middle, 1.0, 0.0)
+        return total
+
+    def discount(self, k: int | None) -> Column:
+        if not self._ranked:  # full scores: the mean over the tied block was taken beside them
+            return nw.col(discount_name(self._model, k))
+        discount = 1.0 / (self.above + 2.0).log(2)
+        return discount if k is None else self.where(self.above < k, discount, 0.0)
+
+    def hits(self, k: int) -> Column:
+        # (min(h + e, k) − min(h, k)) / e
+        upper, lower = self.above + self.tied, self.above
+        return (self.where(upper < k, upper, float(k)) - self.where(lower < k, lower, float(k))) / self.tied
+
+    def precision(self) -> Column:
+        # r relevant rows in the tied block, c above it; the closed form of kernels.ties.average_precision
+        group = self._setting.group
+        h, e, harmonic = self.above, self.tied, nw.col(f"harmonic{self._model}")
+        r = nw.len().over(*group, f"h{self._model}").cast(nw.Float64())
+        c = h.rank("min").over(*group).cast(nw.Float64()) - 1.0
+        spread = self.where(e > 1, (r - 1.0) / self.where(e > 1, e - 1.0, 1.0), 0.0)
+        return ((c + 1.0) * harmonic + spread * (e - (h + 1.0) * harmonic)) / e
+
+    def first_hit(self, k: int) -> Column:
+        return self._first(lambda h, e, r: ties.expected_hit(h, e, r, k))
+
+    def first_reciprocal(self) -> Column:
+        return self._first(ties.expected_reciprocal_rank)
+
+    def _first(self, finish: Finish) -> Column:
+        """1 on the rows of the user's first tied block; the closed form follows once their sums are there."""
+        self.finish = finish
+        smallest = self.above.min().over(*self._setting.group)
+        return self.where(self.above == smallest, 1.0, 0.0)
+
+    def cut(self, cap: float) -> Column:
+        return self.where(nw.col("w") < cap, nw.col("w"), cap)
+
+    def ideal(self, k: int | None) -> Column:
+        place = nw.col("w").rank("ordinal", descending=True).over(USER).cast(nw.Float64())
+        discount = 1.0 / (place + 1.0).log(2)
+        return discount if k is None else self.where(place <= k, discount, 0.0)
+
+
+def discount_name(model: int, k: int | None) -> str:
+    """The column of a model's expected discount, cut at k."""
+    return f"discount{model}" if k is None else f"discount{model}_{k}"
+
+
+def with_scores(frame: Any, model: int, cuts: Iterable[int | None]) -> Any:
+    """Scores of all candidates (u, i, s) with h, e and the expectations over tied blocks that metrics need.
+
+    The expectation over random order is the mean over the block, so no lookup table is needed.
+    """
+    score = f"s{model}"
+    by_user = nw.col(score).rank("ordinal", descending=True).over(USER)
+    frame = frame.with_columns(
+        (nw.col(score).rank("min", descending=True).over(USER).cast(nw.Float64()) - 1.0).alias(f"h{model}"),
+        nw.len().over(USER, score).cast(nw.Float64()).alias(f"e{model}"),
+        by_user.cast(nw.Float64()).alias("place"),
+    )
+    frame = frame.with_columns((1.0 / nw.col("place")).alias("inverse"))
+    frame = frame.with_columns(nw.col("inverse").sum().over(USER, score).alias(f"harmonic{model}"))
+    for k in cuts:
+        discount = 1.0 / (nw.col("place") + 1.0).log(2)
+        if k is not None:
+            discount = nw.when(nw.col("place") <= k).then(discount).otherwise(nw.lit(0.0))
+        name = discount_name(model, k)
+        frame = frame.with_columns(discount.alias("gain"))
+        frame = frame.with_columns((nw.col("gain").sum().over(USER, score) / nw.col(f"e{model}")).alias(name))
+    return frame.drop("place", "inverse", *(["gain"] if list(cuts) else []))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """The sums of one metric over the gains of one model, or over the difference of two."""
+
+    metric: Metric
+    models: tuple[int, ...]
+    wanted: Needed
+
+    def columns(self, setting: FrameSetting, ranked: Mapping[int, bool]) -> tuple[dict[str, Column], Finish | None]:
+        """Expressions by term, and how a closed form over first tied blocks is finished."""
+        x, *rest = (FrameColumns(m, self.metric.on, setting, ranked=ranked[m]) for m in self.models)
+        delta = self.metric.gain(x)
+        for other in rest:
+            delta = delta - self.metric.gain(other)
+        if x.finish is not None:
+            return {"n": x.one, "r": delta, "h": delta * x.above, "e": delta * x.tied}, x.finish
+        return dict(terms(x, delta, self.metric, self.wanted)), None
+
+    def key(self, term: str) -> Key:
+        """What a sum is a sum of: terms that do not depend on the model are summed once for all."""
+        shared = shared_key(term, self.metric, self.wanted)
+        return (term, self.models, self.metric.name, self.wanted.cap) if shared is None else shared
+
+
+def finished(sums: dict[str, Floats], finish: Finish | None) -> dict[str, Floats]:
+    """The gain of each user from the sums over its first tied block, where the metric needs that."""
+    if finish is None:
+        return sums
+    r = np.maximum(sums["r"], 1.0)  # h and e are equal on all rows of the block
+    h, e = (np.rint(sums[name] / r).astype(np.int64).ravel() for name in ("h", "e"))
+    gain = finish(h, e, sums["r"].astype(np.int64).ravel()).reshape(r.shape)
+    return {"n": sums["n"], "gain": np.where(sums["n"] > 0, gain, 0.0)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduced:
+    """Sums by key as (users, strata) arrays, and the ids of the users."""
+
+    ids: Array
+    sums: dict[Key, Floats]
+
+    def on(self, ids: Array, users: int) -> dict[Key, Floats]:
+        """The sums of other ids, which hold these, and of users without a row up to `users`."""
+        users = max(users, len(ids))
+        at = np.searchsorted(ids, self.ids)
+        return {key: _spread(values, at, users) for key, values in self.sums.items()}
+
+
+def reduce(frame: Any, columns: Mapping[Key, Column], strata: int) -> Reduced:
+    """Sum expressions by user and stratum; only these sums leave the engine."""
+    group = [USER, STRATUM] if strata > 1 else [USER]
+    parts: list[tuple[dict[Key, str], Any]] = []
+    wanted = list(columns)
+    for start in range(0, len(wanted), MAX_COLUMNS):
+        batch = {key: f"t{j}" for j, key in enumerate(wanted[start : start + MAX_COLUMNS])}
+        named = frame.select(*group, *(_expression(columns[key]).alias(name) for key, name in batch.items()))
+        totals = [nw.col(name).sum() for name in batch.values()]
+        parts.append((batch, collected(named.group_by(*group).agg(*totals))))
+    return _arrays(parts, strata)
+
+
+def reduce_total(frame: Any, columns: Mapping[Key, Column], strata: int) -> dict[Key, Floats]:
+    """Sum expressions over all rows of each stratum; (1, strata) each."""
+    found: dict[Key, Floats] = {}
+    wanted = list(columns)
+    for start in range(0, len(wanted), MAX_COLUMNS):
+        batch = {key: f"t{j}" for j, key in enumerate(wanted[start : start + MAX_COLUMNS])}
+        level = [STRATUM] if strata > 1 else []
+        named = frame.select(*level, *(_expression(columns[key]).alias(name) for key, name in batch.items()))
+        totals = [nw.col(name).sum() for name in batch.values()]
+        table = collected(named.group_by(*level).agg(*totals) if level else named.select(*totals))
+        at = table[STRATUM].to_numpy().astype(np.int64) if level else np.zeros(1, np.int64)
+        for key, name in batch.items():
+            found[key] = np.zeros((1, strata))
+            found[key][0, at] = table[name].cast(nw.Float64()).to_numpy()
+    return found
+
+
+def _arrays(parts: Sequence[tuple[Mapping[Key, str], Any]], strata: int) -> Reduced:
+    ids = distinct(plain_ids(parts[0][1][USER]))
+    sums: dict[Key, Floats] = {}
+    for batch, table in parts:
+        place = np.searchsorted(ids, plain_ids(table[USER]))
+        level = table[STRATUM].to_numpy().astype(np.int64) if strata > 1 else np.zeros(len(place), np.int64)
+        for key, name in batch.items():
+            sums[key] = np.zeros((len(ids), strata))
+            sums[key][place, level] = table[name].cast(nw.Float64()).to_numpy()
+    return Reduced(ids=ids, sums=sums)
+
+
+def _spread(values: Floats, at: Array, users: int) -> Floats:
+    if len(at) == users:
+        return values
+    found = np.zeros((users, values.shape[1]))
+    found[at] = values
+    return found
+
+
+def plain_ids(series: Any) -> Array:
+    """Ids as integers or Python strings."""
+    values: Array = series.to_numpy()
+    return values.astype(object) if values.dtype.kind in "UT" else values
+
+
+def collected(frame: Any) -> Any:
+    """The eager result of a small frame; Polars runs the plan in batches, so that memory stays bounded."""
+    if not isinstance(frame, nw.LazyFrame):
+        return frame
+    if frame.implementation.is_polars():
+        return frame.collect(engine="streaming")
+    return frame.collect()
+
+
+def _expression(x: Any) -> Any:
+    return x if isinstance(x, nw.Expr) else nw.lit(float(x))

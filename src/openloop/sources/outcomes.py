@@ -1,0 +1,217 @@
+"""Models to outcomes: what a recommender, an array or a table of predictions says about the scored rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.core.feedback import Array, Feedback, Floats, Ints, Vocabulary
+from openloop.core.protocols import FactorModel
+from openloop.errors import AlignmentError, InputError, PredictionError
+from openloop.sources.arrays.rows import Outcome
+from openloop.sources.predictions import Table, read_table, read_tables
+
+
+def places(scored: Feedback, exclude: Feedback) -> npt.NDArray[np.int64]:
+    """Where `exclude` holds scored cells; both are sorted."""
+    ours, theirs = scored.cell, exclude.cell
+    return np.searchsorted(theirs, ours[held(theirs, ours)])
+
+
+def held(ordered: npt.NDArray[np.int64], cells: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which of the cells stand among some that are sorted."""
+    from openloop.kernels.merging import positions
+
+    return ordered[np.minimum(positions(ordered, cells), len(ordered) - 1)] == cells
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Exclusion:
+    """The cells that leave the ranking, by user: items of user u are item[ptr[u] : ptr[u + 1]]."""
+
+    ptr: npt.NDArray[np.int64]
+    item: npt.NDArray[np.int32]
+    n_items: int
+
+    @classmethod
+    def of(cls, exclude: Feedback | None, scored: Feedback) -> Exclusion:
+        """The cells of `exclude`, less those that are scored: the item being ranked always is a candidate."""
+        if exclude is None:
+            return cls(ptr=np.zeros(scored.n_users + 1, np.int64), item=np.empty(0, np.int32), n_items=scored.n_items)
+        if exclude.users != scored.users or exclude.items != scored.items:
+            msg = "exclude: its users and items are not the scored log's; read it with like=log, or split one log."
+            raise InputError(msg)
+        kept = np.ones(len(exclude), bool)
+        kept[places(scored, exclude)] = False
+        counts = np.bincount(exclude.user[kept], minlength=scored.n_users)
+        return cls(ptr=np.concatenate([[0], np.cumsum(counts)]), item=exclude.item[kept], n_items=scored.n_items)
+
+    @property
+    def candidates(self) -> Floats:
+        """|C_u| of each user."""
+        return self.n_items - np.diff(self.ptr).astype(np.float64)
+
+    @property
+    def user(self) -> npt.NDArray[np.int64]:
+        """The user of each cell."""
+        return np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
+
+    @cached_property
+    def cells(self) -> npt.NDArray[np.int64]:
+        """Flat positions in the grid."""
+        return self.user * self.n_items + self.item
+
+
+@runtime_checkable
+class Partial(Protocol):
+    """A recommender that lacks some users or items: its predictions are NaN there, and its scores -inf."""
+
+    def knows(self, user: Ints, item: Ints) -> npt.NDArray[np.bool_]:
+        """Whether it knows both the user and the item of each pair."""
+        ...
+
+
+def prepare(name: str, model: Any, log: Feedback, user: str | None = None, item: str | None = None) -> Any:
+    """A model as it will be asked: a Table, a U × I array, or the recommender itself."""
+    if isinstance(model, Table):
+        return _of_shape(name, model, model.shape, log)
+    if isinstance(model, type):
+        msg = f"model {name!r}: {model.__name__} is a class; give a fitted model, {model.__name__}().fit(train)."
+        raise PredictionError(msg)
+    if hasattr(model, "predict") or hasattr(model, "scores"):
+        _check_grid(name, model, log)
+        return model
+    if isinstance(model, np.ndarray):
+        return _of_shape(name, model, model.shape, log)
+    if isinstance(model, list | tuple) and model:
+        return read_tables(name, model, log, user, item)  # pyright: ignore[reportUnknownArgumentType]
+    return read_table(name, model, log, user, item)
+
+
+def _of_shape(name: str, model: Any, shape: tuple[int, ...], log: Feedback) -> Any:
+    if shape != (log.n_users, log.n_items):
+        msg = f"model {name!r}: the array has shape {shape}, the grid {(log.n_users, log.n_items)}."
+        raise PredictionError(msg)
+    return model
+
+
+def _check_grid(name: str, model: Any, log: Feedback) -> None:
+    """Codes of another vocabulary would be other users and items."""
+    for side, ids in (("users", log.users), ("items", log.items)):
+        own = getattr(model, f"{side}_", None)
+        if isinstance(own, Vocabulary) and own != ids:
+            raise AlignmentError(
+                f"model {name!r}: fitted on other {side} than the log's ({len(own):,} ids, the log has {len(ids):,}); "
+                "read the log with like= the model or the log it was fitted on, or fit it on this log."
+            )
+
+
+def predicts(model: Any) -> bool:
+    """Whether a model says anything about ratings; some rank only."""
+    if isinstance(model, Table):
+        return model.score is not None
+    return isinstance(model, np.ndarray) or hasattr(model, "predict")
+
+
+def predictions(name: str, model: Any, log: Feedback, *, partly: bool = True) -> Floats | None:
+    """The predicted rating of each row, NaN where a model has none; None where a table holds ranks alone.
+
+    Without `partly` also None where a list with scores and ranks lacks a row: it was made for rankings.
+    """
+    if isinstance(model, Table):
+        found = None if model.score is None else model.at(model.score, log.cell)
+        lacking = found is not None and model.rank is not None and bool(np.isnan(found).any())
+        return None if lacking and not partly else found
+    if isinstance(model, np.ndarray):
+        found = np.asarray(model[log.user, log.item], np.float64)
+    elif hasattr(model, "predict"):
+        found = np.asarray(model.predict(log.user, log.item), np.float64)
+    else:
+        msg = f"model {name!r}: {type(model).__name__} has scores but no predict, which metrics on ratings need."
+        raise PredictionError(msg)
+    known = model.knows(log.user, log.item) if isinstance(model, Partial) else np.ones(len(log), np.bool_)
+    return _finite(name, found, known)
+
+
+def ranks(name: str, model: Any, log: Feedback, exclusion: Exclusion) -> Outcome:
+    """How many candidates stand above and tie with each row's item."""
+    if isinstance(model, Table):
+        model = model.ranking
+        if model.rank is not None:
+            return _listed(name, model, model.rank, log, exclusion)
+    from openloop.kernels import ranking
+
+    wanted, excluded = (log.user_ptr, log.item), (exclusion.ptr, exclusion.item)
+    if isinstance(model, FactorModel):
+        above, tied = ranking.factor_ranks(*model.factor_arrays(), *wanted, *excluded)
+    else:
+        scores = model.grid(name) if isinstance(model, Table) else model
+        above, tied = ranking.ranks(_scorer(scores, name, log), *wanted, log.n_items, *excluded)
+    return Outcome(above=above.astype(np.int64), tied=tied.astype(np.int64))
+
+
+def _listed(name: str, table: Table, rank: Floats, log: Feedback, exclusion: Exclusion) -> Outcome:
+    """Ranks from a list: what it does not hold stands below it."""
+    excluded = exclusion.cells
+    out = int(held(excluded, table.cell).sum()) if len(excluded) else 0
+    if out:
+        msg = f"model {name!r}: its list ranks {out:,} excluded cells; make it without them, or pass exclude=None."
+        raise PredictionError(msg)
+    found = table.at(rank, log.cell)
+    above = np.where(np.isnan(found), table.depth, found - 1).astype(np.int64)
+    return Outcome(above=above, tied=np.ones_like(above))
+
+
+def _scorer(model: Any, name: str, log: Feedback) -> Any:
+    """The scores of some users as a block, in their own precision: rounding would make ties."""
+    if not isinstance(model, np.ndarray) and not hasattr(model, "scores"):
+        msg = f"model {name!r}: {type(model).__name__} has predict but no scores, which rankings and dr need."
+        raise PredictionError(msg)
+
+    def scores(users: npt.NDArray[np.int64]) -> Array:
+        block = model[users] if isinstance(model, np.ndarray) else np.asarray(model.scores(users))
+        if block.shape != (len(users), log.n_items):
+            msg = f"model {name!r}: scores(users) gave shape {block.shape}, want {(len(users), log.n_items)}."
+            raise PredictionError(msg)
+        return block  # (B, I)
+
+    return scores
+
+
+def _finite(name: str, values: Floats, known: npt.NDArray[np.bool_]) -> Floats:
+    """The predictions, of which those of pairs that the model knows must be numbers."""
+    if values.shape != known.shape:
+        msg = f"model {name!r}: predict gave shape {values.shape} for {len(known):,} rows; return one value a pair."
+        raise PredictionError(msg)
+    bad = np.flatnonzero(~np.isfinite(values) & known)
+    if len(bad):
+        msg = f"model {name!r}: {len(bad):,} of {len(known):,} predictions are not finite; repair the model."
+        raise PredictionError(msg)
+    return values
+
+
+def dense_outcome(
+    name: str, model: Any, log: Feedback, exclusion: Exclusion, users: npt.NDArray[np.int64], on: str
+) -> tuple[Outcome, npt.NDArray[np.int64]]:
+    """The outcome of every candidate of consecutive users, and its flat position in their block."""
+    scores = _scorer(model.grid(name) if isinstance(model, Table) else model, name, log)(users)  # (B, I)
+    if np.isnan(scores).any() or (on == "prediction" and np.isinf(scores).any()):
+        msg = f"model {name!r}: its scores of all cells, which dr needs, are not all finite; repair the model."
+        raise PredictionError(msg)
+    kept = np.ones(scores.shape, bool)
+    ptr = exclusion.ptr[users[0] : users[-1] + 2]
+    kept[np.repeat(np.arange(len(users)), np.diff(ptr)), exclusion.item[ptr[0] : ptr[-1]]] = False
+    flat = np.flatnonzero(kept.ravel())
+    if on == "prediction":
+        return Outcome(prediction=scores.ravel()[flat].astype(np.float64)), flat
+    above, tied = np.zeros(scores.shape, np.int64), np.zeros(scores.shape, np.int64)
+    for u, row in enumerate(scores):
+        ordered = np.sort(row[kept[u]])
+        below_or_tied = np.searchsorted(ordered, row, side="right")
+        above[u] = len(ordered) - below_or_tied
+        tied[u] = below_or_tied - np.searchsorted(ordered, row, side="left")
+    return Outcome(above=above.ravel()[flat], tied=tied.ravel()[flat]), flat

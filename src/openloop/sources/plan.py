@@ -1,0 +1,281 @@
+"""What to sum for which estimate: requests for Moments, and the conclusion from Moments to estimates.
+
+Between the two lie the rows, wherever they are: a source answers requests, and knows nothing about estimators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Protocol
+
+from openloop.core.comparison import Key, PairSums
+from openloop.core.estimate import Estimate
+from openloop.core.metric import Metric
+from openloop.core.moments import Moments
+from openloop.core.weights import WeightSummary
+from openloop.errors import InputError, UndefinedError
+from openloop.estimators.clipping import CAPS, tuned_cap
+from openloop.estimators.naming import Method
+from openloop.estimators.stratified import Bins
+from openloop.estimators.weighted import why_undefined
+from openloop.sources.arrays.rows import Outcome, Rows
+from openloop.sources.terms import POWERS, Needed, Powers
+
+MAX_MODELS_PAIRED = 10  # 45 pairs; above that the pairs must be named
+
+
+MAX_LISTED = 20  # ratings whose rows are counted one by one
+Strata = tuple[int, Bins] | str  # of propensity; or the name of a grouping that the source was given
+
+
+def strata_names(n: int) -> tuple[str, ...]:
+    """Q1, Q2 …, from the least propensity to the largest, as in the paper."""
+    return tuple(f"Q{s + 1}" for s in range(n))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrataFacts:
+    """What the scored rows of each stratum are."""
+
+    names: tuple[str, ...]
+    rows: tuple[int, ...]
+    items: tuple[int, ...]
+    limits: tuple[tuple[float, float] | None, ...]  # the least and the largest p; None where p is not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFacts:
+    """What was scored. `ratings` counts the rows of each rating, empty where they are too many to list."""
+
+    rows: int
+    users: int
+    items: int
+    scored_users: int
+    ratings: tuple[tuple[float, int], ...]
+    span: tuple[float, float]  # the lowest and the highest rating
+    threshold: float
+    excluded: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What a model says of the scored rows: its range, and the share of rows where it says the rating itself."""
+
+    low: float
+    high: float
+    copied: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One set of moments: of a model, or (two names) of the difference of a pair."""
+
+    metric: Metric
+    models: tuple[str, ...]
+    strata: Strata | None = None
+    imputed: bool = False
+    wanted: Needed = field(default_factory=Needed)
+
+
+class Source(Protocol):
+    """Where rows are reduced."""
+
+    models: tuple[str, ...]
+    in_one_pass: bool  # whether asking for much at once is cheaper than asking often
+
+    def moments(self, requests: Sequence[Request]) -> dict[Request, Moments]:
+        """The moments of each request."""
+        ...
+
+    def summary(self, metric: Metric) -> WeightSummary | None:
+        """The weights of the rows that count for a metric; None without propensities."""
+        ...
+
+    def refusal(self, metric: Metric, method: Method) -> str | None:
+        """Why this source cannot give that estimate, None if it can."""
+        ...
+
+    def about(self) -> LogFacts:
+        """What is scored."""
+        ...
+
+    def answers(self, model: str) -> Answers | None:
+        """What a model says of the scored rows; None where it gives ranks alone."""
+        ...
+
+    def facts(self, strata: Strata) -> StrataFacts:
+        """What the scored rows of each stratum are."""
+        ...
+
+    def scored(self, metric: Metric, models: Sequence[str]) -> tuple[Rows, list[Outcome]] | None:
+        """The rows that count for a metric and what each model makes of them; None where they stay in their engine."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concluded:
+    """Estimates by key, what was skipped and why, and what the pairs' own sums tell."""
+
+    estimates: dict[Key, Estimate]
+    skipped: dict[tuple[str, str], str]
+    pairs: dict[tuple[str, str, str, str], PairSums]
+
+
+def conclude(
+    source: Source, metrics: Sequence[Metric], methods: Sequence[Method], pairs: Sequence[tuple[str, str]]
+) -> Concluded:
+    """Ask the source for the moments that the estimates need, and make the estimates."""
+    skipped: dict[tuple[str, str], str] = {}
+    wanted: list[tuple[Metric, Method]] = []
+    for metric in metrics:
+        for method in methods:
+            reason = _undefined(metric, method) or source.refusal(metric, method)
+            if reason is None:
+                wanted.append((metric, method))
+            else:
+                skipped[metric.name, method.name] = reason
+    resolved = _with_caps(source, wanted)
+    singles = {
+        (metric.name, method.name): [_request(metric, method, (model,), resolved) for model in source.models]
+        for metric, method in wanted
+    }
+    doubles = {
+        (metric.name, method.name): [_request(metric, method, pair, resolved) for pair in pairs]
+        for metric, method in wanted
+        if _pairs_matter(metric) and source.summary(metric) is not None
+    }
+    estimates: dict[Key, Estimate] = {}
+    own: dict[tuple[str, str, str, str], PairSums] = {}
+    for batch in _batches(source, wanted):
+        families = [(metric.name, method.name) for metric, method in batch]
+        asked = [r for name in families for r in (*singles[name], *doubles.get(name, ()))]
+        moments = source.moments(list(dict.fromkeys(asked)))
+        for metric, method in batch:
+            name = metric.name, method.name
+            try:  # for all models or for none
+                found = [method.estimate(moments[request]) for request in singles[name]]
+            except UndefinedError as error:
+                skipped[name] = str(error)
+                continue
+            for model, estimate in zip(source.models, found, strict=True):
+                estimates[model, *name] = replace(estimate, method=method.name)
+            for request in doubles.get(name, ()):
+                own[request.models[0], request.models[1], *name] = _pair(moments[request], method)
+    return Concluded(estimates=estimates, skipped=skipped, pairs=own)
+
+
+def _batches(source: Source, wanted: Sequence[tuple[Metric, Method]]) -> list[list[tuple[Metric, Method]]]:
+    """What is asked of the source at once: all, where a pass is dear; else a metric at a time, to save memory."""
+    if source.in_one_pass:
+        return [list(wanted)]
+    names = dict.fromkeys(metric.name for metric, _ in wanted)
+    return [[pair for pair in wanted if pair[0].name == name] for name in names]
+
+
+def chosen_pairs(models: Sequence[str], pairs: str | Iterable[tuple[str, str]] | None) -> list[tuple[str, str]]:
+    """The pairs to take sums of: "all", a list, or by default all unless the models are many."""
+    if pairs is None:
+        pairs = "all" if len(models) <= MAX_MODELS_PAIRED else ()
+    if isinstance(pairs, str):
+        if pairs != "all":
+            msg = f'pairs: must be "all" or a list of (model, model), got {pairs!r}.'
+            raise InputError(msg)
+        return list(combinations(models, 2))
+    found = [(a, b) for a, b in pairs]
+    for name in (name for pair in found for name in pair):
+        if name not in models:
+            msg = f"pairs: {name!r} is not among the models {list(models)}."
+            raise InputError(msg)
+    return found
+
+
+def _undefined(metric: Metric, method: Method) -> str | None:
+    """Why there is no such estimate, whatever the rows."""
+    reason = why_undefined(metric, method.name.partition("@")[0])
+    if reason is not None:
+        return f"{method.name} of {metric.name} is undefined: {reason}."
+    if method.clips and method.cap is None and _has_ideal(metric):
+        return f"clipped of {metric.name} needs a given cap, such as clipped@20: its ideal depends on it."
+    return None
+
+
+def _has_ideal(metric: Metric) -> bool:
+    """nDCG: a sum over a user's items with a normaliser of its own."""
+    return metric.kind == "user" and metric.additive and not metric.pooled
+
+
+def _pairs_matter(metric: Metric) -> bool:
+    return (metric.kind == "cell" and not metric.root) or metric.pooled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Resolved:
+    """The caps of each metric's clipped estimators, and the strata that its other estimators share."""
+
+    caps: dict[tuple[str, str], float]
+    strata: dict[str, Strata | None]
+    weighted: dict[str, bool]
+    powers: dict[str, Powers]
+
+
+def _with_caps(source: Source, wanted: Sequence[tuple[Metric, Method]]) -> _Resolved:
+    caps = {(metric.name, method.name): method.cap for metric, method in wanted if method.clips}
+    for metric, method in wanted:
+        if method.clips and method.cap is None:
+            caps[metric.name, method.name] = _tuned(source, metric)
+    strata: dict[str, Strata | None] = {}
+    for metric, method in wanted:
+        # Sums in strata add up to the whole, so that one set of moments serves all, unless users' gains do not.
+        if not metric.groups and not _has_ideal(metric) and strata.get(metric.name) is None:
+            strata[metric.name] = method.stratification
+    weighted = {metric.name: source.summary(metric) is not None for metric, _ in wanted}
+    powers = {name: tuple(p for p in POWERS if any(p in _powers(x, e) for x, e in wanted if x.name == name))
+              for name in weighted}  # fmt: skip
+    known = {k: c for k, c in caps.items() if c is not None}
+    return _Resolved(caps=known, strata=strata, weighted=weighted, powers=powers)
+
+
+def _powers(metric: Metric, method: Method) -> Powers:
+    """Which w^a δ^b the variance over cells of an estimator is made of."""
+    if metric.kind == "user":
+        return ()
+    if method.strata is not None and method.share == "catalogue":
+        return POWERS
+    weighted = method.weighted and method.strata is None
+    return tuple((a, b) for a, b in POWERS if a == (2 if weighted else 0))
+
+
+def _tuned(source: Source, metric: Metric) -> float:
+    summary = source.summary(metric)
+    largest = summary.largest if summary is not None else 1.0
+    # The first cap above the largest weight cuts nothing: it stands for not clipping.
+    caps = CAPS[: sum(cap < largest for cap in CAPS) + 1]
+    asked = [Request(metric=metric, models=(model,), wanted=Needed(caps=caps)) for model in source.models]
+    found = source.moments(asked)
+    return tuned_cap([found[request] for request in asked])
+
+
+def _request(metric: Metric, method: Method, models: tuple[str, ...], resolved: _Resolved) -> Request:
+    weighted = resolved.weighted[metric.name]
+    pair = len(models) > 1
+    own = resolved.caps.get((metric.name, method.name))
+    shared = next((cap for (name, _), cap in resolved.caps.items() if name == metric.name), None)
+    return Request(
+        metric=metric,
+        models=models,
+        strata=None if method.imputes else method.stratification or resolved.strata.get(metric.name),
+        imputed=method.imputes,
+        wanted=Needed(
+            powers=resolved.powers[metric.name] if weighted else (),
+            cap=None if method.imputes else own or shared,
+            ideal=weighted and _has_ideal(metric) and method.strata is None and not pair,
+            parts=pair,
+        ),
+    )
+
+
+def _pair(m: Moments, method: Method) -> PairSums:
+    variance = method.estimate(m).cell_variance if m.metric.kind == "cell" else None
+    return PairSums(cell_variance=variance, parts=m.parts)

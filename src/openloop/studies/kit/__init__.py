@@ -1,0 +1,1 @@
+"""What studies share: running, trials kept by content, results, pages and charts."""

@@ -1,0 +1,258 @@
+"""`reproduce`: the items of a paper, run by name on the data that are present.
+
+A study is a module of `openloop.studies` with PAPER, PUBLISHED (the numbers that the paper prints) and ITEMS, whose
+functions take a `Run` and return a frozen `Result`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from openloop.data import datasets
+from openloop.errors import InputError, MissingPackageError, did_you_mean
+from openloop.studies.kit.fingerprint import versions
+from openloop.studies.kit.results import Result, unjudged
+from openloop.studies.kit.trials import Given, Outcome, Setting, Trial, Trials
+from openloop.support.arguments import is_whole
+from openloop.support.atomic import FilePath, json_text
+from openloop.support.progress import Step, silent
+from openloop.support.wording import joined
+
+T = TypeVar("T")
+
+STUDIES = ("schnabel2016", "lim2015", "jadidinejad2021")
+EXTRAS = {"cornac": "cornac", "torch": "torch"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paper:
+    """Where the numbers come from."""
+
+    title: str
+    authors: str
+    year: int
+    venue: str
+    link: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.authors} ({self.year}). {self.title}. {self.venue}. {self.link}".strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A table or figure: the data sets of which it needs one (none: it needs no data), and about how long it takes.
+
+    `minutes` are those of a full run on two cores; `packages` are optional ones without which it cannot run.
+    """
+
+    name: str
+    title: str
+    function: Callable[[Run], Result]
+    data: tuple[str, ...] = ()
+    minutes: float
+    packages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What an item is run with: where the data are, how thoroughly, and how trials are computed."""
+
+    folder: Path
+    quick: bool
+    seed: int
+    trials: Trials
+    step: Step = silent
+    loaded: dict[str, str] = field(default_factory=dict[str, str])  # what is known of the data that were used
+
+    def either(self, full: T, quick: T) -> T:
+        """The first in a full run, the second in a quick one."""
+        return quick if self.quick else full
+
+    def present(self, *names: str) -> tuple[str, ...]:
+        """Those of the data sets that are in the folder."""
+        return tuple(name for name in names if datasets.present(name, self.folder))
+
+    def load(self, name: str) -> datasets.Data:
+        """A data set from its original files."""
+        self.step(f"reading {name}", 0.0)
+        found = datasets.load(name, self.folder)
+        self.loaded[name] = _described(found, datasets.fingerprint(name, self.folder))
+        return found
+
+    def map(self, trial: Trial, given: Given, settings: Sequence[Setting], what: str) -> list[Outcome]:
+        """The outcomes of a trial with each setting, in their order; those that are kept are not computed again."""
+
+        def advance(done: int, total: int) -> None:
+            self.step(f"{what}: {done:,} of {total:,}", done / max(total, 1))
+
+        return self.trials.map(trial, given, settings, advance)
+
+    def one(self, trial: Trial, given: Given, **setting: Any) -> Outcome:
+        """The outcome of a single trial."""
+        return self.map(trial, given, [setting], trial.__qualname__.replace("_", " "))[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction:
+    """The results of a paper's items, and why others were left out."""
+
+    study: str
+    paper: Paper
+    asked: tuple[str, ...]  # the items that were asked for by name; none: all
+    quick: bool
+    seed: int
+    results: tuple[Result, ...]
+    left_out: Mapping[str, str]
+    data: Mapping[str, str]  # what was loaded: its shape, the digest of its files, what a reader should know
+
+    def __getitem__(self, item: str) -> Result:
+        for result in self.results:
+            if result.item == item:
+                return result
+        raise KeyError(f"no result {item!r}; there are {', '.join(result.item for result in self.results)}")
+
+    def __repr__(self) -> str:
+        return f"Reproduction({self.study}: {', '.join(result.item for result in self.results)})"
+
+    def to_json(self, path: FilePath | None = None) -> str:
+        """Everything but the charts as JSON; written to `path` in one step when given."""
+        content = {
+            "study": self.study, "paper": str(self.paper), "quick": self.quick, "seed": self.seed,
+            "data": dict(self.data), "left_out": dict(self.left_out), "versions": list(versions()),
+            "results": [result.plain() for result in self.results],
+        }  # fmt: skip
+        return json_text(content, path)
+
+
+def study(name: str | ModuleType) -> Any:
+    """The module of a paper: PAPER, PUBLISHED, ITEMS."""
+    if isinstance(name, ModuleType):
+        lacking = [part for part in ("PAPER", "ITEMS") if not hasattr(name, part)]
+        if lacking:
+            raise InputError(f"reproduce: module {name.__name__!r} is no study: it has no {joined(lacking)}; add them.")
+        return name
+    if name not in STUDIES:
+        raise InputError(f"reproduce: no study {name!r}.{did_you_mean(str(name), STUDIES)}")
+    return import_module(f"openloop.studies.{name}")
+
+
+def reproduce(
+    paper: str | ModuleType,
+    items: Sequence[str] = (),
+    *,
+    data: FilePath | None = None,
+    quick: bool = False,
+    seed: int = 0,
+    workers: int | None = None,
+    cache: FilePath | None = None,
+    step: Step = silent,
+) -> Reproduction:
+    """Recompute items of a paper, beside the published numbers; without `items`, all whose data are present.
+
+    `paper` is the name of a study, or a module of your own with PAPER and ITEMS.
+    `data` is the folder of the data sets ($OPENLOOP_DATA, or data/ here). `quick` takes fewer trials and models, so
+    that it takes seconds; its numbers are a foretaste, and not held against the published ones. Trials run in
+    `workers` processes, by default one a core (0: in this one), and are kept in `cache` ($XDG_CACHE_HOME/openloop), so
+    that a run that was stopped goes on where it was.
+    """
+    found, folder = study(paper), datasets.data_folder(data)
+    name = paper if isinstance(paper, str) else paper.__name__
+    asked = _asked(name, found.ITEMS, items)
+    _check(seed, workers)
+    wanted, left_out = _divided(asked, folder, named=bool(items))
+    at_once = (os.cpu_count() or 1) if workers is None else workers
+    loaded: dict[str, str] = {}
+    with Trials(cache_folder(cache), at_once) as trials:
+        results: list[Result] = []
+        for number, item in enumerate(wanted):
+            share = _part(step, item.name, number, len(wanted))
+            run = Run(folder=folder, quick=quick, seed=seed, trials=trials, step=share, loaded=loaded)
+            result = replace(item.function(run), title=item.title)  # as the list has it
+            results.append(unjudged(result) if quick else result)
+    return Reproduction(
+        study=name,
+        paper=found.PAPER,
+        asked=tuple(items),
+        quick=quick,
+        seed=seed,
+        results=tuple(results),
+        left_out=left_out,
+        data=loaded,
+    )
+
+
+def listed(
+    data: FilePath | None = None, paper: str | None = None
+) -> Iterator[tuple[str, Item, tuple[str, ...], str | None]]:
+    """Every item of one study or all, those of its data sets that are present, and why it cannot run, if so."""
+    folder = datasets.data_folder(data)
+    for name in STUDIES if paper is None else (paper,):
+        for item in study(name).ITEMS:
+            here = tuple(d for d in item.data if datasets.present(d, folder))
+            yield name, item, here, _lacking(item, folder)
+
+
+def cache_folder(given: FilePath | None = None) -> Path:
+    """Where trials are kept."""
+    if given is not None:
+        return Path(given).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache")
+    return Path(base).expanduser() / "openloop"
+
+
+def _asked(paper: str, items: Sequence[Item], names: Sequence[str]) -> list[Item]:
+    known = {item.name: item for item in items}
+    for name in names:
+        if name not in known:
+            raise InputError(f"reproduce: {paper} has no item {name!r}; it has {', '.join(known)}.")
+    return [item for item in items if not names or item.name in names]
+
+
+def _divided(items: Sequence[Item], folder: Path, *, named: bool) -> tuple[list[Item], dict[str, str]]:
+    """The items that can run, and why the others cannot; an item that was asked for by name must."""
+    reasons = {item.name: _lacking(item, folder) for item in items}
+    missing = {name: why for name, why in reasons.items() if why is not None}
+    if missing and (named or len(missing) == len(items)):
+        name, why = next(iter(missing.items()))
+        absent = [package for item in items if item.name == name for package in _absent(item)]
+        raise (MissingPackageError if absent else InputError)(f"reproduce: {name} {why}.")
+    return [item for item in items if item.name not in missing], missing
+
+
+def _lacking(item: Item, folder: Path) -> str | None:
+    """Why an item cannot run."""
+    if _absent(item):
+        extras = ",".join(EXTRAS[package] for package in _absent(item))
+        return f"needs {joined(_absent(item))}; pip install 'openloop[{extras}]'"
+    if not item.data or any(datasets.present(name, folder) for name in item.data):
+        return None
+    some = item.data[0] if len(item.data) == 1 else f"one of {', '.join(item.data)}"
+    return f"needs {some} in the data folder; `openloop datasets get {item.data[0]}` brings or describes it"
+
+
+def _absent(item: Item) -> list[str]:
+    return [package for package in item.packages if find_spec(package) is None]
+
+
+def _described(data: datasets.Data, fingerprint: str) -> str:
+    rows = f"{data.log.n_users:,} users × {data.log.n_items:,} items, {len(data.log):,} rows"
+    beside = "" if data.open_loop is None else f" and {len(data.open_loop):,} of an open loop"
+    return "; ".join([f"{rows}{beside}", *data.notes, f"SHA-256 of names and files {fingerprint[:16]}…"])
+
+
+def _part(step: Step, name: str, number: int, total: int) -> Step:
+    return lambda what, done: step(f"{name}: {what}", (number + done) / total)
+
+
+def _check(seed: int, workers: int | None) -> None:
+    if not is_whole(seed) or seed < 0:
+        raise InputError(f"reproduce: seed must be a whole number from 0, got {seed!r}.")
+    if workers is not None and not (is_whole(workers) and workers >= 0):
+        raise InputError(f"reproduce: workers must be a whole number from 0 (none: this process), got {workers!r}.")

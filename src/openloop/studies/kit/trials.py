@@ -1,0 +1,224 @@
+"""Trials: pure functions of arrays and settings, computed in processes and kept by content.
+
+A trial is kept in the file whose name is a digest of its arrays, its setting, the code that it runs and the versions
+of the numerical libraries. So a run that was stopped goes on where it was, and its numbers are the same bytes. Which
+code that is, `openloop.studies.kit.fingerprint` says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Self
+from zipfile import BadZipFile, is_zipfile
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from openloop.errors import FormatError, InputError, OpenloopError
+from openloop.studies.kit.fingerprint import code_digest, digest, versions
+from openloop.support.atomic import replacing
+
+Given = Mapping[str, npt.NDArray[Any]]
+Outcome = dict[str, npt.NDArray[Any]]
+Setting = Mapping[str, Any]
+Trial = Callable[..., Mapping[str, Any]]
+Advance = Callable[[int, int], None]  # trials done, of how many
+
+A_DAY = 86_400.0  # seconds
+ONE_THREAD: dict[str, str] = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"), "1")
+
+
+class Trials:
+    """Computes trials that are not kept yet, in `workers` processes of one thread each, and keeps them in `folder`.
+
+    A context: its processes start with the first trial that is not kept, and end with the block and with this process,
+    whatever ends it. With 0 workers trials run in this process, as a debugger wants it.
+    """
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        self.folder, self.workers = folder, workers
+        self._pool: ProcessPoolExecutor | None = None
+        for kind in ("given", "trials"):
+            try:
+                (folder / kind).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(
+                    f"cache folder {str(folder)!r} cannot be made ({error.strerror}); pass another one."
+                ) from error
+        _remove_remains(folder / "trials")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._pool is None:
+            return
+        pids = set(self._pool._processes) if kind else set[int]()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        for child in multiprocessing.active_children():
+            if child.pid in pids:
+                child.terminate()
+        self._pool.shutdown(cancel_futures=True)
+        self._pool = None
+
+    def map(self, trial: Trial, given: Given, settings: Sequence[Setting], advance: Advance) -> list[Outcome]:
+        """The outcomes of a trial with each setting, in their order."""
+        data, code = self._put(given), code_digest(trial)
+        files = [self._file(trial, data.stem, setting, code) for setting in settings]
+        wanted = {file: setting for file, setting in zip(files, settings, strict=True) if not is_zipfile(file)}
+        tasks = [Task(trial, data, setting, file, code) for file, setting in wanted.items()]
+        advance(len(files) - len(wanted), len(files))
+        for done, _ in enumerate(self._compute(tasks), len(files) - len(wanted) + 1):
+            advance(done, len(files))
+        return [_read(file) for file in files]
+
+    def _compute(self, tasks: Sequence[Task]) -> Iterator[None]:
+        if self.workers == 0:
+            yield from map(compute, tasks)
+        elif tasks:
+            pool = self._processes()
+            with _main_hidden(tasks[0].trial):
+                futures = [pool.submit(compute, task) for task in tasks]
+            for future in as_completed(futures):
+                yield _outcome(future, tasks[0].trial)
+
+    def _processes(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            # A fork would copy the locks of threads that do not live on in it.
+            spawn = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(self.workers, spawn, initializer=_begin)
+        return self._pool
+
+    def _put(self, given: Given) -> Path:
+        """The file of these arrays, for all processes to read."""
+        file = self.folder / "given" / f"{_digest_of_arrays(given)}.npz"
+        if not is_zipfile(file):  # absent, or damaged
+            _write(file, given, "given")
+        return file
+
+    def _file(self, trial: Trial, data: str, setting: Setting, code: str) -> Path:
+        name = f"{trial.__module__}.{trial.__qualname__}"
+        try:
+            text = json.dumps([name, data, sorted(setting.items()), code, versions()])
+        except TypeError as error:
+            raise InputError(
+                f"{name}: a setting must be numbers, text or lists of them, got {dict(setting)}."
+            ) from error
+        return self.folder / "trials" / f"{digest(text)}.npz"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A trial to compute: what it is given, its setting, the file for its outcome, and the code that it should run."""
+
+    trial: Trial
+    data: Path
+    setting: Setting
+    file: Path
+    code: str
+
+
+def compute(task: Task) -> None:
+    """Compute a trial on one thread, and keep it."""
+    if code_digest(task.trial) != task.code:
+        raise OpenloopError(
+            f"{task.trial.__qualname__}: its code was changed while the run went on; run again: what is done is kept."
+        )
+    with threadpool_limits(1):
+        _write(task.file, task.trial(_given(task.data), **task.setting), task.trial.__qualname__)
+
+
+# -- files of arrays -----------------------------------------------------------------------------------------
+
+
+def _write(file: Path, arrays: Mapping[str, Any], name: str) -> None:
+    held: dict[str, Any] = {key: np.asarray(value) for key, value in arrays.items()}
+    for key, value in held.items():
+        if value.dtype.hasobject:
+            raise InputError(f"{name}: {key} must be numbers or text, got an array of objects.")
+    with replacing(file) as temporary, temporary.open("wb") as out:
+        np.savez(out, **held)
+
+
+def _remove_remains(folder: Path) -> None:
+    """Delete what processes that were killed left half-written, unless it is so young that it may still be written."""
+    for file in folder.glob(".*.npz.*"):
+        if time.time() - file.stat().st_mtime > A_DAY:
+            file.unlink(missing_ok=True)
+
+
+def _read(file: Path) -> Outcome:
+    try:
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as held:
+            return {name: held[name] for name in held.files}
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        raise FormatError(f"{file}: cannot be read ({error}); delete it, and it is computed again.") from error
+
+
+@lru_cache(maxsize=4)
+def _given(data: Path) -> Given:
+    held = _read(data)
+    for values in held.values():
+        values.flags.writeable = False  # trials share them
+    return held
+
+
+def _digest_of_arrays(given: Given) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for name in sorted(given):
+        values = np.ascontiguousarray(given[name])
+        digest.update(f"{name} {values.dtype.str} {values.shape};".encode())
+        digest.update(values.tobytes())
+    return digest.hexdigest()
+
+
+# -- processes -----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _main_hidden(trial: Trial) -> Generator[None]:
+    """Workers that start now do not run the caller's script again, unless the trial is defined there."""
+    main = sys.modules["__main__"]
+    if trial.__module__ != "__main__":
+        sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _begin() -> None:
+    os.environ.update(ONE_THREAD)  # for libraries that are loaded later
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends this process
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _outcome(future: Future[None], trial: Trial) -> None:
+    with suppress(BrokenProcessPool):
+        return future.result()
+    raise OpenloopError(
+        f"{trial.__qualname__}: a worker process was killed, perhaps for want of memory; run again with fewer workers: "
+        "what is done is kept."
+    )

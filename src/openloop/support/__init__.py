@@ -1,0 +1,1 @@
+"""NO DOMAIN: files, lazy imports, progress, words and arguments; nothing here knows what a log is."""

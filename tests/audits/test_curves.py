@@ -1,0 +1,171 @@
+"""Curves against Γ, and Γ* of a log's estimates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import openloop as ol
+from openloop.audits.contrasts import contrasts
+from openloop.audits.curves import critical, curves, tilted, with_gamma
+from openloop.core.metric import Metric
+from openloop.data.simulate import schnabel_world
+from openloop.metrics.naming import metric
+from openloop.sources.arrays.source import FeedbackSource
+from tests.audits.cases import WORLD, found, popular_world
+from tests.examples import same
+
+
+def test_curves_start_at_the_estimates_and_cross_zero_at_gamma_star():
+    world = popular_world(gap_tail=0.2, gap_head=-1.0)
+    ready, result, _ = found(world.predictions, world.observe(1), p=world.propensities)
+    own = contrasts(result, "mae", "snips")
+    single, _, pair = curves(ready.source, ready.metrics[0], own, "a")
+    same(single.low[0], result["a", "mae", "snips"].value)
+    same(single.high[0], result["a", "mae", "snips"].value)
+    same(pair.low[0], own[0].value)
+    gamma = own[0].gamma
+    crossed = (
+        np.interp(0.0, pair.high, pair.gamma) if own[0].value < 0 else np.interp(0.0, pair.low[::-1], pair.gamma[::-1])
+    )
+    assert pair.gamma[0] < gamma < pair.gamma[-1]
+    assert abs(crossed / gamma - 1) < 0.02  # between points of the curve
+
+
+def test_gamma_star_of_users_ratios_needs_the_rows():
+    noise = np.random.default_rng(0).normal(0, 1, WORLD.ratings.shape)
+    models = {"a": WORLD.ratings + 0.3 * noise, "b": WORLD.ratings + noise, "c": WORLD.ratings + 1.01 * noise}
+    ready, result, _ = found(models, metrics=["ndcg@3"])
+    own = contrasts(result, "ndcg@3", "snips")
+    clear = [not c.low <= 0 <= c.high for c in own]
+    assert clear == [True, True, False]
+    filled = with_gamma(ready.source, ready.metrics[0], own)
+    assert [c.gamma is not None for c in own] == [False, False, False]
+    assert [c.gamma is not None for c in filled] == clear
+    assert filled[0].gamma > 1
+
+
+def test_a_plain_average_has_no_curve():
+    ready, result, _ = found()
+    assert curves(ready.source, ready.metrics[0], contrasts(result, "mae", "naive"), "a") == ()
+
+
+GAMMAS = np.array([1.0, 1.2, 1.5, 2.0, 3.0, 10.0, 1e3])
+RATED = schnabel_world(60, 80, 5, alpha=0.5, observed=0.2, rng=0)
+SEEN = RATED.observe(1)
+TRAIN, TEST = ol.split(SEEN, test=0.5, rng=0)
+NOISE = np.random.default_rng(2).normal(size=(2, *RATED.ratings.shape))
+MODELS = {"a": RATED.ratings + 2 * NOISE[0], "b": np.rint(RATED.ratings + 2.5 * NOISE[1])}  # b ties many
+COMBINATIONS = [
+    *[(name, method) for name in ("mae", "mse", "rmse", "dcg@10", "prec@5") for method in ("snips", "ips")],
+    *[(name, method) for name in ("recall@10", "adg", "atop") for method in ("snips", "snips_user")],
+    ("ndcg@10", "snips"), ("ndcg", "snips"),
+]  # fmt: skip
+METRICS = list(dict.fromkeys(name for name, _ in COMBINATIONS))
+
+
+def source(log, exclude):
+    predicted = {name: grid[log.user, log.item] for name, grid in MODELS.items()}
+    given_p = (np.asarray(log.propensity, np.float64), None)
+    return FeedbackSource(
+        MODELS, log, given_p, exclude=exclude, threshold=4, predicted=predicted, imputation=None
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["whole", "part"])
+def evaluated(request):
+    log, exclude = (SEEN, None) if request.param == "whole" else (TEST, TRAIN)
+    options = {"metrics": METRICS, "estimators": ["snips", "ips", "snips_user"], "exclude": exclude, "threshold": 4}
+    return source(log, exclude), ol.evaluate(MODELS, log, **options)
+
+
+def outcomes(found, x):
+    return found.rows_for(x.kind, x.on, None), found.outcome("a", x), found.outcome("b", x)
+
+
+@pytest.mark.parametrize(("name", "method"), COMBINATIONS)
+def test_at_gamma_one_bounds_are_the_estimates(evaluated, name, method):
+    found, result = evaluated
+    x = metric(name)
+    rows, a, b = outcomes(found, x)
+    for model, outcome in (("a", a), ("b", b)):
+        low, high = tilted(x, method, rows, outcome, None, [1.0, 1.5], float(rows.cells.sum()))
+        estimate = result[model, name, method].value
+        same((low[0], high[0]), estimate)
+        assert low[1] < estimate < high[1]
+    difference = tilted(x, method, rows, a, b, [1.0, 1.5])
+    if name == "rmse":
+        assert difference is None
+    else:
+        wanted = result.difference("a", "b", metric=name, estimator=method).value
+        same((difference[0][0], difference[1][0]), wanted)
+        assert difference[0][1] < wanted < difference[1][1]
+
+
+def test_bounds_of_rmse_are_the_roots_of_those_of_mse(evaluated):
+    found, _ = evaluated
+    rows, a, _ = outcomes(found, metric("mse"))
+    for method in ("snips", "ips"):
+        squares = tilted(metric("mse"), method, rows, a, None, GAMMAS)
+        same(np.square(tilted(metric("rmse"), method, rows, a, None, GAMMAS)), squares)
+
+
+@pytest.mark.parametrize(("name", "method"), [("ndcg@10", "snips"), ("recall@10", "snips_user"), ("adg", "snips_user")])
+def test_the_bound_crosses_zero_at_the_critical_gamma(evaluated, name, method):
+    found, result = evaluated
+    x = metric(name)
+    rows, a, b = outcomes(found, x)
+    gamma = critical(x, method, rows, a, b)
+    assert 1 < gamma < 100
+    low, high = tilted(x, method, rows, a, b, [gamma, gamma * (1 + 2e-6)])
+    beyond = low if result.difference("a", "b", metric=name, estimator=method).value > 0 else -high
+    assert beyond[0] >= 0 >= beyond[1]
+
+
+def test_strata_do_not_change_the_ideal(evaluated):
+    found, _ = evaluated
+    x = metric("ndcg@10")
+    rows, a, _ = outcomes(found, x)
+    cut = found.rows_for(x.kind, x.on, (3, "width"))
+    assert cut.stratum is not None
+    same(tilted(x, "snips", cut, a, None, GAMMAS), tilted(x, "snips", rows, a, None, GAMMAS))
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [("map", "snips"), ("mrr", "snips"), ("hit@3", "snips"), ("auc", "snips"), ("adg", "ips"), ("ndcg", "snips_user"),
+     ("mae", "snips_user"), ("mae", "naive"), ("mae", "stratified"), ("mae", "clipped@5"), ("mae", "dr")],
+)  # fmt: skip
+def test_there_are_no_bounds_where_none_are_defined(evaluated, name, method):
+    found, _ = evaluated
+    x = metric(name)
+    assert tilted(x, method, *outcomes(found, x), GAMMAS) is None
+    assert critical(x, method, *outcomes(found, x)) is None
+
+
+def test_pooled_estimates_have_no_critical_gamma_over_users(evaluated):
+    found, _ = evaluated
+    for name, method in (("mae", "snips"), ("mae", "ips"), ("adg", "snips")):
+        assert critical(metric(name), method, *outcomes(found, metric(name))) is None
+
+
+def test_without_propensities_there_are_no_bounds():
+    found = source(SEEN, None)
+    bare = FeedbackSource(
+        MODELS, SEEN, (None, None), exclude=None, threshold=4, predicted=found._predicted, imputation=None
+    )  # fmt: skip
+    assert tilted(metric("mae"), "snips", *outcomes(bare, metric("mae")), GAMMAS) is None
+
+
+def test_a_users_gain_of_ones_own_is_not_capped(evaluated):
+    found, _ = evaluated
+    ndcg = metric("ndcg@10")
+    own = Metric(
+        name="twice", on="rank", kind="user", better="higher", k=10, per_user=ndcg.per_user,
+        gain=lambda x: 2 * x.discount(10),
+    )  # fmt: skip
+    rows, a, _ = outcomes(found, ndcg)
+    low, _ = tilted(ndcg, "snips", rows, a, None, GAMMAS)
+    doubled, high = tilted(own, "snips", rows, a, None, GAMMAS)
+    same(doubled, 2 * low)
+    assert high[-1] > 1

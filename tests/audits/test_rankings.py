@@ -1,0 +1,440 @@
+"""Rankings of models: SciPy's τ and Friedman, published tests of dependent correlations, measured coverage and size."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import friedmanchisquare, kendalltau, pearsonr
+
+from openloop.audits.rankings import (
+    Friedman,
+    TauDifference,
+    compare_tau,
+    friedman,
+    kendall,
+    nemenyi,
+    ranks_within_users,
+    steiger,
+    williams,
+)
+from openloop.errors import EmptyError, InputError, UndefinedError
+from tests.audits.cases import LOG, WORLD, found
+
+# Hollander, Wolfe & Chicken, Example 8.1: lightness of tuna and its panel score.
+TUNA = (
+    [44.4, 45.9, 41.9, 53.3, 44.7, 44.1, 50.7, 45.2, 60.1],
+    [2.6, 3.1, 2.5, 5.0, 3.6, 4.0, 5.2, 2.8, 3.8],
+)
+
+numbers = st.integers(-4, 4)
+lists = st.integers(3, 12).flatmap(
+    lambda n: st.tuples(*[st.lists(numbers, min_size=n, max_size=n).filter(lambda v: len(set(v)) > 1)] * 2)
+)
+
+
+# --------------------------------------------------------------------------------------- τ: known answers
+
+
+def test_kendall_by_hand():
+    # Of six pairs five agree: τ = 4/6. C = (3, 1, 1, 3), Σ(C − 2)² = 4, so that
+    # σ̂² = 2/12 · [2·2/(4·9) · 4 + 1 − 4/9] = 1/6 · (4/9 + 5/9) = 1/6.
+    found = kendall([1, 2, 3, 4], [1, 3, 2, 4])
+    assert found.value == pytest.approx(2 / 3)
+    assert found.low == pytest.approx(2 / 3 - 1.959964 / math.sqrt(6), abs=1e-6)
+    assert (found.high, found.n, found.method) == (1.0, 4, "asymptotic")  # cut
+
+
+def test_kendall_on_the_example_of_hollander_wolfe_and_chicken():
+    # NSM3::kendall.ci(example = TRUE) computes the same (8.34), (8.38), (8.39); τ = 16/36.
+    found = kendall(*TUNA)
+    c = np.array(
+        [sum(np.sign((a - p) * (b - q)) for p, q in zip(*TUNA, strict=True)) for a, b in zip(*TUNA, strict=True)]
+    )
+    sigma2 = (2 * 7 * np.var(c, ddof=1) / 9 / 8 + 1 - (16 / 36) ** 2) * 2 / 9 / 8
+    assert found.value == pytest.approx(16 / 36)
+    assert (found.high - found.value) == pytest.approx(1.959964 * math.sqrt(sigma2), rel=1e-6)
+    assert str(found) == "Kendall's τ 0.444 over 9 models (95 % interval -0.0526 … 0.941, asymptotic)"
+
+
+@given(lists)
+def test_tau_is_scipys_with_ties_too(xy):
+    assert kendall(*xy).value == pytest.approx(kendalltau(*xy).statistic, abs=1e-12)
+
+
+def test_the_bootstrap_is_scipys_tau_of_resampled_models():
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(2, 15))
+    weights = np.random.default_rng(0).multinomial(15, np.full(15, 1 / 15), size=400)
+    draws = [kendalltau(np.repeat(x, w), np.repeat(y, w)).statistic for w in weights]
+    found = kendall(x, y, rng=0, replicates=400)
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])))
+    assert found.method == "bootstrap over models"
+
+
+@pytest.mark.parametrize("rng", [None, 0])
+def test_a_perfect_order_of_few_models_proves_little(rng):
+    # Five disjoint pairs of ten models all agree, which has probability ((1 + τ)/2)⁵ at most: 0.025 at the bound.
+    up = kendall(range(10), range(10), rng=rng)
+    assert (up.value, up.low, up.high) == (1, pytest.approx(2 * 0.025**0.2 - 1), 1)
+    down = kendall(range(10), range(10, 0, -1), rng=rng)
+    assert (down.value, down.low, down.high) == (-1, -1, pytest.approx(1 - 2 * 0.025**0.2))
+    assert kendall([1, 2, 3], [1, 2, 3], rng=rng).low == pytest.approx(-0.95)
+    assert kendall(range(104), range(104), rng=rng).low == pytest.approx(0.863, abs=5e-4)
+
+
+def test_tied_models_make_no_pairs_for_the_bound():
+    assert kendall([1, 1, 1, 1, 1, 2], [1, 1, 1, 1, 1, 2]).low == pytest.approx(-0.95)  # one disjoint pair, not three
+
+
+# --------------------------------------------------------------------------------------------- τ: laws
+
+
+@given(lists, st.sampled_from([None, 1]))
+def test_intervals_hold_the_value_and_stay_in_range(xy, rng):
+    found = kendall(*xy, rng=rng, replicates=200)
+    assert -1 <= found.low <= found.high <= 1
+    if rng is None:
+        assert found.low <= found.value <= found.high
+
+
+@given(lists)
+def test_turning_a_list_mirrors_the_interval(xy):
+    x, y = xy
+    found, turned = kendall(x, y), kendall(x, [-v for v in y])
+    assert (turned.value, turned.low, turned.high) == pytest.approx((-found.value, -found.high, -found.low))
+
+
+@given(lists)
+def test_only_the_order_matters_and_lists_may_swap(xy):
+    x, y = xy
+    found = kendall(x, y)
+    assert kendall(np.exp(x), [v**3 for v in y]) == found
+    assert kendall(y, x) == found
+
+
+def test_a_higher_level_is_wider_and_a_seed_repeats():
+    assert kendall(*TUNA, level=0.99).low < kendall(*TUNA).low
+    assert kendall(*TUNA, rng=5) == kendall(*TUNA, rng=np.random.default_rng(5))
+
+
+# --------------------------------------------------------------------------------------- τ: simulation
+
+
+def bivariate(rng, n, tau):
+    """A normal pair whose true τ is 2/π·arcsin ρ."""
+    rho = math.sin(math.pi * tau / 2)
+    x, e = rng.normal(size=(2, n))
+    return x, rho * x + math.sqrt(1 - rho**2) * e
+
+
+@pytest.mark.parametrize(("tau", "n"), [(0.0, 20), (0.5, 20), (0.8, 104)])
+def test_asymptotic_intervals_cover(tau, n):
+    # Measured over 2,000 runs (n ≤ 20; 600 above): n = 6: 91, 99, 100 % at τ = 0, 0.5, 0.8; n = 10: 92, 94, 93 %;
+    # n = 20: 95, 94, 97 %; n = 104: 96, 96, 95 %.
+    rng = np.random.default_rng(11)
+    hits = [k.low <= tau <= k.high for k in (kendall(*bivariate(rng, n, tau)) for _ in range(800))]
+    assert 0.92 <= np.mean(hits) <= 0.98
+
+
+def test_bootstrap_intervals_cover():
+    # Measured over 300 runs: 97, 95, 100 % at n = 10 and τ = 0, 0.5, 0.8; 95, 96, 97 % at n = 20; 94 to 96 % at 104.
+    rng = np.random.default_rng(12)
+    found = [kendall(*bivariate(rng, 20, 0.5), rng=rng, replicates=400) for _ in range(300)]
+    assert 0.91 <= np.mean([k.low <= 0.5 <= k.high for k in found]) <= 0.99
+
+
+# --------------------------------------------------------------------------------------- dependent tests
+
+
+@pytest.mark.parametrize(
+    ("given", "t", "p"),
+    [
+        ((0.4, 0.5, 0.1, 103), -0.8913, 0.3749),  # psych::r.test(103, .4, .5, .1): |t| = 0.89, p = 0.37
+        ((0.3, 0.4, 0.5, 100), -1.0767, 0.2843),  # DEPCOR, as in cocor's tests
+    ],
+)
+def test_williams_gives_published_values(given, t, p):
+    found = williams(*given)
+    assert (round(found.statistic, 4), round(found.pvalue, 4)) == (t, p)
+    assert (found.df, found.method) == (given[3] - 3, "Williams' t")
+
+
+@pytest.mark.parametrize(
+    ("given", "z"),
+    [
+        ((0.4, 0.5, 0.1, 103), -0.8887185),  # cocor(.4, .5, .1, 103); Steiger (1980), p. 249, rounds on the way: -.8913
+        ((0.3, 0.4, 0.5, 100), -1.0718),  # DEPCOR: -1.0718, p 0.2838
+        ((0.7245, 0.7108, 0.8972, 15_549), 5.5498),  # cocor's output prints r to four digits
+    ],
+)
+def test_steiger_gives_published_values(given, z):
+    found = steiger(*given)
+    assert found.statistic == pytest.approx(z, abs=0.03 if given[3] > 1000 else 5e-5)
+    assert found.pvalue == pytest.approx(math.erfc(abs(found.statistic) / math.sqrt(2)), rel=1e-9)
+    assert (found.df, found.method) == (None, "Steiger's Z̄₁*")
+
+
+def test_williams_by_hand():
+    # |R| = 1 − 0.25 − 0 − 0 + 0, r̄ = 0.25: t = 0.5 √[12·1/(2·12/10·0.75 + 0.0625)]
+    assert williams(0.5, 0, 0, 13).statistic == pytest.approx(0.5 * math.sqrt(12 / (1.8 + 0.0625)))
+
+
+def test_steiger_of_uncorrelated_rivals_by_hand():
+    # r̄² = 1/16: s̄ = −½·(1/16)·(1 − 1/8)/(15/16)²
+    s = -(1 / 16) * (7 / 8) / 2 / (15 / 16) ** 2
+    assert steiger(0.5, 0, 0, 13).statistic == pytest.approx(math.sqrt(10) * math.atanh(0.5) / math.sqrt(2 - 2 * s))
+
+
+@pytest.mark.parametrize("test", [williams, steiger])
+def test_swapping_the_correlations_turns_the_sign_only(test):
+    one, other = test(0.2, 0.6, 0.3, 50), test(0.6, 0.2, 0.3, 50)
+    assert (one.statistic, one.pvalue) == pytest.approx((-other.statistic, other.pvalue))
+    assert test(0.4, 0.4, 0.3, 50).pvalue == 1
+    assert test(0.2, 0.6, 0.3, 500).pvalue < one.pvalue
+
+
+@pytest.mark.parametrize("test", [williams, steiger])
+def test_both_tests_have_their_size_on_pearson_correlations(test):
+    # Two noisy versions of a target, equally good. Measured over 20,000 runs at n = 30: 4.8 and 5.1 %.
+    rng = np.random.default_rng(13)
+    found = []
+    for _ in range(1000):
+        target, x, y = rng.normal(size=(3, 30))
+        x, y = x + target, y + target
+        found.append(test(*(pearsonr(*p).statistic for p in ((target, x), (target, y), (x, y))), 30).pvalue < 0.05)
+    assert 0.03 <= np.mean(found) <= 0.07
+
+
+# ------------------------------------------------------------------------------------------- compare_tau
+
+
+def test_the_difference_is_that_of_two_taus():
+    rng = np.random.default_rng(0)
+    target, x, y = rng.normal(size=(3, 30))
+    found = compare_tau(target + x / 3, y, target, rng=1)
+    assert found.value == pytest.approx(kendall(target + x / 3, target).value - kendall(y, target).value)
+    assert found.low <= found.value <= found.high
+    assert (found.n, found.level) == (30, 0.95)
+    assert found.pvalue < 0.01
+
+
+def test_the_paired_bootstrap_is_scipys_tau_of_resampled_models():
+    x, y, target = np.random.default_rng(4).normal(size=(3, 12))
+    weights = np.random.default_rng(0).multinomial(12, np.full(12, 1 / 12), size=300)
+
+    def tau(values, w):
+        return kendalltau(np.repeat(values, w), np.repeat(target, w)).statistic
+
+    draws = np.array([tau(x, w) - tau(y, w) for w in weights])
+    found = compare_tau(x, y, target, rng=0, replicates=300)
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])))
+    tail = min((draws <= 1e-12).sum(), (draws >= -1e-12).sum())
+    assert found.pvalue == pytest.approx(min(1, 2 * (1 + tail) / 301))
+
+
+def test_swapping_x_and_y_turns_the_difference():
+    x, y, target = np.random.default_rng(1).normal(size=(3, 20))
+    one, other = compare_tau(x, y, target, rng=0), compare_tau(y, x, target, rng=0)
+    assert (one.value, one.low, one.high) == pytest.approx((-other.value, -other.high, -other.low))
+    assert one.pvalue == other.pvalue
+
+
+def test_equal_lists_do_not_differ():
+    x, target = np.random.default_rng(2).normal(size=(2, 20))
+    assert compare_tau(x, x, target, rng=0) == TauDifference(value=0, low=0, high=0, pvalue=1, n=20)
+
+
+def test_equally_good_rankings_are_rarely_told_apart():
+    # Two equally noisy versions of the target. Measured at 5 %, 600 to 800 runs: noise 1: 4.2 % of 104 models, 3.6 % of
+    # 20, 2.4 % of 10, 0.2 % of 6; noise 0.3: 2.2, 0.9, 0.4 and 0 %. Williams' t on the same τ, n = 104: 0.2 and 0.3 %.
+    rng = np.random.default_rng(14)
+    found = []
+    for _ in range(400):
+        target, x, y = rng.normal(size=(3, 20))
+        found.append(compare_tau(target + x, target + y, target, rng=rng, replicates=400).pvalue < 0.05)
+    assert 0.005 <= np.mean(found) <= 0.06
+
+
+def test_a_better_ranking_of_104_models_is_told_apart():
+    # Noise 0.5 against 1, true τ 0.70 and 0.50. Measured power: 97 % of 400 runs.
+    rng = np.random.default_rng(15)
+    found = []
+    for _ in range(50):
+        target, x, y = rng.normal(size=(3, 104))
+        found.append(compare_tau(target + x / 2, target + y, target, rng=rng, replicates=500).pvalue < 0.05)
+    assert np.mean(found) >= 0.9
+
+
+# ---------------------------------------------------------------------------------------------- Friedman
+
+
+def test_friedman_by_hand():
+    # Mean ranks 4/3, 5/3, 3 of three users: 12·3/(3·4) · [(2/3)² + (1/3)² + 1²] = 14/3.
+    found = friedman([[9, 8, 1], [7, 5, 2], [3, 4, 0]], ["a", "b", "c"])
+    assert found.ranks == pytest.approx({"a": 4 / 3, "b": 5 / 3, "c": 3})
+    assert (found.statistic, found.users, found.left_out) == (pytest.approx(14 / 3), 3, 0)
+    assert found.pvalue == pytest.approx(math.exp(-7 / 3))  # χ² with two degrees of freedom
+
+
+@given(st.integers(3, 6), st.integers(2, 20), st.randoms(use_true_random=False), st.sampled_from(["higher", "lower"]))
+def test_friedman_is_scipys_with_ties_too(k, users, random, better):
+    values = np.array([[random.randrange(4) for _ in range(k)] for _ in range(users)])
+    values[0] = range(k)  # not every user has all tied
+    found = friedman(values, [str(j) for j in range(k)], better=better)
+    theirs = friedmanchisquare(*values.T)
+    assert (found.statistic, found.pvalue) == pytest.approx((theirs.statistic, theirs.pvalue))
+    assert sum(found.ranks.values()) == pytest.approx(k * (k + 1) / 2)
+
+
+@pytest.mark.parametrize(
+    ("k", "q"),
+    [(2, 1.960), (3, 2.343), (4, 2.569), (5, 2.728), (6, 2.850), (7, 2.949), (8, 3.031), (9, 3.102), (10, 3.164)],
+)
+def test_nemenyi_has_demsars_table(k, q):
+    # Demšar (2006), Table 5a, α = 0.05; he prints 2.343 where the quantile is 2.3437.
+    assert nemenyi(k, 7) == pytest.approx(q * math.sqrt(k * (k + 1) / 42), abs=1e-3)
+
+
+def test_demsars_critical_difference_of_four_classifiers_on_fourteen_sets():
+    # Section 3.2.2: 2.569·√(4·5/(6·14)) = 1.25 at 0.05, and 2.291·… = 1.12 at 0.10.
+    assert (round(nemenyi(4, 14), 2), round(nemenyi(4, 14, 0.9), 2)) == (1.25, 1.12)
+
+
+def test_two_models_are_the_sign_test():
+    values = np.array([[2, 1]] * 9 + [[1, 2]])
+    found = friedman(values, ["a", "b"])
+    assert found.statistic == pytest.approx((9 - 1) ** 2 / 10)
+    # Two models lie apart by Nemenyi where χ² with one degree of freedom is significant.
+    assert found.apart("a", "b") is (found.pvalue < 0.05) is True
+
+
+def test_lower_is_better_turns_the_ranks():
+    values = [[1, 2, 3], [1, 3, 2], [2, 1, 3]]
+    up, down = friedman(values, ["a", "b", "c"]), friedman(values, ["a", "b", "c"], better="lower")
+    assert down.ranks == pytest.approx({m: 4 - rank for m, rank in up.ranks.items()})
+    assert down.statistic == pytest.approx(up.statistic)
+
+
+def test_users_without_a_value_are_left_out_and_counted():
+    values = np.random.default_rng(0).normal(size=(20, 4))
+    holed = np.insert(values, [0, 5, 20], [math.nan, 1, 2, 3], axis=0)
+    found = friedman(holed, list("abcd"))
+    assert (found.users, found.left_out) == (20, 3)
+    assert found.statistic == friedman(values, list("abcd")).statistic
+
+
+def test_groups_are_the_bars_of_a_critical_difference_diagram():
+    ranks = {"d": 4.0, "a": 1.0, "c": 2.6, "b": 2.0}
+
+    def at(critical):
+        return Friedman(statistic=1, pvalue=1, users=9, ranks=ranks, critical_difference=critical, level=0.95).groups
+
+    assert at(1.1) == (("a", "b"), ("b", "c"), ("d",))
+    assert at(3.0) == (("a", "b", "c", "d"),)
+    assert at(0.5) == (("a",), ("b",), ("c",), ("d",))
+
+
+def test_friedman_and_nemenyi_have_their_size():
+    # Five models alike. Measured over 4,000 runs of 30 users: 5.0 and 5.2 %.
+    rng = np.random.default_rng(16)
+    runs = [friedman(rng.normal(size=(30, 5)), list("abcde")) for _ in range(400)]
+    assert 0.025 <= np.mean([f.pvalue < 0.05 for f in runs]) <= 0.08
+    apart = [max(f.ranks.values()) - min(f.ranks.values()) > f.critical_difference for f in runs]
+    assert 0.015 <= np.mean(apart) <= 0.07
+
+
+# ------------------------------------------------------------------------------------------------ errors
+
+UP = [1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "options", "error", "message"),
+    [
+        ([1, 2], [1, 2], {}, InputError, "kendall: at least 3 models are needed, got 2"),
+        (UP, UP[:3], {}, InputError, r"kendall: give one value a model in each list.*'x': \(4,\), 'y': \(3,\)"),
+        ([UP], [UP], {}, InputError, "kendall: give one value a model in each list"),
+        (UP, [1, 2, math.nan, 3], {}, InputError, "kendall: 1 of 4 values of y are not finite"),
+        (UP, [1, 2, math.inf, 3], {}, InputError, "kendall: 1 of 4 values of y are not finite"),
+        ([5, 5, 5, 5], UP, {}, UndefinedError, "kendall: all 4 values of x are 5, so τ is undefined"),
+        (UP, UP, {"level": 1}, InputError, "kendall: level must lie strictly between 0 and 1, got 1"),
+        (UP, [1, 3, 2, 4], {"rng": "x"}, InputError, "kendall: rng must be a seed"),
+        (UP, [1, 3, 2, 4], {"rng": 0, "replicates": 10}, InputError, "kendall: replicates must be .* from 100, got 10"),
+    ],
+)
+def test_lists_that_have_no_tau_are_refused(x, y, options, error, message):
+    with pytest.raises(error, match=message):
+        kendall(x, y, **options)
+
+
+def test_compare_tau_checks_all_three_lists():
+    with pytest.raises(UndefinedError, match="compare_tau: all 4 values of target are 1, so τ is undefined"):
+        compare_tau(UP, UP, [1, 1, 1, 1], rng=0)
+    with pytest.raises(InputError, match="compare_tau: give one value a model in each list"):
+        compare_tau(UP, UP, UP[1:], rng=0)
+    with pytest.raises(InputError, match=r"compare_tau: rng must be a seed .* got None; pass rng=0"):
+        compare_tau(UP, UP, UP, rng=None)
+
+
+@pytest.mark.parametrize("test", [williams, steiger])
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ((0.4, 0.5, 0.1, 3), InputError, "n must be a whole number from 4, got 3"),
+        ((0.4, 0.5, 0.1, 10.5), InputError, "n must be a whole number from 4, got 10.5"),
+        ((1.0, 0.5, 0.5, 30), InputError, "r_jk must lie strictly between -1 and 1, got 1.0"),
+        ((0.4, math.nan, 0.5, 30), InputError, "r_jh must lie strictly between -1 and 1, got nan"),
+        ((0.4, 0.5, -1.5, 30), InputError, "r_kh must lie strictly between -1 and 1, got -1.5"),
+        ((0.9, -0.9, 0.9, 30), InputError, r"no three variables have correlations 0.9, -0.9 and 0.9 \(\|R\| = -2.89"),
+    ],
+)
+def test_correlations_that_cannot_be_are_refused(test, given, error, message):
+    with pytest.raises(error, match=f"{test.__name__}: {message}"):
+        test(*given)
+
+
+def test_williams_without_variance_is_undefined():
+    with pytest.raises(UndefinedError, match="williams: the three correlations leave no variance"):
+        williams(0.5, -0.5, 0.5, 30)  # |R| = 0 and r̄ = 0
+
+
+@pytest.mark.parametrize(
+    ("values", "models", "options", "error", "message"),
+    [
+        ([[1, 2]], ["a", "b"], {}, EmptyError, "friedman: 1 of 1 users have a value for every model; at least 2"),
+        ([[1, math.nan], [1, 2]], ["a", "b"], {}, EmptyError, "friedman: 1 of 2 users have a value for every model"),
+        ([[1], [2]], ["a"], {}, InputError, "friedman: at least 2 models with names of their own are needed, got 'a'"),
+        ([[1, 2], [2, 1]], ["a", "a"], {}, InputError, "names of their own are needed, got 'a', 'a'"),
+        ([[1, 2], [2, 1]], ["a", "b", "c"], {}, InputError, r"values must be users × 3 models, got shape \(2, 2\)"),
+        ([1, 2], ["a", "b"], {}, InputError, r"values must be users × 2 models, got shape \(2,\)"),
+        ([[1, math.inf], [2, 1]], ["a", "b"], {}, InputError, "friedman: 1 values are infinite; use NaN"),
+        ([[1, 1], [2, 2]], ["a", "b"], {}, UndefinedError, "friedman: every user has all models tied"),
+        ([[1, 2], [2, 1]], ["a", "b"], {"better": "up"}, InputError, 'better must be "higher" or "lower", got \'up\''),
+        ([[1, 2], [2, 1]], ["a", "b"], {"level": 0}, InputError, "friedman: level must lie strictly between 0 and 1"),
+    ],
+)
+def test_tables_that_cannot_be_ranked_are_refused(values, models, options, error, message):
+    with pytest.raises(error, match=message):
+        friedman(values, models, **options)
+
+
+def test_ranks_within_users_are_of_their_own_values():
+    rng = np.random.default_rng(0)
+    models = {f"m{k}": WORLD.ratings + rng.normal(0, 0.3 + 0.3 * k, WORLD.ratings.shape) for k in range(4)}
+    _, result, _ = found(models)
+    test = ranks_within_users(result, ("mae", "naive"))
+    order = sorted(test.ranks, key=test.ranks.__getitem__)
+    assert order == ["m0", "m1", "m2", "m3"]
+    assert test.pvalue < 1e-6
+
+
+def test_users_without_rows_have_no_rank_under_ips_either():
+    some = LOG.take(LOG.user < 40)
+    models = {**WORLD.predictions, "c": WORLD.predictions["a"] + 0.5}
+    _, result, _ = found(models, some)
+    for estimator in ("ips", "snips", "naive"):
+        assert ranks_within_users(result, ("mae", estimator)).users == len(set(some.user.tolist()))

@@ -1,0 +1,416 @@
+"""`openloop audit` as people and programs call it: files in, a verdict, tables, a page and JSON out."""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import json
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import openloop as ol
+from openloop.audits.auditing import audit as judge
+from openloop.audits.results import Audit, Verdict
+from openloop.cli import audit as auditing
+from tests.audit_files import ITEMS, NAMED, SCORES, USERS, audit_files, rows, write
+from tests.cli.running import INSTALLED, interrupted, run
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return audit_files(tmp_path_factory.mktemp("cli"))
+
+
+def words(files, *more, models=("a", "b", "c"), log="log"):
+    """The words of a command on models by the names of their files."""
+    ids = ("--users", files / "users", "--items", files / "items")
+    return ("audit", files / log, *(f"{name[0]}={files / name}" for name in models), *ids, *more)
+
+
+P = ("--propensity", "p")
+MAE = (*P, "--metric", "mae")
+
+
+def console_script(*words):
+    """The installed program."""
+    env = {"PATH": os.environ["PATH"], "COLUMNS": "80", "NO_COLOR": "1"}
+    return subprocess.run([INSTALLED, *map(str, words)], capture_output=True, text=True, check=False, env=env)
+
+
+def estimates(content):
+    return {(e["model"], e["metric"], e["estimator"]): e for e in content["comparison"]["estimates"]}
+
+
+def assert_numbers(content, found: Audit):
+    told = estimates(content)
+    assert set(told) == set(found.result.estimates)
+    for key, estimate in found.result.estimates.items():
+        assert told[key]["value"] == pytest.approx(estimate.value, rel=1e-10)
+        assert told[key]["stderr"] == pytest.approx(estimate.stderr, rel=1e-10)
+    assert content["verdict"]["headline"] == found.verdict.headline
+    assert len(content["contrasts"]) == sum(map(len, found.contrasts.values()))
+
+
+# -- end to end ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [".csv", ".parquet", ".jsonl"])
+def test_the_installed_command_gives_the_numbers_of_the_library(tmp_path, kind):
+    files = audit_files(tmp_path, kind)
+    out = tmp_path / "found.json"
+    page = ("--report", tmp_path / "r.html") if kind == ".csv" else ()
+    more = (*P, "--exclude", files / "train", *page, "--json", out, "--metric", "ndcg@5", "--metric", "mae",
+            "--strata", "3", "--strata", "region", "--open-loop", files / "sample")  # fmt: skip
+    done = console_script(*words(files, *more, models=("a_all", "b.npy", "c_wide.parquet")))
+    assert done.returncode in {0, 3}, done.stderr
+    content = json.loads(out.read_text(encoding="utf-8"))
+    region = np.array(["north" if u % 3 else "south" for u in files.test.user])
+    found = judge(
+        SCORES, files.test, exclude=files.train, metrics=["ndcg@5", "mae"], strata=[3], groups={"region": region},
+        open_loop=files.sample,
+    )  # fmt: skip
+    assert_numbers(content, found)
+    assert done.returncode == (0 if found.verdict.supported else 3)
+    assert done.stdout.replace("\n", " ").startswith(found.verdict.headline[:40])
+    assert done.stderr.splitlines() == [f"wrote {path}" for path in (*page[1:], out)]
+    for path in page[1:]:
+        assert path.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
+
+
+def test_a_model_file_and_a_fitted_propensity_model_are_judged(files, tmp_path):
+    done = console_script(
+        *words(files, "--propensity", "popularity", "--metric", "mae", "--json", "-", "--no-check", "--exclude",
+               files / "train", models=("a", "bias.safetensors"))
+    )  # fmt: skip
+    content = json.loads(done.stdout)
+    whole = ol.read(
+        pl.concat([rows(files.test), rows(files.train)]), **NAMED, items=ITEMS.tolist(), users=USERS.tolist()
+    )
+    model = ol.propensity.Popularity().fit(whole)
+    found = judge(
+        {"a": SCORES["a"], "b": ol.load(files / "bias.safetensors")}, files.test, model, exclude=files.train,
+        metrics=["mae"], check=False,
+    )  # fmt: skip
+    assert_numbers(content, found)
+    assert content["propensity_check"] is None
+    assert content["setting"]["propensity"] == "popularity, fitted on log and excluded log together"
+
+
+def test_scores_and_a_list_under_one_name_are_one_model(files):
+    done = run(
+        *words(files, *P, "--metric", "mae", "--metric", "recall@10", "--exclude", files / "train", "--json", "-",
+               models=("a", "a_top", "b", "b_top")), "--estimator", "snips", "--estimator", "naive",
+    )  # fmt: skip
+    found = judge(
+        {name: SCORES[name] for name in "ab"}, files.test, exclude=files.train, metrics=["mae", "recall@10"],
+        estimators=["snips", "naive"],
+    )  # fmt: skip
+    assert_numbers(json.loads(done.stdout), found)
+
+
+def test_a_stream_says_what_memory_says(files):
+    given = words(files, *MAE, "--exclude", files / "train", "--json", "-", "--no-check")
+    here, there = (json.loads(run(*given, way).stdout) for way in ("--no-stream", "--stream"))
+    assert set(estimates(here)) == set(estimates(there))
+    for key, told in estimates(here).items():
+        assert estimates(there)[key]["value"] == pytest.approx(told["value"])
+        assert estimates(there)[key]["stderr"] == pytest.approx(told["stderr"])
+    assert there["verdict"] == here["verdict"]
+    assert there["setting"]["log"].endswith("streamed from disk")
+
+
+def test_options_reach_the_audit(files, monkeypatch):
+    seen = {}
+
+    def spied(*args, **options):
+        seen.update(options)
+        return judge(*args, **options)
+
+    monkeypatch.setattr("openloop.audits.auditing.audit", spied)
+    numbers = ("--threshold", "3", "--level", "0.9", "--seed", "5", "--strata", "2:width")
+    more = (*numbers, "--missing", "drop", "--estimator", "snips", "--no-check")
+    assert run(*words(files, *MAE, *more)).exit_code in {0, 3}
+    step = seen.pop("step")
+    assert callable(step)
+    assert seen == {
+        "metrics": ("mae",), "estimators": ("snips",), "threshold": 3.0, "strata": ("2:width",), "level": 0.9,
+        "missing": "drop", "rng": 5, "check": False,
+    }  # fmt: skip
+
+
+# -- what is said --------------------------------------------------------------------------------------------
+
+
+def test_the_page_has_verdict_leaderboard_pairs_and_notes(files):
+    done = run(*words(files, *MAE, "--exclude", files / "train"), COLUMNS="100")
+    text = done.stdout
+    order = ["mae, lower is better; ± 95 % interval over users", "pairs by snips-mae", "note: columns of the log"]
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+    assert "Holm p" in text
+    assert "a − c" in text
+    assert "--split time" in text.replace("\n", " ")
+    assert "user 'uid', item 'mid', rating 'stars'" in text.replace("\n", " ")
+    found = judge(SCORES, files.test, exclude=files.train, metrics=["mae"])
+    estimate = found.result["a", "mae", "snips"]
+    low, high = estimate.interval(0.95)
+    shown = re.search(r"^a +([\d.]+) ±([\d.]+)", text, re.MULTILINE)
+    half = (high - low) / 2
+    assert abs(float(shown[2]) / half - 1) < 0.05  # two digits of it
+    assert abs(float(shown[1]) - estimate.value) < 0.05 * half
+
+
+def test_what_is_left_out_is_told_once_for_each_reason(files):
+    text = run(*words(files, *P), COLUMNS="100").stdout.replace("\n", " ")
+    assert text.count("rankings need all, or a rank column") == 1
+    assert "left out: snips, stratified, naive of recall@10, ndcg@10: model 'a' has scores of" in text
+
+
+def test_json_is_alone_on_stdout(files, tmp_path):
+    given = words(files, *MAE, "--json", "-", "--report", tmp_path / "r.html")
+    done = run(*given)
+    content = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert content["setting"]["log"] == str(files / "log")
+    assert content["setting"]["propensity"] == "column 'p' of the log"
+    assert content["notes"][0].startswith("columns of the log, as found")
+    assert done.stderr == f"wrote {tmp_path / 'r.html'}\n"
+
+
+def test_the_command_in_the_report_can_be_repeated(files, tmp_path):
+    out = tmp_path / "a b.json"
+    given = words(files, *MAE, "--json", out, "--no-check", "--no-stream", "--level", "0.9", "--strata", "3")
+    run(*given)
+    first = json.loads(out.read_text(encoding="utf-8"))
+    said = shlex.split(first["setting"]["command"])
+    assert said[:2] == ["openloop", "audit"]
+    assert sorted(said[1:]) == sorted(map(str, given))
+    out.unlink()
+    run(*said[1:])
+    again = json.loads(out.read_text(encoding="utf-8"))
+    assert estimates(again) == estimates(first)
+    assert again["setting"]["command"] == first["setting"]["command"]
+
+
+def test_names_of_models_stay_text(files):
+    done = run(
+        "audit", files / "log", f"[red]:cat:={files / 'a'}", f"b={files / 'b'}", "--users", files / "users", "--items",
+        files / "items", *MAE, COLUMNS="100",
+    )  # fmt: skip
+    assert "b − [red]:cat:" in done.stdout
+
+
+# -- exit codes ----------------------------------------------------------------------------------------------
+
+
+def _verdict(supported):
+    return Verdict(winner="a" if supported else None, headline="So it is.", reasons=() if supported else ("too thin",))
+
+
+@pytest.mark.parametrize("supported", [True, False])
+def test_the_exit_code_says_whether_the_log_supports_a_choice(files, tmp_path, monkeypatch, supported):
+    monkeypatch.setattr("openloop.audits.auditing.decide", lambda _found: _verdict(supported))
+    done = run(*words(files, *MAE, "--report", tmp_path / "r.html", "--json", tmp_path / "r.json"))
+    assert done.exit_code == (0 if supported else 3)
+    assert done.stdout.startswith("So it is.")
+    assert ("- too thin" in done.stdout) is not supported
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.html", "r.json"]
+
+
+def test_few_users_support_nothing(files, tmp_path):
+    few = rows(files.test).filter(pl.col("uid") < 120)
+    write(few, tmp_path / "few.csv")
+    done = run(*words(files, *MAE, log=tmp_path / "few.csv"))
+    assert done.exit_code == 3
+    assert "cannot support a choice" in done.stdout
+
+
+def test_all_commands_options_have_help():
+    assert all(
+        parameter.annotation is not inspect.Parameter.empty
+        for parameter in inspect.signature(auditing.audit).parameters.values()
+    )
+    text = run("audit", "--help", COLUMNS="120").stdout
+    for option in (
+        "--propensity",
+        "--exclude",
+        "--split",
+        "--open-loop",
+        "--missing",
+        "--stream",
+        "--report",
+        "--json",
+    ):
+        assert option in text
+
+
+# -- bad input -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("--split", "time"), "--exclude TRAIN"),
+        (("--metric", "ndgc@5"), "ndgc@5"),
+        (("--estimator", "dr"), "imputed ratings"),
+        (("--propensity", "q"), "neither a column of"),
+        (("--propensity", "naive-bayes"), "naive-bayes=SAMPLE"),
+        (("--propensity", "uniform=x"), "only naive-bayes takes a file"),
+        (("--user-features", "u.csv"), "--propensity logistic"),
+        (("--strata", "regoin"), "Did you mean 'region'"),
+        (("--rating", "start"), "no column 'start' for --rating."),
+        (("--level", "2"), "--level must lie strictly between 0 and 1"),
+        (("--level", "much"), "must be a number"),
+        (("--users", "5"), "are not in the vocabulary"),
+        (("--missing", "skip"), "--missing 'skip' is no option"),
+        (("--exclude", "none.csv"), "no such file"),
+        (("--report", "r.pdf"), "must end in .html"),
+        (("--report", "none/r.html"), "must exist and be writable"),
+        (("--report", "-"), "must end in .html"),
+        (("--stream", *P, "--strata", "region"), "--strata region is a column"),
+        (("c=none.csv",), "no such file"),
+        (("c.csv",), "write 'c=c.csv'"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_leaves_no_file(files, tmp_path, monkeypatch, change, told):
+    monkeypatch.chdir(tmp_path)
+    done = run(*words(files, models=("a", "b")), *change, "--json", "r.json", COLUMNS="300")
+    assert done.exit_code == 2, done.output
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_model_alone_is_refused(files):
+    done = run(*words(files, *MAE, models=("a",)))
+    assert done.exit_code == 2
+    assert "needs at least two names, got 'a'; add another NAME=PREDICTIONS." in done.stderr
+
+
+def test_missing_predictions_are_counted_with_their_users(files, tmp_path):
+    short = pl.read_csv(files / "a").filter(pl.col("uid") != 104)
+    write(short, tmp_path / "a.csv")
+    number = len(rows(files.test).filter(pl.col("uid") == 104))
+    given = ("audit", files / "log", f"a={tmp_path / 'a.csv'}", f"b={files / 'b'}", *MAE)
+    done = run(*given, COLUMNS="300")
+    assert done.exit_code == 2
+    rest = f"no prediction for {number} of {len(files.test)} scored rows, of users 104"
+    assert f"openloop: model 'a': {rest}; predict them, or pass --missing drop or \"worst\"." in done.stderr
+    for way in ("drop", "worst"):
+        assert run(*given, "--missing", way).exit_code in {0, 3}
+
+
+def test_a_model_that_lacks_users_and_items_is_judged_by_the_rest(files, tmp_path):
+    known = rows(files.train).filter((pl.col("uid") > 102) & (pl.col("mid") > "m01"))
+    write(known, tmp_path / "known.csv")
+    for model in ("mf", "bias"):
+        trained = run("train", tmp_path / "known.csv", "--model", model, "--out", tmp_path / f"{model}.safetensors")
+        assert trained.exit_code == 0, trained.output
+    paths = [f"{model}={tmp_path / model}.safetensors" for model in ("mf", "bias")]
+    given = ("audit", files / "log", *paths, "--exclude", files / "train", *P, "--no-check")
+    done = console_script(*given, "--metric", "ndcg@5", "--json", "-")
+    assert done.returncode in {0, 3}, done.stderr
+    notes = json.loads(done.stdout)["notes"]
+    for path in paths:
+        name, _, file = path.partition("=")
+        told = f"model {name!r} ({file}): does not know 3 of 60 users and 2 of 25 items"
+        assert any(note.startswith(told) for note in notes)
+    cold = rows(files.test).filter((pl.col("uid") <= 102) | (pl.col("mid") <= "m01"))
+    done = run(*given, "--metric", "mae", COLUMNS="300")
+    assert done.exit_code == 2
+    assert f"model 'mf': no prediction for {len(cold)} of {len(files.test)} scored rows, of users 100," in done.stderr
+    for way in ("drop", "worst"):
+        assert run(*given, "--metric", "mae", "--missing", way).exit_code in {0, 3}
+
+
+def test_ratings_alone_are_a_sample(files, tmp_path):
+    write(pl.DataFrame({"stars": files.sample.rating}), tmp_path / "sample.csv")
+    given = words(files, "--metric", "mae", "--json", "-", "--no-check", models=("a", "b"))
+    alone, whole = (
+        json.loads(run(*given, "--propensity", f"naive-bayes={path}").stdout)
+        for path in (tmp_path / "sample.csv", files / "sample")
+    )
+    assert estimates(alone) == estimates(whole)
+
+
+def test_lists_with_gaps_are_judged_and_noted(files, tmp_path):
+    top = pl.read_csv(files / "a_top")
+    write(top.filter((pl.col("uid") > 101) & (pl.col("rank") != 3)), tmp_path / "a.csv")
+    given = words(files, *P, "--metric", "recall@5", "--exclude", files / "train", "--json", "-", models=("b_top",))
+    done = run(*given, f"a={tmp_path / 'a.csv'}")
+    assert done.exit_code in {0, 3}, done.stderr
+    told = (
+        "model 'a': 2 users with scored rows have no list, so their items stand below it; the lists of 58 users have "
+        "gaps in their ranks"
+    )
+    assert told in json.loads(done.stdout)["notes"]
+
+
+def test_a_score_column_of_words_is_called_text(files, tmp_path):
+    write(pl.read_csv(files / "a").with_columns(score=pl.lit("high")), tmp_path / "a.csv")
+    done = run(*words(files, *MAE, models=("b", "c")), f"a={tmp_path / 'a.csv'}", COLUMNS="300")
+    assert done.exit_code == 2
+    number = f"{len(files.test)} of {len(files.test)}"
+    assert f"column 'score' holds text in {number} rows, as 'high'; write numbers." in done.stderr
+
+
+def test_an_output_that_is_also_read_is_refused(files):
+    before = (files / "a").read_bytes()
+    done = run(*words(files, *MAE), "--json", files / "a")
+    assert done.exit_code == 2
+    assert "is also read" in done.stderr
+    assert (files / "a").read_bytes() == before
+    both = run(*words(files, *MAE), "--json", files / "x.html", "--report", files / "x.html")
+    assert "is also written" in both.stderr
+
+
+def test_a_log_that_may_not_be_read_is_named(files, monkeypatch):
+    def denied(*_args, **_options):
+        raise PermissionError(errno.EACCES, "Permission denied", "log.csv")
+
+    monkeypatch.setattr("openloop.commands.audit.inputs.read", denied)
+    done = run(*words(files, *MAE))
+    assert done.exit_code == 2
+    assert done.stderr == "openloop: log.csv: cannot be read (Permission denied); check it and its permissions.\n"
+
+
+@pytest.mark.parametrize("name", ["r.html", "r.json"])
+def test_a_full_disk_is_one_line_and_leaves_no_half_file(files, tmp_path, monkeypatch, name):
+    original = os.fspath
+
+    def full(self, *_args, **_options):
+        if name in original(self):
+            self.touch()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return written(self, *_args, **_options)
+
+    written = Path.write_text
+    monkeypatch.setattr(Path, "write_text", full)
+    (tmp_path / name).write_bytes(b"precious")
+    done = run(*words(files, *MAE, "--report", tmp_path / "r.html", "--json", tmp_path / "r.json"))
+    assert done.exit_code == 1
+    assert f"openloop: {tmp_path / name}: could not be written (No space left on device)" in done.stderr
+    assert "Traceback" not in done.output
+    assert (tmp_path / name).read_bytes() == b"precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.html", "r.json"]  # the other one is whole
+    assert "lower is better" in done.stdout  # what was found is not lost
+
+
+@pytest.mark.parametrize(
+    "where", ["openloop.commands.audit.inputs.gather", "openloop.audits.auditing.audit", "openloop.reporting.html.page"]
+)
+def test_an_interruption_leaves_what_was_there(files, tmp_path, monkeypatch, where):
+    (tmp_path / "r.html").write_text("precious")
+    monkeypatch.setattr(where, interrupted)
+    done = run(*words(files, *MAE, "--report", tmp_path / "r.html"))
+    assert done.exit_code == 130
+    assert "Traceback" not in done.output
+    assert (tmp_path / "r.html").read_text() == "precious"
+    assert len(list(tmp_path.iterdir())) == 1

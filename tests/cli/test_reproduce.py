@@ -1,0 +1,94 @@
+"""`openloop reproduce`: the list, the tables, JSON, pages, and refusals in one line."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from openloop.cli import app
+from openloop.studies.kit import running
+from tests.studies import made_up
+
+
+@pytest.fixture
+def call(monkeypatch, tmp_path):
+    monkeypatch.setattr(running, "STUDIES", ("made_up",))
+    monkeypatch.setitem(sys.modules, "openloop.studies.made_up", made_up)
+    monkeypatch.setattr(running, "EXTRAS", {"not_installed": "more"})
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "100")
+    return lambda *arguments: CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
+
+
+def test_the_list_shows_every_item(call, tmp_path):
+    shown = call("--list", "--data", tmp_path)
+    assert shown.exit_code == 0
+    assert all(item.name in shown.stdout for item in made_up.ITEMS)
+    records = json.loads(call("--list", "--data", tmp_path, "--json", "-").stdout)
+    assert [record["item"] for record in records] == ["table1", "figure1", "figure2"]
+    assert records[0]["cannot_run"] is None
+    assert "coat" in records[1]["cannot_run"]
+    call("--list", "--data", tmp_path, "--json", tmp_path / "list.json")
+    assert json.loads((tmp_path / "list.json").read_text()) == records
+
+
+def test_a_run_prints_tables_claims_and_how_many_numbers_came_out(call, tmp_path):
+    shown = call("made_up", "table1", "--data", tmp_path, "--workers", 0)
+    assert shown.exit_code == 0, shown.output
+    for words in ("3.5 ≠ (3.6)", "✓ a coin is fair", "1 of 2 published numbers came out"):
+        assert words in shown.stdout
+
+
+def test_a_quick_run_is_not_held_against_the_published_numbers(call, tmp_path):
+    shown = call("made_up", "table1", "--quick", "--data", tmp_path, "--workers", 0)
+    assert "A quick run" in shown.stdout
+    assert "3.5 (3.6)" in shown.stdout
+    assert "came out" not in shown.stdout
+
+
+def test_json_and_page_are_written(call, tmp_path):
+    files = ["--json", tmp_path / "out.json", "--report", tmp_path / "out.md"]
+    shown = call("made_up", "--data", tmp_path, "--workers", 0, *files)
+    assert shown.exit_code == 0, shown.output
+    content = json.loads((tmp_path / "out.json").read_text())
+    assert content["results"][0]["item"] == "table1"
+    assert set(content["left_out"]) == {"figure1", "figure2"}
+    assert (tmp_path / "out.md").read_text().startswith("# Coins")
+    assert "wrote" in shown.stderr
+    only = call("made_up", "table1", "--data", tmp_path, "--workers", 0, "--json", "-")
+    assert json.loads(only.stdout)["results"] == content["results"]
+
+
+def test_one_papers_list_and_the_words_of_an_interruption(call, tmp_path, monkeypatch):
+    assert "figure2" in call("--list", "made_up", "--data", tmp_path).stdout
+
+    def interrupted(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "reproduce", interrupted)
+    stopped = call("made_up", "--data", tmp_path)
+    assert stopped.exit_code == 130
+    assert "what is done is kept" in stopped.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "which paper"),
+        (["made_up", "table7"], "no item 'table7'"),
+        (["nothing"], "no study 'nothing'"),
+        (["made_up", "figure1", "--data", "nowhere"], "datasets get coat"),
+        (["made_up", "--report", "x.pdf"], "no such format"),
+        (["--list", "nothing"], "no study 'nothing'"),
+    ],
+)
+def test_refusals_are_one_line(call, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    shown = call(*arguments)
+    assert shown.exit_code == 2
+    assert words in shown.stderr
+    assert len(shown.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "x.pdf").exists()

@@ -1,0 +1,183 @@
+"""`openloop train` as people and programs call it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+
+import jsonschema
+import numpy as np
+import polars as pl
+import pytest
+
+import openloop as ol
+from openloop import learners
+from openloop.cli.train import train
+from openloop.commands.train import MODELS, PARAMETERS
+from openloop.data.simulate import movie_lovers
+from tests.cli.running import interrupted, run
+
+TOLD = {
+    "type": "object",
+    "properties": {
+        **{name: {"type": "string"} for name in ("log", "out", "model")},
+        **{name: {"type": "integer", "minimum": 1} for name in ("rows", "users", "items")},
+        "parameters": {"type": "object"},
+        "weights": {
+            "anyOf": [
+                {"type": "null"},
+                {"type": "object", "required": ["column", "inverse", "effective_size", "largest_share", "raised"]},
+            ]
+        },
+        "course": {
+            "anyOf": [{"type": "null"}, {"type": "object", "required": ["what", "first", "last", "count", "of"]}]
+        },
+        "notes": {"type": "array", "items": {"type": "string"}},
+    },
+    "additionalProperties": False,
+    "minProperties": 10,
+}
+ADG = ("--factors", "3", "--updates", "3000", "--gamma", "9", "--rate", "0.05", "--reg", "0.2", "--threshold", "3")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A log with propensities, as CSV and Parquet."""
+    found, log = tmp_path_factory.mktemp("train"), movie_lovers(users=30, items=20).observe(7)
+    rows = pl.DataFrame({"user": log.user, "item": log.item, "rating": log.rating, "p": log.propensity})
+    rows = rows.with_columns(w=1 / pl.col("p")).sample(fraction=1, shuffle=True, seed=1)
+    rows.write_csv(found / "log.csv")
+    rows.write_parquet(found / "log.parquet")
+    return found
+
+
+def words(folder, out, model, *more, log="log.csv"):
+    return ("train", folder / log, "--model", model, "--out", out, *more)
+
+
+def test_options_reach_the_learner(folder, tmp_path):
+    given = (*ADG, "--propensity", "p", "--seed", "4", "--threads", "1")
+    result = run(*words(folder, tmp_path / "m.safetensors", "adg", *given))
+    assert result.exit_code == 0, result.output
+    log = ol.read(folder / "log.csv", propensity="p")
+    by_hand = learners.ADG(factors=3, updates=3000, gamma=9.0, rate=0.05, reg=0.2, threshold=3.0, rng=4, threads=1)
+    by_hand.fit(log, sample_weight=1 / log.propensity)
+    found = learners.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(found.scores(np.arange(30)), by_hand.scores(np.arange(30)))
+
+
+def test_a_factorisation_is_that_of_the_library(folder, tmp_path):
+    given = ("--factors", "2", "--reg", "3", "--bias-reg", "0.5", "--loss", "absolute", "--solver", "cholesky")
+    more = ("--iterations", "7", "--tol", "0", "--seed", "5", "--threads", "2", "--propensity", "p", "--floor", "0.1")
+    result = run(*words(folder, tmp_path / "m.safetensors", "mf", *given, *more))
+    assert result.exit_code == 0, result.output
+    log = ol.read(folder / "log.csv", propensity="p")
+    by_hand = learners.MF(
+        2, 3.0, bias_reg=0.5, loss="absolute", solver="cholesky", iterations=7, tol=0.0, rng=5, threads=2
+    )
+    by_hand.fit(log, sample_weight=1 / np.maximum(log.propensity, 0.1))
+    found = learners.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(found.scores(np.arange(30)), by_hand.scores(np.arange(30)))
+    first, last = by_hand.history_[[0, -1]]
+    assert f"objective: {first:.6g} at first, {last:.6g} at last (sweeps: 7)" in result.stdout
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_is_learned_saved_and_told(folder, tmp_path, model):
+    few = ("--factors", "3") if model not in {"popularity", "bias"} else ()
+    for log in ("log.csv", "log.parquet"):
+        result = run(*words(folder, tmp_path / "m.safetensors", model, *few, "--propensity", "p", log=log))
+        assert result.exit_code == 0, result.output
+        assert result.stderr == f"wrote {tmp_path / 'm.safetensors'}\n"  # no bar where there is no terminal
+        assert type(learners.load(tmp_path / "m.safetensors")).__name__ == MODELS[model]
+        assert f"learned {model}" in result.stdout
+        assert re.search(r"weights: 1/p of column 'p'; [\d,]+ effective of \d+ rows", result.stdout)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
+
+
+def test_a_column_of_weights_is_that_of_propensities_inverted(folder, tmp_path):
+    for given in (("--propensity", "p"), ("--weight", "w")):
+        assert run(*words(folder, tmp_path / f"{given[1]}.safetensors", "bias", *given)).exit_code == 0
+    p, w = (learners.load(tmp_path / f"{name}.safetensors").scores(np.arange(30)) for name in "pw")
+    np.testing.assert_allclose(p, w)
+
+
+def test_json_is_valid_and_alone_on_stdout(folder, tmp_path):
+    given = words(folder, tmp_path / "m.safetensors", "adg", *ADG, "--propensity", "p", "--floor", "0.5")
+    result = run(*given, "--json", "-")
+    content = json.loads(result.stdout, parse_constant=pytest.fail)
+    jsonschema.validate(content, TOLD)
+    assert content["weights"]["raised"] > 0
+    assert content["parameters"]["gamma"] == 9
+    beside = run(*given, "--json", tmp_path / "told.json")
+    assert (tmp_path / "told.json").read_text(encoding="utf-8") == result.stdout
+    assert beside.stdout.startswith("read ")
+    assert beside.stderr.splitlines() == [f"wrote {tmp_path / name}" for name in ("m.safetensors", "told.json")]
+
+
+def test_the_same_seed_gives_the_same_file(folder, tmp_path):
+    for name in ("a", "b"):
+        run(
+            *words(
+                folder, tmp_path / f"{name}.safetensors", "auc", "--factors", "3", "--updates", "2000", "--seed", "7"
+            )
+        )
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+
+
+def test_every_parameter_has_an_option():
+    options = set(inspect.signature(train).parameters)
+    assert {"seed" if name == "rng" else name for name in PARAMETERS} <= options
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--model", "bais"), ("'bais'", "Did you mean 'bias'")),
+        (("--factors", "3"), ("--factors: bias does not use it", "it takes --reg", "leave it out")),
+        (("--gamma", "3", "--model", "auc"), ("--gamma: auc does not use it",)),
+        (("--seed", "3"), ("--seed: bias does not use it",)),
+        (("--reg", "much"), ("--reg", "must be a number, got 'much'")),
+        (("--reg", "-1"), ("reg must be a finite number at least 0, got -1",)),
+        (("--model", "mf", "--loss", "absolut"), ("--loss absolut is unknown", "Did you mean 'absolute'?")),
+        (("--propensity", "p", "--weight", "w"), ("leave one of them out",)),
+        (("--propensity", "w"), ("propensity column 'w'", "are outside (0, 1]")),
+        (("--propensity", "q"), ("no column 'q' for --propensity.",)),
+        (("--floor", "0.1"), ("--floor", "--propensity COLUMN")),
+        (("--out", "m.csv"), ("'.csv' is not '.safetensors'",)),
+        (("--out", "-"), ("is not '.safetensors'",)),
+        (("--out", "none/m.safetensors"), ("--out", "must exist")),
+        (("--json", "m.safetensors"), ("is also written",)),
+        (("--users", "5"), ("are not in the vocabulary", "raise --users and --items.")),
+        (("--rating", "stars"), ("no column 'stars' for --rating.",)),
+        (("--model", "svd", "--factors", "21"), ("factors must be at most min(users, items) = 20",)),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_leaves_no_file(folder, tmp_path, monkeypatch, more, told):
+    monkeypatch.chdir(tmp_path)
+    result = run(*words(folder, "m.safetensors", "bias"), *more, COLUMNS="200")
+    assert result.exit_code == 2
+    assert [part for part in told if part not in result.stderr] == []
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_log_is_named(tmp_path):
+    result = run(*words(tmp_path, tmp_path / "m.safetensors", "bias"))
+    assert result.exit_code == 2
+    assert "log.csv" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("method", ["fit", "save"])
+def test_an_interruption_leaves_what_was_there(folder, tmp_path, monkeypatch, method):
+    out = tmp_path / "m.safetensors"
+    out.write_text("precious")
+    monkeypatch.setattr(learners.Bias, method, interrupted)
+    result = run(*words(folder, out, "bias"))
+    assert result.exit_code == 130
+    assert "Traceback" not in result.output
+    assert out.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [out]

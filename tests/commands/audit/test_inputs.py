@@ -1,0 +1,346 @@
+"""Files become what `ol.evaluate` takes: the same numbers in every format, on one population, with the right shares."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import openloop as ol
+from openloop.commands.audit.inputs import gather
+from openloop.commands.audit.request import GUESSED, AuditRequest
+from openloop.core.propensities import Propensities
+from openloop.errors import (
+    ColumnError,
+    EmptyError,
+    FormatError,
+    InputError,
+    PredictionError,
+    PropensityError,
+    RatingError,
+    UnknownIdError,
+)
+from tests.audit_files import ITEMS, NAMED, SCORES, USERS, I, U, audit_files, rows, write
+from tests.examples import same
+
+GRIDS = ("a.npy", "b.npy")
+METRICS, ESTIMATORS = ["mae", "ndcg@5"], ["naive", "ips", "snips", "stratified"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return audit_files(tmp_path_factory.mktemp("audit"))
+
+
+def wanted(files, models=("a", "b"), log="log", **options):
+    named = tuple((name[0], files / name) for name in models) if not isinstance(models, dict) else tuple(models.items())
+    return AuditRequest(
+        log=files / log, models=named, **({"users": files / "users", "items": files / "items"} | options)
+    )
+
+
+def evaluated(found, **options):
+    return ol.evaluate(
+        found.models, found.log, found.propensities, exclude=found.exclude,
+        **({"metrics": METRICS, "estimators": ESTIMATORS} | options),
+    )  # fmt: skip
+
+
+def assert_same(found, expected):
+    assert set(found.estimates) == set(expected.estimates)
+    for key, estimate in expected.estimates.items():
+        same(found[key].value, estimate.value)
+        same(found[key].stderr, estimate.stderr)
+
+
+def expected(files, log=None, propensities=None, exclude=None, models="ab", **options):
+    return ol.evaluate(
+        {name: SCORES[name] for name in models}, log or files.test, propensities, exclude=exclude,
+        **({"metrics": METRICS, "estimators": ESTIMATORS} | options),
+    )  # fmt: skip
+
+
+# -- formats -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [".csv", ".tsv", ".parquet", ".jsonl"])
+def test_every_format_gives_the_numbers_of_the_arrays(tmp_path, kind):
+    files = audit_files(tmp_path, kind)
+    models = {"a": files / "a_all", "b": files / "b.npy", "c": files / "c_wide.parquet"}
+    found = gather(wanted(files, models, propensity="p", exclude=files / "train"))
+    assert found.log.users.ids.tolist() == USERS.tolist()
+    assert_same(evaluated(found), expected(files, exclude=files.train, models="abc"))
+
+
+def test_a_model_file_is_asked_in_the_codes_of_the_log(files):
+    model = ol.load(files / "bias.safetensors")
+    found = gather(wanted(files, {"a": files / "a.npy", "bias": files / "bias.safetensors"}, propensity="p"))
+    together = ol.evaluate({"a": SCORES["a"], "bias": model}, files.test, metrics=METRICS, estimators=["snips"])
+    whole = evaluated(found, estimators=["snips"])
+    same(whole["bias", "mae", "snips"].value, ol.evaluate(
+        {"bias": model}, found.log, found.propensities, metrics=["mae"], estimators=["snips"]
+    )["bias", "mae", "snips"].value)  # fmt: skip
+    same(whole["bias", "mae", "snips"].value, together["bias", "mae", "snips"].value)
+
+
+def test_what_a_model_file_does_not_know_ranks_as_a_last_place_would(files, tmp_path):
+    known = rows(files.train).filter((pl.col("uid") > 104) & (pl.col("mid") > "m03"))
+    model = ol.learners.Bias().fit(ol.read(known, **NAMED))
+    model.save(tmp_path / "part.safetensors")
+    models = {"a": files / "a.npy", "part": tmp_path / "part.safetensors"}
+    found = gather(wanted(files, models, propensity="p", exclude=files / "train"))
+    assert any("does not know 5 of 60 users and 4 of 25 items" in note for note in found.notes)
+    grid = np.full((U, I), -1e9)
+    grid[5:, 4:] = model.scores(np.arange(U - 5))
+    asked = {"metrics": ["ndcg@5", "recall@10"], "estimators": ["snips", "naive"]}
+    last = ol.evaluate({"a": SCORES["a"], "part": grid}, files.test, exclude=files.train, **asked)
+    assert_same(evaluated(found, **asked), last)
+    grid[grid < 0] = np.nan
+    gaps = np.isnan(grid[files.test.user, files.test.item])
+    with pytest.raises(
+        PredictionError, match=f"model 'part': no prediction for {gaps.sum()} of {len(gaps)} scored rows"
+    ):
+        evaluated(found)
+    told = evaluated(found, missing="drop", metrics=["mae"], estimators=["naive"])
+    rest = np.abs(grid[files.test.user, files.test.item] - files.test.rating)[~gaps]
+    same(told["part", "mae", "naive"].value, rest.mean())
+
+
+def test_a_log_without_a_header_is_read_by_position(files, tmp_path):
+    rows(files.test).select("uid", "mid", "stars").write_csv(tmp_path / "bare.csv", include_header=False)
+    found = gather(wanted(files, log=tmp_path / "bare.csv", propensity="uniform"))
+    assert "columns of the log, as found: user 'user', item 'item', rating 'rating'" in found.notes
+    assert_same(
+        evaluated(found, metrics=["mae"], estimators=["naive"]), expected(files, metrics=["mae"], estimators=["naive"])
+    )
+
+
+def test_what_is_guessed_is_said_and_what_is_given_is_not(files):
+    assert "columns of the log, as found: user 'uid', item 'mid', rating 'stars'" in gather(wanted(files)).notes
+    assert not any("as found" in note for note in gather(wanted(files, **NAMED)).notes)
+    assert "columns of the log, as found: item 'mid'" in gather(wanted(files, **NAMED | {"item": None})).notes
+
+
+# -- one population ------------------------------------------------------------------------------------------
+
+
+def test_the_population_is_that_of_all_logs(files, tmp_path):
+    known = rows(files.test)
+    write(known.filter(pl.col("uid") < 140), tmp_path / "log.csv")
+    write(known.filter(pl.col("uid") > 120).with_columns(mid=pl.lit("z") + pl.col("mid")), tmp_path / "train.csv")
+    write(pl.DataFrame({"uid": [7], "mid": ["q"], "stars": [3]}), tmp_path / "sample.csv")
+    found = gather(
+        wanted(
+            files, log=tmp_path / "log.csv", exclude=tmp_path / "train.csv", open_loop=tmp_path / "sample.csv",
+            users=None, items=None, propensity="p", models={"a": files / "a.csv", "b": files / "b.csv"},
+            missing="drop",
+        )
+    )  # fmt: skip
+    log, train, sample = found.log, found.exclude, found.open_loop
+    assert log.users is train.users is sample.users
+    assert log.users.ids[0] == 7
+    assert set(log.users.ids[log.user]) == set(known.filter(pl.col("uid") < 140)["uid"])
+    assert {*log.items.ids[train.item]} == {f"z{m}" for m in known.filter(pl.col("uid") > 120)["mid"]}
+    again = known.filter(pl.col("uid") < 140).sort("uid", "mid")
+    assert log.items.ids[log.item].tolist() == again["mid"].to_list()
+    same(log.propensity, again["p"].to_numpy())
+    assert not sample.uniform  # it is scored, by the plain average
+
+
+def test_users_and_items_are_numbers_files_or_lists(tmp_path):
+    pl.DataFrame({"user": [0, 1], "item": [0, 2], "rating": [1, 5]}).write_csv(tmp_path / "log.csv")
+    for name in "ab":
+        pl.DataFrame({"user": [0, 1], "item": [0, 2], "score": [2.0, 4.0]}).write_csv(tmp_path / f"{name}.csv")
+    (tmp_path / "users.txt").write_text("0\n1\n2\n")
+    (tmp_path / "users.csv").write_text("user_id\n0\n1\n2\n")
+    models = tuple((name, tmp_path / f"{name}.csv") for name in "ab")
+    for users in (3, tmp_path / "users.txt", tmp_path / "users.csv"):
+        found = gather(
+            AuditRequest(log=tmp_path / "log.csv", models=models, users=users, items=4, propensity="uniform")
+        )
+        assert (found.log.n_users, found.log.n_items) == (3, 4)
+    with pytest.raises(UnknownIdError, match="not in the vocabulary"):
+        gather(AuditRequest(log=tmp_path / "log.csv", models=models, items=2, propensity="uniform"))
+
+
+def test_integers_in_one_log_and_text_in_the_other_are_refused(files, tmp_path):
+    write(rows(files.train).with_columns(uid=pl.format("u{}", "uid")), tmp_path / "train.csv")
+    with pytest.raises(
+        InputError, match=r"the user ids of the files are integers in one and text in another, as 100, 'u1"
+    ):
+        gather(wanted(files, exclude=tmp_path / "train.csv", users=None))
+
+
+# -- log and train -------------------------------------------------------------------------------------------
+
+
+def test_two_parts_without_a_common_pair_are_one_log_split_at_random(files):
+    found = gather(wanted(files, GRIDS, propensity="p", exclude=files / "train"))
+    assert any("share no pair" in note and "--split time" in note for note in found.notes)
+    assert found.log.origin == found.exclude.origin == files.test.origin  # the whole log, put together again
+    same(found.log.share[0], files.test.share[0])
+    same(found.exclude.share[0], files.train.share[0])
+    assert_same(evaluated(found), expected(files, exclude=files.train))
+
+
+@pytest.mark.parametrize("name", ["popularity", "uniform"])
+def test_propensity_models_are_fitted_on_both_parts_together(files, name):
+    found = gather(wanted(files, GRIDS, propensity=name, exclude=files / "train"))
+    whole = ol.read(pl.concat([rows(files.test), rows(files.train)]), **NAMED, items=ITEMS.tolist())
+    model = {"popularity": ol.propensity.Popularity, "uniform": ol.propensity.Uniform}[name]().fit(whole)
+    same(found.propensities.predict(found.log).values, model.predict(files.test).values)
+    assert_same(evaluated(found), expected(files, propensities=model, exclude=files.train))
+    assert found.about_propensity == f"{name}, fitted on log and excluded log together"
+
+
+def test_a_split_by_time_has_no_shares(files):
+    found = gather(wanted(files, propensity="p", exclude=files / "train", split="time"))
+    assert found.log.share is None
+    assert found.exclude.share is None
+    assert found.log.origin == found.exclude.origin
+    result = evaluated(found, metrics=["mae"])
+    assert ("mae", "ips") in result.skipped
+    same(result["a", "mae", "snips"].value, expected(files)["a", "mae", "snips"].value)
+
+
+def test_separate_logs_have_their_own_propensities(files):
+    found = gather(wanted(files, propensity="popularity", exclude=files / "train", split="none"))
+    assert found.log.origin is None
+    assert found.log.share[0] == 1
+    alone = ol.read(rows(files.test), **NAMED, items=ITEMS.tolist())
+    same(found.propensities.predict(found.log).values, ol.propensity.Popularity().fit(alone).predict(alone).values)
+    assert found.about_propensity == "popularity, fitted on the log"
+
+
+def test_common_pairs_make_two_logs(files, tmp_path):
+    write(pl.concat([rows(files.train), rows(files.test).head(3)]), tmp_path / "train.csv")
+    found = gather(wanted(files, propensity="p", exclude=tmp_path / "train.csv"))
+    assert "log and excluded log share 3 pairs, so they are taken as two separate logs" in found.notes
+    assert found.log.share[0] == 1
+    for way in ("random", "time"):
+        with pytest.raises(InputError, match=f"--split {way}: 3 pairs are in both"):
+            gather(wanted(files, propensity="p", exclude=tmp_path / "train.csv", split=way))
+
+
+# -- propensities --------------------------------------------------------------------------------------------
+
+
+def test_a_column_is_taken_as_it_stands_above_the_floor(files):
+    found = gather(wanted(files, propensity="p", floor=0.4))
+    assert isinstance(found.propensities, Propensities)
+    same(found.propensities.used, np.maximum(files.test.propensity, 0.4))
+    assert found.about_propensity == "column 'p' of the log, raised to at least 0.4"
+
+
+def test_without_a_word_propensities_are_the_column_of_that_name_or_logistic(files, tmp_path):
+    found = gather(wanted(files))
+    assert found.doubts == (GUESSED,)
+    write(rows(files.test).rename({"p": "propensity"}), tmp_path / "own.csv")
+    found = gather(wanted(files, log=tmp_path / "own.csv"))
+    assert any("the log's column 'propensity'" in note for note in found.notes)
+    same(found.propensities.values, files.test.propensity)
+
+
+def test_a_column_of_a_models_name_is_the_column(files, tmp_path):
+    write(rows(files.test).rename({"p": "uniform"}), tmp_path / "own.csv")
+    same(
+        gather(wanted(files, log=tmp_path / "own.csv", propensity="uniform")).propensities.values, files.test.propensity
+    )
+
+
+def test_naive_bayes_takes_its_sample(files):
+    found = gather(wanted(files, propensity=f"naive-bayes={files / 'sample'}"))
+    alone = ol.read(rows(files.test), **NAMED, items=ITEMS.tolist(), users=USERS.tolist())
+    model = ol.propensity.NaiveBayes().fit(alone, uniform=files.sample)
+    same(found.propensities.predict(found.log).values, model.predict(alone).values)
+
+
+@pytest.mark.parametrize("kind", [".csv", ".parquet", ".jsonl", ".txt"])
+@pytest.mark.parametrize("floor", [0.0, 0.2])
+def test_naive_bayes_takes_ratings_alone(files, tmp_path, kind, floor):
+    ratings, path = pl.DataFrame({"anything": files.sample.rating}), tmp_path / f"ratings{kind}"
+    ratings.write_csv(path, include_header=False) if kind == ".txt" else write(ratings, path)
+    alone, whole = (gather(wanted(files, propensity=f"naive-bayes={s}", floor=floor)) for s in (path, files / "sample"))
+    same(alone.propensities.predict(alone.log).used, whole.propensities.predict(whole.log).used)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "told"),
+    [
+        ("mid\nm00\nm01\n", ColumnError, "or one column, of ratings alone, got 'mid'; name them"),
+        (
+            "mid,stars\nm00,4\n",
+            ColumnError,
+            "must have columns of user, item and rating, or one column, .*got 'mid', 's",
+        ),
+        ("stars\n4\nhigh\n", RatingError, r"naive-bayes=.*column 'stars': 1 of 2 ratings are not numbers: 'high'"),
+        ("stars\n", EmptyError, "has no ratings"),
+    ],
+)
+def test_a_sample_is_a_log_or_ratings(files, tmp_path, text, error, told):
+    (tmp_path / "sample.csv").write_text(text)
+    with pytest.raises(error, match=told):
+        gather(wanted(files, propensity=f"naive-bayes={tmp_path / 'sample.csv'}"))
+
+
+def test_logistic_takes_features_of_both_sides(files):
+    options = {"user_features": files / "users", "item_features": files / "items"}
+    found = gather(wanted(files, propensity="logistic", floor=0.01, **options))
+    alone = ol.read(rows(files.test), **NAMED, items=ITEMS.tolist(), users=USERS.tolist())
+    side = {
+        "user_features": ol.covariates(files / "users", alone.users),
+        "item_features": ol.covariates(files / "items", alone.items),
+    }
+    model = ol.propensity.Logistic().fit(alone, **side)
+    same(found.propensities.predict(found.log).used, np.maximum(model.predict(alone).values, 0.01), rtol=1e-6)
+    with pytest.raises(ColumnError, match="--item-features"):
+        gather(wanted(files, propensity="logistic", user_features=files / "items", item_features=files / "users"))
+
+
+# -- strata --------------------------------------------------------------------------------------------------
+
+
+def test_columns_group_the_rows_in_the_order_of_the_log(files):
+    found = gather(wanted(files, propensity="p", strata=("3", "region")))
+    assert found.strata == ("3",)
+    assert found.groups["region"].tolist() == ["north" if u % 3 else "south" for u in files.test.user]
+    assert found.options(wanted(files, strata=("3", "region")))["strata"] == ("3",)
+    with pytest.raises(ColumnError, match=r"--strata 'regoin': is neither .* Did you mean 'region'\?"):
+        gather(wanted(files, propensity="p", strata=("regoin",)))
+
+
+# -- what is wrong with a log --------------------------------------------------------------------------------
+
+
+def test_a_log_that_is_missing_or_empty_is_named(files, tmp_path):
+    with pytest.raises(InputError, match=r"lgo\.csv: no such file\. Did you mean 'log\.csv'\?"):
+        gather(wanted(files, log=files / "lgo.csv"))
+    (tmp_path / "none.csv").write_text("")
+    with pytest.raises(FormatError, match="the file is empty"):
+        gather(wanted(files, log=tmp_path / "none.csv"))
+    (tmp_path / "none.csv").write_text("uid,mid,stars\n")
+    with pytest.raises(EmptyError, match="no rows"):
+        gather(wanted(files, log=tmp_path / "none.csv"))
+
+
+@pytest.mark.parametrize("bad", [None, 0.0, 1.5])
+def test_propensities_that_are_none_are_counted(files, tmp_path, bad):
+    some = rows(files.test).with_columns(p=pl.when(pl.col("uid") == 103).then(bad).otherwise(pl.col("p")))
+    write(some, tmp_path / "log.csv")
+    number = len(some.filter(pl.col("uid") == 103))
+    with pytest.raises(PropensityError, match=f"propensity column 'p': {number} of {len(some)} propensities are"):
+        gather(wanted(files, log=tmp_path / "log.csv", propensity="p"))
+
+
+def test_options_leave_out_what_was_not_asked_for(files):
+    asked = wanted(files, propensity="p")
+    assert gather(asked).options(asked) == {"missing": "error", "level": 0.95, "rng": 0}
+    more = wanted(files, propensity="p", metrics=("mae",), estimators=("snips",), threshold=3.0, level=0.9, seed=4)
+    assert gather(more).options(more) == {
+        "metrics": ("mae",), "estimators": ("snips",), "threshold": 3.0, "missing": "error", "level": 0.9, "rng": 4,
+    }  # fmt: skip
+
+
+def test_the_whole_grid_is_known_when_all_ids_are_given(files):
+    found = gather(wanted(files, propensity="p"))
+    assert (found.log.n_users, found.log.n_items) == (U, I)

@@ -1,0 +1,82 @@
+"""What an audit is asked: names and files, and the combinations that cannot work."""
+
+from __future__ import annotations
+
+import pytest
+
+from openloop.commands.audit.request import AuditRequest, is_number_of_strata, named_model, same_file
+from openloop.errors import InputError, LeakError, OpenloopError
+
+TWO = (("a", "a.csv"), ("b", "b.csv"))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A log and a sample, in the folder of work."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("log.csv", "sample.csv"):
+        (tmp_path / name).write_text("user,item,rating\n1,1,1\n")
+    (tmp_path / "link.csv").symlink_to("sample.csv")
+    return tmp_path
+
+
+def test_a_model_is_a_name_and_a_file():
+    assert named_model("mf=runs/mf=2.csv") == ("mf", "runs/mf=2.csv")
+    with pytest.raises(
+        InputError, match=r"'runs/mf.csv': a model is given as NAME=PREDICTIONS; write 'mf=runs/mf.csv'"
+    ):
+        named_model("runs/mf.csv")
+    for text in ("=mf.csv", "mf="):
+        with pytest.raises(InputError, match="one of the two is empty"):
+            named_model(text)
+
+
+def test_a_name_twice_is_one_model_with_two_tables():
+    wanted = AuditRequest(log="log.csv", models=(("a", "a.csv"), ("b", "b.csv"), ("a", "top.csv")))
+    assert wanted.tables == {"a": ["a.csv", "top.csv"], "b": ["b.csv"]}
+
+
+def test_all_files_are_inputs():
+    wanted = AuditRequest(
+        log="log.csv", models=TWO, exclude="t.csv", open_loop="o.csv", propensity="naive-bayes=s.csv", users="u.csv",
+        items=5,
+    )  # fmt: skip
+    assert wanted.inputs == ["log.csv", "a.csv", "b.csv", "t.csv", "o.csv", "s.csv", "u.csv"]
+    assert wanted.sample == "s.csv"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"models": TWO[:1]}, r"needs at least two names, got 'a'; add another NAME=PREDICTIONS"),
+        ({"models": (("a", "x"), ("a", "y"))}, "at least two names"),
+        ({"split": "randomly", "exclude": "t.csv"}, "--split 'randomly' is no option. Did you mean 'random'"),
+        ({"split": "time"}, "--split time: says how the log and --exclude TRAIN came apart"),
+        ({"missing": "skip"}, "--missing 'skip' is no option"),
+        ({"level": 95.0}, "--level must lie strictly between 0 and 1, got 95"),
+        ({"floor": -0.1}, r"--floor must lie in \[0, 1\], got -0.1"),
+        ({"seed": -1}, "--seed must be at least 0"),
+        ({"metrics": ("ndgc@10",)}, "ndgc@10"),
+        ({"estimators": ("snip",)}, "Did you mean 'snips'"),
+        ({"estimators": ("dr",)}, r"--estimator dr: needs imputed ratings, which only ol.audit\(imputation=\) takes"),
+    ],
+)
+def test_what_cannot_work_is_refused(options, told):
+    with pytest.raises(OpenloopError, match=told):
+        AuditRequest(**({"log": "log.csv", "models": TWO} | options))
+
+
+def test_a_sample_that_made_the_propensities_cannot_judge_them(folder):
+    for path in ("sample.csv", "./sample.csv", "link.csv"):
+        with pytest.raises(LeakError, match="is also the sample of naive-bayes"):
+            AuditRequest(log="log.csv", models=TWO, propensity="naive-bayes=sample.csv", open_loop=path)
+    with pytest.raises(LeakError, match=r"--propensity naive-bayes log.csv: is the log itself"):
+        AuditRequest(log="log.csv", models=TWO, propensity="naive-bayes=log.csv")
+    with pytest.raises(LeakError, match=r"--open-loop log.csv: is the log itself"):
+        AuditRequest(log="log.csv", models=TWO, open_loop="log.csv")
+    assert same_file("link.csv", folder / "sample.csv")
+    assert not same_file("none.csv", "none.csv")
+
+
+def test_strata_are_numbers_or_columns():
+    assert [s for s in ("5", "2:width", "region", "5th", "") if is_number_of_strata(s)] == ["5", "2:width"]

@@ -1,0 +1,139 @@
+"""Tables to files: every format holds the same rows, blocks join, and nothing is overwritten by mistake."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import openloop as ol
+from openloop.commands import table_files as writing
+from openloop.commands.table_files import (
+    WRITERS,
+    check_extension,
+    holdable,
+    in_input_order,
+    log_line,
+    open_to_extend,
+    refuse_overwriting,
+    write,
+    write_blocks,
+)
+from openloop.data.simulate import movie_lovers
+from openloop.errors import ColumnError, FormatError, InputError
+
+WORLD = movie_lovers(users=24, items=18)
+ROWS = pl.DataFrame({"user": [3, 1, 2], "name": ["a,b", None, 'say "x"'], "score": [0.1, -2.5, 1e-9]})
+
+
+def read_back(path) -> pl.DataFrame:
+    match path.suffix:
+        case ".csv" | ".tsv":
+            return pl.read_csv(path, separator="\t" if path.suffix == ".tsv" else ",")
+        case ".parquet" | ".pq":
+            return pl.read_parquet(path)
+    return pl.read_ndjson(path)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("part", [1, 2, 100])
+def test_blocks_are_the_table_in_every_format(tmp_path, monkeypatch, kind, part):
+    monkeypatch.setattr(writing, "PART", part)
+    write(tmp_path / f"whole{kind}", ROWS)
+    write_blocks(tmp_path / f"blocks{kind}", (ROWS[k : k + 1] for k in range(3)))
+    for name in ("whole", "blocks"):
+        assert read_back(tmp_path / f"{name}{kind}").equals(ROWS, null_equal=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"blocks{kind}", f"whole{kind}"]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_blocks_that_stop_half_way_leave_what_was_there(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(writing, "PART", 1)
+    out = tmp_path / f"out{kind}"
+    out.write_text("precious")
+
+    def blocks():
+        yield ROWS
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_blocks(out, blocks())
+    assert out.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_blocks_are_held_one_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(writing, "PART", 3)
+    alive = []
+
+    def blocks():
+        for _ in range(5):
+            written = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
+            alive.append(written)
+            yield ROWS
+
+    write_blocks(tmp_path / "out.parquet", blocks())
+    assert alive == sorted(alive)
+    assert alive[-1] > alive[1] > 0  # earlier blocks are on the disk before the last is asked for
+    assert len(pl.read_parquet(tmp_path / "out.parquet")) == 15
+
+
+def test_a_log_is_told_in_a_line():
+    log = WORLD.observe(3)
+    assert (
+        log_line("log.csv", log)
+        == f"read log.csv: {len(log)} rows of 24 users × 18 items ({len(log) / 432:.2%} of the cells)"
+    )
+
+
+def test_values_come_back_in_input_order():
+    rng = np.random.default_rng(0)
+    log = WORLD.observe(1)
+    mix = rng.permutation(len(log))
+    given = rng.random(len(log))
+    mixed = ol.Feedback.from_arrays(log.user[mix], log.item[mix], log.rating[mix], users=24, items=18)
+    np.testing.assert_array_equal(in_input_order(mixed, mixed.align(given)), given)
+
+
+# -- a table that comes back ---------------------------------------------------------------------------------
+
+
+def test_fields_become_numbers_only_where_nothing_is_lost(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,c,d\n1,007,1.5,x\n20,8,2.25,\n")
+    table = open_to_extend(tmp_path / "t.csv", {}, "new")
+    rows = table.fetch(table.columns)
+    assert holdable(table, rows, ".csv").dtypes == [pl.String] * 4
+    assert holdable(table, rows, ".parquet").dtypes == [pl.Int64, pl.String, pl.Float64, pl.String]
+
+
+def test_a_name_that_is_taken_is_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("user,item,score\n1,2,3\n")
+    with pytest.raises(ColumnError, match=r"has a column 'score' already; name the new one with --column NAME"):
+        open_to_extend(tmp_path / "t.csv", {}, "score")
+
+
+def test_what_a_format_cannot_hold_is_refused(tmp_path):
+    pl.DataFrame({"a": [[1]], "b": [b"x"]}).write_parquet(tmp_path / "t.parquet")
+    table = open_to_extend(tmp_path / "t.parquet", {}, "new")
+    with pytest.raises(FormatError, match=r"a \.csv file cannot hold column 'a', List\(Int64\)"):
+        holdable(table, table.fetch(["a"]), ".csv")
+    with pytest.raises(FormatError, match=r"a \.jsonl file cannot hold column 'b', Binary; write \.parquet"):
+        holdable(table, table.fetch(["b"]), ".jsonl")
+
+
+# -- refusals ------------------------------------------------------------------------------------------------
+
+
+def test_extensions_are_checked():
+    check_extension("a/B.CSV")
+    check_extension("m.safetensors", [".safetensors"])
+    with pytest.raises(FormatError, match=r"--out 'a\.xls': extension '\.xls' is not one of '\.csv', "):
+        check_extension("a.xls")
+    with pytest.raises(FormatError, match=r"--out 'm\.pkl': extension '\.pkl' is not '\.safetensors'; rename it"):
+        check_extension("m.pkl", [".safetensors"])
+
+
+def test_two_results_do_not_share_a_file(tmp_path):
+    refuse_overwriting([tmp_path / "a", tmp_path / "b"], [tmp_path / "c"])
+    with pytest.raises(InputError, match=r"would be overwritten, and is also written"):
+        refuse_overwriting([tmp_path / "a", tmp_path / "x" / ".." / "a"], [])

@@ -1,0 +1,218 @@
+"""A model is learned from a log with the weights it was told, saved, and told about."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import openloop as ol
+from openloop import learners
+from openloop.commands.train import MODELS, PARAMETERS, TrainRequest, Weighing, option, read_log, train
+from openloop.data.simulate import movie_lovers
+from openloop.errors import ColumnError, FormatError, InputError, OpenloopError, PropensityError
+
+WORLD = movie_lovers(users=24, items=18)
+SMALL = {"adg": {"factors": 3, "updates": 2000}, "auc": {"factors": 3, "updates": 2000}, "svd": {"factors": 3}}
+SMALL |= {"mf": {"factors": 3}, "wmf": {"factors": 3}}
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    """A log in no order, with propensities, weights and other columns."""
+    folder, seen = tmp_path_factory.mktemp("training"), WORLD.observe(3)
+    rows = pl.DataFrame({
+        "uid": seen.user + 100, "mid": [f"m{i:02}" for i in seen.item], "stars": seen.rating, "p": seen.propensity,
+        "w": np.arange(len(seen)) % 4 + 0.5,
+    }).sample(fraction=1, shuffle=True, seed=1)  # fmt: skip
+    rows.write_csv(folder / "log.csv")
+    return folder / "log.csv"
+
+
+NAMED = {"user": "uid", "item": "mid", "rating": "stars"}
+
+
+def run(log, out, model="bias", **options):
+    wanted = TrainRequest(log=log, out=out, model=model, **({"parameters": SMALL.get(model, {})} | NAMED | options))
+    return train(wanted, read_log(wanted))
+
+
+def scores(model) -> np.ndarray:
+    return model.scores(np.arange(len(model.users_)))
+
+
+# -- what is learned -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_file_holds_what_the_learner_learns_from_inverse_propensities(log, tmp_path, model):
+    done = run(log, tmp_path / "m.safetensors", model, propensity="p")
+    read = ol.read(log, **NAMED, propensity="p")
+    by_hand = getattr(learners, MODELS[model])(**SMALL.get(model, {})).fit(read, sample_weight=1 / read.propensity)
+    saved = learners.load(tmp_path / "m.safetensors")
+    assert type(saved).__name__ == MODELS[model]
+    np.testing.assert_array_equal(scores(saved), scores(by_hand))
+    np.testing.assert_array_equal(saved.users_.ids, read.users.ids)
+    assert saved.items_.ids.tolist() == read.items.ids.tolist()
+    assert done.notes == by_hand.notes_
+    assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
+
+
+def test_weights_may_be_a_column_of_their_own(log, tmp_path):
+    run(log, tmp_path / "m.safetensors", weight="w")
+    read = ol.read(log, **NAMED, weight="w")
+    by_hand = learners.Bias().fit(read, sample_weight=read.weight)
+    np.testing.assert_array_equal(scores(learners.load(tmp_path / "m.safetensors")), scores(by_hand))
+    plain = learners.Bias().fit(read, sample_weight=np.ones(len(read)))
+    assert np.abs(scores(plain) - scores(by_hand)).max() > 1e-3
+
+
+def test_without_a_column_rows_count_alike(log, tmp_path):
+    done = run(log, tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(scores(done.model), scores(learners.Bias().fit(ol.read(log, **NAMED))))
+    assert done.weighing is None
+    assert "weights: none" in done.summary()
+
+
+def test_a_floor_bounds_the_weights(log, tmp_path):
+    read = ol.read(log, **NAMED, propensity="p")
+    floor = float(np.quantile(read.propensity, 0.4)) + 1e-9
+    done = run(log, tmp_path / "m.safetensors", propensity="p", floor=floor)
+    by_hand = learners.Bias().fit(read, sample_weight=1 / np.maximum(read.propensity, floor))
+    np.testing.assert_array_equal(scores(done.model), scores(by_hand))
+    assert done.weighing.raised == np.mean(read.propensity < floor)
+    assert f"the floor raises {done.weighing.raised:.1%} of p" in done.summary()
+
+
+def test_given_parameters_reach_the_learner_and_others_keep_its_defaults(log, tmp_path):
+    done = run(
+        log, tmp_path / "m.safetensors", "adg", parameters={"factors": 2, "updates": 500, "gamma": 7.0, "rng": 4}
+    )
+    defaults = learners.ADG().get_params()
+    found = learners.load(tmp_path / "m.safetensors").get_params()
+    assert found == defaults | {"factors": 2, "updates": 500, "gamma": 7.0, "rng": 4}
+    assert done.parameters == {name: value for name, value in found.items() if name != "progress"}
+
+
+def test_a_population_larger_than_the_log_is_learned(tmp_path):
+    seen = WORLD.observe(3)
+    pl.DataFrame({"user": seen.user, "item": seen.item, "rating": seen.rating}).write_csv(tmp_path / "log.csv")
+    wanted = TrainRequest(log=tmp_path / "log.csv", out=tmp_path / "m.safetensors", model="bias", users=30, items=20)
+    done = train(wanted, read_log(wanted))
+    assert scores(done.model).shape == (30, 20)
+    assert [note for note in done.notes if "6 users have no rating" in note]
+
+
+# -- what is told --------------------------------------------------------------------------------------------
+
+
+def test_the_effective_size_is_the_squared_sum_over_the_sum_of_squares():
+    w = np.array([1.0, 2.0, 5.0])
+    found = Weighing.of(w, column="w", inverse=False)
+    assert found.effective_size == pytest.approx(64 / 30)
+    assert found.largest_share == pytest.approx(5 / 8)
+    equal = Weighing.of(np.full(7, 1e200), column="p", inverse=True)
+    assert equal.effective_size == pytest.approx(7)
+
+
+def test_the_summary_says_what_was_read_learned_and_noted(log, tmp_path):
+    done = run(log, tmp_path / "m.safetensors", "adg", propensity="p")
+    first, second, third, fourth, *notes = done.summary().splitlines()
+    w = 1 / ol.read(log, **NAMED, propensity="p").propensity
+    assert first.startswith(f"read {log}: {len(w)} rows of 24 users × 18 items (")
+    assert second.startswith("learned adg: factors 3, reg 0.1, updates 2000, gamma 100, rate 0.1, threads 1, rng 0, ")
+    assert third.startswith(
+        f"weights: 1/p of column 'p'; {w.sum() ** 2 / (w**2).sum():,.0f} effective of {len(w)} rows"
+    )
+    hinges = done.model.history_[:, 1]
+    assert fourth == f"mean hinge: {hinges[0]:.6g} at first, {hinges[-1]:.6g} at last (chunks of updates: 1)"
+    assert notes == [f"- {note}" for note in done.model.notes_]
+
+
+def test_json_says_the_same(log, tmp_path):
+    done = run(log, tmp_path / "m.safetensors", propensity="p")
+    text = done.to_json(tmp_path / "told.json")
+    assert (tmp_path / "told.json").read_text(encoding="utf-8") == text + "\n"
+    told = json.loads(text, parse_constant=pytest.fail)
+    assert (told["rows"], told["users"], told["items"]) == (len(done.log), 24, 18)
+    assert told["model"] == "bias"
+    assert told["parameters"] == {"reg": 10.0}
+    assert told["weights"]["effective_size"] == done.weighing.effective_size
+    assert told["course"] is None
+    assert told["notes"] == list(done.notes)
+
+
+# -- refusals ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"model": "fm"}, r"--model 'fm' is no model\..*mf"),
+        ({"parameters": {"factors": 3}}, r"--factors: bias does not use it, it takes --reg; leave it out"),
+        (
+            {"model": "popularity", "parameters": {"rng": 1}},
+            r"--seed: popularity does not use it, it has nothing to set",
+        ),
+        ({"model": "auc", "parameters": {"gamma": 1.0}}, r"--gamma: auc does not use it, it takes --factors, --reg, "),
+        (
+            {"model": "adg", "parameters": {"bias_reg": 1.0}},
+            r"--bias-reg: adg does not use it.*--gamma.*--threads, --seed",
+        ),
+        ({"propensity": "p", "weight": "w"}, r"--propensity makes the weights 1/p, and --weight names others"),
+        ({"floor": 0.1}, r"--floor bounds propensities, and there are none; pass --propensity COLUMN"),
+        ({"floor": 1.5, "propensity": "p"}, r"--floor must lie in \[0, 1\], got 1\.5"),
+        ({"floor": float("nan"), "propensity": "p"}, r"--floor must lie in \[0, 1\], got nan"),
+        ({"out": "m.pkl"}, r"--out 'm\.pkl': extension '\.pkl' is not '\.safetensors'; rename it"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_any_file_is_opened(options, words):
+    with pytest.raises(OpenloopError, match=words):
+        TrainRequest(**({"log": "no-such-log.csv", "out": "m.safetensors", "model": "bias"} | options))
+
+
+def test_the_log_is_not_overwritten(tmp_path):
+    with pytest.raises(InputError, match="would be overwritten, and is also read"):
+        TrainRequest(log=tmp_path / "a.safetensors", out=tmp_path / "." / "a.safetensors", model="bias")
+
+
+def test_every_model_has_a_learner_and_every_parameter_a_model():
+    params = {name for model in MODELS.values() for name in getattr(learners, model)().get_params()}
+    assert set(PARAMETERS) <= params
+    assert option("bias_reg") == "--bias-reg"
+    assert option("rng") == "--seed"
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"propensity": "w"}, PropensityError),
+        ({"propensity": "q"}, ColumnError),
+        ({"weight": "mid"}, InputError),
+        ({"parameters": {"reg": -1.0}}, InputError),
+        ({"model": "svd", "parameters": {"factors": 400}}, InputError),
+    ],
+)
+def test_a_failing_run_leaves_what_was_there(log, tmp_path, options, error):
+    out = tmp_path / "m.safetensors"
+    out.write_text("precious")
+    with pytest.raises(error):
+        run(log, out, **options)
+    assert out.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_file_that_is_no_log_is_named(tmp_path):
+    (tmp_path / "log.csv").write_bytes(b"\x00\x01")
+    with pytest.raises(FormatError, match=r"log\.csv"):
+        run(tmp_path / "log.csv", tmp_path / "m.safetensors")
+
+
+def test_the_default_number_of_factors_fits_a_small_grid(log, tmp_path):
+    done = run(log, tmp_path / "svd.safetensors", "svd", parameters={})
+    assert learners.PureSVD().factors == 50
+    assert done.model.factors == min(done.log.n_users, done.log.n_items)
+    with pytest.raises(InputError, match="factors must be at most"):
+        run(log, tmp_path / "svd.safetensors", "svd", parameters={"factors": 50})

@@ -1,0 +1,272 @@
+"""Cornac's models as learners here: Cornac's own numbers, under our codes, and rules for what it never saw."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from openloop.core.feedback import Feedback, Vocabulary
+from openloop.core.propensities import Propensities
+from openloop.data.simulate import checkerboard, movie_lovers, withhold_diagonal
+from openloop.errors import DivergenceError, InputError, MissingPackageError, UndefinedError
+from openloop.learners import CornacModel
+from openloop.learners.adapters.cornac_models import _arguments, _guarded
+from tests.contracts import PersonalRecommenderContract, RecommenderContract
+
+cornac = pytest.importorskip("cornac", reason="Cornac is an optional package")
+from cornac import models  # noqa: E402, after the line that skips where there is none
+from cornac.data import Dataset  # noqa: E402
+
+
+def torch():
+    return pytest.importorskip("torch", reason="GMF, MLP and NeuMF learn on torch, an optional package")
+
+
+class TestMF(PersonalRecommenderContract):
+    def make(self):
+        return CornacModel(models.MF(k=3, max_iter=200, learning_rate=0.05, lambda_reg=0.001, seed=0))
+
+
+class TestBPR(PersonalRecommenderContract):
+    implicit = True
+
+    def make(self):
+        return CornacModel(models.BPR(k=4, max_iter=100, learning_rate=0.05, lambda_reg=0.001, seed=0))
+
+
+class TestNeuMF(RecommenderContract):
+    implicit = True
+
+    def make(self):
+        torch()
+        options = {"num_factors": 2, "layers": (4, 2), "num_epochs": 2, "batch_size": 64}
+        return CornacModel(models.NeuMF(**options, backend="pytorch", verbose=False, seed=0))
+
+
+def log() -> Feedback:
+    return movie_lovers(users=12, items=9).observe(3)
+
+
+# Users 0, 2 and items 1, 2 of a 3 × 4 grid: user 1 and items 0, 3 have no row.
+HOLES = Feedback.from_arrays([0, 2, 2], [1, 1, 2], [5.0, 3.0, 1.0], users=3, items=4)
+
+
+# -- by hand -------------------------------------------------------------------------------------------------
+
+
+def test_most_popular_counts_rows_and_puts_unseen_items_with_the_least_popular():
+    model = CornacModel(models.MostPop()).fit(HOLES)
+    np.testing.assert_array_equal(model.scores([0, 1, 2]), [[1, 2, 1, 1]] * 3)
+
+
+def test_an_unseen_item_gets_the_mean_where_that_is_asked_for():
+    model = CornacModel(models.MostPop(), unknown="mean").fit(HOLES)
+    np.testing.assert_array_equal(model.scores([2]), [[1.5, 2, 1, 1.5]])
+    assert model.notes_ == (
+        "1 users have no rating; they get the mean score of the other users",
+        "2 items have no rating; they get each user's mean score",
+    )
+
+
+def test_unseen_users_and_items_are_an_error_where_that_is_asked_for():
+    with pytest.raises(InputError, match="1 users and 2 items have no row"):
+        CornacModel(models.MostPop(), unknown="error").fit(HOLES)
+    model = CornacModel(models.MostPop(), unknown="error").fit(checkerboard(4).everything())
+    assert model.notes_ == ()
+
+
+def test_an_unseen_user_is_the_mean_of_the_others():
+    model = CornacModel(models.SVD(k=2, learning_rate=0.1, seed=1)).fit(HOLES)
+    scores = model.scores([0, 1, 2])
+    np.testing.assert_allclose(scores[1, 1:3], (scores[0, 1:3] + scores[2, 1:3]) / 2, rtol=1e-12)
+    np.testing.assert_array_equal(scores[:, 0], scores.min(axis=1))
+    np.testing.assert_array_equal(model.predict([1, 0, 1], [2, 3, 0]), scores[[1, 0, 1], [2, 3, 0]])
+
+
+def test_no_pairs_have_no_predictions():
+    model = CornacModel(models.GlobalAvg()).fit(log())
+    assert model.predict([], []).shape == (0,)
+    assert model.scores([]).shape == (0, 9)
+
+
+# -- Cornac's own numbers ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        models.BaselineOnly(seed=1),
+        models.MF(k=2, learning_rate=0.05, seed=1),
+        models.PMF(k=2, learning_rate=0.05, variant="linear", seed=1),
+        models.PMF(k=2, learning_rate=0.05, variant="non_linear", seed=1),
+        models.WBPR(k=2, max_iter=50, seed=1),
+        models.EASE(seed=1),
+    ],
+    ids=lambda model: model.name + getattr(model, "variant", ""),
+)
+def test_predictions_are_cornacs_under_our_ids(model):
+    feedback = replace(log(), users=Vocabulary.of([f"user {n:02}" for n in range(12)]))
+    feedback = feedback.take(feedback.user != 3)  # from there on our codes and Cornac's indices differ
+    users, items = (
+        v.ids[np.unique(c)].tolist() for v, c in ((feedback.users, feedback.user), (feedback.items, feedback.item))
+    )
+    columns = feedback.users.ids[feedback.user], feedback.items.ids[feedback.item].tolist(), feedback.rating.tolist()
+    maps = {
+        "global_uid_map": dict(zip(users, range(11), strict=True)),
+        "global_iid_map": dict(zip(items, range(9), strict=True)),
+    }
+    theirs = model.clone().fit(Dataset.build(list(zip(*columns, strict=True)), **maps, seed=1))
+    ours = CornacModel(model).fit(feedback)
+    wanted = [[float(np.squeeze(theirs.score(theirs.uid_map[u], theirs.iid_map[i]))) for i in items] for u in users]
+    np.testing.assert_allclose(ours.scores(feedback.users.codes(users)), wanted, rtol=1e-5, atol=1e-6)
+    assert np.ptp(wanted) > 0.01
+    assert ours.model_.recommend("user 05") == theirs.recommend("user 05")
+
+
+def test_drawn_items_are_those_that_cornac_draws():
+    feedback = log()
+    given = _arguments(feedback, np.arange(12), np.arange(9), models.GMF(seed=4))
+    options = {"batch_size": 7, "shuffle": True, "binary": True, "num_zeros": 3}
+    for theirs, ours in zip(
+        Dataset(**given).uir_iter(**options), _guarded(Dataset)(**given).uir_iter(**options), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    pairs = (list(kind(**given).uij_iter(batch_size=7)) for kind in (Dataset, _guarded(Dataset)))
+    for theirs, ours in zip(*pairs, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_nonnegative_factors_with_offsets_are_scored():
+    model = CornacModel(models.NMF(k=2, max_iter=3, use_bias=True, seed=1)).fit(log())
+    fitted = model.model_
+    wanted = fitted.global_mean + fitted.u_biases[5] + fitted.i_biases + fitted.i_factors @ fitted.u_factors[5]
+    np.testing.assert_allclose(model.scores([5])[0], wanted, rtol=1e-5)
+
+
+def test_ratings_that_are_all_alike_still_rank():
+    ones = replace(log(), rating=np.ones(len(log()), np.float32))
+    scores = CornacModel(models.PMF(k=2, max_iter=5, variant="non_linear", seed=1)).fit(ones).scores([0])
+    assert len(np.unique(scores)) == 9
+
+
+# -- nothing but the model changes ---------------------------------------------------------------------------
+
+
+def test_the_given_model_stays_as_it_was_and_a_fitted_one_is_trained_anew():
+    given = models.BPR(k=2, max_iter=3, seed=0)
+    first = CornacModel(given).fit(log())
+    assert not given.is_fitted
+    assert given.u_factors is None
+    np.testing.assert_array_equal(CornacModel(first.model_).fit(log()).scores([0]), first.scores([0]))
+
+
+def test_training_is_silent(capfd):
+    CornacModel(models.BPR(k=2, max_iter=3, verbose=True, seed=0)).fit(log())
+    assert capfd.readouterr() == ("", "")
+
+
+def test_global_generators_keep_their_state():
+    gmf = models.GMF(num_factors=2, num_epochs=1, backend="pytorch", verbose=False, seed=9)
+    generator, before = torch().random.get_rng_state(), np.random.get_state()[1]  # noqa: NPY002
+    CornacModel(gmf).fit(log())
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+    assert torch().equal(torch().random.get_rng_state(), generator)
+
+
+def test_a_seed_gives_the_same_bits_on_any_number_of_threads():
+    gmf = models.GMF(num_factors=16, num_epochs=2, backend="pytorch", verbose=False, seed=9)
+    feedback, threads, answers = movie_lovers(users=60, items=50).observe(1), torch().get_num_threads(), []
+    for n in (1, 2):
+        torch().set_num_threads(n)
+        answers.append(CornacModel(gmf).fit(feedback).scores([0, 1]))
+        assert torch().get_num_threads() == n
+    torch().set_num_threads(threads)
+    np.testing.assert_array_equal(*answers)
+
+
+def test_an_interrupt_passes_and_leaves_nothing_learned(monkeypatch):
+    def interrupted(*_):
+        np.random.seed(1)  # noqa: NPY002
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(models.MF, "_fit_cpu", interrupted)
+    model, before = CornacModel(models.MF(k=2)), np.random.get_state()[1]  # noqa: NPY002
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(log())
+    assert not [name for name in vars(model) if name.endswith("_")]
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+# -- the door ------------------------------------------------------------------------------------------------
+
+
+def test_weights_that_differ_are_refused_with_the_reason():
+    feedback = log()
+    model, weight = CornacModel(models.GlobalAvg()), np.linspace(1, 2, len(feedback))
+    for call in (lambda: model.fit(feedback, weight), lambda: model.fit(replace(feedback, weight=weight))):
+        with pytest.raises(InputError, match=r"Cornac's models take no sample_weight, and these differ \(from 0.667"):
+            call()
+    model.fit(feedback, Propensities(values=np.full(len(feedback), 0.2)))
+
+
+@pytest.mark.parametrize(
+    "given", ["BPR", models.BPR, None, models.GRU4Rec()], ids=["name", "class", "none", "sequence"]
+)
+def test_what_is_no_model_of_users_and_items_is_refused(given):
+    with pytest.raises(InputError, match=r"CornacModel: (model must be a recommender of Cornac|GRU4Rec scores)"):
+        CornacModel(given).fit(log())
+
+
+def test_an_unknown_rule_for_the_unknown_is_refused():
+    with pytest.raises(InputError, match="unknown must be one of lowest, mean, error, got 'zero'"):
+        CornacModel(models.MostPop(), unknown="zero").fit(log())
+
+
+def test_a_user_who_rated_everything_is_refused_where_cornac_would_look_forever():
+    torch()
+    full = checkerboard(4).everything()
+    with pytest.raises(InputError, match="4 users rated every item"):
+        CornacModel(models.GMF(num_factors=2, backend="pytorch", seed=0)).fit(full)
+    liked, _ = withhold_diagonal(full)
+    CornacModel(models.GMF(num_factors=2, num_epochs=1, backend="pytorch", verbose=False, seed=0)).fit(liked)
+
+
+def test_pairs_are_refused_where_no_item_has_less():
+    # user 0 likes both items alike, user 1 has one below the other
+    feedback = Feedback.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [5, 5, 5, 4], users=2, items=2)
+    rows = _guarded(Dataset)(**_arguments(feedback, np.arange(2), np.arange(2), None))
+    with pytest.raises(InputError, match="2 users rated every item"):
+        rows.uij_iter()
+
+
+def test_divergence_is_said():
+    with pytest.raises(DivergenceError, match=r"the scores of MF are not finite.*smaller learning rate"):
+        CornacModel(models.MF(k=2, learning_rate=50.0, seed=0)).fit(log())
+
+
+def test_saving_is_refused_with_the_reason(tmp_path):
+    with pytest.raises(UndefinedError, match="without pickle"):
+        CornacModel(models.MostPop()).fit(log()).save(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("missing", "model", "message"),
+    [
+        ("cornac.models", models.MostPop(), r"CornacModel: it needs cornac; pip install 'openloop\[cornac\]'\."),
+        ("torch", models.MLP(backend="pytorch"), r"CornacModel: MLP needs torch; pip install 'openloop\[torch\]'\."),
+        ("tensorflow", models.WMF(), r"CornacModel: WMF needs tensorflow; .* take openloop\.learners\.WMF\."),
+    ],
+    ids=["cornac", "torch", "tensorflow"],
+)
+def test_a_missing_package_is_named_with_its_extra(monkeypatch, missing, model, message):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(MissingPackageError, match=message):
+        CornacModel(model).fit(log())
+
+
+def test_a_model_that_wants_more_than_ratings_is_refused():
+    with pytest.raises(InputError, match="VBPR learns from 'item_image' too, which a log does not hold"):
+        CornacModel(models.VBPR(seed=1)).fit(checkerboard(6).observe(0))

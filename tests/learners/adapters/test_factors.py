@@ -1,0 +1,282 @@
+"""Factors: arrays of any library, found by id, with unknown users and items said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import openloop as ol
+from openloop.core.feedback import Feedback, Vocabulary
+from openloop.data.simulate import movie_lovers
+from openloop.errors import AlignmentError, DuplicateError, InputError, UnknownIdError
+from openloop.learners.adapters.factors import Factors
+from tests.contracts import PersonalRecommenderContract
+
+RNG = np.random.default_rng(0)
+V, W, A, B = RNG.normal(size=(3, 2)), RNG.normal(size=(4, 2)), RNG.normal(size=3), RNG.normal(size=4)
+SCORES = V @ W.T + A[:, None] + B + 0.5  # (3, 4)
+
+
+class TestFactors(PersonalRecommenderContract):
+    """The checkerboard's own factors: users and items of one parity like each other."""
+
+    def make(self):
+        parity = (-1.0) ** np.arange(self.size)
+        return Factors(parity[:, None], parity[:, None])
+
+    def test_unfitted_it_says_so(self):
+        """It can be asked at once: its rows are the codes."""
+        assert self.make().predict([0, 0], [0, 1]).tolist() == [1, -1]
+        assert self.make().scores([1])[0, :2].tolist() == [-1, 1]
+
+
+class TestFactorsById(TestFactors):
+    """The rows in another order, found by id."""
+
+    def make(self):
+        ids = np.random.default_rng(1).permutation(self.size)
+        parity = (-1.0) ** ids
+        return Factors(parity[:, None], parity[:, None], users=ids, items=list(ids))
+
+
+def log(users: Any = 3, items: Any = 4) -> Feedback:
+    return Feedback.from_arrays([0, 1, 2], [1, 0, 1], [1, 2, 3], users=users, items=items)
+
+
+def words(*ids: str) -> Vocabulary:
+    return Vocabulary.of(list(ids))
+
+
+# -- by hand -------------------------------------------------------------------------------------------------
+
+
+def test_a_score_is_the_product_and_the_offsets():
+    model = Factors(V, W, A, B, 0.5).fit(log())
+    np.testing.assert_allclose(model.scores(range(3)), SCORES)
+    np.testing.assert_allclose(model.predict([2, 0], [3, 1]), SCORES[[2, 0], [3, 1]])
+    assert model.notes_ == ()
+
+
+def test_without_offsets_it_is_the_product():
+    np.testing.assert_allclose(Factors(V, W).fit(log()).scores(range(3)), V @ W.T)
+
+
+def test_rows_are_found_by_id():
+    # The log's users are a, b, c in this order; the rows stand for c, a, b.
+    model = Factors(V, W, A, B, 0.5, users=["c", "a", "b"], items=[30, 10, 40, 20])
+    model.fit(log(words("a", "b", "c"), Vocabulary.of([10, 20, 30, 40])))
+    np.testing.assert_allclose(model.scores(range(3)), SCORES[[1, 2, 0]][:, [1, 3, 0, 2]])
+
+
+def test_before_a_fit_the_codes_are_those_of_the_sorted_ids():
+    model = Factors(V, W, users=["c", "a", "b"])
+    np.testing.assert_allclose(model.scores([0]), V[[1]] @ W.T)
+    assert model.users_ == words("a", "b", "c")
+    assert model.items_ == Vocabulary.range(4)
+    np.testing.assert_allclose(model.predict(model.users_.codes(["c"]), [2]), [V[0] @ W[2]])
+    np.testing.assert_array_equal(Factors(V, W, users=["c", "a", "b"]).factor_arrays()[0], V[[1, 2, 0]])
+
+
+def test_it_has_no_other_attributes():
+    for name in ("user_factors__", "fitted_", "factors"):
+        with pytest.raises(AttributeError, match=f"'Factors' object has no attribute '{name}'"):
+            getattr(Factors(V, W), name)
+    with pytest.raises(AlignmentError, match="as many columns"):
+        _ = Factors(V, W[:, :1]).users_
+
+
+def test_a_fit_forgets_the_order_before_it():
+    model = Factors(V, W, users=["c", "a", "b"])
+    model.scores([0])
+    model.fit(log(words("a", "b", "c")))
+    np.testing.assert_allclose(model.scores([2]), V[[0]] @ W.T)
+
+
+@given(st.permutations(range(6)), st.permutations(range(5)))
+def test_the_order_of_the_rows_does_not_matter(user_order, item_order):
+    rng = np.random.default_rng(3)
+    P, Q, a, b = rng.normal(size=(6, 3)), rng.normal(size=(5, 3)), rng.normal(size=6), rng.normal(size=5)
+    full = Feedback.from_arrays([0, 5], [4, 0], [1, 1], users=6, items=5)
+    plain = Factors(P, Q, a, b).fit(full)
+    u, i = list(user_order), list(item_order)
+    mixed = Factors(P[u], Q[i], a[u], b[i], users=u, items=np.array(i)).fit(full)
+    np.testing.assert_array_equal(mixed.scores(range(6)), plain.scores(range(6)))
+
+
+def test_later_training_of_the_arrays_does_not_reach_a_fitted_model():
+    mine = V.copy()
+    model = Factors(mine, W).fit(log())
+    mine[:] = 0
+    np.testing.assert_allclose(model.scores(range(3)), V @ W.T)
+
+
+# -- unknown ids ---------------------------------------------------------------------------------------------
+
+
+def test_users_without_a_row_are_named():
+    model = Factors(V, W, users=["a", "b", "x"])
+    with pytest.raises(UnknownIdError, match=r"Factors: 2 of the log's 4 users have no row: 'c', 'd'; .*like 'a'"):
+        model.fit(log(words("a", "b", "c", "d")))
+
+
+def test_items_without_a_row_are_named():
+    with pytest.raises(UnknownIdError, match=r"Factors: 1 of the log's 4 items have no row: 9; .*unknown=\"zero\""):
+        Factors(V, W, items=[0, 1, 2, 3]).fit(log(items=Vocabulary.of([0, 1, 2, 9])))
+
+
+def test_unknown_users_and_items_may_count_as_zero():
+    model = Factors(V, W, A, B, 0.5, users=["a", "b", "x"], items=[0, 1, 2, 3], unknown="zero")
+    model.fit(log(words("a", "b", "c"), Vocabulary.of([0, 1, 2, 3, 9])))
+    expected = np.zeros((3, 5))
+    expected[:2, :4] = (V @ W.T)[:2]
+    expected += np.array([A[0], A[1], 0])[:, None] + np.append(B, 0) + 0.5
+    np.testing.assert_allclose(model.scores(range(3)), expected)
+    assert model.notes_ == (
+        "1 of 3 users have no row; their factors and bias are 0",
+        "1 of 3 given users are not in the log and were left out",
+        "1 of 5 items have no row; their factors and bias are 0",
+    )
+
+
+def test_ids_of_another_kind_are_refused_even_as_zero():
+    with pytest.raises(
+        UnknownIdError, match=r"3 of the log's 3 users have no row: 0, 1, 2; the ids given are like 'a'"
+    ):
+        Factors(V, W, users=["a", "b", "c"], unknown="zero").fit(log())
+
+
+def test_what_becomes_of_the_unknown_is_one_of_two():
+    with pytest.raises(InputError, match="Factors: unknown must be one of 'error', 'zero', got 'drop'"):
+        Factors(V, W, unknown="drop").fit(log())
+
+
+def test_without_ids_the_sizes_must_agree():
+    with pytest.raises(AlignmentError, match=r"user_factors has 3 rows, the log has 5 users; pass users= the ids"):
+        Factors(V, W).fit(log(users=5))
+    with pytest.raises(AlignmentError, match=r"item_factors has 4 rows, the log has 9 items; pass items= the ids"):
+        Factors(V, W).fit(log(items=9))
+
+
+@pytest.mark.parametrize(
+    ("users", "error", "message"),
+    [
+        (["a", "b"], AlignmentError, r"users has shape \(2,\), user_factors has 3 rows"),
+        (["a", "b", "a"], DuplicateError, r"1 users stand twice: 'a'; keep one row of each"),
+        ([1.5, 2.5, 3.5], InputError, r"users must be integers or strings, got float64 like 1.5"),
+        (["a", None, "b"], InputError, r"users must be integers or strings, got object"),
+        ([True, False, True], InputError, r"users must be integers or strings, got bool"),
+    ],
+)
+def test_ids_are_one_a_row_and_distinct(users, error, message):
+    with pytest.raises(error, match=f"Factors: {message}"):
+        Factors(V, W, users=users).fit(log())
+
+
+# -- arrays --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"user_factors": V[0]}, AlignmentError, r"user_factors must be a table of rows × factors, got shape \(2,\)"),
+        ({"item_factors": W[:, :1]}, AlignmentError, r"\(3, 2\) and item_factors \(4, 1\) must have as many columns"),
+        ({"user_factors": np.zeros((0, 2))}, InputError, r"user_factors has no rows"),
+        ({"user_bias": A[:2]}, AlignmentError, r"user_bias has 2 values for 3 rows"),
+        ({"item_bias": W}, AlignmentError, r"item_bias must be one number a row, got shape \(4, 2\)"),
+        ({"intercept": [1.0]}, AlignmentError, r"intercept must be a number, got shape \(1,\)"),
+        ({"intercept": np.nan}, InputError, r"1 of 1 values of intercept are not finite; repair"),
+        ({"item_factors": np.full((4, 2), np.inf)}, InputError, r"8 of 8 values of item_factors .* first at \(0, 0\)"),
+        ({"user_factors": [["a", "b"]] * 3}, InputError, r"user_factors must be numbers, got <U1"),
+        ({"user_factors": V.astype(complex)}, InputError, r"user_factors must be numbers, got complex128"),
+        ({"user_factors": [[1, 2], [3]]}, InputError, r"user_factors cannot be read as numbers"),
+        ({"user_factors": None}, InputError, r"user_factors must be numbers, got object"),
+    ],
+)
+def test_arrays_that_make_no_model_are_refused(changes, error, message):
+    with pytest.raises(error, match=f"Factors: .*{message}"):
+        Factors(**({"user_factors": V, "item_factors": W} | changes)).fit(log())
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [(np.float16, np.float32), (np.float32, np.float32), (np.float64, np.float64), (np.int8, np.float64)],
+)
+def test_single_precision_stays_single(given, kept):
+    model = Factors(V.astype(given), W.astype(given), A.astype(given), None, 0.5).fit(log())
+    assert model.scores([0]).dtype == kept
+    assert model.predict([0], [0]).dtype == kept
+
+
+def test_columns_of_lists_as_spark_exports_them():
+    # als.fit(frame).userFactors.toPandas() has columns id and features.
+    users = pd.DataFrame({"id": [2, 0, 1], "features": [row.astype(np.float32).tolist() for row in V[[2, 0, 1]]]})
+    items = pl.DataFrame({"id": [3, 1, 0, 2], "features": W[[3, 1, 0, 2]].tolist()})
+    model = Factors(users["features"], items["features"], users=users["id"], items=items["id"]).fit(log())
+    np.testing.assert_allclose(model.scores(range(3)), V @ W.T, rtol=1e-6)
+
+
+def test_frames_of_numbers_are_read():
+    model = Factors(pd.DataFrame(V), pl.DataFrame(W), pd.Series(A), pl.Series(B), users=pd.Index([0, 1, 2])).fit(log())
+    np.testing.assert_allclose(model.scores(range(3)), SCORES - 0.5)
+
+
+class Tensor:
+    """As PyTorch's: it waits for its gradient, on a device, and refuses to become an array before it is let go."""
+
+    def __init__(self, values, free=False):
+        self.values, self.free = values, free
+
+    def detach(self):
+        return Tensor(self.values, free=False)
+
+    def cpu(self):
+        return Tensor(self.values, free=True)
+
+    def __array__(self, dtype=None, copy=None):
+        if not self.free:
+            raise RuntimeError("call detach first")
+        return np.asarray(self.values, dtype)
+
+
+def test_tensors_that_wait_for_a_gradient_are_read():
+    np.testing.assert_allclose(Factors(Tensor(V), Tensor(W)).fit(log()).scores(range(3)), V @ W.T)
+
+
+def test_an_array_that_cannot_be_read_is_an_error_with_its_reason():
+    class Locked:
+        def __array__(self, dtype=None, copy=None):
+            raise RuntimeError("on another machine")
+
+    with pytest.raises(InputError, match=r"Factors: user_factors cannot be read as numbers \(on another machine\)"):
+        Factors(Locked(), W).fit(log())
+
+
+# -- weights and evaluation ----------------------------------------------------------------------------------
+
+
+def test_weights_change_nothing_and_the_fit_says_so():
+    model = Factors(V, W).fit(log(), sample_weight=[1, 2, 3])
+    np.testing.assert_allclose(model.scores(range(3)), V @ W.T)
+    assert model.notes_ == ("sample_weight changed nothing: the factors were trained elsewhere",)
+
+
+def test_factors_in_any_order_are_evaluated_as_their_scores_are():
+    world = movie_lovers(users=60, items=40)
+    seen = world.observe(2)
+    names = words(*(f"u{u:02}" for u in range(60)))
+    train, test = ol.split(
+        Feedback.from_arrays(seen.user, seen.item, seen.rating, users=names, items=40), test=0.3, rng=0
+    )
+    rng = np.random.default_rng(0)
+    P, Q, b, order = rng.normal(size=(60, 4)), rng.normal(size=(40, 4)), rng.normal(size=40), rng.permutation(60)
+    given = Factors(P[order], Q, None, b, 3.0, users=names.ids[order]).fit(train)
+    models = {"als": given, "array": P @ Q.T + b + 3}
+    result = ol.evaluate(models, test, metrics=["mse", "ndcg@5", "recall@5"], estimators=["naive"], exclude=train)
+    for metric in ("mse", "ndcg@5", "recall@5"):
+        assert np.isclose(*(result[name, metric, "naive"].value for name in models), rtol=1e-6)

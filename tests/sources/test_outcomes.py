@@ -1,0 +1,376 @@
+"""Models to outcomes: arrays, recommenders and tables say the same, and what they cannot say is refused."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import openloop as ol
+from openloop.core.feedback import Feedback, Vocabulary
+from openloop.errors import AlignmentError, ColumnError, InputError, PredictionError, UndefinedError, UnknownIdError
+from openloop.sources.outcomes import Exclusion, predictions, prepare, ranks
+from tests.examples import same, small_world
+
+WORLD = small_world()
+LOG = WORLD.observe(1)
+SCORES = WORLD.predictions["a"]
+U, I = SCORES.shape
+
+
+class Recommender:
+    """A recommender of given scores, with a name that must not be mistaken for a table's kind."""
+
+    kind = "user"
+
+    def __init__(self, scores=SCORES):
+        self._scores = scores
+
+    def predict(self, user, item):
+        return self._scores[user, item]
+
+    def scores(self, users):
+        return self._scores[users]
+
+
+class Factors(Recommender):
+    """The same as one matrix product."""
+
+    def factor_arrays(self):
+        left, size, right = np.linalg.svd(self._scores, full_matrices=False)
+        return left * size, right.T, np.zeros(I)
+
+
+def table(scores=SCORES, keep=slice(None)):
+    user, item = (codes.ravel()[keep] for codes in np.indices(scores.shape))
+    return pl.DataFrame({"user": user, "item": item, "score": scores[user, item]})
+
+
+def top(k):
+    order = np.argsort(-SCORES, axis=1)[:, :k]
+    rank = np.tile(np.arange(1, k + 1), U)
+    return pl.DataFrame({"user": np.repeat(np.arange(U), k), "item": order.ravel(), "rank": rank})
+
+
+def evaluated(model, metrics=("mae", "ndcg", "auc"), **options):
+    return ol.evaluate({"m": model}, LOG, metrics=metrics, estimators=["naive"], **options)
+
+
+ARRAY = evaluated(SCORES)
+
+
+def assert_same_as_array(model):
+    for key, estimate in evaluated(model).estimates.items():
+        same(estimate.value, ARRAY[key].value, rtol=1e-6)
+
+
+# -- all forms of a model agree ------------------------------------------------------------------------------
+
+
+def test_recommenders_and_factor_models_say_what_their_scores_say():
+    assert_same_as_array(Recommender())
+    assert_same_as_array(Factors())
+
+
+ENGINES = {
+    "polars": lambda t: t,
+    "lazy": lambda t: t.lazy(),
+    "pandas": lambda t: t.to_pandas(),
+    "pyarrow": lambda t: t.to_arrow(),
+    "duckdb": lambda t: duckdb.from_arrow(t.to_arrow()),
+}
+
+
+@pytest.mark.parametrize("convert", ENGINES.values(), ids=ENGINES)
+def test_tables_of_any_engine_say_what_their_scores_say(convert):
+    assert_same_as_array(convert(table()))
+
+
+def test_rows_of_a_table_may_come_in_any_order_and_under_other_names():
+    mixed = table().sample(fraction=1.0, shuffle=True, seed=0)
+    assert_same_as_array(mixed.rename({"user": "userId", "item": "movieId", "score": "prediction"}))
+
+
+def test_ids_are_those_of_the_vocabularies():
+    named = Feedback.from_arrays(
+        LOG.user, LOG.item, LOG.rating,
+        users=Vocabulary.of([f"u{u:02}" for u in range(U)]), items=Vocabulary.of([100 + i for i in range(I)]),
+    )  # fmt: skip
+    renamed = table().with_columns(
+        pl.format("u{}", pl.col("user").cast(pl.String).str.zfill(2)).alias("user"), item=pl.col("item") + 100
+    )
+    found = ol.evaluate({"m": renamed}, named, metrics=["mae", "ndcg"], estimators=["naive"])
+    for key in found.estimates:
+        same(found[key].value, ARRAY[key].value, rtol=1e-6)
+    with pytest.raises(UnknownIdError, match="model 'm'"):
+        ol.evaluate({"m": table()}, named, metrics=["mae"], estimators=["naive"])
+
+
+def test_precision_is_kept():
+    close = 3 + 1e-9 * np.argsort(np.random.default_rng(0).random((U, I)), axis=1)
+    by_rank = np.argsort(np.argsort(close, axis=1), axis=1).astype(float)
+    wanted = evaluated(by_rank, ["ndcg"])["m", "ndcg", "naive"].value
+    for model in (close, Recommender(close), table(close)):
+        same(evaluated(model, ["ndcg"])["m", "ndcg", "naive"].value, wanted)
+
+
+# -- top-k lists ---------------------------------------------------------------------------------------------
+
+
+def test_a_top_k_list_serves_at_j_up_to_k():
+    names = ["ndcg@5", "recall@3", "hit@5", "dcg@5", "prec@4", "precision@5"]
+    listed, whole = evaluated(top(5), names), evaluated(SCORES, names)
+    for key in whole.estimates:
+        same(listed[key].value, whole[key].value)
+
+
+@pytest.mark.parametrize("name", ["ndcg@6", "recall@12", "ndcg", "map", "mrr", "auc", "adg", "dcg", "mae"])
+def test_a_top_k_list_serves_nothing_deeper(name):
+    with pytest.raises(UndefinedError, match=r"top-5 list, which serves only @k with k ≤ 5|table of ranks"):
+        evaluated(top(5), [name])
+
+
+def test_what_a_list_cannot_serve_is_left_out_for_all_models():
+    models = {"list": top(5), "array": SCORES}
+    result = ol.evaluate(models, LOG, metrics=["ndcg@5", "ndcg", "mae"], estimators=["naive"])
+    assert set(result.skipped) == {("ndcg", "naive"), ("mae", "naive")}
+    assert result.metrics == ("ndcg@5",)
+
+
+def test_a_list_must_not_rank_what_is_excluded():
+    train = Feedback.from_arrays([0], [int(np.argmax(SCORES[0]))], [1], users=U, items=I)
+    log = LOG.take(LOG.cell != train.cell[0])
+    with pytest.raises(PredictionError, match="ranks 1 excluded cells"):
+        ol.evaluate({"m": top(5)}, log, metrics=["ndcg@5"], estimators=["naive"], exclude=train)
+
+
+@pytest.mark.parametrize("rank", [[0, 1], [1, 1], [1.5, 2], [-1, 1], [1.0, 1e30], [2**30, 2**30]])
+def test_ranks_are_whole_numbers_from_one_each_once_a_user(rank):
+    with pytest.raises(PredictionError, match="whole numbers from 1, each once a user"):
+        evaluated(pl.DataFrame({"user": [0, 0], "item": [0, 1], "rank": rank}), ["recall@1"])
+
+
+# -- missing predictions -------------------------------------------------------------------------------------
+
+GAPS = (LOG.user[[3, 8]], LOG.item[[3, 8]])
+KEEP = np.setdiff1d(np.arange(U * I), GAPS[0] * I + GAPS[1])
+
+
+def test_missing_predictions_are_an_error_that_counts_and_names_them():
+    with pytest.raises(PredictionError, match=rf"no prediction for 2 of {len(LOG)} scored rows, of users {GAPS[0][0]}"):
+        evaluated(table(keep=KEEP), ["mae"])
+
+
+def test_missing_predictions_may_drop_their_rows_for_all_models():
+    result = ol.evaluate(
+        {"m": table(keep=KEEP), "whole": SCORES}, LOG, metrics=["mae"], estimators=["naive", "snips"], missing="drop"
+    )
+    rest = LOG.take(np.setdiff1d(np.arange(len(LOG)), [3, 8]))
+    wanted = ol.evaluate({"m": SCORES}, rest, metrics=["mae"], estimators=["naive", "snips"])
+    for model in ("m", "whole"):
+        for estimator in ("naive", "snips"):
+            same(result[model, "mae", estimator].value, wanted["m", "mae", estimator].value)
+    assert any("2 rows without a prediction" in note and "bias" in note for note in result.notes)
+
+
+def test_missing_predictions_may_count_as_the_furthest_rating():
+    result = evaluated(table(keep=KEEP), ["mae"], missing="worst")
+    delta = np.abs(LOG.rating - SCORES[LOG.user, LOG.item])
+    delta[[3, 8]] = np.maximum(LOG.rating[[3, 8]] - 1, 5 - LOG.rating[[3, 8]])
+    same(result["m", "mae", "naive"].value, delta.mean())
+    assert any("furthest rating: m 2 rows" in note for note in result.notes)
+
+
+def test_a_recommendation_has_no_furthest_rating():
+    chosen = (SCORES > 3).astype(float)
+    with pytest.raises(PredictionError, match="0/1"):
+        evaluated(table(chosen, KEEP), ["cg@3"], missing="worst")
+
+
+def test_other_words_for_missing_are_refused():
+    with pytest.raises(InputError, match='"error", "drop" or "worst"'):
+        evaluated(SCORES, missing="zero")
+
+
+def test_all_rows_dropped_leave_nothing():
+    with pytest.raises(InputError, match="no rows"):
+        evaluated(table(keep=np.setdiff1d(np.arange(U * I), LOG.cell)[:5]), ["mae"], missing="drop")
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_predictions_that_are_not_finite_are_refused(bad):
+    holed = SCORES.copy()
+    holed[LOG.user[0], LOG.item[0]] = bad
+    for model in (holed, Recommender(holed), table(holed)):
+        with pytest.raises(PredictionError, match="not finite"):
+            evaluated(model, ["mae"])
+
+
+def test_only_what_a_model_does_not_know_may_lack_a_prediction():
+    class Knowing(Recommender):
+        def knows(self, user, item):
+            return item != LOG.item[0]
+
+    holed = SCORES.copy()
+    holed[:, LOG.item[0]] = np.nan
+    gaps = int((LOG.item == LOG.item[0]).sum())
+    with pytest.raises(PredictionError, match=f"no prediction for {gaps} of {len(LOG)} scored rows"):
+        evaluated(Knowing(holed), ["mae"])
+    rest = np.abs(SCORES[LOG.user, LOG.item] - LOG.rating)[LOG.item != LOG.item[0]]
+    same(evaluated(Knowing(holed), ["mae"], missing="drop")["m", "mae", "naive"].value, rest.mean())
+    holed[:, LOG.item[-1]] = np.nan
+    with pytest.raises(PredictionError, match=r"\d+ of \d+ predictions are not finite; repair the model"):
+        evaluated(Knowing(holed), ["mae"], missing="drop")
+
+
+def test_a_score_that_is_no_number_has_no_rank_wherever_it_stands():
+    holed = SCORES.copy()
+    unseen = np.setdiff1d(np.arange(U * I), LOG.cell)[0]
+    holed.flat[unseen] = np.nan
+    for model in (holed, Recommender(holed)):
+        with pytest.raises(PredictionError, match="NaN"):
+            evaluated(model, ["ndcg"])
+
+
+def test_minus_infinity_is_a_last_place():
+    pushed = SCORES.copy()
+    pushed[:, 0] = -np.inf
+    last = SCORES.copy()
+    last[:, 0] = -1e9
+    same(evaluated(pushed, ["ndcg"])["m", "ndcg", "naive"].value, evaluated(last, ["ndcg"])["m", "ndcg", "naive"].value)
+
+
+@pytest.mark.parametrize("shape", [(I, U), (U, I + 1), (U * I,), (U, I, 1)])
+def test_an_array_has_the_shape_of_the_grid(shape):
+    with pytest.raises(PredictionError, match="shape"):
+        evaluated(np.ones(shape))
+
+
+def test_a_recommenders_answers_have_the_shape_that_was_asked_for():
+    class Short(Recommender):
+        def predict(self, user, item):
+            return np.ones(3)
+
+        def scores(self, users):
+            return np.ones((len(users), I - 1))
+
+    with pytest.raises(PredictionError, match=r"predict gave shape \(3,\)"):
+        evaluated(Short(), ["mae"])
+    with pytest.raises(PredictionError, match=r"scores\(users\) gave shape"):
+        evaluated(Short(), ["ndcg"])
+
+
+def test_half_a_recommender_is_enough_for_half_the_metrics():
+    class OnlyPredicts:
+        def predict(self, user, item):
+            return SCORES[user, item]
+
+    class OnlyScores:
+        def scores(self, users):
+            return SCORES[users]
+
+    same(evaluated(OnlyPredicts(), ["mae"])["m", "mae", "naive"].value, ARRAY["m", "mae", "naive"].value)
+    same(evaluated(OnlyScores(), ["ndcg"])["m", "ndcg", "naive"].value, ARRAY["m", "ndcg", "naive"].value)
+    with pytest.raises(PredictionError, match="has predict but no scores"):
+        evaluated(OnlyPredicts(), ["ndcg"])
+    with pytest.raises(PredictionError, match="has scores but no predict"):
+        evaluated(OnlyScores(), ["mae"])
+
+
+@pytest.mark.parametrize("thing", ["scores.csv", 5, [[1, 2]], None])
+def test_other_things_are_no_models(thing):
+    with pytest.raises(PredictionError, match="neither a recommender"):
+        evaluated(thing)
+
+
+def test_a_table_needs_user_item_and_score():
+    with pytest.raises(ColumnError, match="no column 'user'"):
+        evaluated(table().rename({"user": "usr"}))
+    with pytest.raises(ColumnError, match="no column 'score'"):
+        evaluated(table().rename({"score": "value"}))
+
+
+def test_a_table_has_each_pair_once():
+    with pytest.raises(PredictionError, match=r"1 pairs stand twice, as \(0, 0\)"):
+        evaluated(pl.concat([table(), table()[:1]]))
+
+
+def test_an_empty_table_is_refused():
+    with pytest.raises(PredictionError, match="empty"):
+        evaluated(table()[:0])
+
+
+def test_missing_values_in_a_table_are_refused():
+    holed = table().with_columns(score=pl.when(pl.col("item") == 3).then(None).otherwise(pl.col("score")))
+    for model in (holed, holed.to_pandas()):
+        with pytest.raises(
+            PredictionError, match="scores are missing or not finite, first that of user 0 and item 3; repair"
+        ):
+            evaluated(model, ["mae"])
+
+
+def test_rankings_need_scores_of_all_cells():
+    with pytest.raises(UndefinedError, match="rankings need all, or a rank column"):
+        evaluated(table(keep=KEEP), ["ndcg"])
+
+
+def test_unknown_users_in_a_table_are_refused():
+    with pytest.raises(UnknownIdError, match="model 'm': 1 unknown: 99"):
+        evaluated(pl.concat([table(), pl.DataFrame({"user": [99], "item": [0], "score": [1.0]})]))
+
+
+def test_a_null_user_in_a_table_is_refused():
+    for engine in (pd.DataFrame, pl.DataFrame, pa.table):
+        with pytest.raises(InputError):
+            evaluated(engine({"user": [0, None], "item": [0, 1], "score": [1.0, 2.0]}), ["mae"])
+
+
+# -- the parts -----------------------------------------------------------------------------------------------
+
+
+def test_exclusion_lists_what_leaves_by_user():
+    train = Feedback.from_arrays([0, 0, 2], [1, 3, 0], [1, 1, 1], users=3, items=4)
+    test = Feedback.from_arrays([0, 1], [3, 2], [1, 1], users=3, items=4)
+    found = Exclusion.of(train, test)  # (0, 3) is scored, so it stays
+    assert found.ptr.tolist() == [0, 1, 1, 2]
+    assert found.item.tolist() == [1, 0]
+    assert found.candidates.tolist() == [3, 4, 3]
+    assert found.cells.tolist() == [1, 8]
+    assert Exclusion.of(None, test).candidates.tolist() == [4, 4, 4]
+
+
+def test_what_is_excluded_speaks_of_the_same_grid():
+    other = Feedback.from_arrays([0], [0], [1], users=3, items=5)
+    with pytest.raises(InputError, match="like=log"):
+        Exclusion.of(other, Feedback.from_arrays([0], [0], [1], users=3, items=4))
+    with pytest.raises(InputError, match="exclude: give the Feedback"):
+        evaluated(SCORES, ["ndcg"], exclude=table())
+
+
+def test_predictions_and_ranks_of_a_table_of_ranks():
+    listed = prepare("m", top(5), LOG)
+    assert predictions("m", listed, LOG) is None
+    outcome = ranks("m", listed, LOG, Exclusion.of(None, LOG))
+    true = (SCORES[LOG.user] > SCORES[LOG.user, LOG.item][:, None]).sum(axis=1)
+    np.testing.assert_array_equal(outcome.above, np.minimum(true, 5))
+
+
+def test_a_model_of_other_users_or_items_is_refused():
+    fitted = ol.learners.Popularity().fit(LOG)
+    assert ol.evaluate({"m": fitted}, LOG, metrics=["mae"], estimators=["naive"])["m", "mae", "naive"].value > 0
+    for side in ("users", "items"):
+        ids = {"users": LOG.users, "items": LOG.items} | {side: Vocabulary(np.arange(len(getattr(LOG, side))) + 1)}
+        other = Feedback(user=LOG.user, item=LOG.item, rating=LOG.rating, **ids)
+        with pytest.raises(AlignmentError, match=f"model 'm': fitted on other {side} than the log's.*like="):
+            ol.evaluate({"m": fitted}, other, metrics=["mae"], estimators=["naive"])
+
+
+def test_a_class_is_no_model():
+    with pytest.raises(PredictionError, match=r"model 'm': MF is a class; give a fitted model, MF\(\)\.fit\(train\)"):
+        ol.evaluate({"m": ol.learners.MF}, LOG, metrics=["mae"], estimators=["naive"])

@@ -1,0 +1,173 @@
+"""Which moments are asked for, which combinations have no definition, and pairs."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import openloop as ol
+from openloop.core.moments import Moments
+from openloop.core.weights import WeightSummary
+from openloop.errors import InputError
+from openloop.estimators.naming import method
+from openloop.metrics.naming import metric
+from openloop.sources.plan import chosen_pairs, conclude
+from tests.examples import CELL, ESTIMATORS, METRICS, NORMALISED, ORDERED, POOLED, same, small_world
+
+WORLD = small_world()
+LOG = WORLD.observe(1)
+MODELS = {"a": WORLD.predictions["a"], "b": WORLD.predictions["b"]}
+RESULT = ol.evaluate(MODELS, LOG, metrics=METRICS, estimators=ESTIMATORS, imputation=np.full(WORLD.ratings.shape, 3.0))
+
+# The table of definitions: which estimators each kind of metric has.
+ALWAYS = {"naive", "stratified", "stratified@2:width", "stratified@3:observed"}
+DEFINED = (
+    dict.fromkeys(CELL, ALWAYS | {"ips", "snips", "clipped", "clipped@2", "dr"})
+    | dict.fromkeys(POOLED, ALWAYS | {"snips", "snips_user", "clipped", "clipped@2", "ips_eq3"})
+    | dict.fromkeys(NORMALISED, ALWAYS | {"snips", "clipped@2", "ips_eq3"})
+    | dict.fromkeys(ORDERED, ALWAYS)
+)
+
+
+@pytest.mark.parametrize(("name", "estimator"), list(product(METRICS, ESTIMATORS)))
+def test_every_combination_is_either_estimated_or_skipped_with_its_reason(name, estimator):
+    if estimator in DEFINED[name]:
+        assert {("a", name, estimator), ("b", name, estimator)} <= set(RESULT.estimates)
+        assert (name, estimator) not in RESULT.skipped
+        assert np.isfinite(RESULT["a", name, estimator].value)
+        assert RESULT["a", name, estimator].method == estimator
+    else:
+        assert f"{estimator} of {name}" in RESULT.skipped[name, estimator]
+
+
+# Save for a cap that is tuned over all models together.
+@pytest.mark.parametrize("key", [k for k in RESULT.estimates if k[0] == "a" and k[2] != "clipped"], ids=" ".join)
+def test_estimates_do_not_depend_on_what_else_was_asked_for(key):
+    _, name, estimator = key
+    alone = ol.evaluate(
+        {"a": MODELS["a"]}, LOG, metrics=[name], estimators=[estimator], imputation=np.full(WORLD.ratings.shape, 3.0)
+    )[key]
+    same(alone.value, RESULT[key].value)
+    same(alone.influence, RESULT[key].influence, atol=1e-9)
+    if metric(name).kind == "cell":
+        same(alone.cell_variance, RESULT[key].cell_variance)
+    else:
+        assert alone.cell_variance is None
+
+
+@pytest.mark.parametrize("key", RESULT.estimates, ids=" ".join)
+def test_influence_has_mean_zero(key):
+    estimate = RESULT[key]
+    assert abs(estimate.influence.mean()) < 1e-12 * max(1, np.abs(estimate.influence).max())
+
+
+# -- pairs ---------------------------------------------------------------------------------------------------
+
+LINEAR = ("naive", "ips", "snips", "clipped@2", "stratified", "dr")
+
+
+@pytest.mark.parametrize("estimator", LINEAR)
+def test_a_paired_difference_is_the_estimate_on_the_difference(estimator):
+    # Both predictions below every rating: the difference of absolute errors is the error of a third model.
+    low, lower = WORLD.ratings - 1.5 - MODELS["a"] / 9, WORLD.ratings - 3.0 - MODELS["b"] / 9
+    third = WORLD.ratings - (low - lower)
+    models = {"low": low, "lower": lower, "difference": third}
+    hat = {(m, "mae"): np.abs(3.0 - Y_hat) for m, Y_hat in models.items()}
+    hat["difference", "mae"] = hat["lower", "mae"] - hat["low", "mae"]
+    result = ol.evaluate(models, LOG, metrics=["mae"], estimators=[estimator], imputation=hat)
+    found = result.difference("lower", "low", metric="mae", estimator=estimator)
+    single = result["difference", "mae", estimator]
+    same(found.value, single.value, rtol=1e-6)  # ratings are stored in single precision
+    same(found.influence, single.influence, atol=1e-5)
+    same(found.cell_variance, single.cell_variance, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", [*CELL[:2], *POOLED])
+def test_the_parts_of_a_pair_are_its_weighted_positive_and_negative_differences(name):
+    pair = RESULT.pair("a", "b", metric=name, estimator="snips")
+    a, b = RESULT["a", name, "snips"], RESULT["b", name, "snips"]
+    total = a.columns[:, 1].sum()
+    assert min(pair.parts) > 0
+    same((pair.parts[0] - pair.parts[1]) / total, a.value - b.value)
+
+
+def test_metrics_without_sums_over_pairs_have_none():
+    for name in ("rmse", *NORMALISED, *ORDERED):
+        assert RESULT.pair("a", "b", metric=name, estimator="naive") is None
+        assert RESULT.difference("a", "b", metric=name, estimator="naive").cell_variance is None
+
+
+def test_pairs_are_all_of_few_none_of_many_or_those_named():
+    assert chosen_pairs(["a", "b", "c"], None) == [("a", "b"), ("a", "c"), ("b", "c")]
+    many = [f"m{j}" for j in range(11)]
+    assert chosen_pairs(many, None) == []
+    assert len(chosen_pairs(many, "all")) == 55
+    assert chosen_pairs(many, [("m3", "m1")]) == [("m3", "m1")]
+    assert chosen_pairs(["a", "b"], ()) == []
+
+
+def test_pairs_of_unknown_models_and_other_words_are_refused():
+    with pytest.raises(InputError, match="'x' is not among the models"):
+        chosen_pairs(["a", "b"], [("a", "x")])
+    with pytest.raises(InputError, match='"all" or a list'):
+        chosen_pairs(["a", "b"], "some")
+
+
+# -- what a source is asked ----------------------------------------------------------------------------------
+
+
+class Recording:
+    """A source of one user's constant sums, which remembers what it was asked."""
+
+    models = ("m",)
+    in_one_pass = True
+
+    def __init__(self, refuses=()):
+        self.asked, self.refuses = [], refuses
+
+    def moments(self, requests):
+        self.asked += requests
+        sums = {name: np.ones((2, 1)) for name in ("n", "gain", "weight", "wgain", "rows", "mass", "cut", "cutgain")}
+        return {
+            r: Moments(
+                metric=r.metric, sums=sums, cells=np.ones(2), cap=r.wanted.cap,
+                caps={c: np.ones(5) for c in r.wanted.caps},
+            )
+            for r in requests
+        }  # fmt: skip
+
+    def summary(self, metric):
+        return WeightSummary.of(np.array([1.0, 5.0]))
+
+    def refusal(self, metric, method):
+        return "because" if method.name in self.refuses else None
+
+
+def asked(metrics, estimators):
+    source = Recording()
+    conclude(source, [metric(m) for m in metrics], [method(e) for e in estimators], [])
+    return source.asked
+
+
+def test_one_set_of_moments_serves_all_estimators_of_a_metric():
+    assert len(asked(["mae"], ["naive", "ips", "snips", "stratified", "clipped@3"])) == 1
+    assert len(asked(["mae", "mse"], ["naive", "ips", "snips"])) == 2
+
+
+def test_two_caps_and_two_stratifications_need_their_own():
+    assert len(asked(["mae"], ["clipped@3", "clipped@4"])) == 2
+    assert len(asked(["mae"], ["stratified@3", "stratified@4"])) == 2
+
+
+def test_a_refused_estimate_is_skipped_and_nothing_is_asked_for_it():
+    source = Recording(refuses=("ips",))
+    found = conclude(source, [metric("mae")], [method("ips"), method("snips")], [])
+    assert found.skipped == {("mae", "ips"): "because"}
+    assert list(found.estimates) == [("m", "mae", "snips")]
+
+
+def test_a_tuned_cap_looks_no_further_than_the_largest_weight():
+    (first, *_) = asked(["mae"], ["clipped"])
+    assert first.wanted.caps == (2.0, 4.0, 8.0)

@@ -1,0 +1,189 @@
+"""Predictions given as a table: what it holds, and which metrics it can serve."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import openloop as ol
+from openloop.errors import ColumnError, PredictionError
+from openloop.sources.predictions import read_table
+from tests.examples import small_world
+
+WORLD = small_world()
+LOG = WORLD.observe(1)
+U, I = WORLD.ratings.shape
+SCORES = WORLD.predictions["a"]
+GRID = pl.DataFrame(
+    {"user": np.repeat(np.arange(U), I), "item": np.tile(np.arange(I), U), "score": SCORES.ravel()}
+).with_columns(rank=pl.col("score").rank("ordinal", descending=True).over("user"))
+WHOLE = float(U * I)
+
+
+def test_a_table_finds_cells_and_says_where_it_has_none():
+    found = read_table("m", pl.DataFrame({"user": [1, 0], "item": [2, 3], "score": [0.5, 0.7]}), LOG)
+    np.testing.assert_array_equal(found.at(found.score, np.array([3, I + 2, 0])), [0.7, 0.5, np.nan])
+
+
+def test_a_grid_needs_every_cell():
+    np.testing.assert_array_equal(read_table("m", GRID, LOG).grid("m"), SCORES)
+    with pytest.raises(PredictionError, match=f"needs scores of all {U} × {I} cells, has 5"):
+        read_table("m", GRID.head(5), LOG).grid("m")
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "metric", "reason"),
+    [
+        (("score", "rank"), WHOLE, "mae", None),
+        (("score", "rank"), WHOLE, "map", None),
+        (("rank",), WHOLE, "map", None),  # a whole ranking serves every metric on ranks
+        (("rank",), WHOLE, "mae", "has no scores"),
+        (("rank",), 3, "ndcg@3", None),
+        (("rank",), 3, "ndcg@4", "top-3 list, which serves only @k with k ≤ 3"),
+        (("rank",), 3, "ndcg", "top-3 list"),
+        (("score",), 3, "mae", None),
+        (("score",), 3, "ndcg@3", "rankings need all, or a rank column"),
+    ],
+)
+def test_which_metrics_a_table_can_serve(columns, rows, metric, reason):
+    frame = GRID.filter(pl.col("rank") <= rows).select("user", "item", *columns)
+    found = read_table("m", frame, LOG).refusal(ol.metric(metric), WHOLE, everywhere=False)
+    assert found is None if reason is None else reason in found
+
+
+@pytest.mark.parametrize(
+    ("frame", "reason"),
+    [(GRID, None), (GRID.drop("score"), "has no scores"), (GRID.filter(pl.col("rank") < 4), "those of every cell")],
+)
+def test_imputation_needs_every_cell(frame, reason):
+    found = read_table("m", frame, LOG).refusal(ol.metric("dcg@3"), WHOLE, everywhere=True)
+    assert found is None if reason is None else reason in found
+
+
+def test_the_doubly_robust_estimator_is_left_out_where_a_table_holds_ranks():
+    options = {"metrics": ["dcg@3"], "estimators": ["naive", "dr"], "imputation": np.full((U, I), 3.0)}
+    whole = ol.evaluate({"m": GRID.drop("rank")}, LOG, **options)["m", "dcg@3", "dr"]
+    assert whole.value == ol.evaluate({"m": SCORES}, LOG, **options)["m", "dcg@3", "dr"].value
+    assert "table of ranks" in ol.evaluate({"m": GRID.drop("score")}, LOG, **options).skipped["dcg@3", "dr"]
+
+
+def test_a_table_with_both_serves_ratings_and_rankings():
+    frame = GRID.filter(pl.col("rank") <= 5)
+    result = ol.evaluate({"m": frame}, LOG, metrics=["mae", "ndcg@5"], estimators=["naive"], missing="drop")
+    assert set(result.metrics) == {"mae", "ndcg@5"}
+
+
+def test_columns_of_another_name_are_named():
+    frame = GRID.select(customer="user", thing="item", score="score")
+    options = {"metrics": ["mae"], "estimators": ["naive"]}
+    found = ol.evaluate({"m": frame}, LOG, user="customer", item="thing", **options)
+    assert found["m", "mae", "naive"].value == ol.evaluate({"m": SCORES}, LOG, **options)["m", "mae", "naive"].value
+    with pytest.raises(ColumnError, match="no column 'user'"):
+        ol.evaluate({"m": frame}, LOG, **options)
+
+
+def test_a_list_without_any_scored_row_is_noted():
+    seen = pl.DataFrame({"user": LOG.user, "item": LOG.item})
+    others = GRID.drop("score").join(seen, on=["user", "item"], how="anti")
+    ranked = others.with_columns(rank=pl.col("rank").rank("ordinal").over("user")).filter(pl.col("rank") <= 3)
+    found = ol.evaluate({"m": ranked}, LOG, metrics=["recall@3"], estimators=["naive"])
+    assert "model 'm' lists none of the scored rows; was it made to leave them out?" in found.notes
+    whole = ol.evaluate({"m": GRID.drop("score")}, LOG, metrics=["recall@3"], estimators=["naive"])
+    assert not any("lists none" in note for note in whole.notes)
+
+
+def test_a_list_tells_of_gaps_and_of_users_without_one():
+    top = GRID.filter(pl.col("rank") <= 4)
+    assert read_table("m", top, LOG).remarks("m", LOG) == ""
+    assert read_table("m", GRID.drop("rank"), LOG).remarks("m", LOG) == ""
+    shown = [int(u) for u in np.unique(LOG.user)]
+    gone = read_table("m", top.filter(~pl.col("user").is_in(shown[:2])), LOG)
+    assert gone.remarks("m", LOG) == "model 'm': 2 users with scored rows have no list, so their items stand below it"
+    gaps = read_table("m", top.filter((pl.col("user") != 1) | (pl.col("rank") != 1)), LOG)
+    assert gaps.remarks("m", LOG) == "model 'm': the lists of 1 users have gaps in their ranks"
+    short = read_table("m", top.filter((pl.col("user") != 1) | (pl.col("rank") != 4)), LOG)
+    assert short.remarks("m", LOG) == ""  # shorter than others, and without a gap
+
+
+@pytest.mark.parametrize("convert", [lambda f: f, lambda f: f.to_pandas(), lambda f: f.to_arrow()])
+def test_words_in_place_of_numbers_are_called_text(convert):
+    words = PAIRS.head(4).with_columns(score=pl.Series(["1.5", "high", "low", "high"]))
+    with pytest.raises(PredictionError, match=r"model 'm': column 'score' holds text in 3 of 4 rows, as 'high', 'low'"):
+        read_table("m", convert(words), LOG)
+    written = PAIRS.head(2).with_columns(score=pl.Series(["1.5", "2"]))
+    assert read_table("m", convert(written), LOG).score.tolist() == [1.5, 2.0]
+
+
+# -- two tables of one model ---------------------------------------------------------------------------------
+
+PAIRS = GRID.select("user", "item", "score").join(
+    pl.DataFrame({"user": LOG.user, "item": LOG.item}), on=["user", "item"], how="semi"
+)
+LIST = GRID.filter(pl.col("rank") <= 5)
+BOTH = {"metrics": ["mae", "ndcg@5", "map"], "estimators": ["naive", "snips"]}
+
+
+@pytest.mark.parametrize("listed", [LIST, LIST.drop("score")])
+@pytest.mark.parametrize("turned", [False, True])
+def test_scores_of_the_log_and_a_list_are_one_model(listed, turned):
+    model = [listed, PAIRS] if turned else [PAIRS, listed]
+    found = ol.evaluate({"m": model}, LOG, **BOTH)
+    whole = ol.evaluate({"m": SCORES}, LOG, **BOTH)
+    assert {key for key in whole.estimates if key[1] != "map"} == set(found.estimates)
+    for key, estimate in found.estimates.items():
+        assert estimate.value == pytest.approx(whole[key].value)
+    assert "top-5 list" in found.skipped["map", "naive"]
+
+
+@pytest.mark.parametrize("tables", [[PAIRS, PAIRS], [LIST, LIST], [PAIRS, PAIRS, LIST]])
+def test_other_tables_do_not_go_together(tables):
+    with pytest.raises(
+        PredictionError, match="must be two, the scores of the log's pairs and a list with a rank column"
+    ):
+        ol.evaluate({"m": tables}, LOG, **BOTH)
+
+
+def test_one_table_in_a_list_is_that_table():
+    alone, listed = (ol.evaluate({"m": m}, LOG, metrics=["mae"], estimators=["naive"]) for m in (PAIRS, [PAIRS]))
+    assert alone["m", "mae", "naive"].value == listed["m", "mae", "naive"].value
+
+
+def test_ratings_are_left_out_where_a_list_with_scores_lacks_a_scored_row():
+    found = ol.evaluate({"m": LIST, "whole": SCORES}, LOG, metrics=["mae", "ndcg@5"], estimators=["naive"])
+    assert found.metrics == ("ndcg@5",)
+    assert "model 'm' is a top-5 list, and lacks predictions of some scored rows" in found.skipped["mae", "naive"]
+    assert ol.evaluate({"m": GRID}, LOG, metrics=["mae"], estimators=["naive"]).metrics == ("mae",)
+    worst = ol.evaluate({"m": LIST}, LOG, metrics=["mae"], estimators=["naive"], missing="worst")
+    assert worst.metrics == ("mae",)
+
+
+def test_scores_that_lack_a_row_are_an_error_beside_a_list():
+    with pytest.raises(PredictionError, match="no prediction for 2 of"):
+        ol.evaluate({"m": [PAIRS.head(len(PAIRS) - 2), LIST]}, LOG, **BOTH)
+
+
+def test_a_note_on_a_list_is_about_the_list():
+    others = GRID.drop("score").join(PAIRS, on=["user", "item"], how="anti")
+    ranked = others.with_columns(rank=pl.col("rank").rank("ordinal").over("user")).filter(pl.col("rank") <= 3)
+    found = ol.evaluate({"m": [PAIRS, ranked]}, LOG, metrics=["mae", "recall@3"], estimators=["naive"])
+    assert any("lists none of the scored rows" in note for note in found.notes)
+
+
+def test_rows_come_in_any_order():
+    mixed = read_table("m", LIST.sample(fraction=1, shuffle=True, seed=4), LOG)
+    tidy = read_table("m", LIST.sort("user", "item"), LOG)
+    np.testing.assert_array_equal(mixed.cell, tidy.cell)
+    np.testing.assert_array_equal(mixed.score, tidy.score)
+    np.testing.assert_array_equal(mixed.rank, tidy.rank)
+
+
+def test_a_table_that_was_read_is_taken_for_its_own_grid():
+    table = read_table("m", PAIRS, LOG)
+    found = ol.evaluate({"m": table}, LOG, metrics=["mae"], estimators=["naive"])
+    assert found["m", "mae", "naive"].value == pytest.approx(
+        ol.evaluate({"m": SCORES}, LOG, metrics=["mae"], estimators=["naive"])["m", "mae", "naive"].value
+    )
+    other = ol.Feedback.from_arrays([0], [0], [1], users=U, items=I + 1)
+    with pytest.raises(PredictionError, match="shape"):
+        ol.evaluate({"m": table}, other, metrics=["mae"], estimators=["naive"])

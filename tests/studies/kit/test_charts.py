@@ -1,0 +1,52 @@
+"""Charts hold the records that they were given, and refuse what they cannot draw."""
+
+from __future__ import annotations
+
+import pytest
+
+from openloop.errors import InputError
+from openloop.studies.kit.charts import lines, scatter
+
+ROWS = [
+    {"x": x, "y": x + k, "low": x + k - 0.5, "high": x + k + 0.5, "name": f"n{k}", "part": part}
+    for x in (1, 2, 4) for k in (1, 2) for part in ("first", "second")
+]  # fmt: skip
+
+
+def marks(spec):
+    """The marks of all layers."""
+    if "layer" in spec:
+        return [m for layer in spec["layer"] for m in marks(layer)]
+    return [spec["mark"]["type"]]
+
+
+def test_lines_with_a_band_have_line_points_and_area_for_each_facet():
+    spec = lines(ROWS, "x", "y", series="name", facet="part", low="low", high="high", log_x=True).to_dict()
+    assert [chart["title"] for chart in spec["concat"]] == ["first", "second"]
+    assert all(marks(chart) == ["area", "line", "point"] for chart in spec["concat"])
+    x = spec["concat"][0]["layer"][1]["encoding"]["x"]
+    low, high = x["scale"]["domain"]
+    assert x["scale"]["type"] == "log"
+    assert low < 1
+    assert high > 4
+
+
+def test_series_have_one_colour_in_every_facet():
+    rows = [row for row in ROWS if row["name"] == "n1" or row["part"] == "first"]  # the second lacks n2
+    spec = lines(rows, "x", "y", series="name", facet="part").to_dict()
+    domains = [chart["layer"][0]["encoding"]["color"]["scale"]["domain"] for chart in spec["concat"]]
+    assert domains == [["n1", "n2"], ["n1", "n2"]]
+
+
+def test_scatter_draws_points_and_a_line_of_least_squares():
+    assert marks(scatter(ROWS, "x", "y", label="name").to_dict()) == ["point", "line"]
+    assert marks(scatter(ROWS, "x", "y", series="name", fit=False).to_dict()) == ["point"]
+
+
+def test_what_cannot_be_drawn_is_refused():
+    with pytest.raises(InputError, match="no rows"):
+        lines([], "x", "y", series="name")
+    with pytest.raises(InputError, match="have no 'z'"):
+        scatter(ROWS, "x", "z")
+    with pytest.raises(InputError, match="positive"):
+        lines([{"x": 0, "y": 1, "name": "a"}], "x", "y", series="name", log_x=True)

@@ -1,0 +1,76 @@
+"""Values beside published ones, and what counts as come out."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from openloop.errors import InputError
+from openloop.studies.kit.results import Claim, Figure, Result, Table, Value, unjudged
+
+
+@pytest.mark.parametrize(
+    ("value", "published", "digits", "tolerance", "came_out"),
+    [
+        (0.1024, 0.102, 3, None, True),
+        (0.1026, 0.102, 3, None, False),
+        (0.1025, 0.102, 3, None, True),  # on the edge of rounding
+        (30.8, 30.76, 2, None, False),
+        (30.8, 30.76, 2, 0.05, True),
+        (None, 1.0, 3, None, None),
+        (1.0, None, 3, None, None),
+    ],
+)
+def test_a_number_came_out_if_it_is_within_rounding_or_the_tolerance(value, published, digits, tolerance, came_out):
+    found = Value(value=value, published=published, digits=digits, tolerance=tolerance)
+    assert found.came_out is came_out
+
+
+def test_a_number_prints_as_many_digits_as_the_paper_does():
+    value = Value(value=0.10249, error=0.00712, published=0.102, published_error=0.007, mark="*")
+    assert str(value) == "0.102 ± 0.007*"
+    assert value.as_published() == "0.102 ± 0.007"
+    assert str(Value(value=None, published=2)) == "–"
+    assert Value(value=2, digits=1).as_published() == "–"
+
+
+@pytest.mark.parametrize("bad", [{"value": None}, {"value": np.nan}, {"value": 1, "error": np.inf}])
+def test_a_value_is_finite_and_there(bad):
+    with pytest.raises(InputError, match="Value"):
+        Value(**bad)
+
+
+def test_a_row_has_a_cell_for_every_column():
+    with pytest.raises(InputError, match="2 columns, but a row of 1"):
+        Table(name="t", caption="c", columns=("a", "b"), rows=(("x",),))
+
+
+def test_unjudged_numbers_stand_beside_the_published_and_are_not_held_against_them():
+    table = Table(name="t", caption="c", columns=("row", "x"), rows=(("r", Value(value=1, published=2)),))
+    result = unjudged(Result(item="i", title="t", tables=(table,)))
+    assert result.compared() == 0
+    assert list(result.astray()) == []
+    assert result.tables[0].rows[0][1].published == 2
+
+
+def test_what_did_not_come_out_is_found_with_its_place():
+    good, bad, alone = Value(value=1, published=1), Value(value=1, published=2), Value(value=1)
+    table = Table(name="t", caption="c", columns=("row", "x", "y"), rows=(("r", good, bad), ("s", alone, "text")))
+    result = Result(item="i", title="t", tables=(table,))
+    assert list(result.astray()) == [("t", "r, y", bad)]
+    assert result.compared() == 2
+
+
+def test_a_result_is_plain_enough_for_json():
+    table = Table(name="t", caption="c", columns=("row", "x"), rows=(("r", Value(value=np.float32(0.5), published=1)),))
+    figure = Figure(name="f", caption="c", rows=({"x": 1.0},), chart={"mark": "point"})
+    claim = Claim(text="so", holds=np.bool_(True), found="1")
+    plain = json.loads(
+        json.dumps(Result(item="i", title="t", tables=(table,), figures=(figure,), claims=(claim,)).plain())
+    )
+    assert plain["tables"][0]["rows"][0]["x"]["value"] == 0.5
+    assert plain["tables"][0]["rows"][0]["x"]["came_out"] is False
+    assert plain["claims"] == [{"text": "so", "holds": True, "found": "1"}]
+    assert plain["figures"][0]["rows"] == [{"x": 1.0}]

@@ -1,0 +1,25 @@
+"""Names that are imported by their first use."""
+
+from __future__ import annotations
+
+import pytest
+
+from openloop import errors
+from openloop.support.lazy import lazily
+
+
+def test_a_name_is_loaded_once_and_kept():
+    found = {}
+    load, names = lazily("openloop", {"EmptyError": "errors", "errors": "errors", "frozen": "core.feedback"}, found)
+    assert found == {}
+    assert load("EmptyError") is errors.EmptyError
+    assert load("errors") is errors
+    assert found == {"EmptyError": errors.EmptyError, "errors": errors}
+    assert names() == ["EmptyError", "errors", "frozen"]
+
+
+def test_an_unknown_name_is_an_error_that_may_list_the_known():
+    with pytest.raises(AttributeError, match=r"^module 'openloop' has no attribute 'MG'$"):
+        lazily("openloop", {"MF": "mf"}, {})[0]("MG")
+    with pytest.raises(AttributeError, match=r"has no attribute 'MG'; learners: MF, WMF\.$"):
+        lazily("openloop", {"MF": "mf", "WMF": "implicit"}, {}, "learners")[0]("MG")

@@ -1,0 +1,38 @@
+"""One way to say lists, shares, p-values and factors; a reason is told once."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from openloop.support.wording import chance, counted, joined, level_of, percent, reasons, times
+
+
+def test_names_are_joined():
+    assert [joined(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.0, "0 %"), (1e-5, "< 0.1 %"), (0.0123, "1.2 %"), (0.5, "50 %"), (0.957, "95.7 %"), (0.99999, "> 99.9 %"),
+     (1.0, "100 %")],
+)  # fmt: skip
+def test_a_share_is_neither_0_nor_100_percent_unless_it_is(share, text):
+    assert percent(share) == text
+
+
+def test_levels_chances_factors_and_counts():
+    assert (level_of(0.95), level_of(0.995)) == ("95 %", "99.5 %")
+    assert [chance(p) for p in (1e-9, 0.0234, 1.0)] == ["< 0.001", "= 0.023", "= 1"]
+    assert [times(g) for g in (None, math.inf, 1.876)] == ["–", "∞", "1.88×"]
+    assert [counted(n, "row") for n in (1, 2, 1000)] == ["1 row", "2 rows", "1,000 rows"]
+
+
+def test_a_reason_is_told_once_with_all_that_it_holds_for():
+    skipped = {
+        ("mae", "dr"): "dr of mae needs imputed ratings.",
+        ("mse", "dr"): "dr of mse needs imputed ratings.",
+        ("adg", "ips"): "ips of adg is undefined: so.",
+    }
+    assert reasons(skipped) == ["dr of mae, mse needs imputed ratings.", "ips of adg is undefined: so."]

@@ -1,0 +1,11 @@
+"""`python -m openloop` is the command line."""
+
+import subprocess
+import sys
+
+import openloop as ol
+
+
+def test_the_module_runs_as_the_command():
+    run = subprocess.run([sys.executable, "-m", "openloop", "--version"], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == f"openloop {ol.__version__}"
