@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parents[1]
-# The caller's settings would make an interpreter import packages from elsewhere.
 FOREIGN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 ROUNDS = {"full": 5, "quick": 2}
 
@@ -28,11 +27,21 @@ class SideError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """`call` is "module:function"; the function takes the input folder and `rest`, and returns what is timed."""
+    """`call` is "module:function"; the function takes the input folder and `rest`, and returns what is timed.
+
+    `source` is the folder that openloop is imported from; None: where it is installed.
+    """
 
     call: str
     rest: tuple[str, ...] = ()
     python: Path | str = sys.executable
+    source: Path | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The caller's settings, less those that make an interpreter import packages from elsewhere."""
+        own = {name: value for name, value in os.environ.items() if name not in FOREIGN}
+        return own if self.source is None else own | {"PYTHONPATH": str(self.source)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +114,7 @@ class Worker:
         self._call, self._errors = side.call, errors
         self._process = subprocess.Popen(
             [str(side.python), "-m", "bench.worker", side.call, str(folder), *side.rest],
-            cwd=ROOT, env={name: value for name, value in os.environ.items() if name not in FOREIGN},
+            cwd=ROOT, env=side.environment,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
         )  # fmt: skip
         answer = self._answer()

@@ -11,7 +11,8 @@ import pytest
 
 from bench.__main__ import CASES, run_case
 from bench.environments import environment, installed, interpreter
-from bench.harness import Measured, Side, SideError, compare, make_input, missing, race, table, write
+from bench.harness import ROOT, Measured, Side, SideError, compare, make_input, missing, race, table, write
+from bench.versus import versus
 
 HERE = "tests.test_bench"
 MIB = 2**20
@@ -203,3 +204,24 @@ def test_the_objective_is_the_one_that_mf_and_cmfrec_minimise(tmp_path):
     assert found["ours"]["objective"] == pytest.approx(found["ours"]["history"][-1], rel=1e-5)
     for value in found.values():
         assert value["objective"] == pytest.approx(found["ours"]["objective"], rel=2e-3)
+
+
+def which_openloop(folder):
+    import openloop
+
+    return lambda: openloop.__version__
+
+
+def test_a_side_imports_the_source_that_it_is_given(tmp_path):
+    (tmp_path / "openloop").mkdir()
+    (tmp_path / "openloop" / "__init__.py").write_text('__version__ = "another"\n')
+    call = f"{HERE}:which_openloop"
+    found = race({"here": Side(call=call), "there": Side(call=call, source=tmp_path)}, tmp_path, 1)
+    assert found["there"].value == "another"
+    assert found["here"].value != "another"
+
+
+def test_two_trees_are_measured_by_the_same_case():
+    here, there = versus("moments", ROOT, "quick")
+    assert here > 0
+    assert there > 0
