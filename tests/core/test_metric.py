@@ -11,6 +11,7 @@ from openloop.core.metric import Metric, default_threshold
 from openloop.errors import InputError
 from openloop.metrics.naming import metric
 from tests.examples import METRICS, ORDERED
+from tests.facts import facts
 
 EVERY = [metric(name) for name in (*METRICS, "cg@3")]
 
@@ -24,7 +25,7 @@ def test_per_user_belongs_to_user_metrics_and_only_there():
 
 
 def test_k_is_at_least_one():
-    with pytest.raises(InputError, match="k must be at least 1, got 0"):
+    with pytest.raises(InputError, match=facts("'recall@3'", "k", 0)):
         replace(metric("recall@3"), k=0)
 
 
