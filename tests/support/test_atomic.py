@@ -9,6 +9,7 @@ import pytest
 
 from openloop.errors import InputError
 from openloop.support.atomic import replacing, write_text
+from tests.facts import facts
 
 
 def test_text_arrives_and_nothing_else_is_left(tmp_path):
@@ -54,7 +55,7 @@ def test_the_file_has_the_permissions_that_open_would_give(tmp_path):
 
 
 def test_a_missing_folder_or_a_folder_as_target_is_named(tmp_path):
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match=facts(f"'{tmp_path / 'nowhere'}'", "not exist")):
         write_text(tmp_path / "nowhere" / "out.txt", "x")
-    with pytest.raises(InputError, match="is a folder"):
+    with pytest.raises(InputError, match=facts(f"'{tmp_path}'", "file name")):
         write_text(tmp_path, "x")

@@ -6,6 +6,7 @@ import pytest
 
 from openloop import errors
 from openloop.support.lazy import lazily
+from tests.facts import facts
 
 
 def test_a_name_is_loaded_once_and_kept():
@@ -19,7 +20,8 @@ def test_a_name_is_loaded_once_and_kept():
 
 
 def test_an_unknown_name_is_an_error_that_may_list_the_known():
-    with pytest.raises(AttributeError, match=r"^module 'openloop' has no attribute 'MG'$"):
+    with pytest.raises(AttributeError, match=facts("'openloop'", "'MG'")) as refused:
         lazily("openloop", {"MF": "mf"}, {})[0]("MG")
-    with pytest.raises(AttributeError, match=r"has no attribute 'MG'; learners: MF, WMF\.$"):
+    assert "MF" not in str(refused.value)
+    with pytest.raises(AttributeError, match=facts("'openloop'", "'MG'", "learners", "MF", "WMF")):
         lazily("openloop", {"MF": "mf", "WMF": "implicit"}, {}, "learners")[0]("MG")
