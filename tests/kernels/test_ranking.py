@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from openloop.errors import InputError
 from openloop.kernels.ranking import TOTAL_BYTES, _workers, block_users, factor_ranks, ranks, ranks_numpy
+from tests.facts import facts
 
 
 def lists(per_user):
@@ -143,31 +144,31 @@ def test_blocks_fit_in_memory(n_items):
 def test_nan_is_refused_by_user():
     scores = np.zeros((3, 50), np.float32)
     scores[2, 17] = np.nan
-    with pytest.raises(InputError, match="user 2 has NaN"):
+    with pytest.raises(InputError, match=facts("user 2", "NaN")):
         ranks(scores.__getitem__, *lists([[0], [0], [0]]), 50)
     assert ranks(scores.__getitem__, *lists([[0], [0], []]), 50)[1].tolist() == [50, 50]
 
 
 @pytest.mark.parametrize(
-    ("wanted", "excluded", "message"),
+    ("wanted", "excluded", "refusal"),
     [
-        (lists([[5]]), (None, None), "0…3, got 5"),
-        (lists([[-1]]), (None, None), "0…3, got -1"),
-        ((np.array([0, 2]), np.zeros(1, int)), (None, None), "wanted_ptr must rise"),
-        (lists([[0]]), lists([[0], [1]]), "excluded_ptr must rise"),
-        (lists([[0]]), lists([[1, 1]]), "must ascend"),
-        (lists([[0]]), lists([[2, 1]]), "must ascend"),
+        pytest.param(lists([[5]]), (None, None), facts("wanted", 3, 5), id="wanted too large"),
+        pytest.param(lists([[-1]]), (None, None), facts("wanted", 3, -1), id="wanted negative"),
+        pytest.param((np.array([0, 2]), np.zeros(1, int)), (None, None), "wanted_ptr", id="wanted too short"),
+        pytest.param(lists([[0]]), lists([[0], [1]]), "excluded_ptr", id="excluded too long"),
+        pytest.param(lists([[0]]), lists([[1, 1]]), facts("excluded", "ascend"), id="excluded twice"),
+        pytest.param(lists([[0]]), lists([[2, 1]]), facts("excluded", "ascend"), id="excluded unsorted"),
     ],
 )
-def test_lists_that_cannot_be_used_are_refused(wanted, excluded, message):
-    with pytest.raises(InputError, match=message):
+def test_lists_that_cannot_be_used_are_refused(wanted, excluded, refusal):
+    with pytest.raises(InputError, match=refusal):
         ranks(np.zeros((1, 4)).__getitem__, *wanted, 4, *excluded)
 
 
 def test_scores_of_another_shape_are_refused():
-    with pytest.raises(InputError, match="2 users × 4 items"):
+    with pytest.raises(InputError, match=facts("scores", "2 users", "4 items", (2, 5))):
         ranks(np.zeros((2, 5)).__getitem__, *lists([[0], [0]]), 4)
-    with pytest.raises(InputError, match="U×K and I×K"):
+    with pytest.raises(InputError, match=facts("factor_ranks", "factors", (2, 3), (4, 2))):
         factor_ranks(np.zeros((2, 3)), np.zeros((4, 2)), None, *lists([[0], [0]]))
 
 
