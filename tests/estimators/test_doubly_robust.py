@@ -11,6 +11,7 @@ from openloop.data.simulate import World
 from openloop.errors import InputError, PredictionError, UndefinedError
 from openloop.estimators.doubly_robust import cross_fitted
 from tests.examples import CELL, same, small_world
+from tests.facts import facts
 
 WORLD = small_world()
 LOG = WORLD.observe(1)
@@ -142,13 +143,13 @@ def test_cross_fitting_is_reproducible_and_leaves_the_model_alone():
 
 @pytest.mark.parametrize("folds", [1, 0, 10_000])
 def test_folds_are_at_least_two_and_at_most_the_rows(folds):
-    with pytest.raises(InputError, match="folds must lie in 2"):
+    with pytest.raises(InputError, match=facts("cross_fitted", "folds", len(LOG), folds)):
         cross_fitted(Means(), LOG, folds=folds, rng=0)
 
 
 def test_a_huge_grid_is_refused():
     log = Feedback.from_arrays([0, 1], [0, 1], [1, 2], users=100_000, items=10_000)
-    with pytest.raises(InputError, match="larger than"):
+    with pytest.raises(InputError, match=facts("cross_fitted", "100,000 × 10,000")):
         cross_fitted(Means(), log, folds=2, rng=0)
 
 
@@ -174,12 +175,12 @@ def test_cross_fitted_it_is_unbiased_over_draws_and_narrower_than_ips():
 
 
 def test_without_imputation_it_is_left_out_with_the_reason():
-    with pytest.raises(UndefinedError, match="pass imputation="):
+    with pytest.raises(UndefinedError, match=facts("dr", "mae", "imputation=")):
         dr(None)
 
 
 def test_losses_are_needed_for_every_model_and_metric():
-    with pytest.raises(UndefinedError, match="no imputed losses of 'b'"):
+    with pytest.raises(UndefinedError, match=facts("dr", "mae", "imputation", "'b'")):
         dr({("a", "mae"): np.zeros(WORLD.ratings.shape)})
 
 
@@ -197,7 +198,7 @@ def test_scores_of_all_cells_must_be_finite():
     unseen[LOG.user, LOG.item] = False
     holed[np.unravel_index(np.flatnonzero(unseen)[0], holed.shape)] = np.nan
     assert np.isfinite(ol.evaluate({"m": holed}, LOG, metrics=["mae"], estimators=["ips"])["m", "mae", "ips"].value)
-    with pytest.raises(PredictionError, match="all cells"):
+    with pytest.raises(PredictionError, match=facts("'m'", "dr")):
         dr(GUESS, models={"m": holed})
 
 
@@ -207,7 +208,7 @@ def test_a_negative_estimate_has_no_root():
     models = {"m": np.full((2, 2), 3.0)}
     options = {"imputation": np.full((2, 2), 4.0), "estimators": ["dr"]}
     assert ol.evaluate(models, log, metrics=["mse"], **options)["m", "mse", "dr"].value == 1 - 20 / 4
-    with pytest.raises(UndefinedError, match=r"dr of rmse .*negative"):
+    with pytest.raises(UndefinedError, match=facts("dr", "rmse", -4)):
         ol.evaluate(models, log, metrics=["rmse"], **options)
 
 
@@ -220,5 +221,5 @@ def test_one_model_without_a_root_leaves_the_estimate_out_for_all():
 
 
 def test_it_is_for_cell_metrics():
-    with pytest.raises(UndefinedError, match="cell metrics"):
+    with pytest.raises(UndefinedError, match=facts("dr", "adg", "cell metrics")):
         dr(GUESS, "adg")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from openloop.errors import NameFormatError
 from openloop.estimators.naming import PLAIN, method
+from tests.facts import facts
 
 
 @pytest.mark.parametrize(
@@ -48,19 +49,19 @@ def test_a_method_is_returned_as_it_is():
 
 @pytest.mark.parametrize("name", ["clipped@0.5", "clipped@-3", "clipped@", "clipped@x", "clipped@nan", "clipped@inf"])
 def test_a_cap_is_at_least_the_smallest_weight(name):
-    with pytest.raises(NameFormatError, match="at least 1, the smallest weight"):
+    with pytest.raises(NameFormatError, match=facts(f"'{name}'", "cap")):
         method(name)
 
 
 @pytest.mark.parametrize("name", ["stratified@0", "stratified@", "stratified@2.5", "stratified@3:deep", "stratified@²"])
 def test_a_stratification_is_a_whole_number_and_known_words(name):
-    with pytest.raises(NameFormatError, match="stratified@n with n at least 1"):
+    with pytest.raises(NameFormatError, match=facts(f"'{name}'", "stratified@n")):
         method(name)
 
 
 @pytest.mark.parametrize(("name", "neighbour"), [("snip", "snips"), ("isp", "ips"), ("stratifed", "stratified")])
 def test_an_unknown_name_gets_its_neighbour(name, neighbour):
-    with pytest.raises(NameFormatError, match=f"Did you mean '{neighbour}'"):
+    with pytest.raises(NameFormatError, match=facts(f"'{name}'", f"'{neighbour}'")):
         method(name)
 
 

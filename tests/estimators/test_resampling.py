@@ -9,6 +9,7 @@ import openloop as ol
 from openloop.errors import InputError
 from openloop.estimators.resampling import probability_of_being_best
 from tests.examples import same, small_world
+from tests.facts import facts
 from tests.verdicts import mean
 
 WORLD = small_world(users=400)
@@ -67,7 +68,7 @@ def test_replicates_without_a_user_that_counts_do_not_count():
 
 def test_what_is_refused():
     estimate = RESULT["a", "mae", "snips"]
-    with pytest.raises(InputError, match="at least 2"):
+    with pytest.raises(InputError, match=facts("bootstrap", "replicates", 1)):
         ol.bootstrap(estimate, replicates=1, rng=0)
     with pytest.raises(InputError, match="level"):
         ol.bootstrap(estimate, replicates=10, rng=0).interval(95)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,6 +17,7 @@ from openloop.estimators.stratified import catalogue_cells, edges, stratified
 from openloop.metrics.naming import metric
 from openloop.sources.arrays.rows import Outcome
 from tests.examples import METRICS, moments, rows_of, same, small_world
+from tests.facts import facts
 
 # -- known answers -------------------------------------------------------------------------------------------
 
@@ -98,7 +101,7 @@ def test_strata_are_right_closed():
 
 
 def test_at_least_one_stratum():
-    with pytest.raises(InputError, match="at least 1, got 0"):
+    with pytest.raises(InputError, match=facts("strata", 0)):
         edges(np.array([0.5]), 0)
 
 
@@ -162,7 +165,7 @@ def test_observed_shares_of_a_cell_metric_are_naive_again_and_say_so():
     same(found.value, plain.value)
     same(found.influence, plain.influence)
     same(found.cell_variance, plain.cell_variance)
-    assert any("naive estimate again" in flag for flag in found.diagnostics.flags)
+    assert any("naive" in flag for flag in found.diagnostics.flags)
 
 
 def test_observed_shares_of_a_user_metric_are_those_of_the_scored_rows():
@@ -222,7 +225,7 @@ def test_an_empty_stratum_is_named_and_its_share_spread():
     m = treatment((8, 10), (0, 0), (3, 10))
     found = stratified(m, share=[0.5, 0.2, 0.3])
     same(found.value, (0.5 * 0.8 + 0.3 * 0.3) / 0.8)
-    assert found.diagnostics.flags[-1] == "stratum 2 of 3 has no scored row that counts; its share 20.0% was spread"
+    assert re.search(facts("stratum", "2 of 3", "20.0%"), found.diagnostics.flags[-1])
     full = stratified(treatment((8, 10), (3, 10)), share=[0.5, 0.3])
     same(found.influence, full.influence)
 
@@ -248,7 +251,7 @@ def test_the_influence_predicts_what_leaving_a_user_out_does():
 
 @pytest.mark.parametrize("share", [[1.0], [0.5, 0.2, 0.3], [-1.0, 2.0], [0.0, 0.0], [np.nan, 1.0]])
 def test_shares_are_one_number_a_stratum(share):
-    with pytest.raises(InputError, match="2 non-negative numbers"):
+    with pytest.raises(InputError, match=facts("share", 2, "stratum")):
         stratified(treatment((8, 10), (3, 10)), share=share)
 
 
@@ -258,7 +261,7 @@ def test_other_words_for_shares_are_refused():
 
 
 def test_shares_that_lie_on_empty_strata_only_are_undefined():
-    with pytest.raises(UndefinedError, match="no scored row"):
+    with pytest.raises(UndefinedError, match=facts("stratified", "accuracy", "stratum", "share")):
         stratified(treatment((0, 0), (3, 10)), share=[1.0, 0.0])
 
 
@@ -266,5 +269,5 @@ def test_nothing_to_average_is_undefined():
     log = Feedback.from_arrays([0, 1], [0, 1], [1, 1], users=2, items=2, propensity=[0.5, 0.2])
     none = rows_of(log).take(np.zeros(2, bool))
     m = moments(metric("adg"), none, Outcome(above=np.empty(0, int), tied=np.empty(0, int)))
-    with pytest.raises(UndefinedError, match="no rating reaches the threshold"):
+    with pytest.raises(UndefinedError, match=facts("stratified", "adg", "threshold")):
         stratified(m)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from openloop.estimators.weighted import clipped, ips, ips_eq3, naive, snips, sn
 from openloop.metrics.naming import metric
 from openloop.sources.arrays.rows import Outcome
 from tests.examples import CELL, ORDERED, POOLED, moments, rows_of, same, scaled, small_world
+from tests.facts import facts
 
 # Two users × three items; δ of the observed cells is 1, 3 and 2, p is 1/2, 1/4 and 1.
 HAND = Feedback.from_arrays([0, 0, 1], [0, 2, 1], [3, 4, 5], users=2, items=3, propensity=[0.5, 0.25, 1.0])
@@ -80,11 +82,11 @@ def test_ndcg_of_the_best_order_is_one_under_any_weights():
 
 
 def test_users_own_ratios_of_few_items_are_flagged():
-    assert any("nearly naive" in flag for flag in snips_user(liked("adg")).diagnostics.flags)
+    assert any("naive" in flag for flag in snips_user(liked("adg")).diagnostics.flags)
     log = Feedback.from_arrays(np.repeat([0, 1], 5), np.tile(np.arange(5), 2), np.full(10, 5.0), users=2, items=9)
     rows = rows_of(replace(log, propensity=np.full(10, 0.5)))
     many = moments(metric("adg"), rows, Outcome(above=np.arange(10), tied=np.ones(10, int)))
-    assert not any("nearly naive" in flag for flag in snips_user(many).diagnostics.flags)
+    assert not any("naive" in flag for flag in snips_user(many).diagnostics.flags)
 
 
 # -- what has no definition ----------------------------------------------------------------------------------
@@ -92,20 +94,20 @@ def test_users_own_ratios_of_few_items_are_flagged():
 
 @pytest.mark.parametrize("name", POOLED)
 def test_ips_of_a_user_metric_is_undefined(name):
-    with pytest.raises(UndefinedError, match="the number of relevant items is unknown"):
+    with pytest.raises(UndefinedError, match=facts("ips", name, "relevant items")):
         ips(liked(name))
 
 
 @pytest.mark.parametrize("estimator", [snips, clipped])
 @pytest.mark.parametrize("name", ORDERED)
 def test_metrics_on_the_order_have_no_weighted_estimate(name, estimator):
-    with pytest.raises(UndefinedError, match="naive and stratified estimates only"):
+    with pytest.raises(UndefinedError, match=facts(estimator.__name__, name, "naive", "stratified")):
         estimator(liked(name, cap=2.0))
 
 
 @pytest.mark.parametrize("name", ["mae", "ndcg", "map"])
 def test_a_users_own_ratio_is_defined_where_lims_model_is_unbiased(name):
-    with pytest.raises(UndefinedError, match="adg, atop and recall@k"):
+    with pytest.raises(UndefinedError, match=facts("snips_user", name, "adg", "atop", "recall@k")):
         snips_user(liked(name) if name != "mae" else by_hand())
 
 
@@ -113,7 +115,7 @@ def test_weights_are_needed_for_weighted_estimates():
     plain = moments(metric("mae"), rows_of(HAND, probability=None), Outcome(prediction=PREDICTED))
     assert naive(plain).value == 2
     for estimator in (ips, snips):
-        with pytest.raises(UndefinedError, match="propensities were not given"):
+        with pytest.raises(UndefinedError, match=facts("mae", "propensities")):
             estimator(plain)
 
 
@@ -121,7 +123,7 @@ def test_no_relevant_row_is_said_so():
     none = rows_of(HAND, threshold=9).take(np.zeros(3, bool))
     empty = moments(metric("adg"), none, Outcome(above=np.empty(0, int), tied=np.empty(0, int)))
     for estimator in (naive, snips, snips_user):
-        with pytest.raises(UndefinedError, match="undefined: no"):
+        with pytest.raises(UndefinedError, match=facts(estimator.__name__, "adg", "threshold")):
             estimator(empty)
 
 
@@ -164,7 +166,8 @@ def test_scaling_all_weights_leaves_snips_alone(name):
 def test_scaling_all_weights_scales_ips():
     one, other = (ol.evaluate(MODELS, scaled(LOG, f), metrics=["mae"], estimators=["ips"]) for f in (1, 0.5))
     same(other["a", "mae", "ips"].value, 2 * one["a", "mae", "ips"].value)
-    assert any("add up to" in flag for flag in other["a", "mae", "ips"].diagnostics.flags)
+    found = other["a", "mae", "ips"].diagnostics
+    assert any(re.search(facts("population", f"{found.mass:.2f}"), flag) for flag in found.flags)
 
 
 @pytest.mark.parametrize("name", [*CELL, *POOLED])
@@ -287,4 +290,4 @@ def test_cut_weights_have_diagnostics_of_their_own_and_say_when_they_bias():
     assert cut.mass == pytest.approx(w.sum() / world.ratings.size)
     assert cut.effective_size == pytest.approx(w.sum() ** 2 / (w**2).sum(), rel=0.05)
     assert cut.quantiles[1.0] == 1.5 < plain.quantiles[1.0]
-    assert any("clipping biases" in flag for flag in cut.flags)
+    assert any(re.search(facts("clipping", f"{cut.mass:.2f}"), flag) for flag in cut.flags)
