@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -186,8 +187,8 @@ def test_the_text_of_an_estimate_has_its_error_and_interval():
     result = ol.evaluate({"a": world.predictions["a"]}, world.observe(0), metrics=["mae"], estimators=["snips"])
     found = result["a", "mae", "snips"]
     low, high = found.interval()
-    assert str(found).startswith(f"snips of mae: {found.value:.4g} (standard error {found.stderr:.2g}")
-    assert f"{low:.4g} … {high:.4g}" in str(found)
+    numbers = (f"{number:.4g}" for number in (found.value, low, high))
+    assert re.search(facts("snips", "mae", f"{found.stderr:.2g}", *numbers), str(found))
 
 
 def test_a_linear_estimate_keeps_value_and_influence_and_bootstraps_its_influence():
