@@ -10,6 +10,7 @@ from openloop.core.feedback import Feedback
 from openloop.errors import UndefinedError
 from openloop.propensity import base
 from openloop.propensity.base import CellModel, counts, row_counts
+from tests.facts import facts
 
 
 class Sloping(CellModel):
@@ -52,13 +53,13 @@ def test_refit_hands_on_what_fit_was_given():
 
 
 def test_a_model_that_was_not_fitted_cannot_be_refitted():
-    with pytest.raises(NotFittedError, match="Sloping: not fitted"):
+    with pytest.raises(NotFittedError, match=facts("Sloping", "fit(feedback)")):
         Sloping().refit(log_of())
 
 
 def test_a_matrix_beyond_memory_is_refused_with_what_works_instead(monkeypatch):
     monkeypatch.setattr(base, "MAX_GRID", 11)
-    with pytest.raises(UndefinedError, match=r"Sloping: a matrix of 3 × 4 cells .* predict\(feedback\)"):
+    with pytest.raises(UndefinedError, match=facts("Sloping", "3 × 4", "predict(feedback)")):
         Sloping().fit(log_of()).matrix()
 
 

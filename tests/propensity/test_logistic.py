@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from openloop.errors import AlignmentError, InputError, UndefinedError
 from openloop.propensity.logistic import Logistic
 from openloop.propensity.solvers.penalty import REGS
 from tests.contracts import PropensityModelContract
+from tests.facts import facts
 
 
 def sigma(z):
@@ -78,7 +81,7 @@ def test_constant_covariates_and_shifts_change_nothing():
     shifted = Logistic(reg=2.0).fit(log, np.column_stack([X + 7, np.ones(200)]), Z - 3)
     np.testing.assert_allclose(shifted.matrix(), plain.matrix(), rtol=1e-5)
     np.testing.assert_allclose(shifted.weights_[-1], 0)
-    assert "user columns that are constant say nothing: 'user_2'" in shifted.notes_
+    assert any(re.search(facts("user columns", "constant", "'user_2'"), note) for note in shifted.notes_)
 
 
 def test_collinear_columns_are_reported_and_share_their_weight():
@@ -86,7 +89,7 @@ def test_collinear_columns_are_reported_and_share_their_weight():
     log = world.observe(1)
     model = Logistic(reg=2.0).fit(log, np.column_stack([X, X[:, 0]]), Z)
     np.testing.assert_allclose(model.weights_[0], model.weights_[2], atol=1e-6)
-    assert any("the 3 user columns have rank 2" in note for note in model.notes_)
+    assert any(re.search(facts("3 user columns", "rank 2"), note) for note in model.notes_)
 
 
 def test_covariates_of_one_side_alone_are_said_to_do_nothing():
@@ -94,7 +97,7 @@ def test_covariates_of_one_side_alone_are_said_to_do_nothing():
     log = world.observe(1)
     model = Logistic().fit(log, user_features=X)
     np.testing.assert_array_equal(model.matrix(), Logistic().fit(log).matrix())
-    assert any("one side alone" in note for note in model.notes_)
+    assert any("one side" in note for note in model.notes_)
 
 
 def test_the_penalty_is_the_best_of_the_candidates_on_held_out_cells():
@@ -151,11 +154,10 @@ def test_empty_and_full_users_and_items_are_reported_and_get_finite_propensities
     assert np.all((P > 0) & (P <= 1))
     assert P[:, 3].sum() == pytest.approx(0.5)
     assert P[:, 4].sum() == pytest.approx(59.5)
-    assert model.notes_ == (
-        "1 item has no row: half a row is expected of each",
-        "1 item has every row: all rows but half a one is expected of each",
-        "with these, Σp is 1.0000 of the rows",
-    )
+    empty, full, total = model.notes_
+    assert re.search(facts("1 item", "no row"), empty)
+    assert re.search(facts("1 item", "every row"), full)
+    assert re.search(facts("Σp", "1.0000"), total)
 
 
 def test_half_a_row_of_a_part_stands_for_more_and_what_it_adds_is_said():
@@ -164,7 +166,7 @@ def test_half_a_row_of_a_part_stands_for_more_and_what_it_adds_is_said():
     model = Logistic().fit(part)
     assert model.matrix()[np.unique(part.user), 3].sum() == pytest.approx(0.5 / part.share[0])
     ratio = model.matrix().sum() / (len(part) / part.share[0])
-    assert f"with these, Σp is {ratio:.4f} of the rows" in model.notes_
+    assert any(re.search(facts("Σp", f"{ratio:.4f}"), note) for note in model.notes_)
 
 
 def test_separated_users_and_items_are_reported():
@@ -177,7 +179,7 @@ def test_separated_users_and_items_are_reported():
     model = Logistic().fit(log)
     P = model.matrix()
     assert np.all((P > 0) & (P <= 1))
-    assert any("within 2e-9 of 0 or of 1" in note for note in model.notes_)
+    assert any("2e-9" in note for note in model.notes_)
     z = model.gamma_[:, None] + model.beta_
     assert model.log_likelihood_ == pytest.approx(np.sum(O * z - np.logaddexp(0, z)), abs=1e-6)
 
@@ -237,31 +239,23 @@ def coat(data_dir):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"reg": 0.0}, r"reg must be positive, got 0\.0; leave it out"),
-        ({"reg": -1.0}, r"reg must be positive, got -1\.0"),
-        ({"reg": np.inf}, r"reg must be positive, got inf"),
-        ({"reg": "1"}, r"reg must be positive, got '1'"),
-        ({"folds": 1}, r"folds must be a whole number in 2 … [\d,]+, the rows of the log, got 1"),
-        ({"folds": 2.5}, r"folds must be a whole number .* got 2\.5"),
-        ({"rng": "x"}, r"rng must be a seed .* got 'x'"),
-    ],
+    ("option", "value"),
+    [("reg", 0.0), ("reg", -1.0), ("reg", np.inf), ("reg", "1"), ("folds", 1), ("folds", 2.5), ("rng", "x")],
 )
-def test_bad_options_are_refused(options, message):
+def test_bad_options_are_refused(option, value):
     world, X, Z = logistic_world(30, 20)
-    with pytest.raises(InputError, match=message):
-        Logistic(**options).fit(world.observe(0), X, Z)
+    with pytest.raises(InputError, match=facts("Logistic", option, repr(value))):
+        Logistic(**{option: value}).fit(world.observe(0), X, Z)
 
 
 def test_bad_covariates_are_refused():
     world, X, Z = logistic_world(30, 20)
     log = world.observe(0)
-    with pytest.raises(AlignmentError, match=r"user covariates: need one row for each of the log's 30 users"):
+    with pytest.raises(AlignmentError, match=facts("user covariates", "30 users", (29, 2))):
         Logistic().fit(log, X[:-1], Z)
     broken = X.copy()
     broken[4, 1] = np.nan
-    with pytest.raises(InputError, match=r"column 'user_1' has 1 of 30 values that are missing.*first for id 4"):
+    with pytest.raises(InputError, match=facts("'user_1'", "1 of 30", "id 4")):
         Logistic().fit(log, broken, Z)
 
 
@@ -283,7 +277,7 @@ def test_a_grid_too_large_for_a_matrix_still_has_margins_and_predictions(monkeyp
     model = Logistic(reg=1.0).fit(log, X, Z)
     P = model.matrix()
     monkeypatch.setattr(base, "MAX_GRID", 100)
-    with pytest.raises(UndefinedError, match=r"Logistic: a matrix of 60 × 50 cells.*margins\(\)"):
+    with pytest.raises(UndefinedError, match=facts("Logistic", "60 × 50", "margins()")):
         model.matrix()
     np.testing.assert_allclose(model.margins()[0], P.sum(axis=1))
     np.testing.assert_allclose(model.predict(log).values, P[log.user, log.item])

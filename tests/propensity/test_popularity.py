@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from openloop.errors import InputError, UndefinedError
 from openloop.propensity.popularity import Popularity, log_level
 from openloop.propensity.solvers.power_law import fit_power_law
 from tests.contracts import PropensityModelContract
+from tests.facts import facts
 
 
 class TestPopularity(PropensityModelContract):
@@ -65,13 +68,15 @@ def test_an_item_at_the_cap_leaves_its_excess_to_the_others():
     model = Popularity(gamma=3).fit(log_with([8, 2, 1], 8))
     # |O|/U = 11/8: 64/69 · 11/8 = 1.28 is capped, and 4 and 1 share 3/8.
     np.testing.assert_allclose(model.item_propensities_, [1.0, 0.3, 0.075], rtol=1e-12)
-    assert model.notes_ == ("1 of 3 items are capped at 1, the others raised until U·Σp is the size of the log",)
+    (note,) = model.notes_
+    assert re.search(facts("1 of 3 items", "capped"), note)
 
 
 def test_an_item_without_a_row_counts_as_one():
     model = Popularity(gamma=1).fit(log_with([4, 0, 1], 10))
     np.testing.assert_allclose(model.item_propensities_, np.array([4, 1, 1]) * 0.5 / 6)
-    assert model.notes_ == ("1 of 3 items have no row; each counts as 1",)
+    (note,) = model.notes_
+    assert re.search(facts("1 of 3 items", "no row"), note)
 
 
 def test_a_log_of_every_cell_has_p_one():
@@ -151,20 +156,19 @@ def test_a_large_exponent_is_reported_with_what_it_does_to_weights():
     model = Popularity(gamma=5).fit(log_with([100, 10, 1], 10_000))
     (note,) = model.notes_
     # 100³ to 1³
-    assert note.startswith("γ = 5.00 is large: p grows as n^3.00, and the weights 1/p of two items differ by up to a")
-    assert "factor of 1e+06" in note
+    assert re.search(facts("γ", "5.00", "n^3.00", "1e+06"), note)
     assert Popularity(gamma=3).fit(log_with([100, 10, 1], 10_000)).notes_ == ()
 
 
 def test_an_exponent_at_the_end_of_its_range_is_reported():
-    assert "γ stopped at 20, the end of its range" in Popularity().fit(log_with([100, 100, 101], 200)).notes_[0]
+    assert re.search(facts("γ", 20, "range"), Popularity().fit(log_with([100, 100, 101], 200)).notes_[0])
 
 
 def test_a_propensity_too_small_for_a_weight_is_lifted_and_reported():
     # (1/100)^60.5 = 1e-121
     model = Popularity(gamma=120).fit(log_with([100, 1, 1], 1000))
     assert model.item_propensities_[1] == LEAST
-    assert "2 of 3 items have a p below 1e-100, and are given that instead" in model.notes_
+    assert any(re.search(facts("2 of 3 items", 1e-100), note) for note in model.notes_)
 
 
 # -- by simulation -------------------------------------------------------------------------------------------
@@ -247,7 +251,7 @@ def test_as_coded_is_scaled_by_its_largest_elsewhere_and_says_so():
     model = Popularity(gamma=2, x_min=2, variant="as_coded").fit(log_with([8, 2, 1], 10))
     np.testing.assert_allclose(model.item_propensities_, [1, 2 / 64, 1 / 64])
     (note,) = model.notes_
-    assert note.startswith("U·Σp is 0.95 of the log: the published scores are too uneven")
+    assert re.search(facts("U·Σp", 0.95), note)
 
 
 def test_as_coded_estimates_what_is_not_given():
@@ -264,24 +268,24 @@ def test_as_coded_estimates_what_is_not_given():
 
 @pytest.mark.parametrize("gamma", [0, -1, np.nan, np.inf, "2"])
 def test_gamma_must_be_positive(gamma):
-    with pytest.raises(InputError, match=r"Popularity: gamma must be positive, got .*; leave it out to estimate it"):
+    with pytest.raises(InputError, match=facts("Popularity", "gamma", repr(gamma))):
         Popularity(gamma=gamma).fit(log_with([2, 1], 3))
 
 
 def test_an_unknown_variant_is_named():
-    with pytest.raises(InputError, match=r"Popularity: variant 'as-coded' is unknown\. Did you mean 'as_coded'"):
+    with pytest.raises(InputError, match=facts("Popularity", "variant", "'as-coded'", "'as_coded'")):
         Popularity(variant="as-coded").fit(log_with([2, 1], 3))
 
 
 @pytest.mark.parametrize("gamma", [None, 2.0])
 def test_the_start_must_be_a_whole_number(gamma):
-    with pytest.raises(InputError, match="Popularity: x_min must be a whole number from 1, got 0"):
+    with pytest.raises(InputError, match=facts("Popularity", "x_min", 0)):
         Popularity(gamma=gamma, x_min=0).fit(log_with([2, 1], 3))
 
 
 def test_equal_counts_need_the_exponent():
     log = log_with([4, 4, 4], 10)
-    with pytest.raises(UndefinedError, match="pass gamma="):
+    with pytest.raises(UndefinedError, match="gamma="):
         Popularity().fit(log)
     np.testing.assert_allclose(Popularity(gamma=2).fit(log).item_propensities_, 0.4)
 

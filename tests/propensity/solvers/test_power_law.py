@@ -11,6 +11,7 @@ from scipy.special import zeta
 from openloop.errors import InputError, UndefinedError
 from openloop.propensity.solvers import power_law
 from openloop.propensity.solvers.power_law import PowerLaw, fit_power_law
+from tests.facts import facts
 
 
 def zipf(alpha: float, n: int, seed: int) -> np.ndarray:
@@ -194,25 +195,29 @@ def test_movielens_agrees_with_powerlaw(data_dir):
 
 @pytest.mark.parametrize("counts", [[], [0, 0], [4], [4, 4, 4], [0, 7, 7]])
 def test_equal_counts_have_no_exponent(counts):
-    with pytest.raises(UndefinedError, match=r"fit_power_law: needs two different counts, got .* pass gamma="):
+    seen = [count for count in counts if count]
+    different = len(set(seen))
+    with pytest.raises(
+        UndefinedError, match=facts("fit_power_law", f"{len(seen)} counts", f"{different} different", "gamma=")
+    ):
         fit_power_law(counts)
 
 
 @pytest.mark.parametrize("x_min", [5, 6])
 def test_a_tail_of_one_count_has_no_exponent(x_min):
-    with pytest.raises(UndefinedError, match=f"two different counts from x_min={x_min} on, got .* pass gamma="):
+    with pytest.raises(UndefinedError, match=facts("fit_power_law", f"x_min={x_min}", "gamma=")):
         fit_power_law([1, 2, 3, 5, 5], x_min)
 
 
 @pytest.mark.parametrize("counts", [[1, -2], [1, np.nan], [np.inf, 2], [[1, 2]]])
 def test_what_is_no_count_is_refused(counts):
-    with pytest.raises(InputError, match="fit_power_law: counts must be a list of finite numbers from 0"):
+    with pytest.raises(InputError, match=facts("fit_power_law", "counts", np.shape(counts))):
         fit_power_law(counts)
 
 
 @pytest.mark.parametrize("x_min", [0, -1, 1.5, True, "2", np.nan])
 def test_a_start_must_be_a_whole_number(x_min):
-    with pytest.raises(InputError, match="fit_power_law: x_min must be a whole number from 1, got"):
+    with pytest.raises(InputError, match=facts("fit_power_law", "x_min", repr(x_min))):
         fit_power_law([1, 2, 3], x_min)
 
 
