@@ -7,9 +7,8 @@ import pytest
 from scipy import stats
 
 from openloop.data.simulate import World, low_rank, observation_model
-from openloop.learners.mf import MF
 from openloop.studies.schnabel2016 import evaluation, learning
-from openloop.studies.schnabel2016.learning import AverageMF, Errors, at_ends, half_width, learned, p_value, paired
+from openloop.studies.schnabel2016.learning import Errors, at_ends, half_width, learned, p_value, paired
 
 GIVEN = {"Y": low_rank(120, 150, 3, rng=0).astype(np.int8)}
 SETTING = {"alpha": 0.25, "size": 0, "loss": "squared", "draw": 0, "seed": 0, "regs": (5e-4, 1e-3)}
@@ -44,16 +43,6 @@ def test_equal_errors_do_not_differ_and_a_constant_gap_is_certain():
 
 def test_a_p_value_in_a_column_has_no_sign_but_below_a_thousandth():
     assert [p_value(p) for p in (1e-5, 0.0234, 1.0)] == ["< 0.001", "0.023", "1"]
-
-
-@pytest.mark.parametrize("bias_reg", [None, 0.0, 1e-3])
-def test_lambda_beside_an_average_is_n_times_that_beside_a_sum(bias_reg):
-    log = World(ratings=GIVEN["Y"], propensities=observation_model(GIVEN["Y"], 0.25, 0.05)).observe(rng=0)
-    n, w = len(log), 1 / log.propensity
-    averaged = AverageMF(3, 2e-3, bias_reg=bias_reg).fit(log, w)
-    summed = MF(3, 2e-3 * n, bias_reg=None if bias_reg is None else bias_reg * n).fit(log, w)
-    assert np.array_equal(averaged.scores(np.arange(5)), summed.scores(np.arange(5)))
-    assert averaged.get_params()["reg"] == 2e-3
 
 
 def test_the_band_is_students_interval_of_the_mean():

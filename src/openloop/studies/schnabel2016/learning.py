@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from openloop.core.feedback import Feedback, Floats
 from openloop.core.propensities import Propensities
 from openloop.data.simulate import World, observation_model
 from openloop.learners.mf import MF
-from openloop.learners.solvers.objective import Objective
 from openloop.propensity.naive_bayes import NaiveBayes
 from openloop.selection import select
 from openloop.studies.kit.charts import lines
@@ -35,20 +34,6 @@ CHOOSE = 7  # the stream of folds and starts, beside those of worlds
 METRICS = {"squared": "mse", "absolute": "mae"}
 
 
-# -- the learner ---------------------------------------------------------------------------------------------
-
-
-class AverageMF(MF):
-    """MF whose λ stands beside an *average* over ratings, with weights of mean 1: the same in a fold as in the log.
-
-    Section 6.1 has the same by other means: with p(k−1)/k in a fold, Eq. 14's sum over it is as large as over the log.
-    """
-
-    def _objective(self, feedback: Feedback, w: Floats) -> Objective:
-        averaged, n = super()._objective(feedback, w), len(feedback)
-        return replace(averaged, reg=averaged.reg * n, bias_reg=(averaged.bias_reg or 0.0) * n)
-
-
 # -- the trial -----------------------------------------------------------------------------------------------
 
 
@@ -63,14 +48,16 @@ def learned(
     Y = given["Y"]
     world = World(ratings=Y, propensities=observation_model(Y, alpha, OBSERVED))
     log = world.observe(np.random.default_rng([seed, DRAWS, draw]))
-    learner = AverageMF(FACTORS, bias_reg=0.0, loss=loss, tol=TOL, iterations=SWEEPS, threads=1, rng=draw)  # pyright: ignore[reportArgumentType]
+    learner = MF(FACTORS, bias_reg=0.0, loss=loss, tol=TOL, iterations=SWEEPS, threads=1, rng=draw)  # pyright: ignore[reportArgumentType]
+    beside_average = {reg * len(log): reg for reg in regs}  # MF's λ stands beside a sum
+    p = _propensities(world, log, by, size, [seed, SAMPLES, draw, size])
     found = select(
-        learner, log, _propensities(world, log, by, size, [seed, SAMPLES, draw, size]), grid={"reg": regs},
-        metric=METRICS[loss], folds=FOLDS, threads=1, rng=np.random.default_rng([seed, CHOOSE, draw]),
+        learner, log, p, grid={"reg": list(beside_average)}, metric=METRICS[loss], folds=FOLDS, threads=1,
+        rng=np.random.default_rng([seed, CHOOSE, draw]),
         weighted=by != "naive", estimator="naive" if by == "naive" else "ips",
     )  # fmt: skip
     e = found.model.scores(np.arange(len(Y))).astype(np.float64) - Y  # (U, I)
-    return {"mse": float(np.mean(e**2)), "mae": float(np.mean(np.abs(e))), "reg": found.best["reg"]}
+    return {"mse": float(np.mean(e**2)), "mae": float(np.mean(np.abs(e))), "reg": beside_average[found.best["reg"]]}
 
 
 def _propensities(world: World, log: Feedback, by: str, size: int, stream: Sequence[int]) -> Propensities | None:

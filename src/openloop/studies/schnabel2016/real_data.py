@@ -14,13 +14,14 @@ from openloop.data.datasets import Data
 from openloop.data.splitting import split
 from openloop.errors import InputError
 from openloop.evaluation import evaluate
+from openloop.learners.mf import MF
 from openloop.propensity.logistic import Logistic
 from openloop.propensity.naive_bayes import NaiveBayes
 from openloop.selection import select
 from openloop.studies.kit.results import Cell, Claim, Result, Table, Value
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Given
-from openloop.studies.schnabel2016.learning import METRICS, AverageMF, Paired, p_value, paired
+from openloop.studies.schnabel2016.learning import METRICS, Paired, p_value, paired
 from openloop.studies.schnabel2016.pair_logistic import pair_propensities
 from openloop.studies.schnabel2016.published import PUBLISHED, printed_row, printed_table
 from openloop.studies.schnabel2016.worlds import columns, feedback
@@ -67,16 +68,17 @@ def predicted(
     `by` names the propensities in `given`, or is "naive". `prediction` is for the test cells, whose ratings it lacks.
     """
     log, weighted = feedback(given), by != "naive"
-    learner = AverageMF(loss=loss, tol=TOL, iterations=SWEEPS, threads=1, rng=seed)  # pyright: ignore[reportArgumentType]
+    beside_average = {reg * len(log): reg for reg in lambdas}  # MF's λ stands beside a sum
+    learner = MF(loss=loss, tol=TOL, iterations=SWEEPS, threads=1, rng=seed)  # pyright: ignore[reportArgumentType]
     found = select(
         learner, log, np.asarray(given[by], np.float64) if weighted else None,
-        grid={"bias_reg": OFFSETS, "factors": factors, "reg": lambdas},
+        grid={"bias_reg": OFFSETS, "factors": factors, "reg": list(beside_average)},
         metric=METRICS[loss], folds=FOLDS, threads=1, rng=seed, estimator="ips" if weighted else "naive",
     )  # fmt: skip
     best = found.best
     return {
         "prediction": found.model.predict(given["test_user"], given["test_item"]).astype(np.float64),
-        "factors": np.array(best["factors"]), "lambda": np.array(best["reg"]),
+        "factors": np.array(best["factors"]), "lambda": np.array(beside_average[best["reg"]]),
         "penalised": np.array(best["bias_reg"] is None),
     }  # fmt: skip
 
