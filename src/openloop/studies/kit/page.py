@@ -206,7 +206,7 @@ def _markdown(block: Block, pictures: str) -> str:
 
 def html(found: Reproduction) -> str:
     """The page as one HTML file, pictures inside, which needs no network."""
-    css = files("openloop.reporting").joinpath("templates", "report.css").read_text(encoding="utf-8")
+    css = files("openloop.reporting").joinpath("templates", "page.css").read_text(encoding="utf-8")
     body = "\n".join(_html(block) for block in blocks(found))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
