@@ -17,6 +17,7 @@ from openloop.core.feedback import Array, Feedback, Floats
 from openloop.errors import DivergenceError
 from openloop.evaluation import evaluate
 from openloop.studies.kit.running import Run
+from openloop.studies.kit.statistics import Mean, mean_of
 from openloop.studies.kit.trials import Given, Outcome
 from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SIZES
 
@@ -228,30 +229,12 @@ def further(run: Run, d: Fits) -> Fits:
 # -- statistics ----------------------------------------------------------------------------------------------
 
 
-class Mean(NamedTuple):
-    """A mean, its standard error, and the p-value that it is 0 by the t-test."""
-
-    value: float
-    error: float
-    pvalue: float
-
-
-def mean(x: Floats) -> Mean:
-    """The mean of a sample."""
-    from scipy.special import stdtr
-
-    value, error = float(x.mean()), float(x.std(ddof=1) / np.sqrt(len(x)))
-    if error == 0:
-        return Mean(value, error, float(value == 0))
-    return Mean(value, error, float(2 * stdtr(len(x) - 1, -abs(value) / error)))
-
-
-def paired(a: Floats, b: Floats) -> Mean:
+def over_users(a: Floats, b: Floats) -> Mean:
     """a − b over users, both (folds, U): each user's mean over the folds, so that a user counts once."""
     difference = a - b
-    return mean(difference[:, ~np.isnan(difference).any(axis=0)].mean(axis=0))
+    return mean_of(difference[:, ~np.isnan(difference).any(axis=0)].mean(axis=0))
 
 
 def over_folds(values: Floats) -> Mean:
     """Over folds of (folds, U): the mean over users in each."""
-    return mean(np.nanmean(values, axis=1))
+    return mean_of(np.nanmean(values, axis=1))

@@ -12,17 +12,17 @@ from openloop.audits.contrasts import holm
 from openloop.metrics.ranking import ideal_discount
 from openloop.studies.kit.results import Cell, Claim, Result, Table, Value
 from openloop.studies.kit.running import Run
+from openloop.studies.kit.statistics import Mean
 from openloop.studies.lim2015.protocol import (
     LONGER,
     RANKS,
     RATES,
     REGS,
     Fits,
-    Mean,
     Method,
     all_fits,
     over_folds,
-    paired,
+    over_users,
 )
 from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SHOWN, SIZES, TABLE1
 
@@ -74,7 +74,7 @@ def table1(run: Run) -> Result:
     tables = (_sizes(data), *_measures(data), _differences(contrasts), _misprinted(data))
     claims = (*(claim for d in data for claim in _pattern(d, contrasts)), _textbook())
     return Result(
-        item="table1", title="Climbing ADG against climbing AUC", data=tuple(d.name for d in data),
+        item="table1", data=tuple(d.name for d in data),
         tables=tables, claims=claims, notes=NOTES,
     )  # fmt: skip
 
@@ -106,7 +106,7 @@ class Contrast(NamedTuple):
     def value(self) -> Value:
         """As a cell of a table."""
         mark = ("*" if self.holm < LEVEL else "") + ("†" if self.folds.pvalue < LEVEL else "")
-        return Value(value=self.users.value, error=self.users.error, digits=4, mark=mark)
+        return Value(value=self.users.value, error=self.users.stderr, digits=4, mark=mark)
 
 
 def all_contrasts(data: Sequence[Fits]) -> list[Contrast]:
@@ -124,7 +124,7 @@ def _pairs(d: Fits) -> tuple[tuple[Method, Method], ...]:
 def contrast(d: Fits, a: Method, b: Method, measure: str) -> Contrast:
     """The paired difference of two methods, not yet adjusted."""
     of_a, of_b = d.users(a, measure), d.users(b, measure)  # (folds, U)
-    return Contrast(d.name, a, b, measure, paired(of_a, of_b), over_folds(of_a - of_b))
+    return Contrast(d.name, a, b, measure, over_users(of_a, of_b), over_folds(of_a - of_b))
 
 
 # -- tables --------------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def _measures(data: Sequence[Fits]) -> Iterator[Table]:
 
 def _row(d: Fits, method: Method, *, own: bool = False) -> tuple[Cell, ...]:
     values = [over_folds(d.users(method, m, by=m) if own else d.users(method, m)) for m in MEASURES]
-    return (f"{d.name}, {method}", *(Value(value=v.value, error=v.error, digits=4) for v in values))
+    return (f"{d.name}, {method}", *(Value(value=v.value, error=v.stderr, digits=4) for v in values))
 
 
 def _settings(d: Fits, method: Method) -> str:
@@ -189,8 +189,8 @@ def _beside(ours: Mean | None, theirs: tuple[float, float]) -> Value:
     if ours is None:
         return Value(value=None, published=value, published_error=error, digits=4)
     return Value(
-        value=ours.value, error=ours.error, published=value, published_error=error, digits=4,
-        tolerance=2 * math.hypot(ours.error, error),
+        value=ours.value, error=ours.stderr, published=value, published_error=error, digits=4,
+        tolerance=2 * math.hypot(ours.stderr, error),
     )  # fmt: skip
 
 
@@ -277,7 +277,7 @@ def _pattern(d: Fits, contrasts: Sequence[Contrast]) -> Iterator[Claim]:
 
 def _listed(contrasts: Sequence[Contrast]) -> str:
     c = contrasts[0]
-    numbers = ", ".join(f"{SHOWN[c.measure]} {c.users.value:+.4f} ± {c.users.error:.4f}" for c in contrasts)
+    numbers = ", ".join(f"{SHOWN[c.measure]} {c.users.value:+.4f} ± {c.users.stderr:.4f}" for c in contrasts)
     return f"{c.a} − {c.b}: {numbers}"
 
 
