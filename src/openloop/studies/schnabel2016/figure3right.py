@@ -18,6 +18,7 @@ from openloop.studies.schnabel2016.factorisation import (
     significance,
 )
 from openloop.studies.schnabel2016.worlds import ALPHA, complete
+from openloop.support.wording import chance
 
 SIZES = (10, 100, 1_000, 10_000, 100_000)
 
@@ -83,7 +84,7 @@ def _claims(bayes: Sequence[Errors], naive: Errors) -> Iterator[Claim]:
     yield Claim(
         text="MF-IPS-NB outperforms MF-Naive even for severely degraded propensity estimates.",
         holds=gap.value < 0 and gap.pvalue < 0.05,
-        found=f"with {least:,} ratings {gap}, p = {gap.pvalue:.2g}",
+        found=f"with {least:,} ratings {gap}, p {chance(gap.pvalue)}",
     )
 
 

@@ -27,6 +27,7 @@ from openloop.studies.schnabel2016.real_data import (
     yahoo,
 )
 from openloop.studies.schnabel2016.worlds import columns, feedback
+from openloop.support.wording import chance
 
 SEEDS = 5
 NAMES = {
@@ -232,7 +233,9 @@ def claims(name: str, test: Feedback, found: Sequence[Tested], compared: Sequenc
         yield Claim(
             text=f"{name}: MF-IPS outperforms MF-Naive in MAE and MSE (paired t-test {how}, p < 0.001)",
             holds=all(pair.value < 0 and pair.pvalue < 0.001 for pair in pairs.values()),
-            found="; ".join(f"{METRICS[loss].upper()} {d.value:+.3f}, p = {d.pvalue:.1e}" for loss, d in pairs.items()),
+            found="; ".join(
+                f"{METRICS[loss].upper()} {d.value:+.3f}, p {chance(d.pvalue)}" for loss, d in pairs.items()
+            ),
         )
     below = {
         m: all(float(_means(test, found, first, loss).mean()) < printed[hl][m] for hl in ("HL-MNAR", "HL-MAR"))
