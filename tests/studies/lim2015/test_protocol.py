@@ -14,9 +14,9 @@ from openloop.core.feedback import Feedback
 from openloop.errors import DivergenceError
 from openloop.studies.kit.statistics import Mean
 from openloop.studies.lim2015.protocol import (
+    Competitor,
     Fit,
     Fits,
-    Method,
     by_user,
     densified,
     over_folds,
@@ -174,27 +174,27 @@ def of(*fits):
 
 def test_each_fold_takes_what_is_best_on_its_validation_part_and_shows_its_test_value():
     found = of(fit(0, 0.1, 0.5, 0.1), fit(0, 0.2, 0.4, 0.9), fit(1, 0.1, 0.3, 0.8), fit(1, 0.2, 0.6, 0.2))
-    assert [f.setting["reg"] for f in found.chosen(Method(AUC, 10))] == [0.1, 0.2]
-    assert found.users(Method(AUC, 10), "map").tolist() == [[0.1, 0.1], [0.2, 0.2]]
+    assert [f.setting["reg"] for f in found.chosen(Competitor(AUC, 10))] == [0.1, 0.2]
+    assert found.users(Competitor(AUC, 10), "map").tolist() == [[0.1, 0.1], [0.2, 0.2]]
 
 
 def test_a_diverged_fit_is_not_chosen_and_a_fold_of_them_is_an_error():
     diverged = fit(0, 0.2, 0.9, 0.9)._replace(outcome={})
-    assert of(diverged, fit(0, 0.1, 0.5, 0.1)).chosen(Method(AUC, 10))[0].setting["reg"] == 0.1
+    assert of(diverged, fit(0, 0.1, 0.5, 0.1)).chosen(Competitor(AUC, 10))[0].setting["reg"] == 0.1
     with pytest.raises(DivergenceError, match="every fit of MF-AUC on made up diverges in fold 0"):
-        of(diverged).chosen(Method(AUC, 10))
+        of(diverged).chosen(Competitor(AUC, 10))
 
 
 def test_the_usual_setting_is_that_of_most_folds():
     found = of(fit(0, 0.1, 0.5, 0.5), *(fit(k, reg, 0.4 + reg, 0.5) for k in (1, 2) for reg in (0.1, 0.2)))
-    assert found.usual(Method(AUC, 10)) == {"learner": AUC, "updates": 10, "reg": 0.2}
+    assert found.usual(Competitor(AUC, 10)) == {"learner": AUC, "updates": 10, "reg": 0.2}
 
 
 def test_another_measure_may_choose_another_fit():
     low, high = fit(0, 0.1, 0.5, 0.1), fit(0, 0.2, 0.4, 0.9)
     high.outcome["validation"][MEASURES.index("atop")] = 1.0
     found = of(low, high)
-    assert [found.chosen(Method(AUC, 10), by)[0].setting["reg"] for by in ("adg", "atop")] == [0.1, 0.2]
+    assert [found.chosen(Competitor(AUC, 10), by)[0].setting["reg"] for by in ("adg", "atop")] == [0.1, 0.2]
 
 
 # -- statistics ----------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 from openloop.studies.kit.results import Cell, Claim, Result, Table, Value
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.statistics import Mean
-from openloop.studies.lim2015.protocol import Fits, Method, all_fits, further, over_folds, over_users
+from openloop.studies.lim2015.protocol import Competitor, Fits, all_fits, further, over_folds, over_users
 from openloop.studies.lim2015.published import ADG, AUC, SHOWN, TABLE2
 
 UNBIASED, BIASED = ("atop", "adg", "recall@10"), ("map", "ndcg")
@@ -88,7 +88,7 @@ def compared(data: Sequence[Fits]) -> ByMeasure:
     return {(d.name, m, x.learner): validation_and_test(d, x, m) for d in data for m in SHOWN for x in d.methods[:2]}
 
 
-def validation_and_test(d: Fits, method: Method, measure: str) -> ValidationAndTest:
+def validation_and_test(d: Fits, method: Competitor, measure: str) -> ValidationAndTest:
     """Test and validation over the users who have both."""
     test, validation = (d.users(method, measure, part) for part in ("test", "validation"))  # (folds, U)
     both = ~np.isnan(test + validation).any(axis=0)

@@ -1,4 +1,4 @@
-"""Trials that draw logs of the semi-synthetic world and estimate five models from each, and which of them are run."""
+"""Trials that draw logs of the semi-synthetic world and estimate five models from each."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def with_learned_propensities(
     """
     world = semi_synthetic(given, alpha, seed)
     delta = losses(world, METRICS)
-    stars = Stars.of(world, delta)
+    stars = ByStar.of(world, delta)
     found: list[dict[str, Any]] = []
     for draw, log in _logs(world, seed, first, draws):
         for size in sizes:
@@ -142,7 +142,7 @@ def with_learned_propensities(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Stars:
+class ByStar:
     """What of a world depends on the stars of its cells alone, as propensities do."""
 
     code: npt.NDArray[np.int64]  # (U·I,), stars less 1
@@ -150,7 +150,7 @@ class Stars:
     delta: Floats  # (5, metrics, models), Σδ/(U·I) of the cells with each star
 
     @classmethod
-    def of(cls, world: World, delta: Floats) -> Stars:
+    def of(cls, world: World, delta: Floats) -> ByStar:
         """Gather the cells of each star."""
         Y, P = world.ratings.ravel(), world.propensities.ravel()
         cells = [np.flatnonzero(np.equal(Y, r)) for r in STARS]

@@ -1,4 +1,4 @@
-"""Figure 3, left, of Schnabel et al. (2016): the error of MF-IPS and MF-Naive over the degree of selection bias."""
+"""Figure 3, left, of Schnabel et al. (2016): the error of MF over the degree of selection bias."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coat and Yahoo! R3 as Table 2 uses them: propensities, models chosen on the log, predictions of uniform ratings."""
+"""Coat and Yahoo! R3 for Table 2: propensities, models chosen on the log, predictions of the test."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def _of(found: Sequence[Tested], by: str, loss: str) -> Tested:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contrast:
+class AgainstNaive:
     """A method less MF-Naive, for the seed where it is least certain: over cells as the paper has it, and by user."""
 
     by: str
@@ -159,7 +159,7 @@ class Contrast:
     by_user: Mean
 
 
-def contrasts(test: Feedback, found: Sequence[Tested]) -> Iterator[Contrast]:
+def contrasts(test: Feedback, found: Sequence[Tested]) -> Iterator[AgainstNaive]:
     """Each weighted method against MF-Naive, by both losses."""
     for one in found:
         if one.by == "naive":
@@ -171,7 +171,7 @@ def contrasts(test: Feedback, found: Sequence[Tested]) -> Iterator[Contrast]:
             _by_user(test, *pair, METRICS[one.loss]) for pair in zip(one.predictions, naive.predictions, strict=True)
         ]
         worst = max(range(len(cells)), key=lambda s: (users[s].pvalue, cells[s].pvalue, s))
-        yield Contrast(by=one.by, loss=one.loss, over_cells=cells[worst], by_user=users[worst])
+        yield AgainstNaive(by=one.by, loss=one.loss, over_cells=cells[worst], by_user=users[worst])
 
 
 def _by_user(test: Feedback, a: Floats, b: Floats, metric: str) -> Mean:
@@ -188,7 +188,7 @@ def _by_user(test: Feedback, a: Floats, b: Floats, metric: str) -> Mean:
     return Mean(gap.value, gap.stderr, gap.pvalue)
 
 
-def contrast_table(name: str, found: Sequence[Contrast]) -> Table:
+def contrast_table(name: str, found: Sequence[AgainstNaive]) -> Table:
     """Differences to MF-Naive and their p-values."""
     rows = [
         (
@@ -214,7 +214,7 @@ def chosen_table(name: str, found: Sequence[Tested]) -> Table:
     return Table(name=f"table2-{name}-settings", caption=caption, columns=("", "chosen"), rows=tuple(rows))
 
 
-def claims(name: str, test: Feedback, found: Sequence[Tested], compared: Sequence[Contrast]) -> Iterator[Claim]:
+def claims(name: str, test: Feedback, found: Sequence[Tested], compared: Sequence[AgainstNaive]) -> Iterator[Claim]:
     """The paper's numbers reached, and its sentences."""
     first, printed = found[0].by, PUBLISHED["table2"][name]
     for loss in METRICS:
