@@ -5,7 +5,7 @@ same four folds of the rest, from a grid with the same numbers of factors, and i
 one grid for openloop and cmfrec, beside a sum over ratings; Surprise has its own scale of it, and also chooses the
 number of epochs. Predictions are clipped to 1 … 5 stars, as Surprise does.
 
-openloop is tuned by `ol.select`, which draws the same folds.
+openloop is tuned by `ol.select`, which draws the same folds, and scales λ to their rows.
 """
 
 from __future__ import annotations

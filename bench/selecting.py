@@ -1,9 +1,9 @@
 """`ol.select` on Coat with its published propensities, 4 folds × 20 settings, against independent L-BFGS fits.
 
 The peer is what a grid search does with the solver of the paper: `MF(solver="lbfgs")` for every fold and setting, one
-after the other. Both fit the same folds with the same weights to the same `tol`; select's time includes validation and
-the last fit on all rows, the peer's only the fits. The peer has one BLAS thread: on vectors this short two of them take
-several times as long.
+after the other. Both fit the same folds with the same weights and λ to the same `tol`; select's time includes
+validation and the last fit on all rows, the peer's only the fits. The peer has one BLAS thread: on vectors this short
+two of them take several times as long.
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ def peer(folder: Path, size: str) -> Any:
         parts = [train for train, _ in ol.folds(log, FOLDS, 0)]
         with threadpool_limits(1, "blas"):
             for train, setting in product(parts, grid(size)):
-                ol.learners.MF(**setting, solver="lbfgs", iterations=10_000).fit(train, 1 / train.propensity)
+                reg = setting["reg"] * len(train) / len(log)  # as select scales it to a fold
+                learner = ol.learners.MF(setting["factors"], reg, solver="lbfgs", iterations=10_000)
+                learner.fit(train, 1 / train.propensity)
         return len(parts) * len(grid(size))
 
     return timed

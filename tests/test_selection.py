@@ -10,7 +10,7 @@ from sklearn.base import clone
 import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.errors import AlignmentError, InputError, UndefinedError
-from openloop.learners import MF, Bias, Popularity, PureSVD
+from openloop.learners import ADG, AUC, MF, WMF, Bias, Popularity, PureSVD
 
 
 def liked_is_seen(users=100, items=80, seed=0):
@@ -27,10 +27,10 @@ REGS = [0.01, 0.3, 1000.0]
 
 
 def by_hand(reg, estimator, k=4, seed=3):
-    """Section 6.1: train with p(k-1)/k, validate with p/k."""
+    """Section 6.1: train with p(k-1)/k, validate with p/k; beside the fold's smaller sum, λ is smaller."""
     values = []
     for train, held_out in ol.folds(LOG, k, rng=seed):
-        model = MF(3, reg, threads=1).fit(train, 1 / (train.propensity * (k - 1) / k))
+        model = MF(3, reg * len(train) / len(LOG), threads=1).fit(train, 1 / (train.propensity * (k - 1) / k))
         loss = (held_out.rating - model.predict(held_out.user, held_out.item)) ** 2
         w = 1 / (held_out.propensity * len(held_out) / len(LOG))
         whole = LOG.n_users * LOG.n_items
@@ -60,6 +60,48 @@ def test_the_value_of_a_setting_is_the_mean_over_folds(estimator):
     np.testing.assert_allclose(table.select(pl.col("^fold_.*$")).row(0), folds, rtol=1e-5)
     assert table["value"][0] == pytest.approx(np.mean(folds), rel=1e-5)
     assert 0 < table["stderr"][0] < table["value"][0]
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """The parameters and the number of rows of every fit, as they are made."""
+    seen = []
+    for kind in (MF, Bias, WMF, ADG, AUC):
+
+        def fit(self, feedback, sample_weight=None, own=kind.fit):
+            seen.append((self.get_params(), len(feedback)))
+            return own(self, feedback, sample_weight)
+
+        monkeypatch.setattr(kind, "fit", fit)
+    return seen
+
+
+@pytest.mark.parametrize("bias_reg", [None, 0.0, 1.5])
+def test_lambda_beside_a_sum_over_rows_is_the_same_for_each_row_in_every_fold_and_in_the_log(fits, bias_reg):
+    found = ol.select(MF(3, bias_reg=bias_reg), LOG, grid={"reg": [4.0]}, rng=3)
+    assert found.table["reg"].to_list() == [4.0]
+    assert len({rows for _, rows in fits}) > 1
+    for params, rows in fits:
+        assert params["reg"] / rows == pytest.approx(4.0 / len(LOG), rel=1e-15)
+        assert params["bias_reg"] is None or params["bias_reg"] / rows == pytest.approx(bias_reg / len(LOG), rel=1e-15)
+    assert fits[-1][0]["reg"] == found.best["reg"] == found.model.reg == 4.0
+    assert found.model.bias_reg == bias_reg
+
+
+def test_a_penalty_outside_the_grid_is_scaled_too(fits):
+    ol.select(MF(reg=4.0), LOG, grid={"factors": [2]}, rng=3)
+    assert all(params["reg"] / rows == pytest.approx(4.0 / len(LOG), rel=1e-15) for params, rows in fits)
+
+
+def test_offsets_alone_are_a_sum_over_rows_as_well(fits):
+    ol.select(Bias(), LOG, grid={"reg": [5.0]}, rng=3)
+    assert all(params["reg"] / rows == pytest.approx(5.0 / len(LOG), rel=1e-15) for params, rows in fits)
+
+
+@pytest.mark.parametrize("learner", [WMF(2, rng=0), ADG(2, updates=100, rng=0), AUC(2, updates=100, rng=0)])
+def test_lambda_beside_all_cells_or_in_each_step_is_as_it_is(fits, learner):
+    ol.select(learner, LOG, grid={"reg": [0.02]}, metric="adg", rng=3)
+    assert {params["reg"] for params, _ in fits} == {0.02}
 
 
 def test_the_winner_has_the_best_value_and_is_fitted_on_all_rows(selection):

@@ -23,7 +23,7 @@ from openloop.errors import InputError, OpenloopError, UndefinedError, did_you_m
 from openloop.estimators.naming import Method
 from openloop.evaluation import evaluate
 from openloop.metrics.naming import metric as metric_named
-from openloop.support.arguments import is_whole
+from openloop.support.arguments import is_number, is_whole
 from openloop.support.progress import progress as progress_bar
 
 Setting = Mapping[str, Any]
@@ -67,9 +67,10 @@ def select(
     Propensities, a fitted propensity model, or None: the log's own. Where there are any, fits are `weighted` by 1/p
     and validated by the `estimator` "ips" (metrics of users by "snips", or "naive" where they have no other); else
     they are not, and validated by "naive". As in Schnabel et al. 2016, section 6.1, the training part of a fold
-    observes a cell with probability p(k−1)/k and the validation part with p/k, and both are weighted so. Ranking
-    metrics leave the training part out of the ranking. All settings see the same folds; `threads` fits run at once,
-    each on one thread.
+    observes a cell with probability p(k−1)/k and the validation part with p/k, and both are weighted so. λ means the
+    same in a fold as in the log: where a learner declares that it stands beside a sum over rows (MF, Bias), a fold of
+    n_f of n rows is fitted with λ·n_f/n. The grid, the table and the last fit have λ itself. Ranking metrics leave the
+    training part out of the ranking. All settings see the same folds; `threads` fits run at once, each on one thread.
     """
     log = _with_propensities(feedback, propensities)
     use = log.propensity is not None if weighted is None else weighted
@@ -80,7 +81,8 @@ def select(
 
     def validated(train: Feedback, held_out: Feedback, setting: Setting) -> Estimate | str:
         try:
-            model = _fitted(learner, {**setting, **_quiet(learner)}, train, weighted=use)
+            in_fold = _for_rows(learner, setting, len(train) / len(log))
+            model = _fitted(learner, {**in_fold, **_quiet(learner)}, train, weighted=use)
         except OpenloopError as error:
             return str(error)
         exclude = train if wanted.on == "rank" else None
@@ -108,6 +110,15 @@ def _usual(metric: Metric, log: Feedback) -> str:
     if log.propensity is None:
         return "naive"
     return "ips" if metric.kind == "cell" else "snips" if metric.additive else "naive"
+
+
+def _for_rows(learner: Any, setting: Setting, share: float) -> Setting:
+    """The setting for a share of the rows: where λ stands beside a sum over them, λ·share beside the smaller sum."""
+    # Section 6.1 does the same by dividing weights by (k−1)/k, which weights of mean 1 would undo.
+    penalties: Sequence[str] = getattr(learner, "penalties_beside_row_sum", ())
+    whole = {name: setting.get(name, learner.get_params(deep=False)[name]) for name in penalties}
+    scaled = {name: value * share for name, value in whole.items() if is_number(value)}
+    return {**setting, **scaled}
 
 
 def _fitted(learner: Any, setting: Setting, part: Feedback, *, weighted: bool) -> Any:

@@ -207,5 +207,5 @@ def test_without_javascript_the_verdict_and_the_tables_are_there(show):
 def test_the_skip_link_is_the_first_stop(show):
     tab = show("audit")
     tab.press("Tab")
-    assert tab.run("document.activeElement.textContent") == "Skip to the verdict"
+    assert tab.run("document.activeElement.textContent") == "Skip to the content"
     assert tab.run("document.activeElement.getBoundingClientRect().left >= 0")

@@ -25,15 +25,17 @@ def table1(run):
     rows = (("coin", value, 4), ("die", die, None), ("other", Value(value=None, published=1.0), "–"))
     table = Table(name="table1", caption="Means", columns=("what", "mean", "trials"), rows=rows)
     claim = Claim(text="a coin is fair", holds=np.abs(np.mean(means) - 0.5) < 0.2, found=f"{np.mean(means):.3f}")
-    return Result(item="table1", title="means", tables=(table,), claims=(claim,), notes=("<a note> with `code`",))
+    return Result(item="table1", tables=(table,), claims=(claim,), notes=("<a note> with `code`",))
 
 
 def figure1(run):
-    log = run.load("coat").log
+    return Result(item="figure1", data=("coat",), figures=figures(len(run.load("coat").log)))
+
+
+def figures(n):
     rows = tuple({"x": x, "y": x * x + 1, "kind": kind} for x in (1, 2, 3) for kind in ("a", "b"))
     chart = charts.lines(rows, "x", "y", series="kind", log_y=True)
-    figure = Figure(name="figure1", caption=f"{len(log)} rows", rows=rows, chart=chart)
-    return Result(item="figure1", title="a line", data=("coat",), figures=(figure,))
+    return (Figure(name="figure1", caption=f"{n} rows", rows=rows, chart=chart),)
 
 
 ITEMS = (

@@ -53,7 +53,7 @@ def reproduce(
     from openloop.commands.table_files import refuse_overwriting
     from openloop.errors import InputError
     from openloop.studies.kit import running
-    from openloop.studies.kit.page import check_format, write_page
+    from openloop.studies.kit.page_files import check_format, write_page
 
     if list_:
         _print_list(list(running.listed(data, paper)), json)
@@ -79,7 +79,10 @@ def reproduce(
         found.to_json(path)
         tell_written(path)
     if report is not None:
-        tell_written(*map(str, write_page(found, Path(report))))
+        written = write_page(found, Path(report))
+        tell_written(*map(str, written.files))
+        for path in written.kept:
+            typer.echo(f"kept {path}, which was changed since it was written", err=True)
 
 
 def _print(found: Reproduction) -> None:

@@ -7,7 +7,7 @@ Learned state ends in `_` and is arrays, numbers or vocabularies, so that a mode
 from __future__ import annotations
 
 import os
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,9 @@ Weights = npt.ArrayLike | Propensities | None
 
 class Learner(BaseEstimator):
     """Learned by every fit: the grid as `users_` and `items_`, what it had to say as `notes_`."""
+
+    # Parameters that are a λ beside a sum over rows, with weights of mean 1: `select` scales them to a fold's rows.
+    penalties_beside_row_sum: ClassVar[tuple[str, ...]] = ()
 
     users_: Vocabulary
     items_: Vocabulary

@@ -103,6 +103,8 @@ class Bias(FactorLearner):
     a vanishing reg leads. Learned: `user_bias_` (U,), `item_bias_` (I,), `intercept_`; the factors have no columns.
     """
 
+    penalties_beside_row_sum = ("reg",)
+
     def __init__(self, reg: float = 10.0) -> None:
         self.reg = reg
 

@@ -44,6 +44,7 @@ class MF(FactorLearner):
     itself, or after `iterations`; `history_` has the objective after each. Same `rng`, same bits, whatever `threads`.
     """
 
+    penalties_beside_row_sum = ("reg", "bias_reg")
     history_: Floats
 
     def __init__(

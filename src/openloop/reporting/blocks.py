@@ -1,14 +1,18 @@
-"""What a page is made of: text, facts, tables and figures, as plain values that a template writes out.
+"""What a page is made of: text, facts, tables, charts and pictures, as plain values that a template writes out.
 
 All text in them is plain text: the template escapes it.
 """
 
 from __future__ import annotations
 
+import base64
+import io
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
+from openloop.errors import InputError
 from openloop.reporting.style import VARIABLES
 
 # Vega-Lite writes names into expressions, whose parser takes these two for the end of a line inside a string.
@@ -50,7 +54,10 @@ class TableBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureBlock:
-    """A chart: its title and words stand beside it as text, `alt` says in words and numbers what it shows."""
+    """A chart with its title and words beside it as text; `alt` says in words and numbers what it shows.
+
+    A `whole` chart keeps its own width and look; any other is as wide as the page.
+    """
 
     kind: ClassVar[str] = "figure"
     title: str
@@ -58,6 +65,27 @@ class FigureBlock:
     alt: str
     spec: dict[str, Any]
     tables: tuple[TableBlock, ...] = ()
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A picture inside the page: `source` is a data URI, as the page may load nothing."""
+
+    kind: ClassVar[str] = "picture"
+    source: str
+    caption: str
+    alt: str
+
+    def __post_init__(self) -> None:
+        if not self.source.startswith("data:image/"):
+            raise InputError(f"Picture: source must start with data:image/, got {self.source[:40]!r}; see Picture.svg.")
+
+    @classmethod
+    def svg(cls, text: str, *, caption: str, alt: str) -> Picture:
+        """A picture of the text of an SVG file. Browsers run no script in it."""
+        data = base64.b64encode(text.encode()).decode()
+        return cls(source=f"data:image/svg+xml;base64,{data}", caption=caption, alt=alt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +107,7 @@ class Bullets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """Names and what stands for each; `large`: a few numbers that matter."""
+    """Terms with their values; `large`: a few numbers that matter."""
 
     kind: ClassVar[str] = "terms"
     items: tuple[tuple[str, str, str], ...]  # term, value, explanation
@@ -88,7 +116,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """Something to be typed, as it stands."""
+    """Something to type."""
 
     kind: ClassVar[str] = "code"
     text: str
@@ -112,17 +140,50 @@ class Heading:
     text: str
 
 
+STATES = {
+    "supported": ("The log supports a choice", "M4 10.5 8.5 15 16 5.5"),
+    "unsupported": ("The log does not support a choice", "M5 5 15 15 M15 5 5 15"),
+    "neutral": ("A comparison, without a verdict", "M4 10 16 10"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictBlock:
+    """What the page says first: a state with its icon, a headline, and what supports or limits it."""
+
+    kind: ClassVar[str] = "verdict"
+    state: Literal["supported", "unsupported", "neutral"]
+    headline: str
+    sentences: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The state in words."""
+        return STATES[self.state][0]
+
+    @property
+    def icon(self) -> str:
+        """The path that draws the state's icon."""
+        return STATES[self.state][1]
+
+
+Block = TableBlock | FigureBlock | Picture | Text | Bullets | Terms | Code | Fold | Heading | VerdictBlock
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """A part of the page with a heading of its own."""
 
+    kind: ClassVar[str] = "section"
     id: str
     title: str
-    blocks: tuple[Any, ...]
+    blocks: tuple[Block, ...]
 
 
 def figures(chart: Any, alts: Sequence[str], tables: Sequence[TableBlock] = ()) -> tuple[FigureBlock, ...]:
-    """The panels of a chart as figures for the page, each with its own words; the tables stand under the last."""
+    """The panels of a chart as figures for the page, each with its own words; the tables go under the last."""
     spec = chart.to_dict(validate=False)
     panels = spec.get("hconcat", [spec])
     return tuple(
@@ -137,6 +198,26 @@ def _figure(spec: dict[str, Any], alt: str, tables: tuple[TableBlock, ...]) -> F
     return FigureBlock(
         title=title.get("text", ""), words=tuple(title.get("subtitle", ())), alt=alt, spec=themed(drawn), tables=tables
     )
+
+
+def whole_chart(chart: Any) -> tuple[str, FigureBlock]:
+    """The title of any chart, "Chart" if it has none, and the chart under it as it is."""
+    text = io.StringIO()
+    chart.save(text, format="json")  # unlike `to_dict` it takes any number of rows
+    spec = json.loads(text.getvalue())
+    title = spec.get("title")
+    head = {"text": title} if isinstance(title, str | list) else title or {}
+    lines, words = _lines(head.get("text")), _lines(head.get("subtitle"))
+    drawn = {key: value for key, value in spec.items() if key != "title" or not lines}
+    name = " ".join(lines) or "Chart"
+    alt = spec.get("description", name)
+    return name, FigureBlock(title="", words=words, alt=alt, spec=themed(drawn), whole=True)
+
+
+def _lines(text: Any) -> tuple[str, ...]:
+    """The lines of a title, none where it is an expression or absent."""
+    found = text if isinstance(text, list) else [text]  # pyright: ignore[reportUnknownVariableType]
+    return tuple(found) if all(isinstance(line, str) for line in found) else ()  # pyright: ignore[reportUnknownArgumentType]
 
 
 def themed(node: Any) -> Any:

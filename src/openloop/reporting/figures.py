@@ -22,6 +22,7 @@ from openloop.reporting.audit_figures import (
     leaderboard_chart,
     strata_chart,
 )
+from openloop.reporting.rendering import chart_page
 from openloop.reporting.style import BLUE, GREY, GRID, LINE, ORANGE, log_axis, styled, titled
 from openloop.reporting.weight_figures import concentration_chart, ratings_chart, sensitivity_chart, weights_chart
 from openloop.support.atomic import replacing
@@ -85,9 +86,12 @@ def save(chart: Chart, path: str | os.PathLike[str]) -> None:
     if kind not in FORMATS:
         known = [f".{name}" for name in FORMATS]
         raise InputError(f"save: {str(path)!r} has no known extension.{did_you_mean(f'.{kind}', known)}")
-    options: dict[str, Any] = {"html": {"inline": True}, "png": {"scale_factor": 2}}.get(kind, {})
     with replacing(path) as temporary:
-        chart.save(str(temporary), format=kind, **options)  # pyright: ignore[reportArgumentType]
+        if kind == "html":
+            temporary.write_text(chart_page(chart), encoding="utf-8")
+        else:
+            options: dict[str, Any] = {"scale_factor": 2} if kind == "png" else {}
+            chart.save(str(temporary), format=kind, **options)  # pyright: ignore[reportArgumentType]
 
 
 def _calibration(check: Check) -> Any:

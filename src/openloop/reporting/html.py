@@ -1,44 +1,20 @@
-"""`report`: a result as one HTML file that opens from disk and needs no network.
-
-The text of the page is escaped by the template. Scripts run only if their hash stands in the page's own policy, which
-also forbids every request.
-"""
+"""`report`: an audit or a comparison as one HTML file, its sections in their order."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import os
-import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from importlib.resources import files
-from typing import Any
+from collections.abc import Iterator
 
 from openloop.audits.results import Audit, Verdict
 from openloop.core.comparison import Comparison
 from openloop.errors import InputError
 from openloop.reporting import evidence, sections
-from openloop.reporting.blocks import Section
+from openloop.reporting.blocks import Section, VerdictBlock
+from openloop.reporting.rendering import page_of
 from openloop.reporting.sections import Subject
 from openloop.reporting.words import moment
-from openloop.support.atomic import finite, replacing
-from openloop.support.version import VERSION
+from openloop.support.atomic import replacing
 from openloop.support.wording import counted
-
-# What a JSON block in a page may not hold as it stands: it could end the block, or break a line of script.
-ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
-ICONS = {
-    "supported": "M4 10.5 8.5 15 16 5.5",
-    "unsupported": "M5 5 15 15 M15 5 5 15",
-    "neutral": "M4 10 16 10",
-}
-STATES = {
-    "supported": "The log supports a choice",
-    "unsupported": "The log does not support a choice",
-    "neutral": "A comparison, without a verdict",
-}
 
 
 def report(result: Audit | Comparison, path: str | os.PathLike[str], *, title: str | None = None) -> None:
@@ -54,15 +30,11 @@ def report(result: Audit | Comparison, path: str | os.PathLike[str], *, title: s
 def page(of: Subject, title: str | None = None) -> str:
     """The page as text."""
     from altair.utils.schemapi import debug_mode
-    from markupsafe import Markup
 
     with debug_mode(False):  # charts are valid by test; checking them again costs a second
-        values = _verdict(of) | {"facts": sections.facts(of), "sections": list(_sections(of))}
-    css, script, library = _resource("report.css"), _resource("report.js"), bundle()
-    values |= {"css": Markup(css), "script": Markup(script), "bundle": Markup(library)}  # noqa: S704, none from the data
-    values |= {"title": title or _title(of), "meta": _meta(of), "policy": _policy(library, script)}
-    values["version"] = VERSION
-    return _environment(of).get_template("report.html").render(values).lstrip()
+        parts = tuple(_sections(of))
+    top = (_verdict(of), sections.facts(of))
+    return page_of(title or _title(of), top, sections=parts, meta=_meta(of), names=of.result.models)
 
 
 def _sections(of: Subject) -> Iterator[Section]:
@@ -77,17 +49,22 @@ def _sections(of: Subject) -> Iterator[Section]:
     yield evidence.computed(of)
 
 
-def _verdict(of: Subject) -> dict[str, Any]:
+def _verdict(of: Subject) -> VerdictBlock:
     if of.audit is None:
-        empty: dict[str, Any] = {"sentences": (), "reasons": (), "warnings": ()}
-        found = empty | {"headline": _comparison_words(of), "state": "neutral"}
-    else:
-        verdict = of.audit.verdict
-        found = {
-            "headline": verdict.headline, "sentences": verdict.sentences, "reasons": _further(verdict),
-            "warnings": of.audit.warnings, "state": "supported" if verdict.supported else "unsupported",
-        }  # fmt: skip
-    return found | {"state_words": STATES[str(found["state"])], "icon": ICONS[str(found["state"])]}
+        return VerdictBlock(state="neutral", headline=_comparison_words(of))
+    verdict = of.audit.verdict
+    return VerdictBlock(
+        state="supported" if verdict.supported else "unsupported",
+        headline=verdict.headline,
+        sentences=verdict.sentences,
+        reasons=_further(verdict),
+        warnings=of.audit.warnings,
+    )
+
+
+def _further(verdict: Verdict) -> tuple[str, ...]:
+    """The reasons that the headline does not give already."""
+    return tuple(reason for reason in verdict.reasons if reason not in verdict.headline)
 
 
 def _comparison_words(of: Subject) -> str:
@@ -108,70 +85,3 @@ def _meta(of: Subject) -> str:
     s = of.audit.setting
     size = f"{counted(s.rows, 'row')}, {counted(s.users, 'user')}, {counted(s.items, 'item')}"
     return " · ".join(text for text in (moment(s.created), size) if text)
-
-
-# -- the file ------------------------------------------------------------------------------------------------
-
-
-def _environment(of: Subject) -> Any:
-    """The template's, which escapes all text and isolates the names of models from the text around them."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    loader = PackageLoader("openloop.reporting", "templates")
-    options: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True}
-    found: Any = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, **options)
-    found.filters["parts"] = _splitter(of.result.models)
-    found.filters["embedded"] = embedded
-    return found
-
-
-def _splitter(names: Sequence[str]) -> Callable[[str], list[tuple[str, bool]]]:
-    """A text as pieces, and whether each is one of the names; longer names first."""
-    longest = sorted(filter(None, names), key=len, reverse=True)
-    pattern = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in longest))
-
-    def parts(text: str) -> list[tuple[str, bool]]:
-        found: list[tuple[str, bool]] = []
-        at = 0
-        for match in pattern.finditer(text):
-            found += [(text[at : match.start()], False), (match[0], True)]
-            at = match.end()
-        # A number and its unit stay on one line.
-        return [
-            (piece if name else piece.replace(" %", "\u00a0%"), name) for piece, name in (*found, (text[at:], False))
-        ]
-
-    return parts
-
-
-def embedded(spec: Any) -> Any:
-    """A chart as JSON that can stand inside a script element."""
-    from markupsafe import Markup
-
-    text = json.dumps(finite(spec), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Markup(text.translate(ESCAPES))  # noqa: S704, nothing that HTML gives a meaning is left
-
-
-def _further(verdict: Verdict) -> tuple[str, ...]:
-    """The reasons that the headline does not give already."""
-    return tuple(reason for reason in verdict.reasons if reason not in verdict.headline)
-
-
-def _policy(*scripts: str) -> str:
-    """Nothing may be loaded; only these very scripts may run."""
-    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
-    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
-    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
-
-
-@cache
-def bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, which cannot end the element that it stands in."""
-    import vl_convert
-
-    library = str(vl_convert.javascript_bundle())  # pyright: ignore[reportCallIssue]
-    return re.sub(r"</(script)|<!--", lambda m: f"<\\/{m[1]}" if m[1] else "\\x3c!--", library, flags=re.IGNORECASE)
-
-
-def _resource(name: str) -> str:
-    return (files("openloop.reporting") / "templates" / name).read_text(encoding="utf-8")

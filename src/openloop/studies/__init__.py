@@ -1,4 +1,4 @@
-"""The papers that this library stands on, one module a paper: every table and figure, run by name."""
+"""The papers behind this library, one package per paper, one file per item, run by name."""
 
 from __future__ import annotations
 

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from openloop.errors import InputError
-from openloop.studies.kit.fingerprint import code_digest, versions
+from openloop.studies.kit import fingerprint
+from openloop.studies.kit.fingerprint import TEXTS, code_digest, versions
+from openloop.studies.lim2015 import protocol
+from openloop.studies.schnabel2016 import estimates, factorisation
 
 HELPERS = """
 FACTOR = {factor}
@@ -88,6 +91,63 @@ def test_words_and_code_that_it_does_not_run_change_nothing(made, change):
 def test_a_constant_that_has_no_fixed_text_is_refused(made):
     with pytest.raises(InputError, match="plain constants"):
         made(factor="iter([])")
+
+
+@pytest.fixture
+def touched(monkeypatch):
+    """Whether another text of a module makes a trial another one."""
+
+    def changes(trial, module):
+        before = code_digest(trial)
+        with monkeypatch.context() as patch:
+            if module in TEXTS:
+                patch.setitem(TEXTS, module, TEXTS[module] + "# touched")
+            return code_digest(trial) != before
+
+    return changes
+
+
+COMPUTES_WITH = {
+    estimates.with_known_propensities: (
+        "core.moments", "data.simulate", "estimators.weighted", "kernels.ranking", "metrics.ranking",
+    ),
+    factorisation.errors_of_fit: (
+        "selection", "evaluation", "core.estimate", "data.splitting", "estimators.weighted", "kernels.least_squares",
+        "learners.mf", "learners.solvers.als", "propensity.naive_bayes", "sources.terms", "support.arguments",
+    ),
+    protocol.trial: ("learners.pairwise", "kernels.violators", "learners.pure_svd", "metrics.ranking"),
+}  # fmt: skip
+COMPUTES_WITHOUT = (
+    "audits.verdict", "cli.reproduce", "commands.doctor", "data.reading", "data.datasets.fetching", "errors",
+    "learners.model_files.saving", "propensity.logistic", "reporting.rendering", "reporting.style", "studies.kit.page",
+    "studies.kit.results", "support.atomic", "support.progress", "support.wording",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("trial", COMPUTES_WITH, ids=lambda trial: trial.__name__)
+def test_modules_that_a_trial_computes_with_make_it_another_and_others_do_not(touched, trial):
+    for module in COMPUTES_WITH[trial]:
+        assert touched(trial, f"openloop.{module}"), module
+    for module in COMPUTES_WITHOUT:
+        assert Path(fingerprint.PACKAGE, *module.split(".")).with_suffix(".py").exists(), module
+        assert not touched(trial, f"openloop.{module}"), module
+
+
+def test_a_study_that_names_openloop_as_a_whole_computes_with_all_of_it(made, touched):
+    made(extra="import openloop as ol", unused="ol.evaluate(x)", inner="x")
+    trial = sys.modules["trials_of_mine"].unused
+    assert touched(trial, "openloop.evaluation")
+    assert touched(trial, "openloop.audits.verdict")
+    assert not touched(trial, "openloop.reporting.rendering")
+    made(extra="import openloop as ol", unused="ol.learners.MF(x)")
+    trial = sys.modules["trials_of_mine"].unused
+    assert touched(trial, "openloop.learners.mf")
+    assert not touched(trial, "openloop.audits.verdict")
+
+
+def test_a_module_that_a_function_imports_itself_counts(made, touched):
+    made(extra="def late(x):\n    from openloop.metrics.naming import metric\n    return metric(x)")
+    assert touched(sys.modules["trials_of_mine"].late, "openloop.metrics.naming")
 
 
 def test_the_digest_is_the_same_in_every_process():

@@ -1,16 +1,20 @@
-"""A run of items on a small world in the place of the completed ML100K."""
+"""Runs of items on a small world in the place of the completed ML100K, and on songs in the place of Yahoo! R3."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from openloop.data.simulate import low_rank
+import openloop as ol
+from openloop.data.simulate import World, low_rank, observation_model
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Trials
-from openloop.studies.schnabel2016 import evaluation, tightness
+from openloop.studies.schnabel2016 import bounds, figure2, figure3left, figure3right, figure4, table1
 from openloop.studies.schnabel2016.worlds import Completion
 
+U, I = 150, 60  # of `songs`
 SHARES = np.array([0.06, 0.11, 0.27, 0.35, 0.21])  # of the stars, as the paper prints them for ML100K
 
 
@@ -27,7 +31,25 @@ def small_run(monkeypatch, small_cache):
     def complete(run):
         return Completion(ratings=Y, shares=SHARES, factors=5, reg=1.0, accuracy=0.5)
 
-    for module in (evaluation, tightness):
+    for module in (table1, figure2, figure3left, figure3right, figure4, bounds):
         monkeypatch.setattr(module, "complete", complete)
     with Trials(small_cache, 0) as trials:
         yield Run(folder=small_cache, quick=True, seed=0, trials=trials)
+
+
+@pytest.fixture(scope="module")
+def songs():
+    """In the shape of Yahoo! R3: what people chose to rate, and ten items each that were drawn for some of them."""
+    Y = low_rank(U, I, 2, rng=0)
+    log = World(ratings=Y, propensities=observation_model(Y, 0.25, 0.12)).observe(rng=0)
+    rng = np.random.default_rng(1)
+    user = np.repeat(np.arange(100), 10)
+    item = np.concatenate([np.sort(rng.choice(I, 10, replace=False)) for _ in range(100)])
+    drawn = ol.Feedback.from_arrays(user, item, Y[user, item], users=U, items=I)
+    return replace(log, propensity=None), drawn
+
+
+@pytest.fixture
+def run(tmp_path):
+    with Trials(tmp_path, 0) as trials:
+        yield Run(folder=tmp_path, quick=True, seed=0, trials=trials)

@@ -1,1 +1,1 @@
-"""What studies share: running, trials kept by content, results, pages and charts."""
+"""What studies share: running, trials kept by content, results, statistics, pages and charts."""

@@ -1,16 +1,18 @@
 """What a trial's numbers depend on beside its arrays and settings: the code that it runs, and the libraries.
 
 Of a trial, the functions that it calls in studies, and the constants that they name, are digested as they are loaded,
-so that words and comments beside them change nothing. All computing modules of openloop are digested whole.
+so that words and comments beside them change nothing. Of openloop, the modules that these functions name are digested
+whole, with all that they import, but for modules that only say, ask, read or write.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import platform
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
@@ -23,8 +25,11 @@ from openloop.errors import InputError
 
 LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "polars", "narwhals", "cornac", "torch")
 PACKAGE = Path(__file__).parents[2]
-# Of these only what a trial itself calls can change its numbers; of data sets it sees the arrays.
-OTHER = ("cli", "reporting", "studies", "datasets")
+# Modules whose text changes no number: of data sets a trial sees the arrays, of studies its own functions.
+COMPUTE_NOTHING = (
+    "cli", "commands", "reporting", "studies", "testing", "errors", "data.datasets", "learners.model_files",
+    "support.atomic", "support.lazy", "support.progress", "support.version", "support.wording",
+)  # fmt: skip
 INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
 PLAIN = (type(None), type(...), bool, int, float, complex, str, bytes, np.generic, np.dtype)
 
@@ -47,19 +52,61 @@ def _version(name: str) -> str:
         return "absent"
 
 
-def _package() -> str:
-    files = sorted(file for file in PACKAGE.rglob("*.py") if not set(OTHER) & set(file.relative_to(PACKAGE).parts))
-    return digest("".join(file.read_text(encoding="utf-8") for file in files))
+# -- modules of openloop -------------------------------------------------------------------------------------
 
 
-COMPUTING = _package()  # as this process loads it, not as it may be edited later
+def _module_name(file: Path) -> str:
+    return ".".join(("openloop", *file.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+
+
+def _computing() -> dict[str, str]:
+    """The text of every module that may compute, by its name."""
+    aside = tuple(f"openloop.{name}." for name in COMPUTE_NOTHING)
+    texts = {_module_name(file): file.read_text(encoding="utf-8") for file in PACKAGE.rglob("*.py")}
+    return {name: text for name, text in texts.items() if not f"{name}.".startswith(aside)}
+
+
+TEXTS = _computing()  # as this process loads them, not as they may be edited later
+
+
+@cache
+def _imports(module: str) -> frozenset[str]:
+    """The computing modules that a module imports, at its top or inside a function."""
+    nodes = ast.walk(ast.parse(TEXTS[module]))
+    found = (name for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for name in _imported(node))
+    return frozenset(name for name in found if name in TEXTS)
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """The modules that a statement names: those inside a package, or the one that defines the names."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+        return
+    inside = [f"{node.module}.{alias.name}" for alias in node.names]
+    yield from inside
+    if not all(name in TEXTS for name in inside):
+        yield str(node.module)
+
+
+def _reached(modules: set[str]) -> set[str]:
+    """These modules and all that they import."""
+    found, ahead = set[str](), modules & set(TEXTS)
+    while ahead:
+        found |= ahead
+        ahead = set[str]().union(*map(_imports, ahead)) - found
+    return found
+
+
+# -- functions of a study ------------------------------------------------------------------------------------
 
 
 def code_digest(trial: Callable[..., Any]) -> str:
-    """The code that a trial runs: its own functions with what they name, and every computing module of openloop."""
+    """The code that a trial runs: its own functions with what they name, and the modules of openloop they reach."""
     found: dict[str, str] = {}
     _function(trial, found)
-    return digest(COMPUTING + "".join(f"{name}={found[name]};" for name in sorted(found)))
+    for module in _reached({name.removeprefix("module ") for name in found}):
+        found[f"module {module}"] = digest(TEXTS[module])
+    return digest("".join(f"{name}={found[name]};" for name in sorted(found)))
 
 
 def _function(function: Any, found: dict[str, str]) -> None:
@@ -71,14 +118,25 @@ def _function(function: Any, found: dict[str, str]) -> None:
     names = _names(function.__code__)
     for used in sorted(names & set(function.__globals__)):
         found[f"{name}.{used}"] = _named(function.__globals__[used], names, found)
+    for module in names:  # what it imports itself
+        _uses(module, names, found)
 
 
 def _named(value: Any, names: set[str], found: dict[str, str]) -> str:
     """What a function names: of a module, that of its names which the function uses too; else the value itself."""
     if not isinstance(value, ModuleType):
         return _constant(value, found)
+    _uses(value.__name__, names, found)
     used = sorted(names & set(vars(value))) if _own(value) else []
     return str([(name, _named(getattr(value, name), names, found)) for name in used])
+
+
+def _uses(module: str, names: set[str], found: dict[str, str]) -> None:
+    """Note a module of openloop: of a package only those of its modules that are named, if nothing else of it is."""
+    public = names & set(dir(sys.modules.get(module)))
+    inside = {name for name in public if f"{module}.{name}" in TEXTS}
+    used = {f"{module}.{name}" for name in inside} | ({module} if public - inside or not inside else set[str]())
+    found.update({f"module {name}": "" for name in used & set(TEXTS)})
 
 
 def _callable(value: Any, found: dict[str, str]) -> str:
@@ -86,6 +144,7 @@ def _callable(value: Any, found: dict[str, str]) -> str:
     if isinstance(value, partial):
         return _constant([value.func, value.args, value.keywords], found)
     module = getattr(value, "__module__", None) or ""
+    _uses(module, set(), found)
     if _own(sys.modules.get(module)):
         parts = vars(value).values() if isinstance(value, type) else [getattr(value, "__wrapped__", value)]
         for part in parts:

@@ -125,10 +125,13 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """An item of a paper, recomputed: on which data, what came out, and what a reader should know."""
+    """An item of a paper, recomputed: on which data, what came out, and what a reader should know.
+
+    `reproduce` gives it the title of its `Item`.
+    """
 
     item: str
-    title: str
+    title: str = ""
     data: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from openloop.studies.kit.running import Item, Paper
-from openloop.studies.lim2015.agreeing import table2
-from openloop.studies.lim2015.comparing import table1
+from openloop.studies.lim2015 import table1, table2
 from openloop.studies.lim2015.protocol import POSITIVE
 from openloop.studies.lim2015.published import PUBLISHED
 
@@ -19,9 +18,17 @@ PAPER = Paper(
 
 ITEMS = (
     Item(
-        name="table1", title="Climbing ADG against climbing AUC", function=table1, data=tuple(POSITIVE), minutes=7
+        name="table1",
+        title="Climbing ADG against climbing AUC",
+        function=table1.table1,
+        data=tuple(POSITIVE),
+        minutes=7,
     ),
     Item(
-        name="table2", title="Validation against test", function=table2, data=tuple(POSITIVE), minutes=1
+        name="table2",
+        title="Validation against test",
+        function=table2.table2,
+        data=tuple(POSITIVE),
+        minutes=1,
     ),
-)  # fmt: skip
+)

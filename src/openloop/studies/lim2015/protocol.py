@@ -17,6 +17,7 @@ from openloop.core.feedback import Array, Feedback, Floats
 from openloop.errors import DivergenceError
 from openloop.evaluation import evaluate
 from openloop.studies.kit.running import Run
+from openloop.studies.kit.statistics import Mean, mean_of
 from openloop.studies.kit.trials import Given, Outcome
 from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SIZES
 
@@ -122,7 +123,7 @@ def by_user(model: Any, part: Feedback, train: Feedback) -> Array:
 # -- the fits of a data set ----------------------------------------------------------------------------------
 
 
-class Method(NamedTuple):
+class Competitor(NamedTuple):
     """What is compared: a learner, and its updates (None: it makes none)."""
 
     learner: str
@@ -139,9 +140,9 @@ class Fit(NamedTuple):
     outcome: Outcome
 
     @property
-    def method(self) -> Method:
+    def method(self) -> Competitor:
         """The line of a table that it may stand for."""
-        return Method(self.setting["learner"], self.setting.get("updates"))
+        return Competitor(self.setting["learner"], self.setting.get("updates"))
 
     def mean(self, part: str, measure: str) -> float:
         """A measure's mean over the users who have something in the part."""
@@ -157,16 +158,16 @@ class Fits(NamedTuple):
     fits: Sequence[Fit]
 
     @property
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> tuple[Competitor, ...]:
         """MF-AUC, MF-ADG and SVD."""
-        return Method(AUC, self.updates), Method(ADG, self.updates), Method(SVD)
+        return Competitor(AUC, self.updates), Competitor(ADG, self.updates), Competitor(SVD)
 
     @property
-    def longer(self) -> tuple[Method, ...]:
+    def longer(self) -> tuple[Competitor, ...]:
         """MF-AUC and MF-ADG with more updates."""
-        return Method(AUC, LONGER * self.updates), Method(ADG, LONGER * self.updates)
+        return Competitor(AUC, LONGER * self.updates), Competitor(ADG, LONGER * self.updates)
 
-    def chosen(self, method: Method, by: str = CHOSEN_BY) -> list[Fit]:
+    def chosen(self, method: Competitor, by: str = CHOSEN_BY) -> list[Fit]:
         """In each fold the fit whose setting is best on the validation part."""
         folds: dict[int, list[Fit]] = {fit.setting["fold"]: [] for fit in self.fits}
         for fit in self.fits:
@@ -179,12 +180,12 @@ class Fits(NamedTuple):
                 )
         return [max(fits, key=lambda fit: fit.mean("validation", by)) for fits in folds.values()]
 
-    def usual(self, method: Method) -> dict[str, Any]:
+    def usual(self, method: Competitor) -> dict[str, Any]:
         """The setting that is chosen in most folds."""
         settings = (((k, v) for k, v in fit.setting.items() if k != "fold") for fit in self.chosen(method))
         return dict(Counter(map(tuple, settings)).most_common(1)[0][0])
 
-    def users(self, method: Method, measure: str, part: str = "test", by: str = CHOSEN_BY) -> Floats:
+    def users(self, method: Competitor, measure: str, part: str = "test", by: str = CHOSEN_BY) -> Floats:
         """A measure of the chosen fits by user, (folds, U)."""
         at = MEASURES.index(measure)
         return np.stack([fit.outcome[part][at] for fit in self.chosen(method, by)]).astype(np.float64)
@@ -228,30 +229,12 @@ def further(run: Run, d: Fits) -> Fits:
 # -- statistics ----------------------------------------------------------------------------------------------
 
 
-class Mean(NamedTuple):
-    """A mean, its standard error, and the p-value that it is 0 by the t-test."""
-
-    value: float
-    error: float
-    pvalue: float
-
-
-def mean(x: Floats) -> Mean:
-    """The mean of a sample."""
-    from scipy.special import stdtr
-
-    value, error = float(x.mean()), float(x.std(ddof=1) / np.sqrt(len(x)))
-    if error == 0:
-        return Mean(value, error, float(value == 0))
-    return Mean(value, error, float(2 * stdtr(len(x) - 1, -abs(value) / error)))
-
-
-def paired(a: Floats, b: Floats) -> Mean:
+def over_users(a: Floats, b: Floats) -> Mean:
     """a − b over users, both (folds, U): each user's mean over the folds, so that a user counts once."""
     difference = a - b
-    return mean(difference[:, ~np.isnan(difference).any(axis=0)].mean(axis=0))
+    return mean_of(difference[:, ~np.isnan(difference).any(axis=0)].mean(axis=0))
 
 
 def over_folds(values: Floats) -> Mean:
     """Over folds of (folds, U): the mean over users in each."""
-    return mean(np.nanmean(values, axis=1))
+    return mean_of(np.nanmean(values, axis=1))

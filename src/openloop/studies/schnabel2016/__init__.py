@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from openloop.studies.kit.running import Item, Paper
-from openloop.studies.schnabel2016.evaluation import figure2, figure4, table1
-from openloop.studies.schnabel2016.learning import figure3left, figure3right
+from openloop.studies.schnabel2016 import (
+    bounds,
+    figure1,
+    figure2,
+    figure3left,
+    figure3right,
+    figure4,
+    table1,
+    table2,
+)
 from openloop.studies.schnabel2016.published import PUBLISHED
-from openloop.studies.schnabel2016.real_data import table2
-from openloop.studies.schnabel2016.tightness import bounds
-from openloop.studies.schnabel2016.toy import figure1
 
 __all__ = ["ITEMS", "PAPER", "PUBLISHED"]
 
@@ -23,23 +28,38 @@ PAPER = Paper(
 ML = ("ml-100k",)
 
 ITEMS = (
-    Item(name="figure1", title="The Movie-Lovers example", function=figure1, minutes=0.1),
-    Item(name="table1", title="Five models by three estimators at α = 0.25", function=table1, data=ML, minutes=1),
+    Item(name="figure1", title="The Movie-Lovers example", function=figure1.figure1, minutes=0.1),
     Item(
-        name="figure2", title="Accuracy of estimators over the degree of selection bias", function=figure2, data=ML,
+        name="table1", title="Five models by three estimators at α = 0.25", function=table1.table1, data=ML, minutes=1
+    ),
+    Item(
+        name="figure2",
+        title="Accuracy of estimators over the degree of selection bias",
+        function=figure2.figure2,
+        data=ML,
         minutes=1,
     ),
     Item(
-        name="figure3left", title="Matrix factorisation over the degree of selection bias", function=figure3left,
-        data=ML, minutes=8,
+        name="figure3left",
+        title="Matrix factorisation over the degree of selection bias",
+        function=figure3left.figure3left,
+        data=ML,
+        minutes=8,
     ),
     Item(
-        name="figure3right", title="Matrix factorisation with learned propensities", function=figure3right, data=ML,
+        name="figure3right",
+        title="Matrix factorisation with learned propensities",
+        function=figure3right.figure3right,
+        data=ML,
         minutes=5,
     ),
-    Item(name="figure4", title="Accuracy with learned propensities", function=figure4, data=ML, minutes=1),
+    Item(name="figure4", title="Accuracy with learned propensities", function=figure4.figure4, data=ML, minutes=1),
     Item(
-        name="table2", title="Matrix factorisation on real data", function=table2, data=("coat", "yahoo-r3"), minutes=5
+        name="table2",
+        title="Matrix factorisation on real data",
+        function=table2.table2,
+        data=("coat", "yahoo-r3"),
+        minutes=5,
     ),
-    Item(name="bounds", title="How tight the bounds are", function=bounds, data=ML, minutes=1),
-)  # fmt: skip
+    Item(name="bounds", title="How tight the bounds are", function=bounds.bounds, data=ML, minutes=1),
+)

@@ -32,9 +32,9 @@ PENALTIES = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0)
 HELD_OUT = 0.1
 
 # Seeds of independent streams: np.random.default_rng([seed, stream, …]).
-SPLIT, PREDICTIONS, DRAWS, SAMPLES, TIES, TOY = range(1, 7)
+SPLIT, PREDICTIONS, DRAWS, SAMPLES, TIES, MOVIE_LOVERS = range(1, 7)
 
-Stars = npt.NDArray[np.int8]
+StarGrid = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,7 +44,7 @@ class Completion:
     `shares` are those of the stars 1 … 5 among the ratings that were there.
     """
 
-    ratings: Stars
+    ratings: StarGrid
     shares: Floats
     factors: int
     reg: float
@@ -93,7 +93,7 @@ def held_out_accuracy(given: Given, *, factors: int, reg: float, seed: int) -> d
     return {"accuracy": result["mf", "accuracy", "naive"].value}
 
 
-def completed(given: Given, *, factors: int, reg: float, seed: int) -> dict[str, Stars]:
+def completed(given: Given, *, factors: int, reg: float, seed: int) -> dict[str, StarGrid]:
     """A trial: every cell predicted from all ratings, and the predictions' order turned into stars."""
     log = feedback(given)
     values = _factorisation(factors, reg, seed).fit(log).scores(np.arange(log.n_users))  # (U, I)

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from openloop.studies.kit.running import reproduce
-from openloop.studies.lim2015 import comparing
-from openloop.studies.lim2015.comparing import LEAST_RATIO, all_contrasts, as_printed, published_ratios, table1
+from openloop.studies.lim2015 import table1
 from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SHOWN, TABLE1
+from openloop.studies.lim2015.table1 import LEAST_RATIO, all_contrasts, as_printed, published_ratios
 from tests.studies.lim2015.fitted import AS_PUBLISHED, EQUAL, REVERSED, USERS, made_up, positives
 
 
 def result(monkeypatch, *data):
-    monkeypatch.setattr(comparing, "all_fits", lambda _run: list(data))
-    return table1(None)
+    monkeypatch.setattr(table1, "all_fits", lambda _run: list(data))
+    return table1.table1(None)
 
 
 def held(found):
@@ -45,7 +45,7 @@ def test_differences_are_paired_by_user_and_adjusted_over_all():
     assert all(c.holm >= c.users.pvalue for c in found)
     c = next(c for c in found if (c.a.learner, c.b.learner, c.measure) == (ADG, AUC, "map"))
     assert c.users.value == pytest.approx(0.1, abs=1e-3)
-    assert c.users.error < 0.001  # the noise that the models share, ten times their own, falls out
+    assert c.users.stderr < 0.001  # the noise that the models share, ten times their own, falls out
     assert c.better
     assert c.value().mark == "*†"
 

@@ -13,8 +13,19 @@ from openloop.studies.kit import charts
 from openloop.studies.kit.results import Claim, Figure, Result, Table
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Outcome
-from openloop.studies.schnabel2016.draws import ETA, METRICS, known, learned
-from openloop.studies.schnabel2016.evaluation import ALPHAS, BLOCK, TITLES, alphas, draws, with_known, with_learned
+from openloop.studies.schnabel2016.estimates import (
+    ALPHAS,
+    BLOCK,
+    ETA,
+    METRICS,
+    TITLES,
+    alphas,
+    draws,
+    with_known,
+    with_known_propensities,
+    with_learned,
+    with_learned_propensities,
+)
 from openloop.studies.schnabel2016.worlds import ALPHA, MODELS, OBSERVED, Completion, complete, observation_model
 from openloop.support.wording import joined
 
@@ -24,7 +35,7 @@ SAMPLE = 1_000  # uniform ratings for naive Bayes at each α
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Tightness:
     """A bound beside what was seen: the quantile 1 − η over draws, and the share of draws beyond the bound."""
 
     bound: float
@@ -49,7 +60,7 @@ def bounds(run: Run) -> Result:
     lines += [(f"α = {ALPHA}, sample of {size:,}", found[ALPHA], by_size, k) for k, size in enumerate(sizes)]
     inaccurate = [(name, _inaccurate(truth["truth"], outcome, k), outcome, k) for name, truth, outcome, k in lines]
     return Result(
-        item="bounds", title="How tight the bounds are", data=("ml-100k",),
+        item="bounds", data=("ml-100k",),
         tables=(_tail_table(tails), _uniform_table(uniform, found), _inaccurate_table(inaccurate)),
         figures=(_figure(tails, uniform, tried),),
         claims=(
@@ -83,7 +94,7 @@ def _more_draws(run: Run, world: Completion, tried: Sequence[float]) -> dict[flo
     if not more:
         return found
     settings = [{"alpha": a, "seed": run.seed, "first": draws(run), "draws": more} for a in tried]
-    rest = run.map(known, world.given, settings, "drawing more logs")
+    rest = run.map(with_known_propensities, world.given, settings, "drawing more logs")
     return {
         a: found[a] | {name: np.concatenate([found[a][name], part[name]]) for name in ("naive", "ips", "snips")}
         for a, part in zip(tried, rest, strict=True)
@@ -94,42 +105,48 @@ def _learned(run: Run, world: Completion, tried: Sequence[float]) -> dict[float,
     settings = [
         {"alpha": a, "seed": run.seed, "first": 0, "draws": run.either(2 * BLOCK, 4), "sizes": (SAMPLE,)} for a in tried
     ]
-    return dict(zip(tried, run.map(learned, world.given, settings, "learning propensities at each α"), strict=True))
+    return dict(
+        zip(
+            tried,
+            run.map(with_learned_propensities, world.given, settings, "learning propensities at each α"),
+            strict=True,
+        )
+    )
 
 
-def _line(bound: float | Floats, deviations: Floats) -> Line:
+def _tightness(bound: float | Floats, deviations: Floats) -> Tightness:
     seen, beyond = float(np.quantile(deviations, 1 - ETA)), float(np.mean(deviations > bound))
-    return Line(bound=float(np.mean(bound)), seen=seen, beyond=beyond)
+    return Tightness(bound=float(np.mean(bound)), seen=seen, beyond=beyond)
 
 
-def _tail(found: Outcome, m: int, j: int) -> Line:
+def _tail(found: Outcome, m: int, j: int) -> Tightness:
     """Proposition 3.1: |R̂_IPS − R|."""
-    return _line(found["tail"][m, j], np.abs(found["ips"][:, m, j] - found["truth"][m, j]))
+    return _tightness(found["tail"][m, j], np.abs(found["ips"][:, m, j] - found["truth"][m, j]))
 
 
-def _uniform(world: Completion, alpha: float, found: Outcome, name: str) -> Line:
+def _uniform(world: Completion, alpha: float, found: Outcome, name: str) -> Tightness:
     """Theorem 4.2, by way of its proof: the largest |R̂_IPS − R| of the models in H."""
     P = observation_model(world.ratings, alpha, OBSERVED)
     m = METRICS.index(name)
     largest = np.abs(found["ips"][:, m] - found["truth"][m]).max(axis=1)  # (draws,)
-    return _line(generalisation_bound(0.0, P, LARGEST[name], len(MODELS), ETA), largest)
+    return _tightness(generalisation_bound(0.0, P, LARGEST[name], len(MODELS), ETA), largest)
 
 
-def _inaccurate(truth: Floats, found: Outcome, k: int) -> Line:
+def _inaccurate(truth: Floats, found: Outcome, k: int) -> Tightness:
     """Theorem 5.2 for MAE with the k-th sample: the largest |R̂_IPS − R| of the models in H."""
     m = METRICS.index("mae")
     bound = LARGEST["mae"] * (found["unlikeness"] + found["spread"])[:, k]  # (draws,)
-    return _line(bound, np.abs(found["ips"][:, k, m] - truth[m]).max(axis=1))
+    return _tightness(bound, np.abs(found["ips"][:, k, m] - truth[m]).max(axis=1))
 
 
 # -- tables and the figure -----------------------------------------------------------------------------------
 
 
-def _cells(line: Line) -> tuple[float | str, ...]:
+def _cells(line: Tightness) -> tuple[float | str, ...]:
     return line.bound, line.seen, line.ratio, f"{line.beyond:.0%}"
 
 
-def _tail_table(tails: Mapping[tuple[float, int, int], Line]) -> Table:
+def _tail_table(tails: Mapping[tuple[float, int, int], Tightness]) -> Table:
     rows = tuple(
         (f"{TITLES[METRICS[m]]} of {MODELS[j]}", *_cells(line)) for (a, m, j), line in tails.items() if a == ALPHA
     )
@@ -139,7 +156,7 @@ def _tail_table(tails: Mapping[tuple[float, int, int], Line]) -> Table:
     )  # fmt: skip
 
 
-def _uniform_table(uniform: Mapping[tuple[float, str], Line], found: Mapping[float, Outcome]) -> Table:
+def _uniform_table(uniform: Mapping[tuple[float, str], Tightness], found: Mapping[float, Outcome]) -> Table:
     rows = tuple(
         (f"{TITLES[name]}, α = {a}", *_cells(line), *_minimiser(found[a], METRICS.index(name)))
         for (a, name), line in sorted(uniform.items(), key=lambda entry: entry[0][1])
@@ -160,7 +177,7 @@ def _minimiser(found: Outcome, m: int) -> tuple[float, float]:
     return float(R.mean()), float(np.quantile(R - R_hat, 1 - ETA))
 
 
-def _inaccurate_table(lines: Sequence[tuple[str, Line, Outcome, int]]) -> Table:
+def _inaccurate_table(lines: Sequence[tuple[str, Tightness, Outcome, int]]) -> Table:
     m = METRICS.index("mae")
     rows = tuple(
         (
@@ -181,7 +198,9 @@ def _inaccurate_table(lines: Sequence[tuple[str, Line, Outcome, int]]) -> Table:
 
 
 def _figure(
-    tails: Mapping[tuple[float, int, int], Line], uniform: Mapping[tuple[float, str], Line], tried: Sequence[float]
+    tails: Mapping[tuple[float, int, int], Tightness],
+    uniform: Mapping[tuple[float, str], Tightness],
+    tried: Sequence[float],
 ) -> Figure:
     rows = [*_averaged(tails, tried), *_largest(uniform)]
     chart = charts.lines(rows, "α", "deviation", series="what", facet="panel", log_y=True, y_title="IPS less the truth")
@@ -189,7 +208,7 @@ def _figure(
     return Figure(name="bounds", caption=caption, rows=tuple(rows), chart=chart.to_dict())
 
 
-def _averaged(tails: Mapping[tuple[float, int, int], Line], tried: Sequence[float]) -> Iterator[dict[str, object]]:
+def _averaged(tails: Mapping[tuple[float, int, int], Tightness], tried: Sequence[float]) -> Iterator[dict[str, object]]:
     for m, metric in enumerate(METRICS):
         for a in tried:
             lines = [tails[a, m, j] for j in range(len(MODELS))]
@@ -198,7 +217,7 @@ def _averaged(tails: Mapping[tuple[float, int, int], Line], tried: Sequence[floa
                 yield {"panel": f"Proposition 3.1, {TITLES[metric]}", "α": a, "what": what, "deviation": float(value)}
 
 
-def _largest(uniform: Mapping[tuple[float, str], Line]) -> Iterator[dict[str, object]]:
+def _largest(uniform: Mapping[tuple[float, str], Tightness]) -> Iterator[dict[str, object]]:
     for (a, name), line in uniform.items():
         for what, value in (("bound", line.bound), ("95 % of draws", line.seen)):
             yield {"panel": f"Theorem 4.2, {TITLES[name]}", "α": a, "what": what, "deviation": value}
@@ -207,7 +226,7 @@ def _largest(uniform: Mapping[tuple[float, str], Line]) -> Iterator[dict[str, ob
 # -- claims --------------------------------------------------------------------------------------------------
 
 
-def _holds(name: str, lines: Sequence[Line]) -> Claim:
+def _holds(name: str, lines: Sequence[Tightness]) -> Claim:
     worst, ratios = max(line.beyond for line in lines), [line.ratio for line in lines]
     return Claim(
         text=f"{name} holds in at least 95 % of draws",

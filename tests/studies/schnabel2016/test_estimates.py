@@ -12,7 +12,7 @@ from openloop.data.simulate import low_rank
 from openloop.errors import InputError
 from openloop.estimators.bounds import ips_bias
 from openloop.propensity.naive_bayes import NaiveBayes
-from openloop.studies.schnabel2016 import draws, worlds
+from openloop.studies.schnabel2016 import estimates, worlds
 
 GIVEN = {"Y": low_rank(80, 150, 3, rng=0).astype(np.int8)}
 
@@ -23,38 +23,38 @@ def first_log(alpha, seed):
 
 
 def test_estimates_are_those_of_evaluate():
-    found = draws.known(GIVEN, alpha=0.25, seed=4, first=0, draws=1)
+    found = estimates.with_known_propensities(GIVEN, alpha=0.25, seed=4, first=0, draws=1)
     world, log = first_log(0.25, 4)
-    result = ol.evaluate(world.predictions, log, metrics=draws.METRICS, estimators=["naive", "ips", "snips"])
-    for m, metric in enumerate(draws.METRICS):
+    result = ol.evaluate(world.predictions, log, metrics=estimates.METRICS, estimators=["naive", "ips", "snips"])
+    for m, metric in enumerate(estimates.METRICS):
         for j, model in enumerate(worlds.MODELS):
             for name in ("naive", "ips", "snips"):
                 assert found[name][0, m, j] == pytest.approx(result[model, metric, name].value, rel=1e-10)
 
 
 def test_without_selection_bias_snips_is_naive():
-    found = draws.known(GIVEN, alpha=1.0, seed=0, first=0, draws=5)
+    found = estimates.with_known_propensities(GIVEN, alpha=1.0, seed=0, first=0, draws=5)
     assert np.max(np.abs(found["snips"] / found["naive"] - 1)) < 1e-12
     assert np.max(np.abs(found["ips"] / found["naive"] - 1)) > 1e-3
 
 
 def test_ips_is_unbiased_and_naive_is_not():
-    found = draws.known(GIVEN, alpha=0.25, seed=0, first=0, draws=200)
+    found = estimates.with_known_propensities(GIVEN, alpha=0.25, seed=0, first=0, draws=200)
     error = found["ips"].mean(axis=0) - found["truth"]
     assert np.all(np.abs(error) <= 4 * found["ips"].std(axis=0, ddof=1) / math.sqrt(200))
     assert np.all(np.abs(found["naive"].mean(axis=0) / found["truth"] - 1) > 0.1)
 
 
 def test_proposition_31_holds_in_every_draw_here():
-    found = draws.known(GIVEN, alpha=0.25, seed=0, first=0, draws=50)
-    assert np.mean(np.abs(found["ips"] - found["truth"]) > found["tail"]) <= draws.ETA
+    found = estimates.with_known_propensities(GIVEN, alpha=0.25, seed=0, first=0, draws=50)
+    assert np.mean(np.abs(found["ips"] - found["truth"]) > found["tail"]) <= estimates.ETA
 
 
 def test_a_trial_is_determined_by_its_setting_and_draws_by_their_number():
-    whole = draws.known(GIVEN, alpha=0.5, seed=2, first=0, draws=4)
-    again = draws.known(GIVEN, alpha=0.5, seed=2, first=0, draws=4)
-    later = draws.known(GIVEN, alpha=0.5, seed=2, first=2, draws=2)
-    other = draws.known(GIVEN, alpha=0.5, seed=3, first=0, draws=4)
+    whole = estimates.with_known_propensities(GIVEN, alpha=0.5, seed=2, first=0, draws=4)
+    again = estimates.with_known_propensities(GIVEN, alpha=0.5, seed=2, first=0, draws=4)
+    later = estimates.with_known_propensities(GIVEN, alpha=0.5, seed=2, first=2, draws=2)
+    other = estimates.with_known_propensities(GIVEN, alpha=0.5, seed=3, first=0, draws=4)
     for name in ("naive", "ips", "snips"):
         assert np.array_equal(whole[name], again[name])
         assert np.array_equal(whole[name][2:], later[name])
@@ -63,26 +63,27 @@ def test_a_trial_is_determined_by_its_setting_and_draws_by_their_number():
 
 def test_breaking_ties_at_random_leaves_rating_metrics_alone():
     averaged, broken = (
-        draws.known(GIVEN, alpha=0.25, seed=0, first=0, draws=2, break_ties=broken) for broken in (False, True)
+        estimates.with_known_propensities(GIVEN, alpha=0.25, seed=0, first=0, draws=2, break_ties=broken)
+        for broken in (False, True)
     )
     assert np.array_equal(averaged["ips"][:, :2], broken["ips"][:, :2])
     assert not np.allclose(averaged["ips"][:, 2], broken["ips"][:, 2])
 
 
 def test_learned_propensities_of_the_scored_log_make_ips_equal_snips():
-    found = draws.learned(GIVEN, alpha=0.5, seed=0, first=0, draws=3, sizes=(20, 2_000))
+    found = estimates.with_learned_propensities(GIVEN, alpha=0.5, seed=0, first=0, draws=3, sizes=(20, 2_000))
     assert found["ips"].shape == (3, 2, 3, 5)
     assert found["ips"] == pytest.approx(found["snips"], rel=1e-9)
     assert found["missing"][:, 0].sum() > found["missing"][:, 1].sum() == 0
 
 
 def test_the_bias_is_that_of_the_lemma():
-    found = draws.learned(GIVEN, alpha=0.5, seed=1, first=0, draws=1, sizes=(50,))
+    found = estimates.with_learned_propensities(GIVEN, alpha=0.5, seed=1, first=0, draws=1, sizes=(50,))
     world, log = first_log(0.5, 1)
     sample = worlds.uniform_sample(world, 50, np.random.default_rng([1, worlds.SAMPLES, 0, 50]))
     by_rating = NaiveBayes().fit(log, uniform=sample).propensity_by_rating_
     P_hat = np.array([by_rating[r] for r in (1.0, 2.0, 3.0, 4.0, 5.0)])[GIVEN["Y"] - 1]
-    delta = worlds.losses(world, draws.METRICS)
+    delta = worlds.losses(world, estimates.METRICS)
     for m in range(3):
         for j in range(5):
             expected = ips_bias(delta[m, j], world.propensities.ravel(), P_hat.ravel())
@@ -93,22 +94,6 @@ def test_the_bias_is_that_of_the_lemma():
 
 def test_a_log_without_some_star_is_refused():
     with pytest.raises(InputError, match="no rating"):
-        draws.learned({"Y": GIVEN["Y"][:20, :40]}, alpha=0.05, seed=0, first=0, draws=1, sizes=(5,))
-
-
-def test_accuracy_is_the_root_of_the_mean_squared_error_with_a_positive_interval():
-    truth, estimates = np.array([1.0, 2.0]), np.array([[1.0, 2.5], [2.0, 2.0], [1.0, 2.0]])
-    found = draws.accuracy(estimates, truth)
-    assert found.rmse == pytest.approx(math.sqrt((0.25 + 1.0) / 6))
-    assert 0 < found.low < found.rmse < found.high
-    assert found.low * found.high == pytest.approx(found.rmse**2)
-    assert draws.accuracy(np.tile(truth, (3, 1)), truth) == draws.Accuracy(rmse=0.0, low=0.0, high=0.0)
-
-
-def test_intervals_of_the_rmse_hold_it_about_as_often_as_they_say():
-    rng = np.random.default_rng(0)
-    held = []
-    for _ in range(400):
-        found = draws.accuracy(rng.normal(size=(50, 5)), np.zeros(5))
-        held.append(found.low <= 1 <= found.high)
-    assert 0.9 < np.mean(held) < 0.99
+        estimates.with_learned_propensities(
+            {"Y": GIVEN["Y"][:20, :40]}, alpha=0.05, seed=0, first=0, draws=1, sizes=(5,)
+        )

@@ -67,16 +67,18 @@ function narrowed(node, width) {
 
 async function draw(box) {
   const width = widthOf(box);
-  const spec = narrowed(JSON.parse(box.nextElementSibling.textContent), width);
+  const given = JSON.parse(box.nextElementSibling.textContent);
+  const fitted = { width, autosize: { type: "fit-x", contains: "padding" } };
+  const spec = box.classList.contains("whole") ? given : { ...narrowed(given, width), ...fitted };
   const options = {
     mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: config(width, namesOf(spec)), defaultStyle: false,
     tooltip: { theme: "custom" },
   };
   try {
-    await vegaEmbed(box, { ...spec, width, autosize: { type: "fit-x", contains: "padding" } }, options);
+    await vegaEmbed(box, spec, options);
     box.dataset.width = width;
   } catch (error) {
-    box.textContent = "This chart could not be drawn; its numbers are in the tables.";
+    box.textContent = `This chart could not be drawn: ${error.message}`;
     console.error(error);
   }
 }

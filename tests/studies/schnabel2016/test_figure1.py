@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openloop.studies.schnabel2016 import toy
+from openloop.studies.schnabel2016 import figure1
 
 
 def test_the_truth_follows_from_the_genres():
-    truth = toy.toy({}, seed=0, draws=2)["truth"]
+    truth = figure1.movie_lovers_estimates({}, seed=0, draws=2)["truth"]
     # Ŷ1 is 2 off on a quarter of the cells, Ŷ2 is 4 off on three eighths.
     assert truth[:3, 0] == pytest.approx([0.5, 1.0, 0.75])
     assert truth[:3, 1] == pytest.approx([1.5, 6.0, 0.625])
@@ -17,14 +17,14 @@ def test_the_truth_follows_from_the_genres():
 
 
 def test_every_claim_of_the_example_holds(small_run):
-    result = toy.figure1(small_run)
+    result = figure1.figure1(small_run)
     assert [claim.holds for claim in result.claims] == [True] * 3
     assert [row[0] for row in result.tables[0].rows][-1] == "CG of Ŷ3"
 
 
 def test_the_picture_shows_six_matrices(small_run):
-    (figure,) = toy.figure1(small_run).figures
-    users, movies = toy.SHOWN
+    (figure,) = figure1.figure1(small_run).figures
+    users, movies = figure1.SHOWN
     names = [row["matrix"] for row in figure.rows]
     assert {name: names.count(name) for name in names} == dict.fromkeys(
         ("Y", "P", "O", "Ŷ1", "Ŷ2", "Ŷ3"), users * movies
@@ -34,6 +34,6 @@ def test_the_picture_shows_six_matrices(small_run):
 
 
 def test_the_trial_is_determined_by_its_seed():
-    one, same, other = (toy.toy({}, seed=seed, draws=3)["ips"] for seed in (0, 0, 1))
+    one, same, other = (figure1.movie_lovers_estimates({}, seed=seed, draws=3)["ips"] for seed in (0, 0, 1))
     assert np.array_equal(one, same)
     assert not np.array_equal(one, other)

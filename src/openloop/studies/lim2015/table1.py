@@ -12,17 +12,17 @@ from openloop.audits.contrasts import holm
 from openloop.metrics.ranking import ideal_discount
 from openloop.studies.kit.results import Cell, Claim, Result, Table, Value
 from openloop.studies.kit.running import Run
+from openloop.studies.kit.statistics import Mean
 from openloop.studies.lim2015.protocol import (
     LONGER,
     RANKS,
     RATES,
     REGS,
+    Competitor,
     Fits,
-    Mean,
-    Method,
     all_fits,
     over_folds,
-    paired,
+    over_users,
 )
 from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SHOWN, SIZES, TABLE1
 
@@ -74,7 +74,7 @@ def table1(run: Run) -> Result:
     tables = (_sizes(data), *_measures(data), _differences(contrasts), _misprinted(data))
     claims = (*(claim for d in data for claim in _pattern(d, contrasts)), _textbook())
     return Result(
-        item="table1", title="Climbing ADG against climbing AUC", data=tuple(d.name for d in data),
+        item="table1", data=tuple(d.name for d in data),
         tables=tables, claims=claims, notes=NOTES,
     )  # fmt: skip
 
@@ -82,12 +82,12 @@ def table1(run: Run) -> Result:
 # -- tests ---------------------------------------------------------------------------------------------------
 
 
-class Contrast(NamedTuple):
+class PairedDifference(NamedTuple):
     """A paired difference a − b of two methods on a data set: over users, with Holm's p-value, and over folds."""
 
     data: str
-    a: Method
-    b: Method
+    a: Competitor
+    b: Competitor
     measure: str
     users: Mean
     folds: Mean
@@ -106,25 +106,25 @@ class Contrast(NamedTuple):
     def value(self) -> Value:
         """As a cell of a table."""
         mark = ("*" if self.holm < LEVEL else "") + ("†" if self.folds.pvalue < LEVEL else "")
-        return Value(value=self.users.value, error=self.users.error, digits=4, mark=mark)
+        return Value(value=self.users.value, error=self.users.stderr, digits=4, mark=mark)
 
 
-def all_contrasts(data: Sequence[Fits]) -> list[Contrast]:
+def all_contrasts(data: Sequence[Fits]) -> list[PairedDifference]:
     """Every pair on every measure, p-values adjusted over all."""
     found = [contrast(d, a, b, measure) for d in data for a, b in _pairs(d) for measure in MEASURES]
     adjusted = holm([c.users.pvalue for c in found])
     return [c._replace(holm=float(p)) for c, p in zip(found, adjusted, strict=True)]
 
 
-def _pairs(d: Fits) -> tuple[tuple[Method, Method], ...]:
+def _pairs(d: Fits) -> tuple[tuple[Competitor, Competitor], ...]:
     auc, adg, svd = d.methods
     return (adg, auc), (svd, auc), (svd, adg), (d.longer[1], d.longer[0])
 
 
-def contrast(d: Fits, a: Method, b: Method, measure: str) -> Contrast:
+def contrast(d: Fits, a: Competitor, b: Competitor, measure: str) -> PairedDifference:
     """The paired difference of two methods, not yet adjusted."""
     of_a, of_b = d.users(a, measure), d.users(b, measure)  # (folds, U)
-    return Contrast(d.name, a, b, measure, paired(of_a, of_b), over_folds(of_a - of_b))
+    return PairedDifference(d.name, a, b, measure, over_users(of_a, of_b), over_folds(of_a - of_b))
 
 
 # -- tables --------------------------------------------------------------------------------------------------
@@ -167,19 +167,19 @@ def _measures(data: Sequence[Fits]) -> Iterator[Table]:
     yield Table(name="table1-own", caption=caption, columns=columns, rows=rows, **shared)
 
 
-def _row(d: Fits, method: Method, *, own: bool = False) -> tuple[Cell, ...]:
+def _row(d: Fits, method: Competitor, *, own: bool = False) -> tuple[Cell, ...]:
     values = [over_folds(d.users(method, m, by=m) if own else d.users(method, m)) for m in MEASURES]
-    return (f"{d.name}, {method}", *(Value(value=v.value, error=v.error, digits=4) for v in values))
+    return (f"{d.name}, {method}", *(Value(value=v.value, error=v.stderr, digits=4) for v in values))
 
 
-def _settings(d: Fits, method: Method) -> str:
+def _settings(d: Fits, method: Competitor) -> str:
     settings = [fit.setting for fit in d.chosen(method)]
     return "; ".join(f"{s['reg']:g}, {s['rate']:g}" if "reg" in s else f"{s['factors']}" for s in settings)
 
 
 def _published_row(data: Sequence[Fits], name: str, learner: str) -> tuple[Cell, ...]:
     here = next((d for d in data if d.name == name), None)
-    ours = [here and over_folds(here.users(Method(learner, here.updates), m)) for m in MEASURES]
+    ours = [here and over_folds(here.users(Competitor(learner, here.updates), m)) for m in MEASURES]
     return (f"{name}, {learner}", *(_beside(*pair) for pair in zip(ours, TABLE1[name, learner], strict=True)))
 
 
@@ -189,12 +189,12 @@ def _beside(ours: Mean | None, theirs: tuple[float, float]) -> Value:
     if ours is None:
         return Value(value=None, published=value, published_error=error, digits=4)
     return Value(
-        value=ours.value, error=ours.error, published=value, published_error=error, digits=4,
-        tolerance=2 * math.hypot(ours.error, error),
+        value=ours.value, error=ours.stderr, published=value, published_error=error, digits=4,
+        tolerance=2 * math.hypot(ours.stderr, error),
     )  # fmt: skip
 
 
-def _differences(contrasts: Sequence[Contrast]) -> Table:
+def _differences(contrasts: Sequence[PairedDifference]) -> Table:
     rows: dict[str, list[Cell]] = {}
     for c in contrasts:
         updates = f", {c.a.updates:,} updates" if c.b.updates is not None and c.a.updates is not None else ""
@@ -208,7 +208,7 @@ def _differences(contrasts: Sequence[Contrast]) -> Table:
     )
 
 
-def as_printed(d: Fits, method: Method) -> Mean:
+def as_printed(d: Fits, method: Competitor) -> Mean:
     """NDCG over the IDCG that is printed."""
     # IDCG(n) = Σ_{j=1}^{n} 1/log2(j + 2), which is the textbook's of n + 1 less its first term
     relevant = d.chosen(method)[0].outcome["relevant"].astype(np.float64)  # the same in every fold
@@ -231,7 +231,7 @@ def _misprinted(data: Sequence[Fits]) -> Table:
     )
 
 
-def _ratios(d: Fits, method: Method) -> tuple[Cell, ...]:
+def _ratios(d: Fits, method: Competitor) -> tuple[Cell, ...]:
     adg, ndcg = (over_folds(d.users(method, m)).value for m in ("adg", "ndcg"))
     printed = as_printed(d, method).value
     numbers = (ndcg, printed, ndcg / adg, printed / adg)
@@ -251,7 +251,7 @@ def published_ratios() -> dict[tuple[str, str], float]:
 # -- claims --------------------------------------------------------------------------------------------------
 
 
-def _pattern(d: Fits, contrasts: Sequence[Contrast]) -> Iterator[Claim]:
+def _pattern(d: Fits, contrasts: Sequence[PairedDifference]) -> Iterator[Claim]:
     """What the paper says of its data, on these."""
     mine = [c for c in contrasts if c.data == d.name]
     for methods, updates in ((d.methods, d.updates), (d.longer, LONGER * d.updates)):
@@ -275,9 +275,9 @@ def _pattern(d: Fits, contrasts: Sequence[Contrast]) -> Iterator[Claim]:
         )
 
 
-def _listed(contrasts: Sequence[Contrast]) -> str:
+def _listed(contrasts: Sequence[PairedDifference]) -> str:
     c = contrasts[0]
-    numbers = ", ".join(f"{SHOWN[c.measure]} {c.users.value:+.4f} ± {c.users.error:.4f}" for c in contrasts)
+    numbers = ", ".join(f"{SHOWN[c.measure]} {c.users.value:+.4f} ± {c.users.stderr:.4f}" for c in contrasts)
     return f"{c.a} − {c.b}: {numbers}"
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from openloop.studies.kit.results import Cell, Claim, Result, Table, Value
 from openloop.studies.kit.running import Run
-from openloop.studies.lim2015.protocol import Fits, Mean, Method, all_fits, further, over_folds, paired
+from openloop.studies.kit.statistics import Mean
+from openloop.studies.lim2015.protocol import Competitor, Fits, all_fits, further, over_folds, over_users
 from openloop.studies.lim2015.published import ADG, AUC, SHOWN, TABLE2
 
 UNBIASED, BIASED = ("atop", "adg", "recall@10"), ("map", "ndcg")
@@ -38,7 +39,7 @@ NOTES = (
 )
 
 
-class Pair(NamedTuple):
+class ValidationAndTest(NamedTuple):
     """A measure of the chosen models on both parts."""
 
     test: Mean
@@ -53,7 +54,7 @@ class Pair(NamedTuple):
     @property
     def error(self) -> float:
         """Its standard error in per cent of the test value."""
-        return 100 * self.difference.error / self.test.value
+        return 100 * self.difference.stderr / self.test.value
 
     @property
     def agrees(self) -> bool:
@@ -61,45 +62,45 @@ class Pair(NamedTuple):
         return abs(self.percent) <= max(NEAR, ERRORS * self.error)
 
 
-Pairs = dict[tuple[str, str, str], Pair]  # by data set, measure and learner
+ByMeasure = dict[tuple[str, str, str], ValidationAndTest]  # by data set, measure and learner
 
 
 def table2(run: Run) -> Result:
     """Validation against test for MF-AUC and MF-ADG."""
     data = all_fits(run)
-    pairs = all_pairs(data)
-    more = all_pairs([further(run, d) for d in data])
+    found = compared(data)
+    more = compared([further(run, d) for d in data])
     names = [d.name for d in data]
     tables = (
-        _table("table2", "Test and validation measures of the chosen models", names, pairs),
-        _table("table2-published", "The paper's Table 2, on MovieLens-10M", [PUBLISHED_ON], pairs),
+        _table("table2", "Test and validation measures of the chosen models", names, found),
+        _table("table2-published", "The paper's Table 2, on MovieLens-10M", [PUBLISHED_ON], found),
         _table("table2-further", "In further folds, with the settings that were chosen most often", names, more),
     )
-    claims = [_claims(name, *of) for name in names for of in ((pairs, "chosen models"), (more, "further folds"))]
+    claims = [_claims(name, *of) for name in names for of in ((found, "chosen models"), (more, "further folds"))]
     return Result(
-        item="table2", title="Validation against test", data=tuple(names), tables=tables,
+        item="table2", data=tuple(names), tables=tables,
         claims=tuple(claim for two in claims for claim in two), notes=NOTES,
     )  # fmt: skip
 
 
-def all_pairs(data: Sequence[Fits]) -> Pairs:
+def compared(data: Sequence[Fits]) -> ByMeasure:
     """Every measure of both learners on every data set."""
-    return {(d.name, m, x.learner): pair(d, x, m) for d in data for m in SHOWN for x in d.methods[:2]}
+    return {(d.name, m, x.learner): validation_and_test(d, x, m) for d in data for m in SHOWN for x in d.methods[:2]}
 
 
-def pair(d: Fits, method: Method, measure: str) -> Pair:
+def validation_and_test(d: Fits, method: Competitor, measure: str) -> ValidationAndTest:
     """Test and validation over the users who have both."""
     test, validation = (d.users(method, measure, part) for part in ("test", "validation"))  # (folds, U)
     both = ~np.isnan(test + validation).any(axis=0)
     test, validation = test[:, both], validation[:, both]
-    return Pair(over_folds(test), over_folds(validation), paired(validation, test))
+    return ValidationAndTest(over_folds(test), over_folds(validation), over_users(validation, test))
 
 
-def _table(name: str, caption: str, data: Sequence[str], pairs: Pairs) -> Table:
+def _table(name: str, caption: str, data: Sequence[str], found: ByMeasure) -> Table:
     heads = [f"{learner} {part}" for learner in (AUC, ADG) for part in ("test", "validation", "difference %")]
     published = name == "table2-published"
     rows = [
-        (f"{d}, {SHOWN[m]}", *(c for x in (AUC, ADG) for c in _cells(m, x, pairs.get((d, m, x)), published=published)))
+        (f"{d}, {SHOWN[m]}", *(c for x in (AUC, ADG) for c in _cells(m, x, found.get((d, m, x)), published=published)))
         for d in data
         for m in (*UNBIASED, *BIASED)
     ]
@@ -109,7 +110,7 @@ def _table(name: str, caption: str, data: Sequence[str], pairs: Pairs) -> Table:
     )  # fmt: skip
 
 
-def _cells(measure: str, learner: str, ours: Pair | None, *, published: bool) -> Iterator[Cell]:
+def _cells(measure: str, learner: str, ours: ValidationAndTest | None, *, published: bool) -> Iterator[Cell]:
     theirs = TABLE2[measure, learner] if published else (None, None, None)
     if ours is None:
         yield from (Value(value=None, published=x, digits=d) for x, d in zip(theirs, (4, 4, 2), strict=True))
@@ -117,14 +118,14 @@ def _cells(measure: str, learner: str, ours: Pair | None, *, published: bool) ->
     # The paper's numbers have errors like ours, so that their difference has √2 times as much.
     allowed = ERRORS * math.sqrt(2)
     for mean, number in ((ours.test, theirs[0]), (ours.validation, theirs[1])):
-        yield Value(value=mean.value, published=number, digits=4, tolerance=allowed * mean.error)
+        yield Value(value=mean.value, published=number, digits=4, tolerance=allowed * mean.stderr)
     tolerance = allowed * ours.error
     yield Value(value=ours.percent, error=ours.error, published=theirs[2], digits=2, tolerance=tolerance)
 
 
-def _claims(data: str, pairs: Pairs, where: str) -> tuple[Claim, Claim]:
-    same = {m: [pairs[data, m, learner] for learner in (AUC, ADG)] for m in UNBIASED}
-    other = {m: [pairs[data, m, learner] for learner in (AUC, ADG)] for m in BIASED}
+def _claims(data: str, found: ByMeasure, where: str) -> tuple[Claim, Claim]:
+    same = {m: [found[data, m, learner] for learner in (AUC, ADG)] for m in UNBIASED}
+    other = {m: [found[data, m, learner] for learner in (AUC, ADG)] for m in BIASED}
     agree = Claim(
         text=f"{data}, {where}: ATOP, ADG and REC@10 agree within {NEAR:g} % or {ERRORS:g} standard errors",
         holds=all(p.agrees for two in same.values() for p in two),
@@ -138,6 +139,6 @@ def _claims(data: str, pairs: Pairs, where: str) -> tuple[Claim, Claim]:
     return agree, differ
 
 
-def _listed(found: dict[str, list[Pair]]) -> str:
+def _listed(found: dict[str, list[ValidationAndTest]]) -> str:
     percents = {m: " and ".join(f"{p.percent:+.2f} ± {p.error:.2f} %" for p in two) for m, two in found.items()}
     return "; ".join(f"{SHOWN[m]} {text}" for m, text in percents.items())

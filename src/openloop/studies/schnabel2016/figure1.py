@@ -13,8 +13,8 @@ from openloop.reporting.style import BLUE, data, styled
 from openloop.studies.kit.results import Claim, Figure, Result, Table, Value
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Given, Outcome
-from openloop.studies.schnabel2016.draws import estimated
-from openloop.studies.schnabel2016.worlds import TOY, losses
+from openloop.studies.schnabel2016.estimates import estimated
+from openloop.studies.schnabel2016.worlds import MOVIE_LOVERS, losses
 
 USERS, ITEMS = 100, 80
 SHOWN = (20, 24)  # users and movies of the picture
@@ -23,9 +23,9 @@ METRICS = {"mae": "MAE", "mse": "MSE", "accuracy": "accuracy"}
 
 def figure1(run: Run) -> Result:
     """The matrices of the example, and what the estimators say of its three predictions."""
-    found = run.one(toy, {}, seed=run.seed, draws=run.either(1000, 200))
+    found = run.one(movie_lovers_estimates, {}, seed=run.seed, draws=run.either(1000, 200))
     return Result(
-        item="figure1", title="The Movie-Lovers example", tables=(_table(found),), figures=(_matrices(run.seed),),
+        item="figure1", tables=(_table(found),), figures=(_matrices(run.seed),),
         claims=tuple(_claims(found)), notes=_NOTES,
     )  # fmt: skip
 
@@ -39,18 +39,15 @@ _NOTES = (
 )
 
 
-def toy(given: Given, *, seed: int, draws: int) -> dict[str, Floats]:
+def movie_lovers_estimates(given: Given, *, seed: int, draws: int) -> dict[str, Floats]:
     """A trial: truth (metrics, models), and estimates (draws, metrics, models), of draws of the example's log."""
     del given  # the world is made up
     world = movie_lovers(USERS, ITEMS)
-    delta = losses(world, [*METRICS, f"cg@{_budget(world)}"])
-    found: dict[str, list[Floats]] = {"naive": [], "ips": [], "snips": []}
-    for draw in range(draws):
-        log = world.observe(np.random.default_rng([seed, TOY, draw]))
-        sums = estimated(delta, log.user.astype(np.int64) * log.n_items + log.item, np.asarray(log.propensity))
-        for name, values in found.items():
-            values.append(getattr(sums, name))
-    return {"truth": delta.mean(axis=-1)} | {name: np.array(values) for name, values in found.items()}
+    metrics = [*METRICS, f"cg@{_budget(world)}"]
+    delta = losses(world, metrics)
+    logs = (world.observe(np.random.default_rng([seed, MOVIE_LOVERS, draw])) for draw in range(draws))
+    found = [estimated(delta, metrics, log, np.asarray(log.propensity)) for log in logs]
+    return {"truth": delta.mean(axis=-1)} | {name: np.array([each[name] for each in found]) for name in found[0]}
 
 
 def _budget(world: World) -> int:
@@ -102,7 +99,7 @@ def _claims(found: Outcome) -> Iterator[Claim]:
 
 def _matrices(seed: int) -> Figure:
     world = movie_lovers(*SHOWN)
-    log = world.observe(np.random.default_rng([seed, TOY, 0]))
+    log = world.observe(np.random.default_rng([seed, MOVIE_LOVERS, 0]))
     O = np.zeros(SHOWN)
     O[log.user, log.item] = 1
     grids = {"Y": world.ratings, "P": world.propensities, "O": O}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openloop.studies.lim2015 import agreeing
-from openloop.studies.lim2015.agreeing import pair, table2
+from openloop.studies.lim2015 import table2
 from openloop.studies.lim2015.protocol import further
 from openloop.studies.lim2015.published import ADG, AUC
 from tests.studies.lim2015.fitted import EQUAL, USERS, made_up
@@ -16,9 +15,9 @@ LOWER = [0.8, 0.07, 0.24, 0.1, 0.15]  # map and ndcg are less on fewer items
 
 
 def result(monkeypatch, *data):
-    monkeypatch.setattr(agreeing, "all_fits", lambda _run: list(data))
-    monkeypatch.setattr(agreeing, "further", lambda _run, d: d)
-    return table2(None)
+    monkeypatch.setattr(table2, "all_fits", lambda _run: list(data))
+    monkeypatch.setattr(table2, "further", lambda _run, d: d)
+    return table2.table2(None)
 
 
 def test_the_papers_pattern_is_found_where_it_is(monkeypatch):
@@ -35,7 +34,7 @@ def test_measures_that_all_agree_and_measures_that_all_differ_are_told_apart(mon
 
 def test_the_difference_in_per_cent_of_test_by_hand():
     data = made_up(EQUAL, validation=LOWER)
-    found = pair(data, data.methods[0], "map")
+    found = table2.validation_and_test(data, data.methods[0], "map")
     assert found.percent == pytest.approx(100 * (found.validation.value / found.test.value - 1))
     assert found.percent == pytest.approx(-30, abs=1)
 
@@ -45,7 +44,7 @@ def test_users_who_lack_one_of_the_parts_count_in_neither():
     for fit in data.fits:
         fit.outcome["validation"][:, 0] = np.nan
         fit.outcome["test"][:, 0] = 1000.0
-    assert pair(data, data.methods[0], "adg").test.value < 1
+    assert table2.validation_and_test(data, data.methods[0], "adg").test.value < 1
 
 
 def test_chance_is_allowed_for():
@@ -53,7 +52,7 @@ def test_chance_is_allowed_for():
     data = made_up(EQUAL)
     for fit in data.fits:
         fit.outcome["validation"] = fit.outcome["test"] + rng.normal(0, 1, fit.outcome["test"].shape)
-    found = pair(data, data.methods[0], "recall@10")
+    found = table2.validation_and_test(data, data.methods[0], "recall@10")
     assert abs(found.percent) > 2
     assert found.agrees
 

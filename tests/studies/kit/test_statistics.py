@@ -1,0 +1,42 @@
+"""Student's t, against SciPy, and where a sample has no spread."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from openloop.studies.kit.statistics import half_width, mean_of, p_value, paired
+
+
+def test_a_paired_difference_is_students():
+    a, b = np.random.default_rng(0).normal(size=(2, 9))
+    found = paired(a, b)
+    assert found.pvalue == pytest.approx(stats.ttest_rel(a, b).pvalue)
+    assert found.value == pytest.approx(np.mean(a - b))
+    assert found.stderr == pytest.approx(stats.sem(a - b))
+
+
+def test_equal_errors_do_not_differ_and_a_constant_gap_is_certain():
+    same = np.array([0.3, 0.4])
+    assert paired(same, same).pvalue == 1
+    assert paired(np.array([1.5, 2.5]), np.array([1.0, 2.0])).pvalue == 0
+    assert paired(np.array([1.5, 2.5]), np.array([1.0, 2.0])).above
+    assert not paired(np.array([1.0, 2.0]), np.array([1.5, 2.5])).above
+
+
+def test_a_p_value_in_a_column_has_no_sign_but_below_a_thousandth():
+    assert [p_value(p) for p in (1e-5, 0.0234, 1.0)] == ["< 0.001", "0.023", "1"]
+
+
+def test_the_band_is_students_interval_of_the_mean():
+    values = np.random.default_rng(1).normal(size=12)
+    low, high = stats.t.interval(0.95, 11, values.mean(), stats.sem(values))
+    assert half_width(values) == pytest.approx((high - low) / 2)
+
+
+def test_the_t_test_is_that_of_scipy():
+    x = np.random.default_rng(0).normal(0.3, 1, 20)
+    found, theirs = mean_of(x), stats.ttest_1samp(x, 0)
+    assert found.pvalue == pytest.approx(theirs.pvalue, rel=1e-10)
+    assert found.value / found.stderr == pytest.approx(theirs.statistic, rel=1e-10)

@@ -1,0 +1,36 @@
+"""The accuracy of estimates: a root mean squared error by hand, its interval by simulation, its table by place."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from openloop.studies.schnabel2016.accuracy import Accuracy, accuracy, point, rmse_table
+
+
+def test_accuracy_is_the_root_of_the_mean_squared_error_with_a_positive_interval():
+    truth, estimates = np.array([1.0, 2.0]), np.array([[1.0, 2.5], [2.0, 2.0], [1.0, 2.0]])
+    found = accuracy(estimates, truth)
+    assert found.rmse == pytest.approx(math.sqrt((0.25 + 1.0) / 6))
+    assert 0 < found.low < found.rmse < found.high
+    assert found.low * found.high == pytest.approx(found.rmse**2)
+    assert accuracy(np.tile(truth, (3, 1)), truth) == Accuracy(rmse=0.0, low=0.0, high=0.0)
+
+
+def test_intervals_of_the_rmse_hold_it_about_as_often_as_they_say():
+    rng = np.random.default_rng(0)
+    held = []
+    for _ in range(400):
+        found = accuracy(rng.normal(size=(50, 5)), np.zeros(5))
+        held.append(found.low <= 1 <= found.high)
+    assert 0.9 < np.mean(held) < 0.99
+
+
+def test_a_table_has_a_row_for_each_metric_and_estimator_and_a_column_for_each_place():
+    truth, draws = np.zeros(2), np.array([[1.0, 1.0], [1.0, 1.0]])
+    rows = [{"x": x, **point(x * draws, truth, "MSE", name)} for name in ("IPS", "Naive") for x in (1, 2_000)]
+    table = rmse_table("t", "RMSE", rows, "x")
+    assert table.columns == ("metric, estimator", "x = 1", "x = 2,000")
+    assert table.rows == (("MSE, IPS", 1.0, 2_000.0), ("MSE, Naive", 1.0, 2_000.0))

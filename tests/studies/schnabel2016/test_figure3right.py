@@ -1,0 +1,35 @@
+"""Figure 3, right: its references are those of the left, and claims follow their numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from openloop.studies.schnabel2016 import factorisation, figure3left, figure3right
+from openloop.studies.schnabel2016.factorisation import Errors
+
+
+@pytest.fixture
+def run(small_run, monkeypatch):
+    monkeypatch.setattr(factorisation, "REGS", (1.3e-4, 2.5e-4, 5e-4, 1e-3))
+    return small_run
+
+
+def test_figure_3_right_takes_its_references_from_the_left(run):
+    left, right = figure3left.figure3left(run), figure3right.figure3right(run)
+    naive, ips = left.tables[0].rows[0][1:3]
+    *bayes, known, unweighted = right.tables[0].rows
+    assert (known[1].value, unweighted[1].value) == (ips.value, naive.value)
+    assert [row[0] for row in bayes] == ["MF-IPS-NB, 10 ratings", "MF-IPS-NB, 1,000 ratings"]
+    assert right.claims[0].holds
+
+
+def errors(values, method):
+    return Errors(method=method, at=0.25, metric="mse", values=np.array(values), regs=np.ones(1))
+
+
+WORSE, BETTER = errors([2.0, 2.1, 2.2], "MF-IPS"), errors([1.0, 1.2, 1.1], "MF-Naive")
+
+
+def test_claims_fail_when_their_numbers_do():
+    assert [claim.holds for claim in figure3right._claims([WORSE], BETTER)] == [False, False]

@@ -1,0 +1,21 @@
+"""Figure 4: learned propensities are never worse than none, and improve with the sample."""
+
+from __future__ import annotations
+
+from openloop.studies.schnabel2016 import figure4
+
+
+def claims(result):
+    return {claim.text: claim for claim in result.claims}
+
+
+def test_figure4_is_never_worse_than_naive_and_improves_with_the_sample(small_run):
+    result = figure4.figure4(small_run)
+    (figure,) = result.figures
+    rmse = {(row["metric"], row["estimator"], row["sample"]): row["RMSE"] for row in figure.rows}
+    for metric in ("MSE", "MAE", "DCG@50"):
+        assert rmse[metric, "IPS-NB", 100_000] < rmse[metric, "IPS-NB", 10] < rmse[metric, "Naive", 10]
+        assert rmse[metric, "Naive", 10] == rmse[metric, "Naive", 100_000]
+    assert claims(result)["IPS-NB is never worse than the naive estimator, averaged over the five models"].holds
+    lacking = result.tables[1].rows[0]
+    assert lacking[1] > lacking[-1] == 0

@@ -1,0 +1,61 @@
+"""Table 1: every published number has ours beside it, and what must come out does, on a small world and on ML100K."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from openloop.studies.kit.results import Value
+from openloop.studies.kit.running import Run
+from openloop.studies.kit.trials import Trials
+from openloop.studies.schnabel2016 import estimates, table1
+from openloop.studies.schnabel2016.published import PUBLISHED
+from openloop.studies.schnabel2016.worlds import MODELS
+
+
+def test_table1_puts_every_published_number_beside_ours(small_run):
+    result = table1.table1(small_run)
+    mae, dcg, deviations, marginals = result.tables
+    for table, metric in ((mae, "mae"), (dcg, "dcg@50")):
+        for model, true, *estimated in table.rows:
+            printed = PUBLISHED["table1"][metric][model]
+            assert true.published == printed["true"]
+            shown = [(value.published, value.published_error) for value in estimated]
+            assert shown == [printed[name] for name in ("ips", "snips", "naive")]
+    assert [row[0] for row in mae.rows] == list(MODELS)
+    # MAE follows from the marginals of the stars, so that it comes out whatever the world.
+    assert all(value.came_out for _, value in mae.values() if isinstance(value, Value))
+    assert sum(value.published is not None for _, value in deviations.values()) == 15
+    assert [sum(value.value for value in row[1:]) for row in marginals.rows] == pytest.approx([1, 1])
+    assert all(value.came_out for value in marginals.rows[1][1:])  # the made-up log has the printed shares
+
+
+def test_table1_says_what_its_tables_allow_beside_chance(small_run):
+    mae, dcg, _, marginals = (table.caption for table in table1.table1(small_run).tables)
+    assert "0.003 is allowed" in mae
+    assert "0.01 in all" in mae
+    assert "8%" in dcg
+    assert "0.01 is allowed" in marginals
+
+
+def test_a_claim_fails_when_its_numbers_do(small_run):
+    found = estimates.with_known(small_run, table1.complete(small_run), [0.25])[0.25]
+    wrong = found | {"ips": found["ips"] + 1.0, "naive": found["truth"] + 0.001 + np.zeros_like(found["naive"])}
+    held = {claim.text[:30]: claim.holds for claim in table1._claims(wrong)}
+    assert not held["the mean of IPS is the truth, "]
+    assert not held["by MAE the naive estimator ran"]
+    assert not held["deviations of IPS and SNIPS ar"]
+    assert held["the mean of SNIPS is the truth"]
+
+
+def test_table1_of_ml100k_comes_out(data_dir, tmp_path):
+    with Trials(tmp_path, 0) as trials:
+        run = Run(folder=data_dir("ml-100k").parent, quick=True, seed=0, trials=trials)
+        result = table1.table1(run)
+    assert [claim.text for claim in result.claims if not claim.holds] == []
+    for table in result.tables[:2]:
+        true = [row[1] for row in table.rows]
+        assert [value.came_out for value in true] == [True] * 5
+    ml100k = result.tables[3].rows[1][1:]
+    assert [value.value for value in ml100k] == pytest.approx([0.061, 0.114, 0.271, 0.342, 0.212], abs=6e-4)
+    assert [value.came_out for value in ml100k] == [True, True, True, False, True]
