@@ -8,8 +8,8 @@ import numpy as np
 
 from openloop.core.feedback import Feedback
 from openloop.studies.jadidinejad2021 import experiment, models
-from openloop.studies.jadidinejad2021.fits import Fits
-from openloop.studies.jadidinejad2021.methods import HeldOut
+from openloop.studies.jadidinejad2021.fits import ModelFits
+from openloop.studies.jadidinejad2021.methods import HeldOutCells
 from tests.studies.jadidinejad2021.worlds import outcome
 
 USERS, ITEMS = 120, 40
@@ -60,7 +60,7 @@ def fits_of(given, known, splits):
     """The trials of models with these scores."""
     each = (*range(splits), models.WHOLE)
     outcomes = {split: [outcome(given, s, split, 0) for s in known.values()] for split in each}
-    return Fits(given=given, models=tuple(known), outcomes=outcomes, splits=splits, seed=0)
+    return ModelFits(given=given, models=tuple(known), outcomes=outcomes, splits=splits, seed=0)
 
 
 @cache
@@ -76,7 +76,7 @@ def held(split=0, names=("m0", "m1", "m2")):
     taste, log, drawn = logs()
     given, known = models.given_of(log, drawn), scores_of(taste)
     found = [outcome(given, known[name], split, 0) for name in names]
-    return HeldOut.of(given, found, split, 0), {name: known[name] for name in names}, log
+    return HeldOutCells.of(given, found, split, 0), {name: known[name] for name in names}, log
 
 
 def parts(log, split):

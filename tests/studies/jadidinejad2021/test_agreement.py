@@ -10,7 +10,7 @@ from openloop.audits.rankings import compare_tau, kendall, steiger, williams
 from openloop.studies.jadidinejad2021 import agreement
 from openloop.studies.jadidinejad2021.agreement import EVERY, Agreement, Weightings
 from openloop.studies.jadidinejad2021.open_loop import TARGETS
-from openloop.studies.jadidinejad2021.scores import Cells, holdout
+from openloop.studies.jadidinejad2021.scores import RankedCells, holdout
 
 
 def test_weightings_are_paired_halves_and_draws_of_all_users():
@@ -82,7 +82,7 @@ def some_scores(rng, models=6, users=9, each=3):
     rank = rng.integers(1, 51, (models, users * each))
     places = np.stack([rank - 1, np.ones_like(rank), rank - 1, np.ones_like(rank), rank], axis=1)
     user = np.repeat(np.arange(users), each)
-    return holdout(Cells(user=user, item=np.arange(len(user)), places=places, n_users=users), "all", None)
+    return holdout(RankedCells(user=user, item=np.arange(len(user)), places=places, n_users=users), "all", None)
 
 
 def test_a_method_that_is_the_target_agrees_wholly():

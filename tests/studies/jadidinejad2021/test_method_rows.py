@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import sem, ttest_rel
 
-from openloop.studies.jadidinejad2021.fits import Fits
+from openloop.studies.jadidinejad2021.fits import ModelFits
 from openloop.studies.jadidinejad2021.method_rows import (
     HOLDOUT,
     OPEN_LOOP,
@@ -108,7 +108,7 @@ def test_the_open_loop_leaves_out_what_was_trained_on_but_the_code_does_not():
     trained = set(zip(given["user"][part.train].tolist(), given["item"][part.train].tolist(), strict=True))
     outside = [cell for cell in zip(drawn.user.tolist(), drawn.item.tolist(), strict=True) if cell not in trained]
     outcomes = {split: [worlds.outcome(given, np.where(liked, 1.0, 0.0), split, 0)] for split in (0, WHOLE)}
-    fits = Fits(given=given, models=("liked",), outcomes=outcomes, splits=1, seed=0)
+    fits = ModelFits(given=given, models=("liked",), outcomes=outcomes, splits=1, seed=0)
     ours, coded = (method_rows(fits, 0, among)[OPEN_LOOP] for among in ("outside", "coded"))
     assert (ours.rows, coded.rows) == (len(outside), len(drawn))
     assert ours.rows < coded.rows

@@ -10,15 +10,15 @@ import pytest
 import openloop as ol
 from openloop.errors import UndefinedError
 from openloop.studies.jadidinejad2021 import methods, scores
-from openloop.studies.jadidinejad2021.scores import Cells
+from openloop.studies.jadidinejad2021.scores import RankedCells
 from tests.studies.jadidinejad2021 import many
 
 
 def cells(ranks, user, n_users=2):
-    """Cells of one model with these ranks, nothing tied."""
+    """RankedCells of one model with these ranks, nothing tied."""
     h = np.array(ranks) - 1
     places = np.array([[h, np.ones_like(h), h, np.ones_like(h), ranks]])
-    return Cells(user=np.array(user), item=np.arange(len(user)), places=places, n_users=n_users)
+    return RankedCells(user=np.array(user), item=np.arange(len(user)), places=places, n_users=n_users)
 
 
 @pytest.mark.parametrize("among", ["outside", "all", "coded"])

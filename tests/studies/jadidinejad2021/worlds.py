@@ -9,7 +9,7 @@ from openloop.core.moments import Moments
 from openloop.core.weights import Diagnostics
 from openloop.estimators.weighted import mean_over_users
 from openloop.metrics.ranking import normalised_gain
-from openloop.studies.jadidinejad2021.fits import Fits
+from openloop.studies.jadidinejad2021.fits import ModelFits
 from openloop.studies.jadidinejad2021.models import WHOLE, given_of, places, relevant, split_of
 from openloop.studies.jadidinejad2021.scores import Scores
 
@@ -61,7 +61,7 @@ def fits(splits=2, seed=0, *, with_open_loop=True, names=("head", "tail", "oracl
     given = given_of(log, drawn if with_open_loop else None)
     wanted = [*range(splits), *([WHOLE] if with_open_loop else [])]
     outcomes = {split: [outcome(given, s, split, seed) for s in scores_of(liked).values()] for split in wanted}
-    return Fits(given=given, models=tuple(names), outcomes=outcomes, splits=splits, seed=seed)
+    return ModelFits(given=given, models=tuple(names), outcomes=outcomes, splits=splits, seed=seed)
 
 
 def means_of(values):

@@ -1,4 +1,4 @@
-"""The experiment of table 6 and figures 3 and 4: every model in every split, by every method, and the open loop."""
+"""The experiment of table 6, figures 3 and 4: every model in every split, by every method."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 from openloop.core.feedback import Array, Floats
 from openloop.studies.jadidinejad2021 import agreement, methods
 from openloop.studies.jadidinejad2021.agreement import Agreement
-from openloop.studies.jadidinejad2021.fits import SPLITS, Fits, fitted, zoo_names
-from openloop.studies.jadidinejad2021.methods import HeldOut, Method
+from openloop.studies.jadidinejad2021.fits import SPLITS, ModelFits, fitted, zoo_names
+from openloop.studies.jadidinejad2021.methods import HeldOutCells, Method
 from openloop.studies.jadidinejad2021.models import Given, given_of, stream
 from openloop.studies.jadidinejad2021.open_loop import targets
 from openloop.studies.jadidinejad2021.scores import Scores
@@ -30,7 +30,7 @@ QUICK_SPLITS = 2
 class EvaluatedSplit:
     """One split: what is held out, every method on it, and the open loop under the same models."""
 
-    held: HeldOut
+    held: HeldOutCells
     methods: dict[str, Method]  # all, by column and name
     targets: dict[str, Method]  # the open loop, in each sense of TARGETS
     numbers: dict[str, dict[str, int]]  # how many strata the rule chooses, by column and propensity
@@ -41,7 +41,7 @@ class Experiment:
     """A data set with an open loop, and where every model ranks what users liked, in every split."""
 
     name: str
-    fits: Fits
+    fits: ModelFits
     splits: tuple[EvaluatedSplit, ...]
     p: dict[str, Floats]
     eq7: Floats
@@ -77,7 +77,7 @@ def experiment(run: Run, name: str) -> Experiment:
     return evaluated(run, name, fits, given_of(data.log) | more)
 
 
-def evaluated(run: Run, name: str, fits: Fits, log: Given) -> Experiment:
+def evaluated(run: Run, name: str, fits: ModelFits, log: Given) -> Experiment:
     """The experiment from its fits; propensities are those of the `log`, with covariates where there are any."""
     kinds = ("eq7", *methods.PROPENSITIES)
     found = run.map(methods.propensity, log, [{"kind": kind} for kind in kinds], f"{name}: propensities")
@@ -87,7 +87,7 @@ def evaluated(run: Run, name: str, fits: Fits, log: Given) -> Experiment:
     return Experiment(name=name, fits=fits, splits=splits, eq7=eq7, p=p)
 
 
-def _evaluated_split(fits: Fits, split: int, eq7: Floats, p: dict[str, Floats]) -> EvaluatedSplit:
+def _evaluated_split(fits: ModelFits, split: int, eq7: Floats, p: dict[str, Floats]) -> EvaluatedSplit:
     held = fits.held_out(split)
     numbers = {
         column: {

@@ -1,4 +1,4 @@
-"""Figure 4: agreement with the open loop by the number of strata, and which number the stratification rule chooses."""
+"""Figure 4: agreement with the open loop by number of strata, and the number that a rule chooses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HALF_WIDTH = 2.306 / 3  # of a 95 % interval of the mean of nine values, in stan
 NOTES = (
     (
         "The rule: what a stratum averages are the discounts of relevant held-out cells; with strata that are alike "
-        "inside, the mean of a stratum foretells them. So each is foretold from the other nine tenths of cells, and "
+        "inside, the mean of a stratum predicts them. So each is predicted from the other nine tenths of cells, and "
         "the smallest number of strata is taken whose error is within a standard error of the least. Apart from "
         "propensities it sees the held-out part alone, and nothing of the open loop."
     ),

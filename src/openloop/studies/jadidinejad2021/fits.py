@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from openloop.core.feedback import Array, Feedback
-from openloop.studies.jadidinejad2021.methods import HeldOut
+from openloop.studies.jadidinejad2021.methods import HeldOutCells
 from openloop.studies.jadidinejad2021.models import WHOLE, Given, names, relevant, trial
-from openloop.studies.jadidinejad2021.scores import Cells, stacked
+from openloop.studies.jadidinejad2021.scores import RankedCells, stacked
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Outcome
 
@@ -27,7 +27,7 @@ QUICK_ZOO_SIZES = (10, 50)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fits:
+class ModelFits:
     """Models, and their trials by split; with an open loop those of the whole log too."""
 
     given: Given
@@ -46,22 +46,22 @@ class Fits:
         """Whether there is one."""
         return "open_user" in self.given
 
-    def held_out(self, split: int) -> HeldOut:
+    def held_out(self, split: int) -> HeldOutCells:
         """The held-out part of a split under its models."""
-        return HeldOut.of(self.given, self.outcomes[split], split, self.seed)
+        return HeldOutCells.of(self.given, self.outcomes[split], split, self.seed)
 
-    def open_cells(self, split: int) -> Cells:
+    def open_cells(self, split: int) -> RankedCells:
         """The relevant cells of the open loop under the models of a split, or of the WHOLE log."""
         return stacked(self.outcomes[split], "open", *relevant(self.given), self.n_users)
 
 
-def fitted(run: Run, what: str, given: Mapping[str, Array], models: Sequence[str], splits: int) -> Fits:
+def fitted(run: Run, what: str, given: Mapping[str, Array], models: Sequence[str], splits: int) -> ModelFits:
     """Every model on the training part of each split; with an open loop on the whole log too, as the code does."""
     wanted = [*range(splits), *([WHOLE] if "open_user" in given else [])]
     settings = [{"model": model, "split": split, "seed": run.seed} for split in wanted for model in models]
     found = iter(run.map(trial, given, settings, f"{what}: fitting models"))
     outcomes = {split: [next(found) for _ in models] for split in wanted}
-    return Fits(given=given, models=tuple(models), outcomes=outcomes, splits=splits, seed=run.seed)
+    return ModelFits(given=given, models=tuple(models), outcomes=outcomes, splits=splits, seed=run.seed)
 
 
 def zoo_names(run: Run) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from openloop.audits.paradox import Paradox
 from openloop.core.feedback import Floats
-from openloop.studies.jadidinejad2021.fits import Fits
+from openloop.studies.jadidinejad2021.fits import ModelFits
 from openloop.studies.jadidinejad2021.instance_claims import instance_claims, instance_notes
 from openloop.studies.jadidinejad2021.instances import SettingInstances, Sides, clearest, instances_in
 from openloop.studies.jadidinejad2021.method_rows import (
@@ -35,7 +35,7 @@ ROUNDING = 0.0005
 TITLES = {"table2": "MovieLens", "table3": "Netflix", "table4": "Yahoo! R3", "table5": "Coat"}
 
 
-def about_instances(item: str, data: str, fits: Fits, *, comparable: bool, notes: Sequence[str]) -> Result:
+def about_instances(item: str, data: str, fits: ModelFits, *, comparable: bool, notes: Sequence[str]) -> Result:
     """The result of a table, from its fits."""
     rows = {among: [method_rows(fits, split, among) for split in range(fits.splits)] for among in AMONG}
     found = [instances_in(fits.models, rows[among], among, holm=holm) for among in AMONG for holm in (False, True)]
@@ -54,7 +54,7 @@ def about_instances(item: str, data: str, fits: Fits, *, comparable: bool, notes
 # -- the published pair --------------------------------------------------------------------------------------
 
 
-def _pair_table(item: str, fits: Fits, rows: MethodRows, *, comparable: bool) -> Table:
+def _pair_table(item: str, fits: ModelFits, rows: MethodRows, *, comparable: bool) -> Table:
     a, b = PUBLISHED[item]["pair"]
     pair = fits.models.index(a), fits.models.index(b)
     if comparable:
@@ -102,7 +102,7 @@ def _value(row: MethodRow, a: int, b: int, published: float | None = None) -> Va
     )  # fmt: skip
 
 
-def _spread(fits: Fits) -> dict[str, Floats]:
+def _spread(fits: ModelFits) -> dict[str, Floats]:
     """The standard deviation over splits of each row's numbers of ratings and items."""
     parts = (HeldOutRows(given=fits.given, split=split_of(fits.given, split, fits.seed)) for split in range(DRAWS))
     drawn = [sizes(part) for part in parts]
@@ -144,7 +144,7 @@ def _side_cells(found: Sides | None) -> tuple[str | None, str | None]:
     return f"{found.majority} ({found.clear_majority})", f"{found.aggregate} ({found.clear_aggregate})"
 
 
-def _best_table(item: str, fits: Fits, rows: MethodRows, best: Paradox) -> Table:
+def _best_table(item: str, fits: ModelFits, rows: MethodRows, best: Paradox) -> Table:
     a, b = fits.models.index(best.other), fits.models.index(best.preferred)
     return Table(
         name=f"{item}-clearest", caption=f"The clearest instance found here, a {best.kind}, on the same split.",

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from openloop.core.feedback import Floats
-from openloop.studies.jadidinejad2021.fits import Fits
+from openloop.studies.jadidinejad2021.fits import ModelFits
 from openloop.studies.jadidinejad2021.methods import HeldOutRows, coded
 from openloop.studies.jadidinejad2021.open_loop import counted_ratings, targets
 from openloop.studies.jadidinejad2021.scores import Scores
@@ -51,7 +51,7 @@ def row_of(name: str, scores: Scores, rows: int, items: int) -> MethodRow:
     return MethodRow(name=name, value=scores.value, error=error, pvalue=pvalue, rows=rows, items=items)
 
 
-def method_rows(fits: Fits, split: int, among: str) -> dict[str, MethodRow]:
+def method_rows(fits: ModelFits, split: int, among: str) -> dict[str, MethodRow]:
     """Every row of a table, on one split.
 
     `among` "coded" ranks as the published code does, and has its IPS; the open loop is the published one. "outside"
@@ -82,7 +82,7 @@ def strata_with_users(held: HeldOutRows) -> set[str]:
     return {name for s, name in enumerate(STRATA) if len(np.unique(user[counts & (stratum == s)])) > 1}
 
 
-def open_loop_row(fits: Fits, split: int, among: str) -> MethodRow:
+def open_loop_row(fits: ModelFits, split: int, among: str) -> MethodRow:
     """The open loop: as coded on all its cells, else on those outside the training part."""
     target = "published" if among == CODED else "candidates"
     rated = fits.given["open_item"][counted_ratings(fits, split, target)]

@@ -13,7 +13,7 @@ from openloop.core.feedback import Array, Floats
 from openloop.estimators.stratified import catalogue_cells, edges
 from openloop.studies.jadidinejad2021 import as_coded, scores
 from openloop.studies.jadidinejad2021.models import THRESHOLD, Given, Split, log_of, relevant, shown, split_of
-from openloop.studies.jadidinejad2021.scores import Cells, Ints, Mask, Scores, stacked
+from openloop.studies.jadidinejad2021.scores import Ints, Mask, RankedCells, Scores, stacked
 
 Method = Callable[[int | None], Scores]  # of the cut k
 PROPENSITIES = ("popularity", "logistic", "calibrated")
@@ -60,13 +60,13 @@ class HeldOutRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HeldOut(HeldOutRows):
+class HeldOutCells(HeldOutRows):
     """What a method may look at: the held-out part, and its relevant cells under each model."""
 
-    cells: Cells
+    cells: RankedCells
 
     @classmethod
-    def of(cls, given: Given, outcomes: Sequence[dict[str, Array]], split: int, seed: int) -> HeldOut:
+    def of(cls, given: Given, outcomes: Sequence[dict[str, Array]], split: int, seed: int) -> HeldOutCells:
         """The held-out part of a split, under the models of these trials."""
         part = split_of(given, split, seed)
         cells = stacked(outcomes, "closed", *relevant(given, part.test), int(given["shape"][0]))
@@ -89,7 +89,7 @@ def propensity(given: Given, *, kind: str) -> dict[str, Array]:
 # -- as coded and as printed ---------------------------------------------------------------------------------
 
 
-def coded(held: HeldOut, strata: int = 2, among: str = "coded") -> dict[str, Method]:
+def coded(held: HeldOutCells, strata: int = 2, among: str = "coded") -> dict[str, Method]:
     """The five columns of Table 6, as the published code computes them; it ranks `among` as "coded"."""
     cells = held.cells.where(held.shown[held.relevant])
     gain = as_coded.ips_gain(held.coded_propensities, held.split.order)[cells.item]
@@ -98,7 +98,7 @@ def coded(held: HeldOut, strata: int = 2, among: str = "coded") -> dict[str, Met
     return _five(cells, among, held.coded_strata(strata), held.relevant[held.shown], strata, ips)
 
 
-def printed(held: HeldOut, eq7: Floats, strata: int = 2) -> dict[str, Method]:
+def printed(held: HeldOutCells, eq7: Floats, strata: int = 2) -> dict[str, Method]:
     """The same by the text: Eq. 7, Eq. 3, "equal size strata" (section 7.1), "the ranking of all items"."""
     at = edges(eq7[held.rows[1]], strata, "count")
     row = np.searchsorted(at, eq7[held.rows[1]])
@@ -107,7 +107,7 @@ def printed(held: HeldOut, eq7: Floats, strata: int = 2) -> dict[str, Method]:
     return _five(held.cells, "all", row, held.relevant, len(at) + 1, ips)
 
 
-def _five(cells: Cells, among: str, row: Ints, relevant: Array, strata: int, ips: Any) -> dict[str, Method]:
+def _five(cells: RankedCells, among: str, row: Ints, relevant: Array, strata: int, ips: Any) -> dict[str, Method]:
     """`row` is the stratum of each row, `relevant` says which of the rows are the cells."""
     mine = row[relevant]
     share = np.bincount(row, minlength=strata) / len(row)
@@ -128,7 +128,7 @@ def _five(cells: Cells, among: str, row: Ints, relevant: Array, strata: int, ips
 
 
 def ours(
-    held: HeldOut, p: Mapping[str, Floats], among: str = "outside", chosen: Mapping[str, int] | None = None
+    held: HeldOutCells, p: Mapping[str, Floats], among: str = "outside", chosen: Mapping[str, int] | None = None
 ) -> dict[str, Method]:
     """Ours: holdout, and with each propensity snips of nDCG, snips of adg, and strata weighted by the catalogue.
 
@@ -146,18 +146,18 @@ def ours(
     return found
 
 
-def grid_of(held: HeldOut, p: Floats) -> Floats:
+def grid_of(held: HeldOutCells, p: Floats) -> Floats:
     """p of every cell, (U, I), where it may be given for items alone."""
     return np.broadcast_to(p, held.shape)
 
 
-def observed_with(held: HeldOut, p: Floats, among: str) -> Floats:
+def observed_with(held: HeldOutCells, p: Floats, among: str) -> Floats:
     """With which probability the held-out part observes a candidate: p·s, or π = p·s/(1 − p·t) outside training."""
     s = held.split.share
     return p * s / (1 - p * (1 - s)) if among == "outside" else p * s
 
 
-def catalogued(held: HeldOut, grid: Floats, among: str, n: int) -> Method:
+def catalogued(held: HeldOutCells, grid: Floats, among: str, n: int) -> Method:
     """n strata of equal count, each with the share that it has of the candidates."""
     at, mine = strata_of_cells(held, grid, n)
     train = held.split.train if among == "outside" else held.split.train[:0]
@@ -165,7 +165,7 @@ def catalogued(held: HeldOut, grid: Floats, among: str, n: int) -> Method:
     return partial(scores.stratified, held.cells, among, stratum=mine, share=share / share.sum())
 
 
-def strata_of_cells(held: HeldOut, grid: Floats, n: int) -> tuple[tuple[float, ...], Ints]:
+def strata_of_cells(held: HeldOutCells, grid: Floats, n: int) -> tuple[tuple[float, ...], Ints]:
     """Edges of n strata with equally many held-out rows, relevant or not, and the stratum of each cell."""
     at = edges(grid[held.rows], n, "count")
     return at, np.searchsorted(at, grid[held.cells.user, held.cells.item])

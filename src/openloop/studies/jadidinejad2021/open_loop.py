@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from openloop.studies.jadidinejad2021.fits import Fits
+from openloop.studies.jadidinejad2021.fits import ModelFits
 from openloop.studies.jadidinejad2021.methods import Method
 from openloop.studies.jadidinejad2021.models import WHOLE, in_log, shown, split_of
 from openloop.studies.jadidinejad2021.scores import Mask, holdout
@@ -18,7 +18,7 @@ SENSES = {
 TARGETS = tuple(SENSES)
 
 
-def targets(fits: Fits, split: int) -> dict[str, Method]:
+def targets(fits: ModelFits, split: int) -> dict[str, Method]:
     """The mean nDCG over the open loop's users, in each sense of TARGETS."""
     own, refitted = fits.open_cells(split), fits.open_cells(WHOLE)
     known = refitted.where(shown(fits.given, split_of(fits.given, WHOLE, fits.seed), refitted.user, refitted.item))
@@ -31,7 +31,7 @@ def targets(fits: Fits, split: int) -> dict[str, Method]:
     }
 
 
-def counted_ratings(fits: Fits, split: int, target: str) -> Mask:
+def counted_ratings(fits: ModelFits, split: int, target: str) -> Mask:
     """Which of the open loop's ratings, relevant or not, count as "published" or among "candidates"."""
     given, cells = fits.given, (fits.given["open_user"], fits.given["open_item"])
     if target == "published":

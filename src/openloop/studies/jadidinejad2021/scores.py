@@ -26,7 +26,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cells:
+class RankedCells:
     """Relevant cells, sorted by user, and where each model ranks them."""
 
     user: Array  # (n,)
@@ -34,9 +34,11 @@ class Cells:
     places: Array  # (M, 5, n), see models.trial
     n_users: int
 
-    def where(self, keep: Mask) -> Cells:
+    def where(self, keep: Mask) -> RankedCells:
         """Some of the cells."""
-        return Cells(user=self.user[keep], item=self.item[keep], places=self.places[:, :, keep], n_users=self.n_users)
+        return RankedCells(
+            user=self.user[keep], item=self.item[keep], places=self.places[:, :, keep], n_users=self.n_users
+        )
 
     def discounts(self, among: str, k: int | None) -> Floats:
         """1/log2(1 + rank) down to rank k, (M, n), ranked `among` items "outside" training, "all", or as "coded"."""
@@ -68,37 +70,37 @@ class Scores:
             return first.function(np.einsum("muc,wu->wmc", columns, users, optimize=True))
 
 
-def stacked(outcomes: Sequence[dict[str, Array]], part: str, user: Array, item: Array, n_users: int) -> Cells:
+def stacked(outcomes: Sequence[dict[str, Array]], part: str, user: Array, item: Array, n_users: int) -> RankedCells:
     """The cells of the models' trials, "closed" or "open", in the trials' order."""
-    return Cells(user=user, item=item, places=np.array([found[part] for found in outcomes]), n_users=n_users)
+    return RankedCells(user=user, item=item, places=np.array([found[part] for found in outcomes]), n_users=n_users)
 
 
 # -- methods -------------------------------------------------------------------------------------------------
 
 
-def holdout(cells: Cells, among: str, k: int | None) -> Scores:
+def holdout(cells: RankedCells, among: str, k: int | None) -> Scores:
     """R_holdout: the mean nDCG over users (Eq. 1)."""
     return _scores(weighted.naive, moments(cells, normalised_gain(k), cells.discounts(among, k)))
 
 
-def ips_eq3(cells: Cells, among: str, k: int | None, weight: Floats) -> Scores:
+def ips_eq3(cells: RankedCells, among: str, k: int | None, weight: Floats) -> Scores:
     """R_IPS as printed (Eq. 3): each discount over p, the ideal as if there were no p."""
     return _scores(weighted.ips_eq3, weighted_moments(cells, normalised_gain(k), cells.discounts(among, k), weight))
 
 
-def snips(cells: Cells, among: str, k: int | None, weight: Floats) -> Scores:
+def snips(cells: RankedCells, among: str, k: int | None, weight: Floats) -> Scores:
     """Each user's weighted nDCG, its ideal in the order of the weights."""
     return _scores(weighted.snips, weighted_moments(cells, normalised_gain(k), cells.discounts(among, k), weight))
 
 
-def snips_of_adg(cells: Cells, among: str, k: int | None, weight: Floats) -> Scores:
+def snips_of_adg(cells: RankedCells, among: str, k: int | None, weight: Floats) -> Scores:
     """Σ_uΣ wc/Σ_uΣ w, c the discount down to rank k."""
     return _scores(
         weighted.snips, weighted_moments(cells, average_discounted_gain(), cells.discounts(among, k), weight)
     )
 
 
-def stratified(cells: Cells, among: str, k: int | None, stratum: Ints, share: Floats) -> Scores:
+def stratified(cells: RankedCells, among: str, k: int | None, stratum: Ints, share: Floats) -> Scores:
     """E(Y) = Σ_x E(Y | X = x) P(X = x) (Eq. 4); `stratum` (n,) of each cell, `share` (S,) the P(X = x)."""
     found = moments(cells, normalised_gain(k), cells.discounts(among, k), stratum, len(share))
     return _scores(partial(strata.stratified, share=share), found)
@@ -112,7 +114,7 @@ def _scores(estimator: weighted.Estimator, found: Iterable[Moments]) -> Scores:
 
 
 def moments(
-    cells: Cells, metric: Metric, gain: Floats, stratum: Ints | None = None, n_strata: int = 1
+    cells: RankedCells, metric: Metric, gain: Floats, stratum: Ints | None = None, n_strata: int = 1
 ) -> Iterator[Moments]:
     """The sums of each model's gains, (M, n), by user and stratum."""
     shape = cells.n_users, n_strata
@@ -122,7 +124,7 @@ def moments(
         yield Moments(metric=metric, sums={"n": n, "gain": total.reshape(shape)}, cells=_no_candidates(cells))
 
 
-def weighted_moments(cells: Cells, metric: Metric, gain: Floats, weight: Floats) -> Iterator[Moments]:
+def weighted_moments(cells: RankedCells, metric: Metric, gain: Floats, weight: Floats) -> Iterator[Moments]:
     """The sums of each model's weighted gains, (M, n), by user; `weight` (n,)."""
     user, U = cells.user, cells.n_users
     known = {
@@ -134,7 +136,7 @@ def weighted_moments(cells: Cells, metric: Metric, gain: Floats, weight: Floats)
         yield Moments(metric=metric, sums={**shared, "wgain": total[:, None]}, cells=_no_candidates(cells))
 
 
-def _no_candidates(cells: Cells) -> Floats:
+def _no_candidates(cells: RankedCells) -> Floats:
     """|C_u|, of which neither nDCG nor adg makes use."""
     return np.zeros(cells.n_users)
 

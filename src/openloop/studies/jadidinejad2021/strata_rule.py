@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from openloop.core.feedback import Floats
-from openloop.studies.jadidinejad2021.methods import HeldOut, strata_of_cells
+from openloop.studies.jadidinejad2021.methods import HeldOutCells, strata_of_cells
 from openloop.studies.jadidinejad2021.models import stream
 from openloop.studies.jadidinejad2021.scores import Ints
 
@@ -18,7 +18,7 @@ NUMBERS = tuple(range(1, 11))  # Figure 4: 1 to 10 strata
 FOLDS = 10
 
 
-def number_of_strata(held: HeldOut, grid: Floats, among: str, seed: int) -> tuple[int, Floats]:
+def number_of_strata(held: HeldOutCells, grid: Floats, among: str, seed: int) -> tuple[int, Floats]:
     """The number of strata by the rule, and the mean error with each number, (10,); of nDCG without a cut."""
     strata = [strata_of_cells(held, grid, n)[1] for n in NUMBERS]
     errors = errors_within(held.cells.discounts(among, None), strata, stream(seed, "folds"))

@@ -1,4 +1,4 @@
-"""Table 1: Simpson's paradox in medicine, by the counts of the kidney stones, and in recommendation, as printed."""
+"""Table 1: Simpson's paradox in medicine, from counts, and in recommendation, as printed."""
 
 from __future__ import annotations
 
