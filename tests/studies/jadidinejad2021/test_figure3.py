@@ -6,18 +6,12 @@ import numpy as np
 import pytest
 
 from openloop.audits.rankings import tau_b
-from openloop.studies.jadidinejad2021 import as_coded, experiment, figure3
+from openloop.studies.jadidinejad2021 import as_coded, figure3
 from tests.studies.jadidinejad2021 import many
 
 
-@pytest.fixture
-def run(monkeypatch):
-    monkeypatch.setattr(experiment, "experiment", lambda *_: many.some_experiment(3))
-    return many.Plain("coat")
-
-
-def test_figure_3_has_a_point_for_each_model_in_each_panel(run):
-    result = figure3.figure3(run)
+def test_figure_3_has_a_point_for_each_model_in_each_panel(coat_run):
+    result = figure3.figure3(coat_run)
     (figure,) = result.figures
     assert len(figure.rows) == len(figure3.PANELS) * len(many.some_experiment(3).fits.models)
     panel = [row for row in figure.rows if row["panel"].startswith("holdout")]
@@ -27,8 +21,8 @@ def test_figure_3_has_a_point_for_each_model_in_each_panel(run):
     assert (holdout.published, holdout.digits) == (0.20, 2)
 
 
-def test_the_share_of_q1_is_of_rows(run):
-    name, share = figure3.figure3(run).tables[0].rows[-1]
+def test_the_share_of_q1_is_of_rows(coat_run):
+    name, share = figure3.figure3(coat_run).tables[0].rows[-1]
     parts = [split.held for split in many.some_experiment(3).splits]
     p = as_coded.propensities(parts[0].given["item"], many.ITEMS, many.USERS)
     shares = [np.mean(as_coded.strata(p[h.rows[1]], 2)[h.shown] == 0) for h in parts]

@@ -7,19 +7,7 @@ import pytest
 from openloop.studies.jadidinejad2021.instance_tables import about_instances
 from openloop.studies.kit.results import Value
 from tests.studies.jadidinejad2021 import worlds
-
-NAMES = ("GMF20", "SVD20", "MostPop", "GA")  # the head, the tail, the oracle, noise
-
-
-@pytest.fixture(scope="module")
-def compared():
-    return about_instances("table5", "coat", worlds.fits(names=NAMES), comparable=True, notes=("so",))
-
-
-def cells(result, table, row):
-    (found,) = [t for t in result.tables if t.name == table]
-    (line,) = [r for r in found.rows if r[0] == row]
-    return dict(zip(found.columns, line, strict=True))
+from tests.studies.jadidinejad2021.worlds import cells
 
 
 def test_published_numbers_stand_beside_ours(compared):

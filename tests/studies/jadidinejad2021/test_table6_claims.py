@@ -6,23 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from openloop.studies.jadidinejad2021 import experiment, table6_claims
+from openloop.studies.jadidinejad2021 import table6_claims
 from openloop.studies.jadidinejad2021.agreement import Agreement, Weightings
 from openloop.studies.jadidinejad2021.published import CUTS, METHODS, PUBLISHED
-from openloop.studies.jadidinejad2021.table6 import table6
 from tests.studies.jadidinejad2021 import many
 
 
-@pytest.fixture(scope="module")
-def result():
-    patch = pytest.MonkeyPatch()
-    patch.setattr(experiment, "experiment", lambda *_: many.some_experiment(3))
-    yield table6(many.Plain("coat"))
-    patch.undo()
-
-
-def test_claims_are_judged_by_their_numbers(result):
-    near, _, published, candidates = result.claims
+def test_claims_are_judged_by_their_numbers(table6_result):
+    near, _, published, candidates = table6_result.claims
     assert not near.holds  # made-up models are not the paper's
     for claim in (published, candidates):
         assert "chosen after looking" in claim.text
@@ -57,23 +48,25 @@ def test_one_of_ours_must_be_clearly_ahead_of_each_published_method_and_blind(no
     assert f"ahead of {ahead} published methods" in claim.found
 
 
-def test_notes_of_a_data_set_are_made_of_its_numbers(result):
+def test_notes_of_a_data_set_are_made_of_its_numbers(table6_result):
     targets = many.some_experiment(3).splits[0].targets
     _, log, drawn = many.logs()
     cells = [set(zip(x.user.tolist(), x.item.tolist(), strict=True)) for x in (log, drawn)]
     both = len(cells[0] & cells[1])
-    (note,) = [n for n in result.notes if "in the log too" in n]
+    (note,) = [n for n in table6_result.notes if "in the log too" in n]
     assert f"coat: {both} of the open loop's {len(drawn):,} ratings are in the log too, {both} of them" in note
     agree = kendalltau(targets["published"](None).value, targets["unseen"](None).value).statistic
     assert f"rank alike with τ {agree:.3f}" in note
-    (gain,) = [n for n in result.notes if "the abstract's gain" in n]
-    stratified, holdout = (result.tables[0].rows[-1][1 + METHODS.index(m)].value for m in ("stratified", "holdout"))
+    (gain,) = [n for n in table6_result.notes if "the abstract's gain" in n]
+    stratified, holdout = (
+        table6_result.tables[0].rows[-1][1 + METHODS.index(m)].value for m in ("stratified", "holdout")
+    )
     assert "gain of 40 % is τ 0.283" in gain
     assert f"{stratified:.3f} and {holdout:.3f}" in gain
 
 
-def test_marks_are_compared_pair_by_pair(result):
-    assert "of 60 pairs" in result.notes[-4]
+def test_marks_are_compared_pair_by_pair(table6_result):
+    assert "of 60 pairs" in table6_result.notes[-4]
     published = PUBLISHED["table6"]["differs"]["coat"]
     marks = {cut: dict(zip(METHODS, published[cut], strict=True)) for cut in CUTS}
     (note,) = table6_claims.same_marks("coat", marks)
@@ -81,14 +74,14 @@ def test_marks_are_compared_pair_by_pair(result):
     assert list(table6_claims.same_marks("another", marks)) == []
 
 
-def test_the_best_in_each_sense_is_named(result):
-    every = {row[0]: row for row in result.tables[2].rows}
+def test_the_best_in_each_sense_is_named(table6_result):
+    every = {row[0]: row for row in table6_result.tables[2].rows}
     ours = max((row for name, row in every.items() if name.startswith("ours")), key=lambda row: row[2].value)
-    assert f"unseen: {ours[0]} ({ours[2].value:.3f}), against as " in result.notes[-2]
+    assert f"unseen: {ours[0]} ({ours[2].value:.3f}), against as " in table6_result.notes[-2]
 
 
-def test_the_recommended_method_is_named_with_its_margins(result):
-    note = result.notes[-1]
+def test_the_recommended_method_is_named_with_its_margins(table6_result):
+    note = table6_result.notes[-1]
     ahead, blind = (
         float(note.partition(words)[2].partition(after)[2].split()[0])
         for words, after in (("best published method", ", by "), ("Chosen blind", ": "))

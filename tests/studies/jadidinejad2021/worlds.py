@@ -70,3 +70,10 @@ def means_of(values):
     m = Moments(metric=normalised_gain(), sums={"n": np.ones((users, 1))}, cells=np.ones(users))
     seen = Diagnostics(n=users, users=int(np.isfinite(values[0]).sum()))
     return Scores(estimates=tuple(mean_over_users(m, "naive", each, seen) for each in values))
+
+
+def cells(result, table, row):
+    """The cells of a row by column."""
+    (found,) = [t for t in result.tables if t.name == table]
+    (line,) = [r for r in found.rows if r[0] == row]
+    return dict(zip(found.columns, line, strict=True))
