@@ -7,6 +7,7 @@ import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import openloop as ol
@@ -20,6 +21,33 @@ TYPES_ONLY = {"core/protocols.py"}
 
 MAX_LINES = 400
 MAX_ROLE = 110
+MAX_PARAMETERS = 8
+
+# Functions with more parameters, and why; public functions, commands, models and compiled kernels need no reason.
+MANY_PARAMETERS = {
+    "kernels/ranking.py: factor_ranks": "a kernel's door: factors and ragged lists as plain arrays",
+    "studies/kit/charts.py: lines": "a chart's channels, each a keyword",
+    "studies/kit/charts.py: scatter": "a chart's channels, each a keyword",
+    "sources/arrays/source.py: FeedbackSource.__init__": "to go: takes the question whole",
+    "sources/frames/joining.py: join": "to go: takes the question whole",
+    "sources/frames/joining.py: _Builder.__init__": "to go: takes the question whole",
+    "sources/frames/source.py: from_frame": "to go: takes the question whole",
+}
+
+# Class names that modules share, and why nobody mixes them up.
+SHARED_CLASS_NAMES = {
+    "Popularity": "public in two packages: a model of items, a model of propensities",
+    "Check": "public in two packages: of a data set's files, of propensities",
+    "Part": "the files of a data set, the rows of a paradox: public in modules that do not meet",
+    "Rows": "arrays of a kernel, scored rows of a source: modules that do not meet",
+    "Table": "to go: the one of studies is public, the other is not",
+    "Task": "to go: of a pass over a frame, of a trial",
+    "Contrast": "to go: the studies' own",
+    "Pair": "to go: the studies' own",
+    "Grid": "to go: the studies' own",
+    "Heading": "to go: the studies' own",
+    "Method": "to go: the studies' own",
+}
 
 # What `import openloop` may bring along.
 LIGHT = {"openloop", "numpy", "narwhals"}
@@ -134,3 +162,54 @@ def test_no_module_has_the_name_of_a_public_function():
         module.stem for module in PACKAGE.iterdir() if module.suffix == ".py" or (module / "__init__.py").exists()
     }
     assert functions & children == set()
+
+
+def test_functions_take_few_parameters():
+    many = {
+        f"{name(module)}: {path}"
+        for module in MODULES
+        for path, function in functions(ast.parse(module.read_text(encoding="utf-8")))
+        if len(parameters(function)) > MAX_PARAMETERS and not may_take_many(module, path, function)
+    }
+    assert many == set(MANY_PARAMETERS)
+
+
+def functions(tree: ast.AST, path: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Every function of a module with the classes and functions that it is defined in: Class.method."""
+    for node in ast.iter_child_nodes(tree):
+        inner = f"{path}.{node.name}".strip(".") if isinstance(node, ast.FunctionDef | ast.ClassDef) else path
+        if isinstance(node, ast.FunctionDef):
+            yield inner, node
+        yield from functions(node, inner)
+
+
+def parameters(function: ast.FunctionDef) -> list[str]:
+    given = function.args
+    several = [part for part in (given.vararg, given.kwarg) if part is not None]
+    names = [part.arg for part in (*given.posonlyargs, *given.args, *given.kwonlyargs, *several)]
+    return [part for part in names if part not in ("self", "cls")]
+
+
+def may_take_many(module: Path, path: str, function: ast.FunctionDef) -> bool:
+    """Public functions, commands, models, which scikit-learn wants to list their settings, and compiled kernels."""
+    package = name(module).partition("/")[0]
+    home = ".".join(module.relative_to(PACKAGE.parent).with_suffix("").parts)
+    public = path in ol.__all__ and getattr(getattr(ol, path), "__module__", None) == home
+    command = package == "cli" and path == module.stem
+    model = package in ("learners", "propensity") and path.endswith(".__init__")
+    compiled = any("jit" in ast.unparse(decorator) for decorator in function.decorator_list)
+    return public or command or model or compiled
+
+
+def test_parameters_are_counted_wherever_a_function_is_defined():
+    tree = ast.parse("class A:\n def f(self, a, /, b, *c, d, **e):\n  def g(h): ...")
+    assert {path: parameters(function) for path, function in functions(tree)} == {"A.f": list("abdce"), "A.f.g": ["h"]}
+
+
+def test_no_two_classes_share_a_name():
+    homes: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in ast.parse(module.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(name(module))
+    assert {each for each, modules in homes.items() if len(modules) > 1} == set(SHARED_CLASS_NAMES)

@@ -19,6 +19,7 @@ from openloop.audits.rankings import (
     nemenyi,
     ranks_within_users,
     steiger,
+    tau_b,
     williams,
 )
 from openloop.errors import EmptyError, InputError, UndefinedError
@@ -37,6 +38,19 @@ lists = st.integers(3, 12).flatmap(
 
 
 # --------------------------------------------------------------------------------------- τ: known answers
+
+
+def test_tau_of_several_lists_is_scipys_with_ties_and_without():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(3, 30)), rng.integers(0, 5, (3, 30)).astype(float)
+    found = tau_b(x, y)
+    assert found == pytest.approx([kendalltau(a, b).statistic for a, b in zip(x, y, strict=True)])
+    assert tau_b(x[0], y[0]) == found[0] == kendall(x[0], y[0]).value
+    assert tau_b(x, y[:1]) == pytest.approx([kendalltau(a, y[0]).statistic for a in x])  # lists broadcast
+
+
+def test_tau_of_a_constant_is_nan():
+    assert np.isnan(tau_b(np.ones(4), np.arange(4.0)))
 
 
 def test_kendall_by_hand():

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from openloop.support.wording import chance, counted, joined, level_of, percent, reasons, times
+from openloop.support.wording import chance, counted, joined, level_of, percent, pvalue, reasons, times
 
 
 def test_names_are_joined():
@@ -25,6 +25,7 @@ def test_a_share_is_neither_0_nor_100_percent_unless_it_is(share, text):
 def test_levels_chances_factors_and_counts():
     assert (level_of(0.95), level_of(0.995)) == ("95 %", "99.5 %")
     assert [chance(p) for p in (1e-9, 0.0234, 1.0)] == ["< 0.001", "= 0.023", "= 1"]
+    assert [pvalue(p) for p in (1e-9, 0.0234, 1.0)] == ["< 0.001", "0.023", "1"]
     assert [times(g) for g in (None, math.inf, 1.876)] == ["–", "∞", "1.88×"]
     assert [counted(n, "row") for n in (1, 2, 1000)] == ["1 row", "2 rows", "1,000 rows"]
 

@@ -110,19 +110,39 @@ def kendall(
     return Correlation(value=value, low=max(low, -1.0), high=min(high, 1.0), n=len(x), level=level, method=method)
 
 
+def tau_b(x: Floats, y: Floats) -> Floats:
+    """τ-b of lists of values of n models, (..., n) each, to (...); NaN where a list is constant."""
+    return tau_of_signs(pair_signs(x), pair_signs(y))
+
+
+def pair_signs(x: Floats) -> npt.NDArray[np.float32]:
+    """Which of two models is ahead, for each pair: (..., n) to (..., pairs)."""
+    i, j = np.triu_indices(x.shape[-1], 1)
+    return np.sign(x[..., i] - x[..., j]).astype(np.float32)
+
+
+def tau_of_signs(a: npt.NDArray[np.float32], b: npt.NDArray[np.float32]) -> Floats:
+    """τ-b = Σab/√(Σa²·Σb²) over pairs of models."""
+    return _tau_of_sums(*(np.einsum("...p,...p->...", s, t, dtype=np.float64) for s, t in ((a, b), (a, a), (b, b))))
+
+
+def _tau_of_sums(both: Floats, one: Floats, other: Floats) -> Floats:
+    root = np.sqrt(one * other)
+    return np.divide(both, root, out=np.full(np.shape(root), np.nan), where=root > 0)
+
+
 def _signs(x: Floats) -> Floats:
     return np.sign(x[:, None] - x[None, :])  # (n, n)
 
 
 def _tau(a: Floats, b: Floats, weights: Floats | None = None) -> Any:
-    """τ-b = Σab/√(Σa²·Σb²) over pairs of models, each counted weight·weight times; NaN where undefined.
+    """τ-b, each pair of models counted weight·weight times; NaN where undefined.
 
     A model drawn twice is tied with itself in both lists, so that its copies are no pair.
     """
     w = np.ones((1, len(a))) if weights is None else weights  # (B, n)
-    both, one, other = (np.einsum("bi,bi->b", w @ m, w) for m in (a * b, a * a, b * b))  # (B,), whole numbers
-    root = np.sqrt(one * other)
-    tau = np.divide(both, root, out=np.full(len(w), np.nan), where=root > 0)
+    # (B,) each, whole numbers
+    tau = _tau_of_sums(*(np.einsum("bi,bi->b", w @ m, w) for m in (a * b, a * a, b * b)))
     return tau if weights is not None else tau[0]
 
 

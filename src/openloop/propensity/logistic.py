@@ -11,7 +11,7 @@ from openloop.core.feedback import LEAST, Array, Feedback, Floats
 from openloop.errors import InputError, listing
 from openloop.kernels.products import factor_products
 from openloop.propensity.base import CellModel, check_fitted, row_counts
-from openloop.propensity.solvers.collapsing import Collapsed, Rows, collapse
+from openloop.propensity.solvers.collapsing import Collapsed, CountedRows, collapse
 from openloop.propensity.solvers.newton import Grid, Logits, mapped, maximise, sigmoid, sums
 from openloop.propensity.solvers.penalty import REGS, validate
 from openloop.support.arguments import generator, is_number, is_whole
@@ -47,7 +47,7 @@ class Logistic(CellModel):
         self.item_covariates_ = Covariates.of(item_features, feedback.items, "item")
         X, Z = self._centred(feedback)
         shape = (feedback.n_users, feedback.n_items)
-        rows = Rows(user=feedback.user, item=feedback.item, weight=weight, shape=shape)
+        rows = CountedRows(user=feedback.user, item=feedback.item, weight=weight, shape=shape)
         self._maximise(rows, X, Z)
         given = {"user_features": self.user_covariates_, "item_features": self.item_covariates_}
         return self._remember(feedback, *self._notes(float(weight.sum())), **given)
@@ -74,7 +74,7 @@ class Logistic(CellModel):
             return np.zeros((feedback.n_users, 0)), np.zeros((feedback.n_items, 0))
         return X.values - X.values.mean(axis=0), Z.values - Z.values.mean(axis=0)
 
-    def _maximise(self, rows: Rows, X: Floats, Z: Floats) -> None:
+    def _maximise(self, rows: CountedRows, X: Floats, Z: Floats) -> None:
         collapsed, self.scores_, start, known = collapse(rows, X, Z), {}, None, None
         if X.size and self.reg is None:
             self.scores_, first = validate(rows, collapsed, X, Z, self.folds, generator("Logistic", self.rng))

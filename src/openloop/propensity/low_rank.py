@@ -19,10 +19,10 @@ from openloop.propensity.base import MAX_GRID, CellModel, check_fitted, row_coun
 from openloop.propensity.solvers.one_bit import (
     PROJECTIONS,
     WINDOW,
-    Cells,
-    Factors,
     Found,
-    Part,
+    GridPart,
+    LogitFactors,
+    ObservedGrid,
     maximise,
     nudged,
     settled,
@@ -85,7 +85,7 @@ class LowRank(CellModel):
             return self._complete(feedback)
         choosing, fitting = generator("LowRank", self.rng).spawn(2)
         with threadpool_limits(1, "blas"), ThreadPoolExecutor(THREADS) as pool:
-            cells = Cells.of(feedback, rows, pool.map)
+            cells = ObservedGrid.of(feedback, rows, pool.map)
             self.rank_, self.radius_, self.scores_ = self._choose(cells, choosing)
             found = self._maximise(cells, cells.start(self.rank_), self.radius_, self.tol, fitting)
             at = settled(cells, found.at)
@@ -100,16 +100,18 @@ class LowRank(CellModel):
         chosen = {"rank": self.rank_, "radius": self.radius_} if self.scores_ else {}
         return fresh.set_params(**chosen).fit(feedback)
 
-    def _maximise(self, cells: Cells, start: Factors, radius: float, tol: float, rng: np.random.Generator) -> Found:
+    def _maximise(
+        self, cells: ObservedGrid, start: LogitFactors, radius: float, tol: float, rng: np.random.Generator
+    ) -> Found:
         near = nudged(start, radius, rng)
         return maximise(cells, near, PROJECTIONS[self.constraint], radius, tol, self.max_iter)
 
-    def _choose(self, cells: Cells, rng: np.random.Generator) -> tuple[int, float, Scores]:
+    def _choose(self, cells: ObservedGrid, rng: np.random.Generator) -> tuple[int, float, Scores]:
         """Rank, radius, and the scores of what was tried: ranks from the smallest up, until their best score falls."""
         if self.rank is not None and self.radius is not None:
             return self.rank, float(self.radius), {}
 
-        def fit(cells: Cells, start: Factors, radius: float) -> Factors:
+        def fit(cells: ObservedGrid, start: LogitFactors, radius: float) -> LogitFactors:
             return self._maximise(cells, start, radius, max(self.tol, LOOSE), rng).at
 
         search = Search(cells, self.folds, fit, rng)
@@ -119,10 +121,10 @@ class LowRank(CellModel):
     def _complete(self, feedback: Feedback) -> LowRank:
         self.scores_, self.rank_, self.radius_, self.log_likelihood_ = {}, 1, 0.0, 0.0
         L, R = np.zeros((feedback.n_users, 1)), np.zeros((feedback.n_items, 1))
-        self._learn(Factors(mu=np.inf, L=L, R=R), np.zeros(0))
+        self._learn(LogitFactors(mu=np.inf, L=L, R=R), np.zeros(0))
         return self._remember(feedback, "the log fills its grid, so every p is 1")
 
-    def _learn(self, at: Factors, path: Floats) -> None:
+    def _learn(self, at: LogitFactors, path: Floats) -> None:
         self.mu_, self.user_factors_, self.item_factors_ = at.mu, frozen(at.L), frozen(at.R)
         self.path_ = frozen(path)
 
@@ -135,10 +137,14 @@ class Search:
     """The log-likelihood a held-out cell by rank and radius 2^power; each fit starts from the last."""
 
     def __init__(
-        self, cells: Cells, folds: int, fit: Callable[[Cells, Factors, float], Factors], rng: np.random.Generator
+        self,
+        cells: ObservedGrid,
+        folds: int,
+        fit: Callable[[ObservedGrid, LogitFactors, float], LogitFactors],
+        rng: np.random.Generator,
     ) -> None:
         size = cells.U * cells.I / folds
-        parts = Part.draw(cells.U, cells.I, folds, rng)[: int(np.ceil(ENOUGH / size))]
+        parts = GridPart.draw(cells.U, cells.I, folds, rng)[: int(np.ceil(ENOUGH / size))]
         self._cells, self._fit, self._size = cells, fit, size * len(parts)
         self._rests = [cells.without(part) for part in parts]
         self._at = {1: [cells.start(1)] * len(parts)}  # by rank

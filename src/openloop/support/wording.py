@@ -30,6 +30,11 @@ def chance(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"= {p:.3f}" if p < 0.995 else "= 1"
 
 
+def pvalue(p: float) -> str:
+    """A p-value by itself, as in a table: "< 0.001", "0.023"."""
+    return chance(p).removeprefix("= ")
+
+
 def times(gamma: float | None) -> str:
     """Γ*, as a factor."""
     return "–" if gamma is None else "∞" if math.isinf(gamma) else f"{gamma:.3g}×"

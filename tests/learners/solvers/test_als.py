@@ -12,7 +12,7 @@ from openloop.errors import DivergenceError
 from openloop.kernels import least_squares
 from openloop.kernels.least_squares import Rows
 from openloop.learners.solvers import als
-from openloop.learners.solvers.als import CG_STEPS, Schedule, alternate
+from openloop.learners.solvers.als import CG_STEPS, AlternationPlan, alternate
 from openloop.learners.solvers.objective import Objective, Solution, start
 
 # With so many factors that penalties leave some of them empty, no valley is but the lowest.
@@ -43,7 +43,7 @@ def run(
         at = start(log, objective, dtype, np.random.default_rng(seed))
         at.c = 3.0 if objective.offsets else 0.0
     rows = Rows(log.user_ptr, log.item, log.rating.astype(dtype), log.weight.astype(dtype))
-    schedule = Schedule(
+    schedule = AlternationPlan(
         iterations=iterations, tol=tol, steps=steps, threads=threads, advance=lambda *words: said.append(words)
     )
     found = alternate(rows, objective, at, schedule)

@@ -8,7 +8,7 @@ from scipy.optimize import check_grad
 
 from openloop.core.feedback import Feedback
 from openloop.kernels.least_squares import Rows
-from openloop.learners.solvers.als import Schedule, alternate
+from openloop.learners.solvers.als import AlternationPlan, alternate
 from openloop.learners.solvers.lbfgs import descend, gradient
 from openloop.learners.solvers.objective import Objective, start
 
@@ -82,7 +82,7 @@ def test_the_objective_by_hand():
 def test_it_ends_where_alternating_least_squares_ends(log, objective):
     found = down(log, objective)
     rows = Rows(log.user_ptr, log.item, log.rating.astype(np.float64), log.weight)
-    schedule = Schedule(iterations=5000, tol=1e-13, steps=0, threads=1, advance=lambda *_: None)
+    schedule = AlternationPlan(iterations=5000, tol=1e-13, steps=0, threads=1, advance=lambda *_: None)
     other = alternate(rows, objective, begin(log, objective), schedule)
     assert found.history[-1] == pytest.approx(other.history[-1], rel=1e-6)
 

@@ -7,7 +7,7 @@ import pytest
 
 from openloop.errors import UndefinedError
 from openloop.propensity.solvers import collapsing
-from openloop.propensity.solvers.collapsing import Rows, classes, collapse, extremes
+from openloop.propensity.solvers.collapsing import CountedRows, classes, collapse, extremes
 from openloop.propensity.solvers.newton import Grid, maximise, sums
 from tests.facts import facts
 
@@ -15,7 +15,7 @@ from tests.facts import facts
 def rows_of(O, weight=1.0):
     O = np.asarray(O)
     user, item = np.nonzero(O)
-    return Rows(user=user, item=item, weight=np.full(len(user), weight), shape=O.shape)
+    return CountedRows(user=user, item=item, weight=np.full(len(user), weight), shape=O.shape)
 
 
 def no_covariates(O):

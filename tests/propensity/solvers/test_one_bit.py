@@ -12,9 +12,9 @@ from openloop.core.feedback import Feedback
 from openloop.propensity.solvers import one_bit
 from openloop.propensity.solvers.one_bit import (
     PROJECTIONS,
-    Cells,
-    Factors,
-    Part,
+    GridPart,
+    LogitFactors,
+    ObservedGrid,
     descend,
     maximise,
     nudged,
@@ -27,27 +27,27 @@ U, I, K = 9, 7, 3
 
 
 @pytest.fixture
-def cells() -> Cells:
+def cells() -> ObservedGrid:
     rng = np.random.default_rng(0)
     user, item = np.nonzero(rng.random((U, I)) < 0.4)
     share = rng.choice([0.5, 0.8, 1.0], len(user))
     log = Feedback.from_arrays(user, item, np.ones(len(user)), users=U, items=I, share=share)
-    return Cells.of(log, 1 / log.share)
+    return ObservedGrid.of(log, 1 / log.share)
 
 
 @pytest.fixture
-def at() -> Factors:
+def at() -> LogitFactors:
     rng = np.random.default_rng(1)
-    return Factors(mu=-0.7, L=rng.standard_normal((U, K)), R=rng.standard_normal((I, K)))
+    return LogitFactors(mu=-0.7, L=rng.standard_normal((U, K)), R=rng.standard_normal((I, K)))
 
 
-def grid(cells: Cells) -> np.ndarray:
+def grid(cells: ObservedGrid) -> np.ndarray:
     O = np.zeros((U, I))
     O[cells.user, cells.item] = cells.O
     return O
 
 
-def likelihood(O, at: Factors, counted=True) -> float:
+def likelihood(O, at: LogitFactors, counted=True) -> float:
     A = at.mu + at.L @ at.R.T
     return np.sum(counted * (O * A - np.logaddexp(0, A)))
 
@@ -70,7 +70,7 @@ def test_blocks_and_threads_change_nothing_but_rounding(cells, at, monkeypatch):
 @pytest.mark.parametrize("held_out", [False, True])
 def test_the_slope_is_that_of_finite_differences(cells, at, held_out):
     if held_out:
-        cells = cells.without(Part.draw(U, I, 3, np.random.default_rng(5))[1])
+        cells = cells.without(GridPart.draw(U, I, 3, np.random.default_rng(5))[1])
     loss, by = cells.slope(at)
     assert np.isclose(loss, cells.loss(at), rtol=1e-12)
     step = 1e-5
@@ -96,7 +96,7 @@ def test_large_logits_do_not_overflow(cells, at):
 
 def test_parts_cover_the_grid_once_and_evenly():
     users, items = np.arange(400)[:, None], np.arange(300)
-    held = np.array([part.holds(users, items) for part in Part.draw(400, 300, 5, np.random.default_rng(0))])
+    held = np.array([part.holds(users, items) for part in GridPart.draw(400, 300, 5, np.random.default_rng(0))])
     np.testing.assert_array_equal(held.sum(axis=0), 1)
     # 120,000 cells in fifths, and 300 of each user: 5 standard deviations.
     assert np.abs(held.mean(axis=(1, 2)) - 0.2).max() < 5 * np.sqrt(0.16 / 120_000)
@@ -105,14 +105,14 @@ def test_parts_cover_the_grid_once_and_evenly():
 
 def test_cells_of_a_part_are_as_good_as_independent():
     # Agreement of two users' parts over 20,000 items: 1/2 each, whichever the pair.
-    part = Part.draw(40, 20_000, 2, np.random.default_rng(0))[0]
+    part = GridPart.draw(40, 20_000, 2, np.random.default_rng(0))[0]
     held = part.holds(np.arange(40)[:, None], np.arange(20_000)) * 2.0 - 1
     products = held @ held.T / 20_000
     assert np.abs(products[~np.eye(40, dtype=bool)]).max() < 5 / np.sqrt(20_000)
 
 
 def test_a_held_out_part_leaves_the_sum(cells, at):
-    part = Part.draw(U, I, 3, np.random.default_rng(5))[2]
+    part = GridPart.draw(U, I, 3, np.random.default_rng(5))[2]
     held = part.holds(np.arange(U)[:, None], np.arange(I))
     assert 0 < held.sum() < U * I
     rest = cells.without(part)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from openloop.propensity.solvers import newton
-from openloop.propensity.solvers.collapsing import Rows, collapse
+from openloop.propensity.solvers.collapsing import CountedRows, collapse
 from openloop.propensity.solvers.newton import maximise
-from openloop.propensity.solvers.penalty import REGS, Fold, validate
+from openloop.propensity.solvers.penalty import REGS, HeldOutFold, validate
 
 
 def setting(seed=0, U=40, I=30, strength=1.0):
@@ -18,7 +18,7 @@ def setting(seed=0, U=40, I=30, strength=1.0):
     z = -1 + strength * X @ rng.standard_normal((2, 2)) @ Z.T
     O = rng.random((U, I)) < 1 / (1 + np.exp(-z))
     user, item = np.nonzero(O)
-    return Rows(user=user, item=item, weight=np.ones(len(user)), shape=(U, I)), X, Z
+    return CountedRows(user=user, item=item, weight=np.ones(len(user)), shape=(U, I)), X, Z
 
 
 @pytest.mark.parametrize("block", [64, 2**18])
@@ -26,11 +26,13 @@ def setting(seed=0, U=40, I=30, strength=1.0):
 def test_the_score_is_the_likelihood_of_cells_that_were_not_trained_on(monkeypatch, block, share):
     monkeypatch.setattr(newton, "BLOCK", block)
     rows, X, Z = setting()
-    rows = Rows(user=rows.user, item=rows.item, weight=rows.weight / share, shape=rows.shape)
+    rows = CountedRows(user=rows.user, item=rows.item, weight=rows.weight / share, shape=rows.shape)
     held = np.random.default_rng(1).random(len(rows.user)) < 0.25
     t = held.mean()
     train = rows.taken(~held)
-    part = collapse(Rows(user=train.user, item=train.item, weight=train.weight / (1 - t), shape=rows.shape), X, Z)
+    part = collapse(
+        CountedRows(user=train.user, item=train.item, weight=train.weight / (1 - t), shape=rows.shape), X, Z
+    )
     grid, at = part.whole(maximise(part.grid, 3.0, tol=1e-2).at)
     P = at.probabilities(grid, slice(0, len(grid.m)))[part.users.of][:, part.items.of]
 
@@ -39,13 +41,13 @@ def test_the_score_is_the_likelihood_of_cells_that_were_not_trained_on(monkeypat
     state = np.zeros(P.shape)
     state[rows.user, rows.item] = np.where(held, 1, -1)
     by_hand = np.log(pi[state == 1]).sum() + np.log(1 - pi[state == 0]).sum()
-    assert Fold(rows, held, X, Z).score(3.0) == pytest.approx(by_hand, rel=1e-6)
+    assert HeldOutFold(rows, held, X, Z).score(3.0) == pytest.approx(by_hand, rel=1e-6)
 
 
 def test_a_start_elsewhere_gives_the_same_scores():
     rows, X, Z = setting()
     held = np.arange(len(rows.user)) % 4 == 0
-    cold, warm = Fold(rows, held, X, Z), Fold(rows, held, X, Z)
+    cold, warm = HeldOutFold(rows, held, X, Z), HeldOutFold(rows, held, X, Z)
     whole = collapse(rows, X, Z)
     warm.begin(whole, maximise(whole.grid, 1.0).at)
     assert warm.score(1.0) == pytest.approx(cold.score(1.0), abs=0.1)
@@ -76,7 +78,7 @@ def test_a_penalty_too_small_for_an_optimum_ends_the_search():
     X = np.repeat([[-1.0], [1.0]], 20, axis=0)
     Z = np.repeat([[-1.0], [1.0]], 15, axis=0)
     user, item = np.nonzero(X @ Z.T > 0)
-    rows = Rows(user=user, item=item, weight=np.ones(len(user)), shape=(40, 30))
+    rows = CountedRows(user=user, item=item, weight=np.ones(len(user)), shape=(40, 30))
     scores, _ = validate(rows, collapse(rows, X, Z), X, Z, 4, np.random.default_rng(0))
     assert scores
     assert all(np.isfinite(score) for score in scores.values())

@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 
 from openloop.core.feedback import Feedback
-from openloop.studies.jadidinejad2021 import evidence, models
-from openloop.studies.jadidinejad2021.methods import stacked
-from openloop.studies.jadidinejad2021.ways import Held
+from openloop.studies.jadidinejad2021 import experiment, models
+from openloop.studies.jadidinejad2021.fits import ModelFits
+from openloop.studies.jadidinejad2021.methods import HeldOutCells
 from tests.studies.jadidinejad2021.worlds import outcome
 
 USERS, ITEMS = 120, 40
@@ -56,23 +56,27 @@ def scores_of(taste, models=14, rng=1):
     return {f"m{j}": share[j] * taste + (1 - share[j]) * popular + level[j] * noise[j] for j in range(models)}
 
 
+def fits_of(given, known, splits):
+    """The trials of models with these scores."""
+    each = (*range(splits), models.WHOLE)
+    outcomes = {split: [outcome(given, s, split, 0) for s in known.values()] for split in each}
+    return ModelFits(given=given, models=tuple(known), outcomes=outcomes, splits=splits, seed=0)
+
+
 @cache
-def some_evidence(splits=3, name="coat"):
-    """The evidence of Table 6, as if these models had been fitted."""
+def some_experiment(splits=3, name="coat"):
+    """The experiment of Table 6, as if these models had been fitted."""
     taste, log, drawn = logs()
-    given, known = models.given_of(log, drawn), scores_of(taste)
-    parts = [[outcome(given, s, split, 0) for s in known.values()] for split in (models.WHOLE, *range(splits))]
-    return evidence.assembled(Plain(), name, given, tuple(known), parts, models.given_of(log))
+    fits = fits_of(models.given_of(log, drawn), scores_of(taste), splits)
+    return experiment.evaluated(Plain(), name, fits, models.given_of(log))
 
 
 def held(split=0, names=("m0", "m1", "m2")):
     """The held-out part of one split, under a few of the models, and their scores."""
     taste, log, drawn = logs()
     given, known = models.given_of(log, drawn), scores_of(taste)
-    part = models.split_of(given, split, 0)
     found = [outcome(given, known[name], split, 0) for name in names]
-    cells = stacked(found, "closed", *models.relevant(given, part.test), USERS)
-    return Held(given=given, split=part, cells=cells), {name: known[name] for name in names}, log
+    return HeldOutCells.of(given, found, split, 0), {name: known[name] for name in names}, log
 
 
 def parts(log, split):

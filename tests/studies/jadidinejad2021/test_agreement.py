@@ -8,21 +8,9 @@ from scipy.stats import kendalltau
 
 from openloop.audits.rankings import compare_tau, kendall, steiger, williams
 from openloop.studies.jadidinejad2021 import agreement
-from openloop.studies.jadidinejad2021.agreement import EVERY, TARGETS, Agreement, Weightings
-from openloop.studies.jadidinejad2021.methods import Scored
-from tests.studies.jadidinejad2021 import many
-
-
-def test_tau_is_scipys_with_ties_and_without():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(3, 30)), rng.integers(0, 5, (3, 30)).astype(float)
-    found = agreement.tau(x, y)
-    assert found == pytest.approx([kendalltau(a, b).statistic for a, b in zip(x, y, strict=True)])
-    assert found[0] == pytest.approx(kendall(x[0], y[0]).value)
-
-
-def test_tau_of_a_constant_is_undefined():
-    assert np.isnan(agreement.tau(np.ones((1, 4)), np.arange(4.0)[None]))
+from openloop.studies.jadidinejad2021.agreement import EVERY, Agreement, Weightings
+from openloop.studies.jadidinejad2021.open_loop import TARGETS
+from openloop.studies.jadidinejad2021.scores import RankedCells, holdout
 
 
 def test_weightings_are_paired_halves_and_draws_of_all_users():
@@ -34,11 +22,11 @@ def test_weightings_are_paired_halves_and_draws_of_all_users():
     assert w.values[one].sum(axis=1).tolist() == [4] * 3
 
 
-def table(means, splits=2, halves=2, draws=3):
+def table(means, splits=2, halves=2, draws=3, names=("a", "b")):
     """An Agreement with these mean τ (methods, targets), the same in every split and weighting."""
     values = np.broadcast_to(np.array(means)[:, :, None, None], (len(means), 4, splits, 1 + draws + 2 * halves))
     weighted = Weightings(values=np.zeros((1 + draws + 2 * halves, 1)), draws=draws)
-    return Agreement(methods=tuple("abcd"[: len(means)]), values=values.copy(), weighted=weighted, halves=np.ones(4))
+    return Agreement(methods=names, values=values.copy(), weighted=weighted, halves=np.ones(4))
 
 
 def test_differences_are_paired():
@@ -60,13 +48,16 @@ def test_every_target_is_the_mean_over_targets():
 
 
 def test_a_pick_by_luck_does_not_pay_on_the_other_half():
-    found = table([[0.0] * 4, [0.0] * 4, [0.1] * 4])
-    one, other = found.weighted.halves
-    found.values[0, :, :, one] = 1.0  # a shines on one half only, b on the other
-    found.values[1, :, :, other] = 1.0
-    assert found.chosen_blind(["a", "b"], ["c"], "published").value == pytest.approx(-0.1)
-    blind = found.chosen_blind(["c"], ["a", "b"], "published")
-    assert (blind.value, blind.error, blind.picked) == (pytest.approx(0.1), pytest.approx(0), "c")
+    means = [[0.0] * 4, [0.0] * 4, [0.1] * 4]
+    lucky = table(means, names=("ours: a", "ours: b", "c"))
+    steady = table(means, names=("a", "b", "ours: c"))
+    for found in (lucky, steady):
+        one, other = found.weighted.halves
+        found.values[0, :, :, one] = 1.0  # a shines on one half only, b on the other
+        found.values[1, :, :, other] = 1.0
+    assert lucky.chosen_blind("published").value == pytest.approx(-0.1)
+    blind = steady.chosen_blind("published")
+    assert (blind.value, blind.error, blind.picked) == (pytest.approx(0.1), pytest.approx(0), "ours: c")
     assert str(blind) == "+0.100 (+0.100 … +0.100, from half-samples)"
 
 
@@ -79,22 +70,30 @@ def test_the_error_over_halves_is_that_of_all_users():
 
 
 def test_users_of_whom_a_method_says_nothing_do_not_pick_it():
-    found = table([[0.3] * 4, [0.2] * 4, [0.0] * 4])
+    found = table([[0.3] * 4, [0.2] * 4, [0.0] * 4], names=("ours: a", "ours: b", "c"))
     found.values[0, :, :, found.weighted.halves[0]] = np.nan
-    blind = found.chosen_blind(["a", "b"], ["c"], "published")
-    assert blind.picked in ("a", "b")
+    blind = found.chosen_blind("published")
+    assert blind.picked in ("ours: a", "ours: b")
     assert np.isfinite(blind.value)
+
+
+def some_scores(rng, models=6, users=9, each=3):
+    """Scores of models that rank each user's cells at random among 50."""
+    rank = rng.integers(1, 51, (models, users * each))
+    places = np.stack([rank - 1, np.ones_like(rank), rank - 1, np.ones_like(rank), rank], axis=1)
+    user = np.repeat(np.arange(users), each)
+    return holdout(RankedCells(user=user, item=np.arange(len(user)), places=places, n_users=users), "all", None)
 
 
 def test_a_method_that_is_the_target_agrees_wholly():
     rng = np.random.default_rng(0)
-    goal, noise = (Scored(top=rng.random((1, 6, 9)), bottom=np.ones((1, 9)), share=np.ones(1)) for _ in range(2))
+    goal, noise = some_scores(rng), some_scores(rng)
     weighted = agreement.weightings(9, rng, draws=4, halves=2)
     methods = {"same": lambda: goal, "noise": lambda: noise}
-    found = agreement.agreement([(methods, dict.fromkeys(TARGETS, goal))] * 2, weighted)
+    found = agreement.agreement_of([(methods, dict.fromkeys(TARGETS, lambda: goal))] * 2, weighted)
     assert (found.values[0] == 1).all()
-    assert found.halves == pytest.approx([_halves(goal.value(weighted.values), weighted)] * 4)
-    assert found.by_split("noise", "unseen") == pytest.approx([kendall(noise.value(), goal.value()).value] * 2)
+    assert found.halves == pytest.approx([_halves(goal.reweighted(weighted.values), weighted)] * 4)
+    assert found.by_split("noise", "unseen") == pytest.approx([kendall(noise.value, goal.value).value] * 2)
 
 
 def _halves(values, weighted):
@@ -102,22 +101,11 @@ def _halves(values, weighted):
     return np.mean([kendalltau(a, b).statistic for a, b in zip(values[one], values[other], strict=True)])
 
 
-def test_the_open_loop_in_four_senses():
-    ev = many.some_evidence(1)
-    part = ev.rounds[0]
-    found = ev.targets(part, None)
-    assert tuple(found) == TARGETS
-    assert 0 < part.in_train.sum() < ev.in_log.sum() < len(ev.in_log)
-    assert found["published"].bottom.sum() >= found["unseen"].bottom.sum()
-    # Made-up models are not fitted, so that whole log and split differ in what is left out only.
-    assert found["printed"].value() == pytest.approx(found["published"].value(), rel=0.05)
-
-
-def test_the_tests_are_those_of_core():
+def test_the_tests_are_openloops():
     rng = np.random.default_rng(0)
     target = rng.normal(size=40)
     scores = {"x": target + rng.normal(size=40), "y": target + 3 * rng.normal(size=40)}
-    (found,) = agreement.verdicts(scores, target, 0)
+    (found,) = agreement.pair_tests(scores, target, 0)
     taus = [
         kendalltau(a, b).statistic for a, b in ((scores["x"], target), (scores["y"], target), tuple(scores.values()))
     ]
@@ -129,7 +117,7 @@ def test_the_tests_are_those_of_core():
 
 def test_where_rankings_are_equal_pearsons_tests_say_nothing():
     target = np.arange(10.0)
-    (found,) = agreement.verdicts({"x": target, "y": -target}, target, 0)
+    (found,) = agreement.pair_tests({"x": target, "y": -target}, target, 0)
     assert (found.coded, found.steiger) == (None, None)
 
 
@@ -137,7 +125,7 @@ def test_marks_name_the_others_by_number():
     rng = np.random.default_rng(0)
     target = rng.normal(size=104)
     near = target + 0.1 * rng.normal(size=104)
-    found = agreement.marks(
+    found = agreement.significance_marks(
         {"a": near, "b": near + 1e-3 * rng.normal(size=104), "c": -target + rng.normal(size=104)}, target
     )
     assert found == {"a": "3", "b": "3", "c": "1/2"}

@@ -11,6 +11,13 @@ from openloop.propensity.solvers.power_law import fit_power_law
 from openloop.studies.jadidinejad2021 import as_coded
 
 
+def test_the_codes_ranks_of_distinct_scores_are_the_usual_ones():
+    scores = np.random.default_rng(0).random((5, 7))
+    user, item = np.repeat(np.arange(5), 7), np.tile(np.arange(7), 5)
+    expected = (-scores).argsort(axis=1).argsort(axis=1) + 1
+    assert as_coded.ranks(scores, np.arange(7), user, item).tolist() == expected.ravel().tolist()
+
+
 def test_propensities_are_counts_up_to_x_min_and_their_power_above():
     rng = np.random.default_rng(0)
     counts = np.minimum(rng.zipf(2.5, 300) + 4, 500)

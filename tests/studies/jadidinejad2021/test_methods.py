@@ -1,4 +1,4 @@
-"""Evaluation methods: laws, and the numbers of openloop's own estimators."""
+"""The methods by name: strata that partition, and weights that match what was held out."""
 
 from __future__ import annotations
 
@@ -7,134 +7,112 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import openloop as ol
-from openloop.errors import UndefinedError
-from openloop.studies.jadidinejad2021 import methods, ways
-from openloop.studies.jadidinejad2021.methods import Cells, Scored, mean_over_users
+from openloop.core.feedback import Feedback
+from openloop.studies.jadidinejad2021 import as_coded, methods, scores
+from openloop.studies.jadidinejad2021.models import given_of, places, relevant
 from tests.studies.jadidinejad2021 import many
 
 
-def cells(ranks, user, n_users=2):
-    """Cells of one model with these ranks, nothing tied."""
-    h = np.array(ranks) - 1
-    places = np.array([[h, np.ones_like(h), h, np.ones_like(h), ranks]])
-    return Cells(user=np.array(user), item=np.arange(len(user)), places=places, n_users=n_users)
-
-
-@pytest.mark.parametrize("among", ["outside", "all", "coded"])
-def test_ndcg_by_hand(among):
-    found = methods.user_ndcg(cells([1, 3, 2], [0, 0, 1]), among, None)
-    ideal = 1 + 1 / np.log2(3)
-    assert found[0] == pytest.approx([(1 + 1 / 2) / ideal, 1 / np.log2(3)])
-    assert methods.user_ndcg(cells([1, 3, 2], [0, 0, 1]), among, 1)[0].tolist() == [1, 0]
-
-
-def test_a_user_without_a_cell_has_no_ndcg_and_is_left_out():
-    found = methods.user_ndcg(cells([1, 2], [0, 0], n_users=3), "all", None)
-    assert np.isnan(found[0, 1:]).all()
-    assert mean_over_users(found).value() == pytest.approx([1.0])
-
-
-def test_an_item_that_the_code_does_not_rank_earns_nothing():
-    c = cells([1, 0], [0, 1])
-    assert c.discounts("coded", None)[0].tolist() == [1, 0]
-
-
-def test_the_ideal_puts_heavy_cells_first():
-    weight = np.array([1.0, 3.0, 2.0])
-    expected = 3 + 1 / np.log2(3)
-    assert methods.ideal(weight, np.array([0, 0, 1]), 2, None) == pytest.approx([expected, 2])
-    assert methods.ideal(weight, np.array([0, 0, 1]), 2, 1) == pytest.approx([3, 2])
-
-
-def test_scaled_weights_leave_snips_alone_and_equal_ones_make_it_holdout():
+def test_the_five_columns_as_coded():
     held, _, _ = many.held()
-    w = np.random.default_rng(0).uniform(1, 9, len(held.cells.user))
-    for method in (methods.snips, methods.pooled):
-        assert method(held.cells, "all", 10, 3 * w).value() == pytest.approx(method(held.cells, "all", 10, w).value())
-    plain = methods.holdout(held.cells, "all", 10).value()
-    assert methods.snips(held.cells, "all", 10, np.full(len(w), 4.0)).value() == pytest.approx(plain)
-    assert methods.ips_eq3(held.cells, "all", 10, np.full(len(w), 4.0)).value() == pytest.approx(4 * plain)
+    found = methods.coded(held)
+    assert list(found) == ["holdout", "ips", "stratified", "q1", "q2"]
+    p = as_coded.propensities(held.given["item"], many.ITEMS, many.USERS)
+    share = np.mean(as_coded.strata(p[held.rows[1]], 2)[held.shown] == 0)
+    assert 0 < share < 1
+    q1, q2 = (found[name](None).value for name in ("q1", "q2"))
+    assert found["stratified"](None).value == pytest.approx(share * q1 + (1 - share) * q2)
+    cells = held.cells.where(held.shown[held.relevant])
+    gain = as_coded.ips_gain(p, held.split.order)[cells.item]
+    assert found["ips"](10).value == pytest.approx(scores.snips(cells, "coded", 10, gain).value)
 
 
-def test_one_stratum_is_holdout_and_an_empty_one_gives_its_share_away():
+def unknown():
+    """A held-out part with a user and an item of whom training shows nothing."""
+    held, known, _ = many.held()
+    given, part = held.given, held.split
+    gone = (given["user"][part.train] != 3) & (given["item"][part.train] != 5)
+    order = part.order[part.order != 5]
+    split = replace(part, train=part.train[gone], order=order)
+    found = [placed(given, split, s) for s in known.values()]
+    cells = scores.stacked(found, "closed", *relevant(given, split.test), many.USERS)
+    return replace(held, split=split, cells=cells)
+
+
+def placed(given, split, scores):
+    columns = [given[name][split.train] for name in ("user", "item", "rating")]
+    train = Feedback.from_arrays(*columns, users=many.USERS, items=many.ITEMS)
+    return {"closed": places(scores, train, split.order, *relevant(given, split.test))}
+
+
+def test_as_coded_users_and_items_that_training_does_not_show_do_not_count():
+    held = unknown()
+    user, item = held.rows
+    train = held.given["user"][held.split.train]
+    kept = np.isin(user, train) & (item != 5)
+    assert 3 not in train
+    assert np.any(user == 3)
+    assert np.any(item == 5)
+    assert held.shown.tolist() == kept.tolist()
+    coded, cells = methods.coded(held), held.cells.where(kept[held.relevant])
+    assert coded["holdout"](None).value == pytest.approx(scores.holdout(cells, "coded", None).value)
+    stratum = held.coded_strata(2)
+    assert coded["stratified"].keywords["share"] == pytest.approx([(stratum == 0).mean(), (stratum == 1).mean()])
+    # Had the others counted, holdout would have another value; ours count them.
+    everyone = scores.holdout(held.cells, "coded", None).value
+    assert np.abs(coded["holdout"](None).value - everyone).min() > 1e-4
+    assert len(methods.ours(held, {})["holdout"].args[0].user) == len(held.cells.user) > len(cells.user)
+
+
+def test_strata_as_printed_have_equal_size():
+    held, _, log = many.held()
+    eq7 = methods.propensity(given_of(log), kind="eq7")["p"]
+    found = methods.printed(held, eq7)
+    n = [int(found[name].args[0].user.size) for name in ("q1", "q2")]
+    assert sum(n) == len(held.cells.user)
+    share = found["stratified"].keywords["share"]
+    assert share == pytest.approx([0.5, 0.5], abs=0.1)
+
+
+def test_propensities_expect_the_rows_of_the_log():
+    log = many.logs()[1]
+    for kind in ("eq7", *methods.PROPENSITIES):
+        p = methods.propensity(given_of(log), kind=kind)["p"]
+        total = np.broadcast_to(p, (many.USERS, many.ITEMS)).sum()
+        assert total == pytest.approx(len(log), rel=0.1 if kind == "calibrated" else 1e-3)
+
+
+def test_covariates_reach_the_logistic_model():
+    rng = np.random.default_rng(0)
+    given = given_of(many.logs()[1])
+    more = {"user_covariates": rng.normal(size=(many.USERS, 2)), "item_covariates": rng.normal(size=(many.ITEMS, 2))}
+    plain, wider = (methods.propensity(g, kind="logistic")["p"] for g in (given, given | more))
+    assert np.abs(plain - wider).max() > 1e-6
+
+
+def test_a_candidate_is_observed_with_pi():
     held, _, _ = many.held()
-    stratum = np.zeros(len(held.cells.user), np.int64)
-    plain = methods.holdout(held.cells, "all", None).value()
-    for share in ([1.0], [0.2, 0.8]):
-        found = methods.stratified(held.cells, "all", None, stratum, np.array(share))
-        assert found.value() == pytest.approx(plain)
+    s = held.split.share
+    assert methods.observed_with(held, np.array([0.5]), "all") == pytest.approx([0.5 * s])
+    assert methods.observed_with(held, np.array([0.5]), "outside") == pytest.approx([0.5 * s / (1 - 0.5 * (1 - s))])
+    assert methods.observed_with(held, np.array([1.0]), "outside") == pytest.approx([1.0])
 
 
-def test_without_a_cell_there_is_no_score():
+def test_ours_by_name_and_by_rule():
     held, _, _ = many.held()
-    none = methods.holdout(held.cells.where(held.cells.user < 0), "all", None)
-    with pytest.raises(UndefinedError, match="no relevant cell is held out"):
-        none.value()
-    assert np.isnan(none.value(np.ones((2, many.USERS)))).all()
+    p = {"popularity": np.linspace(0.7, 0.05, many.ITEMS)}
+    found = methods.ours(held, p, "outside", {"popularity": 3})
+    assert list(found) == [
+        "holdout", "snips, popularity", "snips of adg, popularity", "5 strata, popularity", "strata by rule, popularity"
+    ]  # fmt: skip
+    three = methods.catalogued(held, methods.grid_of(held, p["popularity"]), "outside", 3)
+    assert found["strata by rule, popularity"](None).value == pytest.approx(three(None).value)
 
 
-def test_weightings_of_users_are_those_users_again():
+def test_catalogue_shares_count_candidates():
     held, _, _ = many.held()
-    w = np.random.default_rng(0).uniform(1, 9, len(held.cells.user))
-    half = np.arange(many.USERS) < many.USERS // 2
-    found = methods.pooled(held.cells, "outside", None, w)
-    inside = half[held.cells.user]
-    part = methods.pooled(held.cells.where(inside), "outside", None, w[inside])
-    values = found.value(np.array([np.ones(many.USERS), half, 2.0 * half]))
-    assert values[0] == pytest.approx(found.value())
-    assert values[1] == pytest.approx(part.value())
-    assert values[2] == pytest.approx(part.value())
-
-
-def test_strata_are_marginalised_by_hand():
-    top, bottom = np.array([[[1.0, 0.0]], [[0.0, 3.0]]]), np.array([[1.0, 1.0], [0.0, 1.0]])
-    scored = Scored(top=top, bottom=bottom, share=np.array([0.25, 0.75]))
-    assert scored.value() == pytest.approx([0.25 * 0.5 + 0.75 * 3])
-
-
-@pytest.mark.parametrize("k", [5, None])
-def test_openloops_estimators_give_the_same_numbers(k):
-    """ol.evaluate(models, test, p, metrics=["ndcg@5"], estimators=[...], exclude=train, threshold=4)"""
-    held, scores, log = many.held()
-    train, test = many.parts(log, held.split)
-    model = ol.propensity.Popularity(gamma=1.0).fit(log)
-    ours = ways.ours(held, {"popularity": model.item_propensities_})
-    ndcg = "ndcg" if k is None else f"ndcg@{k}"
-    names = {"naive": "holdout", "snips": "snips, popularity", "stratified": "5 strata, popularity"}
-    found = ol.evaluate(scores, test, model, metrics=[ndcg], estimators=list(names), exclude=train, threshold=4)
-    for estimator, name in names.items():
-        assert ours[name](k).value() == pytest.approx([found[m, ndcg, estimator].value for m in scores])
-
-
-def test_snips_of_adg_is_openloops():
-    """ol.evaluate(models, test, p, metrics=["adg"], estimators=["snips"], exclude=train, threshold=4)"""
-    held, scores, log = many.held()
-    train, test = many.parts(log, held.split)
-    model = ol.propensity.Popularity(gamma=1.0).fit(log)
-    ours = ways.ours(held, {"popularity": model.item_propensities_})["snips of adg, popularity"](None).value()
-    found = ol.evaluate(scores, test, model, metrics=["adg"], estimators=["snips"], exclude=train, threshold=4)
-    assert ours == pytest.approx([found[m, "adg", "snips"].value for m in scores])
-
-
-def test_ips_of_binary_dcg_ranks_models_as_snips_of_adg_does():
-    """ol.evaluate(models, test, p, metrics=["dcg"], estimators=["ips"], exclude=None), liked being 1 and all else 0"""
-    held, scores, log = many.held()
-    model = ol.propensity.Popularity(gamma=1.0).fit(log)
-    binary = replace(log, rating=(log.rating >= 4).astype(np.float32))
-    _, test = many.parts(binary, held.split)
-    ours = ways.ours(held, {"popularity": model.item_propensities_}, "all")["snips of adg, popularity"](None).value()
-    found = ol.evaluate(scores, test, model, metrics=["dcg"], estimators=["ips"], exclude=None)
-    ratio = ours / [found[m, "dcg", "ips"].value for m in scores]
-    assert ratio == pytest.approx(np.full(len(scores), ratio[0]))
-
-
-def test_eq_3_is_openloops():
-    """ol.evaluate(models, test, p, metrics=["ndcg"], estimators=["ips_eq3"], exclude=None, threshold=4)"""
-    held, scores, log = many.held()
-    _, test = many.parts(log, held.split)
-    model = ol.propensity.Popularity().fit(log)
-    p = model.item_propensities_[held.cells.item] * held.split.share
-    found = ol.evaluate(scores, test, model, metrics=["ndcg"], estimators=["ips_eq3"], exclude=None, threshold=4)
-    ours = methods.ips_eq3(held.cells, "all", None, 1 / p).value()
-    assert ours == pytest.approx([found[m, "ndcg", "ips_eq3"].value for m in scores])
+    grid = methods.grid_of(held, np.where(np.arange(many.ITEMS) < 10, 0.6, 0.1))
+    everything = methods.catalogued(held, grid, "all", 2).keywords["share"]
+    outside = methods.catalogued(held, grid, "outside", 2).keywords["share"]
+    assert everything == pytest.approx([0.75, 0.25])
+    assert outside[1] < 0.25  # the often observed items are more often in the training part

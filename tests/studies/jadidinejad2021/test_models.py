@@ -7,7 +7,7 @@ import pytest
 
 from openloop.core.feedback import Feedback
 from openloop.studies.jadidinejad2021 import models
-from openloop.studies.jadidinejad2021.models import WHOLE, coded_ranks, given_of, names, places, relevant, split_of
+from openloop.studies.jadidinejad2021.models import WHOLE, given_of, in_log, names, places, relevant, split_of
 from tests.studies.jadidinejad2021 import many
 
 
@@ -82,11 +82,11 @@ def test_places_by_hand():
     assert coded.tolist() == [0, 3]  # item 2 is not in the training part, so the code does not rank it
 
 
-def test_the_codes_ranks_of_distinct_scores_are_the_usual_ones():
-    scores = np.random.default_rng(0).random((5, 7))
-    user, item = np.repeat(np.arange(5), 7), np.tile(np.arange(7), 5)
-    expected = (-scores).argsort(axis=1).argsort(axis=1) + 1
-    assert coded_ranks(scores, np.arange(7), user, item).tolist() == expected.ravel().tolist()
+def test_the_whole_log_is_searched_where_no_rows_are_named():
+    given = given_of(Feedback.from_arrays([0, 1], [1, 0], [5, 5], users=2, items=2))
+    user, item = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    assert in_log(given, user, item).tolist() == [False, True, True, False]
+    assert in_log(given, user, item, np.array([0])).tolist() == [False, True, False, False]
 
 
 def test_a_trial_ranks_held_out_and_drawn_cells(monkeypatch):

@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from openloop.core.feedback import Feedback
+from openloop.core.moments import Moments
+from openloop.core.weights import Diagnostics
+from openloop.estimators.weighted import mean_over_users
+from openloop.metrics.ranking import normalised_gain
+from openloop.studies.jadidinejad2021.fits import ModelFits
 from openloop.studies.jadidinejad2021.models import WHOLE, given_of, places, relevant, split_of
-from openloop.studies.jadidinejad2021.presenting import Fits
+from openloop.studies.jadidinejad2021.scores import Scores
 
 HEAD = 2
 
@@ -56,4 +61,19 @@ def fits(splits=2, seed=0, *, with_open_loop=True, names=("head", "tail", "oracl
     given = given_of(log, drawn if with_open_loop else None)
     wanted = [*range(splits), *([WHOLE] if with_open_loop else [])]
     outcomes = {split: [outcome(given, s, split, seed) for s in scores_of(liked).values()] for split in wanted}
-    return Fits(given=given, models=tuple(names), outcomes=outcomes, splits=splits, seed=seed)
+    return ModelFits(given=given, models=tuple(names), outcomes=outcomes, splits=splits, seed=seed)
+
+
+def means_of(values):
+    """The mean over users of these values (M, U), NaN for users without one, as scores of M models."""
+    users = values.shape[1]
+    m = Moments(metric=normalised_gain(), sums={"n": np.ones((users, 1))}, cells=np.ones(users))
+    seen = Diagnostics(n=users, users=int(np.isfinite(values[0]).sum()))
+    return Scores(estimates=tuple(mean_over_users(m, "naive", each, seen) for each in values))
+
+
+def cells(result, table, row):
+    """The cells of a row by column."""
+    (found,) = [t for t in result.tables if t.name == table]
+    (line,) = [r for r in found.rows if r[0] == row]
+    return dict(zip(found.columns, line, strict=True))

@@ -24,7 +24,7 @@ CG_STEPS = 3  # from where a vector stands; more lower the objective of a sweep 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class AlternationPlan:
     """When to stop, and how the work is done."""
 
     iterations: int
@@ -34,14 +34,14 @@ class Schedule:
     advance: Advance
 
 
-def schedule(model: Any, steps: int, advance: Advance) -> Schedule:
+def schedule(model: Any, steps: int, advance: Advance) -> AlternationPlan:
     """The schedule that a learner's parameters ask for."""
     threads = (os.cpu_count() or 1) if model.threads is None else check_whole(model, "threads")
     iterations, tol = check_whole(model, "iterations"), check_number(model, "tol")
-    return Schedule(iterations=iterations, tol=tol, steps=steps, threads=threads, advance=advance)
+    return AlternationPlan(iterations=iterations, tol=tol, steps=steps, threads=threads, advance=advance)
 
 
-def alternate(rows: Rows, objective: Objective, found: Solution, plan: Schedule) -> Solution:
+def alternate(rows: Rows, objective: Objective, found: Solution, plan: AlternationPlan) -> Solution:
     """Improve `found` until the objective settles."""
     turned = rows.turned(len(found.Q))
     ahead = Solution(found.P.copy(), found.Q.copy(), found.c)

@@ -44,7 +44,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rows:
+class CountedRows:
     """Observed cells: codes, how many rows of the log each stands for, and the size of the grid."""
 
     user: Array
@@ -52,9 +52,9 @@ class Rows:
     weight: Floats
     shape: tuple[int, int]
 
-    def taken(self, keep: Mask) -> Rows:
+    def taken(self, keep: Mask) -> CountedRows:
         """Some of them."""
-        return Rows(user=self.user[keep], item=self.item[keep], weight=self.weight[keep], shape=self.shape)
+        return CountedRows(user=self.user[keep], item=self.item[keep], weight=self.weight[keep], shape=self.shape)
 
     def counts(self) -> tuple[Floats, Floats]:
         """Rows of each user (U,) and of each item (I,)."""
@@ -94,7 +94,7 @@ class Collapsed:
         return sign * expecting(self.half, sign[:, None] * z, n)
 
 
-def collapse(rows: Rows, X: Floats, Z: Floats) -> Collapsed:
+def collapse(rows: CountedRows, X: Floats, Z: Floats) -> Collapsed:
     """The grid of classes; X (U, k) and Z (I, l) are centred covariates."""
     state_u, state_i = extremes(rows)
     half = HALF * float(rows.weight.mean())
@@ -119,7 +119,7 @@ def _check_size(G: int, H: int, K: int) -> None:
         )
 
 
-def extremes(rows: Rows) -> tuple[Array, Array]:
+def extremes(rows: CountedRows) -> tuple[Array, Array]:
     """The state of each user and item: -1 no row, +1 every row, counted on what is left once these are gone."""
     state_u, state_i = np.zeros(rows.shape[0], np.int8), np.zeros(rows.shape[1], np.int8)
     while True:
@@ -138,7 +138,7 @@ def extremes(rows: Rows) -> tuple[Array, Array]:
         state_i += new_i
 
 
-def left(rows: Rows, state_u: Array, state_i: Array) -> Rows:
+def left(rows: CountedRows, state_u: Array, state_i: Array) -> CountedRows:
     """The rows whose user and item are both on the grid. Those of nobody without a row need not be looked for."""
     if not (state_u > 0).any() and not (state_i > 0).any():
         return rows
@@ -170,7 +170,7 @@ def _distinct_rows(keys: Floats) -> tuple[Floats, Array, Array]:
     return ordered[new], of, np.bincount(of)
 
 
-def products(rows: Rows, X: Floats, Z: Floats) -> Floats:
+def products(rows: CountedRows, X: Floats, Z: Floats) -> Floats:
     """S = Σ_O x_u z_iᵀ, (k, l)."""
     if not X.shape[1] or not Z.shape[1]:
         return np.zeros((X.shape[1], Z.shape[1]))

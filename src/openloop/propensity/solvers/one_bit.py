@@ -30,14 +30,14 @@ MOST_HALVINGS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Factors:
+class LogitFactors:
     """A = μ + LRᵀ, or the gradient by these."""
 
     mu: float
     L: Floats  # (U, k)
     R: Floats  # (I, k)
 
-    def widened(self, rank: int) -> Factors:
+    def widened(self, rank: int) -> LogitFactors:
         """The same A with columns of zeros, up to a rank."""
         more = ((0, 0), (0, rank - self.L.shape[1]))
         return replace(self, L=np.pad(self.L, more), R=np.pad(self.R, more))
@@ -79,7 +79,7 @@ PROJECTIONS: dict[str, Projection] = {"nuclear": project_nuclear, "max": project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Part:
+class GridPart:
     """One of n random parts of the grid, without a number stored for each cell.
 
     The product of two random odd words is, in its high bits, as good as a fresh random word for each cell.
@@ -91,7 +91,7 @@ class Part:
     width: np.uint64
 
     @classmethod
-    def draw(cls, U: int, I: int, n: int, rng: np.random.Generator) -> list[Part]:
+    def draw(cls, U: int, I: int, n: int, rng: np.random.Generator) -> list[GridPart]:
         """n parts, equally likely for each cell, that together are the grid."""
         user, item = (rng.integers(2**64, size=size, dtype=np.uint64) | np.uint64(1) for size in (U, I))
         edges = [2**64 * part // n for part in range(n + 1)]
@@ -103,7 +103,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cells:
+class ObservedGrid:
     """The grid with O/s on it, perhaps without a held-out part."""
 
     user: Array  # (n,)
@@ -113,28 +113,28 @@ class Cells:
     U: int
     I: int
     walk: Callable[..., Iterator[Any]] = map  # perhaps by threads, but in the order of blocks
-    held_out: Part | None = None
+    held_out: GridPart | None = None
 
     @classmethod
-    def of(cls, feedback: Feedback, rows: Floats, walk: Callable[..., Iterator[Any]] = map) -> Cells:
+    def of(cls, feedback: Feedback, rows: Floats, walk: Callable[..., Iterator[Any]] = map) -> ObservedGrid:
         """All cells of a log whose rows count as given."""
         U, I = feedback.n_users, feedback.n_items
         return cls(user=feedback.user, item=feedback.item, O=rows, ptr=feedback.user_ptr, U=U, I=I, walk=walk)
 
-    def without(self, part: Part) -> Cells:
+    def without(self, part: GridPart) -> ObservedGrid:
         """All cells but those of a part."""
         return replace(self, O=np.where(part.holds(self.user, self.item), 0.0, self.O), held_out=part)
 
-    def start(self, rank: int) -> Factors:
+    def start(self, rank: int) -> LogitFactors:
         """The same p for every cell."""
         mu = float(logit(self.O.sum() / (self.U * self.I)))
-        return Factors(mu=mu, L=np.zeros((self.U, rank)), R=np.zeros((self.I, rank)))
+        return LogitFactors(mu=mu, L=np.zeros((self.U, rank)), R=np.zeros((self.I, rank)))
 
-    def loss(self, at: Factors) -> float:
+    def loss(self, at: LogitFactors) -> float:
         """−ℓ = Σ log(1 + e^A) − (O/s)·A."""
         return sum(self._walk(lambda users: self._loss(users, *_logits(at, users), self._kept(users))))
 
-    def slope(self, at: Factors) -> tuple[float, Factors]:
+    def slope(self, at: LogitFactors) -> tuple[float, LogitFactors]:
         """−ℓ and its gradient: with G = P − O/s it is Σ G by μ, GR by L, GᵀL by R."""
         total, by_mu, by_L, by_R = 0.0, 0.0, np.empty_like(at.L), np.zeros_like(at.R)
 
@@ -147,9 +147,9 @@ class Cells:
             total, by_mu = total + loss, by_mu + mu
             by_L[users] = L
             by_R += R
-        return total, Factors(mu=by_mu, L=by_L, R=by_R)
+        return total, LogitFactors(mu=by_mu, L=by_L, R=by_R)
 
-    def mass(self, at: Factors) -> tuple[float, float]:
+    def mass(self, at: LogitFactors) -> tuple[float, float]:
         """Σ p and Σ p(1 − p)."""
 
         def block(users: slice) -> tuple[float, float]:
@@ -194,7 +194,7 @@ class Cells:
         return (self.user[rows] - users.start, self.item[rows]), self.O[rows]
 
 
-def _logits(at: Factors, users: slice) -> tuple[Floats, Floats]:
+def _logits(at: LogitFactors, users: slice) -> tuple[Floats, Floats]:
     """A and e^−|A|, which cannot overflow, of a block."""
     A = at.L[users] @ at.R.T  # (B, I)
     np.add(A, at.mu, out=A)
@@ -213,19 +213,21 @@ def _sigmoid(A: Floats, e: Floats) -> Floats:
 class Found:
     """Where a fit ended, the log-likelihood after each iteration, and whether it had settled."""
 
-    at: Factors
+    at: LogitFactors
     path: Floats
     converged: bool
 
 
-def nudged(at: Factors, radius: float, rng: np.random.Generator) -> Factors:
+def nudged(at: LogitFactors, radius: float, rng: np.random.Generator) -> LogitFactors:
     """Off the saddle: a column that is 0 in L and in R would stay so, having no gradient."""
     scale = NUDGE * np.sqrt(radius / at.L.shape[1])
     L, R = (side + scale * rng.standard_normal(side.shape) for side in (at.L, at.R))
-    return Factors(mu=at.mu, L=L, R=R)
+    return LogitFactors(mu=at.mu, L=L, R=R)
 
 
-def maximise(cells: Cells, start: Factors, project: Projection, radius: float, tol: float, max_iter: int) -> Found:
+def maximise(
+    cells: ObservedGrid, start: LogitFactors, project: Projection, radius: float, tol: float, max_iter: int
+) -> Found:
     """The factors of the greatest likelihood under the bound.
 
     The problem is not convex in the factors, but with columns to spare its minima are those of the convex problem
@@ -235,8 +237,8 @@ def maximise(cells: Cells, start: Factors, project: Projection, radius: float, t
     # −ℓ has a curvature of up to U·I/4 by μ and τ√(U·I)/4 by a factor; in this unit of μ they are alike.
     unit, step = float(np.sqrt(radius / np.sqrt(U * I))), 4 / (radius * float(np.sqrt(U * I)))
 
-    def factors(x: Floats) -> Factors:
-        return Factors(mu=float(unit * x[-1]), L=x[: U * k].reshape(U, k), R=x[U * k : -1].reshape(I, k))
+    def factors(x: Floats) -> LogitFactors:
+        return LogitFactors(mu=float(unit * x[-1]), L=x[: U * k].reshape(U, k), R=x[U * k : -1].reshape(I, k))
 
     def vector(L: Floats, R: Floats, mu: float) -> Floats:
         return np.concatenate([L.ravel(), R.ravel(), [mu]])
@@ -298,7 +300,7 @@ def _backtrack(
     return y, loss_y, step
 
 
-def settled(cells: Cells, at: Factors) -> Factors:
+def settled(cells: ObservedGrid, at: LogitFactors) -> LogitFactors:
     """The same factors with the μ of Σp = |O|: Newton's method on logit(Σp/(U·I)), which is nearly a line in μ."""
     target, size = float(cells.O.sum()), cells.U * cells.I
     for _ in range(MOST_NEWTON):

@@ -10,22 +10,22 @@ import numpy as np
 from openloop.core.feedback import LEAST, Array, Floats
 from openloop.errors import UndefinedError
 from openloop.propensity.base import share_of_log
-from openloop.propensity.solvers.collapsing import Collapsed, Mask, Rows, collapse
+from openloop.propensity.solvers.collapsing import Collapsed, CountedRows, Mask, collapse
 from openloop.propensity.solvers.newton import Curvature, Logits, Optimum, mapped, maximise
 
 REGS = tuple(10.0**e for e in range(4, -4, -1))  # candidates, in the order in which W grows
 LOOSE = 1e-2  # what ℓ, and each count relatively, may lack in a fit that only chooses
 
 
-class Fold:
+class HeldOutFold:
     """One part of the rows held out; its fits follow each other from the largest penalty to smaller ones."""
 
-    def __init__(self, rows: Rows, held: Mask, X: Floats, Z: Floats) -> None:
+    def __init__(self, rows: CountedRows, held: Mask, X: Floats, Z: Floats) -> None:
         t, share = float(np.mean(held)), share_of_log(rows.weight)
         train = rows.taken(~held)
-        train = Rows(user=train.user, item=train.item, weight=train.weight / (1 - t), shape=rows.shape)
+        train = CountedRows(user=train.user, item=train.item, weight=train.weight / (1 - t), shape=rows.shape)
         self._collapsed = collapse(train, X, Z)
-        self._train, self._held = Cells(train, self._collapsed), Cells(rows.taken(held), self._collapsed)
+        self._train, self._held = ClassCells(train, self._collapsed), ClassCells(rows.taken(held), self._collapsed)
         # The shares of the whole log that were trained on, and held out.
         self._s, self._t = share * (1 - t), share * t
         self._at: Logits | None = None
@@ -59,10 +59,10 @@ class Fold:
         return np.log(np.maximum(1 - p * (self._s + self._t), LEAST) / (1 - p * self._s))
 
 
-class Cells:
+class ClassCells:
     """Rows as cells of the grid of classes, in the order of its rows."""
 
-    def __init__(self, rows: Rows, collapsed: Collapsed) -> None:
+    def __init__(self, rows: CountedRows, collapsed: Collapsed) -> None:
         g, h = collapsed.users.of[rows.user], collapsed.items.of[rows.item]
         order = np.argsort(g, kind="stable")
         self._g, self._h = g[order], h[order]
@@ -79,12 +79,12 @@ def _means(values: Floats, of: Array) -> Floats:
 
 
 def validate(
-    rows: Rows, collapsed: Collapsed, X: Floats, Z: Floats, folds: int, rng: np.random.Generator
+    rows: CountedRows, collapsed: Collapsed, X: Floats, Z: Floats, folds: int, rng: np.random.Generator
 ) -> tuple[dict[float, float], Optimum]:
     """The log-likelihood of held-out cells by candidate, and a fit of all rows to start from."""
     first = maximise(collapsed.grid, REGS[0], tol=LOOSE)
     fold = rng.permutation(np.arange(len(rows.user)) % folds)
-    parts = [Fold(rows, fold == f, X, Z) for f in range(folds)]
+    parts = [HeldOutFold(rows, fold == f, X, Z) for f in range(folds)]
     for part in parts:
         part.begin(collapsed, first.at)
     scores: dict[float, float] = {}

@@ -20,6 +20,18 @@ WIDENED = 0.001  # pandas.cut moves the lowest edge down by this share of the ra
 LEVEL = 0.05
 
 
+def ranks(scores: Floats, order: Ints, user: Array, item: Array) -> Array:
+    """The ranks of cells by scores (U, I): the items of `order`, which training shows, are sorted, and turned round.
+
+    Ties fall as the sort leaves them, where openloop averages over their orders. An item that is not ranked has 0.
+    """
+    rank = np.zeros(scores.shape, np.int32)
+    for u in np.unique(user):
+        row = order[np.argsort(scores[u, order])[::-1]]
+        rank[u, row] = np.arange(1, len(row) + 1)
+    return rank[user, item]
+
+
 def propensities(item: Array, n_items: int, n_users: int) -> Floats:
     """n^γ for items above x_min and n for the others, (I,); 0 for an item that the log does not show."""
     counts = np.bincount(item, minlength=n_items).astype(np.float64)
@@ -31,7 +43,10 @@ def propensities(item: Array, n_items: int, n_users: int) -> Floats:
 
 
 def strata(propensity: Floats, n: int) -> Ints:
-    """The stratum of each row of the test part, 0 … n − 1, of equal width and right-closed, as pandas.cut has them."""
+    """The stratum of each row of the test part, 0 … n − 1, of equal width and right-closed, as pandas.cut has them.
+
+    Empty ones count, where openloop's strata of equal width leave them out.
+    """
     low, high = propensity.min(), propensity.max()
     if low == high:
         return np.zeros(len(propensity), np.int64)

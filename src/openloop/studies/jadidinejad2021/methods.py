@@ -1,138 +1,171 @@
-"""Evaluation methods: from the places of relevant cells to a score for every model.
-
-A method sees cells (user, item), how much each counts, and each model's discounts there; nothing about models.
-"""
+"""The evaluation methods by name, in three columns: as coded, as printed, and ours."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from openloop.core.feedback import Array, Floats
-from openloop.errors import UndefinedError
-from openloop.kernels.ties import expected_discount
+from openloop.estimators.stratified import catalogue_cells, edges
+from openloop.studies.jadidinejad2021 import as_coded, scores
+from openloop.studies.jadidinejad2021.models import THRESHOLD, Given, Split, log_of, relevant, shown, split_of
+from openloop.studies.jadidinejad2021.scores import Ints, Mask, RankedCells, Scores, stacked
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cells:
-    """Relevant cells, sorted by user, and where each model ranks them."""
-
-    user: Array  # (n,)
-    item: Array  # (n,)
-    places: Array  # (M, 5, n), see models.trial
-    n_users: int
-
-    def where(self, keep: Mask) -> Cells:
-        """Some of the cells."""
-        return Cells(user=self.user[keep], item=self.item[keep], places=self.places[:, :, keep], n_users=self.n_users)
-
-    def discounts(self, among: str, k: int | None) -> Floats:
-        """1/log2(1 + rank) down to rank k, (M, n), ranked `among` items "outside" training, "all", or as "coded"."""
-        if among == "coded":
-            rank = self.places[:, 4]
-            counts = (rank > 0) & (rank <= (k or rank.max(initial=0)))
-            return np.where(counts, 1 / np.log2(1 + np.maximum(rank, 1)), 0.0)
-        first = 0 if among == "outside" else 2
-        h, e = self.places[:, first], self.places[:, first + 1]
-        return expected_discount(h.ravel(), e.ravel(), k).reshape(h.shape)
+Method = Callable[[int | None], Scores]  # of the cut k
+PROPENSITIES = ("popularity", "logistic", "calibrated")
+STRATA = 5  # openloop's default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Scored:
-    """A method's scores as sums over users: Σ_s share_s · (Σ_u top)/(Σ_u bottom), for any weighting of the users."""
+class HeldOutRows:
+    """The held-out part of the log, and the log before it."""
 
-    top: Floats  # (S, M, U)
-    bottom: Floats  # (S, U)
-    share: Floats  # (S,)
+    given: Given
+    split: Split
 
-    def value(self, weights: Floats | None = None) -> Floats:
-        """The score of each model, (M,); with weights (B, U) of the users, (B, M), NaN where none has a cell."""
-        w = np.ones((1, self.bottom.shape[1])) if weights is None else weights
-        top = np.einsum("smu,bu->bsm", self.top, w, optimize=True)  # (B, S, M)
-        bottom = w @ self.bottom.T  # (B, S)
-        # A stratum without a relevant cell leaves its share to the others.
-        share = np.where(bottom > 0, self.share, 0.0)
-        inside = top / np.where(bottom > 0, bottom, 1.0)[:, :, None]
-        total = share.sum(axis=1, keepdims=True)
-        if weights is None and not total.all():
-            raise UndefinedError(
-                "nDCG is undefined: no relevant cell is held out there; use more data or fewer strata."
-            )
-        sums = np.einsum("bs,bsm->bm", share, inside)
-        found = np.divide(sums, total, out=np.full(sums.shape, np.nan), where=total > 0)
-        return found[0] if weights is None else found
+    @property
+    def rows(self) -> tuple[Array, Array]:
+        """User and item of all held-out rows."""
+        return self.given["user"][self.split.test], self.given["item"][self.split.test]
 
+    @property
+    def relevant(self) -> Mask:
+        """Which of them are relevant."""
+        return self.given["rating"][self.split.test] >= THRESHOLD
 
-def stacked(outcomes: Sequence[dict[str, Array]], part: str, user: Array, item: Array, n_users: int) -> Cells:
-    """The cells of the models' trials, "closed" or "open", in the trials' order."""
-    return Cells(user=user, item=item, places=np.array([found[part] for found in outcomes]), n_users=n_users)
+    @property
+    def shown(self) -> Mask:
+        """Which of the rows have a user and an item that training shows: those that count as coded."""
+        return shown(self.given, self.split, *self.rows)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Users and items."""
+        users, items = self.given["shape"]
+        return int(users), int(items)
 
-def user_sums(values: Floats, user: Array, n_users: int) -> Floats:
-    """Σ of the cells of each user: (M, n) to (M, U)."""
-    from scipy.sparse import csr_array
+    @property
+    def coded_propensities(self) -> Floats:
+        """Those of the published code, (I,)."""
+        users, items = self.shape
+        return as_coded.propensities(self.given["item"], items, users)
 
-    n = len(user)
-    owns = csr_array((np.ones(n), user.astype(np.int64), np.arange(n + 1)), shape=(n, n_users))
-    return np.asarray(values @ owns)
-
-
-def ideal(weight: Floats, user: Array, n_users: int, k: int | None) -> Floats:
-    """Σ weight·discount with each user's cells in descending order of weight, cut at k, (U,)."""
-    order = np.lexsort((-weight, user))
-    place = np.arange(len(user)) - np.searchsorted(user, user)  # 0-based; user is sorted, so order keeps its runs
-    discount = np.where(place < (k or len(user)), 1 / np.log2(place + 2.0), 0.0)
-    return np.bincount(user, weight[order] * discount, minlength=n_users).astype(np.float64)
+    def coded_strata(self, n: int) -> Ints:
+        """The stratum of each row that counts as coded; edges come of all held-out rows, as in the code."""
+        return as_coded.strata(self.coded_propensities[self.rows[1]], n)[self.shown]
 
 
-def user_ndcg(cells: Cells, among: str, k: int | None, weight: Floats | None = None, *, own: bool = True) -> Floats:
-    """nDCG@k of each model and user, (M, U), NaN for users without a cell.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HeldOutCells(HeldOutRows):
+    """What a method may look at: the held-out part, and its relevant cells under each model."""
 
-    With `weight` (n,) discounts are weighted, and so is the ideal; not so with `own` off, as in Eq. 3.
+    cells: RankedCells
+
+    @classmethod
+    def of(cls, given: Given, outcomes: Sequence[dict[str, Array]], split: int, seed: int) -> HeldOutCells:
+        """The held-out part of a split, under the models of these trials."""
+        part = split_of(given, split, seed)
+        cells = stacked(outcomes, "closed", *relevant(given, part.test), int(given["shape"][0]))
+        return cls(given=given, split=part, cells=cells)
+
+
+def propensity(given: Given, *, kind: str) -> dict[str, Array]:
+    """A trial: P (U, I) or (I,) by "eq7", "popularity" (γ = 1), "logistic" or "calibrated", from the whole log."""
+    from openloop.propensity import Calibrated, Logistic, Popularity
+
+    log = log_of(given)
+    if kind in ("eq7", "popularity"):
+        model = Popularity(gamma=None if kind == "eq7" else 1.0).fit(log)
+        return {"p": np.asarray(model.item_propensities_)}
+    side = {f"{s}_features": given[f"{s}_covariates"] for s in ("user", "item") if f"{s}_covariates" in given}
+    model = Logistic() if kind == "logistic" else Calibrated(Logistic())
+    return {"p": np.asarray(model.fit(log, **side).matrix())}
+
+
+# -- as coded and as printed ---------------------------------------------------------------------------------
+
+
+def coded(held: HeldOutCells, strata: int = 2, among: str = "coded") -> dict[str, Method]:
+    """The five columns of Table 6, as the published code computes them; it ranks `among` as "coded"."""
+    cells = held.cells.where(held.shown[held.relevant])
+    gain = as_coded.ips_gain(held.coded_propensities, held.split.order)[cells.item]
+    # The code's IPS normalises by the ideal of its own gains, which makes it snips.
+    ips = partial(scores.snips, weight=gain)
+    return _five(cells, among, held.coded_strata(strata), held.relevant[held.shown], strata, ips)
+
+
+def printed(held: HeldOutCells, eq7: Floats, strata: int = 2) -> dict[str, Method]:
+    """The same by the text: Eq. 7, Eq. 3, "equal size strata" (section 7.1), "the ranking of all items"."""
+    at = edges(eq7[held.rows[1]], strata, "count")
+    row = np.searchsorted(at, eq7[held.rows[1]])
+    weight = 1 / eq7[held.cells.item]
+    ips = partial(scores.ips_eq3, weight=weight)
+    return _five(held.cells, "all", row, held.relevant, len(at) + 1, ips)
+
+
+def _five(cells: RankedCells, among: str, row: Ints, relevant: Array, strata: int, ips: Any) -> dict[str, Method]:
+    """`row` is the stratum of each row, `relevant` says which of the rows are the cells."""
+    mine = row[relevant]
+    share = np.bincount(row, minlength=strata) / len(row)
+
+    def inside(s: int) -> Method:
+        return partial(scores.holdout, cells.where(mine == s), among)
+
+    return {
+        "holdout": partial(scores.holdout, cells, among),
+        "ips": partial(ips, cells, among),
+        "stratified": partial(scores.stratified, cells, among, stratum=mine, share=share),
+        "q1": inside(0),
+        f"q{strata}": inside(strata - 1),
+    }
+
+
+# -- ours ----------------------------------------------------------------------------------------------------
+
+
+def ours(
+    held: HeldOutCells, p: Mapping[str, Floats], among: str = "outside", chosen: Mapping[str, int] | None = None
+) -> dict[str, Method]:
+    """Ours: holdout, and with each propensity snips of nDCG, snips of adg, and strata weighted by the catalogue.
+
+    `p` are the log's, (U, I) or (I,) each. `chosen` adds the number of strata that the rule chose to the default one.
     """
-    w = np.ones(len(cells.user)) if weight is None else weight
-    top = user_sums(cells.discounts(among, k) * w, cells.user, cells.n_users)  # (M, U)
-    bottom = ideal(w if own else np.ones(len(w)), cells.user, cells.n_users, k)  # (U,)
-    return np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom > 0)
+    found: dict[str, Method] = {"holdout": partial(scores.holdout, held.cells, among)}
+    for name, values in p.items():
+        grid = grid_of(held, values)
+        weight = 1 / observed_with(held, grid[held.cells.user, held.cells.item], among)
+        found[f"snips, {name}"] = partial(scores.snips, held.cells, among, weight=weight)
+        found[f"snips of adg, {name}"] = partial(scores.snips_of_adg, held.cells, among, weight=weight)
+        found[f"{STRATA} strata, {name}"] = catalogued(held, grid, among, STRATA)
+        if chosen is not None:
+            found[f"strata by rule, {name}"] = catalogued(held, grid, among, chosen[name])
+    return found
 
 
-def mean_over_users(*values: Floats, share: Sequence[float] | Floats = (1.0,)) -> Scored:
-    """The mean over users who have a value (Eq. 1), or over strata such means (Eq. 4); values (M, U) each."""
-    held = [np.isfinite(v[0]) for v in values]
-    top = np.array([np.where(h, v, 0.0) for h, v in zip(held, values, strict=True)])
-    return Scored(top=top, bottom=np.array(held, np.float64), share=np.asarray(share, np.float64))
+def grid_of(held: HeldOutCells, p: Floats) -> Floats:
+    """p of every cell, (U, I), where it may be given for items alone."""
+    return np.broadcast_to(p, held.shape)
 
 
-def holdout(cells: Cells, among: str, k: int | None) -> Scored:
-    """R_holdout: the mean nDCG over users (Eq. 1)."""
-    return mean_over_users(user_ndcg(cells, among, k))
+def observed_with(held: HeldOutCells, p: Floats, among: str) -> Floats:
+    """With which probability the held-out part observes a candidate: p·s, or π = p·s/(1 − p·t) outside training."""
+    s = held.split.share
+    return p * s / (1 - p * (1 - s)) if among == "outside" else p * s
 
 
-def ips_eq3(cells: Cells, among: str, k: int | None, weight: Floats) -> Scored:
-    """R_IPS as printed (Eq. 3): each discount over p, the ideal as if there were no p."""
-    return mean_over_users(user_ndcg(cells, among, k, weight, own=False))
+def catalogued(held: HeldOutCells, grid: Floats, among: str, n: int) -> Method:
+    """n strata of equal count, each with the share that it has of the candidates."""
+    at, mine = strata_of_cells(held, grid, n)
+    train = held.split.train if among == "outside" else held.split.train[:0]
+    share = catalogue_cells(grid, at, (held.given["user"][train], held.given["item"][train])).sum(axis=0)
+    return partial(scores.stratified, held.cells, among, stratum=mine, share=share / share.sum())
 
 
-def snips(cells: Cells, among: str, k: int | None, weight: Floats) -> Scored:
-    """Each user's weighted nDCG, its ideal in the order of the weights."""
-    return mean_over_users(user_ndcg(cells, among, k, weight))
-
-
-def pooled(cells: Cells, among: str, k: int | None, weight: Floats) -> Scored:
-    """snips of adg: Σ_uΣ wc/Σ_uΣ w, c the discount down to rank k."""
-    U = cells.n_users
-    top = user_sums(cells.discounts(among, k) * weight, cells.user, U)
-    bottom = np.bincount(cells.user, weight, minlength=U).astype(np.float64)
-    return Scored(top=top[None], bottom=bottom[None], share=np.ones(1))
-
-
-def stratified(cells: Cells, among: str, k: int | None, stratum: Ints, share: Floats) -> Scored:
-    """E(Y) = Σ_x E(Y | X = x) P(X = x) (Eq. 4); `stratum` (n,) of each cell, `share` (S,) the P(X = x)."""
-    inside = [user_ndcg(cells.where(stratum == s), among, k) for s in range(len(share))]
-    return mean_over_users(*inside, share=share)
+def strata_of_cells(held: HeldOutCells, grid: Floats, n: int) -> tuple[tuple[float, ...], Ints]:
+    """Edges of n strata with equally many held-out rows, relevant or not, and the stratum of each cell."""
+    at = edges(grid[held.rows], n, "count")
+    return at, np.searchsorted(at, grid[held.cells.user, held.cells.item])

@@ -1,7 +1,7 @@
 """The trial: one of the 104 models, fitted on a part of the log, and where it ranks what users liked.
 
 All that the evaluation methods need of a model are the ranks of the relevant cells, in the held-out part of the
-log and in the open loop, so these are what a trial keeps; `methods` makes scores of them, for all models at once.
+log and in the open loop, so these are what a trial keeps; `scores` makes estimates of them, for all models at once.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
+from openloop.studies.jadidinejad2021 import as_coded
 
 Given = Mapping[str, Array]
 Ints = npt.NDArray[np.int64]
@@ -77,6 +78,23 @@ def relevant(given: Given, rows: Ints | None = None) -> tuple[Array, Array]:
     return user[keep], item[keep]
 
 
+def in_log(given: Given, user: Array, item: Array, rows: Ints | None = None) -> npt.NDArray[np.bool_]:
+    """Which of the cells are in the log, or among these rows of it."""
+    width, keep = int(given["shape"][1]), slice(None) if rows is None else rows
+    log = given["user"][keep].astype(np.int64) * width + given["item"][keep]
+    return np.isin(user.astype(np.int64) * width + item, log)
+
+
+def log_of(given: Given, rows: Ints | None = None) -> Feedback:
+    """The log, or these rows of it."""
+    users, items = (int(n) for n in given["shape"])
+    keep = slice(None) if rows is None else rows
+    return Feedback(
+        user=given["user"][keep].astype(np.int32), item=given["item"][keep].astype(np.int32),
+        rating=given["rating"][keep].astype(np.float32), users=Vocabulary.range(users), items=Vocabulary.range(items),
+    )  # fmt: skip
+
+
 def trial(given: Given, *, model: str, split: int, seed: int) -> dict[str, Array]:
     """Fit the zoo's `model` on the training part; the places of relevant cells, "closed" and "open", (5, cells) each.
 
@@ -85,13 +103,8 @@ def trial(given: Given, *, model: str, split: int, seed: int) -> dict[str, Array
     which it leaves out).
     """
     part = split_of(given, split, seed)
-    users, items = (int(n) for n in given["shape"])
-    log = Feedback(
-        user=given["user"][part.train].astype(np.int32), item=given["item"][part.train].astype(np.int32),
-        rating=given["rating"][part.train].astype(np.float32), users=Vocabulary.range(users),
-        items=Vocabulary.range(items),
-    )  # fmt: skip
-    scores = np.asarray(fitted(model, log).scores(np.arange(users)))  # (U, I)
+    log = log_of(given, part.train)
+    scores = np.asarray(fitted(model, log).scores(np.arange(log.n_users)))  # (U, I)
     found = {"closed": places(scores, log, part.order, *relevant(given, part.test))}
     if "open_user" in given:
         found["open"] = places(scores, log, part.order, *relevant(given))
@@ -123,13 +136,4 @@ def places(scores: Floats, train: Feedback, order: Ints, user: Array, item: Arra
     excluded = np.searchsorted(train.user, np.arange(U + 1)), train.item
     outside = ranks(lambda users: scores[users], *lists, I, *excluded, threads=1)
     among_all = ranks(lambda users: scores[users], *lists, I, threads=1)
-    return np.array([*outside, *among_all, coded_ranks(scores, order, user, item)], np.int32)
-
-
-def coded_ranks(scores: Floats, order: Ints, user: Array, item: Array) -> Array:
-    """The rank as coded: the items that training shows, sorted, turned round; ties fall as the sort leaves them."""
-    rank = np.zeros(scores.shape, np.int32)
-    for u in np.unique(user):
-        row = order[np.argsort(scores[u, order])[::-1]]
-        rank[u, row] = np.arange(1, len(row) + 1)
-    return rank[user, item]
+    return np.array([*outside, *among_all, as_coded.ranks(scores, order, user, item)], np.int32)

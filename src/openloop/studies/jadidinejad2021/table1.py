@@ -1,34 +1,19 @@
-"""Tables 1 to 5: the kidney stones, and instances of Simpson's paradox on four data sets."""
+"""Table 1: Simpson's paradox in medicine, from counts, and in recommendation, as printed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from openloop.audits.paradox import Pair, Part, find, marginal
-from openloop.core.feedback import Feedback
-from openloop.studies.jadidinejad2021.evidence import SPLITS, zoo_names
-from openloop.studies.jadidinejad2021.instances import HOLDOUT, STRATA
-from openloop.studies.jadidinejad2021.models import WHOLE, given_of, names, stream, trial
-from openloop.studies.jadidinejad2021.presenting import Fits, about_instances
-from openloop.studies.jadidinejad2021.published import MISPRINTS, PUBLISHED
+from openloop.studies.jadidinejad2021.method_rows import HOLDOUT, STRATA
+from openloop.studies.jadidinejad2021.published import PUBLISHED
 from openloop.studies.kit.results import Claim, Result, Table, Value
 from openloop.studies.kit.running import Run
-from openloop.support.wording import chance
-
-# What is fitted on the larger data sets: all of the zoo that takes seconds a model.
-FAMILIES = ("GA", "MostPop", "BO", "MF", "SVD", "WMF", "MMMF", "BPR", "WBPR")
-SIZES = (10, 20, 50, 100)
-SINGLE = ("PMFL10", "PMFNL10")
-QUICK = ("GA", "MostPop", "BO", "MF", "SVD", "WMF", "BPR", "WBPR")  # in one size
-
-FULL_ROWS = {"ml-1m": 1_000_209, "yahoo-r3": 311_704, "coat": 6_960}  # whose numbers the paper's can be held against
-NETFLIX = (10_000, 5_000)  # section 6.1: users and items, here drawn at random
-QUICK_USERS = 300
+from openloop.support.wording import chance, pvalue
 
 ROUNDED = (
     "The published 0.832 and 0.782 come of the rounded percentages of Table 1a (0.93·0.51 + 0.73·0.49 and 0.87·0.51 + "
@@ -37,9 +22,6 @@ ROUNDED = (
 SAME_PAIR = "Table 1b shows Table 2's pair, BPR10 and WMF10, with shares rounded to 99 and 1 %."
 
 Counts = tuple[tuple[int, int], tuple[int, int]]  # successes and patients of A, and of B
-
-
-# -- Table 1 -------------------------------------------------------------------------------------------------
 
 
 def table1(run: Run) -> Result:  # noqa: ARG001, every item takes one
@@ -91,12 +73,12 @@ def _stones_table(stones: Pair) -> Table:
         (
             part.name,
             *(Value(value=100 * x, published=p, digits=0) for x, p in zip((part.a, part.b), percents, strict=True)),
-            int(part.rows), chance(part.pvalue or 0.0).removeprefix("= "),
+            int(part.rows), pvalue(part.pvalue or 0.0),
         )
         for part, percents in zip((*stones.strata, stones.aggregate), printed["percent"].values(), strict=True)
     ]  # fmt: skip
     expected = [Value(value=x, published=p) for x, p in zip(marginal(stones.strata), printed["expected"], strict=True)]
-    test = chance(mantel_haenszel(list(printed["counts"].values()))[1]).removeprefix("= ")
+    test = pvalue(mantel_haenszel(list(printed["counts"].values()))[1])
     return Table(
         name="table1a", caption="Kidney stones: success of treatments A and B in percent, and Eq. 5.",
         columns=("stones", "A", "B", "patients", "p of the difference"),
@@ -139,11 +121,11 @@ def _stones_claim(stones: Pair) -> Claim:
 def _tests_note(stones: Pair) -> str:
     odds, p = mantel_haenszel(list(PUBLISHED["table1"]["counts"].values()))
     tests = ", ".join(f"{part.name} p {chance(part.pvalue or 0.0)}" for part in (*stones.strata, stones.aggregate))
-    told = "finds the reversal" if find([stones]) else "reports nothing"
+    detected = "finds the reversal" if find([stones]) else "reports nothing"
     return (
         f"By its counts no line of Table 1a need be more than chance ({tests}; stratified by size, A's odds are "
-        f"{odds:.2f} times B's, p {chance(p)}): given these p-values the detector {told}; the claim takes the rates as "
-        "they stand."
+        f"{odds:.2f} times B's, p {chance(p)}): given these p-values the detector {detected}; the claim takes the "
+        "rates as they stand."
     )
 
 
@@ -188,112 +170,3 @@ def _marginals_claim() -> Claim:
         text="the line Stratified of Tables 2 to 5 follows from Q1 and Q2 by Eq. 4, up to rounding",
         holds=round(max(gaps), 4) <= 0.001, found=f"largest gap {max(gaps):.4f}",
     )  # fmt: skip
-
-
-# -- Tables 2 to 5 -------------------------------------------------------------------------------------------
-
-
-def table2(run: Run) -> Result:
-    """MovieLens: 1M, or as much of it as there is, and 100K beside it."""
-    present = run.present("ml-1m", "ml-100k")
-    return joint([_movielens(run, name) for name in run.either(present, present[:1])])
-
-
-def _movielens(run: Run, name: str) -> Result:
-    log, notes = run.load(name).log, [] if name == "ml-100k" else [MISPRINTS["table2"]]
-    if len(log) != FULL_ROWS["ml-1m"]:
-        notes.append(
-            f"The paper's data are all of MovieLens 1M, 6,040 users; here are {log.n_users:,} users with {len(log):,} "
-            "ratings, so published numbers stand apart and are not compared."
-        )
-    return _instances(run, "table2", name, log, notes=notes)
-
-
-def joint(results: Sequence[Result]) -> Result:
-    """One result of several data sets, each part under the name of its own."""
-    first, *others = results
-    if not others:
-        return first
-    parts = {" and ".join(result.data): result for result in results}
-    tables = [
-        replace(table, caption=f"{name}: {table.caption}", name=f"{table.name}-{name}")
-        for name, result in parts.items()
-        for table in result.tables
-    ]
-    return replace(
-        first, data=tuple(parts), tables=tuple(tables),
-        claims=tuple(replace(c, text=f"{name}: {c.text}") for name, result in parts.items() for c in result.claims),
-        notes=tuple(dict.fromkeys(note for result in results for note in result.notes)),
-    )  # fmt: skip
-
-
-def table3(run: Run) -> Result:
-    """Netflix, for those who have it: as many users and items as the paper has, drawn at random."""
-    log = sample(run.load("netflix").log, *NETFLIX, rng=stream(run.seed, "samples", 3))
-    drawn = (
-        f"The paper does not say which 10k users and 5k items of Netflix it took; here {log.n_users:,} users and "
-        f"{log.n_items:,} items were drawn at random, with {len(log):,} ratings (the paper's have 607k), so published "
-        "numbers stand apart and are not compared."
-    )
-    return _instances(run, "table3", "netflix", log, notes=[drawn])
-
-
-def table4(run: Run) -> Result:
-    """Yahoo! R3, for those who have it."""
-    data = run.load("yahoo-r3")
-    return _instances(run, "table4", "yahoo-r3", data.log, data.open_loop)
-
-
-def table5(run: Run) -> Result:
-    """Coat: the whole zoo, over several splits."""
-    data = run.load("coat")
-    rated = () if data.open_loop is None else data.open_loop.item
-    copied = (
-        "The numbers of ratings and items in Table 5's last line are those of the closed loop; the open loop has "
-        f"{len(rated):,} ratings of {len(np.unique(rated)):,} items."
-    )
-    return _instances(run, "table5", "coat", data.log, data.open_loop, notes=[copied])
-
-
-def _instances(
-    run: Run, item: str, name: str, log: Feedback, open_loop: Feedback | None = None, notes: Sequence[str] = ()
-) -> Result:
-    said = list(notes)
-    comparable = len(log) == FULL_ROWS.get(name)
-    if run.quick and log.n_users > QUICK_USERS and open_loop is None:
-        log = sample(log, QUICK_USERS, log.n_items, rng=stream(run.seed, "samples", 2))
-        said.append(f"A quick run takes {log.n_users:,} users, at random.")
-    models = chosen(run, item, name)
-    if name != "coat" and not run.quick:
-        said.append(
-            f"{len(models)} of the 104 models are fitted here; left out are other sizes, and PMFL and PMFNL beyond 10 "
-            "factors, GMF, MLP and NeuMF, which take minutes a model on these data."
-        )
-    fits = fitted(run, given_of(log, open_loop), models, run.either(SPLITS[name] if name == "coat" else 1, 1))
-    return about_instances(item, name, fits, comparable=comparable and not run.quick, notes=said)
-
-
-def chosen(run: Run, item: str, name: str) -> tuple[str, ...]:
-    """The models of a table, the published pair among them; on Coat Table 6's, whose fits it shares."""
-    larger = run.either((*names(FAMILIES, SIZES), *SINGLE), names(QUICK, (10,)))
-    models = zoo_names(run) if name == "coat" else larger
-    return tuple(dict.fromkeys((*models, *PUBLISHED[item]["pair"])))
-
-
-def fitted(run: Run, given: dict[str, Any], models: Sequence[str], splits: int) -> Fits:
-    """Every model on the training part of each split; with an open loop on the whole log too, as the code does."""
-    wanted = [*range(splits), *([WHOLE] if "open_user" in given else [])]
-    settings = [{"model": model, "split": split, "seed": run.seed} for split in wanted for model in models]
-    found = iter(run.map(trial, given, settings, "fitting models"))
-    outcomes = {split: [next(found) for _ in models] for split in wanted}
-    return Fits(given=given, models=tuple(models), outcomes=outcomes, splits=splits, seed=run.seed)
-
-
-def sample(log: Feedback, users: int, items: int, rng: np.random.Generator) -> Feedback:
-    """The rows of so many users and items, drawn at random, over the users and items that they show."""
-    kept = [np.zeros(n, bool) for n in (log.n_users, log.n_items)]
-    for mask, size in zip(kept, (users, items), strict=True):
-        mask[rng.choice(len(mask), min(size, len(mask)), replace=False)] = True
-    rows = np.flatnonzero(kept[0][log.user] & kept[1][log.item])
-    user, item = (np.unique(codes[rows], return_inverse=True)[1].astype(np.int32) for codes in (log.user, log.item))
-    return Feedback.from_arrays(user, item, log.rating[rows])

@@ -1,25 +1,13 @@
-"""Tables 2 to 5 in the making: published numbers beside ours where they can be, apart where they cannot."""
+"""Tables 2 to 5 from fits: published numbers beside ours where they can be, by themselves where they cannot."""
 
 from __future__ import annotations
 
 import pytest
 
-from openloop.studies.jadidinejad2021.presenting import about_instances
+from openloop.studies.jadidinejad2021.instance_tables import about_instances
 from openloop.studies.kit.results import Value
 from tests.studies.jadidinejad2021 import worlds
-
-NAMES = ("GMF20", "SVD20", "MostPop", "GA")  # the head, the tail, the oracle, noise
-
-
-@pytest.fixture(scope="module")
-def compared():
-    return about_instances("table5", "coat", worlds.fits(names=NAMES), comparable=True, notes=("so",))
-
-
-def cells(result, table, row):
-    (found,) = [t for t in result.tables if t.name == table]
-    (line,) = [r for r in found.rows if r[0] == row]
-    return dict(zip(found.columns, line, strict=True))
+from tests.studies.jadidinejad2021.worlds import cells
 
 
 def test_published_numbers_stand_beside_ours(compared):
@@ -51,17 +39,6 @@ def test_numbers_of_other_data_stand_apart_and_are_not_compared():
     )
 
 
-def test_the_head_model_hides_what_the_tail_prefers(compared):
-    claims = {claim.text: claim for claim in compared.claims}
-    (pair,) = [c for text, c in claims.items() if "GMF20 against SVD20" in text]
-    assert pair.holds
-    assert "2 of 2 splits" in pair.found
-    (few,) = [c for text, c in claims.items() if "very small minority" in text]
-    items = cells(compared, "table5", "Holdout")["items"].value
-    assert few.found.startswith(f"Q2 has {worlds.HEAD} of {items:.0f} items")
-    assert few.holds is (0.05 * items > worlds.HEAD)
-
-
 def test_the_clearest_instance_names_the_majoritys_model_last(compared):
     (best,) = [t for t in compared.tables if t.name == "table5-clearest"]
     q1 = cells(compared, "table5-clearest", "Q1")
@@ -75,14 +52,6 @@ def test_instances_are_counted_over_all_splits(compared):
     assert row["reversals"] + row["maskings"] >= 2
     with_q1, against = (int(row[name].split()[0]) for name in ("open loop with Q1", "open loop against"))
     assert with_q1 + against <= row["reversals"] + row["maskings"]
-
-
-def test_the_notebooks_mostpop_stands_beside_ours():
-    names = ("BPR10", "WMF10", "MostPop", "GA")
-    fits = worlds.fits(splits=1, with_open_loop=False, names=names)
-    (note,) = [n for n in about_instances("table2", "x", fits, comparable=False, notes=()).notes if "MostPop" in n]
-    assert "notebook has Holdout 0.373, Q1 0.340 and Q2 0.696" in note
-    assert "Table 2 Holdout 0.373, Q1 0.339 and Q2 0.695 for BPR10" in note
 
 
 def test_notes_are_kept(compared):

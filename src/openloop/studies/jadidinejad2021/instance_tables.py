@@ -1,0 +1,153 @@
+"""Tables 2 to 5 from their fits: the published pair of models, how many instances there are, the clearest one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from openloop.audits.paradox import Paradox
+from openloop.core.feedback import Floats
+from openloop.studies.jadidinejad2021.fits import ModelFits
+from openloop.studies.jadidinejad2021.instance_claims import instance_claims, instance_notes
+from openloop.studies.jadidinejad2021.instances import SettingInstances, Sides, clearest, instances_in
+from openloop.studies.jadidinejad2021.method_rows import (
+    AMONG,
+    CODED,
+    HOLDOUT,
+    IPS,
+    LEVEL,
+    OPEN_LOOP,
+    STRATIFIED,
+    MethodRow,
+    MethodRows,
+    method_rows,
+    sizes,
+)
+from openloop.studies.jadidinejad2021.methods import HeldOutRows
+from openloop.studies.jadidinejad2021.models import split_of
+from openloop.studies.jadidinejad2021.published import PUBLISHED
+from openloop.studies.kit.results import Cell, Result, Table, Value
+from openloop.support.wording import pvalue
+
+DRAWS = 30  # splits that show how much the numbers of ratings and items vary by chance
+ROUNDING = 0.0005
+TITLES = {"table2": "MovieLens", "table3": "Netflix", "table4": "Yahoo! R3", "table5": "Coat"}
+
+
+def about_instances(item: str, data: str, fits: ModelFits, *, comparable: bool, notes: Sequence[str]) -> Result:
+    """The result of a table, from its fits."""
+    rows = {among: [method_rows(fits, split, among) for split in range(fits.splits)] for among in AMONG}
+    found = [instances_in(fits.models, rows[among], among, holm=holm) for among in AMONG for holm in (False, True)]
+    published, first = PUBLISHED[item], rows[CODED][0]
+    tables = [_pair_table(item, fits, first, comparable=comparable), _count_table(item, found, fits.splits)]
+    best = next((p for f in (found[1], found[0]) if (p := clearest(f.instances[0], fits.models, first))), None)
+    if best is not None:
+        tables.append(_best_table(item, fits, first, best))
+    return Result(
+        item=item, title=f"An instance of Simpson's paradox on {TITLES[item]}", data=(data,), tables=tuple(tables),
+        claims=tuple(instance_claims(published["pair"], first, *found[:2])),
+        notes=(*notes, *instance_notes(item, fits.models, rows[CODED])),
+    )  # fmt: skip
+
+
+# -- the published pair --------------------------------------------------------------------------------------
+
+
+def _pair_table(item: str, fits: ModelFits, rows: MethodRows, *, comparable: bool) -> Table:
+    a, b = PUBLISHED[item]["pair"]
+    pair = fits.models.index(a), fits.models.index(b)
+    if comparable:
+        spread, columns = _spread(fits), ("p", "better, published", "ratings", "items")
+        cells = [_compared_cells(row, item, pair, spread.get(row.name, np.zeros(2))) for row in rows.values()]
+    else:
+        columns = ("p", "ratings", "items", f"{a}, published", f"{b}, published", "ratings, published",
+                   "items, published")  # fmt: skip
+        cells = [(*_own_cells(row, *pair), *_printed_cells(row, item)) for row in rows.values()]
+    return Table(
+        name=item, error_is="standard error over users", columns=("method", a, b, *columns), rows=tuple(cells),
+        caption=f"{a} against {b} by nDCG, as coded, on one split; * is a significant difference (paired t-test, 5 %).",
+    )  # fmt: skip
+
+
+def _compared_cells(row: MethodRow, item: str, pair: tuple[int, int], noise: Floats) -> tuple[Cell, ...]:
+    """Ours, each beside the published number; `noise` (2,) is the chance in the numbers of ratings and items."""
+    x, y, star, rows, items = PUBLISHED[item]["lines"][row.name]
+    (a, b), names = pair, PUBLISHED[item]["pair"]
+    return (
+        row.name, _value(row, a, b, x), _value(row, b, a, y), pvalue(row.pvalue[a, b]),
+        {"a": names[0], "b": names[1], "": "neither"}[star],
+        Value(value=row.rows, published=rows, digits=0, tolerance=0.5 + 3 * noise[0]),
+        Value(value=row.items, published=items, digits=0, tolerance=0.5 + 3 * noise[1]),
+    )  # fmt: skip
+
+
+def _own_cells(row: MethodRow, a: int, b: int) -> tuple[Cell, ...]:
+    return row.name, _value(row, a, b), _value(row, b, a), pvalue(row.pvalue[a, b]), row.rows, row.items
+
+
+def _printed_cells(row: MethodRow, item: str) -> tuple[Cell, ...]:
+    """The published numbers by themselves, where they are of other data."""
+    x, y, star, rows, items = PUBLISHED[item]["lines"][row.name]
+    return f"{x:.3f}{'*' if star == 'a' else ''}", f"{y:.3f}{'*' if star == 'b' else ''}", rows, items
+
+
+def _value(row: MethodRow, a: int, b: int, published: float | None = None) -> Value:
+    """The first model's value; the open loop is the same for all, other rows are those of another random split."""
+    chances = 0.0 if row.name == OPEN_LOOP else 2 * np.sqrt(2) * float(row.error[a])
+    ahead = row.pvalue[a, b] < 1 - LEVEL and row.value[a] > row.value[b]
+    return Value(
+        value=row.value[a], error=row.error[a], published=published, tolerance=ROUNDING + chances,
+        mark="*" if ahead else "",
+    )  # fmt: skip
+
+
+def _spread(fits: ModelFits) -> dict[str, Floats]:
+    """The standard deviation over splits of each row's numbers of ratings and items."""
+    parts = (HeldOutRows(given=fits.given, split=split_of(fits.given, split, fits.seed)) for split in range(DRAWS))
+    drawn = [sizes(part) for part in parts]
+    found: dict[str, Floats] = {name: np.std([size[name] for size in drawn], axis=0, ddof=1) for name in drawn[0]}
+    return {**found, IPS: found[HOLDOUT], STRATIFIED: found[HOLDOUT]}
+
+
+# -- instances -----------------------------------------------------------------------------------------------
+
+
+def _count_table(item: str, found: Sequence[SettingInstances], splits: int) -> Table:
+    over = "" if splits == 1 else f", over {splits} splits"
+    return Table(
+        name=f"{item}-instances",
+        caption=(
+            f"Instances among all pairs of models{over}, Q1 and Q2 being two strata of equal width; how often the open "
+            "loop, and the stratified method, have the model ahead that Q1 prefers, and how often the other one (in "
+            "brackets: significantly)."
+        ),
+        columns=(
+            "setting", "pairs", "reversals", "maskings", "open loop with Q1", "open loop against",
+            "stratified with Q1", "stratified against",
+        ),
+        rows=tuple(_count_row(one) for one in found),
+    )  # fmt: skip
+
+
+def _count_row(one: SettingInstances) -> tuple[Cell, ...]:
+    tests = "Holm over all pairs" if one.holm else "p < 0.05 each"
+    return (
+        f"{AMONG[one.among]}, {tests}", one.pairs, one.count("reversal"), one.count("masking"),
+        *_side_cells(one.sides.get(OPEN_LOOP)), *_side_cells(one.sides.get(STRATIFIED)),
+    )  # fmt: skip
+
+
+def _side_cells(found: Sides | None) -> tuple[str | None, str | None]:
+    if found is None:
+        return None, None
+    return f"{found.majority} ({found.clear_majority})", f"{found.aggregate} ({found.clear_aggregate})"
+
+
+def _best_table(item: str, fits: ModelFits, rows: MethodRows, best: Paradox) -> Table:
+    a, b = fits.models.index(best.other), fits.models.index(best.preferred)
+    return Table(
+        name=f"{item}-clearest", caption=f"The clearest instance found here, a {best.kind}, on the same split.",
+        columns=("method", best.other, best.preferred, "p", "ratings", "items"),
+        rows=tuple(_own_cells(row, a, b) for row in rows.values()), error_is="standard error over users",
+    )  # fmt: skip

@@ -1,0 +1,47 @@
+"""Table 6: what its tables show."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from openloop.studies.jadidinejad2021.published import CUTS, METHODS, PUBLISHED
+from openloop.studies.kit.results import Value
+from tests.studies.jadidinejad2021 import many
+
+
+def test_it_has_a_table_for_each_column_and_one_of_all_methods(table6_result):
+    assert [table.name.removeprefix("table6_coat_") for table in table6_result.tables] == [
+        "as_coded", "as_printed", "methods", "cuts", "tests"
+    ]  # fmt: skip
+    assert table6_result.data == ("coat",)
+
+
+def test_as_coded_stands_beside_the_published(table6_result):
+    table = table6_result.tables[0]
+    assert [row[0] for row in table.rows] == list(CUTS)
+    published = PUBLISHED["table6"]["tau"]["coat"]
+    for cut, *values in table.rows:
+        assert [v.published for v in values] == list(published[cut])
+        assert all(v.tolerance == pytest.approx(2 * v.error * np.sqrt(4 / 3) + 0.0005) for v in values)
+
+
+def test_the_numbers_are_those_of_the_table_of_all_methods(table6_result):
+    every = {row[0]: row for row in table6_result.tables[2].rows}
+    last = table6_result.tables[0].rows[-1]
+    assert last[0] == "ndcg"
+    for name, value in zip(METHODS, last[1:], strict=True):
+        assert value.value == pytest.approx(every[f"as coded: {name}"][1].value)
+    printed = table6_result.tables[1].rows[-1]
+    for name, value in zip(METHODS, printed[1:], strict=True):
+        assert value.value == pytest.approx(every[f"as printed: {name}"][3].value)
+
+
+def test_all_methods_are_shown_whatever_came_out(table6_result):
+    assert [row[0] for row in table6_result.tables[2].rows] == list(many.some_experiment(3).splits[0].methods)
+    assert all(isinstance(cell, Value) for row in table6_result.tables[2].rows for cell in row[1:5])
+
+
+def test_every_pair_of_published_methods_is_tested(table6_result):
+    assert len(table6_result.tables[4].rows) == 10
+    assert table6_result.tables[4].rows[0][0] == "holdout − ips"
