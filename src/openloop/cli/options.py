@@ -35,7 +35,7 @@ def request(kind: type[Request], ctx: typer.Context, **more: Any) -> Request:
 
 
 def writable(target: str | None) -> str | None:
-    """A file that can be written, "-" or nothing; told before the work, not after it."""
+    """A file that can be written, "-" or nothing; refused before the work, not after it."""
     if target is None or target == "-":
         return target
     path = Path(target)

@@ -20,8 +20,8 @@ OTHER_NAMES = {"rng": "seed"}
 def for_command(message: str, command: Any) -> str:
     """The message with `--name` for `name=`; a way out that the command does not have is dropped."""
     options = {} if command is None else {str(p.name): _flag(p) for p in command.params}
-    for said, instead in INSTEAD.items():
-        message = message.replace(said, instead)
+    for written, instead in INSTEAD.items():
+        message = message.replace(written, instead)
     kept, *remedies = message.split("; ")
     for remedy in remedies:
         possible = _possible(remedy, options)

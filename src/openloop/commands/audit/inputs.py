@@ -61,7 +61,7 @@ def gather(wanted: AuditRequest, step: Step = silent) -> AuditInputs:
 
 
 class _Reading:
-    """The files as they come in: what was chosen, what was found, and what should be said of it."""
+    """The files as they come in: what was chosen, what was found, and notes on it."""
 
     def __init__(self, wanted: AuditRequest) -> None:
         self.wanted = wanted

@@ -94,7 +94,7 @@ def _mixed(wanted: AuditRequest) -> bool:
 
 
 def _rows_of(path: FilePath) -> float:
-    """About how many rows a file has; none where it stays on disk or cannot be read, which is told elsewhere."""
+    """About how many rows a file has; none where it stays on disk or cannot be read, which is reported elsewhere."""
     file = Path(path).expanduser()
     if not file.is_file() or suffix(path) == MATRIX:
         return 0.0
