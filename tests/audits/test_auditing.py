@@ -231,7 +231,7 @@ def test_rows_that_many_models_do_not_predict_are_another_question():
     assert "10 % of the rows were dropped" in found.verdict.headline
 
 
-def test_propensities_that_foretell_nothing_support_no_choice():
+def test_propensities_that_predict_nothing_support_no_choice():
     world = rating_world(np.random.default_rng(0))
     log = world.observe(1)
 
@@ -242,7 +242,7 @@ def test_propensities_that_foretell_nothing_support_no_choice():
             return np.clip(1 - super()._at(user, item), 0.01, 1)
 
     found = ol.audit(world.predictions, log, Backwards(gamma=1).fit(log), **QUICK)
-    assert "the propensities foretell held-out cells worse than one p for all cells would" in found.verdict.reasons
+    assert "the propensities predict held-out cells worse than one p for all cells would" in found.verdict.reasons
     assert any(w.startswith("propensities: ") for w in found.warnings)
 
 

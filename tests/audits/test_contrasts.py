@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from openloop.audits.contrasts import best_of, contrasts, critical_gamma, holm, leaders
+from openloop.audits.contrasts import best_of, by_rank, contrasts, critical_gamma, estimators_of, holm, leaders
 from openloop.core.comparison import PairSums
 from tests.examples import same
 from tests.verdicts import comparison, mean
@@ -127,3 +129,18 @@ def test_leaders_are_those_whom_nobody_beats():
     rng = np.random.default_rng(5)
     noise = {name: rng.normal(size=200) for name in "ab"}
     assert leaders("ab", contrasts(comparison(noise), "ndcg@10", "snips")) == ("a", "b")
+
+
+def test_pairs_by_rank_have_the_better_model_first():
+    result = comparison(VALUES, better="lower")
+    order = result.ranking("ndcg@10", "snips")
+    found = by_rank(contrasts(result, "ndcg@10", "snips"), order)
+    assert [(c.a, c.b) for c in found] == list(combinations(order, 2))
+    assert all(c.value <= 0 for c in found)
+
+
+def test_the_estimators_of_a_metric_are_those_it_has():
+    result = comparison(VALUES, estimators=("snips", "naive"), metrics=("mae", "adg"))
+    kept = {key: e for key, e in result.estimates.items() if key[1:] != ("adg", "snips")}
+    some = replace(result, estimates=kept)
+    assert [estimators_of(some, metric) for metric in ("mae", "adg")] == [["snips", "naive"], ["naive"]]

@@ -323,7 +323,7 @@ def test_two_models_are_the_sign_test():
     found = friedman(values, ["a", "b"])
     assert found.statistic == pytest.approx((9 - 1) ** 2 / 10)
     # Two models lie apart by Nemenyi where χ² with one degree of freedom is significant.
-    assert found.apart("a", "b") is (found.pvalue < 0.05) is True
+    assert found.differ("a", "b") is (found.pvalue < 0.05) is True
 
 
 def test_lower_is_better_turns_the_ranks():

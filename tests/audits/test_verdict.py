@@ -167,7 +167,7 @@ def test_a_pair_is_told_once_and_many_are_counted():
     many = tuple(replace(p, pair=replace(p.pair, b=name)) for name in names for p in paradox("mf"))
     found = decide(evidence(comparison(CLEAR), paradoxes=many))
     assert sum("reversal" in s for s in found.sentences) == 3
-    assert "Simpson's paradox stands between 2 more pairs of models." in found.sentences
+    assert "Simpson's paradox also concerns 2 more pairs of models." in found.sentences
 
 
 def test_another_metric_by_which_another_model_is_better_is_told():

@@ -17,6 +17,7 @@ import pytest
 
 import openloop as ol
 from openloop.audits.auditing import audit as judge
+from openloop.audits.auditing import conduct
 from openloop.audits.results import Audit, Verdict
 from openloop.cli import audit as auditing
 from tests.audit_files import ITEMS, NAMED, SCORES, USERS, audit_files, rows, write
@@ -129,20 +130,20 @@ def test_a_stream_says_what_memory_says(files):
 def test_options_reach_the_audit(files, monkeypatch):
     seen = {}
 
-    def spied(*args, **options):
-        seen.update(options)
-        return judge(*args, **options)
+    def spied(models, log, propensities, asked, step):
+        seen.update({name: getattr(asked, name) for name in expected}, step=step)
+        return conduct(models, log, propensities, asked, step)
 
-    monkeypatch.setattr("openloop.audits.auditing.audit", spied)
+    expected = {
+        "metrics": ("mae",), "estimators": ["snips", "naive"], "threshold": 3.0, "strata": ("2:width",), "level": 0.9,
+        "missing": "drop", "rng": 5, "check": False,
+    }  # fmt: skip
+    monkeypatch.setattr("openloop.commands.audit.running.conduct", spied)
     numbers = ("--threshold", "3", "--level", "0.9", "--seed", "5", "--strata", "2:width")
     more = (*numbers, "--missing", "drop", "--estimator", "snips", "--no-check")
     assert run(*words(files, *MAE, *more)).exit_code in {0, 3}
-    step = seen.pop("step")
-    assert callable(step)
-    assert seen == {
-        "metrics": ("mae",), "estimators": ("snips",), "threshold": 3.0, "strata": ("2:width",), "level": 0.9,
-        "missing": "drop", "rng": 5, "check": False,
-    }  # fmt: skip
+    assert callable(seen.pop("step"))
+    assert seen == expected
 
 
 # -- what is said --------------------------------------------------------------------------------------------
@@ -261,8 +262,10 @@ def test_all_commands_options_have_help():
         (("--estimator", "dr"), "imputed ratings"),
         (("--propensity", "q"), "neither a column of"),
         (("--propensity", "naive-bayes"), "naive-bayes=SAMPLE"),
-        (("--propensity", "uniform=x"), "only naive-bayes takes a file"),
-        (("--user-features", "u.csv"), "--propensity logistic"),
+        (("--propensity", "uniform=x"), "uniform=x: only naive-bayes"),
+        (("--user-features", "u.csv"), "--user-features and --item-features, or neither"),
+        (("--propensity", "uniform", "--gamma", "2"), "--gamma 2: only popularity"),
+        (("--propensity", "p", "--calibrate", "platt"), "--calibrate platt"),
         (("--strata", "regoin"), "Did you mean 'region'"),
         (("--rating", "start"), "no column 'start' for --rating."),
         (("--level", "2"), "--level must lie strictly between 0 and 1"),
@@ -404,7 +407,12 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_file(files, tmp_path, monkey
 
 
 @pytest.mark.parametrize(
-    "where", ["openloop.commands.audit.inputs.gather", "openloop.audits.auditing.audit", "openloop.reporting.html.page"]
+    "where",
+    [
+        "openloop.commands.audit.running.gather",
+        "openloop.commands.audit.running.conduct",
+        "openloop.reporting.html.page",
+    ],
 )
 def test_an_interruption_leaves_what_was_there(files, tmp_path, monkeypatch, where):
     (tmp_path / "r.html").write_text("precious")

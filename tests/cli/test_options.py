@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 import typer
 
-from openloop.cli.options import column, console, files, mark, number, picture, progress, whole, writable
+from openloop.cli.options import (
+    console,
+    files,
+    mark,
+    name_or_number,
+    number,
+    picture,
+    progress,
+    request,
+    several,
+    whole,
+    writable,
+)
 
 
 def test_a_column_is_a_name_or_a_position():
-    assert [column(text) for text in ("uid", "3", None, "-1", "2.0")] == ["uid", 3, None, "-1", "2.0"]
+    assert [name_or_number(text) for text in ("uid", "3", None, "-1", "2.0")] == ["uid", 3, None, "-1", "2.0"]
 
 
 def test_numbers_are_written_in_digits():
@@ -61,3 +75,20 @@ def test_a_bar_says_what_is_done(monkeypatch):
 def test_marks_stand_between_words():
     assert mark(good=True, before="1 ", after=" right").plain == "1 ✓ right"
     assert mark(good=False).plain == "✗"
+
+
+@dataclass
+class Asked:
+    log: str
+    seed: int = 0
+    parameters: tuple = ()
+
+
+def test_a_request_takes_the_parameters_that_it_has():
+    context = SimpleNamespace(params={"log": "log.csv", "seed": 3, "json": "-"})
+    assert request(Asked, context, parameters=(1,)) == Asked("log.csv", 3, (1,))
+
+
+def test_a_repeatable_option_has_all_its_values_or_none():
+    assert several(["mae", "mse"]) == ("mae", "mse")
+    assert several(None) == several([]) == ()

@@ -8,9 +8,14 @@ import pytest
 
 from openloop.cli.voice import for_command
 
-COMMAND = SimpleNamespace(
-    params=[SimpleNamespace(name=name) for name in ("user", "rating", "users", "items", "bias_reg", "reg", "seed")]
-)
+
+def command(*options, **flags):
+    """A command with options, some of which are called otherwise than their parameters."""
+    flags |= {name: f"--{name.replace('_', '-')}" for name in options}
+    return SimpleNamespace(params=[SimpleNamespace(name=name, opts=[flag]) for name, flag in flags.items()])
+
+
+COMMAND = command("user", "rating", "users", "items", "bias_reg", "reg", "seed", metrics="--metric")
 
 
 @pytest.mark.parametrize(
@@ -23,6 +28,7 @@ COMMAND = SimpleNamespace(
         ("MF: rng must be a seed; pass rng=0.", "MF: rng must be a seed; pass --seed 0."),
         ("with reg=0.1; pass a smaller reg=.", "with --reg 0.1; pass a smaller --reg."),
         ('none with reg=0; pass a larger one, or seed="7".', "none with --reg 0; pass a larger one, or --seed 7."),
+        ("rankings only; name metrics= such as mae.", "rankings only; name --metric such as mae."),
         # Ways out that the command does not have.
         ("twice; pass duplicates='last', 'first' or 'mean', or drop one.", "twice; drop one."),
         ("line 3; repair that line or pass separator=.", "line 3; repair that line."),
@@ -47,9 +53,8 @@ def test_keywords_become_options_and_other_ways_out_are_left(said, told):
 
 
 def test_an_option_of_the_command_is_kept_as_a_way_out():
-    command = SimpleNamespace(params=[SimpleNamespace(name=name) for name in ("unknown", "users")])
     said = "unknown: 7; pass unknown='drop' to leave those rows out, or a vocabulary that has them."
-    assert for_command(said, command) == "unknown: 7; pass --unknown drop to leave those rows out."
+    assert for_command(said, command("unknown", "users")) == "unknown: 7; pass --unknown drop to leave those rows out."
 
 
 def test_without_a_command_only_remedies_without_keywords_stay():

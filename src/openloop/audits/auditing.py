@@ -12,10 +12,11 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from openloop.audits.contrasts import contrasts
+from openloop.audits.contrasts import contrasts, estimators_of
 from openloop.audits.curves import curves, with_gamma
 from openloop.audits.evidence import BIASED, Evidence
 from openloop.audits.open_loop import open_loop_of, with_open_loop
+from openloop.audits.question import ESTIMATORS, STRATA, AuditQuestion
 from openloop.audits.rankings import ranks_within_users
 from openloop.audits.results import Audit, Family, Setting
 from openloop.audits.strata import paradoxes, strata_tables
@@ -23,19 +24,16 @@ from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
 from openloop.core.metric import Metric
-from openloop.errors import InputError, NameFormatError
-from openloop.estimators.naming import Method, method
+from openloop.errors import InputError
+from openloop.estimators.naming import Method
 from openloop.estimators.resampling import probability_of_being_best
 from openloop.evaluation import Prepared, prepared
 from openloop.metrics.naming import metric as metric_named
 from openloop.sources.plan import Answers, LogFacts, Source, Strata
-from openloop.sources.question import Question
+from openloop.support.fields import fields_of
 from openloop.support.progress import Step, silent
 from openloop.support.wording import joined, percent
 
-METRICS = ("recall@10", "ndcg@10", "mae", "mse")  # those of them that the predictions can be judged by
-ESTIMATORS = ("snips", "ips", "stratified", "naive")
-STRATA = (5, "2:width")  # whether a difference holds throughout; and the paper's two, for its paradox
 SEVERAL = 3  # models: from here on Friedman's test says more than a pair does
 COPIED = 0.99  # from this share of rows on, predictions that are the ratings are a leak
 MANY_ROWS = 5_000_000  # so many hold out enough cells in two folds: each is a refit
@@ -75,39 +73,40 @@ def audit(
     `models`, `log`, `propensities` and what they share with `evaluate` are as there. The verdict is about the first
     metric and the first estimator that is not a plain average; by default rankings are judged where the models rank
     all items, and ratings where they predict them. `strata` are numbers of strata of propensity (`5`, `"2:width"`),
-    `groups` groupings of the rows by name, one label a row in Feedback order. `open_loop` is a uniformly collected
+    `groups` groupings of the rows by name, one label per row in Feedback order. `open_loop` is a uniformly collected
     test set, against which every estimator is then scored. `check` judges a propensity model, which refits it: on
     the log, or on the one given, of which the log may be a part. `doubts` are reasons of your own against any choice,
     `assumes` what the propensities take for granted, by default what their model does.
     """
+    given = locals() | {"metrics": metrics or (), "groups": groups or {}}
+    return conduct(models, log, propensities, AuditQuestion(**fields_of(AuditQuestion, given)), step)
+
+
+def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: AuditQuestion, step: Step = silent) -> Audit:
+    """The audit that answers the question."""
     began = time.perf_counter()
     if len(models) < 2:
         raise InputError(
             f"audit: compares models, so it needs at least two, got {list(models)}; for one alone use ol.evaluate."
         )
-    groupings = _groupings(strata, groups or {})
+    groupings = asked.groupings
     step("reading the models", 0.0)
-    asked = Question(
-        metrics=metrics or METRICS, estimators=_with_strata(estimators, strata), exclude=exclude, threshold=threshold,
-        missing=missing, level=level, imputation=imputation, user=user, item=item, rating=rating,
-        population=population, complete=complete, distinct=distinct, groups=groups or {}, lenient=not metrics,
-    )  # fmt: skip
     ready = prepared(models, log, propensities, asked)
-    warnings = list(_warnings(ready, chosen=bool(metrics)))
-    ready = ready if metrics else _fitting(ready)
+    warnings = list(_warnings(ready, chosen=not asked.lenient))
+    ready = _fitting(ready) if asked.lenient else ready
     with ThreadPoolExecutor(1) as pool:  # the check refits a model, which need not wait for the estimates
-        checking = pool.submit(_check, propensities, log if check is True else check, rng)
+        checking = pool.submit(_check, propensities, log if asked.check is True else asked.check, asked.rng)
         step("estimating", 0.1)
         result = ready.compare("all")
         cut = ready.source.about().threshold
-        sample = None if open_loop is None else open_loop_of(models, open_loop, result, asked, cut)
+        sample = None if asked.open_loop is None else open_loop_of(models, asked.open_loop, result, asked, cut)
         step("looking for what could change the verdict", 0.5)
-        granted = getattr(propensities, "assumes", "") if assumes is None else assumes
-        evidence = _evidence(ready, result, groupings, rng, open_loop=sample, assumes=granted)
+        granted = getattr(propensities, "assumes", "") if asked.assumes is None else asked.assumes
+        evidence = _evidence(ready, result, groupings, asked.rng, open_loop=sample, assumes=granted)
         step("checking the propensities", 0.8)
         checked = checking.result()
     warnings += [] if checked is None else [f"propensities: {flag}" for flag in checked.flags]
-    evidence = replace(evidence, doubts=(*doubts, *_doubts(ready, log, checked)))
+    evidence = replace(evidence, doubts=(*asked.doubts, *_doubts(ready, log, checked)))
     verdict = decide(evidence)
     step("how far propensities may be off", 0.9)
     tables = evidence.strata if sample is None else tuple(with_open_loop(t, sample) for t in evidence.strata)
@@ -132,14 +131,13 @@ def _evidence(ready: Prepared, result: Comparison, groupings: Mapping[str, Strat
     found = {
         (m.name, e): with_gamma(ready.source, m, contrasts(result, m.name, e))
         for m in judged
-        for e in result.estimators
-        if (result.models[0], m.name, e) in result.estimates
+        for e in estimators_of(result, m.name)
     }
     best = {
         (m, e): probability_of_being_best({x: result[x, m, e] for x in result.models}, result.better[m], rng=rng)
         for m, e in found
     }
-    metric, estimator = _family(ready, result)
+    metric, estimator = _family(result)
     return Evidence(
         result=result, metric=metric, estimator=estimator, contrasts=found, best=best, strata=tables,
         paradoxes=paradoxes(tables, result), pooled=frozenset(m.name for m in judged if m.pooled),
@@ -152,33 +150,13 @@ def all_rows(on: str) -> Metric:
     return metric_named("mae" if on == "prediction" else "dcg")
 
 
-# -- what is asked -------------------------------------------------------------------------------------------
-
-
-def _groupings(strata: Sequence[int | str], groups: Mapping[str, Any]) -> dict[str, Strata]:
-    """Strata by the words for them."""
-    found: dict[str, Strata] = {}
-    for given in [strata] if isinstance(strata, int | str) else strata:
-        way = method(f"stratified@{given}")
-        if way.strata is None or way.share != "catalogue":
-            raise NameFormatError(f"audit: strata must be numbers such as 5 or '2:width', got {given!r}.")
-        found[f"propensity ({way.strata} of equal {way.bins})"] = way.strata, way.bins
-    return found | {name: name for name in groups}
-
-
-def _with_strata(estimators: Sequence[str | Method], strata: Sequence[int | str]) -> list[str | Method]:
-    """The estimators, a plain "stratified" with the first strata asked for; and naive, to hold them against."""
-    first = next(iter([strata] if isinstance(strata, int | str) else strata), None)
-    named: list[str | Method] = [estimators] if isinstance(estimators, str | Method) else list(estimators)
-    if first is not None and first != STRATA[0]:
-        named = [f"stratified@{first}" if e == "stratified" else e for e in named]
-    return named if any(method(e).name == "naive" for e in named) else [*named, "naive"]
+# -- what fits the models ------------------------------------------------------------------------------------
 
 
 def _fitting(ready: Prepared) -> Prepared:
     """Without metrics on ratings where some model's scores are none, or ratings are only 0 and 1."""
     about = ready.source.about()
-    odd = [m for m in ready.source.models if (said := ready.source.answers(m)) is None or _off_scale(said, about)]
+    odd = [m for m in ready.source.models if (given := ready.source.answers(m)) is None or _off_scale(given, about)]
     if not odd and len(about.ratings) != 2:
         return ready
     why = f"the scores of {joined(odd)} are not on the scale of the ratings" if odd else "ratings have two values"
@@ -187,17 +165,17 @@ def _fitting(ready: Prepared) -> Prepared:
     return replace(ready, metrics=kept, notes=[*ready.notes, note])
 
 
-def _off_scale(said: Answers, about: LogFacts) -> bool:
+def _off_scale(given: Answers, about: LogFacts) -> bool:
     """Whether predictions lie so far outside the ratings that they cannot be any; some models overshoot."""
     low, high = about.span
     reach = 2 * (high - low)
-    return said.low < low - reach or said.high > high + reach
+    return given.low < low - reach or given.high > high + reach
 
 
-def _family(ready: Prepared, result: Comparison) -> Family:
+def _family(result: Comparison) -> Family:
     """The first metric, and its first estimator that is not a plain average."""
     metric = result.metrics[0]
-    known = [e.name for e in ready.methods if (result.models[0], metric, e.name) in result.estimates]
+    known = estimators_of(result, metric)
     return metric, next((e for e in known if e not in BIASED), known[0])
 
 
@@ -216,15 +194,15 @@ def _check(propensities: Any, log: Any, rng: Any) -> Any:
 def _doubts(ready: Prepared, log: Any, checked: Any) -> Iterator[str]:
     """Why this log supports no choice, whatever the estimates."""
     if checked is not None and checked.no_better_than_none:
-        yield "the propensities foretell held-out cells worse than one p for all cells would"
+        yield "the propensities predict held-out cells worse than one p for all cells would"
     rows = ready.source.about().rows
     if isinstance(log, Feedback) and rows < (1 - DROPPED) * len(log):
         yield f"{percent(1 - rows / len(log))} of the rows were dropped, which some model does not predict"
 
 
 def _copies(source: Source, model: str) -> bool:
-    said = source.answers(model)
-    return said is not None and said.copied >= COPIED and len(source.about().ratings) != 1
+    given = source.answers(model)
+    return given is not None and given.copied >= COPIED and len(source.about().ratings) != 1
 
 
 def _warnings(ready: Prepared, *, chosen: bool) -> Iterator[str]:
@@ -232,21 +210,21 @@ def _warnings(ready: Prepared, *, chosen: bool) -> Iterator[str]:
     source, kinds = ready.source, {m.on for m in ready.metrics}
     about = source.about()
     for model in source.models:
-        said = source.answers(model)
-        if said is None:
+        given = source.answers(model)
+        if given is None:
             continue
         if _copies(source, model):
             yield (
-                f"model {model!r}: {said.copied:.1%} of its predictions are the log's own ratings, a leak: was it "
+                f"model {model!r}: {given.copied:.1%} of its predictions are the log's own ratings, a leak: was it "
                 "trained on the rows that it is judged by?"
             )
-        elif said.low == said.high and "rank" in kinds:
-            yield f"model {model!r}: all its scores are {said.low:g}, so that its ranking is a random order"
-        elif chosen and "prediction" in kinds and _off_scale(said, about):
+        elif given.low == given.high and "rank" in kinds:
+            yield f"model {model!r}: all its scores are {given.low:g}, so that its ranking is a random order"
+        elif chosen and "prediction" in kinds and _off_scale(given, about):
             low, high = about.span
             yield (
-                f"model {model!r}: its predictions run from {said.low:g} to {said.high:g}, the ratings from {low:g} to "
-                f"{high:g}: are they on another scale?"
+                f"model {model!r}: its predictions run from {given.low:g} to {given.high:g}, the ratings from {low:g} "
+                f"to {high:g}: are they on another scale?"
             )
 
 

@@ -138,3 +138,15 @@ def leaders(models: Sequence[str], found: Sequence[Contrast]) -> tuple[str, ...]
     """The models that no other beats, in the order given."""
     beaten = {m for c in found if c.better is not None for m in c.models - {c.better}}
     return tuple(m for m in models if m not in beaten)
+
+
+def by_rank(found: Sequence[Contrast], ranking: Sequence[str]) -> list[Contrast]:
+    """Each contrast with the better ranked model first, in the order of the ranks."""
+    place = {model: n for n, model in enumerate(ranking)}
+    turned = [c.of(min(c.models, key=place.__getitem__)) for c in found]
+    return sorted(turned, key=lambda c: (place[c.a], place[c.b]))
+
+
+def estimators_of(result: Comparison, metric: str) -> list[str]:
+    """The estimators that the metric has."""
+    return [e for e in result.estimators if (result.models[0], metric, e) in result.estimates]

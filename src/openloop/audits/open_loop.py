@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from openloop.audits.contrasts import contrasts
+from openloop.audits.contrasts import contrasts, estimators_of
 from openloop.audits.rankings import kendall
 from openloop.audits.results import OpenLoop, Score, StrataLine, StrataTable
 from openloop.audits.strata import judged
@@ -73,15 +73,11 @@ def against_open_loop(result: Comparison, sample: Comparison, rows: int) -> Open
     scores = tuple(
         _score(result, sample, metric, estimator)
         for metric in result.metrics
-        for estimator in result.estimators
-        if _has(result, metric, estimator) and _has(sample, metric, "naive")
+        if estimators_of(sample, metric)
+        for estimator in estimators_of(result, metric)
     )
     judged_by = {metric: contrasts(sample, metric, "naive") for metric in sample.metrics}
     return OpenLoop(rows=rows, result=sample, scores=scores, contrasts=judged_by)
-
-
-def _has(result: Comparison, metric: str, estimator: str) -> bool:
-    return (result.models[0], metric, estimator) in result.estimates
 
 
 def _score(result: Comparison, sample: Comparison, metric: str, estimator: str) -> Score:

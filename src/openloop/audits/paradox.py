@@ -135,7 +135,7 @@ def find(pairs: Sequence[Pair], level: float = 0.95) -> tuple[Paradox, ...]:
     Reversal: the aggregate and the majority stratum are both significant, with opposite signs. Masking: the majority
     is, the aggregate is not, and its sign is opposite or it is exactly tied. A pair without a majority has neither.
     p-values are adjusted by Holm over the pairs of one metric and grouping, the aggregates' and the majorities' apart;
-    published stars are taken as they stand.
+    published stars are taken as they are.
 
     Where every stratum has the same true difference, a reversal is reported with probability at most 1 − level, and
     so is a masking where that difference is zero or rows are about equally noisy. A few very noisy rows, though, can

@@ -69,7 +69,7 @@ class Friedman:
     level: float
     left_out: int = 0  # users without a value for some model
 
-    def apart(self, a: str, b: str) -> bool:
+    def differ(self, a: str, b: str) -> bool:
         """Whether the two mean ranks differ by more than the critical difference."""
         return abs(self.ranks[a] - self.ranks[b]) > self.critical_difference
 
@@ -77,7 +77,7 @@ class Friedman:
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """The bars of a critical-difference diagram: longest runs of models, best first, that are not told apart."""
         order = sorted(self.ranks, key=self.ranks.__getitem__)
-        ends = [max(j for j in range(i, len(order)) if not self.apart(order[i], order[j])) for i in range(len(order))]
+        ends = [max(j for j in range(i, len(order)) if not self.differ(order[i], order[j])) for i in range(len(order))]
         starts = [0, *(i for i, (before, end) in enumerate(pairwise(ends), 1) if end > before)]
         return tuple(tuple(order[i : ends[i] + 1]) for i in starts)
 

@@ -18,7 +18,7 @@ from openloop.core.estimate import Estimate
 from openloop.core.weights import HEAVY_SHARE, THIN_SAMPLE
 from openloop.support.wording import chance, counted, joined, level_of, percent, times
 
-MANY = 3  # paradoxes that are told one by one
+MANY = 3  # paradoxes that have a sentence each
 
 
 def decide(found: Evidence) -> Verdict:
@@ -50,7 +50,7 @@ def _undecided(found: Evidence, obstacles: Sequence[str]) -> Verdict:
     """No model beats all others."""
     ranking = found.result.ranking(*found.family)
     unbeaten = leaders(ranking, found.own) or tuple(ranking)
-    reasons = (*obstacles, *_apart(found, unbeaten[0], unbeaten[1:]))
+    reasons = (*obstacles, *_undistinguished(found, unbeaten[0], unbeaten[1:]))
     return Verdict(
         winner=None,
         headline=_cannot(reasons[0]),
@@ -59,7 +59,7 @@ def _undecided(found: Evidence, obstacles: Sequence[str]) -> Verdict:
     )
 
 
-def _apart(found: Evidence, a: str, rest: Sequence[str]) -> Iterator[str]:
+def _undistinguished(found: Evidence, a: str, rest: Sequence[str]) -> Iterator[str]:
     """Which of the leading models are not told apart from the first."""
     for b in rest:
         c = found.between(a, b)
@@ -136,13 +136,13 @@ def _against_most(found: Evidence, winner: str) -> Iterator[str]:
 
     Rows that are many because they are the likeliest to be seen do not speak for the others.
     """
-    told: set[str] = set()
+    named: set[str] = set()
     for table in found.strata:
         for line, share in _largest(table) if table.metric == found.metric else ():
-            for other in (m for m in found.result.models if m != winner and m not in told):
+            for other in (m for m in found.result.models if m != winner and m not in named):
                 gap = line.difference(winner, other)
                 if testable(gap) < 1 - found.result.level and found.ahead(-gap.value):
-                    told.add(other)
+                    named.add(other)
                     yield (
                         f"{line.name} of {table.by}, {share}, has {other} ahead of {winner}"
                         f"{_paradox_words(found, winner, other)}"
@@ -163,7 +163,7 @@ def _paradox_words(found: Evidence, winner: str, other: str) -> str:
     return ", a paradox" if paradox else ""
 
 
-# -- what is said --------------------------------------------------------------------------------------------
+# -- the sentences -------------------------------------------------------------------------------------------
 
 
 def _pairs(found: Evidence, winner: str, verb: str) -> Iterator[str]:
@@ -242,7 +242,7 @@ def _paradoxes(found: Evidence) -> Iterator[str]:
     own = list({(p.pair.a, p.pair.b): p for p in reversed(_own_paradoxes(found))}.values())[::-1]
     yield from (f"{p}." for p in own[:MANY])
     if len(own) > MANY:
-        yield f"Simpson's paradox stands between {counted(len(own) - MANY, 'more pair')} of models."
+        yield f"Simpson's paradox also concerns {counted(len(own) - MANY, 'more pair')} of models."
 
 
 def _own_paradoxes(found: Evidence) -> list[Paradox]:

@@ -84,7 +84,7 @@ def get(
         _write(asdict(fetched) | {"folder": str(fetched.folder), "check": _checked(found)}, json)
     if json != "-":
         terminal = console()
-        for part in (*_told(fetched), "", *_findings(found)):
+        for part in (*_downloaded(fetched), "", *_findings(found)):
             terminal.print(part)
     if not found.ok:
         raise typer.Exit(FAILED)
@@ -101,8 +101,8 @@ def check(name: Names = None, data: Folder = None, json: Json = None) -> None:
     every = [checked(one, data) for one in ([name] if name else _present(data))]
     fine = all(found.ok for found in every)
     if json is not None:
-        told = [_checked(found) for found in every]
-        _write(told[0] if name else {"ok": fine, "checks": told}, json)
+        records = [_checked(found) for found in every]
+        _write(records[0] if name else {"ok": fine, "checks": records}, json)
     if json != "-":
         terminal = console()
         for number, found in enumerate(every):
@@ -184,7 +184,7 @@ def _named(dataset: Dataset, place: Path | None) -> str:
     return f"{dataset.name} (in {place.name})" if place is not None and other else dataset.name
 
 
-def _told(fetched: Fetched) -> Iterator[str]:
+def _downloaded(fetched: Fetched) -> Iterator[str]:
     yield f"{len(fetched.files):,} files in {fetched.folder}"
     yield f"SHA-256 {fetched.sha256}, {fetched.size:,} bytes"
     if fetched.verified:

@@ -52,6 +52,6 @@ def _table(title: str, parts: list[dict[str, Any]]) -> RenderableType:
     table = Table("", title, "", box=None, pad_edge=False)
     for part in parts:
         absent = title == "optional" and not part["ok"]
-        told = "; ".join(filter(None, (part["version"], part["problem"], part["remedy"])))
-        table.add_row("–" if absent else mark(part["ok"]), part["name"], told)
+        state = "; ".join(filter(None, (part["version"], part["problem"], part["remedy"])))
+        table.add_row("–" if absent else mark(part["ok"]), part["name"], state)
     return table

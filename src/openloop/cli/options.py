@@ -1,4 +1,4 @@
-"""What commands share: options, the checks of their values, and how text and progress reach a terminal."""
+"""What commands share: options and their values, requests made of them, and the terminal."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from openloop.propensity.naming import FORMS
+from openloop.support.fields import fields_of
 from openloop.support.progress import Step
 
 if TYPE_CHECKING:
@@ -21,12 +23,19 @@ MAX_WIDTH = 100  # longer lines of prose are hard to read
 PICTURES = (".html", ".svg", ".png")
 PAGES = (".html", ".htm")
 
+Request = TypeVar("Request")
+
+
+def request(kind: type[Request], ctx: typer.Context, **more: Any) -> Request:
+    """What a command was asked: its parameters of the names that the request has; others are for the terminal."""
+    return kind(**fields_of(kind, ctx.params), **more)
+
 
 # -- values --------------------------------------------------------------------------------------------------
 
 
 def writable(target: str | None) -> str | None:
-    """A file that can be written, "-" or nothing; told before the work, not after it."""
+    """A file that can be written, "-" or nothing; refused before the work, not after it."""
     if target is None or target == "-":
         return target
     path = Path(target)
@@ -51,9 +60,14 @@ def page(target: str | None) -> str | None:
     return writable(target)
 
 
-def column(text: str | None) -> str | int | None:
-    """A column's name, or its position in digits."""
+def name_or_number(text: str | None) -> str | int | None:
+    """A name, or a number in digits: the position of a column, or how many ids there are."""
     return int(text) if text is not None and text.isdecimal() else text
+
+
+def several(given: list[str] | None) -> tuple[str, ...]:
+    """The values of a repeatable option."""
+    return tuple(given or ())
 
 
 def whole(text: str) -> int:
@@ -75,16 +89,39 @@ def number(text: str) -> float:
 # -- options of several commands -----------------------------------------------------------------------------
 
 Log = Annotated[str, typer.Argument(metavar="LOG", help="A log: CSV, TSV, Parquet or JSON lines.")]
-User = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of users: a name, or a position from 0.")]
-Item = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of items.")]
-Rating = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of ratings.")]
+User = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", callback=name_or_number, help="The column of users: a name, or a position from 0."),
+]
+Item = Annotated[str | None, typer.Option(metavar="COLUMN", callback=name_or_number, help="The column of items.")]
+Rating = Annotated[str | None, typer.Option(metavar="COLUMN", callback=name_or_number, help="The column of ratings.")]
 Users = Annotated[
     int | None, typer.Option(parser=whole, metavar="N", help="All users are 0 … N-1, also who rated nothing.")
 ]
 Items = Annotated[int | None, typer.Option(parser=whole, metavar="N", help="All items are 0 … N-1.")]
+Seed = Annotated[int, typer.Option(parser=whole, metavar="N", help="The same seed gives the same result.")]
 Json = Annotated[
     str | None,
     typer.Option(metavar="FILE|-", callback=writable, help="Write JSON to a file, or to stdout instead of text."),
+]
+
+# -- options of a propensity model ---------------------------------------------------------------------------
+
+MODELS = f"{', '.join(FORMS[:-1])} or {FORMS[-1]}"
+UserFeatures = Annotated[
+    str | None, typer.Option(metavar="FILE", help="A row of covariates for each user, for logistic and boosted.")
+]
+ItemFeatures = Annotated[
+    str | None, typer.Option(metavar="FILE", help="A row of covariates for each item, for logistic and boosted.")
+]
+Gamma = Annotated[
+    float | None, typer.Option(parser=number, metavar="X", help="The exponent of popularity; else estimated.")
+]
+Calibrate = Annotated[str, typer.Option(metavar="METHOD", help="Correct p on held-out cells: isotonic, platt or none.")]
+Floor = Annotated[float, typer.Option(parser=number, metavar="P", help="Raise smaller propensities to this.")]
+Quantile = Annotated[
+    float | None,
+    typer.Option(parser=number, metavar="Q", help="Raise the share Q of smallest propensities to their largest."),
 ]
 
 

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from openloop.cli import options
-from openloop.cli.options import column as column_of
-from openloop.cli.options import files, progress, tell_written, whole, writable
+from openloop.cli.options import files, progress, request, tell_written, whole, writable
 
 
 def predict(
+    ctx: typer.Context,
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model that `openloop train` wrote.")],
     out: Annotated[
         str, typer.Option(metavar="FILE", callback=writable, help="A table: .csv, .tsv, .parquet or .jsonl.")
@@ -46,10 +46,7 @@ def predict(
     from openloop.commands.predict import predict as ask
     from openloop.commands.table_files import refuse_overwriting
 
-    wanted = PredictRequest(
-        model=model, out=out, pairs=pairs, top=top, users=users, exclude=exclude, user=column_of(user),
-        item=column_of(item), column=column, unknown=unknown,
-    )  # fmt: skip
+    wanted = request(PredictRequest, ctx)
     refuse_overwriting([out, *files(json)], wanted.inputs)
     with progress() as step:
         done = ask(wanted, step)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from openloop.cli import options
-from openloop.cli.options import column as column_of
-from openloop.cli.options import files, number, picture, progress, tell_written, whole, writable
+from openloop.cli.options import files, picture, progress, request, tell_written, writable
 from openloop.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,40 +16,31 @@ if TYPE_CHECKING:
 
 
 def propensity(
+    ctx: typer.Context,
     log: options.Log,
     model: Annotated[
-        str, typer.Option(metavar="MODEL", help="uniform, popularity, naive-bayes, logistic, low-rank or boosted.")
+        str,
+        typer.Option(
+            metavar="NAME[=SAMPLE]", help=f"{options.MODELS}; SAMPLE: ratings of cells drawn at random, or such a log."
+        ),
     ],
     out: Annotated[
         str, typer.Option(metavar="FILE", callback=writable, help="The log again: .csv, .tsv, .parquet or .jsonl.")
     ],
-    uniform: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Ratings of cells drawn at random, for naive-bayes.")
-    ] = None,
-    user_features: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A row of covariates for each user, for logistic and boosted.")
-    ] = None,
-    item_features: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A row of covariates for each item, for logistic and boosted.")
-    ] = None,
+    uniform: Annotated[str | None, typer.Option(metavar="SAMPLE", help="The same as NAME=SAMPLE.")] = None,
+    user_features: options.UserFeatures = None,
+    item_features: options.ItemFeatures = None,
     user: options.User = None,
     item: options.Item = None,
     rating: options.Rating = None,
     users: options.Users = None,
     items: options.Items = None,
-    gamma: Annotated[
-        float | None, typer.Option(parser=number, metavar="X", help="The exponent of popularity; else estimated.")
-    ] = None,
-    calibrate: Annotated[
-        str, typer.Option(metavar="METHOD", help="Correct p on held-out cells: isotonic, platt or none.")
-    ] = "none",
-    floor: Annotated[float, typer.Option(parser=number, metavar="P", help="Raise smaller propensities to this.")] = 0.0,
-    quantile: Annotated[
-        float | None,
-        typer.Option(parser=number, metavar="Q", help="Raise the share Q of smallest propensities to their largest."),
-    ] = None,
+    gamma: options.Gamma = None,
+    calibrate: options.Calibrate = "none",
+    floor: options.Floor = 0.0,
+    quantile: options.Quantile = None,
     column: Annotated[str, typer.Option(metavar="NAME", help="The name of the new column.")] = "propensity",
-    seed: Annotated[int, typer.Option(parser=whole, metavar="N", help="The same seed gives the same file.")] = 0,
+    seed: options.Seed = 0,
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Check the propensities on held-out cells; refits the model.")
     ] = True,
@@ -72,11 +62,7 @@ def propensity(
     from openloop.commands.propensity import PropensityRequest, estimate
     from openloop.commands.table_files import refuse_overwriting
 
-    wanted = PropensityRequest(
-        log=log, out=out, model=model, uniform=uniform, user_features=user_features, item_features=item_features,
-        user=column_of(user), item=column_of(item), rating=column_of(rating), users=users, items=items, column=column,
-        gamma=gamma, calibrate=calibrate, floor=floor, quantile=quantile, seed=seed,
-    )  # fmt: skip
+    wanted = request(PropensityRequest, ctx)
     if not check and (json is not None or figures is not None):
         raise InputError("--json and --figures hold the checks, and --no-check leaves those out; drop one of the two.")
     refuse_overwriting([out, *files(json, figures)], wanted.inputs)

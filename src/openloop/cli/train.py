@@ -7,22 +7,25 @@ from typing import Annotated
 import typer
 
 from openloop.cli import options
-from openloop.cli.options import column, files, number, progress, tell_written, whole, writable
+from openloop.cli.options import files, name_or_number, number, progress, request, tell_written, whole, writable
 
 
 def train(
+    ctx: typer.Context,
     log: options.Log,
     model: Annotated[str, typer.Option(metavar="MODEL", help="mf, adg, auc, wmf, svd, popularity or bias.")],
     out: Annotated[str, typer.Option(metavar="FILE", callback=writable, help="The model, a .safetensors file.")],
     propensity: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column of propensities p; rows are weighted by 1/p.")
+        str | None,
+        typer.Option(metavar="COLUMN", callback=name_or_number, help="The propensities p; rows are weighted by 1/p."),
     ] = None,
     floor: Annotated[
         float,
         typer.Option(parser=number, metavar="P", help="Raise smaller propensities to this; 0 is refused all the same."),
     ] = 0.0,
     weight: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="A column of weights, instead of propensities.")
+        str | None,
+        typer.Option(metavar="COLUMN", callback=name_or_number, help="Weights instead of propensities."),
     ] = None,
     user: options.User = None,
     item: options.Item = None,
@@ -56,8 +59,8 @@ def train(
         typer.Option(parser=number, metavar="X", help="Ratings from here on are positives, for adg, auc and wmf."),
     ] = None,
     threads: Annotated[int | None, typer.Option(parser=whole, metavar="N", help="Threads to learn with.")] = None,
-    seed: Annotated[
-        int | None, typer.Option(parser=whole, metavar="N", help="The same seed gives the same model.")
+    rng: Annotated[
+        int | None, typer.Option("--seed", parser=whole, metavar="N", help="The same seed gives the same model.")
     ] = None,
     json: options.Json = None,
 ) -> None:
@@ -66,19 +69,11 @@ def train(
     What is not given is the learner's default; an option that the model does not have is refused.
     """
     from openloop.commands.table_files import refuse_overwriting
-    from openloop.commands.train import TrainRequest, read_log
+    from openloop.commands.train import PARAMETERS, TrainRequest, read_log
     from openloop.commands.train import train as learn
 
-    parameters = {
-        "factors": factors, "reg": reg, "bias_reg": bias_reg, "loss": loss, "solver": solver, "iterations": iterations,
-        "tol": tol, "updates": updates, "gamma": gamma, "rate": rate, "threshold": threshold, "threads": threads,
-        "rng": seed,
-    }  # fmt: skip
-    wanted = TrainRequest(
-        log=log, out=out, model=model, parameters={k: v for k, v in parameters.items() if v is not None},
-        user=column(user), item=column(item), rating=column(rating), users=users, items=items,
-        propensity=column(propensity), weight=column(weight), floor=floor,
-    )  # fmt: skip
+    parameters = {name: ctx.params[name] for name in PARAMETERS if ctx.params[name] is not None}
+    wanted = request(TrainRequest, ctx, parameters=parameters)
     refuse_overwriting([out, *files(json)], [log])
     with progress() as step:
         rows = read_log(wanted, step)

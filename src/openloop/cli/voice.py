@@ -19,9 +19,9 @@ OTHER_NAMES = {"rng": "seed"}
 
 def for_command(message: str, command: Any) -> str:
     """The message with `--name` for `name=`; a way out that the command does not have is dropped."""
-    options = set() if command is None else {str(parameter.name) for parameter in command.params}
-    for said, instead in INSTEAD.items():
-        message = message.replace(said, instead)
+    options = {} if command is None else {str(p.name): _flag(p) for p in command.params}
+    for written, instead in INSTEAD.items():
+        message = message.replace(written, instead)
     kept, *remedies = message.split("; ")
     for remedy in remedies:
         possible = _possible(remedy, options)
@@ -29,7 +29,7 @@ def for_command(message: str, command: Any) -> str:
     return KEYWORD.sub(lambda found: _option(found, options), kept)
 
 
-def _possible(remedy: str, options: set[str]) -> str:
+def _possible(remedy: str, options: dict[str, str]) -> str:
     """Those of the ways out that name no keyword beyond the options; empty where none is left."""
     if _within(remedy, options):
         return remedy
@@ -38,7 +38,7 @@ def _possible(remedy: str, options: set[str]) -> str:
     return between.join(ways) + end if ways else ""
 
 
-def _within(text: str, options: set[str]) -> bool:
+def _within(text: str, options: dict[str, str]) -> bool:
     return all(_name(found) in options for found in KEYWORD.finditer(text))
 
 
@@ -46,8 +46,14 @@ def _name(found: re.Match[str]) -> str:
     return OTHER_NAMES.get(found[1], found[1])
 
 
-def _option(found: re.Match[str], options: set[str]) -> str:
+def _option(found: re.Match[str], options: dict[str, str]) -> str:
     if _name(found) not in options:
         return found[0]
     value = (found[2] or "").strip("'\"")
-    return f"--{_name(found).replace('_', '-')} {value}".rstrip()
+    return f"{options[_name(found)]} {value}".rstrip()
+
+
+def _flag(parameter: Any) -> str:
+    """How a parameter is written: its first name with dashes; that of an argument is made up."""
+    written = next((name for name in parameter.opts if name.startswith("--")), None)
+    return written or f"--{str(parameter.name).replace('_', '-')}"

@@ -73,7 +73,7 @@ class PredictRequest:
 
     @property
     def columns(self) -> dict[str, Column]:
-        """Where users and items stand in tables."""
+        """The columns of users and items in tables."""
         return {"user": self.user, "item": self.item}
 
     @property
@@ -123,10 +123,10 @@ def predict(wanted: PredictRequest, step: Step = silent) -> Predicted:
     """Ask the model, and write the answer; the file appears whole, or not at all."""
     step("reading the model", 0.0)
     model = learners.load(wanted.model)
-    told = {"model": str(wanted.model), "kind": type(model).__name__, "out": str(wanted.out)}
-    told |= {"users": len(model.users_), "items": len(model.items_)}
+    facts = {"model": str(wanted.model), "kind": type(model).__name__, "out": str(wanted.out)}
+    facts |= {"users": len(model.users_), "items": len(model.items_)}
     answer = _score_pairs if wanted.pairs is not None else _rank
-    return Predicted(**told, **answer(wanted, model, step))
+    return Predicted(**facts, **answer(wanted, model, step))
 
 
 # -- pairs ---------------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ def _asked(wanted: PredictRequest, model: Any) -> tuple[Array, int]:
 
 
 def _open_list(path: FilePath, user: Column) -> InputTable:
-    """A table, or a list of one id a line, in which no separator could be found; its first line may be a header."""
+    """A table, or a list of one id per line, in which no separator could be found; its first line may be a header."""
     try:
         return open_file(path, {"user": user})
     except FormatError:

@@ -96,7 +96,7 @@ def in_input_order(log: Feedback, values: Floats) -> Floats:
 
 
 def open_to_extend(path: FilePath, roles: Mapping[str, Column], column: str) -> InputTable:
-    """The table in a file, to which a column can be added; `roles` say where user, item … stand."""
+    """The table in a file, to which a column can be added; `roles` name the columns of user, item …"""
     table = open_file(path, roles)
     twice = sorted({name for name in table.columns if table.columns.count(name) > 1})
     if twice:

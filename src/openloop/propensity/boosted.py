@@ -32,7 +32,7 @@ class Boosted(CellModel):
     A cell is described by the covariates of its user and item and by log(1 + count) of both. Observed cells are set
     against `negatives` unobserved ones each, drawn at random; with rates r and q of the two, the odds of the trees
     are r/q times too large, which is taken out again: logit p = logit p̃ − log(r/q). Trees are added until cells
-    held out of their growth are no longer foretold better.
+    held out of their growth are no longer predicted better.
 
     Trees also learn the accidents of the log: p would be too large where a row happens to be, and weights too small.
     So the cells are dealt into `folds`, and the p of a cell comes from trees that were grown without its fold. Last,

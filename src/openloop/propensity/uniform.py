@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from openloop.core.feedback import Array, Feedback, Floats
-from openloop.propensity.base import CellModel, check_fitted, row_counts
+from openloop.core.feedback import Array, Feedback, Floats, frozen
+from openloop.propensity.base import CellModel, check_fitted, counts
 
 
 class Uniform(CellModel):
     """Missing completely at random: p = |O|/(U·I) for every cell. Under it IPS and SNIPS are naive.
 
     A part that kept each row with share s gives p = |O|/(U·I·s), capped at 1; where shares differ by row,
-    each row stands for 1/s rows of the log. Learned: `p_`.
+    each row counts as 1/s rows of the log. Learned: `p_`, and `item_propensities_` (I,), the same for each item.
     """
 
     assumes = "nobody chose what was observed"
@@ -22,10 +22,14 @@ class Uniform(CellModel):
 
     def fit(self, feedback: Feedback) -> Uniform:
         """Count."""
+        return self._remember(feedback, *self.fit_counts(counts(self, feedback)[1], feedback.n_users))
+
+    def fit_counts(self, n: Floats, n_users: int) -> tuple[str, ...]:
+        """p from the items' counts (I,) alone; there is nothing to note about it."""
         # p = Σ_O (1/s) / (U·I)
-        observed = float(row_counts(self, feedback).sum())
-        self.p_ = min(observed / (feedback.n_users * feedback.n_items), 1.0)
-        return self._remember(feedback)
+        self.p_ = min(float(n.sum()) / (n_users * len(n)), 1.0)
+        self.item_propensities_ = frozen(np.full(len(n), self.p_))
+        return ()
 
     def _at(self, user: Array, item: Array) -> Floats:
         return np.full(np.broadcast(user, item).shape, self.p_)

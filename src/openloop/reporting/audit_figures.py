@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from openloop.audits.contrasts import Contrast, contrasts
+from openloop.audits.contrasts import Contrast, by_rank, contrasts, estimators_of
 from openloop.audits.rankings import Friedman
 from openloop.audits.results import StrataTable
 from openloop.core.comparison import Comparison
@@ -35,11 +35,6 @@ if TYPE_CHECKING:
 WIDTH = 560
 MODELS, PLACES, PAIRS = 30, 15, 40  # at most in one chart
 OPEN_LOOP = "open loop"
-
-
-def estimators_of(result: Comparison, metric: str) -> list[str]:
-    """The estimators that the metric has."""
-    return [e for e in result.estimators if (result.models[0], metric, e) in result.estimates]
 
 
 def ordered(result: Comparison, metric: str, estimator: str | None = None) -> list[str]:
@@ -131,10 +126,9 @@ def forest_plot(result: Comparison, metric: str, estimator: str, found: Sequence
 
 def facing(result: Comparison, metric: str, estimator: str, found: Sequence[Contrast]) -> tuple[list[Contrast], int]:
     """Each contrast with the better ranked model first, in the order of ranks; with too many, the best model's only."""
-    place = {model: n for n, model in enumerate(result.ranking(metric, estimator))}
-    turned = [c.of(min(c.models, key=place.__getitem__)) for c in found]
-    turned.sort(key=lambda c: (place[c.a], place[c.b]))
-    shown = turned if len(turned) <= PAIRS else [c for c in turned if place[c.a] == 0][:PAIRS]
+    ranking = result.ranking(metric, estimator)
+    turned = by_rank(found, ranking)
+    shown = turned if len(turned) <= PAIRS else [c for c in turned if c.a == ranking[0]][:PAIRS]
     return shown, len(turned) - len(shown)
 
 

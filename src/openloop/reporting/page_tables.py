@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from openloop.audits.contrasts import Contrast
+from openloop.audits.contrasts import Contrast, estimators_of
 from openloop.audits.results import Curve, OpenLoop, StrataLine, StrataTable
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
 from openloop.core.weights import WeightSummary
-from openloop.reporting.audit_figures import OPEN_LOOP, estimators_of, facing, ranks
+from openloop.reporting.audit_figures import OPEN_LOOP, facing, ranks
 from openloop.reporting.blocks import Cell, TableBlock
 from openloop.reporting.weight_figures import carried_by, propensity_bins
 from openloop.reporting.words import direction, fixed, limits, number, outcome, rounded, span

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from openloop.audits.contrasts import Contrast, contrasts
+from openloop.audits.contrasts import Contrast, contrasts, estimators_of
 from openloop.audits.results import Audit, Family, StrataTable
 from openloop.core.comparison import Comparison
 from openloop.reporting import page_tables as tables
 from openloop.reporting.audit_figures import (
     bump_chart,
-    estimators_of,
     forest_plot,
     leaderboard_chart,
     ranks,

@@ -41,7 +41,7 @@ def wanted(files, models=("a", "b"), log="log", **options):
 
 def evaluated(found, **options):
     return ol.evaluate(
-        found.models, found.log, found.propensities, exclude=found.exclude,
+        found.models, found.log, found.propensities, exclude=found.asked.exclude,
         **({"metrics": METRICS, "estimators": ESTIMATORS} | options),
     )  # fmt: skip
 
@@ -136,7 +136,7 @@ def test_the_population_is_that_of_all_logs(files, tmp_path):
             missing="drop",
         )
     )  # fmt: skip
-    log, train, sample = found.log, found.exclude, found.open_loop
+    log, train, sample = found.log, found.asked.exclude, found.asked.open_loop
     assert log.users is train.users is sample.users
     assert log.users.ids[0] == 7
     assert set(log.users.ids[log.user]) == set(known.filter(pl.col("uid") < 140)["uid"])
@@ -177,9 +177,9 @@ def test_integers_in_one_log_and_text_in_the_other_are_refused(files, tmp_path):
 def test_two_parts_without_a_common_pair_are_one_log_split_at_random(files):
     found = gather(wanted(files, GRIDS, propensity="p", exclude=files / "train"))
     assert any("share no pair" in note and "--split time" in note for note in found.notes)
-    assert found.log.origin == found.exclude.origin == files.test.origin  # the whole log, put together again
+    assert found.log.origin == found.asked.exclude.origin == files.test.origin  # the whole log, put together again
     same(found.log.share[0], files.test.share[0])
-    same(found.exclude.share[0], files.train.share[0])
+    same(found.asked.exclude.share[0], files.train.share[0])
     assert_same(evaluated(found), expected(files, exclude=files.train))
 
 
@@ -196,8 +196,8 @@ def test_propensity_models_are_fitted_on_both_parts_together(files, name):
 def test_a_split_by_time_has_no_shares(files):
     found = gather(wanted(files, propensity="p", exclude=files / "train", split="time"))
     assert found.log.share is None
-    assert found.exclude.share is None
-    assert found.log.origin == found.exclude.origin
+    assert found.asked.exclude.share is None
+    assert found.log.origin == found.asked.exclude.origin
     result = evaluated(found, metrics=["mae"])
     assert ("mae", "ips") in result.skipped
     same(result["a", "mae", "snips"].value, expected(files)["a", "mae", "snips"].value)
@@ -234,7 +234,7 @@ def test_a_column_is_taken_as_it_stands_above_the_floor(files):
 
 def test_without_a_word_propensities_are_the_column_of_that_name_or_logistic(files, tmp_path):
     found = gather(wanted(files))
-    assert found.doubts == (GUESSED,)
+    assert found.asked.doubts == (GUESSED,)
     write(rows(files.test).rename({"p": "propensity"}), tmp_path / "own.csv")
     found = gather(wanted(files, log=tmp_path / "own.csv"))
     assert any("the log's column 'propensity'" in note for note in found.notes)
@@ -297,14 +297,36 @@ def test_logistic_takes_features_of_both_sides(files):
         gather(wanted(files, propensity="logistic", user_features=files / "items", item_features=files / "users"))
 
 
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [("low-rank", ol.propensity.LowRank(rng=3)), ("boosted", ol.propensity.Boosted(rng=3)),
+     ("popularity", ol.propensity.Popularity(gamma=1.0))],
+)  # fmt: skip
+def test_models_are_those_of_the_library_with_their_corrections(files, name, model):
+    gamma = 1.0 if name == "popularity" else None
+    found = gather(wanted(files, GRIDS, propensity=name, gamma=gamma, calibrate="platt", quantile=0.1, seed=3))
+    alone = ol.read(rows(files.test), **NAMED, items=ITEMS.tolist(), users=USERS.tolist())
+    expected = ol.propensity.Calibrated(model, method="platt", quantile=0.1, rng=3).fit(alone)
+    same(found.propensities.predict(found.log).used, expected.predict(alone).used)
+    assert found.about_propensity == f"{name}, fitted on the log, calibrated (platt), the smallest 10 % raised"
+
+
+@pytest.mark.parametrize(
+    "options", [{"gamma": 2.0}, {"quantile": 0.1}, {"calibrate": "platt"}, {"user_features": "u.csv"}]
+)
+def test_a_column_takes_a_floor_and_nothing_else(files, options):
+    (name, value) = next(iter(options.items()))
+    with pytest.raises(InputError, match=rf"--{name.replace('_', '-')} {value}: .* column 'p'"):
+        gather(wanted(files, propensity="p", **options))
+
+
 # -- strata --------------------------------------------------------------------------------------------------
 
 
 def test_columns_group_the_rows_in_the_order_of_the_log(files):
     found = gather(wanted(files, propensity="p", strata=("3", "region")))
-    assert found.strata == ("3",)
-    assert found.groups["region"].tolist() == ["north" if u % 3 else "south" for u in files.test.user]
-    assert found.options(wanted(files, strata=("3", "region")))["strata"] == ("3",)
+    assert found.asked.strata == ("3",)
+    assert found.asked.groups["region"].tolist() == ["north" if u % 3 else "south" for u in files.test.user]
     with pytest.raises(ColumnError, match=r"--strata 'regoin': is neither .* Did you mean 'region'\?"):
         gather(wanted(files, propensity="p", strata=("regoin",)))
 
@@ -332,13 +354,11 @@ def test_propensities_that_are_none_are_counted(files, tmp_path, bad):
         gather(wanted(files, log=tmp_path / "log.csv", propensity="p"))
 
 
-def test_options_leave_out_what_was_not_asked_for(files):
-    asked = wanted(files, propensity="p")
-    assert gather(asked).options(asked) == {"missing": "error", "level": 0.95, "rng": 0}
-    more = wanted(files, propensity="p", metrics=("mae",), estimators=("snips",), threshold=3.0, level=0.9, seed=4)
-    assert gather(more).options(more) == {
-        "metrics": ("mae",), "estimators": ("snips",), "threshold": 3.0, "missing": "error", "level": 0.9, "rng": 4,
-    }  # fmt: skip
+def test_the_whole_log_is_what_a_model_is_checked_on(files):
+    asked = {"propensity": "popularity", "exclude": files / "train"}
+    checked, plain = (gather(wanted(files, GRIDS, check=check, **asked)).asked.check for check in (True, False))
+    assert len(checked) == len(files.test) + len(files.train)
+    assert plain is False
 
 
 def test_the_whole_grid_is_known_when_all_ids_are_given(files):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from openloop.commands.audit.request import AuditRequest, is_number_of_strata, named_model, same_file
+from openloop.audits.question import AuditQuestion
+from openloop.commands.audit.request import AuditRequest, ModelFile, is_number_of_strata, same_file
 from openloop.errors import InputError, LeakError, OpenloopError
 
 TWO = (("a", "a.csv"), ("b", "b.csv"))
@@ -21,14 +22,15 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_a_model_is_a_name_and_a_file():
-    assert named_model("mf=runs/mf=2.csv") == ("mf", "runs/mf=2.csv")
+    assert ModelFile.parse("mf=runs/mf=2.csv") == ("mf", "runs/mf=2.csv")
+    assert str(ModelFile.parse("mf=runs/mf=2.csv")) == "mf=runs/mf=2.csv"
     with pytest.raises(
         InputError, match=r"'runs/mf.csv': a model is given as NAME=PREDICTIONS; write 'mf=runs/mf.csv'"
     ):
-        named_model("runs/mf.csv")
+        ModelFile.parse("runs/mf.csv")
     for text in ("=mf.csv", "mf="):
         with pytest.raises(InputError, match="one of the two is empty"):
-            named_model(text)
+            ModelFile.parse(text)
 
 
 def test_a_name_twice_is_one_model_with_two_tables():
@@ -51,10 +53,13 @@ def test_all_files_are_inputs():
         ({"models": TWO[:1]}, r"needs at least two names, got 'a'; add another NAME=PREDICTIONS"),
         ({"models": (("a", "x"), ("a", "y"))}, "at least two names"),
         ({"split": "randomly", "exclude": "t.csv"}, "--split 'randomly' is no option. Did you mean 'random'"),
-        ({"split": "time"}, "--split time: says how the log and --exclude TRAIN came apart"),
+        ({"split": "time"}, "--split time: .* --exclude TRAIN"),
         ({"missing": "skip"}, "--missing 'skip' is no option"),
         ({"level": 95.0}, "--level must lie strictly between 0 and 1, got 95"),
         ({"floor": -0.1}, r"--floor must lie in \[0, 1\], got -0.1"),
+        ({"quantile": 1.5}, "--quantile must lie strictly between 0 and 1, got 1.5"),
+        ({"gamma": -1.0}, "--gamma must be positive, got -1"),
+        ({"calibrate": "plat"}, "--calibrate 'plat' .* 'platt'"),
         ({"seed": -1}, "--seed must be at least 0"),
         ({"metrics": ("ndgc@10",)}, "ndgc@10"),
         ({"estimators": ("snip",)}, "Did you mean 'snips'"),
@@ -68,14 +73,27 @@ def test_what_cannot_work_is_refused(options, told):
 
 def test_a_sample_that_made_the_propensities_cannot_judge_them(folder):
     for path in ("sample.csv", "./sample.csv", "link.csv"):
-        with pytest.raises(LeakError, match="is also the sample of naive-bayes"):
+        with pytest.raises(LeakError, match=f"--open-loop {path}: .* sample of --propensity"):
             AuditRequest(log="log.csv", models=TWO, propensity="naive-bayes=sample.csv", open_loop=path)
-    with pytest.raises(LeakError, match=r"--propensity naive-bayes log.csv: is the log itself"):
+    with pytest.raises(LeakError, match=r"--propensity log.csv: is the log itself"):
         AuditRequest(log="log.csv", models=TWO, propensity="naive-bayes=log.csv")
     with pytest.raises(LeakError, match=r"--open-loop log.csv: is the log itself"):
         AuditRequest(log="log.csv", models=TWO, open_loop="log.csv")
     assert same_file("link.csv", folder / "sample.csv")
     assert not same_file("none.csv", "none.csv")
+
+
+def test_a_question_keeps_the_defaults_of_what_was_not_asked_for():
+    asked = AuditRequest(log="log.csv", models=TWO, seed=4, level=0.9, strata=("3", "region")).question(
+        groups={"g": []}
+    )
+    plain = AuditQuestion()
+    assert (asked.metrics, asked.lenient, asked.missing) == (plain.metrics, True, "error")
+    assert (asked.level, asked.rng, asked.strata, list(asked.groups)) == (0.9, 4, ("3",), ["g"])
+    assert asked.estimators == ["snips", "ips", "stratified@3", "naive"]
+    assert AuditRequest(log="log.csv", models=TWO, strata=("region",)).question().strata == plain.strata
+    named = AuditRequest(log="log.csv", models=TWO, metrics=("mae",), estimators=("snips",), threshold=3.0).question()
+    assert (named.metrics, named.lenient, named.estimators, named.threshold) == (("mae",), False, ["snips", "naive"], 3)
 
 
 def test_strata_are_numbers_or_columns():

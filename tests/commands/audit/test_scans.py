@@ -32,7 +32,7 @@ def wanted(files, models=("a", "b"), log="log", **options):
 def evaluated(asked, estimators=ESTIMATORS):
     found = gather(asked)
     taken = ("metrics", "exclude", "user", "item", "rating", "population", "complete", "missing")
-    options = {name: value for name, value in found.options(asked).items() if name in taken}
+    options = {name: getattr(found.asked, name) for name in taken}
     return ol.evaluate(found.models, found.log, found.propensities, estimators=estimators, **options)
 
 
@@ -67,7 +67,7 @@ def test_parts_of_one_log_have_the_probabilities_of_their_parts(files):
 
 def test_complete_scores_are_ranked_on_disk(files):
     asked = wanted(files, ("a_all", "b_all"), metrics=("recall@5", "mrr"), exclude=files / "train")
-    assert gather(asked).more["complete"]
+    assert gather(asked).asked.complete
     assert_same(asked, ["recall@5", "mrr"], log=files.test, exclude=files.train)
 
 
@@ -85,12 +85,20 @@ def test_scores_and_a_list_are_one_model(files):
     assert_same(asked, ["mae", "recall@5"], log=log, exclude=train)
 
 
-@pytest.mark.parametrize("name", ["popularity", "uniform"])
-def test_models_of_counts_are_those_of_memory(files, name):
+@pytest.mark.parametrize(
+    ("name", "model", "gamma"),
+    [
+        ("popularity", ol.propensity.Popularity(), None),
+        ("popularity", ol.propensity.Popularity(gamma=1.0), 1.0),
+        ("uniform", ol.propensity.Uniform(), None),
+    ],
+    ids=["popularity", "popularity-gamma", "uniform"],
+)
+def test_models_of_counts_are_those_of_memory(files, name, model, gamma):
     whole = ol.read(pl.concat([rows(files.test), rows(files.train)]), **NAMED, items=ITEMS.tolist())
-    model = {"popularity": ol.propensity.Popularity, "uniform": ol.propensity.Uniform}[name]().fit(whole)
+    model.fit(whole)
     plain = ["naive", "ips", "snips"]  # a column does not tell the shares of strata in the catalogue
-    asked = wanted(files, metrics=("mae",), exclude=files / "train", propensity=name, floor=0.02)
+    asked = wanted(files, metrics=("mae",), exclude=files / "train", propensity=name, floor=0.02, gamma=gamma)
     p = ol.Propensities(values=np.maximum(model.predict(files.test).values, 0.02))
     assert_same(asked, ["mae"], p, plain, log=files.test, exclude=files.train)
     found = gather(asked)
@@ -99,7 +107,7 @@ def test_models_of_counts_are_those_of_memory(files, name):
 
 def test_a_split_by_time_leaves_out_what_needs_a_scale(files):
     asked = wanted(files, metrics=("mae",), exclude=files / "train", split="time")
-    assert gather(asked).options(asked)["estimators"] == ["snips", "stratified", "naive"]
+    assert gather(asked).asked.estimators == ["snips", "stratified", "naive"]
     with pytest.raises(InputError, match="--estimator ips: after --split time"):
         gather(wanted(files, metrics=("mae",), exclude=files / "train", split="time", estimators=("ips",)))
 
@@ -107,16 +115,16 @@ def test_a_split_by_time_leaves_out_what_needs_a_scale(files):
 def test_one_column_serves_one_kind_of_metric(files):
     with pytest.raises(InputError, match="ask for --metric of one kind at a time"):
         gather(wanted(files, metrics=("mae", "recall@5"), exclude=files / "train"))
-    assert gather(wanted(files, exclude=files / "train")).more["metrics"] == ["mae", "mse"]
+    assert gather(wanted(files, exclude=files / "train")).asked.metrics == ["mae", "mse"]
     lists = gather(wanted(files, ("a_top", "b_top"), exclude=files / "train"))
-    assert lists.more["metrics"] == ["recall@10", "ndcg@10"]
+    assert lists.asked.metrics == ["recall@10", "ndcg@10"]
 
 
 def test_the_population_is_counted(files):
     found = gather(wanted(files, users=None, items=None, metrics=("mae",), exclude=files / "train"))
     whole = pl.concat([rows(files.test), rows(files.train)])
-    assert found.more["population"] == (whole["uid"].n_unique(), whole["mid"].n_unique())
-    assert gather(wanted(files, metrics=("mae",))).more["population"] == (U, I)
+    assert found.asked.population == (whole["uid"].n_unique(), whole["mid"].n_unique())
+    assert gather(wanted(files, metrics=("mae",))).asked.population == (U, I)
 
 
 def test_text_of_digits_is_matched_as_it_is_written(tmp_path):
@@ -135,8 +143,10 @@ def test_text_of_digits_is_matched_as_it_is_written(tmp_path):
         ({"models": ("a.npy", "b")}, "must be a table of pairs"),
         ({"models": ("bias.safetensors", "a")}, "must be a table of pairs"),
         ({"models": ("a_wide.parquet", "b")}, "is a matrix, which is read whole"),
-        ({"propensity": "logistic"}, "--propensity must be a column, popularity or uniform, and logistic needs"),
+        ({"propensity": "logistic"}, "column, uniform or popularity, and logistic needs"),
         ({"propensity": "naive-bayes=x.csv"}, "and naive-bayes needs"),
+        ({"propensity": "popularity", "calibrate": "platt"}, "popularity, calibrated .platt. needs"),
+        ({"propensity": "uniform", "quantile": 0.1}, "uniform, the smallest 10 % raised needs"),
         ({"strata": ("region",)}, "--strata region is a column"),
     ],
 )
@@ -158,7 +168,7 @@ def test_unknown_ids_are_counted_and_named(files):
         UnknownIdError, match=r"model 'a' .* 3 items in 180 rows .* as 'm00', 'm01', 'm02'; pass --items"
     ):
         gather(AuditRequest(log=files / "few", models=models, propensity="p", stream=True, users=files / "users"))
-    assert gather(asked).more["population"] == (U, I)
+    assert gather(asked).asked.population == (U, I)
 
 
 def test_predictions_that_are_missing_or_none_are_refused_downstream(files, tmp_path):

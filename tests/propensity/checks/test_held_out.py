@@ -90,7 +90,7 @@ def test_the_shares_are_the_realised_ones():
     assert np.unique(found.t).round(12).tolist() == [round(20 / 103, 12), round(21 / 103, 12)]
 
 
-def test_uniform_foretells_each_fold_exactly():
+def test_uniform_predicts_each_fold_exactly():
     # Σ π over the cells outside train is the size of the fold.
     found = held_out(Uniform().fit(LOG), LOG, folds=3)
     for t in np.unique(found.t):
@@ -98,7 +98,7 @@ def test_uniform_foretells_each_fold_exactly():
 
 
 @pytest.mark.parametrize("share", [1.0, 0.4])
-def test_true_propensities_foretell_folds_of_a_log_and_of_a_part(share):
+def test_true_propensities_predict_folds_of_a_log_and_of_a_part(share):
     world = two_sided(300, 200)
     log = world.observe(5)
     part = log if share == 1 else split(log, test=share, rng=2)[1]

@@ -13,28 +13,25 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from openloop import propensity
-from openloop.commands.audit import scans as streaming
+from openloop.commands.audit import scans
 from openloop.commands.audit.model_files import candidate, shared
 from openloop.commands.audit.request import (
     GUESSED,
-    PROPENSITIES,
+    AuditInputs,
     AuditRequest,
-    Gathered,
     given_ids,
     guesses,
     is_number_of_strata,
     propensity_choice,
     split_of,
 )
+from openloop.commands.fitting import fit
 from openloop.core.feedback import Array, Feedback, Vocabulary
 from openloop.core.propensities import Propensities
-from openloop.data import values
-from openloop.data.columns import InputTable, choose, names_a
-from openloop.data.features import features_beside
+from openloop.data.columns import choose
 from openloop.data.formats import open_file
 from openloop.data.reading import read
-from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean, listing
+from openloop.errors import ColumnError, InputError, did_you_mean, listing
 from openloop.sources.outcomes import places
 from openloop.support.atomic import FilePath
 from openloop.support.progress import Step, silent
@@ -42,36 +39,37 @@ from openloop.support.progress import Step, silent
 THREADS = 4  # models that are read at a time, each of which needs memory
 
 
-def gather(wanted: AuditRequest, step: Step = silent) -> Gathered:
+def gather(wanted: AuditRequest, step: Step = silent) -> AuditInputs:
     """Read everything, and say what was guessed or assumed."""
     notes: list[str] = []
-    if streaming.wanted_so(wanted, notes):
-        return streaming.gather(wanted, notes, step)
+    if scans.rows_stay_on_disk(wanted, notes):
+        return scans.gather(wanted, notes, step)
     step("reading the log", 0.0)
     found = _Reading(wanted)
     log, train, whole = found.parts()
     models = found.models(log, step)
     step("fitting propensities", 0.6)
-    propensities = found.propensities(log, whole)
-    strata, groups = found.strata(log)
-    return Gathered(
-        models=models, log=log, propensities=propensities, exclude=train, open_loop=found.open_loop, groups=groups,
-        strata=strata, notes=tuple(found.notes), about_log=str(wanted.log), about_propensity=found.words,
-        whole=whole, doubts=(GUESSED,) if found.model.guessed else (),
+    propensities, source = found.propensities(log, whole)
+    return AuditInputs(
+        models=models, log=log, propensities=propensities,
+        asked=wanted.question(
+            exclude=train, open_loop=found.open_loop, groups=found.groups(log), check=wanted.check and whole,
+            doubts=(GUESSED,) if found.choice.guessed else (),
+        ),
+        notes=tuple(found.notes), about_log=str(wanted.log), about_propensity=source + wanted.corrections,
     )  # fmt: skip
 
 
 class _Reading:
-    """The files as they come in: what was chosen, what was found, and what should be said of it."""
+    """The files as they come in: what was chosen, what was found, and notes on it."""
 
     def __init__(self, wanted: AuditRequest) -> None:
         self.wanted = wanted
         self.notes: list[str] = []
-        self.words = ""
         self.table = open_file(wanted.log, wanted.columns)
         self.chosen: dict[str, Any] = choose(self.table, wanted.columns)
         self.notes += guesses(self.chosen, wanted.columns)
-        self.model = propensity_choice(wanted, self.table, self.notes)
+        self.choice = propensity_choice(wanted, self.table, self.notes)
         self.open_loop: Feedback | None = None
 
     # -- one population --------------------------------------------------------------------------------------
@@ -80,7 +78,7 @@ class _Reading:
         """The log, the excluded log, and the log whose cells propensities speak of; on one grid."""
         wanted = self.wanted
         known = [given_ids(role, given, self.chosen[role]) for role, given in self._given()]
-        log = read(wanted.log, **self.chosen, propensity=self.model.column, users=known[0], items=known[1])
+        log = read(wanted.log, **self.chosen, propensity=self.choice.column, users=known[0], items=known[1])
         beside = [None if path is None else self._beside(path, known) for path in (wanted.exclude, wanted.open_loop)]
         parts = [part for part in (log, *beside) if part is not None]
         users, items = (
@@ -90,19 +88,17 @@ class _Reading:
         log, train, self.open_loop = (None if p is None else onto(p, users, items) for p in (log, *beside))
         if log is None or train is None:
             return log, None, log  # pyright: ignore[reportReturnType], the log is there
-        return self._apart(log, train)
+        return self._split(log, train)
 
     def _given(self) -> tuple[tuple[str, Any], tuple[str, Any]]:
         return ("user", self.wanted.users), ("item", self.wanted.items)
 
     def _beside(self, path: FilePath, known: list[Vocabulary | None]) -> Feedback:
-        return read(path, **self._shared(path), users=known[0], items=known[1])
+        """A log beside the log: columns of the same names, others by obvious ones."""
+        named: dict[str, Any] = dict(shared(open_file(path, self.chosen), self.chosen))
+        return read(path, **named, users=known[0], items=known[1])
 
-    def _shared(self, path: FilePath) -> dict[str, Any]:
-        """Those of the log's columns that a file has under the same name; others are found by obvious names."""
-        return dict(shared(open_file(path, self.chosen), self.chosen))
-
-    def _apart(self, log: Feedback, train: Feedback) -> tuple[Feedback, Feedback, Feedback]:
+    def _split(self, log: Feedback, train: Feedback) -> tuple[Feedback, Feedback, Feedback]:
         """Both parts with their shares, and the whole; see `ol.split`."""
         way = split_of(self.wanted, len(places(log, train)), (len(log), len(train)), self.notes)
         if way == "none":
@@ -128,55 +124,18 @@ class _Reading:
 
     # -- propensities ----------------------------------------------------------------------------------------
 
-    def propensities(self, log: Feedback, whole: Feedback) -> Any:
-        """The log's own column, or a model fitted on the whole log."""
-        wanted, chosen = self.wanted, self.model
-        floor = f", raised to at least {wanted.floor:g}" if wanted.floor else ""
-        if chosen.column is not None:
-            self.words = f"column {chosen.column!r} of the log{floor}"
-            return Propensities(values=log.propensity, floor=wanted.floor, fingerprint=log.fingerprint)  # pyright: ignore[reportArgumentType], it was read
-        model = getattr(propensity, PROPENSITIES[chosen.model])()
-        if "rng" in model.get_params():
-            model.set_params(rng=wanted.seed)
-        if wanted.floor:
-            model = propensity.Calibrated(model, method=None, floor=wanted.floor, rng=wanted.seed)
-        fitted = model.fit(whole, **self._side(whole))
-        on = "log and excluded log together" if whole is not log else "the log"
-        self.words = f"{chosen.model}, fitted on {on}{floor}"
-        self.notes += [f"{chosen.model}: {note}" for note in getattr(fitted, "notes_", ())]
-        return fitted
+    def propensities(self, log: Feedback, whole: Feedback) -> tuple[Any, str]:
+        """The log's own column, or a model fitted on the whole log; and their source in words."""
+        wanted, model = self.wanted, self.choice.model
+        if model is None:
+            p = Propensities(values=log.propensity, floor=wanted.floor, fingerprint=log.fingerprint)  # pyright: ignore[reportArgumentType], it was read
+            return p, f"column {self.choice.column!r} of the log"
+        fitted = fit(model, whole, self.chosen, wanted.seed)
+        self.notes += [f"{model}: {note}" for note in getattr(fitted, "notes_", ())]
+        return fitted, f"{model}, fitted on {'log and excluded log together' if whole is not log else 'the log'}"
 
-    def _side(self, whole: Feedback) -> dict[str, Any]:
-        """What the fit takes beside the log."""
-        wanted, side = self.wanted, dict[str, Any]()
-        if wanted.sample is not None:
-            side["uniform"] = self._sample(wanted.sample)
-        for role, path, ids in (
-            ("user", wanted.user_features, whole.users),
-            ("item", wanted.item_features, whole.items),
-        ):
-            if path is not None:
-                side[f"{role}_features"] = features_beside(role, path, ids, self.chosen[role])
-        return side
-
-    def _sample(self, path: FilePath) -> Feedback | Array:
-        """The uniform sample: a log, or ratings alone."""
-        what, table = f"--propensity naive-bayes={path}", open_file(path, self.chosen, undivided=True)
-        if len(table.columns) == 1 and not any(names_a(side, table.columns[0]) for side in ("user", "item")):
-            return _ratings(what, table)
-        try:
-            choose(table, shared(table, self.chosen))
-        except ColumnError as error:
-            raise ColumnError(
-                f"{what}: must have columns of user, item and rating, or one column, of ratings alone, got "
-                f"{listing(list(table.columns))}; name them as in the log, or keep the ratings."
-            ) from error
-        return read(path, **self._shared(path), uniform=True)
-
-    # -- strata ----------------------------------------------------------------------------------------------
-
-    def strata(self, log: Feedback) -> tuple[tuple[str, ...], dict[str, Array]]:
-        """Strata of propensity as they were asked for, and columns of the log as groupings of its rows."""
+    def groups(self, log: Feedback) -> dict[str, Array]:
+        """Columns of the log that were asked for as strata, as groupings of its rows."""
         names = [s for s in self.wanted.strata if not is_number_of_strata(s)]
         for name in names:
             if name not in self.table.columns:
@@ -184,8 +143,7 @@ class _Reading:
                     f"--strata {name!r}: is neither a number of strata, as 5 or 2:width, nor a column of "
                     f"{self.wanted.log}.{did_you_mean(name, self.table.columns)}"
                 )
-        groups = {name: log.align(_labels(self.table.fetch([name])[name])) for name in names}
-        return tuple(s for s in self.wanted.strata if s not in names), groups
+        return {name: log.align(_labels(self.table.fetch([name])[name])) for name in names}
 
 
 # -- one population ------------------------------------------------------------------------------------------
@@ -218,13 +176,6 @@ def _merged(a: Feedback, b: Feedback) -> Feedback:
         name: np.concatenate([getattr(a, name), getattr(b, name)])[order] for name in ("user", "item", "rating")
     }
     return Feedback(**columns, users=a.users, items=a.items)
-
-
-def _ratings(what: str, table: InputTable) -> Array:
-    column = table.fetch(table.columns).to_series()
-    if not len(column):
-        raise EmptyError(f"{what}: has no ratings; give those of cells drawn at random.")
-    return values.ratings(column, f"{what}: column {column.name!r}")
 
 
 def _labels(column: pl.Series) -> Array:

@@ -1,4 +1,4 @@
-"""What an audit is asked: its files and options, what they stand for, and what of it cannot work.
+"""What an audit is asked: its files and options, what they mean, and what of it cannot work.
 
 This module reads no log; its messages speak of the options of `openloop audit`.
 """
@@ -6,11 +6,13 @@ This module reads no log; its messages speak of the options of `openloop audit`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from openloop.core.feedback import Array, Vocabulary
+from openloop.audits.question import ESTIMATORS, STRATA, AuditQuestion
+from openloop.commands.fitting import FitRequest
+from openloop.core.feedback import Vocabulary
 from openloop.data import values
 from openloop.data.columns import REQUIRED, Column, InputTable, names_a
 from openloop.data.encoding import vocabulary
@@ -19,37 +21,48 @@ from openloop.data.formats import open_file
 from openloop.errors import FormatError, InputError, LeakError, did_you_mean, listing
 from openloop.estimators.naming import method
 from openloop.metrics.naming import metric
+from openloop.propensity.naming import FORMS, MODELS, ModelSpec, is_model, sample_of
 from openloop.support.atomic import FilePath
 
-PROPENSITIES = {
-    "popularity": "Popularity",
-    "naive-bayes": "NaiveBayes",
-    "logistic": "Logistic",
-    "uniform": "Uniform",
-}
 SPLITS = ("random", "time", "none")
 MISSING = ("error", "drop", "worst")
 OWN = "propensity"  # the column that is taken without being asked for
 
 
+class ModelFile(NamedTuple):
+    """A model's name and one of its files."""
+
+    name: str
+    path: FilePath
+
+    @classmethod
+    def parse(cls, text: str) -> ModelFile:
+        """The name and the file in NAME=PREDICTIONS."""
+        name, equals, path = text.partition("=")
+        if not equals:
+            raise InputError(f"{text!r}: a model is given as NAME=PREDICTIONS; write {f'{Path(text).stem}={text}'!r}.")
+        if not name.strip() or not path:
+            raise InputError(
+                f"{text!r}: a model is given as NAME=PREDICTIONS, and one of the two is empty; write both."
+            )
+        return cls(name.strip(), path)
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.path}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRequest:
+class AuditRequest(FitRequest):
     """Which files to audit and how; whatever cannot work is refused here.
 
-    `models` are names and files, a name twice for a table of scores and a list with ranks. `users` and `items` are
-    sizes of a population with the ids 0 … n-1, or files that list all ids. `split` says how `log` and `exclude` came
-    apart, None: as their pairs suggest. `stream` leaves the rows on disk, None: where they would not fit.
+    `models` are names and files, a name twice for a table of scores and a list with ranks. `propensity` is a column of
+    the log, or NAME[=SAMPLE] of a model. `users` and `items` are sizes of a population with the ids 0 … n-1, or files
+    that list all ids. `split` says how one log became `log` and `exclude`, None: as their pairs suggest. `stream`
+    leaves the rows on disk, None: where they would not fit into memory.
     """
 
-    log: FilePath
-    models: tuple[tuple[str, FilePath], ...]
-    user: Column = None
-    item: Column = None
-    rating: Column = None
+    models: tuple[ModelFile, ...]
     propensity: str | None = None
-    user_features: FilePath | None = None
-    item_features: FilePath | None = None
-    floor: float = 0.0
     metrics: tuple[str, ...] = ()
     estimators: tuple[str, ...] = ()
     exclude: FilePath | None = None
@@ -61,18 +74,14 @@ class AuditRequest:
     level: float = 0.95
     users: int | FilePath | None = None
     items: int | FilePath | None = None
-    seed: int = 0
+    check: bool = True
     stream: bool | None = None
 
     def __post_init__(self) -> None:
+        FitRequest.__post_init__(self)
         _check_models(self)
         _check_choices(self)
         _check_samples(self)
-
-    @property
-    def columns(self) -> dict[str, Column]:
-        """Where user, item and rating stand, as `ol.read` takes it."""
-        return {"user": self.user, "item": self.item, "rating": self.rating}
 
     @property
     def tables(self) -> dict[str, list[FilePath]]:
@@ -84,9 +93,8 @@ class AuditRequest:
 
     @property
     def sample(self) -> str | None:
-        """The uniform sample of naive-bayes, if that is the model."""
-        name, _, path = (self.propensity or "").partition("=")
-        return path if name == "naive-bayes" and path else None
+        """The uniform sample of the propensity model, if that needs one."""
+        return None if self.propensity is None else sample_of(self.propensity)
 
     @property
     def inputs(self) -> list[FilePath]:
@@ -95,45 +103,27 @@ class AuditRequest:
         ids = (given for given in (self.users, self.items) if not isinstance(given, int))
         return [path for path in (self.log, *(path for _, path in self.models), *beside, *ids) if path is not None]
 
+    def question(self, **found: Any) -> AuditQuestion:
+        """What is asked of the files; `found` is what was read from them, or overrides what was asked for."""
+        asked: dict[str, Any] = {
+            "metrics": self.metrics, "estimators": self.estimators or ESTIMATORS, "threshold": self.threshold,
+            "strata": tuple(filter(is_number_of_strata, self.strata)) or STRATA, "missing": self.missing,
+            "level": self.level, "check": self.check, "rng": self.seed,
+        }  # fmt: skip
+        return AuditQuestion(**asked | found)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Gathered:
-    """What `ol.audit` takes, and what should be known about how it was read."""
+class AuditInputs:
+    """What an audit takes, read from files, and what should be known about how it was read."""
 
     models: dict[str, Any]
     log: Any  # a Feedback, or a lazy frame
     propensities: Any
-    exclude: Any = None
-    open_loop: Any = None
-    groups: dict[str, Array] = field(default_factory=dict[str, Array])
-    strata: tuple[str, ...] = ()
-    more: dict[str, Any] = field(default_factory=dict[str, Any])  # other arguments: a frame's columns, its population
-    whole: Any = None  # the log that a propensity model was fitted on
-    doubts: tuple[str, ...] = ()
-    assumes: str | None = None  # None: what the propensity model itself says
+    asked: AuditQuestion
     notes: tuple[str, ...] = ()
     about_log: str = ""
     about_propensity: str = ""
-
-    def options(self, wanted: AuditRequest) -> dict[str, Any]:
-        """The keyword arguments of `ol.audit`; what was not asked for keeps its default."""
-        given = {
-            "metrics": wanted.metrics or None, "estimators": wanted.estimators or None, "strata": self.strata or None,
-            "exclude": self.exclude, "open_loop": self.open_loop, "groups": self.groups or None,
-            "threshold": wanted.threshold, "doubts": self.doubts or None, "assumes": self.assumes,
-        }  # fmt: skip
-        asked = {name: value for name, value in given.items() if value is not None}
-        return asked | self.more | {"missing": wanted.missing, "level": wanted.level, "rng": wanted.seed}
-
-
-def named_model(text: str) -> tuple[str, str]:
-    """The name and the file in NAME=PREDICTIONS."""
-    name, equals, path = text.partition("=")
-    if not equals:
-        raise InputError(f"{text!r}: a model is given as NAME=PREDICTIONS; write {f'{Path(text).stem}={text}'!r}.")
-    if not name.strip() or not path:
-        raise InputError(f"{text!r}: a model is given as NAME=PREDICTIONS, and one of the two is empty; write both.")
-    return name.strip(), path
 
 
 # -- what the log's columns say ------------------------------------------------------------------------------
@@ -141,34 +131,30 @@ def named_model(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Where propensities come from: a column of the log, or a model by name."""
+    """Where propensities come from: a column of the log, or a model."""
 
     column: str | None = None
-    model: str = ""
+    model: ModelSpec | None = None
     guessed: bool = False  # nobody said
 
 
 def propensity_choice(wanted: AuditRequest, table: InputTable, notes: list[str]) -> Choice:
     """The column of that very name, else the model; where nothing was asked for, what there is, or a guess."""
-    asked, columns = wanted.propensity, table.columns
-    if asked is None and OWN in columns:
-        _check_side(wanted, "")
+    asked = wanted.propensity
+    if asked is None and OWN in table.columns:
         notes.append(f"propensities are the log's column {OWN!r}; pass --propensity to choose others")
-        return Choice(column=OWN)
+        asked = OWN
     if asked is None:
-        _check_side(wanted, DEFAULT)
-        return Choice(model=DEFAULT, guessed=True)
-    if asked in columns:
-        _check_side(wanted, "")
+        return Choice(model=wanted.spec(DEFAULT), guessed=True)
+    if asked in table.columns:
+        _refuse_for_column(wanted, asked)
         return Choice(column=asked)
-    name = asked.partition("=")[0]
-    if name not in PROPENSITIES:
-        known = [*columns, *PROPENSITIES]
+    if not is_model(asked):
         raise InputError(
-            f"--propensity {asked!r}: is neither a column of {wanted.log} nor a model.{did_you_mean(asked, known)}"
+            f"--propensity {asked!r}: is neither a column of {wanted.log} nor a model."
+            f"{did_you_mean(asked, [*table.columns, *MODELS])}"
         )
-    _check_side(wanted, name)
-    return Choice(model=name)
+    return Choice(model=wanted.spec(asked))
 
 
 # Where nobody said how the log came to be: activity and popularity, see docs/choosing.md. Good to look at, no ground
@@ -192,7 +178,7 @@ def is_number_of_strata(text: str) -> bool:
 
 
 def split_of(wanted: AuditRequest, common: int, rows: tuple[int, int], notes: list[str]) -> str:
-    """How log and excluded log came apart: as said, or as their pairs suggest."""
+    """How one log became log and excluded log: as said, or as their pairs suggest."""
     if wanted.split in ("random", "time") and common:
         raise InputError(
             f"--split {wanted.split}: {common:,} pairs are in both {wanted.log} and {wanted.exclude}, which parts of "
@@ -217,7 +203,7 @@ def split_of(wanted: AuditRequest, common: int, rows: tuple[int, int], notes: li
 
 
 def given_ids(role: str, given: int | FilePath | None, named: str) -> Vocabulary | None:
-    """The ids that --users or --items stand for: their number, or a file that lists them."""
+    """The ids that --users or --items name: their number, or a file that lists them."""
     if given is None or isinstance(given, int):
         return vocabulary(given, f"{role}s")
     table = _id_list(given, role)
@@ -227,7 +213,7 @@ def given_ids(role: str, given: int | FilePath | None, named: str) -> Vocabulary
 
 
 def _id_list(path: FilePath, role: str) -> InputTable:
-    """A table, or a list of one id a line, in which no separator could be found; its first line may be a header."""
+    """A table, or a list of one id per line, in which no separator could be found; its first line may be a header."""
     try:
         return open_file(path, {})
     except FormatError as error:
@@ -253,13 +239,9 @@ def _check_choices(wanted: AuditRequest) -> None:
         if value not in known:
             raise InputError(f"--{name} {value!r} is no option.{did_you_mean(value, known)}")
     if wanted.split is not None and wanted.exclude is None:
-        raise InputError(f"--split {wanted.split}: says how the log and --exclude TRAIN came apart; pass that, too.")
+        raise InputError(f"--split {wanted.split}: says how one log became LOG and --exclude TRAIN; pass that, too.")
     if not 0 < wanted.level < 1:
         raise InputError(f"--level must lie strictly between 0 and 1, got {wanted.level:g}; 0.95 is usual.")
-    if not 0 <= wanted.floor <= 1:
-        raise InputError(f"--floor must lie in [0, 1], got {wanted.floor:g}; 0 raises nothing.")
-    if wanted.seed < 0:
-        raise InputError(f"--seed must be at least 0, got {wanted.seed}; choose another.")
     for name in wanted.metrics:
         metric(name)
     for name in wanted.estimators:
@@ -267,30 +249,29 @@ def _check_choices(wanted: AuditRequest) -> None:
             raise InputError(f"--estimator {name}: needs imputed ratings, which only ol.audit(imputation=) takes.")
 
 
-def _check_side(wanted: AuditRequest, model: str) -> None:
-    """What a propensity model needs, and what it has no use for."""
-    if model == "naive-bayes" and wanted.sample is None:
-        raise InputError(
-            "--propensity naive-bayes: needs ratings of cells drawn at random; write naive-bayes=SAMPLE, their file."
-        )
-    if model and model != "naive-bayes" and "=" in (wanted.propensity or ""):
-        raise InputError(f"--propensity {wanted.propensity}: only naive-bayes takes a file; write {model}.")
-    features = wanted.user_features, wanted.item_features
-    if any(features) and (model != "logistic" or not all(features)):
-        raise InputError(
-            "--user-features and --item-features are for --propensity logistic, which takes both or neither."
-        )
+def _refuse_for_column(wanted: AuditRequest, column: str) -> None:
+    """A column is taken as it is, above the floor."""
+    given = {
+        "user-features": wanted.user_features, "item-features": wanted.item_features, "gamma": wanted.gamma,
+        "quantile": wanted.quantile, "calibrate": None if wanted.calibrate == "none" else wanted.calibrate,
+    }  # fmt: skip
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                f"--{name} {value}: is for a propensity model, and propensities are the log's column {column!r}; leave "
+                f"it out, or pass --propensity {', '.join(FORMS[:-1])} or {FORMS[-1]}."
+            )
 
 
 def _check_samples(wanted: AuditRequest) -> None:
     """A sample that made the propensities says nothing about them, and the log is none."""
-    named = {"--propensity naive-bayes": wanted.sample, "--open-loop": wanted.open_loop}
+    named = {"--propensity": wanted.sample, "--open-loop": wanted.open_loop}
     for what, path in named.items():
         if path is not None and same_file(path, wanted.log):
             raise LeakError(f"{what} {path}: is the log itself, not a uniform sample; give another file.")
     if wanted.sample is not None and wanted.open_loop is not None and same_file(wanted.sample, wanted.open_loop):
         raise LeakError(
-            f"--open-loop {wanted.open_loop}: is also the sample of naive-bayes, so that it would judge propensities "
+            f"--open-loop {wanted.open_loop}: is also the sample of --propensity, so that it would judge propensities "
             "made from it; split it in two files."
         )
 

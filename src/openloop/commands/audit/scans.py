@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from openloop import propensity
 from openloop.commands.audit.model_files import MATRIX, MODEL, is_matrix, pair_columns, shared, unknown_ids
 from openloop.commands.audit.request import (
     OWN,
-    PROPENSITIES,
+    AuditInputs,
     AuditRequest,
     Choice,
-    Gathered,
     given_ids,
     guesses,
     is_number_of_strata,
@@ -33,6 +31,7 @@ from openloop.data.formats import PARQUET, open_file
 from openloop.errors import InputError, UnknownIdError
 from openloop.estimators.naming import method
 from openloop.metrics.naming import metric
+from openloop.propensity.naming import MODELS, ModelSpec, is_model
 from openloop.support.atomic import FilePath
 from openloop.support.progress import Step, silent
 
@@ -42,12 +41,13 @@ UNSCALED = ("snips", "stratified", "naive")  # estimators that need no scale of 
 KEPT, WORKED = 40, 110  # bytes for each row that is held, and for each one of the file being read
 ROW_OF_TEXT, ROW_ZIPPED = 20, 5  # bytes of a short row in a file
 USABLE = 0.8  # of the memory that is free
+STREAMED = " or ".join(name for name, entry in MODELS.items() if entry.counts)
 
 
 # -- whether to ----------------------------------------------------------------------------------------------
 
 
-def wanted_so(wanted: AuditRequest, notes: list[str]) -> bool:
+def rows_stay_on_disk(wanted: AuditRequest, notes: list[str]) -> bool:
     """Whether rows should stay on disk: asked for, or because they may not fit into memory and can be streamed."""
     reason = refusal(wanted)
     if wanted.stream:
@@ -70,12 +70,11 @@ def refusal(wanted: AuditRequest) -> str | None:
     for name, path in wanted.models:
         if suffix(path) in (MODEL, MATRIX):
             return f"model {name!r} ({path}) must be a table of pairs, whose rows can be streamed"
-    columns = open_file(wanted.log, wanted.columns).columns
-    model = (wanted.propensity or "").partition("=")[0]
-    if wanted.propensity is None and OWN not in columns:
-        return "--propensity must be given: a column, popularity or uniform"
-    if model in ("naive-bayes", "logistic") and wanted.propensity not in columns:
-        return f"--propensity must be a column, popularity or uniform, and {model} needs the log in memory"
+    asked, columns = wanted.propensity, open_file(wanted.log, wanted.columns).columns
+    if asked is None and OWN not in columns:
+        return f"--propensity must be given: a column, {STREAMED}"
+    if asked is not None and asked not in columns and is_model(asked) and not (model := wanted.spec(asked)).counts:
+        return f"--propensity must be a column, {STREAMED}, and {model}{wanted.corrections} needs the log in memory"
     named = next((s for s in wanted.strata if not is_number_of_strata(s)), None)
     return None if named is None else f"--strata {named} is a column, and only strata of propensity can be streamed"
 
@@ -95,7 +94,7 @@ def _mixed(wanted: AuditRequest) -> bool:
 
 
 def _rows_of(path: FilePath) -> float:
-    """About how many rows a file has; none where it stays on disk or cannot be read, which is told elsewhere."""
+    """About how many rows a file has; none where it stays on disk or cannot be read, which is reported elsewhere."""
     file = Path(path).expanduser()
     if not file.is_file() or suffix(path) == MATRIX:
         return 0.0
@@ -166,7 +165,7 @@ def _id_types(scans: Sequence[Scan]) -> dict[str, Any]:
 # -- one audit -----------------------------------------------------------------------------------------------
 
 
-def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Gathered:
+def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> AuditInputs:
     """Scan everything, count, and say what was guessed or assumed."""
     step("looking at the files", 0.0)
     table = open_file(wanted.log, wanted.columns)
@@ -188,16 +187,16 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Gathe
     step("finding propensities", 0.6)
     parts = SplitScans.of(wanted, log.frame(types), train, notes)
     more = parts.only(wanted, _ranked(models, frames, known), notes)
-    return Gathered(
+    return AuditInputs(
         models={name: found if len(found) > 1 else found[0] for name, found in frames.items()},
         log=parts.with_propensity(choice, wanted.floor, known, more.get("metrics") or wanted.metrics, notes),
-        propensities="propensity", exclude=train, open_loop=sample,
-        strata=wanted.strata, notes=tuple(notes), about_log=f"{wanted.log}, streamed from disk",
-        about_propensity=parts.words(choice, wanted.floor),
-        assumes="" if choice.column else getattr(propensity, PROPENSITIES[choice.model]).assumes,
-        more=more | {
-            "user": "user", "item": "item", "rating": "rating", "population": tuple(len(known[role]) for role in SIDES),
-        },
+        propensities="propensity",
+        asked=wanted.question(
+            exclude=train, open_loop=sample, assumes="" if choice.model is None else choice.model.bare(0).assumes,
+            user="user", item="item", rating="rating", population=tuple(len(known[role]) for role in SIDES), **more,
+        ),
+        notes=tuple(notes), about_log=f"{wanted.log}, streamed from disk",
+        about_propensity=parts.source(choice) + wanted.corrections,
     )  # fmt: skip
 
 
@@ -251,7 +250,7 @@ def _ranked(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitScans:
-    """The log, the log that leaves the rankings, and how the two came apart."""
+    """The log, the log that leaves the rankings, and how one log became the two."""
 
     log: pl.LazyFrame
     train: pl.LazyFrame | None
@@ -286,11 +285,8 @@ class SplitScans:
     ) -> pl.LazyFrame:
         """The log with a column of the probability that it observes a row's cell."""
         log, p = self.log, pl.col("propensity")
-        if choice.model == "uniform":
-            cells = len(known["user"]) * len(known["item"])
-            log = log.with_columns(pl.lit(min(sum(self.rows[: len(self.whole)]) / cells, 1.0)).alias("propensity"))
-        elif choice.model == "popularity":
-            log = log.join(self._popularity(known, notes).lazy(), on="item", how="left")
+        if choice.model is not None:
+            log = log.join(self._fitted(choice.model, known, notes).lazy(), on="item", how="left")
         p = p.clip(lower_bound=floor) if floor else p
         if self.way == "random":
             s, t = (rows / sum(self.rows) for rows in self.rows)
@@ -298,20 +294,19 @@ class SplitScans:
             p = p * s / (1 - p * t) if any(metric(m).on == "rank" for m in metrics) else p * s
         return log.with_columns(p.alias("propensity"))
 
-    def _popularity(self, known: Mapping[str, pl.Series], notes: list[str]) -> pl.DataFrame:
+    def _fitted(self, spec: ModelSpec, known: Mapping[str, pl.Series], notes: list[str]) -> pl.DataFrame:
         """p of each item, from its count in the whole log."""
         counted = _collected(pl.concat([part.select("item") for part in self.whole]).group_by("item").len())
         items = pl.DataFrame({"item": known["item"]})
         n = items.join(counted, on="item", how="left", maintain_order="left")["len"].fill_null(0)
-        model = propensity.Popularity()
-        notes += [f"popularity: {note}" for note in model.fit_counts(n.cast(pl.Float64).to_numpy(), len(known["user"]))]
+        model = spec.bare(0)
+        notes += [f"{spec}: {note}" for note in model.fit_counts(n.cast(pl.Float64).to_numpy(), len(known["user"]))]
         return items.with_columns(pl.Series("propensity", model.item_propensities_))
 
-    def words(self, choice: Choice, floor: float) -> str:
+    def source(self, choice: Choice) -> str:
         """Where propensities come from."""
         on = "log and excluded log together" if len(self.whole) > 1 else "the log"
-        source = f"{choice.model}, fitted on {on}" if choice.model else f"column {choice.column!r} of the log"
-        return source + (f", raised to at least {floor:g}" if floor else "")
+        return f"column {choice.column!r} of the log" if choice.model is None else f"{choice.model}, fitted on {on}"
 
 
 def _unscaled(wanted: AuditRequest, notes: list[str]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from openloop.data.simulate import World, schnabel_world
 from openloop.errors import InputError
 from openloop.evaluation import evaluate
 from openloop.support.atomic import json_text
-from openloop.support.progress import Step
+from openloop.support.progress import Step, silent
 from openloop.support.wording import joined
 
 METRICS = ("mae", "dcg@50")
@@ -97,7 +97,7 @@ class Demonstration:
         return Order(metric=metric, estimator=estimator, pairs=len(pairs), wrong=tuple(wrong))
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One plain record a judgement."""
+        """One plain record per judgement."""
         for (model, metric, estimator), judged in self.judgements.items():
             names = {"model": model, "metric": metric, "estimator": estimator}
             yield names | asdict(judged) | {"covers": judged.covers}
@@ -134,10 +134,7 @@ class Demonstration:
         return json_text(content, path)
 
 
-def _silent(_what: str, _done: float) -> None: ...
-
-
-def demonstrate(users: int = USERS, items: int = ITEMS, *, seed: int = 0, step: Step = _silent) -> Demonstration:
+def demonstrate(users: int = USERS, items: int = ITEMS, *, seed: int = 0, step: Step = silent) -> Demonstration:
     """Make a world, draw one log of it, and hold the estimates against the truth."""
     _check(users, items, seed)
     step("making a world", 0.0)
@@ -161,7 +158,7 @@ def demonstrate(users: int = USERS, items: int = ITEMS, *, seed: int = 0, step: 
     )  # fmt: skip
 
 
-def truths(world: World, step: Step = _silent) -> dict[tuple[str, str], float]:
+def truths(world: World, step: Step = silent) -> dict[tuple[str, str], float]:
     """R of each prediction and metric (Eq. 1): naive where every cell is seen, some users at a time."""
     U, I = world.ratings.shape
     size = max(1, BLOCK // I)

@@ -54,7 +54,7 @@ class Check:
 
     @property
     def no_better_than_none(self) -> bool:
-        """Whether one p for all cells foretells held-out cells better than the model does."""
+        """Whether one p for all cells predicts held-out cells better than the model does."""
         found = self.calibration
         return found is not None and worse_than_uniform(found)
 
@@ -184,4 +184,4 @@ def _calibration_flags(judged: Calibration) -> Iterator[str]:
             f"{worst.observed / worst.predicted:.1f} times as many: the weights there are too large"
         )
     if worse_than_uniform(judged):
-        yield "on held-out cells the model foretells worse than one p for all cells"
+        yield "on held-out cells the model predicts worse than one p for all cells"

@@ -81,7 +81,7 @@ class Calibration:
 
 
 def calibration(model: Any, feedback: Feedback, *, folds: int = 5, bins: int = 10, rng: Any = 0) -> Calibration:
-    """How well a model refitted without a fold foretells it."""
+    """How well a model refitted without a fold predicts it."""
     if bins < 1:
         raise InputError(f"calibration: bins must be at least 1, got {bins}; pass bins=10.")
     found = held_out(model, feedback, folds=folds, rng=rng)

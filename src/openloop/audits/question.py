@@ -1,0 +1,63 @@
+"""`AuditQuestion`: what is asked of an audit, and what it chooses by itself: metrics, estimators, strata."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from openloop.core.feedback import Feedback
+from openloop.core.metric import Metric
+from openloop.errors import NameFormatError
+from openloop.estimators.naming import Method, method
+from openloop.sources.plan import Strata
+from openloop.sources.question import Question
+
+METRICS = ("recall@10", "ndcg@10", "mae", "mse")  # those of them that the predictions can be judged by
+ESTIMATORS = ("snips", "ips", "stratified", "naive")
+STRATA = (5, "2:width")  # whether a difference holds throughout; and the paper's two, for its paradox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AuditQuestion(Question):
+    """A `Question`, and what `audit` asks beyond it; see there for each.
+
+    Without metrics those of `METRICS` are taken that all models can serve. A plain "stratified" has the first strata
+    asked for, and naive is always among the estimators, to compare the others with.
+    """
+
+    metrics: Sequence[str | Metric] = ()
+    estimators: Sequence[str | Method] = ESTIMATORS
+    strata: Sequence[int | str] = STRATA
+    open_loop: Any = None
+    check: bool | Feedback = True
+    doubts: Sequence[str] = ()
+    assumes: str | None = None
+    rng: Any = 0
+
+    def __post_init__(self) -> None:
+        Question.__post_init__(self)
+        if not self.metrics:
+            object.__setattr__(self, "metrics", METRICS)
+            object.__setattr__(self, "lenient", True)
+        if isinstance(self.strata, int | str):
+            object.__setattr__(self, "strata", (self.strata,))
+        object.__setattr__(self, "estimators", _with_strata(self.estimators, self.strata))
+
+    @property
+    def groupings(self) -> dict[str, Strata]:
+        """Strata by the words for them."""
+        found: dict[str, Strata] = {}
+        for given in self.strata:
+            way = method(f"stratified@{given}")
+            if way.strata is None or way.share != "catalogue":
+                raise NameFormatError(f"audit: strata must be numbers such as 5 or '2:width', got {given!r}.")
+            found[f"propensity ({way.strata} of equal {way.bins})"] = way.strata, way.bins
+        return found | {name: name for name in self.groups}
+
+
+def _with_strata(estimators: Sequence[str | Method], strata: Sequence[int | str]) -> list[str | Method]:
+    named: list[str | Method] = [estimators] if isinstance(estimators, str | Method) else list(estimators)
+    if strata and strata[0] != STRATA[0]:
+        named = [f"stratified@{strata[0]}" if e == "stratified" else e for e in named]
+    return named if any(method(e).name == "naive" for e in named) else [*named, "naive"]

@@ -1,0 +1,41 @@
+"""What an audit is asked, and what it chooses where it is not told."""
+
+from __future__ import annotations
+
+import pytest
+
+from openloop.audits.question import ESTIMATORS, METRICS, STRATA, AuditQuestion
+from openloop.errors import InputError, NameFormatError
+
+
+def test_without_a_word_an_audit_chooses_what_the_models_can_serve():
+    asked = AuditQuestion()
+    assert asked.metrics == METRICS
+    assert asked.lenient
+    assert tuple(asked.estimators) == ESTIMATORS
+    assert not AuditQuestion(metrics=["mae"]).lenient
+
+
+def test_naive_is_always_there_to_compare_with():
+    assert list(AuditQuestion(estimators=["snips"]).estimators) == ["snips", "naive"]
+    assert list(AuditQuestion(estimators="naive").estimators) == ["naive"]
+
+
+def test_a_plain_stratified_has_the_first_strata():
+    assert list(AuditQuestion(estimators=["stratified"], strata=STRATA).estimators) == ["stratified", "naive"]
+    found = AuditQuestion(estimators=["stratified", "stratified@7"], strata=[3, "2:width"])
+    assert list(found.estimators) == ["stratified@3", "stratified@7", "naive"]
+    assert list(AuditQuestion(estimators=["stratified"], strata=()).estimators) == ["stratified", "naive"]
+
+
+def test_groupings_are_strata_in_words_and_groups_by_name():
+    found = AuditQuestion(strata="2:width", groups={"region": []}).groupings
+    assert found == {"propensity (2 of equal width)": (2, "width"), "region": "region"}
+    assert AuditQuestion(strata=()).groupings == {}
+
+
+def test_strata_that_are_no_numbers_and_levels_beyond_1_are_refused():
+    with pytest.raises(NameFormatError, match="observed"):
+        _ = AuditQuestion(strata=["5:observed"]).groupings
+    with pytest.raises(InputError, match=r"level .* got 95"):
+        AuditQuestion(level=95)

@@ -1,0 +1,51 @@
+"""An audit on a terminal: the order of its parts, and of the pairs."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+import openloop as ol
+from openloop.cli.audit_tables import MOST_PAIRS, printed
+from tests.examples import small_world
+
+WORLD = small_world(users=80)
+LOG = WORLD.observe(1)
+
+
+def shown(found) -> str:
+    stream = io.StringIO()
+    terminal = Console(file=stream, width=100, highlight=False, markup=False)
+    for part in printed(found, None):
+        terminal.print(part)
+    return stream.getvalue()
+
+
+@pytest.fixture(scope="module")
+def many():
+    """More pairs than a terminal should show."""
+    models = {f"m{n}": WORLD.ratings + 0.1 * (n + 1) for n in range(8)}
+    return ol.audit(models, LOG, metrics=["mae", "mse"], estimators=["snips", "naive"], strata=())
+
+
+def test_verdict_leaderboard_and_pairs_come_before_other_metrics(many):
+    text = shown(many)
+    parts = [many.verdict.headline[:40], "mae, lower is better", "pairs by snips-mae", "mse, lower is better"]
+    assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
+
+
+def test_pairs_have_the_better_model_first_and_the_rest_is_counted(many):
+    text = shown(many)
+    assert f"the first {MOST_PAIRS} of 28" in text
+    lines = [line.split()[:3] for line in text.splitlines() if " − " in line and line.startswith("m")]
+    assert lines[:3] == [["m0", "−", "m1"], ["m0", "−", "m2"], ["m0", "−", "m3"]]
+    assert len(lines) == MOST_PAIRS
+
+
+def test_estimates_that_need_care_are_marked_and_explained():
+    few = LOG.take(LOG.user < 12)
+    models = {name: WORLD.predictions[name] for name in list(WORLD.predictions)[:2]}
+    text = shown(ol.audit(models, few, metrics=["mae"], estimators=["snips"], strata=()))
+    assert "! snips-mae, naive-mae: only 12 users" in text.replace("\n", " ")
