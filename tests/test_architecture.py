@@ -42,11 +42,6 @@ SHARED_CLASS_NAMES = {
     "Rows": "arrays of a kernel, scored rows of a source: modules that do not meet",
     "Table": "to go: the one of studies is public, the other is not",
     "Task": "to go: of a pass over a frame, of a trial",
-    "Contrast": "to go: the studies' own",
-    "Pair": "to go: the studies' own",
-    "Grid": "to go: the studies' own",
-    "Heading": "to go: the studies' own",
-    "Method": "to go: the studies' own",
 }
 
 # What `import openloop` may bring along.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from openloop.cli.voice import for_command
-from openloop.support.wording import chance, level_of, reasons, times
+from openloop.support.wording import level_of, pvalue, reasons, times
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -101,7 +101,7 @@ def _comparisons(found: Audit) -> RenderableType:
             Text(f"{c.a} − {c.b}"),
             value,
             interval,
-            chance(c.holm).removeprefix("= "),
+            pvalue(c.holm),
             "" if c.gamma is None else times(c.gamma),
         )
     return table

@@ -14,7 +14,7 @@ from openloop.reporting.audit_figures import OPEN_LOOP, facing, ranks
 from openloop.reporting.blocks import Cell, TableBlock
 from openloop.reporting.weight_figures import carried_by, propensity_bins
 from openloop.reporting.words import direction, fixed, limits, number, outcome, rounded, span
-from openloop.support.wording import chance, joined, level_of, percent, times
+from openloop.support.wording import joined, level_of, percent, pvalue, times
 
 CONTRASTS = 400  # in a table, at most
 GAMMAS = 9  # lines of a table of bounds
@@ -80,7 +80,7 @@ def differences(result: Comparison, metric: str, estimator: str, found: Sequence
     rows = tuple(
         (
             name(c.a), name(c.b), value(c.value, *rounded(c.value, c.low, c.high, sign=True)),
-            value(c.pvalue, chance(c.pvalue).removeprefix("= ")), value(c.holm, chance(c.holm).removeprefix("= ")),
+            value(c.pvalue, pvalue(c.pvalue)), value(c.holm, pvalue(c.holm)),
             value(c.effect, fixed(c.effect, 2)), value(c.gamma, times(c.gamma)), Cell(text=outcome(c)),
         )
         for c in shown[:CONTRASTS]

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from openloop.core.feedback import Floats
-from openloop.support.wording import chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +50,3 @@ def half_width(sample: Floats, level: float = 0.95) -> float:
     """Of the interval of the mean of a sample."""
     n = len(sample)
     return float(stdtrit(n - 1, (1 + level) / 2) * sample.std(ddof=1) / math.sqrt(n))
-
-
-def p_value(p: float) -> str:
-    """A p-value in a column, whose head has the sign: "< 0.001", "0.023"."""
-    return chance(p).removeprefix("= ")

@@ -17,9 +17,10 @@ from openloop.selection import select
 from openloop.studies.kit.charts import lines
 from openloop.studies.kit.results import Figure, Value
 from openloop.studies.kit.running import Run
-from openloop.studies.kit.statistics import half_width, p_value, paired, standard_error
+from openloop.studies.kit.statistics import half_width, paired, standard_error
 from openloop.studies.kit.trials import Given
 from openloop.studies.schnabel2016.worlds import DRAWS, OBSERVED, SAMPLES, uniform_sample
+from openloop.support.wording import pvalue
 
 TRIALS, TRIALS_MAE = 30, 6
 FACTORS, FOLDS = 20, 4
@@ -126,7 +127,7 @@ def difference(a: Errors, b: Errors) -> Value:
 
 def significance(a: Errors, b: Errors) -> str:
     """The p-value of a − b, as a cell of a table."""
-    return p_value(paired(a.values, b.values).pvalue)
+    return pvalue(paired(a.values, b.values).pvalue)
 
 
 def figure(name: str, found: Sequence[Errors], x_title: str, *, log_x: bool) -> Figure:

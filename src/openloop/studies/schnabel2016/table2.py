@@ -13,7 +13,7 @@ from openloop.core.feedback import Feedback, Floats
 from openloop.evaluation import evaluate
 from openloop.studies.kit.results import Cell, Claim, Result, Table, Value
 from openloop.studies.kit.running import Run
-from openloop.studies.kit.statistics import Mean, p_value, paired
+from openloop.studies.kit.statistics import Mean, paired
 from openloop.studies.schnabel2016.factorisation import METRICS
 from openloop.studies.schnabel2016.published import PUBLISHED, printed_row, printed_table
 from openloop.studies.schnabel2016.real_data import (
@@ -27,7 +27,7 @@ from openloop.studies.schnabel2016.real_data import (
     yahoo,
 )
 from openloop.studies.schnabel2016.worlds import columns, feedback
-from openloop.support.wording import chance
+from openloop.support.wording import chance, pvalue
 
 SEEDS = 5
 NAMES = {
@@ -193,8 +193,8 @@ def contrast_table(name: str, found: Sequence[AgainstNaive]) -> Table:
     rows = [
         (
             f"{NAMES[c.by]}, {METRICS[c.loss].upper()}", Value(value=c.over_cells.value, error=c.over_cells.stderr),
-            p_value(c.over_cells.pvalue), Value(value=c.by_user.value, error=c.by_user.stderr),
-            p_value(c.by_user.pvalue),
+            pvalue(c.over_cells.pvalue), Value(value=c.by_user.value, error=c.by_user.stderr),
+            pvalue(c.by_user.pvalue),
         )
         for c in found
     ]  # fmt: skip
