@@ -82,7 +82,7 @@ def styled(chart: Any) -> Chart:
         "padding": 14,
         "view": {"stroke": FRAME},
         "axis": {"labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal", "gridColor": GRID},
-        "title": {"fontSize": 14, "subtitleFontSize": 12, "subtitleColor": "#555555", "subtitlePadding": 4},
+        "title": {"fontSize": 14, "subtitleFontSize": 12, "subtitleColor": GREY, "subtitlePadding": 4},
         "legend": {"labelFontSize": 11, "titleFontSize": 11, "orient": "bottom", "labelLimit": 260},
     }
     return chart
