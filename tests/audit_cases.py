@@ -31,6 +31,7 @@ HOSTILE = (
 )
 # Each would change the page's title if any of it ran.
 SCRIPTS = (
+    "</script><script>document.title='owned'</script>",
     '</script><script>document.title="owned"</script>', '</SCRIPT ><script>document.title="owned"</script>',
     '<!--<script>document.title="owned"', '"};document.title="owned";//', '<img src=x onerror=document.title="owned">',
     "\u2028document.title='owned'", "&lt;/script&gt;", "');document.title=('owned", "]]>", "${document.title='owned'}",

@@ -1,4 +1,4 @@
-"""Every record has as many fields as the first line: whole tables are read as the csv module reads them, others refused."""
+"""Every record has as many fields as the first line: whole tables are read as by the csv module, others refused."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def test_a_chart_s_page_runs_no_script_from_a_name(chromium, tmp_path):
 def test_the_figures_of_the_command_run_no_script_from_a_column_s_name(chromium, tmp_path):
     ids = [(f"u{n}", f"i{m}", n % 5 + 1) for n in range(12) for m in range(8) if (n + m) % 3]
     pl.DataFrame(ids, schema=["user", "item", "rating"], orient="row").write_csv(tmp_path / "log.csv")
-    columns = {"user": [f"u{n}" for n in range(12)], SCRIPTS[0]: [n % 4 for n in range(12)], SCRIPTS[4]: range(12)}
+    columns = {"user": [f"u{n}" for n in range(12)], SCRIPTS[0]: [n % 4 for n in range(12)], SCRIPTS[5]: range(12)}
     pl.DataFrame(columns).write_csv(tmp_path / "users.csv")
     given = ("propensity", str(tmp_path / "log.csv"), "--model", "boosted", "--out", str(tmp_path / "out.csv"))
     result = run(*given, "--user-features", str(tmp_path / "users.csv"), "--figures", str(tmp_path / "check.html"))

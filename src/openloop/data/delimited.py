@@ -128,7 +128,7 @@ def _separator(path: Path, lines: Sequence[str], *, undivided: bool) -> str:
 
 
 def _has_header(first: Sequence[str], asked: Mapping[str, Column]) -> bool:
-    """A first line that has an asked name, or no number where the rating stands, is a header."""
+    """A first line that has an asked name, or no number in the place of the rating, is a header."""
     names = [field.strip() for field in first]
     if any(isinstance(column, str) and column in names for column in asked.values()):
         return True

@@ -1,6 +1,6 @@
 """Numbers of fields in delimited text: the first record that has too few or too many, byte by byte.
 
-This module knows nothing about files: text comes in blocks of whole lines, and a `Place` carries on from one to the next.
+This module knows nothing about files: text comes in blocks of whole lines, and a `Place` links one to the next.
 """
 
 from __future__ import annotations

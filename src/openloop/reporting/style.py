@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Chart = alt.TopLevelMixin
     Rows = list[dict[str, Any]]
 
-# Okabe & Ito (2008): told apart with any kind of colour vision. Their yellow is left out, as it vanishes on white.
+# Okabe & Ito (2008): distinct with any kind of colour vision. Their yellow is left out, as it vanishes on white.
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 PURPLE, SKY, BLACK, WHITE = "#CC79A7", "#56B4E9", "#000000", "#FFFFFF"
 GREY, LINE, GRID, FRAME = "#6B6B6B", "#BBBBBB", "#EEEEEE", "#DDDDDD"

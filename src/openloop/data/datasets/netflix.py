@@ -81,5 +81,5 @@ def _blocks(paths: tuple[Path, ...]) -> Iterator[tuple[Path, bytes]]:
 
 def _last_movie(text: bytes, before: bytes) -> bytes:
     """The last line "movie:" of a text, or the one before it."""
-    colon = text.rfind(b":")  # stands nowhere else
+    colon = text.rfind(b":")  # occurs nowhere else
     return before if colon < 0 else text[text.rfind(b"\n", 0, colon) + 1 : colon + 1] + b"\n"
