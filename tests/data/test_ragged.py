@@ -15,6 +15,7 @@ from openloop.data import ragged
 from openloop.data.delimited import open_text
 from openloop.data.ragged import refuse_ragged
 from openloop.errors import FormatError
+from tests.cli.running import run
 
 SEPARATORS = [",", "\t", ";", "|", "::"]
 SHIFTED = "user,item,rating,propensity\n1,1,3,0.5\n2,1,0.25\n2,2,4,0.5\n"
@@ -151,3 +152,13 @@ def test_a_file_is_counted_once_however_often_it_is_scanned(tmp_path, monkeypatc
     monkeypatch.setattr("openloop.data.delimited.refuse_ragged", lambda *_: calls.append(1))
     found.scan(["a"]), found.scan(["b"])
     assert calls == [1]
+
+
+@pytest.mark.parametrize("stream", ["--stream", "--no-stream"])
+def test_an_audit_refuses_a_shifted_log(tmp_path, stream):
+    (tmp_path / "log.csv").write_text(SHIFTED)
+    (tmp_path / "a.csv").write_text("user,item,score\n1,1,3\n2,1,2\n2,2,4\n")
+    log, model = str(tmp_path / "log.csv"), str(tmp_path / "a.csv")
+    result = run("audit", log, f"a={model}", f"b={model}", stream)
+    assert result.exit_code == 2
+    assert "line 3 has 3 fields, the first has 4" in result.stderr
