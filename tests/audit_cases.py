@@ -29,6 +29,13 @@ HOSTILE = (
     "مُوصٍ عربي",
     "<img src=x onerror=alert(2)> a rather long name of a model that goes on and on",
 )
+# Each would change the page's title if any of it ran.
+SCRIPTS = (
+    "</script><script>document.title='owned'</script>",
+    '</script><script>document.title="owned"</script>', '</SCRIPT ><script>document.title="owned"</script>',
+    '<!--<script>document.title="owned"', '"};document.title="owned";//', '<img src=x onerror=document.title="owned">',
+    "\u2028document.title='owned'", "&lt;/script&gt;", "');document.title=('owned", "]]>", "${document.title='owned'}",
+)  # fmt: skip
 METRICS = ("mae", "mse", "accuracy", "dcg@50", "recall@10", "ndcg@10")
 ESTIMATORS = ("snips", "ips", "stratified", "clipped", "naive")
 

@@ -220,7 +220,7 @@ def test_gamma_is_the_exponent_of_popularity(files, tmp_path):
 @pytest.mark.parametrize(
     ("content", "more", "told"),
     [
-        ("user,item,rating\n1,1,5\n1,1,4\n2,1,3\n", (), r"stand more than once.*; drop all but one of each\."),
+        ("user,item,rating\n1,1,5\n1,1,4\n2,1,3\n", (), r"occur more than once.*; drop all but one of each\."),
         ("user,item,rating\n1,1,5\n2,1\n2,3,4\n", (), r"line 3 has 2 fields.*; repair that line\."),
         (
             "a,b,c\n1,1,5\n2,1,3\n",

@@ -120,9 +120,9 @@ def test_header_without_rows(tmp_path):
         ("u,i,r\n1,2,3\n1,2,3,4\n1,2,3\n", "line 3 has 4 fields, the first has 3"),
         ("u,i,r\n1,2,3,4\n1,2,3\n", "line 2 has 4 fields, the first has 3"),
         ("u,i,r\n1,2,3\n1,2\n1,2,3\n", "line 3 has 2 fields, the first has 3"),
-        ("u,i,r\n1,2,3\n\n1\n1,2,3\n", "line 4 has 1 fields"),
+        ("u,i,r\n1,2,3\n\n1\n1,2,3\n", "line 4 has 1 field,"),
         ("u::i::r\n1::2::3\n1::2::3::4\n", "line 3 has 4 fields"),
-        ('u,i,r\n1,"2,3\n4,5,6\n', "fields|cut short or of another format"),
+        ('u,i,r\n1,"2,3\n4,5,6\n', "line 2 opens a quote"),
     ],
 )
 def test_ragged_lines_are_named(tmp_path, text, words):
@@ -152,6 +152,7 @@ def test_a_file_cut_in_a_line(tmp_path, text):
         ("user,item,rating\né,2,3\n".encode("latin-1"), "not UTF-8 text"),
         ("user,item,rating\n1,2,3\n".encode("utf-16"), "not UTF-8 text"),
         (b"\n\n \n", "blank lines only"),
+        (b"user,item,rating\r1,2,3\r", "of another format"),
         (b"one\ntwo\n", "no separator divides its first line 'one'; pass separator="),
     ],
 )

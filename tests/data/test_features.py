@@ -286,7 +286,7 @@ def test_integers_and_text_do_not_match_across_frames():
 
 
 def test_an_id_that_stands_twice():
-    with pytest.raises(DuplicateError, match=r"1 of 3 ids stand more than once: 20; keep one row of each"):
+    with pytest.raises(DuplicateError, match=r"1 of 3 ids occur more than once: 20; keep one row of each"):
         covariates(pl.concat([TABLE, TABLE.tail(1)]), USERS)
 
 

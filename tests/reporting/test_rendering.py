@@ -1,3 +1,120 @@
 """Any page: one template, one policy, and no text that becomes markup or script."""
 
 from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import altair as alt
+import polars as pl
+import pytest
+
+from openloop.errors import InputError
+from openloop.reporting.blocks import (
+    Bullets,
+    Cell,
+    Code,
+    Fold,
+    Heading,
+    Picture,
+    Section,
+    TableBlock,
+    Terms,
+    Text,
+    VerdictBlock,
+)  # fmt: skip
+from openloop.reporting.figures import check_figures, love_plot
+from openloop.reporting.rendering import chart_page, embedded, has_chart, page_of, splitter
+from tests.audit_cases import HOSTILE, SCRIPTS, checked
+from tests.pages import Reader, check_safe
+
+
+def named_after(names):
+    """A check with covariates of these names."""
+    return replace(checked(), balance=tuple(replace(checked().balance[0], name=name) for name in names))
+
+
+def every_block(text: str):
+    cells = ((Cell(text=text, detail=text), Cell(text=text, value=1.0)),)
+    return (
+        VerdictBlock(state="neutral", headline=text, sentences=(text,), reasons=(text,), warnings=(text,)),
+        Text(text=text), Bullets(items=(text,), title=text), Heading(text=text), Code(text=text),
+        Terms(items=((text, text, text),)), TableBlock(caption=text, columns=(text, text), rows=cells, notes=(text,)),
+        Fold(summary=text, blocks=(Text(text=text),)), Picture.svg("<svg/>", caption=text, alt=text),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("chart", [check_figures, love_plot])
+def test_a_chart_s_page_is_safe_whatever_its_covariates_are_called(chart):
+    text = chart_page(chart(named_after(SCRIPTS)))
+    check_safe(text)
+    (spec,) = [json.loads(data) for attributes, data in Reader(text).scripts if "type" in attributes]
+    assert json.dumps(SCRIPTS[0]) in json.dumps(spec)  # escaped, not lost
+
+
+@pytest.mark.parametrize("text", [*SCRIPTS, *HOSTILE])
+@pytest.mark.parametrize("marked", [False, True])
+def test_every_block_of_any_text_is_safe(text, marked):
+    section = Section(id="part", title=text, blocks=every_block(text)[1:])
+    page = page_of(text, every_block(text), sections=[section], meta=text, names=[text], marked=marked)
+    check_safe(page)
+    assert text in "".join(Reader(page).text)
+
+
+def test_the_title_and_words_of_a_chart_become_the_page_s():
+    text = chart_page(love_plot(checked()))
+    assert "<title>Balance of covariates</title>" in text
+    assert "<h1>Balance of covariates</h1>" in text
+    (spec,) = [json.loads(data) for attributes, data in Reader(text).scripts if "type" in attributes]
+    assert "title" not in spec
+
+
+@pytest.mark.parametrize(
+    ("title", "shown", "left"),
+    [
+        ("a < b", "a < b", False), (["two", "lines"], "two lines", False), (alt.Undefined, "Chart", False),
+        (alt.TitleParams(alt.ExprRef("width")), "Chart", True),
+    ],
+)  # fmt: skip
+def test_a_chart_of_any_title_has_a_page(title, shown, left):
+    chart = (
+        alt.Chart(pl.DataFrame({"x": range(6000)}), title=title).mark_point().encode(x="x:Q")
+    )  # beyond Altair's limit
+    page = Reader(chart_page(chart))
+    (spec,) = [json.loads(data) for attributes, data in page.scripts if "type" in attributes]
+    assert shown in page.text
+    assert ("title" in spec) == left
+    assert len(next(iter(spec["datasets"].values()))) == 6000
+
+
+def test_a_page_without_charts_has_no_library_and_no_word_on_javascript():
+    text = page_of("Plain", [Text(text="words"), Picture.svg("<svg/>", caption="a", alt="b")])
+    assert len(text) < 30_000
+    assert "<noscript>" not in text
+    assert "<nav" not in text
+    assert not has_chart([Text(text="words"), Fold(summary="more", blocks=(Text(text="words"),))])
+
+
+def test_marks_are_shown_only_where_they_are_asked_for():
+    blocks = [Text(text="**all** of `x < 1`")]
+    assert "<p><strong>all</strong> of <code>x &lt; 1</code></p>" in page_of("t", blocks, marked=True)
+    assert "<p>**all** of `x &lt; 1`</p>" in page_of("t", blocks)
+
+
+def test_a_text_is_cut_at_names_the_longest_first():
+    parts = splitter(("mf", "mf 2"), {})
+    assert parts("mf 2 beats mf, not mfx") == [
+        ("", ""), ("mf 2", "bdi"), (" beats ", ""), ("mf", "bdi"), (", not mfx", "")
+    ]  # fmt: skip
+    assert splitter((), {})("95 % of") == [("95\u00a0% of", "")]
+
+
+def test_json_escapes_round_trip():
+    value = {"name": "</script><!-- & \u2028 \u2029", "missing": float("nan")}
+    assert json.loads(embedded(value)) == {"name": value["name"], "missing": None}
+
+
+@pytest.mark.parametrize("source", ["figure.svg", "javascript:alert(1)", "data:text/html,x", "//example.org/x.png"])
+def test_a_picture_from_elsewhere_is_refused(source):
+    with pytest.raises(InputError, match="Picture: source"):
+        Picture(source=source, caption="", alt="")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from openloop.reporting.figures import check_figures, save
 from openloop.reporting.html import report
-from tests.audit_cases import HOSTILE, METRICS, comparison, small_audit
+from tests.audit_cases import HOSTILE, METRICS, SCRIPTS, checked, comparison, small_audit
 from tests.browser import Page, Pipe, browser, page
+from tests.cli.running import run
 
 DRAWN = "document.documentElement.dataset.drawn"
 FIRST = "document.querySelector('#leaderboard table')"
@@ -150,6 +155,39 @@ def test_hostile_names_stay_text_in_tooltips(show):
     text = tab.run("document.querySelector('#vg-tooltip-element').textContent")
     assert any(name in text for name in HOSTILE)
     assert tab.run("document.querySelectorAll('#vg-tooltip-element img, #vg-tooltip-element script').length") == 0
+
+
+@pytest.mark.extra
+def test_a_chart_s_page_runs_no_script_from_a_name(chromium, tmp_path):
+    check = replace(checked(), balance=tuple(replace(checked().balance[0], name=name) for name in SCRIPTS))
+    save(check_figures(check), tmp_path / "check.html")
+    tab = page(chromium)
+    tab.open(tmp_path / "check.html", DRAWN)
+    assert tab.run("document.title").startswith("Known on")
+    assert tab.run("document.querySelectorAll('img, main script:not([type])').length") == 0
+    drawn = tab.run("[...document.querySelectorAll('.chart text')].map((text) => text.textContent)")
+    assert any(label.startswith("</script><script>") for label in drawn)
+    assert tab.errors() == []
+    assert tab.requests() == [(tmp_path / "check.html").as_uri()]
+    chromium.call("Target.closeTarget", targetId=tab.target)
+
+
+@pytest.mark.extra
+def test_the_figures_of_the_command_run_no_script_from_a_column_s_name(chromium, tmp_path):
+    ids = [(f"u{n}", f"i{m}", n % 5 + 1) for n in range(12) for m in range(8) if (n + m) % 3]
+    pl.DataFrame(ids, schema=["user", "item", "rating"], orient="row").write_csv(tmp_path / "log.csv")
+    columns = {"user": [f"u{n}" for n in range(12)], SCRIPTS[0]: [n % 4 for n in range(12)], SCRIPTS[5]: range(12)}
+    pl.DataFrame(columns).write_csv(tmp_path / "users.csv")
+    given = ("propensity", str(tmp_path / "log.csv"), "--model", "boosted", "--out", str(tmp_path / "out.csv"))
+    result = run(*given, "--user-features", str(tmp_path / "users.csv"), "--figures", str(tmp_path / "check.html"))
+    assert result.exit_code == 0, result.output
+    tab = page(chromium)
+    tab.open(tmp_path / "check.html", DRAWN)
+    spec = tab.run("JSON.stringify(JSON.parse(document.querySelector('.chart').nextElementSibling.textContent))")
+    assert json.dumps(SCRIPTS[0]) in spec
+    assert tab.run("document.title").startswith("Boosted on")
+    assert tab.errors() == []
+    chromium.call("Target.closeTarget", targetId=tab.target)
 
 
 def test_a_fold_shows_a_chart_of_full_width(show):

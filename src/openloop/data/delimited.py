@@ -7,25 +7,25 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import polars as pl
 
 from openloop.data.columns import HEADERLESS, Column, InputTable
 from openloop.data.contents import SAMPLE, Contents, head_of, tail_of, unpacked, unreadable, whole
+from openloop.data.ragged import UNIT, refuse_ragged
 from openloop.errors import FormatError, InputError
 
 SEPARATORS = ("\t", "::", ",", ";", "|", " ")
 USUAL = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".psv": "|"}
 
-_UNIT = "\x1f"  # stands for a separator of several bytes, which Polars does not take
-
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A delimited file, how it is divided, and how many lines stand before its first row."""
+    """A delimited file, how it is divided, and how many lines precede its first row."""
 
     path: Path
     contents: Contents
@@ -60,12 +60,23 @@ def open_text(
 
     With `undivided` a file that no separator divides is one column, column_1 where it has no header.
     """
-    text = _divide(path, asked, separator, header=header, undivided=undivided)
+    try:
+        text = _divide(path, asked, separator, header=header, undivided=undivided)
+    except csv.Error as error:  # as where lines end in a carriage return alone
+        raise unreadable(path, str(error)) from error
     _refuse_cut_line(text)
+
+    @cache
+    def check() -> None:  # once, however often the file is scanned
+        _refuse_ragged(text)
+
+    def scan(columns: Sequence[str]) -> pl.LazyFrame:
+        check()
+        return _rows(text, columns)
+
     return InputTable(
-        str(path), text.names, lambda columns: _fetch(text, columns), text=True, note=text.note,
-        scan=lambda columns: _rows(text, columns),
-    )  # fmt: skip
+        str(path), text.names, lambda columns: _fetch(text, columns), text=True, note=text.note, scan=scan
+    )
 
 
 def _divide(
@@ -73,19 +84,21 @@ def _divide(
 ) -> _Text:
     contents = unpacked(path)
     lines = _first_lines(path, contents)
-    filled = [at for at, line in enumerate(lines) if line.strip()]
+    filled = [line for line in lines if line.strip()]
     if not filled:
         msg = f"{path}: holds blank lines only; write or fetch it again."
         raise FormatError(msg)
     if separator is None:
-        separator = _separator(path, [lines[at] for at in filled[:20]], undivided=undivided)
+        separator = _separator(path, filled[:20], undivided=undivided)
     elif not separator or set(separator) & set('\r\n"'):
         msg = f"separator={separator!r}: give the characters between two fields, such as ',' or '::'."
         raise InputError(msg)
-    first = _fields(lines[filled[0]], separator)
+    records = _records(lines, separator)
+    rows = [at for at, fields in enumerate(records) if fields]
+    first = records[rows[0]]
     header = _has_header(first, asked) if header is None else header
-    rows = filled[1:] if header else filled
-    return _Text(path, contents, separator, first, header, skip=rows[0] if rows else len(lines))
+    rows = rows[1:] if header else rows
+    return _Text(path, contents, separator, first, header, skip=rows[0] if rows else len(records))
 
 
 def _first_lines(path: Path, contents: Contents) -> list[str]:
@@ -115,7 +128,7 @@ def _separator(path: Path, lines: Sequence[str], *, undivided: bool) -> str:
 
 
 def _has_header(first: Sequence[str], asked: Mapping[str, Column]) -> bool:
-    """A first line that has an asked name, or no number where the rating stands, is a header."""
+    """A first line that has an asked name, or no number in the place of the rating, is a header."""
     names = [field.strip() for field in first]
     if any(isinstance(column, str) and column in names for column in asked.values()):
         return True
@@ -127,17 +140,19 @@ def _has_header(first: Sequence[str], asked: Mapping[str, Column]) -> bool:
 
 def _fetch(text: _Text, columns: Sequence[str]) -> pl.DataFrame:
     chosen = [pl.col(f"field_{text.names.index(name)}") for name in columns]
-    # Every field takes part in `blank`: Polars counts the fields of a line only when it reads them all.
+    # Every field takes part in `blank`: Polars refuses a line with too many only when it reads them all. What a line
+    # lacks Polars leaves empty, the last field first; only a count tells that from a field that is empty in the file.
     blank = pl.all_horizontal(pl.all().is_null()).alias("blank")
+    doubtful = pl.last().is_null().any().alias("doubtful")
     try:
-        frame = _scan(text).select(*chosen, blank).collect()
+        frame = _scan(text).select(*chosen, blank, doubtful).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         _refuse_ragged(text)
         raise unreadable(text.path, str(error)) from error
-    frame = frame.filter(~pl.col("blank")) if frame["blank"].any() else frame
-    frame = frame.drop("blank")
-    if any(frame.null_count().row(0)):
+    if frame["doubtful"].any():
         _refuse_ragged(text)
+    frame = frame.filter(~pl.col("blank")) if frame["blank"].any() else frame
+    frame = frame.drop("blank", "doubtful")
     return frame.rename(dict(zip(frame.columns, columns, strict=True)))
 
 
@@ -151,8 +166,8 @@ def _scan(text: _Text) -> pl.LazyFrame:
     separator, quote = text.separator, '"'
     source = io.BytesIO(text.contents) if isinstance(text.contents, bytes) else text.contents
     if len(separator.encode()) > 1:
-        source = io.BytesIO(whole(text.contents).replace(separator.encode(), _UNIT.encode()))
-        separator, quote = _UNIT, None
+        source = io.BytesIO(whole(text.contents).replace(separator.encode(), UNIT))
+        separator, quote = UNIT.decode(), None
     schema = {f"field_{i}": pl.String for i in range(len(text.first))}
     return pl.scan_csv(
         source, has_header=False, skip_rows=text.skip, schema=schema, separator=separator, quote_char=quote,
@@ -175,35 +190,19 @@ def _refuse_cut_line(text: _Text) -> None:
 
 
 def _refuse_ragged(text: _Text) -> None:
-    """Name the first line whose number of fields is not the first line's."""
-    for number, fields in _records(text):
-        if fields and len(fields) != len(text.first):
-            msg = (
-                f"{text.path}: line {number:,} has {len(fields)} fields, the first has {len(text.first)} "
-                f"(divided by {text.separator!r}); repair that line or pass separator=."
-            )
-            raise FormatError(msg)
+    refuse_ragged(text.path, text.contents, text.separator, len(text.first))
 
 
-def _records(text: _Text) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of each record."""
-    stream = io.BytesIO(text.contents) if isinstance(text.contents, bytes) else text.contents.open("rb")
-    with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="") as lines:
-        if len(text.separator) > 1:
-            yield from ((n, _fields(line, text.separator)) for n, line in enumerate(lines, 1) if line.strip())
-            return
-        reader = csv.reader(lines, delimiter=text.separator)
-        try:
-            yield from ((reader.line_num, fields) for fields in reader)
-        except csv.Error:  # an overlong field; the message of Polars then stands
-            return
+def _records(lines: Sequence[str], separator: str) -> list[list[str]]:
+    """The fields of each record; a quoted field may go over several lines, and a blank line has none."""
+    kept = [line.rstrip("\r") if line.strip() else "" for line in lines]
+    if len(separator.encode()) > 1:
+        return [line.split(separator) if line else [] for line in kept]
+    return list(csv.reader((f"{line}\n" for line in kept), delimiter=separator))
 
 
 def _fields(line: str, separator: str) -> list[str]:
-    line = line.rstrip("\r\n")
-    if len(separator) > 1:
-        return line.split(separator)
-    return next(csv.reader([line], delimiter=separator), [])
+    return _records([line], separator)[0]
 
 
 def _is_number(field: str) -> bool:

@@ -1,4 +1,4 @@
-"""Ids to codes: the vocabulary of a column, and where each row's id stands in it."""
+"""Ids to codes: the vocabulary of a column, and the place of each row's id in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from openloop.errors import EmptyError, InputError, UnknownIdError, listing
 
 
 def vocabulary(given: Any, what: str) -> Vocabulary | None:
-    """The vocabulary that n (ids 0 … n-1), a list, an array or a Series stands for; None stays None."""
+    """The vocabulary that n (ids 0 … n-1), a list, an array or a Series gives; None stays None."""
     if given is None or isinstance(given, Vocabulary):
         return given
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
@@ -74,7 +74,7 @@ def _encode_integers(values: Int64s) -> tuple[Vocabulary, Ints]:
 
 
 def find(column: pl.Series, known: Vocabulary, *, text: bool = False) -> Ints:
-    """The code of each row in a vocabulary, -1 where it does not stand there.
+    """The code of each row in a vocabulary, -1 where it is not there.
 
     With `text` the column comes from a file without types, and is compared with the ids as they are written.
     """

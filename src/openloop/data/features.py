@@ -59,7 +59,7 @@ def covariates(
     order. In delimited text a column is numeric if each of its fields is a number; empty fields, NA, NaN and
     NULL are missing there. A missing value is an error.
 
-    Left out, and said so in `.notes`: columns that are constant over `ids`, without any value, without a name,
+    Left out, and listed in `.notes`: columns that are constant over `ids`, without any value, without a name,
     or neither numbers nor text, and text of more than 50 levels. Where `columns` asks for them, all but
     constant columns are errors. Rows of other ids are not used, and counted in `.notes`.
     """
@@ -71,7 +71,10 @@ def covariates(
     frame = table.fetch([key, *chosen])
     rows, others = _rows(table, frame[key], ids)
     parts, left = _parts(table, frame[rows].select(chosen), ids, every=asked is None)
-    notes = [*_told(table, others), *(f"{table.name}: {listing(names)} left out: {why}" for why, names in left.items())]
+    notes = [
+        *_left_out_notes(table, others),
+        *(f"{table.name}: {listing(names)} left out: {why}" for why, names in left.items()),
+    ]
     if not parts:
         raise EmptyError(f"{table.name}: no column is left to use ({'; '.join(notes)}); add one that varies.")
     return Covariates(
@@ -85,7 +88,7 @@ def covariates(
 def features_beside(role: str, path: str | os.PathLike[str], ids: Vocabulary, named: Column) -> Covariates:
     """Covariates of the users or items of a log, from the file that an option of a command names.
 
-    Ids stand in the column that is `named` as in the log, if there is one, else in the obvious one.
+    Ids are in the column `named`, as in the log, if there is one, else in the obvious one.
     """
     shared = isinstance(named, str) and named in open_file(path, {"id": named}).columns
     if not shared:
@@ -111,7 +114,7 @@ def _refuse_other(ids: Any) -> None:
 
 
 def id_column(source: Any) -> str:
-    """The column of ids that `covariates` finds where it is not told."""
+    """The column of ids that `covariates` finds where none is given."""
     return _id_column(_open(source, [], None, header=None), None)
 
 
@@ -207,7 +210,7 @@ def _rows(table: InputTable, column: pl.Series, ids: Vocabulary) -> tuple[Array,
     what = f"{table.name}: id column {column.name!r}"
     numbers = ids.ids.dtype.kind == "i"
     checked = values.ids(column, what, text=table.text, keep_text=not numbers)
-    codes = find(checked, ids, text=table.text)  # (rows,), -1 where another id stands
+    codes = find(checked, ids, text=table.text)  # (rows,), -1 for another id
     known = np.flatnonzero(codes >= 0)
     rows = np.full(len(ids), -1, np.int64)
     rows[codes[known]] = known
@@ -228,11 +231,11 @@ def _refuse_twice(codes: Ints, ids: Vocabulary, what: str) -> None:
     twice = ids.ids[np.bincount(codes[codes >= 0], minlength=len(ids)) > 1].tolist()
     if twice:
         raise DuplicateError(
-            f"{what}: {len(twice):,} of {len(ids):,} ids stand more than once: {listing(twice)}; keep one row of each."
+            f"{what}: {len(twice):,} of {len(ids):,} ids occur more than once: {listing(twice)}; keep one row of each."
         )
 
 
-def _told(table: InputTable, others: int) -> list[str]:
+def _left_out_notes(table: InputTable, others: int) -> list[str]:
     notes = [f"{table.name}: {others:,} rows of other ids are not used"] if others else []
     unnamed = list(table.columns).count("")
     return notes + [f"{table.name}: {unnamed} columns without a name left out"] * bool(unnamed)

@@ -31,7 +31,7 @@ def _known(source: Any) -> Any:
         raise InputError(msg) from error
     except nw.exceptions.DuplicateError as error:
         twice = " ".join(str(error).split("\n")[1:])
-        msg = f"source: column names must be distinct, and one stands several times: {twice}; rename them."
+        msg = f"source: column names must be distinct, and these are not: {twice}; rename them."
         raise ColumnError(msg) from error
 
 

@@ -72,7 +72,7 @@ def read(
     0 … n-1); `like` takes both from another Feedback, or from a fitted model. Rows with other ids are an error, or
     are left out with `unknown="drop"` (counted in `.dropped`; what they show of the other side stays in its
     vocabulary).
-    A pair that stands more than once is an error, or becomes its `duplicates="first"`, `"last"` or `"mean"`
+    A pair that occurs more than once is an error, or becomes its `duplicates="first"`, `"last"` or `"mean"`
     rating (with "mean" the other columns are the last row's).
 
     `.row` is each cell's row in the input, counted from 0 without header and blank lines, so that
@@ -180,7 +180,7 @@ def _in_order(log: _Log) -> tuple[Int64s, Int64s]:
 
 
 def _each_once(log: _Log, cell: Int64s, row: Int64s, duplicates: Duplicates) -> Int64s | slice:
-    """The positions to keep, so that no cell stands twice."""
+    """The positions to keep, so that no cell occurs twice."""
     twice = repeated(cell)
     if len(twice) == 0:
         return slice(None)
@@ -189,7 +189,7 @@ def _each_once(log: _Log, cell: Int64s, row: Int64s, duplicates: Duplicates) -> 
     here = row[cell == cell[twice[0]]].tolist()
     pair = log.users.ids[log.user[here]].tolist()[0], log.items.ids[log.item[here]].tolist()[0]
     msg = (
-        f"{log.name}: {len(twice):,} (user, item) pairs stand more than once, as {pair} "
+        f"{log.name}: {len(twice):,} (user, item) pairs occur more than once, as {pair} "
         f"in {row_list(here)}; pass duplicates='last', 'first' or 'mean', or drop all but one of each."
     )
     raise DuplicateError(msg)

@@ -124,7 +124,7 @@ def withhold_diagonal(feedback: Feedback) -> tuple[Feedback, Feedback]:
 def assign_marginals(values: npt.ArrayLike, marginals: npt.ArrayLike = MARGINALS) -> Ratings:
     """Ratings 1, 2, … by value: the bottom p₁ fraction gets 1, the next p₂ fraction 2, … (section 6.2).
 
-    The counts are exact to the nearest whole cell; equal values are told apart by their position.
+    The counts are exact to the nearest whole cell; equal values are ordered by their position.
     """
     array, fractions = np.asarray(values, np.float64), np.asarray(marginals, np.float64)
     _check_marginals(array, fractions)

@@ -36,7 +36,7 @@ def split(
     - `by="leave-k-out"`: `k` random rows of each user that has more than k (`test` does not matter); shares
       k/n_u and 1 - k/n_u, and 1 for users that stay in train whole.
     - `by="time"`: the latest `test` of the rows. Rows as late as the latest train row stay in train, so no
-      time stands on both sides and test may be smaller than asked. No chance is involved: shares are None.
+      time is on both sides and test may be smaller than asked. No chance is involved: shares are None.
     """
     if not isinstance(feedback, Feedback):  # pyright: ignore[reportUnnecessaryIsInstance]
         msg = f"split: takes a Feedback, got {type(feedback).__name__}; read it first with ol.read."
@@ -59,7 +59,7 @@ def folds(feedback: Feedback, k: int, rng: int | np.random.Generator | None = No
 
 
 def generator(rng: int | np.random.Generator | None) -> np.random.Generator:
-    """The generator that a seed stands for, or the one given."""
+    """The generator of a seed, or the one given."""
     if isinstance(rng, np.random.Generator):
         return rng
     if rng is not None and is_whole(rng) and rng >= 0:

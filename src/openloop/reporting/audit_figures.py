@@ -1,7 +1,7 @@
 """The figures of a comparison or an audit, as Altair charts: estimates, differences, ranks and strata.
 
-Each stands on its own in a notebook. Altair is imported by the first chart. Names from the data are values and domains
-of scales only: Vega-Lite makes expressions of lists to sort by, and of filters.
+Each can be shown by itself in a notebook. Altair is imported by the first chart. Names from the data are values and
+domains of scales only: Vega-Lite makes expressions of lists to sort by, and of filters.
 """
 
 from __future__ import annotations

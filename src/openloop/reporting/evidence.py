@@ -59,7 +59,7 @@ def weights(of: Subject) -> Iterator[Section]:
 def _weights(summary: WeightSummary) -> Iterator[Any]:
     heavy = percent(carried_by(summary, 0.01))
     yield Text(
-        text=f"A row that had the chance p to be here stands for 1/p. The {counted(summary.n, 'row')} count as "
+        text=f"A row that had the chance p to be here counts 1/p times. The {counted(summary.n, 'row')} count as "
         f"{summary.effective_size:,.0f} equally weighted ones; the largest weight is {number(summary.largest, 3)}, "
         f"{percent(summary.largest_share)} of their sum."
     )
@@ -131,8 +131,10 @@ def sensitivity(of: Subject) -> Iterator[Section]:
         blocks.append(Text(text=f"The bounds of {left} are in the table only."))
         blocks.append(tables.bounds(pairs[DIFFERENCES:]))
     if singles:
-        said = "; ".join(f"{c.a} {span(c.low[-1], c.high[-1])}" for c in singles[:10])
-        alt = f"Bounds of each model's {singles[0].metric} against Γ. At Γ = {number(singles[0].gamma[-1], 3)}: {said}."
+        bounds = "; ".join(f"{c.a} {span(c.low[-1], c.high[-1])}" for c in singles[:10])
+        alt = (
+            f"Bounds of each model's {singles[0].metric} against Γ. At Γ = {number(singles[0].gamma[-1], 3)}: {bounds}."
+        )
         blocks += figures(sensitivity_chart(singles), [alt], [tables.bounds(singles)])
     yield Section(id="sensitivity", title="Sensitivity to wrong propensities", blocks=tuple(blocks))
 
@@ -161,7 +163,7 @@ def open_loop(of: Subject) -> Iterator[Section]:
     words += "" if nearest is None else f"{number(nearest.error, 3)} away."
     intro = Text(
         text=f"A sample of {counted(found.rows, 'row')} that nobody chose shows the models without selection. Each "
-        f"estimator is held against it; its values stand in the charts above as “open loop”.{words}"
+        f"estimator is held against it; its values are in the charts above as “open loop”.{words}"
     )
     note = Text(
         text="Pairs right: pairs of models that the estimator has in the open loop's order, of all pairs and of those "
@@ -209,9 +211,9 @@ def data(of: Subject) -> Iterator[Section]:
     ]
     blocks: list[Any] = [Terms(items=tuple(items))]
     if s.ratings:
-        said = "; ".join(f"{rating:g}: {n:,}" for rating, n in s.ratings[:20])
+        counts = "; ".join(f"{rating:g}: {n:,}" for rating, n in s.ratings[:20])
         chart = ratings_chart(s.ratings, s.threshold)
-        blocks += figures(chart, [f"Number of rows by rating: {said}."], [tables.ratings(s.ratings)])
+        blocks += figures(chart, [f"Number of rows by rating: {counts}."], [tables.ratings(s.ratings)])
     yield Section(id="data", title="Data", blocks=tuple(blocks))
 
 

@@ -102,7 +102,7 @@ def _calibration(check: Check) -> Any:
         return _absent("Calibration", check.not_computed["calibration"])
     rows: Rows = [_bar(b) for b in found.curve]
     ends = _ends([v for row in rows for v in (row["predicted"], row["observed"], row["low"], row["high"]) if v > 0])
-    # A log scale has no 0: what is there stands at the foot, with another mark.
+    # A log scale has no 0: what is 0 is drawn at the foot, with another mark.
     rows = [row | {name: max(row[name], ends[0]) for name in ("observed", "low")} for row in rows]
     scale = alt.Scale(type="log", domain=ends, nice=False)
     axis = log_axis(*ends)
@@ -119,7 +119,7 @@ def _calibration(check: Check) -> Any:
     bars = base.mark_rule(color=GREY, strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
     title = titled(
         "Calibration on held-out cells",
-        "Right p stand on the dashed line.",
+        "Right p lie on the dashed line.",
         f"Expected calibration error {found.error:.2g}; about {found.chance:.2g} is chance.",
     )
     return alt.layer(_diagonal(ends), bars, points).properties(width=WIDTH, height=HEIGHT, title=title)

@@ -48,10 +48,10 @@ def leaderboard(
         for model in result.ranking(metric, estimator)
     )
     lower = direction(result, metric) == "lower"
-    said = ["how many others each model beats"] * (len(wins) > 1) + ["its chance to be best"] * bool(best)
+    tests = ["how many others each model beats"] * (len(wins) > 1) + ["its chance to be best"] * bool(best)
     return TableBlock(
         caption=f"{metric}, {'lower' if lower else 'higher'} is better; in small print, {level_of(result.level)} "
-        f"intervals over users{f'; by {estimator}, {joined(said)}' if said else ''}",
+        f"intervals over users{f'; by {estimator}, {joined(tests)}' if tests else ''}",
         columns=("model", *names, *(["beats"] if len(wins) > 1 else []), *(["chance to be best"] if best else [])),
         rows=rows,
         order=(names.index(estimator) + 1, "ascending" if lower else "descending"),

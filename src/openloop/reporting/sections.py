@@ -111,8 +111,8 @@ def leaderboard(of: Subject) -> Section:
     shown = [_leaderboard(of, metric) for metric in of.metrics]
     folds = [Fold(summary=metric, blocks=blocks) for metric, blocks in zip(of.metrics[1:], shown[1:], strict=True)]
     intro = Text(
-        text="Every model's estimate under each estimator. The columns can be sorted. A debiased estimate stands for "
-        "all users and items; naive only for what was observed."
+        text="Every model's estimate under each estimator. The columns can be sorted. A debiased estimate is of "
+        "all users and items; naive only of what was observed."
     )
     heading = Heading(text=of.metric)
     return Section(id="leaderboard", title="Leaderboard", blocks=(intro, heading, *shown[0], *folds))
@@ -184,8 +184,8 @@ def agreement(of: Subject, metric: str) -> str:
         orders.setdefault(tuple(order), []).append(estimator)
     if len(orders) == 1:
         return f"By {metric} all agree on the order: {', '.join(next(iter(orders))[:SPOKEN])}."
-    said = "; ".join(f"{joined(by)}: {', '.join(order[:SPOKEN])}" for order, by in orders.items())
-    return f"By {metric} the estimators do not agree on the order. From best to worst, {said}."
+    found = "; ".join(f"{joined(by)}: {', '.join(order[:SPOKEN])}" for order, by in orders.items())
+    return f"By {metric} the estimators do not agree on the order. From best to worst, {found}."
 
 
 def strata(of: Subject) -> Iterator[Section]:
@@ -224,8 +224,10 @@ def _paradoxes(audit: Audit) -> Any:
 def _strata(of: Subject, table: StrataTable) -> tuple[Any, ...]:
     better = direction(of.result, table.metric)
     won = [(line.name, line.best) for line in table.lines if line.estimates]
-    said = "; ".join(f"{line}: {'no model beats all others' if m is None else f'{m} is best'}" for line, m in won)
-    alt = f"Estimates of {table.metric} by {table.by}, {better} is better. {said}. All numbers are in the table above."
+    winners = "; ".join(f"{line}: {'no model beats all others' if m is None else f'{m} is best'}" for line, m in won)
+    alt = (
+        f"Estimates of {table.metric} by {table.by}, {better} is better. {winners}. All numbers are in the table above."
+    )
     rows = tables.strata(table, of.result.level)
     if not won:
         return (rows,)

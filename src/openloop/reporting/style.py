@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Chart = alt.TopLevelMixin
     Rows = list[dict[str, Any]]
 
-# Okabe & Ito (2008): told apart with any kind of colour vision. Their yellow is left out, as it vanishes on white.
+# Okabe & Ito (2008): distinct with any kind of colour vision. Their yellow is left out, as it vanishes on white.
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 PURPLE, SKY, BLACK, WHITE = "#CC79A7", "#56B4E9", "#000000", "#FFFFFF"
 GREY, LINE, GRID, FRAME = "#6B6B6B", "#BBBBBB", "#EEEEEE", "#DDDDDD"
@@ -82,7 +82,7 @@ def styled(chart: Any) -> Chart:
         "padding": 14,
         "view": {"stroke": FRAME},
         "axis": {"labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal", "gridColor": GRID},
-        "title": {"fontSize": 14, "subtitleFontSize": 12, "subtitleColor": "#555555", "subtitlePadding": 4},
+        "title": {"fontSize": 14, "subtitleFontSize": 12, "subtitleColor": GREY, "subtitlePadding": 4},
         "legend": {"labelFontSize": 11, "titleFontSize": 11, "orient": "bottom", "labelLimit": 260},
     }
     return chart

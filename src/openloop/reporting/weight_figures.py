@@ -1,6 +1,6 @@
 """The figures of weights and of the data: propensities, concentration, sensitivity to wrong ones, ratings.
 
-Each stands on its own in a notebook. Altair is imported by the first chart.
+Each can be shown by itself in a notebook. Altair is imported by the first chart.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _name(curve: Curve) -> str:
 
 
 def ratings_chart(ratings: Sequence[tuple[float, int]], threshold: float | None = None) -> Chart:
-    """How often each rating was given; relevant ones are told apart."""
+    """How often each rating was given; relevant ones have another colour."""
     import altair as alt
 
     names = ["below the threshold", "relevant"]

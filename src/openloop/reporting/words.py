@@ -19,14 +19,14 @@ METRICS = {
     "precision": "share of the top k that is relevant; it divides by k however few relevant items there are",
     "cg": "mean rating of what a 0/1 matrix with a budget of k recommends",
     "adg": "mean discount 1/log2(1 + rank) of a user's relevant items",
-    "atop": "area under the recall curve: how near the top a user's relevant items stand",
+    "atop": "area under the recall curve: how near the top a user's relevant items are",
     "recall": "share of a user's relevant items in the top k",
     "ndcg": "discounted gain of a user's relevant items over that of the ideal order of those observed: what was not "
     "observed is not in the ideal, which no weights correct",
     "map": "mean over a user's relevant items of the precision at their ranks",
     "mrr": "1/rank of a user's first relevant item",
     "hit": "share of users with a relevant item in the top k",
-    "auc": "chance that a relevant item stands above another candidate",
+    "auc": "chance that a relevant item ranks above another candidate",
 }
 
 ESTIMATORS = {

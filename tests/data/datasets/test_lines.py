@@ -37,7 +37,7 @@ def test_a_file_of_its_form_is_a_log(tmp_path):
         ("1\t2\t3\t4\nx\t5\t3\t4\n", TABS, FormatError, "line 2 must have a whole number as user, and has 'x'"),
         ("1\t2\t3\t4\n1\t5\t3\tx\n", TABS, FormatError, "line 2 must have a whole number as time, and has 'x'"),
         ("1\t2\t3\t4\n\t5\t3\t4\n", TABS, FormatError, "line 2 must have a whole number as user, and has ''"),
-        ("1\t2\t3\t4\n1\t2\t3\t4\n", TABS, DuplicateError, "1 (user, item) pairs stand more than once, as (1, 2)"),
+        ("1\t2\t3\t4\n1\t2\t3\t4\n", TABS, DuplicateError, "1 (user, item) pairs occur more than once, as (1, 2)"),
         (HEAD + "1,2,3,4,5\n", COMMAS, FormatError, f"line 2 must have 4 fields divided by commas {NAMES}, and has 5"),
         ("user,item,rating\n1,2,3\n", COMMAS, ColumnError, f"line 1 must name the columns 'time', and names {THREE}"),
         (HEAD, COMMAS, EmptyError, "no rows"),

@@ -46,6 +46,7 @@ def test_how_much_is_parsed_at_a_time_does_not_matter(tmp_path, monkeypatch, siz
     [
         "1488844,3,2005-09-06\n",
         "1:\n1488844,3\n",
+        "1:\n1488844,3,2005-09-06,5\n",
         "1:\n1488844,3,yesterday\n",
         "1:\nx,3,2005-09-06\n",
         "x:\n1,3,2005-09-06\n",

@@ -76,7 +76,7 @@ def test_a_member_that_stands_twice_is_refused(tmp_path):
         archive.writestr("a", "1")
         with pytest.warns(UserWarning, match="Duplicate name"):
             archive.writestr("a", "2")
-    with pytest.raises(FormatError, match=r"'a' stands in it twice"):
+    with pytest.raises(FormatError, match=r"'a' is in it twice"):
         unpacked(tmp_path, "x.zip", body.read_bytes())
 
 

@@ -54,7 +54,7 @@ class Check:
 
 
 def check(name: str, folder: Folder | None = None) -> Check:
-    """Check the files of a data set; what is wrong is told, not raised."""
+    """Check the files of a data set; what is wrong is in the findings, not raised."""
     dataset = find(name)
     try:
         found = located(name, folder)
@@ -83,8 +83,8 @@ def _above(files: list[Path]) -> Path:
 
 def _digest(known: str, path: Path) -> Finding:
     got = sha256(path)
-    told = got if got == known else f"{got}, should be {known}; fetch it again"
-    return Finding(what=f"SHA-256 of {path.name}", good=got == known, found=told)
+    found = got if got == known else f"{got}, should be {known}; fetch it again"
+    return Finding(what=f"SHA-256 of {path.name}", good=got == known, found=found)
 
 
 def _held(dataset: Dataset, found: Files) -> tuple[Shape, tuple[str, ...]]:
@@ -108,11 +108,11 @@ def _compared(dataset: Dataset, held: Shape) -> tuple[Finding, ...]:
     if known.rows is None:
         return (Finding(what="contents", good=None, found=f"{held}; documented: {known}"),)
     pairs = zip(("users", "items", "rows", "open-loop rows"), held.numbers, known.numbers, strict=True)
-    return tuple(_counted(what, got, said) for what, got, said in pairs if got is not None or said is not None)
+    return tuple(_counted(*pair) for pair in pairs if pair[1:] != (None, None))
 
 
-def _counted(what: str, got: int | None, said: int | None) -> Finding:
-    if said is None:
+def _counted(what: str, got: int | None, documented: int | None) -> Finding:
+    if documented is None:
         return Finding(what=what, good=None, found=f"{got:,}; none documented")
-    told = "none" if got is None else f"{got:,}"
-    return Finding(what=what, good=got == said, found=told if got == said else f"{told}, documented: {said:,}")
+    good, count = got == documented, "none" if got is None else f"{got:,}"
+    return Finding(what=what, good=good, found=count if good else f"{count}, documented: {documented:,}")

@@ -153,9 +153,9 @@ def _download(dataset: Dataset, source: str, archive: Archive, target: Path, ste
     sha256, md5, done = hashlib.sha256(), hashlib.md5(usedforsecurity=False), 0
     try:
         with _open(source) as answer, target.open("wb") as file:
-            said = _length(answer)
-            most = said or archive.size or MOST
-            _refuse_no_room(dataset, source, said or archive.size or 0, target.parent)
+            length = _length(answer)
+            most = length or archive.size or MOST
+            _refuse_no_room(dataset, source, length or archive.size or 0, target.parent)
             while block := answer.read(BLOCK):
                 done += len(block)
                 if done > most:
@@ -168,8 +168,8 @@ def _download(dataset: Dataset, source: str, archive: Archive, target: Path, ste
         raise
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ValueError) as error:
         raise _unreachable(dataset, source, error) from error
-    if said is not None and done != said:
-        msg = f"{dataset.name}: {source} was cut short: {done:,} of {said:,} bytes came; fetch it again."
+    if length is not None and done != length:
+        msg = f"{dataset.name}: {source} was cut short: {done:,} of {length:,} bytes came; fetch it again."
         raise FormatError(msg)
     return done, {"sha256": sha256.hexdigest(), "md5": md5.hexdigest()}
 
@@ -206,8 +206,8 @@ def _refuse_scheme(url: str, *, secure: bool) -> None:
 
 
 def _length(answer: Any) -> int | None:
-    said = answer.headers.get("Content-Length")
-    return int(said) if said is not None and said.isdecimal() else None
+    length = answer.headers.get("Content-Length")
+    return int(length) if length is not None and length.isdecimal() else None
 
 
 def _refuse_no_room(dataset: Dataset, source: str, size: int, place: Path) -> None:

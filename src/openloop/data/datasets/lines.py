@@ -21,7 +21,7 @@ Numbered = tuple[int, list[str] | None]  # a line and its fields, None where it 
 AGAIN = "fetch the file again."
 BETWEEN = {"\t": "tabs", "::": "'::'", ",": "commas"}
 NOUNS: Mapping[Kind, str] = {int: "a whole number", float: "a number", str: "text"}
-# What `read` says of its own arguments and of rows that count from 0: no help with a file that is not one's own.
+# What `read` says of its own arguments and of rows that count from 0 does not help with a published file.
 ASIDE = re.compile(
     r" \((?:rows? [\d, …]+(?:\([\d,]+ in all\))?|it was read as|its first line was taken).*$| in rows? .*$"
 )
@@ -45,8 +45,8 @@ def log(path: Path, kinds: Kinds, *, separator: str, header: bool, **options: An
 
 def restated(error: InputError, path: Path | str) -> InputError:
     """An error of `read` as one of the file: what is wrong with it, and to fetch it again."""
-    said = str(error).removeprefix(f"{path}: ").removeprefix("source: ").split("; ")[0]
-    return type(error)(f"{path}: {ASIDE.sub('', said).rstrip('.')}; {AGAIN}")
+    message = str(error).removeprefix(f"{path}: ").removeprefix("source: ").split("; ")[0]
+    return type(error)(f"{path}: {ASIDE.sub('', message).rstrip('.')}; {AGAIN}")
 
 
 def refuse_first(
@@ -94,7 +94,7 @@ def _fields(path: Path, separator: str, before: int) -> Iterator[Numbered]:
             for number, line in enumerate(file, 1):
                 if number > before and line.strip():
                     yield number, _divided(line, separator)
-    except (EOFError, OSError, zlib.error):  # its reader has told so
+    except (EOFError, OSError, zlib.error):  # its reader has raised it already
         return
 
 

@@ -61,8 +61,8 @@ def loaded(dataset: Dataset, found: Files) -> Data:
     data = LOADERS[dataset.name](dataset.name, found)
     _refuse_off_scale(dataset, found, data)
     version = dataset.version(data.shape)
-    told = (f"version: {version.version}",) if version is not None and version.version else ()
-    return replace(data, notes=(*told, *data.notes))
+    edition = (f"version: {version.version}",) if version is not None and version.version else ()
+    return replace(data, notes=(*edition, *data.notes))
 
 
 def _refuse_off_scale(dataset: Dataset, found: Files, data: Data) -> None:

@@ -34,7 +34,7 @@ def parsed(path: Path, text: bytes) -> pl.DataFrame:
     """The rows of a text; `path` is the file that it begins with."""
     text_lines = _lines(path, text)
     movie = pl.when(pl.col("line").str.ends_with(":")).then(pl.col("line").str.strip_suffix(":"))
-    fields = pl.col("line").str.split_exact(",", 2).struct.rename_fields(["user", "rating", "date"])
+    fields = pl.col("line").str.splitn(",", 3).struct.rename_fields(["user", "rating", "date"])
     rows = text_lines.with_columns(item=movie.forward_fill(), head=pl.col("line").str.ends_with(":"))
     rows = rows.filter(~pl.col("head")).select("line", "item", fields.alias("fields")).unnest("fields")
     typed = rows.select(
@@ -81,5 +81,5 @@ def _blocks(paths: tuple[Path, ...]) -> Iterator[tuple[Path, bytes]]:
 
 def _last_movie(text: bytes, before: bytes) -> bytes:
     """The last line "movie:" of a text, or the one before it."""
-    colon = text.rfind(b":")  # stands nowhere else
+    colon = text.rfind(b":")  # occurs nowhere else
     return before if colon < 0 else text[text.rfind(b"\n", 0, colon) + 1 : colon + 1] + b"\n"

@@ -8,19 +8,22 @@ from typing import Any
 
 import polars as pl
 
+from openloop.data.contents import unpacked
 from openloop.data.datasets import lines
+from openloop.data.ragged import refuse_ragged
 from openloop.errors import ColumnError, FormatError, listing
 
 Types = Mapping[str, Any]  # column and its Polars type
 
 
 def scan(path: Path, types: Types) -> pl.LazyFrame:
-    """All columns of a file with a header, those of `types` so typed; one that it lacks is an error."""
+    """All columns of a file with a header, those of `types` so typed; every line has a field for each."""
     found = names(path)
     missing = [name for name in types if name not in found]
     if missing:
         msg = f"{path}: must have a column {listing(missing)}, has {listing(found)}; {lines.AGAIN}"
         raise ColumnError(msg)
+    refuse_ragged(path, unpacked(path), ",", len(found), lines.AGAIN)
     return pl.scan_csv(path, schema_overrides=dict(types), glob=False)
 
 

@@ -101,7 +101,7 @@ def _inside(name: str, path: str, folder: Path) -> Path:
 def _copy(name: str, member: _Member, source: IO[bytes], target: Path) -> None:
     """Copy a member; more than the size that its archive says, or than there is room for, is an error."""
     if target.exists() or target.is_symlink():
-        raise FormatError(f"{name}: {member.name!r} stands in it twice; do not use this archive.")
+        raise FormatError(f"{name}: {member.name!r} is in it twice; do not use this archive.")
     target.parent.mkdir(parents=True, exist_ok=True)
     free, copied = _free(target.parent), 0
     with source, target.open("xb") as copy:
@@ -158,5 +158,5 @@ def _lift(folder: Path) -> None:
 
 
 def names(paths: Iterable[Path], folder: Path) -> list[str]:
-    """Paths as they stand below a folder."""
+    """Paths relative to a folder."""
     return sorted(path.relative_to(folder).as_posix() for path in paths)

@@ -51,7 +51,7 @@ def shown(files: Files) -> pl.LazyFrame:
 
 
 def watched(files: Files) -> pl.LazyFrame:
-    """Every row of KuaiRec with all its columns, and the matrix it stands in."""
+    """Every row of KuaiRec with all its columns, and the matrix that it belongs to."""
     named = ((path, role) for role, paths in files.items() for path in paths)
     parts = [tables.scan(path, _WATCHED).with_columns(matrix=pl.lit(role)) for path, role in named]
     return pl.concat(parts, how="diagonal_relaxed")

@@ -2,22 +2,25 @@
 // Charts: drawn as SVG whose colours are the style sheet's variables, so that light, dark and print need no redrawing.
 const css = (name) => `var(--${name})`;
 const font = getComputedStyle(document.body).fontFamily;
-const config = (width, names) => ({
+const look = {
   aria: false,
   background: "transparent",
   font,
   view: { stroke: null },
+  title: { color: css("ink"), subtitleColor: css("muted") },
   axis: {
     labelColor: css("muted"), titleColor: css("muted"), gridColor: css("grid"), domainColor: css("line"),
     tickColor: css("line"), labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal",
-    labelLimit: width < 500 ? 110 : 200,
   },
+  legend: { labelColor: css("ink"), titleColor: css("ink"), labelFontSize: 12, orient: "bottom", symbolOpacity: 1 },
+  text: { color: css("ink") },
+};
+const fitted = (width, names) => ({
+  ...look,
+  axis: { ...look.axis, labelLimit: width < 500 ? 110 : 200 },
   axisX: { labelOverlap: true, labelFlush: false, labelSeparation: 6 },
   axisXQuantitative: { tickCount: Math.max(3, Math.floor(width / 100)) },
-  legend: {
-    labelColor: css("ink"), titleColor: css("ink"), labelFontSize: 12, orient: "bottom", ...legend(width, names), symbolOpacity: 1,
-  },
-  text: { color: css("ink") },
+  legend: { ...look.legend, ...legend(width, names) },
 });
 
 // As many columns of a legend as its names leave room for beside the labels of the axis.
@@ -68,11 +71,12 @@ function narrowed(node, width) {
 async function draw(box) {
   const width = widthOf(box);
   const given = JSON.parse(box.nextElementSibling.textContent);
-  const fitted = { width, autosize: { type: "fit-x", contains: "padding" } };
-  const spec = box.classList.contains("whole") ? given : { ...narrowed(given, width), ...fitted };
+  const whole = box.classList.contains("whole");
+  const autosize = { type: "fit-x", contains: "padding" };
+  const spec = whole ? given : { ...narrowed(given, width), width, autosize };
   const options = {
-    mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: config(width, namesOf(spec)), defaultStyle: false,
-    tooltip: { theme: "custom" },
+    mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: whole ? look : fitted(width, namesOf(spec)),
+    defaultStyle: false, tooltip: { theme: "custom" },
   };
   try {
     await vegaEmbed(box, spec, options);
@@ -87,6 +91,7 @@ const boxes = [...document.querySelectorAll(".chart")];
 
 async function drawAll() {
   for (const box of boxes) if (Math.abs((box.dataset.width || 0) - widthOf(box)) > 8) await draw(box);
+  reachable();
   document.documentElement.dataset.drawn = "true";
 }
 
