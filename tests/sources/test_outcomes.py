@@ -290,19 +290,19 @@ def test_other_things_are_no_models(thing):
 
 
 def test_a_table_needs_user_item_and_score():
-    with pytest.raises(ColumnError, match="no column 'user'"):
-        evaluated(table().rename({"user": "usr"}))
+    with pytest.raises(ColumnError, match="'m': no user column"):
+        evaluated(table().rename({"user": "who"}))
     with pytest.raises(ColumnError, match="no column 'score'"):
         evaluated(table().rename({"score": "value"}))
 
 
 def test_a_table_has_each_pair_once():
-    with pytest.raises(PredictionError, match=r"1 pairs stand twice, as \(0, 0\)"):
+    with pytest.raises(PredictionError, match=r"'m': 1 .* pairs .*\(0, 0\)"):
         evaluated(pl.concat([table(), table()[:1]]))
 
 
 def test_an_empty_table_is_refused():
-    with pytest.raises(PredictionError, match="empty"):
+    with pytest.raises(PredictionError, match="'m': the table has no rows"):
         evaluated(table()[:0])
 
 
@@ -310,18 +310,18 @@ def test_missing_values_in_a_table_are_refused():
     holed = table().with_columns(score=pl.when(pl.col("item") == 3).then(None).otherwise(pl.col("score")))
     for model in (holed, holed.to_pandas()):
         with pytest.raises(
-            PredictionError, match="scores are missing or not finite, first that of user 0 and item 3; repair"
+            PredictionError, match="values in column 'score' are missing or not finite, first that of user 0 and item 3;"
         ):
             evaluated(model, ["mae"])
 
 
 def test_rankings_need_scores_of_all_cells():
-    with pytest.raises(UndefinedError, match="rankings need all, or a rank column"):
+    with pytest.raises(UndefinedError, match="neither ranks nor the scores of all"):
         evaluated(table(keep=KEEP), ["ndcg"])
 
 
 def test_unknown_users_in_a_table_are_refused():
-    with pytest.raises(UnknownIdError, match="model 'm': 1 unknown: 99"):
+    with pytest.raises(UnknownIdError, match="model 'm': 1 users in 1 rows .* 99;"):
         evaluated(pl.concat([table(), pl.DataFrame({"user": [99], "item": [0], "score": [1.0]})]))
 
 

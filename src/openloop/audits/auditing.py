@@ -66,6 +66,8 @@ def audit(
     item: str | None = None,
     rating: str | None = None,
     population: tuple[int, int] | None = None,
+    share: float | None = None,
+    excluded_share: float | None = None,
     complete: bool = False,
     distinct: bool = False,
     step: Step = silent,
@@ -90,7 +92,8 @@ def audit(
     asked = Question(
         metrics=metrics or METRICS, estimators=_with_strata(estimators, strata), exclude=exclude, threshold=threshold,
         missing=missing, level=level, imputation=imputation, user=user, item=item, rating=rating,
-        population=population, complete=complete, distinct=distinct, groups=groups or {}, lenient=not metrics,
+        population=population, share=share, excluded_share=excluded_share, complete=complete, distinct=distinct,
+        groups=groups or {}, lenient=not metrics,
     )  # fmt: skip
     ready = prepared(models, log, propensities, asked)
     warnings = list(_warnings(ready, chosen=bool(metrics)))
