@@ -129,7 +129,7 @@ def test_a_top_k_list_serves_at_j_up_to_k():
 
 @pytest.mark.parametrize("name", ["ndcg@6", "recall@12", "ndcg", "map", "mrr", "auc", "adg", "dcg", "mae"])
 def test_a_top_k_list_serves_nothing_deeper(name):
-    with pytest.raises(UndefinedError, match=r"top-5 list, which serves only @k with k ≤ 5|table of ranks"):
+    with pytest.raises(UndefinedError, match=r"top-5 list, which serves only @k with k ≤ 5|no scores"):
         evaluated(top(5), [name])
 
 
@@ -149,7 +149,7 @@ def test_a_list_must_not_rank_what_is_excluded():
 
 @pytest.mark.parametrize("rank", [[0, 1], [1, 1], [1.5, 2], [-1, 1], [1.0, 1e30], [2**30, 2**30]])
 def test_ranks_are_whole_numbers_from_one_each_once_a_user(rank):
-    with pytest.raises(PredictionError, match="whole numbers from 1, each once a user"):
+    with pytest.raises(PredictionError, match="'m': ranks must be whole numbers from 1"):
         evaluated(pl.DataFrame({"user": [0, 0], "item": [0, 1], "rank": rank}), ["recall@1"])
 
 
@@ -160,7 +160,7 @@ KEEP = np.setdiff1d(np.arange(U * I), GAPS[0] * I + GAPS[1])
 
 
 def test_missing_predictions_are_an_error_that_counts_and_names_them():
-    with pytest.raises(PredictionError, match=rf"no prediction for 2 of {len(LOG)} scored rows, of users {GAPS[0][0]}"):
+    with pytest.raises(PredictionError, match=rf"no prediction for 2 of {len(LOG)} scored rows.* users {GAPS[0][0]}, "):
         evaluated(table(keep=KEEP), ["mae"])
 
 

@@ -79,9 +79,9 @@ def test_a_table_with_both_serves_ratings_and_rankings():
 
 
 def test_columns_of_another_name_are_named():
-    frame = GRID.select(customer="user", thing="item", score="score")
+    frame = GRID.select(client="user", thing="item", score="score")
     options = {"metrics": ["mae"], "estimators": ["naive"]}
-    found = ol.evaluate({"m": frame}, LOG, user="customer", item="thing", **options)
+    found = ol.evaluate({"m": frame}, LOG, user="client", item="thing", **options)
     assert found["m", "mae", "naive"].value == ol.evaluate({"m": SCORES}, LOG, **options)["m", "mae", "naive"].value
     with pytest.raises(ColumnError, match="'m': no user column"):
         ol.evaluate({"m": frame}, LOG, **options)

@@ -181,7 +181,7 @@ def _numbers(what: str, column: pl.Series) -> Floats:
             raise rules.holds_text(what, column.name, words.unique().to_list(), len(words), len(column))
         return numbers.to_numpy()
     if not (column.dtype.is_numeric() or isinstance(column.dtype, pl.Boolean | pl.Null)):
-        raise PredictionError(f"{what}: column {column.name!r} must hold numbers, not {column.dtype}; cast it.")
+        raise rules.not_numbers(what, column.name)
     return column.cast(pl.Float64).to_numpy()
 
 

@@ -55,6 +55,11 @@ def holds_text(what: str, column: str, words: Sequence[str], number: int, rows: 
     )
 
 
+def not_numbers(what: str, column: str) -> PredictionError:
+    """The error of a column of dates, lists or the like."""
+    return PredictionError(f"{what}: column {column!r} must hold numbers, and its type is another; cast it.")
+
+
 def not_finite(what: str, column: str, number: int, rows: int, pair: Sequence[Any]) -> PredictionError:
     """The error of scores or ranks that are missing, NaN or infinite; `pair` is the first of them by user and item."""
     return PredictionError(

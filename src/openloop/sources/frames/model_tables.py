@@ -17,7 +17,7 @@ from openloop.sources.frames.rows import collected
 from openloop.sources.rules import LARGEST
 
 # How text writes a number, for engines that can only cast all of a column or nothing.
-NUMBER = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)$"
+NUMBER = r"(?i)^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf|infinity)$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,9 +86,12 @@ def of_frame(model: str, table: EngineTable, types: Sequence[Any]) -> ModelTable
     columns = rules.number_columns(table)
     frame, schema, texts = table.frame, table.frame.collect_schema(), list[str]()
     for column in columns.values():
-        if schema[column] in (nw.String, nw.Categorical, nw.Enum):
+        kind = schema[column]
+        if kind in (nw.String, nw.Categorical, nw.Enum):
             frame = _with_read(frame, column)
             texts.append(f"text:{column}")
+        elif not (kind.is_numeric() or kind in (nw.Boolean, nw.Unknown)):  # a column of nulls alone is unknown
+            raise rules.not_numbers(table.name, column)
     numbers = [nw.col(column).cast(nw.Float64()) for column in columns.values()]
     return ModelTable(model=model, frame=frame.select(*table.keys(types), *numbers, *texts), **columns)
 
