@@ -310,7 +310,8 @@ def test_missing_values_in_a_table_are_refused():
     holed = table().with_columns(score=pl.when(pl.col("item") == 3).then(None).otherwise(pl.col("score")))
     for model in (holed, holed.to_pandas()):
         with pytest.raises(
-            PredictionError, match="values in column 'score' are missing or not finite, first that of user 0 and item 3;"
+            PredictionError,
+            match="values in column 'score' are missing or not finite, first that of user 0 and item 3;",
         ):
             evaluated(model, ["mae"])
 

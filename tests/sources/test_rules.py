@@ -176,7 +176,9 @@ def test_missing_predictions_are_dropped_or_worst_at_every_door(door, missing, v
 SPELLED = [(role, word) for role in ("user", "item") for word in OBVIOUS[role].split()]
 
 
-@pytest.mark.parametrize(("role", "word"), [*SPELLED, ("user", "customer_id"), ("user", "userID"), ("item", "Movie ID")])
+@pytest.mark.parametrize(
+    ("role", "word"), [*SPELLED, ("user", "customer_id"), ("user", "userID"), ("item", "Movie ID")]
+)
 def test_an_obvious_name_opens_every_door(role, word, tmp_path):
     model = SCORES.with_columns(rank=LISTS["rank"])
     metrics = ["mae", "recall@2"]
@@ -193,9 +195,10 @@ def test_an_obvious_name_opens_every_door(role, word, tmp_path):
 @pytest.mark.parametrize("word", OBVIOUS["rating"].split())
 def test_obvious_names_of_ratings_are_found_in_frames(word, tmp_path):
     found = DOORS["polars"](SCORES, LOG.rename({"rating": word}), None, tmp_path, metrics=["mae"])
-    assert found["m", "mae", "naive"].value == in_memory(SCORES, LOG, None, tmp_path, metrics=["mae"])[
-        "m", "mae", "naive"
-    ].value
+    assert (
+        found["m", "mae", "naive"].value
+        == in_memory(SCORES, LOG, None, tmp_path, metrics=["mae"])["m", "mae", "naive"].value
+    )
 
 
 def test_two_candidates_for_a_column_of_the_log_are_refused_by_read_and_by_frames(tmp_path):

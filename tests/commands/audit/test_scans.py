@@ -31,8 +31,18 @@ def wanted(files, models=("a", "b"), log="log", **options):
 
 def evaluated(asked, estimators=ESTIMATORS):
     found = gather(asked)
-    taken = ("metrics", "exclude", "user", "item", "rating", "population", "complete", "missing", "share",
-             "excluded_share")
+    taken = (
+        "metrics",
+        "exclude",
+        "user",
+        "item",
+        "rating",
+        "population",
+        "complete",
+        "missing",
+        "share",
+        "excluded_share",
+    )
     options = {name: value for name, value in found.options(asked).items() if name in taken}
     return ol.evaluate(found.models, found.log, found.propensities, estimators=estimators, **options)
 
@@ -156,9 +166,7 @@ def test_unknown_ids_are_counted_and_named(files):
     assert missing == set()  # every item has a row here
     few = rows(files.test).filter(pl.col("mid") > "m02")
     write(few, files.folder / f"few{files.kind}")
-    with pytest.raises(
-        UnknownIdError, match=r"model 'a' .* 3 items in 180 rows .* 'm00', 'm01', 'm02'; pass items="
-    ):
+    with pytest.raises(UnknownIdError, match=r"model 'a' .* 3 items in 180 rows .* 'm00', 'm01', 'm02'; pass items="):
         gather(AuditRequest(log=files / "few", models=models, propensity="p", stream=True, users=files / "users"))
     assert gather(asked).more["population"] == (U, I)
 

@@ -301,7 +301,10 @@ def test_the_doubly_robust_estimator_needs_feedback(case):
 
 # -- parts of a split ----------------------------------------------------------------------------------------
 
-SPLIT = {"metrics": ("mae", "dcg@10", "recall@10"), "estimators": ("naive", "ips", "snips", "clipped@20", "stratified@3")}
+SPLIT = {
+    "metrics": ("mae", "dcg@10", "recall@10"),
+    "estimators": ("naive", "ips", "snips", "clipped@20", "stratified@3"),
+}
 
 
 def split_frames(log):

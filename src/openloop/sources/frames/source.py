@@ -60,7 +60,10 @@ def from_frame(models: Mapping[str, Any], log: Any, propensity: Any, asked: Ques
         raise InputError("evaluate: share= and excluded_share= scale propensities; name their column, too.")
     joined = join(models, log, propensity, asked)
     source = FrameSource(joined, asked)
-    return source, [*joined.notes, *source.notes]
+    notes = [*joined.notes, *source.notes]
+    if propensity is not None and asked.exclude is not None and asked.excluded_share is None:
+        notes.append("exclude= changes the candidates, not their probability: excluded_share= was not given")
+    return source, notes
 
 
 class FrameSource:
