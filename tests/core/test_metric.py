@@ -60,16 +60,17 @@ def test_what_is_relevant_begins_at_4_or_at_1_where_ratings_are_0_and_1(levels, 
     assert default_threshold(np.array(levels, float)) == cut
 
 
-@given(st.floats(width=64, allow_nan=False), st.floats(width=64, allow_nan=False))
+NUMBERS = st.floats(-1e38, 1e38)  # ratings are finite in single precision
+
+
+@given(NUMBERS, NUMBERS)
 def test_a_rating_reaches_the_threshold_in_single_precision(rating, threshold):
-    with np.errstate(over="ignore"):
-        single = np.float32(rating)
-        wanted = bool(single >= np.float32(threshold))
-        near = np.nextafter([rating, rating], [-np.inf, np.inf])
-        around = near.astype(np.float32) >= np.float32(threshold)
-    assert reaches(rating, threshold) == wanted
-    np.testing.assert_array_equal(reaches(near, threshold), around)
-    assert reaches(np.array([single]), threshold).tolist() == [wanted]
+    around = np.nextafter([rating, rating, threshold, threshold], [-np.inf, np.inf, -np.inf, np.inf])
+    for value in (rating, threshold, *around.tolist()):
+        wanted = bool(np.float32(value) >= np.float32(threshold))
+        assert reaches(value, threshold) == wanted
+        for dtype in (np.float32, np.float64):
+            assert reaches(np.array([value], dtype), threshold).tolist() == [wanted]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -174,6 +174,7 @@ def test_missing_predictions_are_dropped_or_worst_at_every_door(door, missing, v
 # -- the same names ------------------------------------------------------------------------------------------
 
 SPELLED = [(role, word) for role in ("user", "item") for word in OBVIOUS[role].split()]
+SPELLED += [("user", "customer_id"), ("user", "userID"), ("item", "Movie ID")]
 
 
 @pytest.mark.parametrize(
@@ -223,7 +224,8 @@ def test_a_column_that_is_a_model_is_no_candidate_for_the_rating(tmp_path):
         (Coverage(), "mae", True), (Coverage(), "map", True), (Coverage(scores=False), "mae", False),
         (Coverage(scores=False), "map", True), (Coverage(predicted=False), "mae", False),
         (Coverage(predicted=False), "recall@3", True), (Coverage(ranks=False), "recall@3", False),
-        (Coverage(depth=3), "recall@3", True), (Coverage(depth=3), "recall@4", False), (Coverage(depth=3), "map", False),
+        (Coverage(depth=3), "recall@3", True), (Coverage(depth=3), "recall@4", False),
+        (Coverage(depth=3), "map", False),
     ],
 )  # fmt: skip
 def test_what_predictions_cover_decides_which_metrics_they_serve(coverage, metric, served):

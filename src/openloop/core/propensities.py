@@ -86,7 +86,7 @@ def observed_probability(p: Any, *, share: Any = 1.0, excluded_share: Any = 0.0)
     The part has share s of the log and the excluded part share t; with t = 0, where nothing is excluded, this is p·s.
     `p` may be a number, an array or an expression of a dataframe library.
     """
-    if is_number(share) and is_number(excluded_share):
+    if not isinstance(share, np.ndarray) and not isinstance(excluded_share, np.ndarray):  # per row, they are a split's
         check_shares(share, excluded_share)
     return p * share / (1.0 - p * excluded_share)
 

@@ -147,7 +147,7 @@ def test_what_a_model_does_not_know_is_below_tied_and_not_predicted(files):
     found, note = candidate("bias", [path], log, NAMES)
     assert note == (
         f"model 'bias' ({path}): does not know 2 of 62 users and 3 of 28 items; all items of such users are tied, such "
-        "items stand below all others, and such ratings are not predicted"
+        "items rank below all others, and such ratings are not predicted"
     )
     scores = found.scores(np.array([U - 1, U, 0]))
     np.testing.assert_array_equal(scores[[0, 2], :I], model.scores([U - 1, 0]))

@@ -46,14 +46,14 @@ def test_text_is_read_as_numbers_and_words_are_kept(engine):
     found = table(words, converter(engine))
     counted = number_facts(found.frame, ["prediction"], ["prediction"], None)
     assert counted == {"rows": 3, "gone:prediction": 2, "words:prediction": 1}
-    with pytest.raises(PredictionError, match="'m': column 'prediction' holds text in 1 of 3 rows.* 'high'"):
+    with pytest.raises(PredictionError, match=r"'m': column 'prediction' holds text in 1 of 3 rows.* 'high'"):
         found.check()
 
 
 def test_models_may_be_columns_of_the_log():
     log = opened("the log", LIST)
     assert (of_log("m", "prediction", log).score, of_log("m", {"rank": "rank"}, log).rank) == ("prediction", "rank")
-    with pytest.raises(ColumnError, match="the log: no column 'predictio' for score=.*'prediction'"):
+    with pytest.raises(ColumnError, match=r"the log: no column 'predictio' for score=.*'prediction'"):
         of_log("m", "predictio", log)
 
 

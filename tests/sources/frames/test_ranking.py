@@ -34,7 +34,7 @@ def ranked(model, excluded=None, **options):
 
 
 def columns(found, *names):
-    rows = found.frame.collect()
+    rows = found.frame.collect().sort("u", "i")
     return [rows[name].to_list() for name in names]
 
 

@@ -340,7 +340,7 @@ def test_shares_are_those_of_two_parts_of_one_log(case):
                    {"share": 0.6, "excluded_share": 0.5}, {"share": 0.5, "excluded_share": -0.1}):  # fmt: skip
         with pytest.raises(InputError, match="share="):
             ol.evaluate(case.scores, scored, "p", exclude=excluded, **shares, **NAMES)
-    with pytest.raises(InputError, match="excluded_share= .* exclude="):
+    with pytest.raises(InputError, match=r"excluded_share= .* exclude="):
         ol.evaluate(case.scores, scored, "p", share=0.5, excluded_share=0.5, **NAMES)
     with pytest.raises(InputError, match="name their column"):
         ol.evaluate(case.scores, scored, share=0.5, estimators=["naive"], **NAMES)
