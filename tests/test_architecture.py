@@ -28,10 +28,6 @@ MANY_PARAMETERS = {
     "kernels/ranking.py: factor_ranks": "a kernel's door: factors and ragged lists as plain arrays",
     "studies/kit/charts.py: lines": "a chart's channels, each a keyword",
     "studies/kit/charts.py: scatter": "a chart's channels, each a keyword",
-    "sources/arrays/source.py: FeedbackSource.__init__": "to go: takes the question whole",
-    "sources/frames/joining.py: join": "to go: takes the question whole",
-    "sources/frames/joining.py: _Builder.__init__": "to go: takes the question whole",
-    "sources/frames/source.py: from_frame": "to go: takes the question whole",
 }
 
 # Class names that modules share, and why nobody mixes them up.
@@ -40,8 +36,6 @@ SHARED_CLASS_NAMES = {
     "Check": "public in two packages: of a data set's files, of propensities",
     "Part": "the files of a data set, the rows of a paradox: public in modules that do not meet",
     "Rows": "arrays of a kernel, scored rows of a source: modules that do not meet",
-    "Table": "to go: the one of studies is public, the other is not",
-    "Task": "to go: of a pass over a frame, of a trial",
 }
 
 # What `import openloop` may bring along.

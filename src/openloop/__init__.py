@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from openloop.core.feedback import Feedback, Vocabulary
     from openloop.core.metric import Metric
     from openloop.core.moments import Moments
-    from openloop.core.propensities import Propensities
+    from openloop.core.propensities import Propensities, observed_probability
     from openloop.data import datasets, simulate
     from openloop.data.features import covariates
     from openloop.data.reading import read
@@ -52,6 +52,7 @@ _HOME = {
     "Covariates": "core.covariates",
     "propensity": "propensity",
     "Propensities": "core.propensities",
+    "observed_probability": "core.propensities",
     "learners": "learners",
     "load": "learners.model_files.saving",
     "metric": "metrics.naming",
@@ -78,7 +79,7 @@ _HOME = {
 
 __all__ = [
     "read", "split", "folds", "datasets", "simulate", "Feedback", "Vocabulary", "covariates", "Covariates",
-    "propensity", "Propensities",
+    "propensity", "Propensities", "observed_probability",
     "learners", "load",
     "metric", "Metric",
     "Moments", "Estimate", "Interval", "bounds", "bootstrap", "cross_fitted",

@@ -11,7 +11,7 @@ from openloop.audits.curves import critical, curves, tilted, with_gamma
 from openloop.core.metric import Metric
 from openloop.data.simulate import schnabel_world
 from openloop.metrics.naming import metric
-from openloop.sources.arrays.source import FeedbackSource
+from openloop.sources.arrays.source import FeedbackSource, Scored
 from tests.audits.cases import WORLD, found, popular_world
 from tests.examples import same
 
@@ -64,19 +64,18 @@ COMBINATIONS = [
 METRICS = list(dict.fromkeys(name for name, _ in COMBINATIONS))
 
 
-def source(log, exclude):
+def source(log, exclude, propensity=None):
     predicted = {name: grid[log.user, log.item] for name, grid in MODELS.items()}
-    given_p = (np.asarray(log.propensity, np.float64), None)
     return FeedbackSource(
-        MODELS, log, given_p, exclude=exclude, threshold=4, predicted=predicted, imputation=None
-    )  # fmt: skip
+        Scored(models=MODELS, log=log, propensity=propensity, exclude=exclude, threshold=4, predicted=predicted)
+    )
 
 
 @pytest.fixture(scope="module", params=["whole", "part"])
 def evaluated(request):
     log, exclude = (SEEN, None) if request.param == "whole" else (TEST, TRAIN)
     options = {"metrics": METRICS, "estimators": ["snips", "ips", "snips_user"], "exclude": exclude, "threshold": 4}
-    return source(log, exclude), ol.evaluate(MODELS, log, **options)
+    return source(log, exclude, log.propensity), ol.evaluate(MODELS, log, **options)
 
 
 def outcomes(found, x):
@@ -150,10 +149,7 @@ def test_pooled_estimates_have_no_critical_gamma_over_users(evaluated):
 
 
 def test_without_propensities_there_are_no_bounds():
-    found = source(SEEN, None)
-    bare = FeedbackSource(
-        MODELS, SEEN, (None, None), exclude=None, threshold=4, predicted=found._predicted, imputation=None
-    )  # fmt: skip
+    bare = source(SEEN, None)
     assert tilted(metric("mae"), "snips", *outcomes(bare, metric("mae")), GAMMAS) is None
 
 

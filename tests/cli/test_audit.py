@@ -170,8 +170,8 @@ def test_the_page_has_verdict_leaderboard_pairs_and_notes(files):
 
 def test_what_is_left_out_is_told_once_for_each_reason(files):
     text = run(*words(files, *P), COLUMNS="100").stdout.replace("\n", " ")
-    assert text.count("rankings need all, or a rank column") == 1
-    assert "left out: snips, stratified, naive of recall@10, ndcg@10: model 'a' has scores of" in text
+    assert text.count("neither ranks nor the scores of all") == 1
+    assert "left out: snips, stratified, naive of recall@10, ndcg@10: model 'a' has neither ranks" in text
 
 
 def test_json_is_alone_on_stdout(files, tmp_path):
@@ -304,7 +304,7 @@ def test_missing_predictions_are_counted_with_their_users(files, tmp_path):
     given = ("audit", files / "log", f"a={tmp_path / 'a.csv'}", f"b={files / 'b'}", *MAE)
     done = run(*given, COLUMNS="300")
     assert done.exit_code == 2
-    rest = f"no prediction for {number} of {len(files.test)} scored rows, of users 104"
+    rest = f"no prediction for {number} of {len(files.test)} scored rows, such as those of users 104"
     assert f"openloop: model 'a': {rest}; predict them, or pass --missing drop or \"worst\"." in done.stderr
     for way in ("drop", "worst"):
         assert run(*given, "--missing", way).exit_code in {0, 3}
@@ -328,7 +328,10 @@ def test_a_model_that_lacks_users_and_items_is_judged_by_the_rest(files, tmp_pat
     cold = rows(files.test).filter((pl.col("uid") <= 102) | (pl.col("mid") <= "m01"))
     done = run(*given, "--metric", "mae", COLUMNS="300")
     assert done.exit_code == 2
-    assert f"model 'mf': no prediction for {len(cold)} of {len(files.test)} scored rows, of users 100," in done.stderr
+    assert (
+        f"model 'mf': no prediction for {len(cold)} of {len(files.test)} scored rows, such as those of users 100,"
+        in done.stderr
+    )
     for way in ("drop", "worst"):
         assert run(*given, "--metric", "mae", "--missing", way).exit_code in {0, 3}
 
@@ -350,7 +353,7 @@ def test_lists_with_gaps_are_judged_and_noted(files, tmp_path):
     done = run(*given, f"a={tmp_path / 'a.csv'}")
     assert done.exit_code in {0, 3}, done.stderr
     told = (
-        "model 'a': 2 users with scored rows have no list, so their items stand below it; the lists of 58 users have "
+        "model 'a': 2 users with scored rows have no list, so their items rank below it; the lists of 58 users have "
         "gaps in their ranks"
     )
     assert told in json.loads(done.stdout)["notes"]
@@ -361,7 +364,7 @@ def test_a_score_column_of_words_is_called_text(files, tmp_path):
     done = run(*words(files, *MAE, models=("b", "c")), f"a={tmp_path / 'a.csv'}", COLUMNS="300")
     assert done.exit_code == 2
     number = f"{len(files.test)} of {len(files.test)}"
-    assert f"column 'score' holds text in {number} rows, as 'high'; write numbers." in done.stderr
+    assert f"column 'score' holds text in {number} rows, such as 'high'; write numbers." in done.stderr
 
 
 def test_an_output_that_is_also_read_is_refused(files):

@@ -6,8 +6,10 @@ from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from openloop.core.metric import Metric, default_threshold
+from openloop.core.metric import Metric, default_threshold, reaches
 from openloop.errors import InputError
 from openloop.metrics.naming import metric
 from tests.examples import METRICS, ORDERED
@@ -57,3 +59,23 @@ def test_gains_that_look_at_a_users_other_items_say_so():
 )
 def test_what_is_relevant_begins_at_4_or_at_1_where_ratings_are_0_and_1(levels, cut):
     assert default_threshold(np.array(levels, float)) == cut
+
+
+NUMBERS = st.floats(-1e38, 1e38)  # ratings are finite in single precision
+
+
+@given(NUMBERS, NUMBERS)
+def test_a_rating_reaches_the_threshold_in_single_precision(rating, threshold):
+    around = np.nextafter([rating, rating, threshold, threshold], [-np.inf, np.inf, -np.inf, np.inf])
+    for value in (rating, threshold, *around.tolist()):
+        wanted = bool(np.float32(value) >= np.float32(threshold))
+        assert reaches(value, threshold) == wanted
+        for dtype in (np.float32, np.float64):
+            assert reaches(np.array([value], dtype), threshold).tolist() == [wanted]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_rating_reaches_itself_whatever_its_precision(dtype):
+    assert reaches(np.array([0.7, 0.1, 2.7], dtype), 0.7).tolist() == [True, False, True]
+    assert reaches(np.array([0, 1], np.uint8), 0.7).tolist() == [False, True]
+    assert not reaches(5.0, float("nan"))

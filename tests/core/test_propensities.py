@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
+import narwhals as nw
 import numpy as np
+import polars as pl
 import pytest
 
 from openloop.core.feedback import Feedback
-from openloop.core.propensities import Propensities
+from openloop.core.propensities import Propensities, observed_probability
 from openloop.errors import AlignmentError, InputError, PropensityError
 from tests.facts import facts
 
@@ -69,3 +71,27 @@ def test_a_weight_that_would_overflow_is_refused():
         Propensities(values=[0.5, 1e-310])
     assert np.isfinite(np.square(Propensities(values=[1e-100]).weights)).all()
     assert Propensities(values=[1e-310], floor=0.1).weights.tolist() == [10]
+
+
+def test_a_part_observes_a_cell_with_its_share_of_the_log_given_that_the_excluded_part_does_not_hold_it():
+    # Of 100 cells with p = 0.5, 25 are in the scored half, 25 in the excluded one: 25 of 75 candidates are observed.
+    assert observed_probability(0.5, share=0.5, excluded_share=0.5) == pytest.approx(1 / 3)
+    assert observed_probability(0.5, share=0.25) == 0.125
+    assert observed_probability(0.5) == 0.5
+    assert observed_probability(1.0, share=0.2, excluded_share=0.8) == pytest.approx(1.0)
+
+
+def test_arrays_and_expressions_are_observed_alike():
+    p = np.array([0.1, 0.5, 0.9])
+    wanted = [observed_probability(v, share=0.3, excluded_share=0.7) for v in p]
+    frame = pl.DataFrame({"p": p})
+    np.testing.assert_allclose(observed_probability(p, share=np.full(3, 0.3), excluded_share=0.7), wanted)
+    assert frame.select(observed_probability(pl.col("p"), share=0.3, excluded_share=0.7))["p"].to_list() == wanted
+    found = nw.from_native(frame).select(observed_probability(nw.col("p"), share=0.3, excluded_share=0.7))
+    assert found["p"].to_list() == wanted
+
+
+@pytest.mark.parametrize(("s", "t"), [(0, 0.5), (1.2, 0), (0.5, -0.1), (0.5, 0.6), (float("nan"), 0), (True, 0)])
+def test_shares_that_no_parts_of_a_log_have_are_refused(s, t):
+    with pytest.raises(InputError, match="share="):
+        observed_probability(0.5, share=s, excluded_share=t)

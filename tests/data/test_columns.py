@@ -3,7 +3,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from openloop.data.columns import InputTable, choose, names_a
+from openloop.data.columns import InputTable, choose, names_a, shared
 from openloop.errors import ColumnError
 
 NOTHING = dict.fromkeys(("user", "item", "rating", "propensity", "time", "weight"))
@@ -38,6 +38,17 @@ def test_a_column_that_was_asked_for_is_not_guessed_again():
     columns = table("user", "item", "rating", "score")
     assert choose(columns, NOTHING | {"propensity": "score"})["rating"] == "rating"
     assert choose(columns, NOTHING | {"weight": "rating"})["rating"] == "score"
+
+
+def test_a_column_that_is_taken_is_no_candidate():
+    columns = table("user", "item", "rating", "score")
+    assert choose(columns, NOTHING, taken=["score"])["rating"] == "rating"
+    with pytest.raises(ColumnError, match="'rating', 'score' may each be the rating column"):
+        choose(columns, NOTHING)
+
+
+def test_a_table_may_share_the_columns_of_another():
+    assert shared(table("uid", "movie"), {"user": "uid", "item": "mid", "rating": None}) == {"user": "uid"}
 
 
 def test_integer_labels_of_pandas_are_names():

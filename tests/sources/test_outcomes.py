@@ -129,7 +129,7 @@ def test_a_top_k_list_serves_at_j_up_to_k():
 
 @pytest.mark.parametrize("name", ["ndcg@6", "recall@12", "ndcg", "map", "mrr", "auc", "adg", "dcg", "mae"])
 def test_a_top_k_list_serves_nothing_deeper(name):
-    with pytest.raises(UndefinedError, match=r"top-5 list, which serves only @k with k ≤ 5|table of ranks"):
+    with pytest.raises(UndefinedError, match=r"top-5 list, which serves only @k with k ≤ 5|no scores"):
         evaluated(top(5), [name])
 
 
@@ -149,7 +149,7 @@ def test_a_list_must_not_rank_what_is_excluded():
 
 @pytest.mark.parametrize("rank", [[0, 1], [1, 1], [1.5, 2], [-1, 1], [1.0, 1e30], [2**30, 2**30]])
 def test_ranks_are_whole_numbers_from_one_each_once_a_user(rank):
-    with pytest.raises(PredictionError, match="whole numbers from 1, each once a user"):
+    with pytest.raises(PredictionError, match="'m': ranks must be whole numbers from 1"):
         evaluated(pl.DataFrame({"user": [0, 0], "item": [0, 1], "rank": rank}), ["recall@1"])
 
 
@@ -160,7 +160,7 @@ KEEP = np.setdiff1d(np.arange(U * I), GAPS[0] * I + GAPS[1])
 
 
 def test_missing_predictions_are_an_error_that_counts_and_names_them():
-    with pytest.raises(PredictionError, match=rf"no prediction for 2 of {len(LOG)} scored rows, of users {GAPS[0][0]}"):
+    with pytest.raises(PredictionError, match=rf"no prediction for 2 of {len(LOG)} scored rows.* users {GAPS[0][0]}, "):
         evaluated(table(keep=KEEP), ["mae"])
 
 
@@ -290,19 +290,19 @@ def test_other_things_are_no_models(thing):
 
 
 def test_a_table_needs_user_item_and_score():
-    with pytest.raises(ColumnError, match="no column 'user'"):
-        evaluated(table().rename({"user": "usr"}))
+    with pytest.raises(ColumnError, match="'m': no user column"):
+        evaluated(table().rename({"user": "who"}))
     with pytest.raises(ColumnError, match="no column 'score'"):
         evaluated(table().rename({"score": "value"}))
 
 
 def test_a_table_has_each_pair_once():
-    with pytest.raises(PredictionError, match=r"1 pairs stand twice, as \(0, 0\)"):
+    with pytest.raises(PredictionError, match=r"'m': 1 .* pairs .*\(0, 0\)"):
         evaluated(pl.concat([table(), table()[:1]]))
 
 
 def test_an_empty_table_is_refused():
-    with pytest.raises(PredictionError, match="empty"):
+    with pytest.raises(PredictionError, match="'m': the table has no rows"):
         evaluated(table()[:0])
 
 
@@ -310,18 +310,19 @@ def test_missing_values_in_a_table_are_refused():
     holed = table().with_columns(score=pl.when(pl.col("item") == 3).then(None).otherwise(pl.col("score")))
     for model in (holed, holed.to_pandas()):
         with pytest.raises(
-            PredictionError, match="scores are missing or not finite, first that of user 0 and item 3; repair"
+            PredictionError,
+            match=r"values in column 'score' .* first that of user 0 and item 3;",
         ):
             evaluated(model, ["mae"])
 
 
 def test_rankings_need_scores_of_all_cells():
-    with pytest.raises(UndefinedError, match="rankings need all, or a rank column"):
+    with pytest.raises(UndefinedError, match="neither ranks nor the scores of all"):
         evaluated(table(keep=KEEP), ["ndcg"])
 
 
 def test_unknown_users_in_a_table_are_refused():
-    with pytest.raises(UnknownIdError, match="model 'm': 1 unknown: 99"):
+    with pytest.raises(UnknownIdError, match=r"model 'm': 1 users in 1 rows .* 99;"):
         evaluated(pl.concat([table(), pl.DataFrame({"user": [99], "item": [0], "score": [1.0]})]))
 
 

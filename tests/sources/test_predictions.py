@@ -8,7 +8,7 @@ import pytest
 
 import openloop as ol
 from openloop.errors import ColumnError, PredictionError
-from openloop.sources.predictions import read_table
+from openloop.sources.predictions import from_frames
 from tests.examples import small_world
 
 WORLD = small_world()
@@ -21,15 +21,19 @@ GRID = pl.DataFrame(
 WHOLE = float(U * I)
 
 
+def read(frame):
+    return from_frames("model 'm'", [frame], LOG, {})
+
+
 def test_a_table_finds_cells_and_says_where_it_has_none():
-    found = read_table("m", pl.DataFrame({"user": [1, 0], "item": [2, 3], "score": [0.5, 0.7]}), LOG)
+    found = read(pl.DataFrame({"user": [1, 0], "item": [2, 3], "score": [0.5, 0.7]}))
     np.testing.assert_array_equal(found.at(found.score, np.array([3, I + 2, 0])), [0.7, 0.5, np.nan])
 
 
 def test_a_grid_needs_every_cell():
-    np.testing.assert_array_equal(read_table("m", GRID, LOG).grid("m"), SCORES)
+    np.testing.assert_array_equal(read(GRID).grid("m"), SCORES)
     with pytest.raises(PredictionError, match=f"needs scores of all {U} × {I} cells, has 5"):
-        read_table("m", GRID.head(5), LOG).grid("m")
+        read(GRID.head(5)).grid("m")
 
 
 @pytest.mark.parametrize(
@@ -38,26 +42,26 @@ def test_a_grid_needs_every_cell():
         (("score", "rank"), WHOLE, "mae", None),
         (("score", "rank"), WHOLE, "map", None),
         (("rank",), WHOLE, "map", None),  # a whole ranking serves every metric on ranks
-        (("rank",), WHOLE, "mae", "has no scores"),
+        (("rank",), WHOLE, "mae", "no scores"),
         (("rank",), 3, "ndcg@3", None),
         (("rank",), 3, "ndcg@4", "top-3 list, which serves only @k with k ≤ 3"),
         (("rank",), 3, "ndcg", "top-3 list"),
         (("score",), 3, "mae", None),
-        (("score",), 3, "ndcg@3", "rankings need all, or a rank column"),
+        (("score",), 3, "ndcg@3", "neither ranks nor the scores of all"),
     ],
 )
 def test_which_metrics_a_table_can_serve(columns, rows, metric, reason):
     frame = GRID.filter(pl.col("rank") <= rows).select("user", "item", *columns)
-    found = read_table("m", frame, LOG).refusal(ol.metric(metric), WHOLE, everywhere=False)
+    found = read(frame).coverage(WHOLE).refusal(ol.metric(metric))
     assert found is None if reason is None else reason in found
 
 
 @pytest.mark.parametrize(
     ("frame", "reason"),
-    [(GRID, None), (GRID.drop("score"), "has no scores"), (GRID.filter(pl.col("rank") < 4), "those of every cell")],
+    [(GRID, None), (GRID.drop("score"), "no scores"), (GRID.filter(pl.col("rank") < 4), "those of every cell")],
 )
 def test_imputation_needs_every_cell(frame, reason):
-    found = read_table("m", frame, LOG).refusal(ol.metric("dcg@3"), WHOLE, everywhere=True)
+    found = read(frame).coverage(WHOLE).refusal(ol.metric("dcg@3"), everywhere=True)
     assert found is None if reason is None else reason in found
 
 
@@ -65,7 +69,7 @@ def test_the_doubly_robust_estimator_is_left_out_where_a_table_holds_ranks():
     options = {"metrics": ["dcg@3"], "estimators": ["naive", "dr"], "imputation": np.full((U, I), 3.0)}
     whole = ol.evaluate({"m": GRID.drop("rank")}, LOG, **options)["m", "dcg@3", "dr"]
     assert whole.value == ol.evaluate({"m": SCORES}, LOG, **options)["m", "dcg@3", "dr"].value
-    assert "table of ranks" in ol.evaluate({"m": GRID.drop("score")}, LOG, **options).skipped["dcg@3", "dr"]
+    assert "no scores" in ol.evaluate({"m": GRID.drop("score")}, LOG, **options).skipped["dcg@3", "dr"]
 
 
 def test_a_table_with_both_serves_ratings_and_rankings():
@@ -75,11 +79,11 @@ def test_a_table_with_both_serves_ratings_and_rankings():
 
 
 def test_columns_of_another_name_are_named():
-    frame = GRID.select(customer="user", thing="item", score="score")
+    frame = GRID.select(client="user", thing="item", score="score")
     options = {"metrics": ["mae"], "estimators": ["naive"]}
-    found = ol.evaluate({"m": frame}, LOG, user="customer", item="thing", **options)
+    found = ol.evaluate({"m": frame}, LOG, user="client", item="thing", **options)
     assert found["m", "mae", "naive"].value == ol.evaluate({"m": SCORES}, LOG, **options)["m", "mae", "naive"].value
-    with pytest.raises(ColumnError, match="no column 'user'"):
+    with pytest.raises(ColumnError, match="'m': no user column"):
         ol.evaluate({"m": frame}, LOG, **options)
 
 
@@ -95,24 +99,24 @@ def test_a_list_without_any_scored_row_is_noted():
 
 def test_a_list_tells_of_gaps_and_of_users_without_one():
     top = GRID.filter(pl.col("rank") <= 4)
-    assert read_table("m", top, LOG).remarks("m", LOG) == ""
-    assert read_table("m", GRID.drop("rank"), LOG).remarks("m", LOG) == ""
+    assert read(top).remarks("m", LOG) == ""
+    assert read(GRID.drop("rank")).remarks("m", LOG) == ""
     shown = [int(u) for u in np.unique(LOG.user)]
-    gone = read_table("m", top.filter(~pl.col("user").is_in(shown[:2])), LOG)
-    assert gone.remarks("m", LOG) == "model 'm': 2 users with scored rows have no list, so their items stand below it"
-    gaps = read_table("m", top.filter((pl.col("user") != 1) | (pl.col("rank") != 1)), LOG)
+    gone = read(top.filter(~pl.col("user").is_in(shown[:2])))
+    assert gone.remarks("m", LOG) == "model 'm': 2 users with scored rows have no list, so their items rank below it"
+    gaps = read(top.filter((pl.col("user") != 1) | (pl.col("rank") != 1)))
     assert gaps.remarks("m", LOG) == "model 'm': the lists of 1 users have gaps in their ranks"
-    short = read_table("m", top.filter((pl.col("user") != 1) | (pl.col("rank") != 4)), LOG)
+    short = read(top.filter((pl.col("user") != 1) | (pl.col("rank") != 4)))
     assert short.remarks("m", LOG) == ""  # shorter than others, and without a gap
 
 
 @pytest.mark.parametrize("convert", [lambda f: f, lambda f: f.to_pandas(), lambda f: f.to_arrow()])
 def test_words_in_place_of_numbers_are_called_text(convert):
     words = PAIRS.head(4).with_columns(score=pl.Series(["1.5", "high", "low", "high"]))
-    with pytest.raises(PredictionError, match=r"model 'm': column 'score' holds text in 3 of 4 rows, as 'high', 'low'"):
-        read_table("m", convert(words), LOG)
+    with pytest.raises(PredictionError, match=r"model 'm': column 'score' holds text in 3 of 4 rows.* 'high', 'low'"):
+        read(convert(words))
     written = PAIRS.head(2).with_columns(score=pl.Series(["1.5", "2"]))
-    assert read_table("m", convert(written), LOG).score.tolist() == [1.5, 2.0]
+    assert read(convert(written)).score.tolist() == [1.5, 2.0]
 
 
 # -- two tables of one model ---------------------------------------------------------------------------------
@@ -171,15 +175,15 @@ def test_a_note_on_a_list_is_about_the_list():
 
 
 def test_rows_come_in_any_order():
-    mixed = read_table("m", LIST.sample(fraction=1, shuffle=True, seed=4), LOG)
-    tidy = read_table("m", LIST.sort("user", "item"), LOG)
+    mixed = read(LIST.sample(fraction=1, shuffle=True, seed=4))
+    tidy = read(LIST.sort("user", "item"))
     np.testing.assert_array_equal(mixed.cell, tidy.cell)
     np.testing.assert_array_equal(mixed.score, tidy.score)
     np.testing.assert_array_equal(mixed.rank, tidy.rank)
 
 
 def test_a_table_that_was_read_is_taken_for_its_own_grid():
-    table = read_table("m", PAIRS, LOG)
+    table = read(PAIRS)
     found = ol.evaluate({"m": table}, LOG, metrics=["mae"], estimators=["naive"])
     assert found["m", "mae", "naive"].value == pytest.approx(
         ol.evaluate({"m": SCORES}, LOG, metrics=["mae"], estimators=["naive"])["m", "mae", "naive"].value

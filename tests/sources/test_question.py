@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from openloop.errors import InputError
@@ -12,3 +14,23 @@ from openloop.sources.question import Question
 def test_a_level_that_is_none_is_refused(level):
     with pytest.raises(InputError, match=f"level.*{level}"):
         Question(metrics=["mae"], estimators=["naive"], level=level)
+
+
+def test_names_are_parsed_once_and_each_is_kept_once():
+    asked = Question(metrics=["mae", "MAE", "recall@3"], estimators="snips")
+    assert [m.name for m in asked.measures] == ["mae", "recall@3"]
+    assert [m.name for m in asked.methods] == ["snips"]
+    assert asked.kinds == {"prediction", "rank"}
+    assert replace(asked, metrics=["mse"]).kinds == {"prediction"}
+
+
+@pytest.mark.parametrize("options", [{"metrics": []}, {"estimators": []}, {"missing": "zero"}, {"share": 2.0}])
+def test_what_cannot_be_asked_is_refused(options):
+    with pytest.raises(InputError, match=next(iter(options))):
+        Question(**({"metrics": ["mae"], "estimators": ["naive"]} | options))
+
+
+def test_shares_are_of_the_whole_log_unless_given():
+    assert Question(metrics=["mae"], estimators=["naive"]).shares == (1.0, 0.0)
+    parts = Question(metrics=["mae"], estimators=["naive"], share=0.2, excluded_share=0.8, exclude=object())
+    assert parts.shares == (0.2, 0.8)

@@ -64,6 +64,8 @@ def audit(
     item: str | None = None,
     rating: str | None = None,
     population: tuple[int, int] | None = None,
+    share: float | None = None,
+    excluded_share: float | None = None,
     complete: bool = False,
     distinct: bool = False,
     step: Step = silent,

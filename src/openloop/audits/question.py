@@ -36,13 +36,13 @@ class AuditQuestion(Question):
     rng: Any = 0
 
     def __post_init__(self) -> None:
-        Question.__post_init__(self)
         if not self.metrics:
             object.__setattr__(self, "metrics", METRICS)
             object.__setattr__(self, "lenient", True)
         if isinstance(self.strata, int | str):
             object.__setattr__(self, "strata", (self.strata,))
         object.__setattr__(self, "estimators", _with_strata(self.estimators, self.strata))
+        Question.__post_init__(self)
 
     @property
     def groupings(self) -> dict[str, Strata]:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
 from openloop.core.feedback import Floats
 from openloop.errors import InputError
 
@@ -101,3 +103,20 @@ class Metric:
 def default_threshold(levels: Floats) -> float:
     """From which rating on an item is relevant, where nobody said: 4, or 1 where ratings are 0 and 1."""
     return 1.0 if all(level in (0.0, 1.0) for level in levels[:3]) else 4.0
+
+
+def reaches(rating: Column, threshold: float) -> Column:
+    """Whether ratings are relevant, the one rule for arrays and expressions: float32(rating) ≥ float32(threshold).
+
+    Feedback holds ratings in single precision, so 0.7 reaches 0.7 whatever the precision of its column.
+    """
+    return rating >= _least(threshold)
+
+
+def _least(threshold: float) -> float:
+    """The least 64-bit float that rounds to float32(threshold) or more: no engine then needs to cast a column."""
+    with np.errstate(over="ignore"):
+        single = np.float32(threshold)
+        below = np.nextafter(single, np.float32(-np.inf))
+        middle = (float(below) + float(single)) / 2
+        return middle if np.float32(middle) >= single else float(np.nextafter(middle, np.inf))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from openloop.core.feedback import Feedback, Floats, check_propensities, frozen
 from openloop.errors import AlignmentError, InputError
+from openloop.support.arguments import is_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,3 +75,30 @@ class Propensities:
             msg = "Propensities: made for another Feedback; call the model's predict on the one that is scored."
             raise AlignmentError(msg)
         return self
+
+
+ROUNDING = 1e-9  # shares of one log add up to 1 only nearly
+
+
+def observed_probability(p: Any, *, share: Any = 1.0, excluded_share: Any = 0.0) -> Any:
+    """π = p·s / (1 − p·t): the probability that a part of a log observes a cell which the excluded part does not hold.
+
+    The part has share s of the log and the excluded part share t; with t = 0, where nothing is excluded, this is p·s.
+    `p` may be a number, an array or an expression of a dataframe library.
+    """
+    if not isinstance(share, np.ndarray) and not isinstance(excluded_share, np.ndarray):  # per row, they are a split's
+        check_shares(share, excluded_share)
+    return p * share / (1.0 - p * excluded_share)
+
+
+def check_shares(share: Any, excluded_share: Any) -> None:
+    """Refuse shares that no two parts of one log can have."""
+    if not is_number(share) or not 0 < share <= 1:
+        raise InputError(f"share= must lie in (0, 1], got {share!r}; it is the part's share of the log's rows.")
+    if not is_number(excluded_share) or not 0 <= excluded_share <= 1:
+        raise InputError(f"excluded_share= must lie in [0, 1], got {excluded_share!r}; 0 excludes no part of the log.")
+    if share + excluded_share > 1 + ROUNDING:
+        raise InputError(
+            f"share= and excluded_share= must add up to at most 1, got {share:g} and {excluded_share:g}; two parts of "
+            "one log have no row in common."
+        )

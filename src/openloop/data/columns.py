@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from openloop.errors import ColumnError, did_you_mean, listing
 
@@ -24,6 +24,17 @@ OBVIOUS: Mapping[str, str] = {
 }
 
 
+class Header(Protocol):
+    """A table's name, its columns, and how their names were found, for errors about columns."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def columns(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def note(self) -> str: ...  # noqa: D102
+
+
 @dataclass(frozen=True, slots=True)
 class InputTable:
     """A source whose columns are known and whose rows are not yet read.
@@ -40,22 +51,32 @@ class InputTable:
     scan: Callable[[Sequence[str]], pl.LazyFrame] | None = None
 
 
-def choose(table: InputTable, asked: Mapping[str, Column], required: Sequence[str] = REQUIRED) -> dict[str, str]:
-    """The column of each role: those asked for, and the obvious one for a required role that was not."""
+def choose(
+    table: Header, asked: Mapping[str, Column], required: Sequence[str] = REQUIRED, taken: Iterable[str] = ()
+) -> dict[str, str]:
+    """The column of each role: those asked for, and the obvious one for a required role that was not.
+
+    Columns that are `taken` are something else, and not looked at for obvious names.
+    """
     chosen = {role: _named(table, role, column) for role, column in asked.items() if column is not None}
     for role in required:
         if role not in chosen:
-            chosen[role] = _obvious(table, role, taken=chosen.values())
+            chosen[role] = _obvious(table, role, taken=(*chosen.values(), *taken))
     _refuse_shared(table, chosen)
     return chosen
 
 
+def shared(table: Header, named: Mapping[str, Column]) -> dict[str, str]:
+    """Those of another table's columns that this one has under the same name."""
+    return {role: name for role, name in named.items() if isinstance(name, str) and name in table.columns}
+
+
 def names_a(role: str, column: str) -> bool:
     """Whether a column's name is an obvious one of this role."""
-    return _plain(column) in OBVIOUS[role].split()
+    return _plain(str(column)) in OBVIOUS[role].split()
 
 
-def _named(table: InputTable, role: str, column: Any) -> str:
+def _named(table: Header, role: str, column: Any) -> str:
     if isinstance(column, bool) or not isinstance(column, str | int):
         msg = f"{role}={column!r}: give a column's name, or its position as an integer."
         raise ColumnError(msg)
@@ -70,7 +91,7 @@ def _named(table: InputTable, role: str, column: Any) -> str:
     raise ColumnError(msg)
 
 
-def _at(table: InputTable, role: str, position: int) -> str:
+def _at(table: Header, role: str, position: int) -> str:
     if 0 <= position < len(table.columns):
         return table.columns[position]
     count = f"its {len(table.columns)} columns, which count from 0"
@@ -78,7 +99,7 @@ def _at(table: InputTable, role: str, position: int) -> str:
     raise ColumnError(msg)
 
 
-def _obvious(table: InputTable, role: str, taken: Iterable[str]) -> str:
+def _obvious(table: Header, role: str, taken: Iterable[str]) -> str:
     used = set(taken)
     found = [c for c in table.columns if c not in used and names_a(role, c)]
     if len(found) == 1:
@@ -93,14 +114,14 @@ def _obvious(table: InputTable, role: str, taken: Iterable[str]) -> str:
     raise ColumnError(msg)
 
 
-def _near(table: InputTable, role: str, used: set[str]) -> str:
+def _near(table: Header, role: str, used: set[str]) -> str:
     """' Did you mean X?' where some free column's name looks like the role's."""
     free = [c for c in table.columns if c not in used]
     guess = did_you_mean(role, free)
     return guess if "Did you mean" in guess else ""
 
 
-def _refuse_shared(table: InputTable, chosen: Mapping[str, str]) -> None:
+def _refuse_shared(table: Header, chosen: Mapping[str, str]) -> None:
     roles: dict[str, str] = {}
     for role, column in chosen.items():
         if column in roles:

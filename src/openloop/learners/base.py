@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
+from openloop.core.metric import reaches
 from openloop.core.propensities import Propensities
 from openloop.core.weights import effective_size
 from openloop.errors import AlignmentError, EmptyError, InputError, UnknownIdError
@@ -191,7 +192,7 @@ def liked(model: Any, feedback: Feedback, threshold: Any) -> Array:
             f"{type(model).__name__}: threshold must be a finite number, from which on a rating is a positive, or "
             f"None, got {threshold!r}."
         )
-    keep = feedback.rating >= threshold
+    keep = reaches(feedback.rating, threshold)
     if not keep.any():
         raise EmptyError(
             f"{type(model).__name__}: no rating is at least {threshold:g}, so nothing is liked; the largest is "

@@ -13,6 +13,7 @@ import numpy as np
 
 from openloop.audits.results import Curve
 from openloop.core.feedback import Floats
+from openloop.core.metric import reaches
 from openloop.core.weights import BINS_PER_OCTAVE, N_BINS, WeightSummary
 from openloop.reporting.style import BLUE, GREY, ORANGE, data, log_axis, rule_at, series, styled, titled
 from openloop.reporting.words import number
@@ -199,7 +200,7 @@ def ratings_chart(ratings: Sequence[tuple[float, int]], threshold: float | None 
 
     names = ["below the threshold", "relevant"]
     rows: Rows = [
-        {"rating": f"{rating:g}", "rows": n, "kind": names[int(threshold is None or rating >= threshold)]}
+        {"rating": f"{rating:g}", "rows": n, "kind": names[int(threshold is None or reaches(rating, threshold))]}
         for rating, n in ratings
     ]
     chart = (

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import Feedback, Floats, distinct
+from openloop.core.metric import reaches
+from openloop.core.propensities import observed_probability
 from openloop.estimators.bounds import inverse_squares
 from openloop.estimators.stratified import catalogue_cells, edges
 from openloop.metrics.rating import midpoints
@@ -47,7 +49,7 @@ class Observation:
         Where s is not known, p: right up to a factor.
         """
         s = 1.0 if self.scored is None else self.scored
-        return self.values * s / (1.0 - self.values * self.excluded[user])
+        return observed_probability(self.values, share=s, excluded_share=self.excluded[user])
 
     def inverse_squares(self, excluded: npt.NDArray[np.int64]) -> float | None:
         """Σ 1/π² over the candidate cells, where one share holds for all of them."""
@@ -66,7 +68,7 @@ class Observation:
 
 def _chance(p: Floats, s: float, t: float, excluded: npt.NDArray[np.int64]) -> Floats:
     """π of one user's cells; certain cells do not count in Σ1/π², and excluded ones neither."""
-    chance = p * s / (1.0 - p * t)
+    chance = observed_probability(p, share=s, excluded_share=t)
     chance[excluded] = 1.0
     return chance
 
@@ -135,9 +137,9 @@ class View:
         seen = None if values is None else Observation.of(values, grid, log, exclude, exclusion)
         rating = log.rating.astype(np.float64)
         rows = Rows(
-            user=log.user, rating=rating, relevant=reach(rating, threshold), cells=exclusion.candidates,
-            probability=None if seen is None else seen.probability(log.user), scaled=log.share is not None,
-            middles=midpoints(distinct(rating)),
+            user=log.user, rating=rating, relevant=reaches(rating, threshold).astype(np.float64),
+            cells=exclusion.candidates, probability=None if seen is None else seen.probability(log.user),
+            scaled=log.share is not None, middles=midpoints(distinct(rating)),
         )  # fmt: skip
         return cls(rows=rows, exclusion=exclusion, observation=seen, groups=groups)
 
@@ -158,8 +160,3 @@ class View:
             return None
         out = self.exclusion
         return catalogue_cells(self.observation.grid, at, (out.user, out.item))
-
-
-def reach(rating: Floats, threshold: float) -> Floats:
-    """1 where a rating reaches the threshold, in the single precision that Feedback holds ratings in."""
-    return (rating.astype(np.float32) >= np.float32(threshold)).astype(np.float64)

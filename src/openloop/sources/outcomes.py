@@ -13,7 +13,8 @@ from openloop.core.feedback import Array, Feedback, Floats, Ints, Vocabulary
 from openloop.core.protocols import FactorModel
 from openloop.errors import AlignmentError, InputError, PredictionError
 from openloop.sources.arrays.rows import Outcome
-from openloop.sources.predictions import Table, read_table, read_tables
+from openloop.sources.predictions import Predictions, from_frames
+from openloop.sources.rules import ranks_excluded
 
 
 def places(scored: Feedback, exclude: Feedback) -> npt.NDArray[np.int64]:
@@ -23,7 +24,7 @@ def places(scored: Feedback, exclude: Feedback) -> npt.NDArray[np.int64]:
 
 
 def held(ordered: npt.NDArray[np.int64], cells: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which of the cells stand among some that are sorted."""
+    """Which of the cells are among some that are sorted."""
     from openloop.kernels.merging import positions
 
     return ordered[np.minimum(positions(ordered, cells), len(ordered) - 1)] == cells
@@ -76,8 +77,8 @@ class Partial(Protocol):
 
 
 def prepare(name: str, model: Any, log: Feedback, user: str | None = None, item: str | None = None) -> Any:
-    """A model as it will be asked: a Table, a U × I array, or the recommender itself."""
-    if isinstance(model, Table):
+    """A model as it will be asked: Predictions, a U × I array, or the recommender itself."""
+    if isinstance(model, Predictions):
         return _of_shape(name, model, model.shape, log)
     if isinstance(model, type):
         msg = f"model {name!r}: {model.__name__} is a class; give a fitted model, {model.__name__}().fit(train)."
@@ -87,15 +88,17 @@ def prepare(name: str, model: Any, log: Feedback, user: str | None = None, item:
         return model
     if isinstance(model, np.ndarray):
         return _of_shape(name, model, model.shape, log)
-    if isinstance(model, list | tuple) and model:
-        return read_tables(name, model, log, user, item)  # pyright: ignore[reportUnknownArgumentType]
-    return read_table(name, model, log, user, item)
+    frames: Any = model if isinstance(model, list | tuple) and model else [model]
+    return from_frames(f"model {name!r}", frames, log, {"user": user, "item": item})
 
 
 def _of_shape(name: str, model: Any, shape: tuple[int, ...], log: Feedback) -> Any:
     if shape != (log.n_users, log.n_items):
-        msg = f"model {name!r}: the array has shape {shape}, the grid {(log.n_users, log.n_items)}."
-        raise PredictionError(msg)
+        raise PredictionError(
+            f"model {name!r}: has shape {shape}, and the population is {log.n_users:,} users × {log.n_items:,} items, "
+            "in order of id; give a row for each user and a column for each item, or pass users= and items= with all "
+            "ids where the log is read."
+        )
     return model
 
 
@@ -112,17 +115,17 @@ def _check_grid(name: str, model: Any, log: Feedback) -> None:
 
 def predicts(model: Any) -> bool:
     """Whether a model says anything about ratings; some rank only."""
-    if isinstance(model, Table):
+    if isinstance(model, Predictions):
         return model.score is not None
     return isinstance(model, np.ndarray) or hasattr(model, "predict")
 
 
 def predictions(name: str, model: Any, log: Feedback, *, partly: bool = True) -> Floats | None:
-    """The predicted rating of each row, NaN where a model has none; None where a table holds ranks alone.
+    """The predicted rating of each row, NaN where a model has none; None where predictions are ranks alone.
 
     Without `partly` also None where a list with scores and ranks lacks a row: it was made for rankings.
     """
-    if isinstance(model, Table):
+    if isinstance(model, Predictions):
         found = None if model.score is None else model.at(model.score, log.cell)
         lacking = found is not None and model.rank is not None and bool(np.isnan(found).any())
         return None if lacking and not partly else found
@@ -138,8 +141,8 @@ def predictions(name: str, model: Any, log: Feedback, *, partly: bool = True) ->
 
 
 def ranks(name: str, model: Any, log: Feedback, exclusion: Exclusion) -> Outcome:
-    """How many candidates stand above and tie with each row's item."""
-    if isinstance(model, Table):
+    """How many candidates rank above and tie with each row's item."""
+    if isinstance(model, Predictions):
         model = model.ranking
         if model.rank is not None:
             return _listed(name, model, model.rank, log, exclusion)
@@ -149,18 +152,17 @@ def ranks(name: str, model: Any, log: Feedback, exclusion: Exclusion) -> Outcome
     if isinstance(model, FactorModel):
         above, tied = ranking.factor_ranks(*model.factor_arrays(), *wanted, *excluded)
     else:
-        scores = model.grid(name) if isinstance(model, Table) else model
+        scores = model.grid(name) if isinstance(model, Predictions) else model
         above, tied = ranking.ranks(_scorer(scores, name, log), *wanted, log.n_items, *excluded)
     return Outcome(above=above.astype(np.int64), tied=tied.astype(np.int64))
 
 
-def _listed(name: str, table: Table, rank: Floats, log: Feedback, exclusion: Exclusion) -> Outcome:
-    """Ranks from a list: what it does not hold stands below it."""
+def _listed(name: str, table: Predictions, rank: Floats, log: Feedback, exclusion: Exclusion) -> Outcome:
+    """Ranks from a list: what it does not hold ranks below it."""
     excluded = exclusion.cells
     out = int(held(excluded, table.cell).sum()) if len(excluded) else 0
     if out:
-        msg = f"model {name!r}: its list ranks {out:,} excluded cells; make it without them, or pass exclude=None."
-        raise PredictionError(msg)
+        raise ranks_excluded(f"model {name!r}", out)
     found = table.at(rank, log.cell)
     above = np.where(np.isnan(found), table.depth, found - 1).astype(np.int64)
     return Outcome(above=above, tied=np.ones_like(above))
@@ -198,7 +200,7 @@ def dense_outcome(
     name: str, model: Any, log: Feedback, exclusion: Exclusion, users: npt.NDArray[np.int64], on: str
 ) -> tuple[Outcome, npt.NDArray[np.int64]]:
     """The outcome of every candidate of consecutive users, and its flat position in their block."""
-    scores = _scorer(model.grid(name) if isinstance(model, Table) else model, name, log)(users)  # (B, I)
+    scores = _scorer(model.grid(name) if isinstance(model, Predictions) else model, name, log)(users)  # (B, I)
     if np.isnan(scores).any() or (on == "prediction" and np.isinf(scores).any()):
         msg = f"model {name!r}: its scores of all cells, which dr needs, are not all finite; repair the model."
         raise PredictionError(msg)

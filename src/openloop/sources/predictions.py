@@ -1,31 +1,33 @@
-"""Predictions given as a table of user, item and score or rank: read, checked and looked up."""
+"""`Predictions`: scores or ranks of (user, item) pairs in a log's codes, read from dataframes and files alike."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
-from openloop.core.feedback import Array, Feedback, Floats, Ints, Vocabulary, distinct
-from openloop.core.metric import Metric
-from openloop.errors import ColumnError, PredictionError, did_you_mean, listing
+from openloop.core.feedback import Feedback, Floats, Ints, Vocabulary, distinct
+from openloop.data import values
+from openloop.data.columns import Column, InputTable
+from openloop.data.encoding import find
+from openloop.data.frames import open_frame
+from openloop.errors import PredictionError, UnknownIdError, listing
+from openloop.sources import rules
+from openloop.sources.rules import LARGEST, SIDES, Coverage
 
-USER = ("user", "user_id", "userId", "uid")
-ITEM = ("item", "item_id", "itemId", "iid", "mid", "movieId")
-SCORE = ("score", "prediction")
-UNPREDICTED = 'lacks predictions of some scored rows; give them, or pass missing="drop".'
 MAX_DENSE = 2**28  # cells of a grid made from a table of scores: 2 GiB
-LARGEST = 2**31  # no list is longer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table:
-    """Predictions given as a table: codes of user and item, with scores, ranks, or both; ordered by cell.
+class Predictions:
+    """Predictions of pairs: codes of user and item, with scores, ranks, or both; ordered by cell.
 
-    `listed` is a table of ranks that goes with one of scores: the first serves rankings, the second ratings.
+    `listed` are the ranks that go with a table of scores: the first serve rankings, the second ratings.
     """
 
     user: npt.NDArray[np.int32]
@@ -33,7 +35,7 @@ class Table:
     score: Floats | None
     rank: Floats | None
     shape: tuple[int, int]
-    listed: Table | None = None
+    listed: Predictions | None = None
 
     @property
     def cell(self) -> npt.NDArray[np.int64]:
@@ -46,12 +48,26 @@ class Table:
         return 0 if self.rank is None else int(self.rank.max())
 
     @property
-    def ranking(self) -> Table:
-        """The table that rankings are asked of."""
+    def full(self) -> bool:
+        """Whether every cell of the population has a score."""
+        return self.score is not None and len(self.user) == self.shape[0] * self.shape[1]
+
+    @property
+    def ranking(self) -> Predictions:
+        """The predictions that rankings are asked of."""
         return self if self.listed is None else self.listed
 
+    def coverage(self, candidates: float, *, predicted: bool = True) -> Coverage:
+        """Which metrics these can serve; `predicted` says that no scored row lacks a score."""
+        own = self.ranking
+        return Coverage(
+            scores=self.score is not None, predicted=predicted, cells=self.full,
+            ranks=own.full if own.rank is None else True,
+            depth=None if own.rank is None or len(own.user) == candidates else own.depth,
+        )  # fmt: skip
+
     def at(self, values: Floats, cells: npt.NDArray[np.int64]) -> Floats:
-        """The value of each cell, NaN where the table has none."""
+        """The value of each cell, NaN where there is none."""
         from openloop.kernels.merging import positions
 
         own = self.cell
@@ -64,205 +80,147 @@ class Table:
         return own.rank is not None and bool(np.isnan(own.at(own.rank, cells)).all())
 
     def remarks(self, name: str, log: Feedback) -> str:
-        """What is odd about a list, on whose account items stand below it; empty where nothing is."""
+        """What is odd about a list, on whose account items rank below it; empty where nothing is."""
         own = self.ranking
         if own.rank is None:
             return ""
-        first = np.flatnonzero(np.diff(own.user, prepend=-1))  # of each user's rows, which stand together
+        first = np.flatnonzero(np.diff(own.user, prepend=-1))  # of each user's rows, which are consecutive
         length = np.diff(first, append=len(own.user))
         gaps = int(np.sum(np.maximum.reduceat(own.rank, first) > length))
         without = int(np.isin(distinct(log.user), own.user[first], invert=True).sum())
-        found = [f"{without:,} users with scored rows have no list, so their items stand below it"] if without else []
+        found = [f"{without:,} users with scored rows have no list, so their items rank below it"] if without else []
         found += [f"the lists of {gaps:,} users have gaps in their ranks"] if gaps else []
         return f"model {name!r}: {'; '.join(found)}" if found else ""
-
-    def refusal(self, metric: Metric, candidates: float, *, everywhere: bool, predicted: bool = True) -> str | None:
-        """Why the table cannot serve a metric; `everywhere`: on every cell, as imputation needs.
-
-        `predicted` says that its scores are those of the scored rows, which a top-k list has only by chance.
-        """
-        full = len(self.user) == self.shape[0] * self.shape[1]
-        if (everywhere or metric.on == "prediction") and self.score is None:
-            return "is a table of ranks, which has no scores."
-        if metric.on == "prediction" and not predicted:
-            return UNPREDICTED if self.rank is None else f"is a top-{self.depth} list, and {UNPREDICTED}"
-        if everywhere and not full:
-            return f"has scores of {len(self.user):,} cells, and imputation needs those of every cell."
-        return None if metric.on == "prediction" else self.ranking.unranked(metric, candidates)
-
-    def unranked(self, metric: Metric, candidates: float) -> str | None:
-        """Why this table cannot serve a metric on rankings."""
-        full = len(self.user) == self.shape[0] * self.shape[1]
-        if self.rank is None and full:
-            return None
-        if self.rank is None:
-            return (
-                f"has scores of {len(self.user):,} of {self.shape[0]:,} × {self.shape[1]:,} cells; rankings need all, "
-                "or a rank column."
-            )
-        whole = len(self.user) == candidates
-        if whole or (metric.k is not None and metric.k <= self.depth):
-            return None
-        return f"is a top-{self.depth} list, which serves only @k with k ≤ {self.depth}."
 
     def grid(self, name: str) -> Floats:
         """The scores of all cells (U, I)."""
         n_users, n_items = self.shape
-        if self.score is None or len(self.user) < n_users * n_items:
-            msg = f"model {name!r}: needs scores of all {n_users:,} × {n_items:,} cells, has {len(self.user):,}."
-            raise PredictionError(msg)
+        if self.score is None or not self.full:
+            raise PredictionError(
+                f"model {name!r}: needs scores of all {n_users:,} × {n_items:,} cells, has {len(self.user):,}."
+            )
         if n_users * n_items > MAX_DENSE:
-            msg = f"model {name!r}: {n_users:,} × {n_items:,} scores are too many for a table; give an array or ranks."
-            raise PredictionError(msg)
+            raise PredictionError(
+                f"model {name!r}: {n_users:,} × {n_items:,} scores are too many for a table; give an array or ranks."
+            )
         found = np.empty(self.shape)
         found[self.user, self.item] = self.score
         return found
 
 
-def read_tables(
-    name: str, frames: Sequence[Any], log: Feedback, user: str | None = None, item: str | None = None
-) -> Table:
-    """Two dataframes of one model: scores of the scored pairs, and a list with a rank column."""
-    return together(name, [read_table(name, frame, log, user, item) for frame in frames])
+# -- reading -------------------------------------------------------------------------------------------------
 
 
-def together(name: str, tables: Sequence[Table]) -> Table:
+def from_frames(what: str, frames: Sequence[Any], log: Feedback, named: Mapping[str, Column]) -> Predictions:
+    """One dataframe of predictions, or two: scores of the scored pairs, and a list with a rank column."""
+    return together(what, [read_predictions(_opened(what, frame, log), log, named) for frame in frames])
+
+
+def together(what: str, tables: Sequence[Predictions]) -> Predictions:
     """One table, or a table of scores with its list."""
-    scores, ranks = apart(name, tables)
+    scores, ranks = rules.scores_and_ranks(what, tables)
     return scores if scores is ranks else replace(scores, listed=ranks)
 
 
-def apart(name: str, tables: Sequence[Any]) -> tuple[Any, Any]:
-    """The table that ratings are asked of and the one that rankings are, told apart by ranks; one serves both."""
-    if len(tables) == 1:
-        return tables[0], tables[0]
-    scores, lists = ([t for t in tables if (t.rank is not None) == ranked] for ranked in (False, True))
-    if (len(scores), len(lists)) != (1, 1):
-        raise PredictionError(
-            f"model {name!r}: several tables of one model must be two, the scores of the log's pairs and a list with a "
-            f"rank column, got {len(scores)} without and {len(lists)} with ranks; number each user's list 1, 2, 3 …"
-        )
-    return scores[0], lists[0]
-
-
-def read_table(name: str, frame: Any, log: Feedback, user: str | None = None, item: str | None = None) -> Table:
-    """A dataframe of predictions, its ids as the log's codes."""
-    import narwhals as nw
-
+def _opened(what: str, frame: Any, log: Feedback) -> InputTable:
     try:
-        table = nw.from_native(frame)
+        nw.from_native(frame)
     except TypeError as error:
-        msg = (
-            f"model {name!r}: {type(frame).__name__} is neither a recommender (predict, scores), a "
-            f"{log.n_users} × {log.n_items} array, nor a dataframe."
-        )
-        raise PredictionError(msg) from error
-    columns = table.collect_schema().names()
-    ids = [
-        _column(name, columns, options if given is None else (given,))
-        for given, options in ((user, USER), (item, ITEM))
-    ]
-    rank = "rank" if "rank" in columns else None
-    score = next((c for c in SCORE if c in columns), None) if rank else _column(name, columns, SCORE)
-    eager = table.select(*ids, *(c for c in (score, rank) if c is not None))
-    eager = eager.collect() if isinstance(eager, nw.LazyFrame) else eager
-    codes = [_codes(name, eager[c], v) for c, v in zip(ids, (log.users, log.items), strict=True)]
-    found = Table(user=codes[0], item=codes[1], score=None, rank=None, shape=(log.n_users, log.n_items))
-    score, rank = (
-        None if c is None else finite(f"model {name!r}", c, _floats(name, eager[c]), found, log) for c in (score, rank)
-    )
-    return checked(name, replace(found, score=score, rank=rank), log)
-
-
-def _column(name: str, columns: list[str], options: tuple[str, ...]) -> str:
-    for option in options:
-        if option in columns:
-            return option
-    msg = f"model {name!r}: the table has no column {options[0]!r}.{did_you_mean(options[0], columns)}"
-    raise ColumnError(msg)
-
-
-def _codes(name: str, series: Any, vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
-    values: Array = series.to_numpy()
-    if values.dtype.kind in "UOT" and len(values) and not isinstance(values[0], str):
-        values = np.array([str(v) for v in values], dtype=object)
-    return vocabulary.codes(values.astype(object) if values.dtype.kind in "UT" else values, f"model {name!r}")
-
-
-def _floats(name: str, series: Any) -> Floats:
-    """The numbers of a column, which text may write."""
-    import narwhals as nw
-
-    if series.dtype not in (nw.String, nw.Object, nw.Categorical, nw.Enum):
-        return series.cast(nw.Float64()).to_numpy()
-    fields: list[Any] = series.to_list()
-    try:
-        return np.array(fields, np.float64)
-    except (TypeError, ValueError) as error:
-        words = [str(field) for field in fields if not _is_number(field)]
-        raise holds_text(f"model {name!r}", series.name, words, len(fields)) from error
-
-
-def _is_number(field: Any) -> bool:
-    try:
-        float(field)
-    except (TypeError, ValueError):
-        return field is None
-    return True
-
-
-def holds_text(what: str, column: str, words: Sequence[str], rows: int) -> PredictionError:
-    """The error of a column that should hold numbers."""
-    some = listing(list(dict.fromkeys(words))[:3])
-    return PredictionError(
-        f"{what}: column {column!r} holds text in {len(words):,} of {rows:,} rows, as {some}; write numbers."
-    )
-
-
-def finite(what: str, noun: str, values: Floats, table: Table, log: Feedback) -> Floats:
-    """The scores or ranks of a table's pairs, once it is known that all are numbers."""
-    if not len(values):
-        raise PredictionError(f"{what}: the table is empty; give a {noun} for each (user, item) pair.")
-    bad = np.flatnonzero(~np.isfinite(values))
-    if len(bad):
-        user, item = log.users.ids[table.user[bad[0]]], log.items.ids[table.item[bad[0]]]
         raise PredictionError(
-            f"{what}: {len(bad):,} of {len(values):,} {noun}s are missing or not finite, first that of user "
-            f"{listing([user])} and item {listing([item])}; repair them."
-        )
-    return values
+            f"{what}: {type(frame).__name__} is neither a recommender (predict, scores), a "
+            f"{log.n_users} × {log.n_items} array, nor a dataframe."
+        ) from error
+    return replace(open_frame(frame), name=what)
 
 
-def checked(name: str, table: Table, log: Feedback) -> Table:
-    """The table ordered by cell, once it is known that no pair stands twice and that ranks are ranks."""
-    table = _ordered(table)
-    own = table.cell
-    cells = distinct(own[1:][own[1:] == own[:-1]])
-    if len(cells):
-        user, item = np.divmod(cells[:3], table.shape[1])
-        pairs = list(zip(log.users.ids[user].tolist(), log.items.ids[item].tolist(), strict=True))
-        msg = f"model {name!r}: {len(cells):,} pairs stand twice, as {listing(pairs)}; keep one of each."
-        raise PredictionError(msg)
-    if table.rank is not None:
-        _check_ranks(name, table, table.rank)
-    return table
+def read_predictions(table: InputTable, log: Feedback, named: Mapping[str, Column]) -> Predictions:
+    """The predictions in a table, of a file or in memory, whose name is what errors call it; ids as the log's codes."""
+    chosen = rules.pair_columns(table, named)
+    rows = table.fetch(list(chosen.values()))
+    if rows.height == 0:
+        raise rules.no_rows(table.name)
+    user, item = (
+        codes(table.name, side, rows[chosen[side]], known, text=table.text)
+        for side, known in zip(SIDES, (log.users, log.items), strict=True)
+    )
+    score, rank = (_numbers(table.name, rows[chosen[r]]) if r in chosen else None for r in ("score", "rank"))
+    found = Predictions(user=user, item=item, score=score, rank=rank, shape=(log.n_users, log.n_items))
+    return _checked(table.name, _ordered(found), log, chosen)
 
 
-def _ordered(table: Table) -> Table:
-    own = table.cell
+def codes(what: str, side: str, column: pl.Series, known: Vocabulary, *, text: bool) -> Ints:
+    """The codes of a column of ids; unknown ones are refused."""
+    integers = known.ids.dtype.kind == "i"
+    ids = values.ids(column, f"{what}: {side} column {column.name!r}", text=text, keep_text=not integers)
+    found = find(ids, known, text=text)
+    if bool((found < 0).any()):
+        strange = ids.filter(pl.Series(found < 0))
+        raise unknown_ids(what, side, strange.unique(), len(strange), integers=integers)
+    return found
+
+
+def unknown_ids(what: str, side: str, strange: pl.Series, rows: int, *, integers: bool | None) -> UnknownIdError:
+    """The error of ids outside the population, where `integers` says whether the log's are integers."""
+    remedy = f"pass {side}s= with all {side}s where the log is read"
+    if integers is not None and integers != (strange.dtype == pl.Int64):
+        kinds = ("integers", "text") if integers else ("text", "integers")
+        remedy = f"the log's are {kinds[0]} and these {kinds[1]}, so cast one of them"
+    return UnknownIdError(
+        f"{what}: {len(strange):,} {side}s in {rows:,} rows are not in the population, such as "
+        f"{listing(strange.sort().head(3).to_list())}; {remedy}."
+    )
+
+
+def _numbers(what: str, column: pl.Series) -> Floats:
+    """Scores or ranks, NaN where they are missing; text may write them."""
+    if isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum):
+        fields = column.cast(pl.String).str.strip_chars()
+        numbers = fields.cast(pl.Float64, strict=False)
+        words = fields.filter(numbers.is_null() & (fields != ""))
+        if len(words):
+            raise rules.holds_text(what, column.name, words.unique().to_list(), len(words), len(column))
+        return numbers.to_numpy()
+    if not (column.dtype.is_numeric() or isinstance(column.dtype, pl.Boolean | pl.Null)):
+        raise rules.not_numbers(what, column.name)
+    return column.cast(pl.Float64).to_numpy()
+
+
+# -- checking ------------------------------------------------------------------------------------------------
+
+
+def _ordered(found: Predictions) -> Predictions:
+    own = found.cell
     if bool(np.all(own[1:] >= own[:-1])):
-        return table
+        return found
     order = np.argsort(own, kind="stable")
-    values = (None if v is None else v[order] for v in (table.score, table.rank))
-    score, rank = values
-    return replace(table, user=table.user[order], item=table.item[order], score=score, rank=rank)
+    score, rank = (None if v is None else v[order] for v in (found.score, found.rank))
+    return replace(found, user=found.user[order], item=found.item[order], score=score, rank=rank)
 
 
-def _check_ranks(name: str, table: Table, rank: Floats) -> None:
-    odd = bool(np.any((rank < 1) | (rank > LARGEST) | (rank != np.floor(rank))))
-    if odd or not _each_once(table.user, rank.astype(np.int64), table.shape[0]):
-        msg = f"model {name!r}: ranks must be whole numbers from 1, each once a user; number each list 1, 2, 3 …"
-        raise PredictionError(msg)
+def _checked(what: str, found: Predictions, log: Feedback, columns: Mapping[str, str]) -> Predictions:
+    """The same, once it is known that all numbers are finite, no pair is there twice, and ranks are ranks."""
+    for role, numbers in (("score", found.score), ("rank", found.rank)):
+        if numbers is not None and len(bad := np.flatnonzero(~np.isfinite(numbers))):
+            pair = _ids(found.cell[bad[:1]], log)[0]
+            raise rules.not_finite(what, columns[role], len(bad), len(numbers), pair)
+    own = found.cell
+    twice = distinct(own[1:][own[1:] == own[:-1]])
+    if len(twice):
+        raise PredictionError(rules.pairs_twice(what, len(twice), _ids(twice[:3], log)))
+    if found.rank is not None and not _are_ranks(found.user, found.rank, log.n_users):
+        raise rules.bad_ranks(what)
+    return found
+
+
+def _ids(cells: npt.NDArray[np.int64], log: Feedback) -> list[tuple[Any, Any]]:
+    user, item = np.divmod(cells, log.n_items)
+    return list(zip(log.users.ids[user].tolist(), log.items.ids[item].tolist(), strict=True))
+
+
+def _are_ranks(user: Ints, rank: Floats, n_users: int) -> bool:
+    if bool(np.any((rank < 1) | (rank > LARGEST) | (rank != np.floor(rank)))):
+        return False
+    return _each_once(user, rank.astype(np.int64), n_users)
 
 
 def _each_once(user: Ints, rank: npt.NDArray[np.int64], n_users: int) -> bool:

@@ -1,4 +1,4 @@
-"""`Question`: what is asked of models and a log."""
+"""`Question`: what is asked of models and a log, checked once and handed down whole."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from openloop.core.metric import Metric
+from openloop.core.propensities import check_shares
 from openloop.errors import InputError
-from openloop.estimators.naming import Method
+from openloop.estimators.naming import Method, method
+from openloop.metrics.naming import metric
+from openloop.sources.rules import check_missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Question:
-    """What is asked of models and a log; see `evaluate` for each. `groups` are groupings of its rows by name."""
+    """What is asked of models and a log; see `evaluate` for each. `groups` are groupings of its rows by name.
+
+    `measures` and `methods` are what the names of metrics and estimators stand for, each once.
+    """
 
     metrics: Sequence[str | Metric]
     estimators: Sequence[str | Method]
@@ -26,12 +32,44 @@ class Question:
     item: str | None = None
     rating: str | None = None
     population: tuple[int, int] | None = None
+    share: float | None = None
+    excluded_share: float | None = None
     complete: bool = False
     distinct: bool = False
     max_users: int = 2_000_000
     groups: Mapping[str, Any] = field(default_factory=dict[str, Any])
     lenient: bool = False  # metrics that some model cannot serve are left out, with the reason
+    measures: tuple[Metric, ...] = field(init=False)
+    methods: tuple[Method, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         if not 0 < self.level < 1:
             raise InputError(f"evaluate: level must lie strictly between 0 and 1, got {self.level}.")
+        check_missing(self.missing)
+        check_shares(*self.shares)
+        if self.excluded_share is not None and self.exclude is None:
+            raise InputError("evaluate: excluded_share= is the share of the log that exclude= is; pass that, too.")
+        object.__setattr__(self, "measures", _distinct([metric(m) for m in _listed("metrics", self.metrics)]))
+        object.__setattr__(self, "methods", _distinct([method(e) for e in _listed("estimators", self.estimators)]))
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """s and t: the shares of the scored and of the excluded part in the log whose propensities are known."""
+        s, t = self.share, self.excluded_share
+        return 1.0 if s is None else s, 0.0 if t is None else t
+
+    @property
+    def kinds(self) -> set[str]:
+        """Whether metrics on predictions are asked for, on ranks, or both."""
+        return {m.on for m in self.measures}
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    found = [values] if isinstance(values, str | Metric | Method) else list(values)
+    if not found:
+        raise InputError(f"evaluate: {name} is empty; name at least one.")
+    return found
+
+
+def _distinct(values: list[Any]) -> tuple[Any, ...]:
+    return tuple({value.name: value for value in values}.values())

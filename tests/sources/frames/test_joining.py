@@ -35,7 +35,7 @@ def test_duplicates_are_refused_on_either_side(engine):
     into = converter(engine)
     with pytest.raises(DuplicateError, match="the log: 1 "):
         evaluate(log=pl.concat([LOG, LOG.head(1)]), into=into)
-    with pytest.raises(PredictionError, match=r"'m': 1 .* pairs stand twice"):
+    with pytest.raises(PredictionError, match=r"'m': 1 .* pairs .*\(1, 1\)"):
         evaluate(scores=pl.concat([SCORES, SCORES.head(1)]), into=into)
 
 
@@ -55,7 +55,7 @@ def test_numbers_and_text_do_not_match(engine):
 def test_missing_predictions_are_an_error_or_dropped_or_worst(engine):
     into = converter(engine)
     short = SCORES.head(3)
-    with pytest.raises(PredictionError, match=r"'m': no prediction for 1 scored rows, as of users 2"):
+    with pytest.raises(PredictionError, match=r"'m': no prediction for 1 of 4 scored rows.* users 2;"):
         evaluate(scores=short, into=into)
     dropped = evaluate(scores=short, into=into, missing="drop")
     assert dropped["m", "mae", "naive"].value == pytest.approx(2 / 3)
@@ -69,7 +69,7 @@ def test_missing_predictions_are_an_error_or_dropped_or_worst(engine):
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
 def test_scores_must_be_numbers(value):
     broken = SCORES.with_columns(score=pl.Series([4.0, value, 4.0, 3.0]))
-    with pytest.raises(PredictionError, match="1 scores are missing or not finite"):
+    with pytest.raises(PredictionError, match=r"'m': 1 of 4 values in column 'score' .* user 1 and item 2;"):
         evaluate(scores=broken)
 
 
@@ -103,7 +103,7 @@ def test_a_declared_whole_ranking_must_hold_every_scored_row():
 
 def test_an_empty_list_is_refused():
     lists = SCORES.head(0).select("user", "item", rank=pl.lit(1))
-    with pytest.raises(PredictionError, match="its list has no rank"):
+    with pytest.raises(PredictionError, match="'m': the table has no rows"):
         evaluate(scores=lists, metrics=["ndcg@1"])
 
 
@@ -174,10 +174,10 @@ def test_other_tables_do_not_go_together(tables):
 
 def test_duplicates_are_found_in_either_table():
     twice = pl.concat([SCORES, SCORES.head(1)])
-    with pytest.raises(PredictionError, match=r"'m': 1 .* pairs stand twice"):
+    with pytest.raises(PredictionError, match=r"'m': 1 .* pairs .*\(1, 1\)"):
         ol.evaluate({"m": [LISTS, twice]}, LOG, "p", **TWO)
     again = LISTS.with_row_index().with_columns(item=pl.when(pl.col("index") == 1).then(1).otherwise(pl.col("item")))
-    with pytest.raises(PredictionError, match=r"pairs stand twice|each once a user"):
+    with pytest.raises(PredictionError, match=r"'m': .*(pairs|ranks)"):
         ol.evaluate({"m": [SCORES, again.drop("index")]}, LOG, "p", **TWO)
 
 
@@ -185,7 +185,7 @@ def test_ratings_are_left_out_where_a_list_with_scores_lacks_a_scored_row():
     both = LISTS.with_columns(score=pl.lit(3.0))
     found = evaluate(scores=both, metrics=["mae", "recall@2"])
     assert found.metrics == ("recall@2",)
-    assert "lacks scores of some scored rows" in found.skipped["mae", "naive"]
+    assert "model 'm' is a top-2 list, and lacks predictions" in found.skipped["mae", "naive"]
     assert set(evaluate(scores=both, metrics=["mae", "recall@2"], missing="worst").metrics) == {"mae", "recall@2"}
     whole = SCORES.with_columns(rank=pl.Series([1, 2, 1, 2]))
     assert set(evaluate(scores=whole, metrics=["mae", "recall@2"]).metrics) == {"mae", "recall@2"}

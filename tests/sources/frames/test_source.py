@@ -297,3 +297,83 @@ def test_propensities_must_be_named(case):
 def test_the_doubly_robust_estimator_needs_feedback(case):
     found = case.evaluate(metrics=["mae"], estimators=["snips", "dr"])
     assert "ol.read" in found.skipped["mae", "dr"]
+
+
+# -- parts of a split ----------------------------------------------------------------------------------------
+
+SPLIT = {
+    "metrics": ("mae", "dcg@10", "recall@10"),
+    "estimators": ("naive", "ips", "snips", "clipped@20", "stratified@3"),
+}
+
+
+def split_frames(log):
+    parts = ol.split(log, test=0.4, rng=0)
+    frames = [pl.DataFrame({"uid": f.user, "mid": f.item, "stars": f.rating, "p": f.propensity}) for f in parts]
+    return (*parts, *frames)
+
+
+@pytest.mark.parametrize("engine", EAGER)
+def test_frames_of_a_split_with_their_shares_give_what_its_parts_give(engine):
+    case, into = Case(users=40, items=30), converter(engine)
+    train, test, excluded, scored = split_frames(case.log)
+    wanted = ol.evaluate(case.world.predictions, test, exclude=train, threshold=4, **SPLIT)
+    found = ol.evaluate(
+        {name: into(frame) for name, frame in case.scores.items()}, into(scored), "p", exclude=into(excluded),
+        share=test.share[0], excluded_share=train.share[0], complete=True, population=case.population, threshold=4,
+        **SPLIT, **NAMES,
+    )  # fmt: skip
+    agree(found, wanted)
+    assert found.skipped.keys() == wanted.skipped.keys()
+
+
+def test_a_share_alone_is_that_of_a_part_of_which_nothing_is_excluded(case):
+    _, test, _, scored = split_frames(case.log)
+    wanted = ol.evaluate(case.world.predictions, test, threshold=4, **SPLIT)
+    options = {"share": test.share[0], "complete": True, "population": case.population, "threshold": 4} | SPLIT | NAMES
+    agree(ol.evaluate(case.scores, scored, "p", **options), wanted)
+
+
+def test_shares_are_those_of_two_parts_of_one_log(case):
+    _, test, excluded, scored = split_frames(case.log)
+    for shares in ({"share": 0.0}, {"share": 1.5}, {"share": True}, {"share": "half"}, {"excluded_share": 0.5},
+                   {"share": 0.6, "excluded_share": 0.5}, {"share": 0.5, "excluded_share": -0.1}):  # fmt: skip
+        with pytest.raises(InputError, match="share="):
+            ol.evaluate(case.scores, scored, "p", exclude=excluded, **shares, **NAMES)
+    with pytest.raises(InputError, match=r"excluded_share= .* exclude="):
+        ol.evaluate(case.scores, scored, "p", share=0.5, excluded_share=0.5, **NAMES)
+    with pytest.raises(InputError, match="name their column"):
+        ol.evaluate(case.scores, scored, share=0.5, estimators=["naive"], **NAMES)
+    for shares in ({"share": 0.4}, {"share": 0.4, "excluded_share": 0.6, "exclude": test}):
+        with pytest.raises(InputError, match="share= does not apply: the log is a Feedback"):
+            ol.evaluate(case.world.predictions, test, **shares)
+
+
+# -- relevance -----------------------------------------------------------------------------------------------
+
+LEVELS = [0.1, 0.7, 0.7000000001, 0.6999999, 1.3, 0.7, 2.7, 0.3]
+DTYPES = [pl.Float32, pl.Float64, pl.Int64, pl.UInt8, pl.Decimal(10, 2)]
+
+
+def relevant(rows, threshold, into):
+    """How many rows are relevant in a frame and in the Feedback that it is read as."""
+    scores = rows.select("user", "item", score=pl.col("item").cast(pl.Float64))
+    options = {"metrics": ["hit@3"], "estimators": ["naive"], "threshold": threshold}
+    framed = ol.evaluate({"m": into(scores)}, into(rows), complete=True, **options)
+    held = ol.evaluate({"m": scores}, ol.read(rows), **options)
+    return [found["m", "hit@3", "naive"].diagnostics.n for found in (framed, held)]
+
+
+@pytest.mark.parametrize("engine", EAGER)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_rating_reaches_the_threshold_in_frames_as_in_feedback(engine, dtype):
+    for threshold in (0.7, 0.1, 1, 0.6999999):
+        rows = pl.DataFrame({"user": np.zeros(8, int), "item": np.arange(8), "rating": pl.Series(LEVELS).cast(dtype)})
+        wanted = int((rows["rating"].cast(pl.Float64).to_numpy().astype(np.float32) >= np.float32(threshold)).sum())
+        assert relevant(rows, threshold, converter(engine)) == [wanted, wanted], threshold
+
+
+def test_a_rating_reaches_the_threshold_on_spark(spark):
+    rating = pl.Series(LEVELS).cast(pl.Float32)
+    rows = pl.DataFrame({"user": np.zeros(8, int), "item": np.arange(8), "rating": rating})
+    assert relevant(rows, 0.7, converter("spark", spark)) == [5, 5]

@@ -5,7 +5,7 @@ Nothing here holds more than the distinct ids and a count for each item; `ol.aud
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from openloop.commands.audit.model_files import MATRIX, MODEL, is_matrix, pair_columns, shared, unknown_ids
+from openloop.commands.audit.model_files import MATRIX, MODEL, ids_of, is_matrix, table_of
 from openloop.commands.audit.request import (
     OWN,
     AuditInputs,
@@ -26,17 +26,16 @@ from openloop.commands.audit.request import (
     split_of,
 )
 from openloop.commands.table_files import suffix
-from openloop.data.columns import InputTable, choose
+from openloop.data.columns import InputTable, choose, shared
 from openloop.data.formats import PARQUET, open_file
-from openloop.errors import InputError, UnknownIdError
+from openloop.errors import InputError
 from openloop.estimators.naming import method
-from openloop.metrics.naming import metric
 from openloop.propensity.naming import MODELS, ModelSpec, is_model
+from openloop.sources.predictions import unknown_ids
+from openloop.sources.rules import SIDES, pair_columns
 from openloop.support.atomic import FilePath
 from openloop.support.progress import Step, silent
 
-SIDES = ("user", "item")
-RATINGS, RANKINGS = ("mae", "mse"), ("recall@10", "ndcg@10")
 UNSCALED = ("snips", "stratified", "naive")  # estimators that need no scale of p
 KEPT, WORKED = 40, 110  # bytes for each row that is held, and for each one of the file being read
 ROW_OF_TEXT, ROW_ZIPPED = 20, 5  # bytes of a short row in a file
@@ -58,7 +57,7 @@ def rows_stay_on_disk(wanted: AuditRequest, notes: list[str]) -> bool:
         return False
     rows, free = [_rows_of(path) for path in wanted.inputs], free_memory()
     needed = KEPT * sum(rows) + WORKED * max(rows)
-    if needed <= USABLE * free or reason is not None or _mixed(wanted):
+    if needed <= USABLE * free or reason is not None:
         return False
     sizes = f"{needed / 2**30:.1f} GiB in memory, of which {free / 2**30:.1f} GiB are free"
     notes.append(f"rows are streamed from disk: the files would take up to {sizes}")
@@ -86,11 +85,6 @@ def free_memory() -> float:
         return float(next(line.split()[1] for line in lines if line.startswith("MemAvailable"))) * 1024
     except (OSError, StopIteration, ValueError, UnicodeDecodeError):
         return np.inf
-
-
-def _mixed(wanted: AuditRequest) -> bool:
-    """Whether the metrics need more than one column of probabilities."""
-    return wanted.exclude is not None and len({metric(name).on for name in wanted.metrics}) > 1
 
 
 def _rows_of(path: FilePath) -> float:
@@ -138,6 +132,10 @@ class Scan:
         """Ids of the types given, all else as 64-bit floats; what is no number is missing."""
         return self.raw.select(pl.col(role).cast(ids.get(role, pl.Float64), strict=False) for role in self.columns)
 
+    def predictions(self, ids: Mapping[str, Any]) -> pl.LazyFrame:
+        """Ids of the types given, and scores and ranks as they are: whoever reads them says which are no numbers."""
+        return self.raw.with_columns(pl.col(side).cast(ids[side], strict=False) for side in SIDES)
+
 
 def _collected(frame: pl.LazyFrame) -> pl.DataFrame:
     return frame.collect(engine="streaming")
@@ -180,16 +178,16 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Audit
     types = _id_types([*logs, *(scan for scans in models.values() for scan in scans)])
     step("counting users and items", 0.3)
     known = {role: _known(wanted, role, logs, chosen, types) for role in SIDES}
-    frames = {name: [scan.frame(types) for scan in scans] for name, scans in models.items()}
+    frames = {name: [scan.predictions(types) for scan in scans] for name, scans in models.items()}
     for scans in models.values():
         _refuse_unknown(scans, types, known)
     train, sample = (None if scan is None else scan.frame(types) for scan in beside)
     step("finding propensities", 0.6)
     parts = SplitScans.of(wanted, log.frame(types), train, notes)
-    more = parts.only(wanted, _ranked(models, frames, known), notes)
+    more = parts.more(wanted, notes, complete=_complete(models, frames, known))
     return AuditInputs(
         models={name: found if len(found) > 1 else found[0] for name, found in frames.items()},
-        log=parts.with_propensity(choice, wanted.floor, known, more.get("metrics") or wanted.metrics, notes),
+        log=parts.with_propensity(choice, wanted.floor, known, notes),
         propensities="propensity",
         asked=wanted.question(
             exclude=train, open_loop=sample, assumes="" if choice.model is None else choice.model.bare(0).assumes,
@@ -206,10 +204,11 @@ def _beside(path: FilePath, chosen: Mapping[str, str]) -> Scan:
 
 
 def _predictions(name: str, path: FilePath, chosen: Mapping[str, str]) -> Scan:
-    what, table = f"model {name!r} ({path})", open_file(path, {**chosen, "rating": None})
+    what = f"model {name!r} ({path})"
+    table = table_of(what, path, chosen)
     if is_matrix(table, chosen):
         raise InputError(f"--stream: {what} is a matrix, which is read whole; give user, item and score.")
-    return Scan(what=what, table=table, columns=pair_columns(what, table, chosen))
+    return Scan(what=what, table=table, columns=pair_columns(table, shared(table, ids_of(chosen))))
 
 
 def _known(
@@ -232,20 +231,16 @@ def _refuse_unknown(scans: Sequence[Scan], types: Mapping[str, Any], known: Mapp
             strange = pl.col(role).is_in(ids.implode()).not_()
             rows = _collected(scan.frame(types).filter(strange).group_by(role).len())
             if len(rows):
-                raise UnknownIdError(
-                    unknown_ids(scan.what, role, rows[role].sort(), int(rows["len"].sum()), integers=None)
-                )
+                raise unknown_ids(scan.what, role, rows[role], int(rows["len"].sum()), integers=None)
 
 
-def _ranked(
+def _complete(
     models: Mapping[str, Sequence[Scan]], frames: Mapping[str, Sequence[pl.LazyFrame]], known: Mapping[str, pl.Series]
-) -> dict[str, bool]:
-    """Whether every model has ranks, and whether every one has the scores of all cells instead."""
+) -> bool:
+    """Whether every model has the scores of all cells, and none has ranks."""
     cells = len(known["user"]) * len(known["item"])
-    listed = all(any("rank" in scan.columns for scan in scans) for scans in models.values())
-    whole = not any("rank" in scan.columns for scans in models.values() for scan in scans)
-    complete = whole and all(_rows(frame) == cells for found in frames.values() for frame in found)
-    return {"listed": listed, "complete": complete}
+    listed = any("rank" in scan.columns for scans in models.values() for scan in scans)
+    return not listed and all(_rows(frame) == cells for found in frames.values() for frame in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,28 +266,23 @@ class SplitScans:
         """The log whose cells propensities speak of, in parts."""
         return [self.log] if self.train is None or self.way == "none" else [self.log, self.train]
 
-    def only(self, wanted: AuditRequest, ranked: Mapping[str, bool], notes: list[str]) -> dict[str, Any]:
-        """What a column of propensities can serve: one kind of metric in a split log, no scale after one by time."""
-        more: dict[str, Any] = {"complete": True} if ranked["complete"] else {}
+    def more(self, wanted: AuditRequest, notes: list[str], *, complete: bool) -> dict[str, Any]:
+        """What is known of the parts: complete scores, no scale after a split by time, shares of a random one."""
+        more: dict[str, Any] = {"complete": True} if complete else {}
         if self.way == "time":
             more |= _unscaled(wanted, notes)
         if self.way == "random":
-            more |= _of_one_kind(wanted, notes, ranked=any(ranked.values()))
+            more |= dict(zip(("share", "excluded_share"), (rows / sum(self.rows) for rows in self.rows), strict=True))
         return more
 
     def with_propensity(
-        self, choice: Choice, floor: float, known: Mapping[str, pl.Series], metrics: Iterable[str], notes: list[str]
+        self, choice: Choice, floor: float, known: Mapping[str, pl.Series], notes: list[str]
     ) -> pl.LazyFrame:
-        """The log with a column of the probability that it observes a row's cell."""
+        """The log with a column of the probability that the whole log observes a row's cell."""
         log, p = self.log, pl.col("propensity")
         if choice.model is not None:
             log = log.join(self._fitted(choice.model, known, notes).lazy(), on="item", how="left")
-        p = p.clip(lower_bound=floor) if floor else p
-        if self.way == "random":
-            s, t = (rows / sum(self.rows) for rows in self.rows)
-            # π = p·s / (1 − p·t) of a candidate; p·s of any cell
-            p = p * s / (1 - p * t) if any(metric(m).on == "rank" for m in metrics) else p * s
-        return log.with_columns(p.alias("propensity"))
+        return log.with_columns(p.clip(lower_bound=floor).alias("propensity")) if floor else log
 
     def _fitted(self, spec: ModelSpec, known: Mapping[str, pl.Series], notes: list[str]) -> pl.DataFrame:
         """p of each item, from its count in the whole log."""
@@ -321,17 +311,3 @@ def _unscaled(wanted: AuditRequest, notes: list[str]) -> dict[str, Any]:
         return {}
     notes.append("the log was split by time: its weights are 1/p, right up to an unknown factor, so ips is left out")
     return {"estimators": list(UNSCALED)}
-
-
-def _of_one_kind(wanted: AuditRequest, notes: list[str], *, ranked: bool) -> dict[str, Any]:
-    """A rating is observed with p·s, a candidate with p·s/(1 − p·t), and a frame has one column for both."""
-    kinds = {metric(name).on for name in wanted.metrics}
-    if len(kinds) > 1:
-        raise InputError(
-            "--stream: ratings and rankings are observed with different probabilities where log and excluded log are "
-            "one, and rows on disk carry one; ask for --metric of one kind at a time."
-        )
-    if kinds:
-        return {}
-    notes.append(f"a stream has metrics on {'rankings' if ranked else 'ratings'} only; pass --metric for others")
-    return {"metrics": list(RANKINGS if ranked else RATINGS)}

@@ -3,25 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
 from openloop.core.feedback import Feedback, Floats, distinct
-from openloop.core.metric import Metric
+from openloop.core.metric import Metric, reaches
 from openloop.core.moments import Moments
 from openloop.core.weights import WeightSummary
 from openloop.estimators.naming import Method
 from openloop.metrics.rating import MAX_LEVELS
 from openloop.sources.arrays import rows as rows_of
 from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
-from openloop.sources.observation import Group, View, overlap, reach
+from openloop.sources.observation import Group, View, overlap
 from openloop.sources.outcomes import dense_outcome, predictions, predicts, ranks
 from openloop.sources.plan import MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
-from openloop.sources.predictions import UNPREDICTED, Table
+from openloop.sources.predictions import Predictions
+from openloop.sources.rules import Coverage
 from openloop.sources.terms import Common, assemble, paired
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scored:
+    """A log and models as they are scored: everything checked, and resolved from what was asked."""
+
+    models: Mapping[str, Any]
+    log: Feedback
+    threshold: float
+    predicted: Mapping[str, Floats]  # of each row, by model
+    exclude: Feedback | None = None
+    propensity: Floats | None = None  # of each row
+    grid: Floats | None = None  # of each cell, where it is known
+    floored: float | None = None  # the share of propensities that a floor raised
+    imputation: Any = None  # ratings (U, I), or losses by (model, metric)
+    groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
+    bounded: bool = True  # whether Σ1/π² over the grid is needed, for Hoeffding's interval
+
+    def view(self, on: str) -> View:
+        """What metrics of one kind are estimated over: only rankings lose what is excluded."""
+        exclude = self.exclude if on == "rank" else None
+        return View.of(self.log, self.propensity, self.grid, exclude, self.threshold, self.groups)
 
 
 class FeedbackSource:
@@ -29,39 +52,17 @@ class FeedbackSource:
 
     in_one_pass = False
 
-    def __init__(
-        self,
-        models: Mapping[str, Any],
-        log: Feedback,
-        propensities: tuple[Floats | None, Floats | None],  # of the rows, and of the grid
-        *,
-        exclude: Feedback | None,
-        threshold: float,
-        predicted: Mapping[str, Floats],
-        imputation: Any,
-        floored: float | None = None,
-        groups: Mapping[str, Group] | None = None,
-        bounded: bool = True,  # whether Σ1/π² over the grid is wanted, for Hoeffding's interval
-    ) -> None:
-        self.models = tuple(models)
-        self._models = models
-        self._log = log
-        self._threshold = threshold
-        self._predicted = predicted
-        self._imputation = imputation
-        self._floored = floored
-        self._bounded = bounded
-        self._groups = groups or {}
-        self._exclude = exclude
-        self.overlap = cache(lambda: overlap(log, exclude))
-        # Only rankings lose what is excluded.
-        self.view = cache(
-            lambda on: View.of(log, *propensities, exclude if on == "rank" else None, threshold, self._groups)
-        )
+    def __init__(self, scored: Scored) -> None:
+        self.models = tuple(scored.models)
+        self._scored = scored
+        self._log = scored.log
+        self.overlap = cache(lambda: overlap(scored.log, scored.exclude))
+        self.view = cache(scored.view)
         # Work that several requests share is done once for this source.
         self.stratified = cache(lambda on, strata: self.view(on).stratified(strata))
         self.rows_for = cache(self._rows_for)
         self.about = cache(self._about)
+        self.coverage = cache(self._coverage)
         self.answers = cache(self._answers)
         self.common = cache(self._common)
         self.catalogue = cache(lambda on, strata: self.view(on).catalogue(strata, self.stratified(on, strata).edges))
@@ -85,10 +86,11 @@ class FeedbackSource:
                 "the probability of a candidate is undefined; drop them from one of the two."
             )
         if metric.kind == "user" and not rows.relevant.any():
-            return f"{what} is undefined: no scored rating reaches the threshold {self._threshold:g}; lower threshold=."
+            threshold = self._scored.threshold
+            return f"{what} is undefined: no scored rating reaches the threshold {threshold:g}; lower threshold=."
         return (
             self._unknown_share(metric, method)
-            or self._unlisted(metric, method, what)
+            or self._uncovered(metric, method, what)
             or (self._unimputed(metric, what) if method.imputes else None)
         )
 
@@ -104,26 +106,27 @@ class FeedbackSource:
         )
         return f"{method.name} of {metric.name}: the scored part {why}; split by row, or use snips or stratified."
 
-    def _unlisted(self, metric: Metric, method: Method, what: str) -> str | None:
-        for name, model in self._models.items():
-            reason = None
-            if isinstance(model, Table):
-                everywhere = method.imputes and not isinstance(self._imputation, Mapping)
-                candidates = float(self.view("rank").exclusion.candidates.sum())
-                known = metric.on != "prediction" or name in self._predicted
-                reason = model.refusal(metric, candidates, everywhere=everywhere, predicted=known)
-            elif metric.on == "prediction" and name not in self._predicted:
-                reason = UNPREDICTED
+    def _uncovered(self, metric: Metric, method: Method, what: str) -> str | None:
+        everywhere = method.imputes and not isinstance(self._scored.imputation, Mapping)
+        for name in self.models:
+            reason = self.coverage(name).refusal(metric, everywhere=everywhere)
             if reason is not None:
                 return f"{what}: model {name!r} {reason}"
         return None
 
+    def _coverage(self, name: str) -> Coverage:
+        """What a model's predictions hold; a recommender or an array has the scores of every cell."""
+        model, predicted = self._scored.models[name], name in self._scored.predicted
+        if not isinstance(model, Predictions):
+            return Coverage(predicted=predicted)
+        return model.coverage(float(self.view("rank").exclusion.candidates.sum()), predicted=predicted)
+
     def _unimputed(self, metric: Metric, what: str) -> str | None:
-        if self._imputation is None:
+        if self._scored.imputation is None:
             return f"{what} needs imputed ratings or losses; pass imputation=."
-        if isinstance(self._imputation, Mapping):
+        if isinstance(self._scored.imputation, Mapping):
             for model in self.models:
-                if (model, metric.name) not in self._imputation:
+                if (model, metric.name) not in self._scored.imputation:
                     return f"{what}: imputation has no imputed losses of {model!r} by {metric.name}; add them."
         return None
 
@@ -139,20 +142,20 @@ class FeedbackSource:
         return LogFacts(
             rows=len(self._log), users=self._log.n_users, items=self._log.n_items,
             scored_users=len(distinct(self._log.user)), ratings=tuple(listed), span=span,
-            threshold=self._threshold,
-            excluded=None if self._exclude is None else len(self._exclude),
+            threshold=self._scored.threshold,
+            excluded=None if self._scored.exclude is None else len(self._scored.exclude),
         )  # fmt: skip
 
     def _answers(self, model: str) -> Answers | None:
         """What a model says of the scored rows."""
-        if not predicts(self._models[model]):
+        if not predicts(self._scored.models[model]):
             return None
-        known = self._predicted.get(model)
-        values = predictions(model, self._models[model], self._log) if known is None else known
+        values = self._scored.predicted.get(model)
+        values = predictions(model, self._scored.models[model], self._log) if values is None else values
         if values is None or np.isnan(values).all():
             return None
-        said = ~np.isnan(values)
-        copied = np.isclose(values[said], self._log.rating[said], rtol=1e-6, atol=1e-9)
+        known = ~np.isnan(values)
+        copied = np.isclose(values[known], self._log.rating[known], rtol=1e-6, atol=1e-9)
         return Answers(low=float(np.nanmin(values)), high=float(np.nanmax(values)), copied=float(copied.mean()))
 
     def facts(self, strata: Strata) -> StrataFacts:
@@ -161,7 +164,7 @@ class FeedbackSource:
         rows = self.stratified("prediction", strata)
         stratum = np.zeros(len(rows), np.int64) if rows.stratum is None else rows.stratum
         pairs = distinct(stratum * self._log.n_items + self._log.item)
-        names = self._groups[strata][0] if isinstance(strata, str) else strata_names(rows.n_strata)
+        names = self._scored.groups[strata][0] if isinstance(strata, str) else strata_names(rows.n_strata)
         p = None if view.observation is None or isinstance(strata, str) else view.observation.values
         return StrataFacts(
             names=names,
@@ -211,8 +214,8 @@ class FeedbackSource:
         return Common(
             cells=rows.cells, base=rows_of.base_sums(rows), weights=rows_of.weight_summary(counted),
             edges=rows.edges, catalogue=self.catalogue(on, strata),
-            inverse_squares=self.inverse_squares(on) if self._bounded else None,
-            scaled=rows.scaled, floored=self._floored,
+            inverse_squares=self.inverse_squares(on) if self._scored.bounded else None,
+            scaled=rows.scaled, floored=self._scored.floored,
         )  # fmt: skip
 
     def _inverse_squares(self, on: str) -> float | None:
@@ -225,7 +228,7 @@ class FeedbackSource:
 
     def _outcome(self, model: str, metric: Metric) -> Outcome:
         if metric.on == "prediction":
-            return Outcome(prediction=self._predicted[model])
+            return Outcome(prediction=self._scored.predicted[model])
         return self.ranked(model, relevant=metric.kind == "user")
 
     def _gains(self, metric: Metric, model: str, strata: Strata | None) -> Floats:
@@ -235,9 +238,9 @@ class FeedbackSource:
         return rows_of.gains(metric, self.rows_for(metric.kind, metric.on, strata), self.outcome(model, metric))
 
     def _ranked(self, model: str, *, relevant: bool) -> Outcome:
-        view, asked = self.view("rank"), self._models[model]
+        view, asked = self.view("rank"), self._scored.models[model]
         counted = view.rows.relevant > 0
-        if relevant and isinstance(asked, Table) and asked.ranking.rank is not None:  # a list is looked up once
+        if relevant and isinstance(asked, Predictions) and asked.ranking.rank is not None:  # a list is looked up once
             return self.ranked(model, relevant=False).take(counted)
         return ranks(model, asked, self._log.take(counted) if relevant else self._log, view.exclusion)
 
@@ -245,29 +248,29 @@ class FeedbackSource:
         """The residual δ − δ̂ of each row, and Σ_{C_u} δ̂ of each user."""
         view, log = self.view(metric.on), self._log
         delta = metric.gain(ArrayColumns(view.rows, self.outcome(model, metric)))
-        if isinstance(self._imputation, Mapping):
-            losses = np.asarray(self._imputation[model, metric.name], np.float64)  # (U, I)
+        if isinstance(self._scored.imputation, Mapping):
+            losses = np.asarray(self._scored.imputation[model, metric.name], np.float64)  # (U, I)
             hat, total = losses[log.user, log.item], losses.sum(axis=1)
             user, item = np.unravel_index(view.exclusion.cells, losses.shape)
             np.subtract.at(total, user, losses[user, item])
         else:
-            guessed = np.asarray(self._imputation, np.float64)[log.user, log.item]
+            guessed = np.asarray(self._scored.imputation, np.float64)[log.user, log.item]
             hat = metric.gain(ArrayColumns(self._rerated(view.rows, guessed), self.outcome(model, metric)))
             total = self._imputed_totals(metric, model)
         return delta - hat, total
 
     def _rerated(self, rows: Rows, rating: Floats) -> Rows:
-        return replace(rows, rating=rating, relevant=reach(rating, self._threshold))
+        return replace(rows, rating=rating, relevant=reaches(rating, self._scored.threshold).astype(np.float64))
 
     def _imputed_totals(self, metric: Metric, model: str) -> Floats:
         """Σ_{C_u} δ̂, a block of users at a time."""
         view, n_users, n_items = self.view(metric.on), self._log.n_users, self._log.n_items
-        total = np.zeros(n_users)
+        total, asked = np.zeros(n_users), self._scored.models[model]
         step = max(1, 2**21 // n_items)
         for start in range(0, n_users, step):
             users = np.arange(start, min(start + step, n_users))
-            outcome, item = dense_outcome(model, self._models[model], self._log, view.exclusion, users, metric.on)
-            rated = np.asarray(self._imputation[users], np.float64).ravel()[item]
+            outcome, item = dense_outcome(model, asked, self._log, view.exclusion, users, metric.on)
+            rated = np.asarray(self._scored.imputation[users], np.float64).ravel()[item]
             user = (start + item // n_items).astype(np.int32)
             rows = self._rerated(replace(view.rows, user=user, probability=None), rated)
             total += np.bincount(user, metric.gain(ArrayColumns(rows, outcome)), minlength=n_users)

@@ -11,10 +11,10 @@ import numpy as np
 from openloop.core.feedback import Floats
 from openloop.core.weights import BINS_PER_OCTAVE, N_BINS, WeightSummary
 from openloop.estimators.stratified import Bins, snap
+from openloop.sources.frames.opening import PAIR
 from openloop.sources.frames.rows import STRATUM, collected
 from openloop.sources.plan import Answers, StrataFacts, strata_names
 
-PAIR = ("u", "i")
 PACKED = 2**31  # two smaller integers make one of 64 bits
 
 
@@ -46,14 +46,18 @@ def rows(frame: Any) -> int:
 
 
 def repeats(pairs: Any) -> int:
-    """How many pairs (u, i) stand more than once."""
+    """How many rows repeat a pair (u, i); 0 where none does."""
     if _small_integers(pairs):
-        # One integer a pair is counted faster than a group of two columns.
+        # One integer per pair is counted faster than a group of two columns.
         packed = (nw.col("u").cast(nw.Int64()) * PACKED + nw.col("i").cast(nw.Int64())).alias("pair")
         found = only_row(pairs.select(packed).select(nw.col("pair").n_unique().alias("distinct"), nw.len().alias("n")))
         return int(found["n"]) - int(found["distinct"])
-    counted = pairs.with_columns(nw.lit(1.0).alias("times")).group_by(*PAIR).agg(nw.col("times").sum())
-    return count(counted, nw.col("times") > 1)
+    return count(times(pairs), nw.col("times") > 1)
+
+
+def times(pairs: Any) -> Any:
+    """How often each pair (u, i) is there."""
+    return pairs.select(*PAIR, nw.lit(1.0).alias("times")).group_by(*PAIR).agg(nw.col("times").sum())
 
 
 def _small_integers(pairs: Any) -> bool:
@@ -68,10 +72,11 @@ def _small_integers(pairs: Any) -> bool:
     return min(found[name] for name in low) >= 0 and max(found[name] for name in high) < PACKED
 
 
-def weight_summary(frame: Any) -> WeightSummary:
-    """The summary of the weights w, from one group-by on the bins of its histogram."""
-    octave = (nw.col("w").log(2) * float(BINS_PER_OCTAVE)).floor().cast(nw.Int64())
-    named = frame.select("w", (nw.col("w") * nw.col("w")).alias("w2"), octave.alias("bin"), nw.lit(1.0).alias("n"))
+def weight_summary(frame: Any, column: str = "w") -> WeightSummary:
+    """The summary of a column of weights, from one group-by on the bins of its histogram."""
+    w = nw.col(column)
+    octave = (w.log(2) * float(BINS_PER_OCTAVE)).floor().cast(nw.Int64())
+    named = frame.select(w.alias("w"), (w * w).alias("w2"), octave.alias("bin"), nw.lit(1.0).alias("n"))
     aggregates = [nw.col("n").sum(), nw.col("w").sum(), nw.col("w2").sum(), nw.col("w").max().alias("largest")]
     table = collected(named.group_by("bin").agg(*aggregates))
     columns = {name: table[name].cast(nw.Float64()).to_numpy() for name in ("bin", "n", "w", "w2", "largest")}
@@ -123,10 +128,10 @@ def rating_counts(frame: Any, levels: Floats) -> tuple[tuple[float, int], ...]:
 
 def answers(frame: Any, column: str) -> Answers:
     """The range of a model's predictions, and the share that are the rating itself."""
-    said, y = nw.col(column), nw.col("y")
-    near = flag((said - y).abs() <= 1e-9 + 1e-6 * y.abs()).alias("copied")
-    named = frame.select(said.alias("said"), near).select(
-        nw.col("said").min().alias("low"), nw.col("said").max().alias("high"), nw.col("copied").mean()
+    answer, y = nw.col(column), nw.col("y")
+    near = flag((answer - y).abs() <= 1e-9 + 1e-6 * y.abs()).alias("copied")
+    named = frame.select(answer.alias("answer"), near).select(
+        nw.col("answer").min().alias("low"), nw.col("answer").max().alias("high"), nw.col("copied").mean()
     )
     return Answers(**{name: float(value) for name, value in only_row(named).items()})
 

@@ -1,17 +1,45 @@
-"""Frames at the door: opened on their engine, their columns named, their ids of one type."""
+"""Frames at the door: opened on their engine, their columns chosen, their ids of one type."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
 
-from openloop.errors import ColumnError, InputError, did_you_mean
-from openloop.sources.predictions import ITEM, USER
+from openloop.data.columns import Column, choose, shared
+from openloop.errors import InputError
+from openloop.sources.rules import SIDES
+
+PAIR = ("u", "i")
 
 
-def opened(what: str, native: Any) -> Any:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineTable:
+    """A frame on its engine, under the name that errors give it, and which of its columns are user and item."""
+
+    name: str
+    frame: Any
+    columns: tuple[str, ...]
+    ids: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def id_types(self) -> tuple[Any, ...]:
+        """The types of the ids."""
+        schema = self.frame.collect_schema()
+        return tuple(schema[column] for column in self.ids)
+
+    def keys(self, types: Sequence[Any]) -> list[Any]:
+        """The ids as u and i, cast to these types where they are given."""
+        return [
+            (nw.col(column) if kind is None else nw.col(column).cast(kind)).alias(key)
+            for column, kind, key in zip(self.ids, types, PAIR, strict=True)
+        ]
+
+
+def opened(what: str, native: Any) -> EngineTable:
     """A lazy frame where the engine has them; pyarrow, which lacks windows, becomes Polars."""
     try:
         frame: Any = nw.from_native(native)
@@ -24,49 +52,38 @@ def opened(what: str, native: Any) -> Any:
         import polars as pl
 
         frame = nw.from_native(pl.DataFrame(native))
-    return frame.lazy() if frame.implementation.is_polars() else frame
+    frame = frame.lazy() if frame.implementation.is_polars() else frame
+    return EngineTable(name=what, frame=frame, columns=tuple(frame.collect_schema().names()))
 
 
-def named(what: str, given: str | None, columns: Sequence[str], options: tuple[str, ...]) -> str:
-    """The column that was named, or the first of the obvious names."""
-    if given is not None and given in columns:
-        return given
-    if given is None:
-        found = next((option for option in options if option in columns), None)
-        if found is not None:
-            return found
-    wanted = given or options[0]
-    raise ColumnError(f"{what}: there is no column {wanted!r}.{did_you_mean(wanted, columns)}")
+def beside(what: str, native: Any, log: EngineTable, named: Mapping[str, Column]) -> EngineTable:
+    """Another frame, of the log's engine and with ids of the log's kinds; its columns may be called as the log's."""
+    table = opened(what, native)
+    if table.frame.implementation != log.frame.implementation:
+        raise InputError(
+            f"{what} is in {table.frame.implementation}, the log in {log.frame.implementation}; bring both into one."
+        )
+    chosen = choose(table, shared(table, {side: named[side] for side in SIDES}), required=SIDES)
+    table = replace(table, ids=tuple(chosen[side] for side in SIDES))
+    kinds, known = (tuple("integers" if t.is_integer() else "text" for t in x.id_types) for x in (table, log))
+    if kinds != known:
+        raise InputError(
+            f"{what}: its user and item ids are {' and '.join(kinds)}, the log's {' and '.join(known)}; cast one side."
+        )
+    return table
 
 
-def id_kinds(table: Any, *columns: str) -> tuple[str, ...]:
-    """Whether the ids of each column are integers or text."""
-    schema = table.collect_schema()
-    return tuple("integers" if schema[column].is_integer() else "text" for column in columns)
-
-
-def tables_of(model: Any) -> Sequence[Any]:
-    """The frames of a model that is one or two of them."""
-    return model if isinstance(model, list | tuple) else [model]  # pyright: ignore[reportUnknownVariableType]
+def common_types(tables: Sequence[EngineTable]) -> tuple[Any, ...]:
+    """What user and item ids are cast to: nothing where all tables agree, else 64-bit integers or text."""
+    found: list[Any] = []
+    for types in zip(*(table.id_types for table in tables), strict=True):
+        kinds = set(types)
+        plain = len(kinds) == 1 and all(kind.is_integer() or kind == nw.String for kind in kinds)
+        found.append(None if plain else nw.Int64() if all(k.is_integer() for k in kinds) else nw.String())
+    return tuple(found)
 
 
 def log_columns(models: Mapping[str, Any]) -> list[str]:
     """The columns of the log that models are."""
     given = [m.values() if isinstance(m, Mapping) else (m,) for m in models.values() if isinstance(m, str | Mapping)]
     return [column for columns in given for column in columns]
-
-
-def id_types(log: Any, names: Mapping[str, str], models: Mapping[str, Any], exclude: Any) -> tuple[Any, ...]:
-    """What user and item ids are cast to: nothing where all frames agree, else 64-bit integers or text."""
-    schemas = [log.collect_schema()]
-    given = [(f"model {name!r}", frame) for name, model in models.items() for frame in tables_of(model)]
-    for what, frame in (*given, ("exclude", exclude)):
-        if frame is not None and not isinstance(frame, str | Mapping):
-            schemas.append(opened(what, frame).collect_schema())
-    types: list[Any] = []
-    for key, options in (("u", USER), ("i", ITEM)):
-        found = [next((s[c] for c in (names[key], *options) if c in s), None) for s in schemas]
-        kinds = {kind for kind in found if kind is not None}
-        plain = len(kinds) == 1 and all(kind.is_integer() or kind == nw.String for kind in kinds)
-        types.append(None if plain else nw.Int64() if all(k.is_integer() for k in kinds) else nw.String())
-    return tuple(types)

@@ -1,7 +1,7 @@
 """Rows that stay in their frame: the Columns of a model as expressions, reduced by one group-by on any engine.
 
-The frame is joined: u, i, y (rating), p and, for model m, s{m} (prediction) or h{m}, e{m} (candidates above and
-tied). Named columns are made first, then plain sums: the order that every engine agrees on.
+The frame is joined: u, i, y (rating), p, weights and, for model m, s{m} (prediction) or h{m}, e{m} (candidates
+above and tied). Named columns are made first, then plain sums: the order that every engine agrees on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import narwhals as nw
 import numpy as np
 
 from openloop.core.feedback import Array, Floats, distinct
-from openloop.core.metric import Column, Metric
+from openloop.core.metric import Column, Metric, reaches
 from openloop.kernels import ties
 from openloop.sources.terms import Needed, shared_key, terms
 
@@ -25,10 +25,18 @@ Finish = Callable[[Array, Array, Array], Floats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """The columns of the probability with which a row was observed, and of its inverse."""
+
+    probability: str
+    weight: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FrameSetting:
     """What the expressions of all models share."""
 
-    weighted: bool
+    weights: Mapping[str, Weights]  # for metrics on predictions and on ranks; empty without propensities
     threshold: float
     cells: Mapping[str, Any]  # |C_u| as an expression, for metrics on predictions and on ranks
     middles: tuple[float, ...] | None
@@ -48,14 +56,15 @@ class FrameColumns:
         self._model = model
         self.finish: Finish | None = None
         self.rating = nw.col("y")
-        self.relevant = self.where(nw.col("y") >= setting.threshold, 1.0, 0.0)
+        self.relevant = self.where(reaches(nw.col("y"), setting.threshold), 1.0, 0.0)
         self.prediction = nw.col(f"s{model}")
         self.above = nw.col(f"h{model}")
         self.tied = nw.col(f"e{model}")
         self.cells = setting.cells[on]
         self.one: Any = nw.lit(1.0)
-        self.weight = nw.col("w") if setting.weighted else None
-        self.doubt = 1.0 - nw.col("p") if setting.weighted else None
+        by = setting.weights.get(on)
+        self.weight: Any = None if by is None else nw.col(by.weight)
+        self.doubt: Any = None if by is None else 1.0 - nw.col(by.probability)
         self._ranked = ranked
 
     def abs(self, x: Column) -> Column:
@@ -103,10 +112,10 @@ class FrameColumns:
         return self.where(self.above == smallest, 1.0, 0.0)
 
     def cut(self, cap: float) -> Column:
-        return self.where(nw.col("w") < cap, nw.col("w"), cap)
+        return self.where(self.weight < cap, self.weight, cap)
 
     def ideal(self, k: int | None) -> Column:
-        place = nw.col("w").rank("ordinal", descending=True).over(USER).cast(nw.Float64())
+        place = self.weight.rank("ordinal", descending=True).over(USER).cast(nw.Float64())
         discount = 1.0 / (place + 1.0).log(2)
         return discount if k is None else self.where(place <= k, discount, 0.0)
 
@@ -141,7 +150,7 @@ def with_scores(frame: Any, model: int, cuts: Iterable[int | None]) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class SumTask:
     """The sums of one metric over the gains of one model, or over the difference of two."""
 
     metric: Metric
@@ -158,10 +167,13 @@ class Task:
             return {"n": x.one, "r": delta, "h": delta * x.above, "e": delta * x.tied}, x.finish
         return dict(terms(x, delta, self.metric, self.wanted)), None
 
-    def key(self, term: str) -> Key:
-        """What a sum is a sum of: terms that do not depend on the model are summed once for all."""
+    def key(self, term: str, setting: FrameSetting) -> Key:
+        """What a sum is a sum of: terms that do not depend on the model are summed once for all of the same weights."""
         shared = shared_key(term, self.metric, self.wanted)
-        return (term, self.models, self.metric.name, self.wanted.cap) if shared is None else shared
+        if shared is None:
+            return (term, self.models, self.metric.name, self.wanted.cap)
+        by = setting.weights.get(self.metric.on)
+        return shared if term == "n" or by is None else (*shared, by.weight)
 
 
 def finished(sums: dict[str, Floats], finish: Finish | None) -> dict[str, Floats]:

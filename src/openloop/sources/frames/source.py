@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 
 from openloop.core.feedback import LEAST, Array, Floats
-from openloop.core.metric import Metric, default_threshold
+from openloop.core.metric import Metric, default_threshold, reaches
 from openloop.core.moments import SUMS, Moments
 from openloop.core.weights import WeightSummary
 from openloop.errors import EmptyError, InputError, PropensityError, RatingError
@@ -28,7 +28,7 @@ from openloop.sources.frames.rows import (
     FrameSetting,
     Key,
     Reduced,
-    Task,
+    SumTask,
     collected,
     finished,
     plain_ids,
@@ -36,6 +36,7 @@ from openloop.sources.frames.rows import (
     reduce_total,
 )
 from openloop.sources.plan import MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts
+from openloop.sources.question import Question
 from openloop.sources.terms import Common, assemble, paired
 
 CLUSTERS = 100_000
@@ -48,35 +49,21 @@ WRONG: dict[str, tuple[type[InputError], str]] = {
 }
 
 
-def from_frame(
-    models: Mapping[str, Any],
-    log: Any,
-    propensity: Any,
-    metrics: Sequence[Metric],
-    *,
-    exclude: Any,
-    threshold: float | None,
-    missing: str,
-    user: str | None,
-    item: str | None,
-    rating: str | None,
-    population: tuple[int, int] | None,
-    complete: bool,
-    distinct: bool,
-    max_users: int,
-) -> tuple[FrameSource, list[str]]:
+def from_frame(models: Mapping[str, Any], log: Any, propensity: Any, asked: Question) -> tuple[FrameSource, list[str]]:
     """The source of a log frame, and what the reader of its estimates should know."""
     if propensity is not None and not isinstance(propensity, str):
         raise InputError(
             f"evaluate: with a frame as the log, propensities is the name of its column, got "
             f"{type(propensity).__name__}; add them as a column, or read the log with ol.read."
         )
-    joined = join(
-        models, log, propensity, metrics, exclude=exclude, user=user, item=item, rating=rating, complete=complete,
-        distinct=distinct, missing=missing,
-    )  # fmt: skip
-    source = FrameSource(joined, threshold=threshold, population=population, max_users=max_users)
-    return source, [*joined.notes, *source.notes]
+    if propensity is None and (asked.share is not None or asked.excluded_share is not None):
+        raise InputError("evaluate: share= and excluded_share= scale propensities; name their column, too.")
+    joined = join(models, log, propensity, asked)
+    source = FrameSource(joined, asked)
+    notes = [*joined.notes, *source.notes]
+    if propensity is not None and asked.exclude is not None and asked.excluded_share is None:
+        notes.append("exclude= changes the candidates, not their probability: excluded_share= was not given")
+    return source, notes
 
 
 class FrameSource:
@@ -84,25 +71,23 @@ class FrameSource:
 
     in_one_pass = True
 
-    def __init__(
-        self, joined: Joined, *, threshold: float | None, population: tuple[int, int] | None, max_users: int
-    ) -> None:
-        self.models = tuple(joined.models)
+    def __init__(self, joined: Joined, asked: Question) -> None:
+        self.models = joined.models
         self.notes: list[str] = []
         self._joined = joined
-        self._weighted = joined.weighted
+        self._weighted = bool(joined.weights)
         self._refuse()
-        self._given_threshold = threshold
-        self._n_users, self._n_items = self._population(population)
+        self._given_threshold = asked.threshold
+        self._n_users, self._n_items = self._population(asked.population)
         joined.check_complete(self._n_items)
-        self._frame = self._clustered(max_users)
+        self._frame = self._clustered(asked.max_users)
         # Passes over the rows are shared by the requests that need them.
         self.edges = cache(lambda strata: frame_facts.edges(self._frame, *strata))
         self._bases: dict[Strata | None, Reduced] = {}
         self.about = cache(self._about)
         self.answers = cache(self._answers)
         self.common = cache(self._common)
-        self.weights = cache(lambda kind: weight_summary(self._rows_for(kind, None)) if self._weighted else None)
+        self.weights = cache(lambda kind, column: weight_summary(self._rows_for(kind, None), column))
         self.exclusions = cache(self._exclusions)
 
     def _refuse(self) -> None:
@@ -174,7 +159,7 @@ class FrameSource:
         known = self._joined.frame.select(USER).unique()
         others = 0
         if self._joined.excluded is not None:
-            others = frame_facts.rows(self._joined.excluded.select(USER).join(known, on=USER, how="anti"))
+            others = frame_facts.rows(self._joined.excluded.counts.select(USER).join(known, on=USER, how="anti"))
         return frame_facts.rows(known) + others
 
     def _check_users(self, seen: int, known: int) -> None:
@@ -200,14 +185,14 @@ class FrameSource:
 
     def refusal(self, metric: Metric, method: Method) -> str | None:
         """Why this frame cannot give that estimate."""
-        what = f"{method.name} of {metric.name}"
+        what, excluded = f"{method.name} of {metric.name}", self._joined.excluded
         if metric.name == "accuracy" and self._middles is None:
             return f"{what}: the log has more than {MAX_LEVELS} distinct ratings, which are no levels; use mae or mse."
         if method.weighted and not self._weighted:
             return f"{what} needs propensities; name their column as the third argument."
-        if method.weighted and metric.on == "rank" and self._joined.overlap:
+        if method.weighted and metric.on == "rank" and excluded is not None and excluded.overlap:
             return (
-                f"{what}: {self._joined.overlap:,} scored rows are in exclude= too, so the probability of a candidate "
+                f"{what}: {excluded.overlap:,} scored rows are in exclude= too, so the probability of a candidate "
                 "is undefined; drop them from one of the two."
             )
         if method.imputes:
@@ -219,7 +204,10 @@ class FrameSource:
 
     def summary(self, metric: Metric) -> WeightSummary | None:
         """The weights of the rows that count for a metric."""
-        return self.weights(metric.kind)
+        return self._weight_summary(metric.kind, metric.on)
+
+    def _weight_summary(self, kind: str, on: str) -> WeightSummary | None:
+        return self.weights(kind, self._joined.weights[on].weight) if self._weighted else None
 
     def _about(self) -> LogFacts:
         """What is scored."""
@@ -271,12 +259,12 @@ class FrameSource:
         in_total: dict[Key, Any] = {}
         keys: dict[Request, tuple[dict[str, Key], Finish | None]] = {}
         for r in requests:
-            task = Task(metric=r.metric, models=tuple(self.models.index(m) for m in r.models), wanted=r.wanted)
+            task = SumTask(metric=r.metric, models=tuple(self.models.index(m) for m in r.models), wanted=r.wanted)
             own, finish = task.columns(setting, self._joined.ranked)
-            keys[r] = {term: task.key(term) for term in own}, finish
+            keys[r] = {term: task.key(term, setting) for term in own}, finish
             for term, column in own.items():
                 kept = by_user if term in SUMS or finish is not None else in_total
-                kept[task.key(term)] = column
+                kept[task.key(term, setting)] = column
         frame, n = self._rows_for(kind, strata), self._n_strata(strata)
         sums = self._per_user(kind, strata, frame, by_user) | reduce_total(frame, in_total, n)
         return {
@@ -302,7 +290,7 @@ class FrameSource:
         full = nw.lit(float(self._n_items))
         ranked = full if self._joined.excluded is None else full - nw.col("excluded")
         return FrameSetting(
-            weighted=self._weighted,
+            weights=self._joined.weights,
             threshold=self._threshold if any(m.binary for m in metrics) else np.inf,
             middles=self._middles if any(m.name == "accuracy" for m in metrics) else None,
             cells={"prediction": full, "rank": ranked},
@@ -316,7 +304,7 @@ class FrameSource:
             for edge in self.edges(strata):
                 level = level + nw.when(nw.col("p") > edge).then(1.0).otherwise(0.0)
             frame = frame.with_columns(level.cast(nw.Int64()).alias(STRATUM))
-        return frame if kind == "cell" else frame.filter(nw.col("y") >= self._threshold)
+        return frame if kind == "cell" else frame.filter(reaches(nw.col("y"), self._threshold))
 
     def _n_strata(self, strata: Strata | None) -> int:
         return 1 if strata is None or not self._weighted else len(self.edges(strata)) + 1
@@ -330,21 +318,20 @@ class FrameSource:
         return self._bases[strata]
 
     def _base_columns(self) -> dict[Key, Any]:
-        columns: dict[Key, Any] = {("n",): nw.lit(1.0)}
-        if self._weighted:
-            columns[("weight",)] = nw.col("w")
-        return columns
+        weights = {by.weight for by in self._joined.weights.values()}
+        return {("n",): nw.lit(1.0)} | {("weight", name): nw.col(name) for name in sorted(weights)}
 
     def _common(self, kind: str, on: str, strata: Strata | None) -> Common:
         base = self.base(strata)
         self._check_users(len(base.ids), self._units)
         sums = base.on(base.ids, self._units)
         edges = self.edges(strata) if self._n_strata(strata) > 1 else ()
-        named = {("n",): "rows", ("weight",): "mass"}
+        named: dict[str, Key] = {"rows": ("n",)}
+        if self._weighted:
+            named["mass"] = ("weight", self._joined.weights[on].weight)
         return Common(
-            cells=self._cells(on, base.ids),
-            base={named[key]: values for key, values in sums.items()},
-            weights=self.weights(kind), edges=edges, ids=None if self._clusters else self._padded(base.ids),
+            cells=self._cells(on, base.ids), base={name: sums[key] for name, key in named.items()},
+            weights=self._weight_summary(kind, on), edges=edges, ids=None if self._clusters else self._padded(base.ids),
         )  # fmt: skip
 
     def _cells(self, on: str, ids: Array) -> Floats:
@@ -364,7 +351,9 @@ class FrameSource:
 
     def _exclusions(self) -> tuple[Array, Floats]:
         """The users of the excluded pairs, and how many each has."""
-        table = collected(self._joined.excluded)
+        if self._joined.excluded is None:
+            return np.empty(0, np.int64), np.empty(0)
+        table = collected(self._joined.excluded.counts)
         return plain_ids(table[USER]), table["excluded"].cast(nw.Float64()).to_numpy()
 
     def _padded(self, ids: Any) -> Any:

@@ -1,0 +1,224 @@
+"""A Feedback and models checked and resolved: predictions, missing rows, groups, propensities and imputations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.core.feedback import Feedback, Floats, check_propensities
+from openloop.core.feedback import distinct as distinct_values
+from openloop.core.metric import default_threshold
+from openloop.core.propensities import Propensities
+from openloop.errors import AlignmentError, InputError, LeakError, PredictionError, UndefinedError
+from openloop.sources import rules
+from openloop.sources.arrays.source import FeedbackSource, Scored
+from openloop.sources.observation import Group, one_log
+from openloop.sources.outcomes import predictions, predicts, prepare
+from openloop.sources.predictions import Predictions
+from openloop.sources.question import Question
+
+MAX_GROUPS = 50  # a table of strata that a person can read
+
+
+def from_feedback(
+    models: Mapping[str, Any], log: Feedback, propensities: Any, asked: Question
+) -> tuple[FeedbackSource, list[str]]:
+    """The source of a Feedback, and what the reader of its estimates should know."""
+    _check(log, asked)
+    ready = {name: prepare(name, model, log, asked.user, asked.item) for name, model in models.items()}
+    values, grid, floored = _propensities(propensities, log)
+    scored, notes = _without_gaps(
+        Scored(
+            models=ready, log=log, exclude=asked.exclude, threshold=_threshold(asked, log), propensity=values,
+            predicted=_predicted(ready, log, asked), grid=grid, floored=floored,
+            imputation=_imputed_ratings(asked.imputation, log),
+            groups={name: _group(name, labels, log) for name, labels in asked.groups.items()},
+            bounded=any(m.name == "ips" for m in asked.methods),
+        ),
+        asked.missing,
+    )  # fmt: skip
+    for check in (m.check for m in asked.measures if m.check is not None):
+        for array in scored.predicted.values():
+            check(array)
+    notes += _notes(scored.log, asked.exclude, propensities, weighted=values is not None)
+    return FeedbackSource(scored), notes + _list_notes(scored, ranked="rank" in asked.kinds)
+
+
+def _check(log: Feedback, asked: Question) -> None:
+    if log.uniform:
+        raise LeakError(
+            "evaluate: this log is marked as the uniform sample of a propensity model, and may not be scored; "
+            "score another part, or read it without uniform=True."
+        )
+    if asked.exclude is not None and not isinstance(asked.exclude, Feedback):
+        raise InputError(
+            f"exclude: give the Feedback whose items leave the ranking, got {type(asked.exclude).__name__}."
+        )
+
+
+def _threshold(asked: Question, log: Feedback) -> float:
+    return default_threshold(distinct_values(log.rating)) if asked.threshold is None else float(asked.threshold)
+
+
+# -- predictions ---------------------------------------------------------------------------------------------
+
+
+def _predicted(models: Mapping[str, Any], log: Feedback, asked: Question) -> dict[str, Floats]:
+    """The predicted rating of each row by model, NaN where it has none; without models that serve no ratings."""
+    if "prediction" not in asked.kinds:
+        return {}
+    partly = asked.missing != "error"
+    answers = {
+        name: predictions(name, model, log, partly=partly)
+        for name, model in models.items()
+        if predicts(model) or not asked.lenient
+    }
+    kept = {name: answer for name, answer in answers.items() if answer is not None}
+    if asked.lenient and not partly:
+        return {name: answer for name, answer in kept.items() if not np.isnan(answer).any()}
+    return kept
+
+
+def _without_gaps(scored: Scored, missing: str) -> tuple[Scored, list[str]]:
+    """Rows that some model does not predict are refused, dropped or filled."""
+    gaps = {name: gap for name, array in scored.predicted.items() if (gap := np.isnan(array)).any()}
+    if not gaps:
+        return scored, []
+    log, counts = scored.log, {name: int(gap.sum()) for name, gap in gaps.items()}
+    if missing == "error":
+        name, gap = next(iter(gaps.items()))
+        users = log.users.ids[distinct_values(log.user[gap])[:3]].tolist()
+        raise rules.not_predicted(f"model {name!r}", counts[name], len(log), users)
+    if missing == "worst":
+        filled = {name: np.where(gap, _furthest(log), scored.predicted[name]) for name, gap in gaps.items()}
+        return replace(scored, predicted={**scored.predicted, **filled}), [rules.missing_note(missing, counts, 0)]
+    keep = ~np.any(list(gaps.values()), axis=0)
+    return _taken(scored, keep), [rules.missing_note(missing, counts, int(len(keep) - keep.sum()))]
+
+
+def _furthest(log: Feedback) -> npt.NDArray[np.float32]:
+    """The end of the scale that is furthest from each rating."""
+    low, high = log.rating.min(), log.rating.max()
+    return np.where(log.rating - low > high - log.rating, low, high)
+
+
+def _taken(scored: Scored, keep: npt.NDArray[np.bool_]) -> Scored:
+    log, p = scored.log, scored.propensity
+    return replace(
+        scored,
+        log=log.take(keep, origin=log.origin or log.fingerprint),  # what is left is still a part of that log
+        propensity=None if p is None else p[keep],
+        predicted={name: array[keep] for name, array in scored.predicted.items()},
+        groups={name: (labels, codes[keep]) for name, (labels, codes) in scored.groups.items()},
+    )
+
+
+# -- notes ---------------------------------------------------------------------------------------------------
+
+
+def _notes(log: Feedback, exclude: Feedback | None, propensities: Any, *, weighted: bool) -> list[str]:
+    """What the reader of the estimates should know about how they were made."""
+    notes: list[str] = []
+    if isinstance(propensities, np.ndarray) and propensities.ndim == 1 and bool(np.any(np.diff(log.row) < 0)):
+        notes.append("propensities= was taken in Feedback order; an array in input order goes through log.align(array)")
+    if log.share is None and weighted:
+        factor = ", which under exclude= depends on p" if exclude is not None else ""
+        notes.append(f"the log was split by time: its weights are 1/p, right up to an unknown factor{factor}")
+    if exclude is not None and weighted and not one_log(log, exclude):
+        notes.append("exclude= is no part of the scored log: it changes the candidates, not their probability")
+    return notes
+
+
+def _list_notes(scored: Scored, *, ranked: bool) -> list[str]:
+    """What is odd about the lists of models."""
+    lists = {name: model for name, model in scored.models.items() if isinstance(model, Predictions)}
+    notes = [
+        f"model {name!r} lists none of the scored rows; was it made to leave them out?"
+        for name, model in lists.items()
+        if model.lists_none(scored.log.cell)
+    ]
+    remarks = [model.remarks(name, scored.log) for name, model in lists.items()] if ranked else []
+    return notes + [remark for remark in remarks if remark]
+
+
+# -- groups, propensities and imputations --------------------------------------------------------------------
+
+
+def _group(name: str, values: Any, log: Feedback) -> Group:
+    """The labels of a grouping, sorted, and the code of each row."""
+    given = np.asarray(values)
+    if given.shape != (len(log),):
+        raise AlignmentError(
+            f"groups[{name!r}]: must have one label for each of {len(log):,} rows, in Feedback order, got shape "
+            f"{given.shape}; feedback.align(array) brings input order there."
+        )
+    labels, codes = np.unique(given.astype(str), return_inverse=True)
+    if len(labels) > MAX_GROUPS:
+        raise InputError(
+            f"groups[{name!r}]: {len(labels):,} labels are too many; merge them into at most {MAX_GROUPS}."
+        )
+    return tuple(labels.tolist()), codes.astype(np.int64)
+
+
+def _propensities(given: Any, log: Feedback) -> tuple[Floats | None, Floats | None, float | None]:
+    """The probability of each row, of the whole grid where it is known, and the share that a floor raised."""
+    if given is None:
+        return log.propensity, None, None
+    if isinstance(given, Propensities):
+        return given.check(log).used, None, given.clipped if given.floor else None
+    if isinstance(given, np.ndarray):
+        return *_from_array(given, log), None
+    if not hasattr(given, "predict"):
+        raise InputError(
+            f"evaluate: propensities must be Propensities, a fitted model, a U × I array or None, got "
+            f"{type(given).__name__}."
+        )
+    found: Propensities = given.predict(log)
+    try:
+        grid = given.matrix()
+        grid = np.maximum(grid, found.floor) if found.floor else grid  # a broadcast grid stays one
+    except UndefinedError:  # p depends on the unseen rating: shares of strata are then estimated from the weights
+        grid = None
+    return found.check(log).used, grid, found.clipped if found.floor else None
+
+
+def _from_array(given: Any, log: Feedback) -> tuple[Floats, Floats | None]:
+    if given.shape == (log.n_users, log.n_items):
+        grid = given.astype(np.float64)
+        check_propensities("propensities", grid.ravel(), "give the probability of every cell.")
+        return grid[log.user, log.item], grid
+    if given.shape == (len(log),):
+        return Propensities(values=given).used, None
+    raise AlignmentError(
+        f"evaluate: an array of propensities must be the grid {(log.n_users, log.n_items)} or one value a row, in "
+        f"Feedback order ({len(log):,},), got {given.shape}; feedback.align(array) brings input order there."
+    )
+
+
+def _imputed_ratings(given: Any, log: Feedback) -> Any:
+    """Imputed ratings as a U × I array, or losses by (model, metric)."""
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        return {key: _imputed_grid(losses, log) for key, losses in given.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(given, np.ndarray):
+        return _imputed_grid(given, log)
+    if not hasattr(given, "scores"):
+        raise InputError(
+            f"imputation: give a recommender with scores, an array or a mapping, got {type(given).__name__}."
+        )
+    return _imputed_grid(given.scores(np.arange(log.n_users)), log)
+
+
+def _imputed_grid(values: Any, log: Feedback) -> Floats:
+    grid = np.asarray(values)
+    if grid.shape != (log.n_users, log.n_items) or not np.isfinite(grid).all():
+        raise PredictionError(
+            f"imputation: needs a finite number for every cell of {(log.n_users, log.n_items)}, got {grid.shape} with "
+            f"{grid.size - int(np.isfinite(grid).sum()):,} that are not."
+        )
+    return grid

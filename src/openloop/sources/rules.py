@@ -1,0 +1,171 @@
+"""The rules for predictions: what tables of them must hold, and which metrics they can serve.
+
+Arrays, frames and files share them, so the same situation gives the same error wherever predictions come from.
+`what` is the name that an error gives a table, such as "model 'a'".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from openloop.core.metric import Metric
+from openloop.data.columns import Column, Header, choose
+from openloop.errors import ColumnError, InputError, PredictionError, did_you_mean, listing
+
+SIDES = ("user", "item")
+SCORE, RANK = ("score", "prediction"), "rank"
+MISSING = ("error", "drop", "worst")
+LARGEST = 2**31  # no list is longer
+
+
+# -- columns -------------------------------------------------------------------------------------------------
+
+
+def pair_columns(table: Header, named: Mapping[str, Column]) -> dict[str, str]:
+    """The columns of user, item, and score or rank or both; `named` are the ids' where they are known."""
+    return choose(table, named, required=SIDES) | number_columns(table)
+
+
+def number_columns(table: Header) -> dict[str, str]:
+    """The columns of score and rank, of which a table needs one."""
+    score = next((name for name in SCORE if name in table.columns), None)
+    found = {"score": score, "rank": RANK if RANK in table.columns else None}
+    if not any(found.values()):
+        raise ColumnError(
+            f"{table.name}: no column 'score' or 'rank' was found; name it so.{did_you_mean('score', table.columns)}"
+        )
+    return {role: column for role, column in found.items() if column is not None}
+
+
+# -- values --------------------------------------------------------------------------------------------------
+
+
+def no_rows(what: str) -> PredictionError:
+    """The error of a table without rows."""
+    return PredictionError(f"{what}: the table has no rows; give a score or a rank for each (user, item) pair.")
+
+
+def holds_text(what: str, column: str, words: Sequence[str], number: int, rows: int) -> PredictionError:
+    """The error of a column that should hold numbers."""
+    return PredictionError(
+        f"{what}: column {column!r} holds text in {number:,} of {rows:,} rows, such as {listing(sorted(words)[:3])}; "
+        "write numbers."
+    )
+
+
+def not_numbers(what: str, column: str) -> PredictionError:
+    """The error of a column of dates, lists or the like."""
+    return PredictionError(f"{what}: column {column!r} must hold numbers, and its type is another; cast it.")
+
+
+def not_finite(what: str, column: str, number: int, rows: int, pair: Sequence[Any]) -> PredictionError:
+    """The error of scores or ranks that are missing, NaN or infinite; `pair` is the first of them by user and item."""
+    return PredictionError(
+        f"{what}: {number:,} of {rows:,} values in column {column!r} are missing or not finite, first that of user "
+        f"{pair[0]!r} and item {pair[1]!r}; repair them."
+    )
+
+
+def pairs_twice(what: str, number: int, pairs: Sequence[Any]) -> str:
+    """That pairs are in a table more than once; `pairs` are the first by user and item."""
+    some = listing([tuple(pair) for pair in pairs[:3]])
+    return f"{what}: {number:,} (user, item) pairs are in it more than once, such as {some}; keep one of each."
+
+
+def bad_ranks(what: str) -> PredictionError:
+    """The error of ranks that are none."""
+    return PredictionError(
+        f"{what}: ranks must be whole numbers from 1, each at most once per user; number each user's list 1, 2, 3 …"
+    )
+
+
+def ranks_excluded(what: str, number: int) -> PredictionError:
+    """The error of a list that ranks what may not be recommended."""
+    return PredictionError(
+        f"{what}: its list ranks {number:,} excluded cells; make it without them, or pass exclude=None."
+    )
+
+
+def incomplete(what: str, lacks: str) -> PredictionError:
+    """The error of predictions that were declared complete and are not."""
+    return PredictionError(f"{what}: complete=True, but {lacks}; give all, or leave out complete= and give ranks.")
+
+
+def other_tables(what: str, scores: int, lists: int) -> PredictionError:
+    """The error of several tables that are not scores and a list."""
+    return PredictionError(
+        f"{what}: several tables of one model must be two, the scores of the log's pairs and a list with a rank "
+        f"column, got {scores} without and {lists} with ranks; number each user's list 1, 2, 3 …"
+    )
+
+
+def scores_and_ranks(what: str, tables: Sequence[Any]) -> tuple[Any, Any]:
+    """The table that ratings are asked of and the one that rankings are asked of; a single one serves both."""
+    if len(tables) == 1:
+        return tables[0], tables[0]
+    scores, lists = ([t for t in tables if (t.rank is not None) == ranked] for ranked in (False, True))
+    if (len(scores), len(lists)) != (1, 1):
+        raise other_tables(what, len(scores), len(lists))
+    return scores[0], lists[0]
+
+
+# -- predictions that are missing ----------------------------------------------------------------------------
+
+
+def check_missing(policy: str) -> None:
+    """Refuse an unknown policy."""
+    if policy not in MISSING:
+        raise InputError(f'evaluate: missing must be "error", "drop" or "worst", got {policy!r}.')
+
+
+def not_predicted(what: str, number: int, rows: int, users: Sequence[Any]) -> PredictionError:
+    """The error of scored rows without a prediction; `users` are the first of them."""
+    return PredictionError(
+        f"{what}: no prediction for {number:,} of {rows:,} scored rows, such as those of users {listing(users[:3])}; "
+        'predict them, or pass missing="drop" or "worst".'
+    )
+
+
+def missing_note(policy: str, gaps: Mapping[str, int], dropped: int) -> str:
+    """What was done about scored rows without a prediction; `gaps` is their number by model."""
+    counts = ", ".join(f"{name} {number:,}" for name, number in gaps.items())
+    if policy == "worst":
+        return f"missing predictions count as the furthest rating: {counts} rows"
+    return f"{dropped:,} rows without a prediction of every model were dropped ({counts}): mind the bias"
+
+
+# -- which metrics predictions can serve ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """What the predictions of one model hold."""
+
+    scores: bool = True  # predicted ratings, whatever their number
+    predicted: bool = True  # those of all scored rows, or `missing=` says what to do about the others
+    cells: bool = True  # scores of every cell of the population
+    ranks: bool = True  # a rank column, or scores that can be ranked
+    depth: int | None = None  # the deepest rank of lists that do not hold all candidates
+
+    def refusal(self, metric: Metric, *, everywhere: bool = False) -> str | None:
+        """Why such a model cannot serve a metric; `everywhere`: on every cell, as imputation needs."""
+        if (everywhere or metric.on == "prediction") and not self.scores:
+            return "has ranks and no scores."
+        if metric.on == "prediction" and not self.predicted:
+            listed = "" if self.depth is None else f"is a top-{self.depth} list, and "
+            return f'{listed}lacks predictions of some scored rows; give them, or pass missing="drop".'
+        if everywhere and not self.cells:
+            return "has scores of some cells only, and imputation needs those of every cell."
+        return None if metric.on == "prediction" else self._unranked(metric)
+
+    def _unranked(self, metric: Metric) -> str | None:
+        if not self.ranks:
+            return (
+                "has neither ranks nor the scores of all cells, which rankings need; give a rank column, or all "
+                "scores, declared by complete=True where the log is a frame."
+            )
+        if self.depth is None or (metric.k is not None and metric.k <= self.depth):
+            return None
+        return f"is a top-{self.depth} list, which serves only @k with k ≤ {self.depth}."

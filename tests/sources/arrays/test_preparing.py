@@ -1,0 +1,79 @@
+"""A Feedback and models made ready: what is resolved once, before any row is reduced."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import openloop as ol
+from openloop.errors import AlignmentError, InputError, PredictionError
+from openloop.sources.arrays.preparing import from_feedback
+from openloop.sources.question import Question
+from tests.examples import small_world
+
+WORLD = small_world()
+LOG = WORLD.observe(1)
+SCORES = WORLD.predictions["a"]
+SOME = pl.DataFrame({"user": LOG.user, "item": LOG.item, "score": SCORES[LOG.user, LOG.item]})
+
+
+def source(models=None, log=LOG, propensities=None, **options):
+    asked = Question(**({"metrics": ["mae"], "estimators": ["naive"]} | options))
+    return from_feedback(models or {"a": SCORES}, log, propensities, asked)
+
+
+def test_rows_without_a_prediction_leave_with_all_that_belongs_to_them():
+    groups = {"half": np.arange(len(LOG)) % 2}
+    found, notes = source({"a": SCORES, "b": SOME.tail(-3)}, missing="drop", groups=groups)
+    scored = found._scored
+    assert len(scored.log) == len(LOG) - 3
+    assert scored.log.origin == LOG.fingerprint
+    assert {len(values) for values in (*scored.predicted.values(), scored.groups["half"][1])} == {len(LOG) - 3}
+    np.testing.assert_array_equal(scored.propensity, LOG.propensity[3:])
+    assert notes[0].startswith("3 rows")
+
+
+def test_rows_without_a_prediction_may_count_as_the_furthest_rating():
+    found, _ = source({"b": SOME.tail(-3)}, missing="worst")
+    worst = np.where(LOG.rating - 1 > 5 - LOG.rating, 1, 5)
+    np.testing.assert_array_equal(found._scored.predicted["b"][:3], worst[:3])
+
+
+def test_models_that_serve_no_ratings_are_left_out_where_nobody_asked_for_them():
+    found, _ = source({"a": SCORES, "b": SOME.tail(-3)}, metrics=["mae", "recall@3"], lenient=True)
+    assert list(found._scored.predicted) == ["a"]
+    with pytest.raises(PredictionError, match=f"'b': no prediction for 3 of {len(LOG)} "):
+        source({"b": SOME.tail(-3)})
+
+
+def test_ratings_are_not_asked_of_models_where_only_rankings_are_judged():
+    assert source(metrics=["recall@3"])[0]._scored.predicted == {}
+
+
+def test_the_threshold_is_given_or_that_of_the_scale():
+    assert source()[0]._scored.threshold == 4
+    assert source(threshold=2.5)[0]._scored.threshold == 2.5
+    clicks = ol.Feedback.from_arrays(LOG.user, LOG.item, np.ones(len(LOG)), users=30, items=12)
+    assert source(log=clicks)[0]._scored.threshold == 1
+
+
+def test_groups_have_a_label_for_each_row_and_not_too_many():
+    with pytest.raises(AlignmentError, match=r"groups\['g'\]"):
+        source(groups={"g": np.zeros(3)})
+    with pytest.raises(InputError, match=r"groups\['g'\]: .* 50"):
+        source(groups={"g": np.arange(len(LOG))})
+
+
+def test_a_floor_counts_what_it_raised():
+    floored = ol.Propensities(values=LOG.propensity, floor=0.5)
+    scored = source(propensities=floored)[0]._scored
+    assert scored.floored == np.mean(LOG.propensity < 0.5)
+    np.testing.assert_array_equal(scored.propensity, np.maximum(LOG.propensity, 0.5))
+    assert source(propensities=WORLD.propensities)[0]._scored.grid is not None
+
+
+@pytest.mark.parametrize("given", [np.full((30, 12), np.nan), np.ones((12, 30)), 3])
+def test_imputations_are_a_number_for_every_cell(given):
+    with pytest.raises(InputError, match="imputation"):
+        source(imputation=given)
