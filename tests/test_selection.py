@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -11,6 +13,7 @@ import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.errors import AlignmentError, InputError, UndefinedError
 from openloop.learners import ADG, AUC, MF, WMF, Bias, Popularity, PureSVD
+from tests.facts import facts
 
 
 def liked_is_seen(users=100, items=80, seed=0):
@@ -183,10 +186,10 @@ def test_selection_under_propensities_is_nearer_to_the_truth_than_without():
 def test_a_setting_that_cannot_be_fitted_has_its_reason_and_the_others_go_on():
     found = ol.select(MF(20, solver="cholesky", bias_reg=1.0), LOG, grid={"reg": [0.0, 4.0]}, rng=0)
     assert found.table["value"][0] is None
-    assert "use a larger reg" in found.table["problem"][0]
+    assert re.search(facts("MF", "sweep 1", "larger reg"), found.table["problem"][0])
     assert found.best == {"reg": 4.0}
     assert ol.select(MF(), LOG, grid={"factors": [1000, 2]}, rng=0).best == {"factors": 2}
-    with pytest.raises(UndefinedError, match=r"no setting can be fitted; the first says: MF: the objective is nan"):
+    with pytest.raises(UndefinedError, match=facts("select", "no setting", "MF", "nan")):
         ol.select(MF(20, solver="cholesky", bias_reg=1.0), LOG, grid={"reg": [0.0]}, rng=0)
 
 
@@ -216,22 +219,22 @@ def test_models_of_cornac_are_the_same_whatever_the_threads():
 
 def test_what_cannot_be_selected_is_refused():
     grid = {"reg": [1.0]}
-    for learner, log, options, message in (
-        (MF(), {"user": [1]}, {"grid": grid}, r"takes a Feedback, got dict; read the log with ol\.read"),
-        (MF, LOG, {"grid": grid}, "takes a learner such as"),
-        (MF(), LOG, {"grid": {"regg": [1.0]}}, "MF has no parameter 'regg'. Did you mean 'reg'"),
-        (MF(), LOG, {"grid": {"reg": 1.0}}, r"grid\['reg'\] must list the values to try, got 1.0"),
-        (MF(), LOG, {"grid": []}, "grid is empty"),
-        (MF(), LOG, {"grid": [1, 2]}, "a list of settings has mappings such as .*got 1"),
-        (MF(), LOG, {"grid": grid, "threads": 0}, "threads must be a whole number from 1, got 0"),
-        (MF(), LOG, {"grid": {"reg": []}}, "grid is empty"),
-        (MF(), LOG, {"grid": grid, "propensities": "p"}, "propensities must be Propensities, a fitted model"),
-        (MF(), LOG, {"grid": grid, "folds": 1}, "the number of folds"),
+    for learner, log, options, told in (
+        (MF(), {"user": [1]}, {"grid": grid}, ("select", "Feedback", "dict", "ol.read")),
+        (MF, LOG, {"grid": grid}, ("select", "ol.learners.MF()", MF)),
+        (MF(), LOG, {"grid": {"regg": [1.0]}}, ("select", "MF", "'regg'", "'reg'")),
+        (MF(), LOG, {"grid": {"reg": 1.0}}, ("select", "grid['reg']", 1.0)),
+        (MF(), LOG, {"grid": []}, ("select", "grid", "empty")),
+        (MF(), LOG, {"grid": [1, 2]}, ("select", "mappings", 1)),
+        (MF(), LOG, {"grid": grid, "threads": 0}, ("select", "threads", 1, 0)),
+        (MF(), LOG, {"grid": {"reg": []}}, ("select", "grid", "empty")),
+        (MF(), LOG, {"grid": grid, "propensities": "p"}, ("select", "propensities", "Propensities", "str")),
+        (MF(), LOG, {"grid": grid, "folds": 1}, ("folds", 1, f"{len(LOG):,}")),
     ):
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(InputError, match=facts(*told)):
             ol.select(learner, log, **options)
     bare = Feedback(user=LOG.user, item=LOG.item, rating=LOG.rating, users=LOG.users, items=LOG.items)
-    with pytest.raises(UndefinedError, match="weighted=True needs propensities"):
+    with pytest.raises(UndefinedError, match=facts("select", "weighted=True", "propensities")):
         ol.select(MF(), bare, grid=grid, weighted=True)
     other = ol.propensity.Uniform().fit(LOG).predict(LOG.take(np.arange(len(LOG)) % 2 == 0))
     with pytest.raises(AlignmentError, match="Propensities"):

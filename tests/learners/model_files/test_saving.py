@@ -25,6 +25,7 @@ from openloop.learners.base import FactorLearner
 from openloop.learners.baselines import Bias, GlobalAverage, Popularity, Random
 from openloop.learners.model_files import saving
 from openloop.learners.pure_svd import PureSVD
+from tests.facts import facts
 
 IDS = st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=9, unique=True) | st.lists(
     st.text(st.characters(exclude_categories=())), min_size=2, max_size=9, unique=True
@@ -182,7 +183,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypat
 
 
 def test_an_unfitted_model_is_not_saved(tmp_path):
-    with pytest.raises(NotFittedError, match="Bias: not fitted"):
+    with pytest.raises(NotFittedError, match=facts("Bias", "fit(feedback)")):
         Bias().save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
@@ -199,7 +200,7 @@ def test_models_of_other_packages_cannot_be_saved(tmp_path):
     Named.__name__ = "Bias"
     cornac = object.__new__(ol.learners.CornacModel)
     for model in (Own(), Named(), object(), cornac):
-        with pytest.raises(UndefinedError, match=r"cannot be saved, only MF, .* ol.learners.Factors"):
+        with pytest.raises(UndefinedError, match=facts(type(model).__name__, "PureSVD", "ol.learners.Factors")):
             saving.save(model, tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
@@ -207,21 +208,21 @@ def test_models_of_other_packages_cannot_be_saved(tmp_path):
 def test_a_parameter_that_no_file_can_hold_is_named(tmp_path):
     model = model_of()
     model.reg = print
-    with pytest.raises(UndefinedError, match="save: reg is a builtin_function_or_method"):
+    with pytest.raises(UndefinedError, match=facts("save", "reg", "builtin_function_or_method")):
         model.save(tmp_path / "model")
 
 
 def test_a_model_that_is_not_finite_is_not_saved(tmp_path):
     model = model_of()
     model.item_bias_[2] = np.nan
-    with pytest.raises(InputError, match="Bias: item_bias_ has values that are not finite"):
+    with pytest.raises(InputError, match=facts("Bias", "item_bias_", "finite")):
         model.save(tmp_path / "model")
 
 
-@pytest.mark.parametrize(("path", "message"), [("no/model", "does not exist"), (".", "is a folder")])
-def test_a_place_that_takes_no_file_is_refused(tmp_path, monkeypatch, path, message):
+@pytest.mark.parametrize(("path", "why"), [("no/model", "not exist"), (".", "folder")])
+def test_a_place_that_takes_no_file_is_refused(tmp_path, monkeypatch, path, why):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=facts((tmp_path / path).resolve(), why)):
         model_of().save(path)
 
 
@@ -229,9 +230,9 @@ def test_a_place_that_takes_no_file_is_refused(tmp_path, monkeypatch, path, mess
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(InputError, match=r"no such file; ol\.load reads what model\.save"):
+    with pytest.raises(InputError, match=facts(tmp_path / "model", "model.save(path)")):
         ol.load(tmp_path / "model")
-    with pytest.raises(InputError, match="is a folder; give a model file"):
+    with pytest.raises(InputError, match=facts(tmp_path, "folder")):
         ol.load(tmp_path)
 
 
@@ -240,13 +241,13 @@ def test_a_file_that_is_not_there(tmp_path):
 )
 def test_files_of_other_formats(tmp_path, content):
     (tmp_path / "model").write_bytes(content)
-    with pytest.raises(FormatError, match=r"model: is no safetensors file .*; fetch or save the model again"):
+    with pytest.raises(FormatError, match=facts(tmp_path / "model", "no safetensors")):
         ol.load(tmp_path / "model")
 
 
 def test_an_empty_file(tmp_path):
     (tmp_path / "model").touch()
-    with pytest.raises(FormatError, match=r"the file is empty \(0 bytes\)"):
+    with pytest.raises(FormatError, match=facts(tmp_path / "model", "0 bytes")):
         ol.load(tmp_path / "model")
 
 
@@ -259,7 +260,7 @@ def written(folder) -> bytes:
 @given(st.data())
 def test_a_truncated_file(folder, written, data):
     (folder / "cut").write_bytes(written[: data.draw(st.integers(9, len(written) - 1))])
-    with pytest.raises(FormatError, match=r"cut: is cut off .*; fetch or save the model again"):
+    with pytest.raises(FormatError, match=facts(folder / "cut", "cut off")):
         ol.load(folder / "cut")
 
 
@@ -269,7 +270,7 @@ def test_one_flipped_bit_anywhere_is_noticed(folder, written, data):
     damaged = bytearray(written)
     damaged[data.draw(st.integers(0, len(written) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     (folder / "damaged").write_bytes(damaged)
-    with pytest.raises(FormatError, match="damaged: "):
+    with pytest.raises(FormatError, match=facts(folder / "damaged")):
         ol.load(folder / "damaged")
 
 
@@ -277,18 +278,16 @@ def test_a_flipped_bit_of_a_number_is_a_checksum_that_does_not_match(folder, wri
     damaged = bytearray(written)
     damaged[-9] ^= 4
     (folder / "damaged").write_bytes(damaged)
-    with pytest.raises(FormatError, match="its checksum does not match, so it is damaged"):
+    with pytest.raises(FormatError, match=facts(folder / "damaged", "checksum")):
         ol.load(folder / "damaged")
 
 
 def test_a_safetensors_file_of_another_program(tmp_path):
     save_file({"user.weight": np.eye(2)}, tmp_path / "model", metadata={"format": "pt"})
-    with pytest.raises(
-        FormatError, match=r"safetensors file of another program; give its arrays to ol.learners.Factors"
-    ):
+    with pytest.raises(FormatError, match=facts("another program", "ol.learners.Factors")):
         ol.load(tmp_path / "model")
     save_file({"user.weight": np.eye(2)}, tmp_path / "model")
-    with pytest.raises(FormatError, match="of another program"):
+    with pytest.raises(FormatError, match="another program"):
         ol.load(tmp_path / "model")
 
 
@@ -314,31 +313,29 @@ def test_a_file_of_a_newer_format_says_who_wrote_it(tmp_path):
     def newer(header, _tensors):
         header.update(format=2, library="9.1.0")
 
-    message = (
-        rf"written by openloop 9\.1\.0 in format 2, and openloop {ol.__version__} reads .* up to 1; upgrade openloop"
-    )
-    with pytest.raises(FormatError, match=message):
+    told = facts("openloop 9.1.0", "format 2", f"openloop {ol.__version__}", "upgrade")
+    with pytest.raises(FormatError, match=told):
         ol.load(forged(tmp_path / "model", newer))
 
 
 @pytest.mark.parametrize("version", [0, -1, "1", None, 1.5])
 def test_a_format_is_a_whole_number_from_one(tmp_path, version):
-    with pytest.raises(FormatError, match="its header has format"):
+    with pytest.raises(FormatError, match=facts("header", f"format {version!r}")):
         ol.load(forged(tmp_path / "model", set_in("format", to=version)))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "1", '"model"', "[" * 10**5])
 def test_a_header_that_is_no_object(tmp_path, text):
     save_file({"a": np.eye(2)}, tmp_path / "model", metadata={"openloop": text})
-    with pytest.raises(FormatError, match="its header"):
+    with pytest.raises(FormatError, match=facts(tmp_path / "model", "header")):
         ol.load(tmp_path / "model")
 
 
 def test_a_class_is_never_looked_up_outside_the_learners(tmp_path):
     for name in ("os.system", "CornacModel", "load", "zoo", "__doc__"):
-        with pytest.raises(FormatError, match=f"class '{name}' is no learner"):
+        with pytest.raises(FormatError, match=facts("class", f"'{name}'")):
             ol.load(forged(tmp_path / "model", set_in("class", to=name)))
-    with pytest.raises(FormatError, match=r"class 'Biass' is no learner\. Did you mean 'Bias'\?"):
+    with pytest.raises(FormatError, match=facts("class", "'Biass'", "'Bias'")):
         ol.load(forged(tmp_path / "model", set_in("class", to="Biass")))
 
 
@@ -356,29 +353,31 @@ def drop(*keys: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "told"),
     [
-        (lambda _, tensors: tensors.pop("state.user_bias_"), "tensor 'state.user_bias_' is missing"),
-        (put(more_=np.ones(2)), "1 tensors belong to nothing: 'state.more_'"),
-        (put(user_bias_=np.ones(4)), r"user_bias_ has shape \(4,\), the vocabulary 3 users"),
-        (put(item_factors_=np.ones((5, 0))), r"item_factors_ has shape \(5, 0\)"),
-        (put(item_factors_=np.ones((4, 1))), r"want \(U, K\), \(I, K\)"),
-        (put(user_bias_=np.ones((3, 1))), r"want \(U, K\), \(I, K\)"),
-        (put(item_bias_=np.array([1, np.inf, 1, 1])), "item_bias_ has values that are not finite"),
-        (put(items_=np.array([4, 3, 2, 1])), "ids must be sorted and distinct"),
-        (set_in("state", "intercept_", to={"float": "nan"}), "intercept_ has values that are not finite"),
-        (set_in("state", "items_", to={"array": "state.items_"}), "Bias: items_ is no vocabulary"),
-        (set_in("state", "user_factors_", to="abc"), "user_factors_"),
-        (set_in("state", "reg", to=3), "'reg' is no learned state"),
-        (set_in("state", "__class__", to="x"), "'__class__' is no learned state"),
-        (set_in("params", "depth", to=3), "unexpected keyword argument 'depth'"),
-        (set_in("params", to=[1]), "AttributeError"),
-        (drop("state", "intercept_"), "Bias: 'intercept_' is missing"),
-        (drop("state", "notes_"), "Bias: 'notes_' is missing"),
-        (drop("class"), "KeyError"),
-        (drop("state"), "KeyError"),
+        pytest.param(
+            lambda _, tensors: tensors.pop("state.user_bias_"), ["'state.user_bias_'", "missing"], id="no tensor"
+        ),
+        pytest.param(put(more_=np.ones(2)), ["1 tensors", "'state.more_'"], id="tensor too many"),
+        pytest.param(put(user_bias_=np.ones(4)), ["user_bias_", (4,), "3 users"], id="biases of 4 users"),
+        pytest.param(put(item_factors_=np.ones((5, 0))), ["item_factors_", (5, 0)], id="factors of 5 items"),
+        pytest.param(put(item_factors_=np.ones((4, 1))), ["(U, K)", "(I, K)", (4, 1)], id="more item factors"),
+        pytest.param(put(user_bias_=np.ones((3, 1))), ["(U, K)", "(I, K)", (3, 1)], id="biases in a table"),
+        pytest.param(put(item_bias_=np.array([1, np.inf, 1, 1])), ["item_bias_", "finite"], id="inf"),
+        pytest.param(put(items_=np.array([4, 3, 2, 1])), ["Vocabulary", "ids", "sorted"], id="ids unsorted"),
+        pytest.param(set_in("state", "intercept_", to={"float": "nan"}), ["intercept_", "finite"], id="nan"),
+        pytest.param(set_in("state", "items_", to={"array": "state.items_"}), ["items_", "vocabulary"], id="bare ids"),
+        pytest.param(set_in("state", "user_factors_", to="abc"), ["'state.user_factors_'"], id="factors of text"),
+        pytest.param(set_in("state", "reg", to=3), ["'reg'", "state"], id="parameter in state"),
+        pytest.param(set_in("state", "__class__", to="x"), ["'__class__'", "state"], id="class in state"),
+        pytest.param(set_in("params", "depth", to=3), ["'depth'"], id="parameter unknown"),
+        pytest.param(set_in("params", to=[1]), ["AttributeError"], id="parameters in a list"),
+        pytest.param(drop("state", "intercept_"), ["Bias", "'intercept_'", "missing"], id="intercept missing"),
+        pytest.param(drop("state", "notes_"), ["Bias", "'notes_'", "missing"], id="notes missing"),
+        pytest.param(drop("class"), ["KeyError", "'class'"], id="class missing"),
+        pytest.param(drop("state"), ["KeyError", "'state'"], id="state missing"),
     ],
 )
-def test_a_file_that_save_would_not_write(tmp_path, change, message):
-    with pytest.raises(FormatError, match=rf"model: is no model as save would write it \(.*{message}"):
+def test_a_file_that_save_would_not_write(tmp_path, change, told):
+    with pytest.raises(FormatError, match=facts(tmp_path / "model", *told)):
         ol.load(forged(tmp_path / "model", change))

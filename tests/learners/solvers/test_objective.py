@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from openloop.core.feedback import Feedback
 from openloop.errors import DivergenceError
 from openloop.learners.solvers.objective import Objective, Solution, start
+from tests.facts import facts
 
 
 def log() -> Feedback:
@@ -113,7 +116,8 @@ def test_a_large_step_after_a_small_one_is_not_settled():
 def test_only_what_was_cut_short_has_something_to_say():
     at = solution()
     at.record(3.0, 0.01)
-    assert at.notes(7, 0.01) == ["stopped after 7 sweeps, before the objective had settled to tol=0.01"]
+    (note,) = at.notes(7, 0.01)
+    assert re.search(facts("7 sweeps", "tol=0.01"), note)
     at.record(3.0, 0.01)
     assert at.notes(7, 0.01) == []
 
@@ -122,7 +126,7 @@ def test_only_what_was_cut_short_has_something_to_say():
 def test_what_is_not_finite_is_said_with_its_sweep_and_a_remedy(value):
     at = solution()
     at.record(3.0, 0.01)
-    with pytest.raises(DivergenceError, match=rf"the objective is {value} after sweep 2.*larger reg"):
+    with pytest.raises(DivergenceError, match=facts(value, "sweep 2", "larger reg")):
         at.record(value, 0.01)
     assert at.history == [3]
 

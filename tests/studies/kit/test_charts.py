@@ -6,6 +6,7 @@ import pytest
 
 from openloop.errors import InputError
 from openloop.studies.kit.charts import lines, scatter
+from tests.facts import facts
 
 ROWS = [
     {"x": x, "y": x + k, "low": x + k - 0.5, "high": x + k + 0.5, "name": f"n{k}", "part": part}
@@ -44,9 +45,9 @@ def test_scatter_draws_points_and_a_line_of_least_squares():
 
 
 def test_what_cannot_be_drawn_is_refused():
-    with pytest.raises(InputError, match="no rows"):
+    with pytest.raises(InputError, match=facts("lines", "no rows")):
         lines([], "x", "y", series="name")
-    with pytest.raises(InputError, match="have no 'z'"):
+    with pytest.raises(InputError, match=facts("scatter", "12 of 12", "'z'")):
         scatter(ROWS, "x", "z")
-    with pytest.raises(InputError, match="positive"):
+    with pytest.raises(InputError, match=facts("log axis", "x", 0)):
         lines([{"x": 0, "y": 1, "name": "a"}], "x", "y", series="name", log_x=True)

@@ -14,6 +14,7 @@ from openloop.studies.kit import fingerprint
 from openloop.studies.kit.fingerprint import TEXTS, code_digest, versions
 from openloop.studies.lim2015 import protocol
 from openloop.studies.schnabel2016 import estimates, factorisation
+from tests.facts import facts
 
 HELPERS = """
 FACTOR = {factor}
@@ -89,7 +90,7 @@ def test_words_and_code_that_it_does_not_run_change_nothing(made, change):
 
 
 def test_a_constant_that_has_no_fixed_text_is_refused(made):
-    with pytest.raises(InputError, match="plain constants"):
+    with pytest.raises(InputError, match=facts("constants", "<list_iterator")):
         made(factor="iter([])")
 
 

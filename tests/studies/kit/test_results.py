@@ -9,6 +9,7 @@ import pytest
 
 from openloop.errors import InputError
 from openloop.studies.kit.results import Claim, Figure, Result, Table, Value, unjudged
+from tests.facts import facts
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_a_value_is_finite_and_there(bad):
 
 
 def test_a_row_has_a_cell_for_every_column():
-    with pytest.raises(InputError, match="2 columns, but a row of 1"):
+    with pytest.raises(InputError, match=facts("Table t", "2 columns", ("x",))):
         Table(name="t", caption="c", columns=("a", "b"), rows=(("x",),))
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from openloop.errors import InputError, MissingPackageError
 from openloop.studies.kit.running import cache_folder, listed, reproduce
 from openloop.studies.kit.running import study as study_named
+from tests.facts import facts
 from tests.studies import made_up
 
 
@@ -39,14 +41,14 @@ def test_a_quick_run_is_another_one(study):
 def test_without_names_items_that_lack_data_or_packages_are_left_out_with_the_reason(study, tmp_path):
     found = reproduce(study, data=tmp_path, workers=0)
     assert [result.item for result in found.results] == ["table1"]
-    assert "needs one of coat, yahoo-r3" in found.left_out["figure1"]
-    assert "pip install 'openloop[more]'" in found.left_out["figure2"]
+    assert re.search(facts("coat", "yahoo-r3", "openloop datasets get coat"), found.left_out["figure1"])
+    assert re.search(facts("not_installed", "openloop[more]"), found.left_out["figure2"])
 
 
 def test_an_item_that_is_asked_for_by_name_must_run(study, tmp_path):
-    with pytest.raises(InputError, match="datasets get coat"):
+    with pytest.raises(InputError, match=facts("figure1", "openloop datasets get coat")):
         reproduce(study, ["figure1"], data=tmp_path)
-    with pytest.raises(MissingPackageError, match="not_installed"):
+    with pytest.raises(MissingPackageError, match=facts("figure2", "not_installed")):
         reproduce(study, ["figure2"], data=tmp_path)
 
 
@@ -59,21 +61,21 @@ def test_a_study_of_ones_own_is_a_module(study):
     found = reproduce(made_up, ["table1"], workers=0)
     assert found["table1"].claims[0].holds
     assert repr(found).startswith("Reproduction(tests.studies.made_up: table1")
-    with pytest.raises(KeyError, match="there are table1"):
+    with pytest.raises(KeyError, match=facts("'table9'", "table1")):
         found["table9"]
-    with pytest.raises(InputError, match="no study: it has no PAPER and ITEMS"):
+    with pytest.raises(InputError, match=facts("'json'", "PAPER", "ITEMS")):
         reproduce(json)
 
 
 def test_what_is_known_of_the_data_goes_with_the_results(study, data_dir):
     found = reproduce(study, ["figure1"], data=data_dir("coat").parent, workers=0)
-    assert found.data["coat"].startswith("290 users × 300 items, 6,960 rows and 4,640 of an open loop; ")
-    assert "SHA-256" in found.data["coat"]
+    known = facts("290 users", "300 items", "6,960 rows", "4,640", "SHA-256")
+    assert re.search(known, found.data["coat"])
 
 
 def test_one_paper_can_be_listed(study, tmp_path):
     assert [name for name, *_ in listed(tmp_path, "made_up")] == ["made_up"] * 3
-    with pytest.raises(InputError, match="no study 'other'"):
+    with pytest.raises(InputError, match=facts("study", "'other'")):
         list(listed(tmp_path, "other"))
 
 
@@ -83,7 +85,7 @@ def test_the_list_says_what_is_present(study, tmp_path, data_dir):
     assert here["figure1"] == (("coat",), None)
     assert "not_installed" in here["figure2"][1]
     there = {item.name: (present, why) for _, item, present, why in listed(tmp_path)}
-    assert "needs one of coat" in there["figure1"][1]
+    assert "openloop datasets get coat" in there["figure1"][1]
 
 
 def test_progress_names_the_item_and_ends_with_all_trials(study):
@@ -94,16 +96,16 @@ def test_progress_names_the_item_and_ends_with_all_trials(study):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "told"),
     [
-        ({"paper": "made"}, "Did you mean 'made_up'"),
-        ({"items": ["table9"]}, "no item 'table9'"),
-        ({"seed": -1}, "seed must be"),
-        ({"workers": -1}, "workers must be"),
+        pytest.param({"paper": "made"}, ("study", "'made'", "'made_up'"), id="paper"),
+        pytest.param({"items": ["table9"]}, ("item", "'table9'", "table1"), id="item"),
+        pytest.param({"seed": -1}, ("seed", -1), id="seed"),
+        pytest.param({"workers": -1}, ("workers", -1), id="workers"),
     ],
 )
-def test_what_cannot_be_run_is_refused(study, options, message):
-    with pytest.raises(InputError, match=message):
+def test_what_cannot_be_run_is_refused(study, options, told):
+    with pytest.raises(InputError, match=facts("reproduce", *told)):
         reproduce(**({"paper": study} | options))
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from openloop.errors import FormatError, InputError, OpenloopError
 from openloop.studies.kit.trials import Task, Trials, compute
+from tests.facts import facts
 
 GIVEN = {"x": np.arange(5.0)}
 
@@ -92,7 +93,7 @@ def test_other_data_or_settings_are_other_trials(tmp_path, given, setting):
 
 def test_code_that_changes_while_a_run_goes_on_is_refused(tmp_path):
     task = Task(total, tmp_path / "none.npz", {"seed": 0}, tmp_path / "out.npz", "another digest")
-    with pytest.raises(OpenloopError, match="changed while the run went on"):
+    with pytest.raises(OpenloopError, match=facts("total", "changed")):
         compute(task)
     assert not (tmp_path / "out.npz").exists()
 
@@ -111,14 +112,14 @@ def test_remains_of_killed_processes_are_removed_once_they_are_old(tmp_path):
 
 def test_a_failing_trial_says_why_and_the_others_are_kept(tmp_path):
     settings = [{"number": number} for number in range(4)]
-    with pytest.raises(InputError, match="must not be 2"), Trials(tmp_path, 0) as trials:
+    with pytest.raises(InputError, match=facts("failing", "number", 2)), Trials(tmp_path, 0) as trials:
         trials.map(failing, GIVEN, settings, ignore)
     assert len(files(tmp_path)) == 2
 
 
 def test_a_worker_that_is_killed_is_an_error_that_says_what_to_do(tmp_path):
     settings = [{"number": number} for number in range(4)]
-    with pytest.raises(OpenloopError, match="fewer workers"), Trials(tmp_path, 2) as trials:
+    with pytest.raises(OpenloopError, match=facts("dying", "fewer workers")), Trials(tmp_path, 2) as trials:
         trials.map(dying, GIVEN, settings, ignore)
 
 
@@ -141,20 +142,20 @@ def test_a_kept_file_that_is_damaged_inside_is_named(tmp_path):
         at = whole.index(b"NUMPY")
         whole[at : at + 5] = b"XXXXX"
         kept.write_bytes(bytes(whole))
-        with pytest.raises(FormatError, match="delete it"):
+        with pytest.raises(FormatError, match=facts(kept, "delete")):
             trials.map(total, GIVEN, [{"seed": 0}], ignore)
 
 
 def test_what_cannot_be_kept_is_refused(tmp_path):
     with Trials(tmp_path, 0) as trials:
-        with pytest.raises(InputError, match="objects"):
+        with pytest.raises(InputError, match=facts("objects", "bad")):
             trials.map(objects, GIVEN, [{}], ignore)
-        with pytest.raises(InputError, match="a setting must be numbers"):
+        with pytest.raises(InputError, match=facts("setting", "'seed'", "<object")):
             trials.map(total, GIVEN, [{"seed": object()}], ignore)
         with pytest.raises(ValueError, match="read-only"):
             trials.map(writing, GIVEN, [{}], ignore)
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be made"):
+    with pytest.raises(InputError, match=facts("cache folder", tmp_path / "file")):
         Trials(tmp_path / "file", 0)
 
 

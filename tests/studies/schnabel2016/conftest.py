@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +11,12 @@ import pytest
 
 import openloop as ol
 from openloop.data.simulate import World, low_rank, observation_model
+from openloop.studies.kit.results import Claim
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Trials
 from openloop.studies.schnabel2016 import bounds, figure2, figure3left, figure3right, figure4, table1
 from openloop.studies.schnabel2016.worlds import Completion
+from tests.facts import facts
 
 U, I = 150, 60  # of `songs`
 SHARES = np.array([0.06, 0.11, 0.27, 0.35, 0.21])  # of the stars, as the paper prints them for ML100K
@@ -53,3 +57,9 @@ def songs():
 def run(tmp_path):
     with Trials(tmp_path, 0) as trials:
         yield Run(folder=tmp_path, quick=True, seed=0, trials=trials)
+
+
+def claim_about(claims: Iterable[Claim], *parts: object) -> Claim:
+    """The one claim whose text has all these parts."""
+    (found,) = (claim for claim in claims if re.search(facts(*parts), claim.text))
+    return found

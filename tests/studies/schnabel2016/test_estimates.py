@@ -13,6 +13,7 @@ from openloop.errors import InputError
 from openloop.estimators.bounds import ips_bias
 from openloop.propensity.naive_bayes import NaiveBayes
 from openloop.studies.schnabel2016 import estimates, worlds
+from tests.facts import facts
 
 GIVEN = {"Y": low_rank(80, 150, 3, rng=0).astype(np.int8)}
 
@@ -93,7 +94,7 @@ def test_the_bias_is_that_of_the_lemma():
 
 
 def test_a_log_without_some_star_is_refused():
-    with pytest.raises(InputError, match="no rating"):
+    with pytest.raises(InputError, match=facts("log", "no rating", "α")):
         estimates.with_learned_propensities(
             {"Y": GIVEN["Y"][:20, :40]}, alpha=0.05, seed=0, first=0, draws=1, sizes=(5,)
         )

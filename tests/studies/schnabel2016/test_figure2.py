@@ -8,10 +8,7 @@ import pytest
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Trials
 from openloop.studies.schnabel2016 import estimates, figure2
-
-
-def claims(result):
-    return {claim.text: claim for claim in result.claims}
+from tests.studies.schnabel2016.conftest import claim_about
 
 
 def test_figure2_finds_weighted_estimators_more_accurate_and_equal_without_bias(small_run):
@@ -21,7 +18,7 @@ def test_figure2_finds_weighted_estimators_more_accurate_and_equal_without_bias(
     for metric in ("MSE", "MAE", "DCG@50"):
         assert rmse[metric, "IPS", 0.25] < rmse[metric, "Naive", 0.25] / 3
         assert rmse[metric, "SNIPS", 1.0] == pytest.approx(rmse[metric, "Naive", 1.0], rel=1e-12)
-    assert claims(result)["at α = 1 SNIPS is the naive estimator"].holds
+    assert claim_about(result.claims, "α = 1", "SNIPS", "naive").holds
     for row in figure.rows:
         assert 0 < row["low"] < row["RMSE"] < row["high"]
 
@@ -32,8 +29,7 @@ def test_a_penalty_of_twice_the_error_is_not_small():
     found = {a: {"snips": np.ones(1), "naive": np.ones(1)} for a in (0.25, 1.0)}
     for ratio, small in ((1.5, True), (2.5, False), (0.8, False)):
         given = rmse | {(t, "IPS", 1.0): ratio for t in titles}
-        (claim,) = (c for c in figure2._claims(found, given) if "penalty" in c.text)
-        assert claim.holds is small
+        assert claim_about(figure2._claims(found, given), "α = 1", "penalty").holds is small
 
 
 def test_the_same_run_gives_the_same_numbers(small_run, tmp_path):

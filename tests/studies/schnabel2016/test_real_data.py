@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from openloop.data import datasets
 from openloop.errors import InputError
 from openloop.studies.kit.running import Run
 from openloop.studies.schnabel2016 import real_data
+from tests.facts import facts
 from tests.studies.schnabel2016.conftest import I, U
 
 SMALL = {"factors": (2,), "lambdas": (1e-4, 1e-3)}
@@ -24,7 +26,7 @@ def test_the_sample_of_naive_bayes_is_a_twentieth_that_is_never_tested(songs):
     tested = given["test_user"].astype(np.int64) * I + given["test_item"]
     aside = np.setdiff1d(drawn.cell, tested)
     assert len(aside) == 50
-    assert note.startswith("Yahoo! R3: 50 uniform ratings were set aside")
+    assert re.search(facts("Yahoo! R3", "Naive Bayes", 50, 950), note)
     # Eq. 18 with Laplace's estimate from these 50
     sample = drawn.rating[np.isin(drawn.cell, aside)]
     of_fives = np.mean(log.rating == 5) * len(log) / (U * I) / ((np.sum(sample == 5) + 1) / (50 + 5))
@@ -54,5 +56,5 @@ def test_trials_of_propensities_are_given_nothing_of_the_test_set(data_dir, run,
 
 def test_a_missing_part_of_a_data_set_is_named(data_dir, run):
     whole = datasets.load("coat", data_dir("coat").parent)
-    with pytest.raises(InputError, match=r"needs propensities\.ascii"):
+    with pytest.raises(InputError, match=facts("table2", "propensities.ascii")):
         real_data.coat(run, replace(whole, propensities=None))
