@@ -9,7 +9,7 @@ import pytest
 import openloop as ol
 from openloop.errors import EmptyError, InputError, PropensityError, RatingError, UndefinedError
 from openloop.sources.frames import facts as frame_facts
-from openloop.sources.frames import joining
+from openloop.sources.frames import model_tables, predicting
 from openloop.sources.frames import rows as frame_rows
 from openloop.sources.frames import source as frame_source
 from tests.engines import EAGER, converter
@@ -104,7 +104,8 @@ def test_only_sums_of_users_leave_spark(spark, monkeypatch):
     monkeypatch.setattr(frame_rows, "collected", counted)
     monkeypatch.setattr(frame_source, "collected", counted)
     monkeypatch.setattr(frame_facts, "collected", counted)
-    monkeypatch.setattr(joining, "collected", counted)
+    monkeypatch.setattr(model_tables, "collected", counted)
+    monkeypatch.setattr(predicting, "collected", counted)
     case = Case(users=60, items=40)
     into = converter("spark", spark)
     case.evaluate(into, {"a": case.scores["a"]}, metrics=["mae"], estimators=["ips", "snips"])
