@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import combinations
 
@@ -14,6 +15,7 @@ from openloop.core.feedback import Feedback
 from openloop.data.simulate import World
 from openloop.errors import InputError, LeakError, NameFormatError, PredictionError
 from tests.examples import same, small_world
+from tests.facts import facts
 
 WORLD = small_world(users=80)
 LOG = WORLD.observe(1)
@@ -116,8 +118,8 @@ def test_metrics_that_nobody_asked_for_are_left_out_where_a_model_cannot_serve_t
     lists = pl.DataFrame({**rows, "rank": 1 + np.arange(len(LOG)) - LOG.user_ptr[LOG.user]})
     some = pl.DataFrame({**rows, "score": LOG.rating}).head(len(LOG) - 5)
     tables = {"a": WORLD.predictions["a"], "part": [some, lists]}
-    assert "lacks predictions of some scored rows" in ol.audit(tables, LOG).result.skipped["mae", "snips"]
-    with pytest.raises(PredictionError, match="no prediction for 5 of"):  # but not where they were asked for
+    assert re.search(facts("part", "lacks"), ol.audit(tables, LOG).result.skipped["mae", "snips"])
+    with pytest.raises(PredictionError, match=facts("'part'", f"5 of {len(LOG)}")):  # but not where they were asked for
         ol.audit(tables, LOG, metrics=["mae"])
 
 
@@ -154,7 +156,7 @@ def test_an_open_loop_sample_scores_every_estimator():
     assert {s.estimator for s in found.open_loop.scores} == {"snips", "naive"}
     assert found.open_loop.rows == 300
     assert all(t.lines[-1].kind == "open loop" for t in found.strata)
-    with pytest.raises(LeakError, match="may not be scored"):
+    with pytest.raises(LeakError, match=facts("uniform sample", "uniform=True")):
         ol.audit(WORLD.predictions, LOG, open_loop=replace(sample, uniform=True), **QUICK)
 
 
@@ -199,17 +201,17 @@ def test_a_log_that_stays_a_frame_gives_the_same_verdict():
 
 
 def test_one_model_is_nothing_to_compare():
-    with pytest.raises(InputError, match=r"at least two, got \['a'\]; for one alone use ol.evaluate"):
+    with pytest.raises(InputError, match=facts("two", "['a']", "ol.evaluate")):
         ol.audit({"a": WORLD.predictions["a"]}, LOG)
 
 
 def test_a_leak_and_a_constant_model_are_warned_of():
     models = {"copy": WORLD.ratings.astype(float), "flat": np.full(WORLD.ratings.shape, 3.3), **WORLD.predictions}
     found = ol.audit(models, LOG, metrics=["mae", "recall@3"], estimators=["snips", "naive"])
-    assert any("'copy': 100.0% of its predictions are the log's own ratings, a leak" in w for w in found.warnings)
-    assert any("'flat': all its scores are 3.3" in w for w in found.warnings)
+    assert any(re.search(facts("'copy'", "100.0%", "leak"), w) for w in found.warnings)
+    assert any(re.search(facts("'flat'", 3.3), w) for w in found.warnings)
     assert len(found.warnings) == 2
-    assert "the predictions of copy are the log's own ratings" in found.verdict.headline
+    assert re.search(facts("copy", "leak"), found.verdict.headline)
     constant = ol.audit({"flat": models["flat"], **WORLD.predictions}, LOG, **QUICK)
     assert constant.warnings == ()  # a constant prediction is a fair one
 
@@ -217,9 +219,9 @@ def test_a_leak_and_a_constant_model_are_warned_of():
 def test_predictions_on_another_scale_are_warned_of_where_they_are_judged():
     models = {"a": WORLD.predictions["a"], "logits": 20 * WORLD.predictions["b"]}
     found = ol.audit(models, LOG, **QUICK)
-    assert any("'logits': its predictions run from 20 to 100, the ratings from 1 to 5" in w for w in found.warnings)
+    assert any(re.search(facts("'logits'", "20 to 100", "1 to 5"), w) for w in found.warnings)
     ranked = ol.audit(models, LOG)
-    assert any("the scores of logits are not on the scale of the ratings" in note for note in ranked.notes)
+    assert any(re.search(facts("logits", "scale"), note) for note in ranked.notes)
 
 
 def test_rows_that_many_models_do_not_predict_are_another_question():
@@ -228,7 +230,7 @@ def test_rows_that_many_models_do_not_predict_are_another_question():
     tables["a"] = tables["a"].head(len(LOG) * 9 // 10)
     found = ol.audit(tables, LOG, missing="drop", **QUICK)
     assert not found.verdict.supported
-    assert "10 % of the rows were dropped" in found.verdict.headline
+    assert re.search(facts("10 %", "dropped"), found.verdict.headline)
 
 
 def test_propensities_that_predict_nothing_support_no_choice():
@@ -242,15 +244,15 @@ def test_propensities_that_predict_nothing_support_no_choice():
             return np.clip(1 - super()._at(user, item), 0.01, 1)
 
     found = ol.audit(world.predictions, log, Backwards(gamma=1).fit(log), **QUICK)
-    assert "the propensities predict held-out cells worse than one p for all cells would" in found.verdict.reasons
+    assert any(re.search(facts("propensities", "held-out", "worse"), reason) for reason in found.verdict.reasons)
     assert any(w.startswith("propensities: ") for w in found.warnings)
 
 
 def test_what_propensities_take_for_granted_is_in_the_verdict():
     found = ol.audit(WORLD.predictions, LOG, ol.propensity.Uniform().fit(LOG), **QUICK)
-    assert "This rests on propensities by which nobody chose what was observed." in found.verdict.sentences
+    assert any(re.search(facts("propensities", "nobody chose"), s) for s in found.verdict.sentences)
     told = ol.audit(WORLD.predictions, LOG, assumes="the log is right", doubts=["wait"], **QUICK)
-    assert "This rests on propensities by which the log is right." in told.verdict.sentences
+    assert any(re.search(facts("propensities", "the log is right"), s) for s in told.verdict.sentences)
     assert told.verdict.reasons[0] == "wait"
 
 
@@ -277,7 +279,7 @@ def test_excluded_cells_are_no_part_of_a_rankings_open_loop():
     values = [found.open_loop.result[m, "recall@3", "naive"].value for m in models]
     assert values[0] == values[1]  # among candidates they rank alike
     assert found.open_loop.result["a", "mae", "naive"].diagnostics.n == WORLD.ratings.size  # ratings keep all rows
-    assert any(f"{len(train):,} rows of the open loop are excluded" in note for note in found.notes)
+    assert any(re.search(facts(f"{len(train):,} rows", "open loop", "excluded"), note) for note in found.notes)
 
 
 def test_a_group_may_have_the_name_of_an_estimator():
@@ -299,14 +301,14 @@ def test_fewer_than_30_users_support_no_verdict():
     few = LOG.take(LOG.user < 29)
     found = ol.audit({"good": WORLD.ratings + 0.01, "bad": WORLD.ratings + 3.0}, few, **QUICK)
     assert not found.verdict.supported
-    assert "support too thin: 29 users" in found.verdict.headline
+    assert "29 users" in found.verdict.headline
 
 
 def test_missing_predictions_of_the_open_loop_are_named_as_such():
     rows = {"user": LOG.user, "item": LOG.item}
     tables = {name: pl.DataFrame({**rows, "score": Y[LOG.user, LOG.item]}) for name, Y in WORLD.predictions.items()}
     other = WORLD.observe(5)
-    with pytest.raises(PredictionError, match="open_loop: model 'a': no prediction for"):
+    with pytest.raises(PredictionError, match=facts("open_loop", "model 'a'", "prediction")):
         ol.audit(tables, LOG, open_loop=other, **QUICK)
 
 
@@ -318,7 +320,7 @@ def test_strata_must_be_numbers(strata):
 
 @pytest.mark.parametrize("level", [0, 1, 95])
 def test_a_level_lies_between_0_and_1(level):
-    with pytest.raises(InputError, match="level must lie strictly between 0 and 1"):
+    with pytest.raises(InputError, match=facts("level", 0, 1, level)):
         ol.audit(WORLD.predictions, LOG, level=level)
 
 

@@ -24,6 +24,7 @@ from openloop.audits.rankings import (
 )
 from openloop.errors import EmptyError, InputError, UndefinedError
 from tests.audits.cases import LOG, WORLD, found
+from tests.facts import facts
 
 # Hollander, Wolfe & Chicken, Example 8.1: lightness of tuna and its panel score.
 TUNA = (
@@ -35,7 +36,6 @@ numbers = st.integers(-4, 4)
 lists = st.integers(3, 12).flatmap(
     lambda n: st.tuples(*[st.lists(numbers, min_size=n, max_size=n).filter(lambda v: len(set(v)) > 1)] * 2)
 )
-
 
 # --------------------------------------------------------------------------------------- τ: known answers
 
@@ -367,73 +367,82 @@ UP = [1.0, 2.0, 3.0, 4.0]
 
 
 @pytest.mark.parametrize(
-    ("x", "y", "options", "error", "message"),
+    ("x", "y", "options", "error", "told"),
     [
-        ([1, 2], [1, 2], {}, InputError, "kendall: at least 3 models are needed, got 2"),
-        (UP, UP[:3], {}, InputError, r"kendall: give one value a model in each list.*'x': \(4,\), 'y': \(3,\)"),
-        ([UP], [UP], {}, InputError, "kendall: give one value a model in each list"),
-        (UP, [1, 2, math.nan, 3], {}, InputError, "kendall: 1 of 4 values of y are not finite"),
-        (UP, [1, 2, math.inf, 3], {}, InputError, "kendall: 1 of 4 values of y are not finite"),
-        ([5, 5, 5, 5], UP, {}, UndefinedError, "kendall: all 4 values of x are 5, so τ is undefined"),
-        (UP, UP, {"level": 1}, InputError, "kendall: level must lie strictly between 0 and 1, got 1"),
-        (UP, [1, 3, 2, 4], {"rng": "x"}, InputError, "kendall: rng must be a seed"),
-        (UP, [1, 3, 2, 4], {"rng": 0, "replicates": 10}, InputError, "kendall: replicates must be .* from 100, got 10"),
+        pytest.param([1, 2], [1, 2], {}, InputError, facts("kendall", "3 models", 2), id="two models"),
+        pytest.param(UP, UP[:3], {}, InputError, facts("kendall", "'x': (4,)", "'y': (3,)"), id="short list"),
+        pytest.param([UP], [UP], {}, InputError, facts("kendall", "'x': (1, 4)", "'y': (1, 4)"), id="tables"),
+        pytest.param(UP, [1, 2, math.nan, 3], {}, InputError, facts("kendall", "y", "1 of 4", "finite"), id="nan"),
+        pytest.param(UP, [1, 2, math.inf, 3], {}, InputError, facts("kendall", "y", "1 of 4", "finite"), id="inf"),
+        pytest.param([5, 5, 5, 5], UP, {}, UndefinedError, facts("kendall", "x", 4, 5, "τ"), id="constant"),
+        pytest.param(UP, UP, {"level": 1}, InputError, facts("kendall", "level", 0, 1), id="level 1"),
+        pytest.param(UP, [1, 3, 2, 4], {"rng": "x"}, InputError, facts("kendall", "rng", "'x'"), id="rng"),
+        pytest.param(
+            UP,
+            [1, 3, 2, 4],
+            {"rng": 0, "replicates": 10},
+            InputError,
+            facts("kendall", "replicates", 100, 10),
+            id="few replicates",
+        ),
     ],
 )
-def test_lists_that_have_no_tau_are_refused(x, y, options, error, message):
-    with pytest.raises(error, match=message):
+def test_lists_that_have_no_tau_are_refused(x, y, options, error, told):
+    with pytest.raises(error, match=told):
         kendall(x, y, **options)
 
 
 def test_compare_tau_checks_all_three_lists():
-    with pytest.raises(UndefinedError, match="compare_tau: all 4 values of target are 1, so τ is undefined"):
+    with pytest.raises(UndefinedError, match=facts("compare_tau", "target", 4, 1, "τ")):
         compare_tau(UP, UP, [1, 1, 1, 1], rng=0)
-    with pytest.raises(InputError, match="compare_tau: give one value a model in each list"):
+    with pytest.raises(InputError, match=facts("compare_tau", "(4,)", "'target': (3,)")):
         compare_tau(UP, UP, UP[1:], rng=0)
-    with pytest.raises(InputError, match=r"compare_tau: rng must be a seed .* got None; pass rng=0"):
+    with pytest.raises(InputError, match=facts("compare_tau", "rng", None, "rng=0")):
         compare_tau(UP, UP, UP, rng=None)
 
 
 @pytest.mark.parametrize("test", [williams, steiger])
 @pytest.mark.parametrize(
-    ("given", "error", "message"),
+    ("given", "told"),
     [
-        ((0.4, 0.5, 0.1, 3), InputError, "n must be a whole number from 4, got 3"),
-        ((0.4, 0.5, 0.1, 10.5), InputError, "n must be a whole number from 4, got 10.5"),
-        ((1.0, 0.5, 0.5, 30), InputError, "r_jk must lie strictly between -1 and 1, got 1.0"),
-        ((0.4, math.nan, 0.5, 30), InputError, "r_jh must lie strictly between -1 and 1, got nan"),
-        ((0.4, 0.5, -1.5, 30), InputError, "r_kh must lie strictly between -1 and 1, got -1.5"),
-        ((0.9, -0.9, 0.9, 30), InputError, r"no three variables have correlations 0.9, -0.9 and 0.9 \(\|R\| = -2.89"),
+        pytest.param((0.4, 0.5, 0.1, 3), ("n", 4, 3), id="small n"),
+        pytest.param((0.4, 0.5, 0.1, 10.5), ("n", 4, 10.5), id="n a fraction"),
+        pytest.param((1.0, 0.5, 0.5, 30), ("r_jk", -1, 1, 1.0), id="r_jk 1"),
+        pytest.param((0.4, math.nan, 0.5, 30), ("r_jh", -1, 1, "nan"), id="r_jh nan"),
+        pytest.param((0.4, 0.5, -1.5, 30), ("r_kh", -1, 1, -1.5), id="r_kh below -1"),
+        pytest.param((0.9, -0.9, 0.9, 30), (0.9, -0.9, "|R| = -2.89"), id="impossible together"),
     ],
 )
-def test_correlations_that_cannot_be_are_refused(test, given, error, message):
-    with pytest.raises(error, match=f"{test.__name__}: {message}"):
+def test_correlations_that_cannot_be_are_refused(test, given, told):
+    with pytest.raises(InputError, match=facts(test.__name__, *told)):
         test(*given)
 
 
 def test_williams_without_variance_is_undefined():
-    with pytest.raises(UndefinedError, match="williams: the three correlations leave no variance"):
+    with pytest.raises(UndefinedError, match=facts("williams", "no variance")):
         williams(0.5, -0.5, 0.5, 30)  # |R| = 0 and r̄ = 0
 
 
 @pytest.mark.parametrize(
-    ("values", "models", "options", "error", "message"),
+    ("values", "models", "options", "error", "told"),
     [
-        ([[1, 2]], ["a", "b"], {}, EmptyError, "friedman: 1 of 1 users have a value for every model; at least 2"),
-        ([[1, math.nan], [1, 2]], ["a", "b"], {}, EmptyError, "friedman: 1 of 2 users have a value for every model"),
-        ([[1], [2]], ["a"], {}, InputError, "friedman: at least 2 models with names of their own are needed, got 'a'"),
-        ([[1, 2], [2, 1]], ["a", "a"], {}, InputError, "names of their own are needed, got 'a', 'a'"),
-        ([[1, 2], [2, 1]], ["a", "b", "c"], {}, InputError, r"values must be users × 3 models, got shape \(2, 2\)"),
-        ([1, 2], ["a", "b"], {}, InputError, r"values must be users × 2 models, got shape \(2,\)"),
-        ([[1, math.inf], [2, 1]], ["a", "b"], {}, InputError, "friedman: 1 values are infinite; use NaN"),
-        ([[1, 1], [2, 2]], ["a", "b"], {}, UndefinedError, "friedman: every user has all models tied"),
-        ([[1, 2], [2, 1]], ["a", "b"], {"better": "up"}, InputError, 'better must be "higher" or "lower", got \'up\''),
-        ([[1, 2], [2, 1]], ["a", "b"], {"level": 0}, InputError, "friedman: level must lie strictly between 0 and 1"),
+        pytest.param([[1, 2]], "ab", {}, EmptyError, ("1 of 1 users", "at least 2"), id="one user"),
+        pytest.param([[1, math.nan], [1, 2]], "ab", {}, EmptyError, ("1 of 2 users",), id="one whole user"),
+        pytest.param([[1], [2]], "a", {}, InputError, ("2 models", "got 'a'"), id="one model"),
+        pytest.param([[1, 2], [2, 1]], "aa", {}, InputError, ("2 models", "got 'a', 'a'"), id="one name twice"),
+        pytest.param([[1, 2], [2, 1]], "abc", {}, InputError, ("values", "3 models", (2, 2)), id="short rows"),
+        pytest.param([1, 2], "ab", {}, InputError, ("values", "2 models", (2,)), id="one dimension"),
+        pytest.param([[1, math.inf], [2, 1]], "ab", {}, InputError, ("1 values", "infinite", "NaN"), id="inf"),
+        pytest.param([[1, 1], [2, 2]], "ab", {}, UndefinedError, ("tied",), id="all tied"),
+        pytest.param(
+            [[1, 2], [2, 1]], "ab", {"better": "up"}, InputError, ('"higher"', '"lower"', "'up'"), id="better up"
+        ),
+        pytest.param([[1, 2], [2, 1]], "ab", {"level": 0}, InputError, ("level", 0, 1), id="level 0"),
     ],
 )
-def test_tables_that_cannot_be_ranked_are_refused(values, models, options, error, message):
-    with pytest.raises(error, match=message):
-        friedman(values, models, **options)
+def test_tables_that_cannot_be_ranked_are_refused(values, models, options, error, told):
+    with pytest.raises(error, match=facts("friedman", *told)):
+        friedman(values, list(models), **options)
 
 
 def test_ranks_within_users_are_of_their_own_values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from openloop.audits.paradox import Part, find
 from openloop.audits.results import StrataLine, StrataTable
 from openloop.audits.verdict import decide
 from openloop.core.comparison import PairSums
+from tests.facts import facts
 from tests.verdicts import METRIC, comparison, evidence, mean, strata
 
 RNG = np.random.default_rng(3)
@@ -35,58 +37,56 @@ def test_the_model_that_beats_all_others_is_named_with_size_interval_and_p():
     assert found.winner == "mf"
     assert found.supported
     assert found.reasons == ()
-    assert found.headline == "mf beats bpr and pop on snips-ndcg@10."
-    first = found.sentences[0]
+    assert re.search(facts("mf beats", "bpr", "pop", "snips-ndcg@10"), found.headline)
     gap = (CLEAR["mf"] - CLEAR["bpr"]).mean()
-    assert first.startswith(f"mf beats bpr on snips-ndcg@10 by {gap:.3g} (95 % ")
-    assert "Holm p < 0.001" in first
-    assert "could flip once propensities are off by more than 1.5×" in first
-    assert first.endswith("effective sample 2,400 of 4,000.")
-    assert found.sentences[1].startswith("mf beats pop")
-    assert "comes out best in 99.9 % of bootstrap samples" in found.sentences[2]
+    sure = ("95 %", "Holm p < 0.001", "1.5×", "2,400 of 4,000")
+    assert re.search(facts("mf beats bpr", "snips-ndcg@10", f"{gap:.3g}", *sure), found.sentences[0])
+    assert "mf beats pop" in found.sentences[1]
+    assert re.search(facts("99.9 %", "bootstrap"), found.sentences[2])
 
 
 def test_words_are_the_same_whichever_model_is_first_and_whether_lower_is_better():
     turned = {name: -CLEAR[name] for name in reversed(CLEAR)}
     found = decide(evidence(comparison(turned, better="lower")))
-    assert found.headline == "mf beats bpr and pop on snips-ndcg@10."
     plain = decide(evidence(comparison(CLEAR)))
+    assert found.headline == plain.headline
     assert found.sentences[0] == plain.sentences[0]
 
 
 def test_models_that_cannot_be_told_apart_are_no_choice():
     found = decide(evidence(comparison(CLOSE)))
     assert not found.supported
-    assert "cannot be told apart on snips-ndcg@10" in found.headline
-    assert any("each beat pop" in s for s in found.sentences)
+    assert re.search(facts("mf", "bpr", "told apart", "snips-ndcg@10"), found.headline)
+    assert any(re.search(facts("mf", "bpr", "beat pop"), s) for s in found.sentences)
 
 
 @pytest.mark.parametrize(
-    ("seen", "words"),
+    ("seen", "told"),
     [
-        ({"users": 29}, "support too thin: 29 users have rows that count"),
-        ({"effective_size": 12.34}, "support too thin: 4,000 rows count as 12.3 after weighting"),
-        ({"largest_share": 0.25}, "support too thin: one row carries 25 % of all weight"),
+        pytest.param({"users": 29}, facts("29 users"), id="few users"),
+        pytest.param({"effective_size": 12.34}, facts("4,000 rows", 12.3), id="small effective size"),
+        pytest.param({"largest_share": 0.25}, facts("one row", "25 %"), id="one heavy row"),
     ],
 )
-def test_thin_support_is_no_choice(seen, words):
+def test_thin_support_is_no_choice(seen, told):
     found = decide(evidence(comparison(CLEAR, **seen)))
     assert not found.supported
-    assert words in found.headline
-    assert found.sentences[0].startswith("mf is ahead of bpr")  # and not "beats"
+    assert re.search(told, found.headline)
+    assert re.search(facts("mf", "bpr", "ahead"), found.sentences[0])
+    assert "beats" not in found.sentences[0]
 
 
 def test_a_plain_average_is_no_ground_for_a_choice():
     found = decide(evidence(comparison(CLEAR, estimators=["naive"])))
     assert not found.supported
-    assert "rewards models that copy the old system" in found.headline
+    assert re.search(facts("copy", "old system"), found.headline)
 
 
 def test_estimators_that_significantly_disagree_are_no_choice():
     result = comparison(CLEAR, estimators=["snips", "stratified"], other={(METRIC, "stratified"): TURNED})
     found = decide(evidence(result))
     assert not found.supported
-    assert "the estimators disagree: snips has mf ahead of bpr, stratified the reverse" in found.headline
+    assert re.search(facts("disagree", "snips", "mf", "bpr", "stratified"), found.headline)
 
 
 def test_an_estimator_that_cannot_tell_does_not_contradict():
@@ -98,24 +98,20 @@ def test_a_plain_average_that_disagrees_is_mentioned_and_decides_nothing():
     result = comparison(CLEAR, estimators=["snips", "naive"], other={(METRIC, "naive"): TURNED})
     found = decide(evidence(result))
     assert found.winner == "mf"
-    assert "The plain average would pick bpr." in found.sentences
+    assert any(re.search(facts("plain average", "bpr"), s) for s in found.sentences)
     agreeing = comparison(CLEAR, estimators=["snips", "naive"], other={(METRIC, "naive"): STRONGER})
-    assert "The plain average has mf first too." in decide(evidence(agreeing)).sentences
+    assert any(re.search(facts("plain average", "mf"), s) for s in decide(evidence(agreeing)).sentences)
 
 
 def test_strata_that_agree_are_counted():
     tables = [strata([CLEAR, CLEAR, TURNED, CLEAR], [10, 10, 10, 10])]
     found = decide(evidence(comparison(CLEAR), strata=tables))
-    assert "; holds in 3 of 4 strata of propensity; " in found.sentences[0]
+    assert re.search(facts("3 of 4 strata", "propensity"), found.sentences[0])
+    assert re.search(facts("4 of 4 strata", "propensity"), found.sentences[1])
     with_shares = decide(evidence(comparison(CLEAR), strata=two_strata(CLOSE, 0.3)))
-    assert "strata of propensity (" in with_shares.sentences[0]
-    assert "% of the population)" in with_shares.sentences[0]
-    assert "; holds in 4 of 4 strata of propensity." in found.sentences[1]
+    assert re.search(facts("strata of propensity", "population"), with_shares.sentences[0])
     tied = [strata([CLEAR, dict.fromkeys(CLEAR, USERS), CLEAR], [10, 10, 10])]
-    assert (
-        "holds in 2 of 3 strata of propensity (tied in 1)"
-        in decide(evidence(comparison(CLEAR), strata=tied)).sentences[0]
-    )
+    assert re.search(facts("2 of 3 strata", "tied in 1"), decide(evidence(comparison(CLEAR), strata=tied)).sentences[0])
 
 
 def paradox(preferred):
@@ -144,13 +140,15 @@ def two_strata(first, share):
     return (StrataTable(metric=METRIC, by="propensity (2 of equal width)", lines=lines),)
 
 
-@pytest.mark.parametrize(("share", "words"), [(0.8, "80 % of the population"), (None, "90 % of the rows")])
-def test_most_of_the_population_that_prefers_the_other_model_is_no_choice(share, words):
+@pytest.mark.parametrize(("share", "part"), [(0.8, "80 % of the population"), (None, "90 % of the rows")])
+def test_most_of_the_population_that_prefers_the_other_model_is_no_choice(share, part):
     found = decide(evidence(comparison(CLEAR), strata=two_strata(TURNED, share)))
     assert not found.supported
-    assert f"Q1 of propensity (2 of equal width), {words}, has bpr ahead of mf." in found.headline
+    turned = ("Q1", "propensity (2 of equal width)", part, "bpr ahead", "mf")
+    assert re.search(facts(*turned), found.headline)
+    assert "paradox" not in found.headline
     told = decide(evidence(comparison(CLEAR), strata=two_strata(TURNED, share), paradoxes=paradox("bpr")))
-    assert "has bpr ahead of mf, a paradox" in told.headline
+    assert re.search(facts(*turned, "paradox"), told.headline)
 
 
 def test_rows_that_are_many_only_because_they_are_likely_do_not_stand_against_the_winner():
@@ -167,14 +165,14 @@ def test_a_pair_is_told_once_and_many_are_counted():
     many = tuple(replace(p, pair=replace(p.pair, b=name)) for name in names for p in paradox("mf"))
     found = decide(evidence(comparison(CLEAR), paradoxes=many))
     assert sum("reversal" in s for s in found.sentences) == 3
-    assert "Simpson's paradox also concerns 2 more pairs of models." in found.sentences
+    assert any(re.search(facts("paradox", "2 more pairs"), s) for s in found.sentences)
 
 
 def test_another_metric_by_which_another_model_is_better_is_told():
     result = comparison(CLEAR, metrics=[METRIC, "recall@10"], other={("recall@10", "snips"): TURNED})
     found = decide(evidence(result))
     assert found.winner == "mf"
-    assert any(s == "On snips-recall@10 bpr beats mf." for s in found.sentences)
+    assert any(re.search(facts("snips-recall@10", "bpr beats mf"), s) for s in found.sentences)
 
 
 # -- what a verdict may not rest on --------------------------------------------------------------------------
@@ -184,40 +182,40 @@ def test_the_plain_average_under_another_name_is_no_ground_for_a_choice():
     result = comparison(CLEAR, estimators=["stratified@1", "naive"])  # the same values
     found = decide(evidence(result))
     assert not found.supported
-    assert "stratified@1 does not correct the selection" in found.headline
+    assert re.search(facts("stratified@1", "selection"), found.headline)
 
 
 def test_equal_weights_are_the_plain_average_by_assumption_and_said_so():
     result = comparison(CLEAR, estimators=["snips", "ips", "naive"], effective_size=4000.0)
     found = decide(evidence(result, assumes="nobody chose what was observed"))
     assert found.winner == "mf"
-    assert "This rests on propensities by which nobody chose what was observed." in found.sentences
-    assert "snips gives every model the plain average here." in found.sentences
+    assert any(re.search(facts("propensities", "nobody chose what was observed"), s) for s in found.sentences)
+    assert any(re.search(facts("snips", "plain average"), s) for s in found.sentences)
     assert not any("first too" in s for s in found.sentences)  # the same numbers are no second witness
 
 
 def test_weights_that_do_not_add_up_are_no_ground_for_what_needs_them():
     found = decide(evidence(comparison(CLEAR, estimators=["ips"], mass=83.8)))
-    assert "the weights add up to 83.8 of the population" in found.headline
+    assert re.search(facts("weights", 83.8), found.headline)
     immune = comparison(CLEAR, estimators=["snips", "ips"], other={(METRIC, "ips"): TURNED}, mass=83.8)
     assert decide(evidence(immune)).winner == "mf"  # such an ips contradicts nobody
 
 
 def test_a_leak_cannot_win():
     found = decide(evidence(comparison(CLEAR), leaks=("mf",)))
-    assert "the predictions of mf are the log's own ratings, a leak" in found.headline
+    assert re.search(facts("mf", "leak"), found.headline)
     assert decide(evidence(comparison(CLEAR), leaks=("pop",))).winner == "mf"
 
 
 def test_doubts_come_first():
     found = decide(evidence(comparison(CLEAR), doubts=("nobody knows",)))
-    assert found.headline == "This log cannot support a choice: nobody knows."
+    assert "nobody knows" in found.headline
     assert found.reasons == ("nobody knows",)
 
 
 def test_flags_of_the_verdicts_own_estimates_are_told():
     found = decide(evidence(comparison(CLEAR, flags=("stratum 1 has no scored row",))))
-    assert "Mind: stratum 1 has no scored row." in found.sentences
+    assert any("stratum 1 has no scored row" in s for s in found.sentences)
 
 
 def test_estimators_of_other_quantities_do_not_contradict():
@@ -235,23 +233,24 @@ def open_loop(values):
 def test_an_open_loop_that_says_the_reverse_is_no_choice():
     found = decide(evidence(comparison(CLEAR), open_loop=open_loop(TURNED)))
     assert not found.supported
-    assert "the open loop has bpr ahead of mf" in found.headline
+    assert re.search(facts("open loop", "bpr ahead", "mf"), found.headline)
 
 
 def test_an_open_loop_that_agrees_is_told():
     found = decide(evidence(comparison(CLEAR), open_loop=open_loop(CLEAR)))
     assert found.winner == "mf"
-    words = "The open loop, 500 rows that nobody chose, has mf first too; snips has 3 of 3 pairs in its order."
-    assert words in found.sentences
+    told = facts("open loop", "500 rows", "mf first", "snips", "3 of 3 pairs")
+    assert any(re.search(told, s) for s in found.sentences)
 
 
 def test_models_that_are_the_same_to_every_user_are_called_so():
     found = decide(evidence(comparison({"a": USERS, "b": USERS})))
-    assert found.headline == "This log cannot support a choice: a and b are the same to every user on snips-ndcg@10."
+    assert not found.supported
+    assert re.search(facts("a and b", "the same", "every user", "snips-ndcg@10"), found.headline)
 
 
 def test_one_user_gives_no_interval():
     one = {"a": np.array([1.0]), "b": np.array([0.0])}
     found = decide(evidence(comparison(one), best={(METRIC, "snips"): {"a": 1.0}}))
-    assert "1 user has rows that count" in found.headline
+    assert "1 user " in found.headline
     assert not any("nan" in s or "bootstrap" in s for s in (*found.sentences, *found.reasons))

@@ -22,6 +22,7 @@ from openloop.audits.results import Audit, Verdict
 from openloop.cli import audit as auditing
 from tests.audit_files import ITEMS, NAMED, SCORES, USERS, audit_files, rows, write
 from tests.cli.running import INSTALLED, interrupted, run
+from tests.facts import facts
 
 
 @pytest.fixture(scope="module")
@@ -152,9 +153,9 @@ def test_options_reach_the_audit(files, monkeypatch):
 def test_the_page_has_verdict_leaderboard_pairs_and_notes(files):
     done = run(*words(files, *MAE, "--exclude", files / "train"), COLUMNS="100")
     text = done.stdout
-    order = ["mae, lower is better; ± 95 % interval over users", "pairs by snips-mae", "note: columns of the log"]
-    places = [text.index(part) for part in order]
+    places = [text.index(part) for part in ("mae, lower", "pairs by snips-mae", "note: ")]
     assert places == sorted(places)
+    assert "95 %" in text
     assert "Holm p" in text
     assert "a − c" in text
     assert "--split time" in text.replace("\n", " ")
@@ -170,8 +171,8 @@ def test_the_page_has_verdict_leaderboard_pairs_and_notes(files):
 
 def test_what_is_left_out_is_told_once_for_each_reason(files):
     text = run(*words(files, *P), COLUMNS="100").stdout.replace("\n", " ")
-    assert text.count("neither ranks nor the scores of all") == 1
-    assert "left out: snips, stratified, naive of recall@10, ndcg@10: model 'a' has neither ranks" in text
+    assert text.count("neither ranks") == 1
+    assert re.search(facts("left out", "snips, stratified, naive", "recall@10, ndcg@10", "model 'a'"), text)
 
 
 def test_json_is_alone_on_stdout(files, tmp_path):
@@ -180,7 +181,7 @@ def test_json_is_alone_on_stdout(files, tmp_path):
     content = json.loads(done.stdout, parse_constant=pytest.fail)
     assert content["setting"]["log"] == str(files / "log")
     assert content["setting"]["propensity"] == "column 'p' of the log"
-    assert content["notes"][0].startswith("columns of the log, as found")
+    assert re.search(facts("user 'uid'", "item 'mid'", "rating 'stars'"), content["notes"][0])
     assert done.stderr == f"wrote {tmp_path / 'r.html'}\n"
 
 
@@ -229,7 +230,7 @@ def test_few_users_support_nothing(files, tmp_path):
     write(few, tmp_path / "few.csv")
     done = run(*words(files, *MAE, log=tmp_path / "few.csv"))
     assert done.exit_code == 3
-    assert "cannot support a choice" in done.stdout
+    assert "20 users" in done.stdout
 
 
 def test_all_commands_options_have_help():
@@ -254,38 +255,38 @@ def test_all_commands_options_have_help():
 # -- bad input -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (("--split", "time"), "--exclude TRAIN"),
-        (("--metric", "ndgc@5"), "ndgc@5"),
-        (("--estimator", "dr"), "imputed ratings"),
-        (("--propensity", "q"), "neither a column of"),
-        (("--propensity", "naive-bayes"), "naive-bayes=SAMPLE"),
-        (("--propensity", "uniform=x"), "uniform=x: only naive-bayes"),
-        (("--user-features", "u.csv"), "--user-features and --item-features, or neither"),
-        (("--propensity", "uniform", "--gamma", "2"), "--gamma 2: only popularity"),
-        (("--propensity", "p", "--calibrate", "platt"), "--calibrate platt"),
-        (("--strata", "regoin"), "Did you mean 'region'"),
-        (("--rating", "start"), "no column 'start' for --rating."),
-        (("--level", "2"), "--level must lie strictly between 0 and 1"),
-        (("--level", "much"), "must be a number"),
-        (("--users", "5"), "are not in the vocabulary"),
-        (("--missing", "skip"), "--missing 'skip' is no option"),
-        (("--exclude", "none.csv"), "no such file"),
-        (("--report", "r.pdf"), "must end in .html"),
-        (("--report", "none/r.html"), "must exist and be writable"),
-        (("--report", "-"), "must end in .html"),
-        (("--stream", *P, "--strata", "region"), "--strata region is a column"),
-        (("c=none.csv",), "no such file"),
-        (("c.csv",), "write 'c=c.csv'"),
-    ],
-)
+WRONG = {
+    ("--split", "time"): ("--split time", "--exclude"),
+    ("--metric", "ndgc@5"): ("ndgc@5",),
+    ("--estimator", "dr"): ("--estimator dr", "imputation="),
+    ("--propensity", "q"): ("--propensity", "'q'", "column"),
+    ("--propensity", "naive-bayes"): ("naive-bayes=SAMPLE",),
+    ("--propensity", "uniform=x"): ("uniform=x", "naive-bayes"),
+    ("--user-features", "u.csv"): ("--user-features", "--item-features"),
+    ("--propensity", "uniform", "--gamma", "2"): ("--gamma 2", "popularity"),
+    ("--propensity", "p", "--calibrate", "platt"): ("--calibrate platt", "'p'"),
+    ("--strata", "regoin"): ("--strata", "'regoin'", "'region'"),
+    ("--rating", "start"): ("--rating", "'start'", "'stars'"),
+    ("--level", "2"): ("--level", 0, 1, 2),
+    ("--level", "much"): ("--level", "'much'", "number"),
+    ("--users", "5"): ("'uid'", "60 ids", "--users"),
+    ("--missing", "skip"): ("--missing", "'skip'", "'drop'"),
+    ("--exclude", "none.csv"): ("none.csv", "no such"),
+    ("--report", "r.pdf"): ("--report", "r.pdf", ".html"),
+    ("--report", "none/r.html"): ("--report", "none", "writable"),
+    ("--report", "-"): ("--report", ".html"),
+    ("--stream", *P, "--strata", "region"): ("--stream", "--strata region"),
+    ("c=none.csv",): ("none.csv", "no such"),
+    ("c.csv",): ("'c.csv'", "'c=c.csv'"),
+}
+
+
+@pytest.mark.parametrize(("change", "told"), WRONG.items(), ids=map(" ".join, WRONG))
 def test_what_is_wrong_is_one_line_and_leaves_no_file(files, tmp_path, monkeypatch, change, told):
     monkeypatch.chdir(tmp_path)
     done = run(*words(files, models=("a", "b")), *change, "--json", "r.json", COLUMNS="300")
     assert done.exit_code == 2, done.output
-    assert told in done.stderr
+    assert re.search(facts(*told), done.stderr)
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert list(tmp_path.iterdir()) == []
@@ -294,7 +295,7 @@ def test_what_is_wrong_is_one_line_and_leaves_no_file(files, tmp_path, monkeypat
 def test_one_model_alone_is_refused(files):
     done = run(*words(files, *MAE, models=("a",)))
     assert done.exit_code == 2
-    assert "needs at least two names, got 'a'; add another NAME=PREDICTIONS." in done.stderr
+    assert re.search(facts("two", "'a'", "NAME=PREDICTIONS"), done.stderr)
 
 
 def test_missing_predictions_are_counted_with_their_users(files, tmp_path):
@@ -304,8 +305,8 @@ def test_missing_predictions_are_counted_with_their_users(files, tmp_path):
     given = ("audit", files / "log", f"a={tmp_path / 'a.csv'}", f"b={files / 'b'}", *MAE)
     done = run(*given, COLUMNS="300")
     assert done.exit_code == 2
-    rest = f"no prediction for {number} of {len(files.test)} scored rows, such as those of users 104"
-    assert f"openloop: model 'a': {rest}; predict them, or pass --missing drop or \"worst\"." in done.stderr
+    told = facts("model 'a'", f"{number} of {len(files.test)}", "users 104", "--missing drop", "worst")
+    assert re.search(told, done.stderr)
     for way in ("drop", "worst"):
         assert run(*given, "--missing", way).exit_code in {0, 3}
 
@@ -328,10 +329,7 @@ def test_a_model_that_lacks_users_and_items_is_judged_by_the_rest(files, tmp_pat
     cold = rows(files.test).filter((pl.col("uid") <= 102) | (pl.col("mid") <= "m01"))
     done = run(*given, "--metric", "mae", COLUMNS="300")
     assert done.exit_code == 2
-    assert (
-        f"model 'mf': no prediction for {len(cold)} of {len(files.test)} scored rows, such as those of users 100,"
-        in done.stderr
-    )
+    assert re.search(facts("model 'mf'", f"{len(cold)} of {len(files.test)}", "users 100"), done.stderr)
     for way in ("drop", "worst"):
         assert run(*given, "--metric", "mae", "--missing", way).exit_code in {0, 3}
 
@@ -352,11 +350,8 @@ def test_lists_with_gaps_are_judged_and_noted(files, tmp_path):
     given = words(files, *P, "--metric", "recall@5", "--exclude", files / "train", "--json", "-", models=("b_top",))
     done = run(*given, f"a={tmp_path / 'a.csv'}")
     assert done.exit_code in {0, 3}, done.stderr
-    told = (
-        "model 'a': 2 users with scored rows have no list, so their items rank below it; the lists of 58 users have "
-        "gaps in their ranks"
-    )
-    assert told in json.loads(done.stdout)["notes"]
+    told = facts("model 'a'", "2 users", "no list", "58 users", "gaps")
+    assert any(re.search(told, note) for note in json.loads(done.stdout)["notes"])
 
 
 def test_a_score_column_of_words_is_called_text(files, tmp_path):
@@ -364,17 +359,17 @@ def test_a_score_column_of_words_is_called_text(files, tmp_path):
     done = run(*words(files, *MAE, models=("b", "c")), f"a={tmp_path / 'a.csv'}", COLUMNS="300")
     assert done.exit_code == 2
     number = f"{len(files.test)} of {len(files.test)}"
-    assert f"column 'score' holds text in {number} rows, such as 'high'; write numbers." in done.stderr
+    assert re.search(facts("column 'score'", "text", number, "'high'"), done.stderr)
 
 
 def test_an_output_that_is_also_read_is_refused(files):
     before = (files / "a").read_bytes()
     done = run(*words(files, *MAE), "--json", files / "a")
     assert done.exit_code == 2
-    assert "is also read" in done.stderr
+    assert re.search(facts("overwritten", "read"), done.stderr)
     assert (files / "a").read_bytes() == before
     both = run(*words(files, *MAE), "--json", files / "x.html", "--report", files / "x.html")
-    assert "is also written" in both.stderr
+    assert re.search(facts("x.html", "overwritten", "written"), both.stderr)
 
 
 def test_a_log_that_may_not_be_read_is_named(files, monkeypatch):
@@ -384,7 +379,7 @@ def test_a_log_that_may_not_be_read_is_named(files, monkeypatch):
     monkeypatch.setattr("openloop.commands.audit.inputs.read", denied)
     done = run(*words(files, *MAE))
     assert done.exit_code == 2
-    assert done.stderr == "openloop: log.csv: cannot be read (Permission denied); check it and its permissions.\n"
+    assert re.fullmatch(facts("openloop", "log.csv", "Permission denied") + r"[^\n]+\n", done.stderr)
 
 
 @pytest.mark.parametrize("name", ["r.html", "r.json"])
@@ -402,7 +397,7 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_file(files, tmp_path, monkey
     (tmp_path / name).write_bytes(b"precious")
     done = run(*words(files, *MAE, "--report", tmp_path / "r.html", "--json", tmp_path / "r.json"))
     assert done.exit_code == 1
-    assert f"openloop: {tmp_path / name}: could not be written (No space left on device)" in done.stderr
+    assert re.search(facts("openloop", tmp_path / name, os.strerror(errno.ENOSPC)), done.stderr)
     assert "Traceback" not in done.output
     assert (tmp_path / name).read_bytes() == b"precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.html", "r.json"]  # the other one is whole

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from rich.console import Console
@@ -10,6 +11,7 @@ from rich.console import Console
 import openloop as ol
 from openloop.cli.audit_tables import MOST_PAIRS, printed
 from tests.examples import small_world
+from tests.facts import facts
 
 WORLD = small_world(users=80)
 LOG = WORLD.observe(1)
@@ -32,13 +34,13 @@ def many():
 
 def test_verdict_leaderboard_and_pairs_come_before_other_metrics(many):
     text = shown(many)
-    parts = [many.verdict.headline[:40], "mae, lower is better", "pairs by snips-mae", "mse, lower is better"]
+    parts = [many.verdict.headline[:40], "mae, lower", "pairs by snips-mae", "mse, lower"]
     assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
 
 
 def test_pairs_have_the_better_model_first_and_the_rest_is_counted(many):
     text = shown(many)
-    assert f"the first {MOST_PAIRS} of 28" in text
+    assert f"{MOST_PAIRS} of 28" in text
     lines = [line.split()[:3] for line in text.splitlines() if " − " in line and line.startswith("m")]
     assert lines[:3] == [["m0", "−", "m1"], ["m0", "−", "m2"], ["m0", "−", "m3"]]
     assert len(lines) == MOST_PAIRS
@@ -48,4 +50,4 @@ def test_estimates_that_need_care_are_marked_and_explained():
     few = LOG.take(LOG.user < 12)
     models = {name: WORLD.predictions[name] for name in list(WORLD.predictions)[:2]}
     text = shown(ol.audit(models, few, metrics=["mae"], estimators=["snips"], strata=()))
-    assert "! snips-mae, naive-mae: only 12 users" in text.replace("\n", " ")
+    assert re.search(facts("! snips-mae, naive-mae", "12 users"), text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from openloop.data.datasets.records import Shape
 from tests.cli.running import interrupted, run
 from tests.data.datasets.originals import FILES, write
 from tests.data.datasets.serving import served, zipped
+from tests.facts import facts
 
 COAT = zipped({f"coat/{path}": text for path, text in FILES["coat"].items()})
 
@@ -24,9 +26,8 @@ def test_the_list_names_every_data_set_and_marks_those_that_are_here(tmp_path):
     assert result.exit_code == 0
     rows = {line.split()[1]: line.split()[0] for line in result.stdout.splitlines() if line[:1] in {"✓", "–"}}
     assert {name: here for name, here in rows.items() if here == "✓" and name != "is"} == {"coat": "✓"}
-    assert "documented: the numbers of the usual version" in result.stdout
     assert {dataset.name for dataset in datasets.CATALOGUE} <= rows.keys()
-    assert "by hand: Academic use" in result.stdout
+    assert "by hand" in result.stdout
 
 
 def test_the_list_as_json(tmp_path):
@@ -50,9 +51,9 @@ def test_a_download_shows_the_terms_and_says_that_no_digest_is_known(tmp_path):
     with served(coat=COAT) as address:
         result = run("datasets", "get", "coat", "--data", tmp_path, "--yes", "--url", f"{address}/coat", COLUMNS="200")
     assert f"from {address}/coat\n" in result.stderr
-    assert "terms of use: None stated; cite Schnabel" in result.stderr
+    assert datasets.find("coat").terms in result.stderr
     assert f"7 files in {tmp_path}/coat" in result.stdout
-    assert "not verified: no digest of this archive is known" in result.stdout
+    assert re.search(facts("not verified", "digest"), result.stdout)
     assert len(datasets.load("coat", tmp_path).log) == 3
 
 
@@ -61,11 +62,11 @@ def test_what_was_downloaded_is_checked(tmp_path, monkeypatch):
         options = ("--yes", "--url", f"{address}/coat")
         result = run("datasets", "get", "coat", "--data", tmp_path / "a", *options)
         assert result.exit_code == 1
-        assert "2, documented: 290" in result.stdout
+        assert re.search(facts("users", 2, 290), result.stdout)
         documented(monkeypatch)
         result = run("datasets", "get", "coat", "--data", tmp_path / "b", *options)
         assert result.exit_code == 0, result.output
-        assert "Nothing is wrong." in result.stdout
+        assert "Nothing" in result.stdout
 
 
 def documented(monkeypatch):
@@ -85,10 +86,10 @@ def test_a_download_as_json(tmp_path):
 def test_without_a_terminal_terms_are_accepted_by_an_option_only(tmp_path):
     result = run("datasets", "get", "ml-1m", "--data", tmp_path)
     assert result.exit_code == 2
-    assert "its terms must be accepted first, and there is no terminal to ask on; pass --yes to accept" in result.stderr
+    assert re.search(facts("ml-1m", "terms", "accepted", "--yes"), result.stderr)
     result = run("datasets", "get", "coat", "--data", tmp_path)
     assert result.exit_code == 2
-    assert "no terms are stated, so you are asked first, and there is no terminal" in result.stderr
+    assert re.search(facts("coat", "no terms", "--yes"), result.stderr)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -103,19 +104,19 @@ def test_on_a_terminal_the_terms_are_asked_for(tmp_path, monkeypatch, said, code
     assert result.exit_code == code
     assert datasets.present("coat", tmp_path) == said
     assert said or "not downloaded" in result.stderr
-    assert questions == ["No terms are stated. Download it?"]
+    assert len(questions) == 1
 
 
 def test_a_gated_data_set_says_where_to_apply_without_asking(tmp_path):
     result = run("datasets", "get", "yahoo-r3", "--data", tmp_path)
     assert result.exit_code == 2
     assert "apply for R3" in result.stderr
-    assert f"belongs in '{tmp_path}/yahoo-r3'" in result.stderr
+    assert f"'{tmp_path}/yahoo-r3'" in result.stderr
 
 
 def test_what_is_offered_no_more_is_told_in_one_sentence(tmp_path):
     result = run("datasets", "get", "netflix", "--data", tmp_path)
-    assert f"is not downloaded, and belongs in '{tmp_path}/netflix'; Netflix no longer offers it: put" in result.stderr
+    assert re.search(facts(f"'{tmp_path}/netflix'", "Netflix", "no longer"), result.stderr)
     assert "asks" not in result.stderr
 
 
@@ -123,7 +124,7 @@ def test_a_wrong_digest_is_one_line(tmp_path):
     with served(x=COAT) as address:
         result = run("datasets", "get", "ml-100k", "--data", tmp_path, "--yes", "--url", f"{address}/x")
     assert result.exit_code == 2
-    assert "must have the SHA256 50d2a982" in result.stderr
+    assert "SHA256 50d2a982" in result.stderr
     assert "Traceback" not in result.output
     assert list(tmp_path.iterdir()) == []
 
@@ -138,8 +139,7 @@ def test_an_interruption_exits_with_130_and_leaves_nothing(tmp_path, monkeypatch
 def test_a_check_of_what_is_wrong_exits_with_1(tmp_path):
     result = run("datasets", "check", "coat", "--data", write("coat", tmp_path))
     assert result.exit_code == 1
-    assert "2, documented: 290" in result.stdout
-    assert "Something is wrong" in result.stdout
+    assert re.search(facts("users", 2, 290, "Something"), result.stdout)
 
 
 def test_a_check_without_a_name_is_of_all_that_are_here(tmp_path):
@@ -151,11 +151,10 @@ def test_a_check_without_a_name_is_of_all_that_are_here(tmp_path):
     assert [(one["name"], one["ok"]) for one in told["checks"]] == [("coat", False), ("open-bandit", True)]
     assert not told["ok"]
     result = run("datasets", "check", "--data", tmp_path)
-    assert "Something is wrong" in result.stdout
-    assert "Nothing is wrong." in result.stdout
+    assert re.search(facts("Something", "Nothing"), result.stdout)
     result = run("datasets", "check", "--data", tmp_path / "coat" / "user_item_features")
     assert result.exit_code == 2
-    assert "datasets: none is in" in result.stderr
+    assert re.search(facts("datasets", tmp_path / "coat" / "user_item_features"), result.stderr)
 
 
 def test_a_folder_of_another_name_is_shown(tmp_path):
@@ -171,7 +170,7 @@ def test_a_file_is_no_data_folder(tmp_path):
     (tmp_path / "file").write_text("")
     result = run("datasets", "list", "--data", tmp_path / "file")
     assert result.exit_code == 2
-    assert "must be a folder, and is a file" in result.stderr
+    assert re.search(facts(tmp_path / "file", "folder"), result.stderr.replace("\n", ""))
 
 
 def test_a_check_as_json(tmp_path):
@@ -184,11 +183,10 @@ def test_a_check_as_json(tmp_path):
 def test_a_check_of_the_real_coat_passes(data_dir):
     result = run("datasets", "check", "coat", "--data", data_dir("coat").parent)
     assert result.exit_code == 0
-    assert "note: 366 cells stand in both files" in result.stdout
-    assert "Nothing is wrong." in result.stdout
+    assert re.search(facts("366 cells", "Nothing"), result.stdout)
 
 
 def test_an_unknown_name_is_refused():
     result = run("datasets", "check", "caot")
     assert result.exit_code == 2
-    assert "Did you mean 'coat'?" in result.stderr
+    assert re.search(facts("caot", "'coat'"), result.stderr)

@@ -22,6 +22,7 @@ from openloop.cli.options import (
     whole,
     writable,
 )
+from tests.facts import facts
 
 
 def test_a_column_is_a_name_or_a_position():
@@ -31,19 +32,19 @@ def test_a_column_is_a_name_or_a_position():
 def test_numbers_are_written_in_digits():
     assert whole("-3") == -3
     assert number("1e-3") == 0.001
-    with pytest.raises(typer.BadParameter, match=r"must be a whole number, got '2\.5'"):
+    with pytest.raises(typer.BadParameter, match=facts("whole number", "'2.5'")):
         whole("2.5")
-    with pytest.raises(typer.BadParameter, match="must be a number, got 'many'"):
+    with pytest.raises(typer.BadParameter, match=facts("number", "'many'")):
         number("many")
 
 
 def test_outputs_are_checked_before_the_work(tmp_path):
     assert [writable(given) for given in (None, "-", str(tmp_path / "x"))] == [None, "-", str(tmp_path / "x")]
-    with pytest.raises(typer.BadParameter, match="must exist and be writable"):
+    with pytest.raises(typer.BadParameter, match=facts(tmp_path / "none", "exist")):
         writable(str(tmp_path / "none" / "x"))
-    with pytest.raises(typer.BadParameter, match="must be a file"):
+    with pytest.raises(typer.BadParameter, match=facts("file")):
         writable(str(tmp_path))
-    with pytest.raises(typer.BadParameter, match=r"must end in one of \.html"):
+    with pytest.raises(typer.BadParameter, match=facts(".html", ".svg", ".png")):
         picture(str(tmp_path / "x.pdf"))
 
 

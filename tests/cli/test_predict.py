@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ import openloop as ol
 from openloop import learners
 from openloop.data.simulate import movie_lovers
 from tests.cli.running import interrupted, run
+from tests.facts import facts
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def test_pairs_get_their_scores(folder, tmp_path):
     assert found.drop("score").equals(pairs)
     user, item = model.users_.codes(pairs["user"]), model.items_.codes(np.array(pairs["item"].to_list(), object))
     np.testing.assert_array_equal(found["score"], model.predict(user, item))
-    assert result.stdout.splitlines()[1] == "scored 15 pairs"
+    assert "15 pairs" in result.stdout.splitlines()[1]
     assert result.stderr == f"wrote {tmp_path / 'out.csv'}\n"
 
 
@@ -78,22 +80,22 @@ def test_options_reach_the_work(folder, tmp_path):
     assert found["who"].to_list() == [3, 3]
 
 
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        ((), ("either --pairs FILE", "--top K")),
-        (("--top", "few"), ("--top", "whole number")),
-        (("--top", "0"), ("--top must be at least 1",)),
-        (("--pairs", "PAIRS", "--top", "3"), ("either --pairs FILE",)),
-        (("--pairs", "PAIRS", "--exclude", "PAIRS"), ("--exclude", "is for --top")),
-        (("--pairs", "none.csv"), ("none.csv",)),
-        (("--pairs", "PAIRS", "--user", "uid"), ("no column 'uid' for --user.",)),
-        (("--pairs", "PAIRS", "--column", "note"), ("column 'note' already", "--column NAME")),
-        (("--pairs", "STRANGE"), ("777", "pass --unknown drop to leave those rows out.")),
-        (("--pairs", "STRANGE", "--unknown", "skip"), ("'skip' is no option",)),
-        (("--top", "3", "--out", "out.txt"), ("'.txt' is not one of",)),
-    ],
-)
+WRONG = {
+    (): ("--pairs FILE", "--top K"),
+    ("--top", "few"): ("--top", "'few'", "whole number"),
+    ("--top", "0"): ("--top", 1, 0),
+    ("--pairs", "PAIRS", "--top", "3"): ("--pairs FILE", "--top K"),
+    ("--pairs", "PAIRS", "--exclude", "PAIRS"): ("--exclude", "--top", "--pairs"),
+    ("--pairs", "none.csv"): ("none.csv",),
+    ("--pairs", "PAIRS", "--user", "uid"): ("--user", "'uid'"),
+    ("--pairs", "PAIRS", "--column", "note"): ("'note'", "--column NAME"),
+    ("--pairs", "STRANGE"): (777, "--unknown drop"),
+    ("--pairs", "STRANGE", "--unknown", "skip"): ("--unknown", "'skip'", "'drop'"),
+    ("--top", "3", "--out", "out.txt"): ("--out", "'.txt'", "'.csv'"),
+}
+
+
+@pytest.mark.parametrize(("more", "told"), WRONG.items(), ids=map(" ".join, WRONG))
 def test_what_is_wrong_is_one_line_and_leaves_no_file(folder, tmp_path, monkeypatch, more, told):
     monkeypatch.chdir(tmp_path)
     (folder / "strange.csv").write_text("user,item\n3,m01\n777,m01\n")
@@ -101,7 +103,7 @@ def test_what_is_wrong_is_one_line_and_leaves_no_file(folder, tmp_path, monkeypa
     given = [names.get(word, word) for word in more]
     result = run("predict", folder / "m.safetensors", "--out", "out.csv", *given, COLUMNS="200")
     assert result.exit_code == 2
-    assert [part for part in told if part not in result.stderr] == []
+    assert re.search(facts(*told), result.stderr)
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
     assert list(tmp_path.iterdir()) == []

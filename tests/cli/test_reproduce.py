@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import pytest
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 from openloop.cli import app
 from openloop.studies.kit import running
+from tests.facts import facts
 from tests.studies import made_up
 
 
@@ -38,15 +40,13 @@ def test_the_list_shows_every_item(call, tmp_path):
 def test_a_run_prints_tables_claims_and_how_many_numbers_came_out(call, tmp_path):
     shown = call("made_up", "table1", "--data", tmp_path, "--workers", 0)
     assert shown.exit_code == 0, shown.output
-    for words in ("3.5 ≠ (3.6)", "✓ a coin is fair", "1 of 2 published numbers came out"):
-        assert words in shown.stdout
+    assert re.search(facts("3.5 ≠ (3.6)", "✓ a coin is fair", "1 of 2"), shown.stdout)
 
 
 def test_a_quick_run_is_not_held_against_the_published_numbers(call, tmp_path):
     shown = call("made_up", "table1", "--quick", "--data", tmp_path, "--workers", 0)
-    assert "A quick run" in shown.stdout
-    assert "3.5 (3.6)" in shown.stdout
-    assert "came out" not in shown.stdout
+    assert re.search(facts("quick", "3.5 (3.6)"), shown.stdout)
+    assert "1 of 2" not in shown.stdout
 
 
 def test_json_and_page_are_written(call, tmp_path):
@@ -71,24 +71,24 @@ def test_one_papers_list_and_the_words_of_an_interruption(call, tmp_path, monkey
     monkeypatch.setattr(running, "reproduce", interrupted)
     stopped = call("made_up", "--data", tmp_path)
     assert stopped.exit_code == 130
-    assert "what is done is kept" in stopped.stderr
+    assert "kept" in stopped.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "told"),
     [
-        ([], "which paper"),
-        (["made_up", "table7"], "no item 'table7'"),
-        (["nothing"], "no study 'nothing'"),
-        (["made_up", "figure1", "--data", "nowhere"], "datasets get coat"),
-        (["made_up", "--report", "x.pdf"], "no such format"),
-        (["--list", "nothing"], "no study 'nothing'"),
+        pytest.param([], facts("paper", "--list"), id="no paper"),
+        pytest.param(["made_up", "table7"], facts("'table7'", "table1"), id="unknown item"),
+        pytest.param(["nothing"], facts("'nothing'", "'made_up'"), id="unknown paper"),
+        pytest.param(["made_up", "figure1", "--data", "nowhere"], facts("datasets get coat"), id="no data"),
+        pytest.param(["made_up", "--report", "x.pdf"], facts("x.pdf", ".md", ".html"), id="unknown format"),
+        pytest.param(["--list", "nothing"], facts("'nothing'", "'made_up'"), id="list of an unknown paper"),
     ],
 )
-def test_refusals_are_one_line(call, tmp_path, monkeypatch, arguments, words):
+def test_refusals_are_one_line(call, tmp_path, monkeypatch, arguments, told):
     monkeypatch.chdir(tmp_path)
     shown = call(*arguments)
     assert shown.exit_code == 2
-    assert words in shown.stderr
+    assert re.search(told, shown.stderr)
     assert len(shown.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "x.pdf").exists()

@@ -11,6 +11,7 @@ from openloop.commands.fitting import FitRequest, fit
 from openloop.data.simulate import movie_lovers
 from openloop.errors import ColumnError, InputError
 from openloop.propensity.naming import ModelSpec
+from tests.facts import facts
 
 LOG = movie_lovers(users=24, items=18).observe(3)
 COLUMNS = {"user": "uid", "item": "mid", "rating": "stars"}
@@ -36,7 +37,7 @@ def test_a_sample_shares_the_names_of_the_log_or_has_obvious_ones(tmp_path, colu
 
 def test_a_sample_of_something_else_is_refused_by_its_name(tmp_path):
     (tmp_path / "sample.csv").write_text("mid,stars\n1,4\n")
-    with pytest.raises(ColumnError, match=r"naive-bayes=.*sample\.csv: .*'mid', 'stars'"):
+    with pytest.raises(ColumnError, match=facts("naive-bayes=", "sample.csv", "'mid'", "'stars'")):
         fit(ModelSpec.parse(f"naive-bayes={tmp_path / 'sample.csv'}"), LOG, COLUMNS, 0)
 
 
@@ -53,5 +54,5 @@ def test_features_of_one_side_may_do(tmp_path):
      ("calibrate", "both")],
 )  # fmt: skip
 def test_values_that_cannot_be_are_refused_with_their_option(option, value):
-    with pytest.raises(InputError, match=f"--{option} .*{value}"):
+    with pytest.raises(InputError, match=facts(f"--{option}", value)):
         FitRequest(**{"log": "log.csv", option: value})

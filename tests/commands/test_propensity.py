@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from openloop.commands import propensity as estimating
 from openloop.commands.propensity import PropensityRequest, estimate
 from openloop.data.simulate import movie_lovers
 from openloop.errors import ColumnError, FormatError, InputError, OpenloopError, UndefinedError, UnknownIdError
+from tests.facts import facts
 
 WORLD = movie_lovers(users=24, items=18)
 
@@ -208,7 +210,7 @@ def test_what_is_done_to_features_is_told_once(csv, tmp_path, model):
     files = {"user_features": tmp_path / "uid.csv", "item_features": tmp_path / "mid.csv"}
     done = run(csv, tmp_path / "out.csv", model=model, **NAMED, **files)
     for path in files.values():
-        assert done.notes.count(f"{path}: 'same' left out: the same for every id") == 1
+        assert sum(bool(re.search(facts(path, "'same'"), note)) for note in done.notes) == 1
 
 
 @pytest.mark.parametrize("alone", [True, False])
@@ -232,7 +234,7 @@ def test_features_must_cover_the_log(csv, tmp_path):
     (tmp_path / "users.csv").write_text("uid,x\n100,1\n101,2\n")
     (tmp_path / "items.csv").write_text("mid,x\nm00,1\n")
     files = {"user_features": tmp_path / "users.csv", "item_features": tmp_path / "items.csv"}
-    with pytest.raises(UnknownIdError, match=r"users.csv: id column 'uid': 22 of 24 ids have no row: 102, "):
+    with pytest.raises(UnknownIdError, match=facts("users.csv", "'uid'", "22 of 24", 102)):
         run(csv, tmp_path / "out.csv", model="logistic", **NAMED, **files)
 
 
@@ -245,9 +247,7 @@ def test_features_of_the_other_side_are_refused(csv, tmp_path, side, name, other
         called = name if role == side else "id"
         pl.DataFrame({called: ids, "x": np.arange(len(ids)) % 3}).write_csv(tmp_path / f"{role}.csv")
     files = {"user_features": tmp_path / "user.csv", "item_features": tmp_path / "item.csv"}
-    with pytest.raises(
-        ColumnError, match=rf"--{side}-features .*called '{name}', as {other}s are; pass it as --{other}"
-    ):
+    with pytest.raises(ColumnError, match=facts(f"--{side}-features", f"'{name}'", f"--{other}-features")):
         run(csv, tmp_path / "out.csv", model="logistic", rating="stars", user="uid" if side == "user" else 1,
             item="mid", **files)  # fmt: skip
 
@@ -266,33 +266,55 @@ def test_features_under_the_name_of_the_log_may_be_called_anything(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "told"),
     [
-        ({"model": "popularty"}, r"'popularty' .* Did you mean 'popularity'\?"),
-        ({"model": "naive-bayes"}, r"naive-bayes: .* naive-bayes=SAMPLE"),
-        ({"uniform": "u.csv"}, r"popularity=u\.csv: only naive-bayes"),
-        ({"model": "naive-bayes=u.csv", "uniform": "v.csv"}, r"--uniform v\.csv: .* naive-bayes=u\.csv"),
-        ({"model": "uniform:popularity"}, r"uniform:popularity: .* uniform\."),
-        ({"user_features": "u.csv"}, r"user_features= .* logistic and boosted, the model is popularity"),
-        ({"model": "low-rank", "item_features": "u.csv"}, r"are for logistic and boosted, the model is low-rank"),
-        ({"model": "logistic", "item_features": "u.csv"}, r"one side alone says nothing; pass both"),
-        ({"calibrate": "isotone"}, r"--calibrate 'isotone' is no way to calibrate\. Did you mean 'isotonic'\?"),
-        ({"model": "naive-bayes", "uniform": "u.csv", "calibrate": "platt"}, r"calibrate=platt: naive-bayes"),
-        ({"floor": -0.1}, r"--floor must lie in \[0, 1\], got -0\.1"),
-        ({"floor": float("nan")}, r"--floor must lie in \[0, 1\], got nan"),
-        ({"quantile": 1.0}, r"--quantile must lie strictly between 0 and 1, got 1;"),
-        ({"gamma": 0.0}, r"--gamma must be positive, got 0"),
-        ({"gamma": float("inf")}, r"--gamma must be positive, got inf"),
-        ({"model": "uniform", "gamma": 2.0}, r"gamma=2: only popularity .* uniform"),
-        ({"seed": -1}, r"--seed must be at least 0, got -1"),
-        ({"column": ""}, r"--column must not be empty"),
-        ({"out": "out.xlsx"}, r"--out 'out\.xlsx': extension '\.xlsx' is not one of '\.csv', .*'\.ndjson'; rename it"),
-        ({"out": "out.csv.gz"}, r"extension '\.gz' is not one of"),
-        ({"out": "-"}, r"extension '' is not one of"),
+        pytest.param({"model": "popularty"}, facts("'popularty'", "'popularity'"), id="misspelt model"),
+        pytest.param({"model": "naive-bayes"}, facts("naive-bayes=SAMPLE"), id="no sample"),
+        pytest.param({"uniform": "u.csv"}, facts("popularity=u.csv", "naive-bayes"), id="sample for another model"),
+        pytest.param(
+            {"model": "naive-bayes=u.csv", "uniform": "v.csv"},
+            facts("--uniform", "v.csv", "naive-bayes=u.csv"),
+            id="two samples",
+        ),
+        pytest.param({"model": "uniform:popularity"}, facts("uniform:popularity"), id="colon for ="),
+        pytest.param(
+            {"user_features": "u.csv"},
+            facts("user_features=", "logistic", "boosted", "popularity"),
+            id="features for popularity",
+        ),
+        pytest.param(
+            {"model": "low-rank", "item_features": "u.csv"},
+            facts("item_features=", "logistic", "boosted", "low-rank"),
+            id="features for low-rank",
+        ),
+        pytest.param(
+            {"model": "logistic", "item_features": "u.csv"},
+            facts("user_features=", "item_features=", "both"),
+            id="features of one side",
+        ),
+        pytest.param({"calibrate": "isotone"}, facts("--calibrate", "'isotone'", "'isotonic'"), id="misspelt method"),
+        pytest.param(
+            {"model": "naive-bayes", "uniform": "u.csv", "calibrate": "platt"},
+            facts("calibrate=platt", "naive-bayes"),
+            id="naive-bayes calibrated",
+        ),
+        pytest.param({"floor": -0.1}, facts("--floor", "[0, 1]", -0.1), id="negative floor"),
+        pytest.param({"floor": float("nan")}, facts("--floor", "[0, 1]", "nan"), id="floor nan"),
+        pytest.param({"quantile": 1.0}, facts("--quantile", 0, 1), id="quantile 1"),
+        pytest.param({"gamma": 0.0}, facts("--gamma", "positive", 0), id="gamma 0"),
+        pytest.param({"gamma": float("inf")}, facts("--gamma", "positive", "inf"), id="gamma inf"),
+        pytest.param({"model": "uniform", "gamma": 2.0}, facts("gamma=2", "popularity", "uniform"), id="gamma of none"),
+        pytest.param({"seed": -1}, facts("--seed", 0, -1), id="negative seed"),
+        pytest.param({"column": ""}, facts("--column", "empty"), id="empty column"),
+        pytest.param(
+            {"out": "out.xlsx"}, facts("--out", "'out.xlsx'", "'.xlsx'", "'.csv'", "'.ndjson'"), id="unknown extension"
+        ),
+        pytest.param({"out": "out.csv.gz"}, facts("--out", "'.gz'", "'.csv'"), id="compressed"),
+        pytest.param({"out": "-"}, facts("--out", "'-'", "''", "'.csv'"), id="no extension"),
     ],
 )
-def test_what_cannot_work_is_refused_before_any_file_is_opened(options, words):
-    with pytest.raises(OpenloopError, match=words):
+def test_what_cannot_work_is_refused_before_any_file_is_opened(options, told):
+    with pytest.raises(OpenloopError, match=told):
         PropensityRequest(**({"log": "no-such-log.csv", "out": "out.csv", "model": "popularity"} | options))
 
 
@@ -306,38 +328,34 @@ def test_a_log_is_not_overwritten_under_any_of_its_names(csv, tmp_path):
     (tmp_path / "link.csv").symlink_to(csv)
     os.link(csv, tmp_path / "hard.csv")
     for out in (csv, tmp_path / "link.csv", tmp_path / "hard.csv", tmp_path / "." / "log.csv"):
-        with pytest.raises(
-            InputError, match=r"would be overwritten, and is also read \(.*log\.csv\); write to another"
-        ):
+        with pytest.raises(InputError, match=facts(out, csv, "overwritten", "read")):
             run(csv, out, **NAMED)
     assert csv.read_bytes() == before
 
 
 def test_a_column_of_that_name_is_refused(csv, tmp_path):
-    with pytest.raises(
-        ColumnError, match=r"log\.csv: has a column 'code' already; name the new one with --column NAME"
-    ):
+    with pytest.raises(ColumnError, match=facts("log.csv", "'code'", "--column")):
         run(csv, tmp_path / "out.csv", **NAMED, column="code")
 
 
 def test_columns_that_share_a_name_are_refused(tmp_path):
     (tmp_path / "log.csv").write_text("user,item,rating,x,x\n1,1,5,1,2\n2,1,3,1,2\n")
-    with pytest.raises(ColumnError, match=r"several columns are named 'x'; rename"):
+    with pytest.raises(ColumnError, match=facts("several columns", "'x'")):
         run(tmp_path / "log.csv", tmp_path / "out.csv")
 
 
 @pytest.mark.parametrize(
-    ("values", "out", "words"),
+    ("values", "out", "told"),
     [
-        ([["a"]], "out.csv", r"a \.csv file cannot hold column 'odd', List\(String\); write \.parquet or \.jsonl"),
-        ([b"a"], "out.tsv", r"a \.tsv file cannot hold column 'odd', Binary"),
-        ([b"a"], "out.jsonl", r"a \.jsonl file cannot hold column 'odd', Binary; write \.parquet, or drop"),
+        pytest.param([["a"]], "out.csv", facts(".csv", "'odd'", "List(String)", ".parquet", ".jsonl"), id="csv, list"),
+        pytest.param([b"a"], "out.tsv", facts(".tsv", "'odd'", "Binary", ".parquet"), id="tsv, bytes"),
+        pytest.param([b"a"], "out.jsonl", facts(".jsonl", "'odd'", "Binary", ".parquet"), id="jsonl, bytes"),
     ],
 )
-def test_columns_that_the_format_cannot_hold_are_named(rows, tmp_path, values, out, words):
+def test_columns_that_the_format_cannot_hold_are_named(rows, tmp_path, values, out, told):
     odd = pl.Series("odd", values * len(rows))
     rows.with_columns(odd).write_parquet(tmp_path / "log.parquet")
-    with pytest.raises(FormatError, match=words):
+    with pytest.raises(FormatError, match=told):
         run(tmp_path / "log.parquet", tmp_path / out, **NAMED)
     run(tmp_path / "log.parquet", tmp_path / "out.parquet", **NAMED)
     assert pl.read_parquet(tmp_path / "out.parquet")["odd"].to_list() == odd.to_list()
@@ -363,7 +381,7 @@ def test_a_failing_run_leaves_what_was_there(csv, tmp_path, monkeypatch):
 def test_a_log_that_changes_while_it_is_read_is_noticed(csv, tmp_path, monkeypatch):
     inner = estimating.holdable
     monkeypatch.setattr(estimating, "holdable", lambda *given: inner(*given).head(5))
-    with pytest.raises(InputError, match=r"changed while it was read \(5, then"):
+    with pytest.raises(InputError, match=facts("log.csv", "changed", 5, len(read_raw(csv)))):
         run(csv, tmp_path / "out.csv", **NAMED)
     assert not (tmp_path / "out.csv").exists()
 
@@ -382,8 +400,6 @@ def test_steps_are_told_in_order(csv, tmp_path):
 
 def test_positions_that_would_swap_the_names_of_a_log_without_header_are_refused(tmp_path):
     (tmp_path / "log.csv").write_text("7,1,5\n7,2,3\n8,1,4\n9,2,1\n")
-    with pytest.raises(
-        ColumnError, match=r"column 1 is given as --user, but is called 'item' here.*give the file a header"
-    ):
+    with pytest.raises(ColumnError, match=facts("column 1", "--user", "'item'", "header")):
         run(tmp_path / "log.csv", tmp_path / "out.csv", user=1, item=0)
     assert not (tmp_path / "out.csv").exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -21,6 +23,7 @@ from openloop.commands.table_files import (
 )
 from openloop.data.simulate import movie_lovers
 from openloop.errors import ColumnError, FormatError, InputError
+from tests.facts import facts
 
 WORLD = movie_lovers(users=24, items=18)
 ROWS = pl.DataFrame({"user": [3, 1, 2], "name": ["a,b", None, 'say "x"'], "score": [0.1, -2.5, 1e-9]})
@@ -80,10 +83,8 @@ def test_blocks_are_held_one_at_a_time(tmp_path, monkeypatch):
 
 def test_a_log_is_told_in_a_line():
     log = WORLD.observe(3)
-    assert (
-        log_line("log.csv", log)
-        == f"read log.csv: {len(log)} rows of 24 users × 18 items ({len(log) / 432:.2%} of the cells)"
-    )
+    told = facts("log.csv", f"{len(log)} rows", "24 users × 18 items", f"{len(log) / 432:.2%}")
+    assert re.search(told, log_line("log.csv", log))
 
 
 def test_values_come_back_in_input_order():
@@ -108,16 +109,16 @@ def test_fields_become_numbers_only_where_nothing_is_lost(tmp_path):
 
 def test_a_name_that_is_taken_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text("user,item,score\n1,2,3\n")
-    with pytest.raises(ColumnError, match=r"has a column 'score' already; name the new one with --column NAME"):
+    with pytest.raises(ColumnError, match=facts("t.csv", "'score'", "--column")):
         open_to_extend(tmp_path / "t.csv", {}, "score")
 
 
 def test_what_a_format_cannot_hold_is_refused(tmp_path):
     pl.DataFrame({"a": [[1]], "b": [b"x"]}).write_parquet(tmp_path / "t.parquet")
     table = open_to_extend(tmp_path / "t.parquet", {}, "new")
-    with pytest.raises(FormatError, match=r"a \.csv file cannot hold column 'a', List\(Int64\)"):
+    with pytest.raises(FormatError, match=facts(".csv", "'a'", "List(Int64)")):
         holdable(table, table.fetch(["a"]), ".csv")
-    with pytest.raises(FormatError, match=r"a \.jsonl file cannot hold column 'b', Binary; write \.parquet"):
+    with pytest.raises(FormatError, match=facts(".jsonl", "'b'", "Binary", ".parquet")):
         holdable(table, table.fetch(["b"]), ".jsonl")
 
 
@@ -127,13 +128,13 @@ def test_what_a_format_cannot_hold_is_refused(tmp_path):
 def test_extensions_are_checked():
     check_extension("a/B.CSV")
     check_extension("m.safetensors", [".safetensors"])
-    with pytest.raises(FormatError, match=r"--out 'a\.xls': extension '\.xls' is not one of '\.csv', "):
+    with pytest.raises(FormatError, match=facts("--out", "'a.xls'", "'.xls'", "'.csv'")):
         check_extension("a.xls")
-    with pytest.raises(FormatError, match=r"--out 'm\.pkl': extension '\.pkl' is not '\.safetensors'; rename it"):
+    with pytest.raises(FormatError, match=facts("--out", "'m.pkl'", "'.pkl'", "'.safetensors'")):
         check_extension("m.pkl", [".safetensors"])
 
 
 def test_two_results_do_not_share_a_file(tmp_path):
     refuse_overwriting([tmp_path / "a", tmp_path / "b"], [tmp_path / "c"])
-    with pytest.raises(InputError, match=r"would be overwritten, and is also written"):
+    with pytest.raises(InputError, match=facts(tmp_path / "a", "overwritten", "written")):
         refuse_overwriting([tmp_path / "a", tmp_path / "x" / ".." / "a"], [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -17,6 +18,7 @@ from openloop.reporting.audit_figures import (
     strata_chart,
 )
 from tests.audit_cases import HOSTILE, NAMES, small_audit
+from tests.facts import facts
 
 AUDIT = small_audit()
 RESULT = AUDIT.result
@@ -69,8 +71,8 @@ def test_the_forest_plot_holds_all_pairs_with_the_better_ranked_model_first():
         assert row["value"] == pytest.approx(gap.value)
         assert (row["low"], row["high"]) == pytest.approx(gap.interval(0.95))
         assert row["beside"].startswith("Holm p ")
-    assert "unadjusted 95 % intervals" in " ".join(chart.to_dict()["title"]["subtitle"])
-    assert "left of 0 the first is better" in chart.to_dict()["title"]["subtitle"][0]
+    subtitle = " ".join(chart.to_dict()["title"]["subtitle"])
+    assert re.search(facts("unadjusted", "95 %", "left of 0", "first"), subtitle)
 
 
 def test_of_too_many_pairs_those_of_the_best_model_are_shown():
@@ -104,11 +106,9 @@ def test_the_strata_chart_holds_each_line_of_the_table():
 
 def test_models_within_the_critical_difference_of_the_best_are_told_from_the_others():
     found = {row["label"][1:-1]: row["clear"] for row in rows(critical_difference_chart(FRIEDMAN))}
-    assert found == {
-        "a": "not told apart from the best",
-        "b": "not told apart from the best",
-        "c": "ranked below the best",
-    }
+    assert found.keys() == {"a", "b", "c"}
+    assert found["a"] == found["b"] != found["c"]
+    assert "not told apart" in found["a"]
 
 
 def test_names_are_values_and_domains_never_expressions():

@@ -14,7 +14,7 @@ TABLE = TableBlock(caption="numbers", columns=("of", "n"), rows=((Cell(text="a")
 def test_the_words_of_a_chart_leave_it_for_the_page():
     (figure,) = figures(weights_chart(small_audit().weights), ["in words"], [TABLE])
     assert figure.title == "Chances of the scored rows"
-    assert figure.words[0].startswith("The smallest is")
+    assert "smallest" in figure.words[0]
     assert (figure.alt, figure.tables) == ("in words", (TABLE,))
     assert not {"title", "config", "width"} & set(figure.spec)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from openloop.audits.rankings import Friedman
@@ -11,6 +12,7 @@ from openloop.reporting import evidence
 from openloop.reporting.blocks import Code, FigureBlock, Section
 from openloop.reporting.sections import Subject
 from tests.audit_cases import comparison, log, small_audit
+from tests.facts import facts
 
 AUDIT = small_audit()
 OF = Subject.of(AUDIT)
@@ -43,10 +45,9 @@ def test_an_audit_has_all_figures_of_its_weights_and_check():
 
 def test_what_was_not_checked_is_said():
     (section,) = evidence.weights(Subject.of(replace(AUDIT, check=None, weights=None)))
-    assert "There are no weights" in words(section)
-    assert "No check on held-out cells was made" in words(section)
+    assert re.search(facts("no weights", "No check"), words(section))
     (section,) = evidence.weights(Subject.of(replace(AUDIT, check=check(Known().fit(log()), log()))))
-    assert "Calibration was not computed: Known" in words(section)
+    assert re.search(facts("Calibration", "not computed", "Known"), words(section))
     assert ".." not in words(section)
 
 
@@ -56,12 +57,12 @@ def test_each_difference_has_a_curve_and_the_models_share_one():
     many = tuple(replace(AUDIT.curves[0], b=f"m{n}") for n in range(9))
     (section,) = evidence.sensitivity(Subject.of(replace(AUDIT, curves=many)))
     assert len(titles(section)) == 6
-    assert "The bounds of 3 more differences are in the table only." in words(section)
+    assert "3 more differences" in words(section)
 
 
 def test_the_open_loop_is_held_against_each_estimator():
     (section,) = evidence.open_loop(OF)
-    assert "the nearest estimator is snips" in words(section)
+    assert re.search(facts("nearest", "snips"), words(section))
     assert list(evidence.open_loop(Subject.of(replace(AUDIT, open_loop=None)))) == []
 
 
@@ -70,7 +71,7 @@ def test_many_models_have_a_summary_of_ranks():
     ranks = {f"m{n}": 1.0 + n for n in range(8)}
     found = Friedman(statistic=50.0, pvalue=0.01, users=80, ranks=ranks, critical_difference=1.1, level=0.95)
     (section,) = evidence.friedman(Subject.of(replace(AUDIT, friedman=found)))
-    assert "Mean ranks must lie 1.1 apart" in words(section)
+    assert re.search(facts("ranks", 1.1), words(section))
 
 
 def test_the_command_and_the_versions_are_there():
@@ -83,4 +84,4 @@ def test_the_command_and_the_versions_are_there():
 def test_notes_stand_once_and_their_absence_is_said():
     assert words(evidence.left_out(OF)).count("threshold 4 was assumed") == 1
     bare = replace(comparison(metrics=("mae",)), notes=(), skipped={})
-    assert "Nothing was left out" in words(evidence.left_out(Subject.of(bare)))
+    assert "Nothing" in words(evidence.left_out(Subject.of(bare)))

@@ -26,6 +26,7 @@ from openloop.reporting.figures import (
     overlap_plot,
     save,
 )
+from tests.facts import facts
 
 CHARTS = [calibration_curve, love_plot, overlap_plot, margins_plot, check_figures]
 
@@ -106,13 +107,13 @@ def test_the_furthest_covariates_come_first_and_too_many_are_cut():
     reach = {d.name: max(abs(d.before), abs(d.after)) for d in found.balance}
     assert len(order) == 30
     assert all(reach[a] >= reach[b] for a, b in pairwise(order))
-    assert "22 covariates that are nearer are left out." in chart["title"]["subtitle"]
+    assert any(re.search(facts("22 covariates", "left out"), line) for line in chart["title"]["subtitle"])
 
 
 def test_a_complete_log_has_no_balance_to_draw():
     log = World(ratings=np.ones((6, 5)), propensities=np.full((6, 5), 0.5)).everything()
     chart = love_plot(check(Known(np.full((6, 5), 1.0)).fit(log), log, folds=None))
-    assert "every covariate is the same for all" in " ".join(row["text"] for row in data(chart))
+    assert re.search(facts("every covariate", "the same"), " ".join(row["text"] for row in data(chart)))
 
 
 def test_the_overlap_plot_holds_both_histograms_on_a_log_axis():
@@ -140,7 +141,7 @@ def test_the_margins_plot_holds_users_and_items_with_a_diagonal_each():
 @pytest.mark.parametrize("draw_chart", [calibration_curve, margins_plot])
 def test_what_was_not_computed_says_why(draw_chart):
     text = " ".join(row["text"] for row in data(draw_chart(BARE)))
-    assert text.startswith("Not computed: Known: the log's column has the propensities of observed cells only")
+    assert re.search(facts("Not computed", "Known", "observed cells"), text)
 
 
 def test_all_figures_stand_in_one_chart():
@@ -190,9 +191,9 @@ def test_the_extension_may_be_in_capitals(tmp_path):
     assert (tmp_path / "LOVE.SVG").read_text(encoding="utf-8").startswith("<svg")
 
 
-@pytest.mark.parametrize(("name", "hint"), [("check.pgn", r"Did you mean '\.png'\?"), ("check", r"Known: '\.html'")])
+@pytest.mark.parametrize(("name", "hint"), [("check.pgn", "'.png'"), ("check", "'.html'")])
 def test_an_unknown_extension_is_refused_before_anything_is_written(tmp_path, name, hint):
-    with pytest.raises(InputError, match=rf"has no known extension\..*{hint}"):
+    with pytest.raises(InputError, match=facts(name, "extension", hint)):
         save(love_plot(FOUND), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
@@ -213,5 +214,5 @@ def test_nothing_is_left_behind_when_writing_fails(tmp_path):
 
 
 def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"folder '.*nowhere' does not exist"):
+    with pytest.raises(InputError, match=facts("folder", f"'{tmp_path / 'nowhere'}'")):
         save(love_plot(FOUND), tmp_path / "nowhere" / "check.svg")

@@ -12,6 +12,7 @@ from openloop.errors import InputError
 from openloop.reporting.html import page, report
 from openloop.reporting.sections import Subject
 from tests.audit_cases import HOSTILE, METRICS, comparison, small_audit
+from tests.facts import facts
 from tests.pages import Reader, check_safe
 
 LIMIT = 3_000_000
@@ -79,10 +80,10 @@ def test_links_lead_somewhere_and_ids_are_unique():
 
 def test_the_verdict_comes_first_and_its_state_is_in_words():
     supported = page(Subject.of(small_audit()))
-    assert "The log supports a choice" in supported
-    assert "The log does not support a choice" in hostile()
+    assert "supports a choice" in supported
+    assert "not support a choice" in hostile()
     assert hostile().index("Why not") < hostile().index('id="leaderboard"')
-    assert "the estimators disagree on the order" in hostile()
+    assert "estimators disagree" in hostile()
 
 
 def test_a_comparison_has_what_it_can_fill():
@@ -96,7 +97,7 @@ def test_a_comparison_has_what_it_can_fill():
         "notes",
         "method",
     ]
-    assert "A comparison, without a verdict" in text
+    assert "without a verdict" in text
 
 
 def test_the_title_can_be_given(tmp_path):
@@ -116,13 +117,13 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
 
 def test_an_unwritable_path_is_named_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr("openloop.reporting.html.page", lambda *_: pytest.fail("worked for nothing"))
-    with pytest.raises(InputError, match=r"folder '.*nowhere' does not exist"):
+    with pytest.raises(InputError, match=facts("folder", f"'{tmp_path / 'nowhere'}'")):
         report(comparison(), tmp_path / "nowhere" / "report.html")
-    with pytest.raises(InputError, match="is a folder"):
+    with pytest.raises(InputError, match=facts(tmp_path, "folder")):
         report(comparison(), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_other_things_are_refused(tmp_path):
-    with pytest.raises(InputError, match="takes an Audit or a Comparison, got dict"):
+    with pytest.raises(InputError, match=facts("Audit", "Comparison", "dict")):
         report({}, tmp_path / "r.html")

@@ -16,6 +16,7 @@ from openloop.reporting.html import report
 from tests.audit_cases import HOSTILE, METRICS, SCRIPTS, checked, comparison, small_audit
 from tests.browser import Page, Pipe, browser, page
 from tests.cli.running import run
+from tests.facts import facts
 
 DRAWN = "document.documentElement.dataset.drawn"
 FIRST = "document.querySelector('#leaderboard table')"
@@ -236,8 +237,7 @@ def test_print_is_light_with_everything_open(show):
 def test_without_javascript_the_verdict_and_the_tables_are_there(show):
     tab = show("audit", ready="document.querySelector('footer')", script=False)
     text = tab.run("document.body.innerText")
-    assert "beats every other model" in text
-    assert "The charts need JavaScript" in text
+    assert re.search(facts("beats", "JavaScript"), text)
     assert tab.run("document.querySelectorAll('table').length") > 20
     assert tab.run("document.getElementById('theme').hidden")
 
@@ -245,5 +245,5 @@ def test_without_javascript_the_verdict_and_the_tables_are_there(show):
 def test_the_skip_link_is_the_first_stop(show):
     tab = show("audit")
     tab.press("Tab")
-    assert tab.run("document.activeElement.textContent") == "Skip to the content"
+    assert tab.run("document.activeElement.textContent").startswith("Skip")
     assert tab.run("document.activeElement.getBoundingClientRect().left >= 0")

@@ -65,14 +65,14 @@ def test_agreement_of_the_estimators_is_said():
 
 def test_paradoxes_are_named_and_their_absence_too():
     (calm,) = sections.strata(OF)
-    assert any("No paradox was found" in getattr(b, "text", "") for b in calm.blocks)
+    assert any("No paradox" in getattr(b, "text", "") for b in calm.blocks)
     (found,) = sections.strata(Subject.of(small_audit(winner=False)))
     listed = next(b for b in found.blocks if getattr(b, "items", ()))
-    assert listed.title == "1 paradox found"
+    assert "1 paradox" in listed.title
     assert "reversal" in listed.items[0]
 
 
 def test_without_strata_the_section_says_so():
     (section,) = sections.strata(Subject.of(replace(AUDIT, strata=())))
-    assert "No strata, so no paradox could be looked for." in [getattr(b, "text", "") for b in section.blocks]
+    assert any("No strata" in getattr(b, "text", "") for b in section.blocks)
     assert list(sections.strata(BARE)) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -22,6 +24,7 @@ from openloop.errors import (
 )
 from tests.audit_files import ITEMS, NAMED, SCORES, USERS, I, U, audit_files, rows, write
 from tests.examples import same
+from tests.facts import facts
 
 GRIDS = ("a.npy", "b.npy")
 METRICS, ESTIMATORS = ["mae", "ndcg@5"], ["naive", "ips", "snips", "stratified"]
@@ -89,7 +92,7 @@ def test_what_a_model_file_does_not_know_ranks_as_a_last_place_would(files, tmp_
     model.save(tmp_path / "part.safetensors")
     models = {"a": files / "a.npy", "part": tmp_path / "part.safetensors"}
     found = gather(wanted(files, models, propensity="p", exclude=files / "train"))
-    assert any("does not know 5 of 60 users and 4 of 25 items" in note for note in found.notes)
+    assert any(re.search(facts("'part'", "5 of 60 users", "4 of 25 items"), note) for note in found.notes)
     grid = np.full((U, I), -1e9)
     grid[5:, 4:] = model.scores(np.arange(U - 5))
     asked = {"metrics": ["ndcg@5", "recall@10"], "estimators": ["snips", "naive"]}
@@ -97,9 +100,7 @@ def test_what_a_model_file_does_not_know_ranks_as_a_last_place_would(files, tmp_
     assert_same(evaluated(found, **asked), last)
     grid[grid < 0] = np.nan
     gaps = np.isnan(grid[files.test.user, files.test.item])
-    with pytest.raises(
-        PredictionError, match=f"model 'part': no prediction for {gaps.sum()} of {len(gaps)} scored rows"
-    ):
+    with pytest.raises(PredictionError, match=facts("'part'", f"{gaps.sum()} of {len(gaps)}")):
         evaluated(found)
     told = evaluated(found, missing="drop", metrics=["mae"], estimators=["naive"])
     rest = np.abs(grid[files.test.user, files.test.item] - files.test.rating)[~gaps]
@@ -109,16 +110,20 @@ def test_what_a_model_file_does_not_know_ranks_as_a_last_place_would(files, tmp_
 def test_a_log_without_a_header_is_read_by_position(files, tmp_path):
     rows(files.test).select("uid", "mid", "stars").write_csv(tmp_path / "bare.csv", include_header=False)
     found = gather(wanted(files, log=tmp_path / "bare.csv", propensity="uniform"))
-    assert "columns of the log, as found: user 'user', item 'item', rating 'rating'" in found.notes
+    assert found.notes[0].endswith("user 'user', item 'item', rating 'rating'")
     assert_same(
         evaluated(found, metrics=["mae"], estimators=["naive"]), expected(files, metrics=["mae"], estimators=["naive"])
     )
 
 
 def test_what_is_guessed_is_said_and_what_is_given_is_not(files):
-    assert "columns of the log, as found: user 'uid', item 'mid', rating 'stars'" in gather(wanted(files)).notes
-    assert not any("as found" in note for note in gather(wanted(files, **NAMED)).notes)
-    assert "columns of the log, as found: item 'mid'" in gather(wanted(files, **NAMED | {"item": None})).notes
+    def guessed(**names):
+        notes = gather(wanted(files, **names)).notes
+        return [role for role, name in NAMED.items() if any(f"{role} '{name}'" in note for note in notes)]
+
+    assert guessed() == list(NAMED)
+    assert guessed(**NAMED) == []
+    assert guessed(**NAMED | {"item": None}) == ["item"]
 
 
 # -- one population ------------------------------------------------------------------------------------------
@@ -159,15 +164,13 @@ def test_users_and_items_are_numbers_files_or_lists(tmp_path):
             AuditRequest(log=tmp_path / "log.csv", models=models, users=users, items=4, propensity="uniform")
         )
         assert (found.log.n_users, found.log.n_items) == (3, 4)
-    with pytest.raises(UnknownIdError, match="not in the vocabulary"):
+    with pytest.raises(UnknownIdError, match=facts("item", "1 ids", "row 1")):
         gather(AuditRequest(log=tmp_path / "log.csv", models=models, items=2, propensity="uniform"))
 
 
 def test_integers_in_one_log_and_text_in_the_other_are_refused(files, tmp_path):
     write(rows(files.train).with_columns(uid=pl.format("u{}", "uid")), tmp_path / "train.csv")
-    with pytest.raises(
-        InputError, match=r"the user ids of the files are integers in one and text in another, as 100, 'u1"
-    ):
+    with pytest.raises(InputError, match=facts("user ids", "integers", "text", 100, "'u100'")):
         gather(wanted(files, exclude=tmp_path / "train.csv", users=None))
 
 
@@ -176,7 +179,7 @@ def test_integers_in_one_log_and_text_in_the_other_are_refused(files, tmp_path):
 
 def test_two_parts_without_a_common_pair_are_one_log_split_at_random(files):
     found = gather(wanted(files, GRIDS, propensity="p", exclude=files / "train"))
-    assert any("share no pair" in note and "--split time" in note for note in found.notes)
+    assert any("--split time" in note for note in found.notes)
     assert found.log.origin == found.asked.exclude.origin == files.test.origin  # the whole log, put together again
     same(found.log.share[0], files.test.share[0])
     same(found.asked.exclude.share[0], files.train.share[0])
@@ -215,10 +218,10 @@ def test_separate_logs_have_their_own_propensities(files):
 def test_common_pairs_make_two_logs(files, tmp_path):
     write(pl.concat([rows(files.train), rows(files.test).head(3)]), tmp_path / "train.csv")
     found = gather(wanted(files, propensity="p", exclude=tmp_path / "train.csv"))
-    assert "log and excluded log share 3 pairs, so they are taken as two separate logs" in found.notes
+    assert any(re.search(facts("3 pairs"), note) for note in found.notes)
     assert found.log.share[0] == 1
     for way in ("random", "time"):
-        with pytest.raises(InputError, match=f"--split {way}: 3 pairs are in both"):
+        with pytest.raises(InputError, match=facts(f"--split {way}", "3 pairs")):
             gather(wanted(files, propensity="p", exclude=tmp_path / "train.csv", split=way))
 
 
@@ -237,7 +240,7 @@ def test_without_a_word_propensities_are_the_column_of_that_name_or_logistic(fil
     assert found.asked.doubts == (GUESSED,)
     write(rows(files.test).rename({"p": "propensity"}), tmp_path / "own.csv")
     found = gather(wanted(files, log=tmp_path / "own.csv"))
-    assert any("the log's column 'propensity'" in note for note in found.notes)
+    assert any("column 'propensity'" in note for note in found.notes)
     same(found.propensities.values, files.test.propensity)
 
 
@@ -267,14 +270,12 @@ def test_naive_bayes_takes_ratings_alone(files, tmp_path, kind, floor):
 @pytest.mark.parametrize(
     ("text", "error", "told"),
     [
-        ("mid\nm00\nm01\n", ColumnError, "or one column, of ratings alone, got 'mid'; name them"),
-        (
-            "mid,stars\nm00,4\n",
-            ColumnError,
-            "must have columns of user, item and rating, or one column, .*got 'mid', 's",
+        pytest.param("mid\nm00\nm01\n", ColumnError, facts("user", "item", "rating", "got 'mid'"), id="ids alone"),
+        pytest.param(
+            "mid,stars\nm00,4\n", ColumnError, facts("user", "item", "rating", "got 'mid', 'stars'"), id="no users"
         ),
-        ("stars\n4\nhigh\n", RatingError, r"naive-bayes=.*column 'stars': 1 of 2 ratings are not numbers: 'high'"),
-        ("stars\n", EmptyError, "has no ratings"),
+        pytest.param("stars\n4\nhigh\n", RatingError, facts("naive-bayes=", "'stars'", "1 of 2", "'high'"), id="words"),
+        pytest.param("stars\n", EmptyError, facts("naive-bayes=", "sample.csv", "ratings"), id="header alone"),
     ],
 )
 def test_a_sample_is_a_log_or_ratings(files, tmp_path, text, error, told):
@@ -316,7 +317,7 @@ def test_models_are_those_of_the_library_with_their_corrections(files, name, mod
 )
 def test_a_column_takes_a_floor_and_nothing_else(files, options):
     (name, value) = next(iter(options.items()))
-    with pytest.raises(InputError, match=rf"--{name.replace('_', '-')} {value}: .* column 'p'"):
+    with pytest.raises(InputError, match=facts(f"--{name.replace('_', '-')}", value, "column 'p'")):
         gather(wanted(files, propensity="p", **options))
 
 
@@ -327,7 +328,7 @@ def test_columns_group_the_rows_in_the_order_of_the_log(files):
     found = gather(wanted(files, propensity="p", strata=("3", "region")))
     assert found.asked.strata == ("3",)
     assert found.asked.groups["region"].tolist() == ["north" if u % 3 else "south" for u in files.test.user]
-    with pytest.raises(ColumnError, match=r"--strata 'regoin': is neither .* Did you mean 'region'\?"):
+    with pytest.raises(ColumnError, match=facts("--strata", "'regoin'", "'region'")):
         gather(wanted(files, propensity="p", strata=("regoin",)))
 
 
@@ -335,13 +336,13 @@ def test_columns_group_the_rows_in_the_order_of_the_log(files):
 
 
 def test_a_log_that_is_missing_or_empty_is_named(files, tmp_path):
-    with pytest.raises(InputError, match=r"lgo\.csv: no such file\. Did you mean 'log\.csv'\?"):
+    with pytest.raises(InputError, match=facts("lgo.csv", "'log.csv'")):
         gather(wanted(files, log=files / "lgo.csv"))
     (tmp_path / "none.csv").write_text("")
-    with pytest.raises(FormatError, match="the file is empty"):
+    with pytest.raises(FormatError, match=facts("none.csv", "empty")):
         gather(wanted(files, log=tmp_path / "none.csv"))
     (tmp_path / "none.csv").write_text("uid,mid,stars\n")
-    with pytest.raises(EmptyError, match="no rows"):
+    with pytest.raises(EmptyError, match=facts("none.csv", "no rows")):
         gather(wanted(files, log=tmp_path / "none.csv"))
 
 
@@ -350,7 +351,7 @@ def test_propensities_that_are_none_are_counted(files, tmp_path, bad):
     some = rows(files.test).with_columns(p=pl.when(pl.col("uid") == 103).then(bad).otherwise(pl.col("p")))
     write(some, tmp_path / "log.csv")
     number = len(some.filter(pl.col("uid") == 103))
-    with pytest.raises(PropensityError, match=f"propensity column 'p': {number} of {len(some)} propensities are"):
+    with pytest.raises(PropensityError, match=facts("column 'p'", f"{number} of {len(some)}")):
         gather(wanted(files, log=tmp_path / "log.csv", propensity="p"))
 
 

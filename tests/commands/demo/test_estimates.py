@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import FrozenInstanceError
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ import pytest
 from openloop.commands.demo import estimates as d
 from openloop.data.simulate import schnabel_world
 from openloop.errors import InputError
+from tests.facts import facts
 
 MODELS = ("REC_ONES", "REC_FOURS", "ROTATE", "SKEWED", "COARSENED")
 
@@ -59,30 +61,27 @@ def test_a_tie_of_models_that_differ_is_wrong_and_a_true_tie_is_not():
 def test_the_setting_names_the_sizes():
     told = made((1.0, 2.0)).setting()
     assert "10 users × 50 items" in told
-    assert "one star is seen 64 times less often" in told
+    assert "64 times" in told
     assert "25 of 500 ratings (5.0%)" in told
 
 
 def test_words_follow_from_the_numbers():
     mae, dcg, weighted = made((1.0, 2.0, 4.0), naive=(3.0, 2.5, 2.0)).findings()
-    assert "naive prefers c to a, although its true error is 4 times as large" in mae
-    assert "values are 0.5 to 3 times the truth; 0 of its 3 intervals hold it" in mae
-    assert "naive prefers a to c, although its true gain is only 25% as large" in dcg
-    assert "ips, snips and stratified put every pair in the right order; 18 of their 18 intervals" in weighted
+    assert re.search(facts("naive", "c to a", "4 times", "0.5 to 3 times", "0 of its 3 intervals"), mae)
+    assert re.search(facts("naive", "a to c", "25%"), dcg)
+    assert re.search(facts("ips, snips and stratified", "right order", "18 of their 18 intervals"), weighted)
 
 
 def test_words_also_tell_what_speaks_against_weighting():
     mae, dcg, weighted = made((1.0, 2.0), snips=(2.0, 1.0)).findings()
-    assert "naive has the order right" in mae
-    assert "naive has the order right" in dcg
-    assert "snips prefers b to a, although its true error is 2 times as large (by mae)" in weighted
-    assert "8 of their 12 intervals hold the truth" in weighted
+    assert all(re.search(facts("naive", "right"), said) and "prefers" not in said for said in (mae, dcg))
+    assert re.search(facts("snips prefers", "b to a", "2 times", "mae", "8 of their 12 intervals"), weighted)
 
 
 def test_words_name_those_who_err_alike_together():
     turned = (2.0, 1.0)
     *_, weighted = made((1.0, 2.0), ips=turned, snips=turned, stratified=turned).findings()
-    assert weighted.count("ips, snips and stratified prefer b to a") == 1
+    assert len(re.findall(r"ips, snips and stratified \w+ b to a", weighted)) == 1
 
 
 def test_truth_is_the_average_over_all_cells():
@@ -145,7 +144,7 @@ def test_naive_errs_as_in_the_paper(shown):
     assert not any(shown[model, metric, "naive"].covers for model in MODELS for metric in d.METRICS)
     ones, fours = (shown[model, "mae", "ips"].truth for model in ("REC_ONES", "REC_FOURS"))
     assert ones / fours == pytest.approx(4, rel=0.01)
-    assert "REC_ONES to REC_FOURS, although its true error is 4 times as large" in shown.findings()[0]
+    assert re.search(facts("REC_ONES to REC_FOURS", "4 times"), shown.findings()[0])
 
 
 # -- output --------------------------------------------------------------------------------------------------
@@ -169,10 +168,10 @@ def test_json_holds_every_row_and_is_written(shown, tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"users": 9}, "users must be at least 10, got 9"),
-        ({"items": 49}, "items must be at least 50, got 49"),
-        ({"seed": -1}, "seed must be at least 0, got -1"),
-        ({"users": 100_000}, "at most 50,000,000.*got 100,000 × 1,683"),
+        pytest.param({"users": 9}, facts("users", 10, 9), id="few users"),
+        pytest.param({"items": 49}, facts("items", 50, 49), id="few items"),
+        pytest.param({"seed": -1}, facts("seed", 0, -1), id="negative seed"),
+        pytest.param({"users": 100_000}, facts("50,000,000", "100,000 × 1,683"), id="large world"),
     ],
 )
 def test_sizes_that_cannot_be_shown_are_refused(wrong, message):
