@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from openloop.reporting.html import report
 from tests.audit_cases import HOSTILE, METRICS, comparison, small_audit
-from tests.browser import Page, Pipe, browser, page
+from tests.browser import Page, page
 
 DRAWN = "document.documentElement.dataset.drawn"
 FIRST = "document.querySelector('#leaderboard table')"
@@ -27,12 +26,6 @@ CONTRAST = """(() => {
     const [a, b] = [light(svg ? s.fill : s.color), light(behind(e))].sort((x, y) => y - x);
     return [(a + 0.05) / (b + 0.05), e.tagName, e.textContent.slice(0, 40)]; });
 })()"""
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory) -> Iterator[Pipe]:
-    with browser(tmp_path_factory.mktemp("profile")) as pipe:
-        yield pipe
 
 
 @pytest.fixture(scope="module")

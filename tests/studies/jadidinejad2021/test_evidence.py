@@ -100,7 +100,6 @@ def test_on_a_world_where_popularity_decides_what_is_seen_ours_agree_better_than
 
 
 def test_a_quick_run_has_fewer_models_and_splits():
-    pytest.importorskip("cornac", reason="Cornac is an optional package")
     full, quick = (gathering.zoo_names(many.Plain(quick=q)) for q in (False, True))
     assert len(full) == 104
     assert set(quick) < set(full)

@@ -149,12 +149,12 @@ def written(folder, name, log, drawn):
         (place / "ydata-ymusic-rating-study-v1_0-test.txt").write_text("".join(f"{u}\t{i}\t{r}\n" for u, i, r in cells))
 
 
+@pytest.mark.usefixtures("cornac")
 @pytest.mark.parametrize(
     ("function", "name", "item"),
     [(table2, "ml-100k", "table2"), (table3, "netflix", "table3"), (table4, "yahoo-r3", "table4")],
 )
 def test_a_table_on_data_in_the_originals_format(run, monkeypatch, function, name, item):
-    pytest.importorskip("cornac", reason="the zoo's models are Cornac's, an optional package")
     monkeypatch.setattr(tables, "QUICK", ("GA", "MostPop", "MF"))
     _, log, drawn = worlds.logs(users=40, items=20)
     written(run.folder, name, log, drawn)
