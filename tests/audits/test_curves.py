@@ -135,7 +135,8 @@ def test_there_are_no_bounds_where_none_are_defined(evaluated):
     found, _ = evaluated
     for name, method in (
         ("map", "snips"), ("mrr", "snips"), ("hit@3", "snips"), ("auc", "snips"), ("adg", "ips"),
-        ("ndcg", "snips_user"), ("mae", "snips_user"), ("mae", "naive"), ("mae", "stratified"), ("mae", "clipped@5"), ("mae", "dr"),
+        ("ndcg", "snips_user"), ("mae", "snips_user"), ("mae", "naive"), ("mae", "stratified"),
+        ("mae", "clipped@5"), ("mae", "dr"),
     ):  # fmt: skip
         x = metric(name)
         assert tilted(x, method, *outcomes(found, x), GAMMAS) is None, f"{method} of {name}"
