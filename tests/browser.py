@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 COMMANDS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PATIENCE = 60.0  # seconds
+PATIENCE = 300.0  # seconds, after which a browser counts as hung, on a busy machine too
 
 
 def command() -> str | None:
