@@ -34,3 +34,10 @@ def test_ids_depend_on_no_time_hash_address_or_path(tmp_path):
     assert one == two
     assert len(one) == len(set(one)) > 1000
     assert [name for name in one if str(ROOT) in name or " at 0x" in name] == []
+
+
+def test_extras_are_asked_for_in_fixtures_alone():
+    # Asked for elsewhere, a test would skip without the marker `extra`, or its whole module at import.
+    word = "importor" + "skip"
+    found = [path for path in (ROOT / "tests").rglob("*.py") if word in path.read_text(encoding="utf-8")]
+    assert found == [ROOT / "tests" / "conftest.py"]
