@@ -20,18 +20,19 @@ HOLDS_bench := core
 # The caller's Python settings would make .venv's interpreter import packages from elsewhere.
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test test-extras check bench docs clean
 .DELETE_ON_ERROR:
 # Two pips in one environment damage it.
 .NOTPARALLEL:
 
 help:
-	@echo "make demo    run the demonstration, and write demo/report.html"
-	@echo "make test    run the tests (ARGS='-k ranking' passes options to pytest)"
-	@echo "make check   style, types and layers"
-	@echo "make bench   measure against other libraries"
-	@echo "make docs    run every Python block of README.md and docs/"
-	@echo "make clean   remove .venv, caches and what the commands wrote"
+	@echo "make demo          run the demonstration, and write demo/report.html"
+	@echo "make test          run the tests (ARGS='-k ranking' passes options to pytest)"
+	@echo "make test-extras   run those that need torch, Cornac or Chromium, which you install yourself"
+	@echo "make check         style, types and layers"
+	@echo "make bench         measure against other libraries"
+	@echo "make docs          run every Python block of README.md and docs/"
+	@echo "make clean         remove .venv, caches and what the commands wrote"
 
 demo: $(VENV)/.installed-core
 	@mkdir -p demo
@@ -39,6 +40,10 @@ demo: $(VENV)/.installed-core
 
 test: $(VENV)/.installed-test
 	$(PYTEST) $(ARGS)
+
+# Tests of what this Makefile does not install; in CI (CI=true) none of them may skip.
+test-extras: $(VENV)/.installed-test
+	$(PYTEST) -m extra $(ARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check

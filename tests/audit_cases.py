@@ -65,6 +65,7 @@ def checked() -> Check:
     return check(Known(world().propensities).fit(log()), log(), (users, None))
 
 
+@cache
 def small_audit(
     names: tuple[str, ...] = NAMES, metrics: tuple[str, ...] = ("mae", "dcg@50", "recall@10"), *, winner: bool = True
 ) -> Audit:

@@ -1,4 +1,4 @@
-"""What every test may ask for: data folders, a Spark session, and no skipping in CI."""
+"""What every test may ask for: data folders, optional packages and programs, Spark; and no skipping in CI."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -14,6 +15,8 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.browser import Pipe
 
 ROOT = Path(__file__).resolve().parents[1]
 CI = os.environ.get("CI") == "true"
@@ -26,13 +29,27 @@ hypothesis.settings.register_profile("ci", hypothesis.settings.get_profile("dev"
 hypothesis.settings.load_profile("ci" if CI else "dev")
 
 
-# -- in CI a skip is a failure -------------------------------------------------------------------------------
+# -- markers and skips ---------------------------------------------------------------------------------------
+
+EXTRAS = {"torch", "cornac", "chromium"}  # the fixtures below that `make` alone does not install
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if "spark" in fixtures:
+            item.add_marker("spark")
+        if fixtures & EXTRAS:
+            item.add_marker("extra")
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item):
+def pytest_runtest_makereport(item: pytest.Item):
     report = yield
-    return fail_if_skipped(report)
+    # Where everything runs, only extras may be missing; where they alone are asked for, nothing may.
+    may_skip = item.get_closest_marker("extra") and item.config.option.markexpr != "extra"
+    return report if may_skip else fail_if_skipped(report)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -46,7 +63,7 @@ def fail_if_skipped(report):
     if CI and report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"
-        report.longrepr = f"No test may skip in CI. {reason}"
+        report.longrepr = f"This test may not skip in CI. {reason}"
     return report
 
 
@@ -69,14 +86,31 @@ def data_dir() -> Callable[[str], Path]:
     return find
 
 
+# -- extras --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def torch() -> ModuleType:
+    return pytest.importorskip("torch", reason="torch is an extra: pip install 'openloop[torch]'")
+
+
+@pytest.fixture(scope="session")
+def cornac() -> ModuleType:
+    return pytest.importorskip("cornac", reason="Cornac is an extra: pip install 'openloop[cornac]'")
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipe]:
+    """A headless browser, to open tabs in with `tests.browser.page`."""
+    from tests.browser import browser, command
+
+    if (program := command()) is None:
+        pytest.skip("no Chromium or Chrome on PATH (Debian and Ubuntu: apt install chromium)")
+    with browser(program, tmp_path_factory.mktemp("profile")) as pipe:
+        yield pipe
+
+
 # -- Spark ---------------------------------------------------------------------------------------------------
-
-
-@pytest.hookimpl(tryfirst=True)  # before `-m` selects
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker("spark")
 
 
 @pytest.fixture(scope="session")

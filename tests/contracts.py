@@ -84,6 +84,8 @@ class PropensityModelContract(ModelContract):
 
     #: False where p depends on the unseen rating, or is known for observed cells only.
     has_matrix = True
+    #: False where p is not computed cell by cell, but given or looked up by rating.
+    has_margins = True
     #: The expected number of observed cells, Σp over the grid, is the size of the log.
     sums_to_log = True
     #: Fitting counts rows, and a part of a log must say how much of it it is.
@@ -144,12 +146,22 @@ class PropensityModelContract(ModelContract):
         assert np.all((P > 0) & (P <= 1))
         np.testing.assert_allclose(model.predict(log).values, P[log.user, log.item], rtol=1e-12)
 
-    def test_margins_are_the_sums_of_the_matrix(self):
+    def test_the_matrix_sums_to_the_log_where_the_class_says_so(self):
+        if self.has_matrix:
+            assert np.isclose(self.fitted().matrix().sum(), len(self.log()), rtol=1e-4) == self.sums_to_log
+        else:
+            assert not self.sums_to_log
+
+    def test_margins_are_the_sums_of_the_matrix_or_undefined(self):
         model = self.fitted()
-        if self.has_matrix and hasattr(model, "margins"):
+        assert hasattr(model, "margins") == self.has_margins
+        if self.has_margins and self.has_matrix:
             by_user, by_item = model.margins()
             np.testing.assert_allclose(by_user, model.matrix().sum(axis=1), rtol=1e-9)
             np.testing.assert_allclose(by_item, model.matrix().sum(axis=0), rtol=1e-9)
+        elif self.has_margins:
+            with pytest.raises(UndefinedError, match=type(model).__name__):
+                model.margins()
 
     def test_refit_on_the_same_log_says_the_same(self):
         model = self.fitted()
@@ -170,10 +182,6 @@ class PropensityModelContract(ModelContract):
             return
         with pytest.raises(UndefinedError, match=f"{type(self.make()).__name__}.*share.*fit on the whole log"):
             self.fit(self.make(), part)
-
-    def test_the_grid_sums_to_the_log(self):
-        if self.has_matrix and self.sums_to_log:
-            assert np.isclose(self.fitted().matrix().sum(), len(self.log()), rtol=1e-4)
 
 
 class RecommenderContract(ModelContract):

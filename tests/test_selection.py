@@ -206,9 +206,8 @@ def test_a_metric_has_a_usual_estimator(metric, usual):
     assert found.equals(ol.select(PureSVD(), LOG, estimator=usual, weighted=True, **options).table)
 
 
-def test_models_of_cornac_are_the_same_whatever_the_threads():
-    models = pytest.importorskip("cornac.models", reason="Cornac is an extra: pip install 'openloop[cornac]'")
-    settings = [{"model": models.BPR(k=k, max_iter=20, seed=1)} for k in (2, 3, 4)]
+def test_models_of_cornac_are_the_same_whatever_the_threads(cornac):
+    settings = [{"model": cornac.models.BPR(k=k, max_iter=20, seed=1)} for k in (2, 3, 4)]
     learner = ol.learners.CornacModel(settings[0]["model"])
     one, two = (
         ol.select(learner, LOG, grid=settings, metric="adg", weighted=False, threads=threads, rng=0).table

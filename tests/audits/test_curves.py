@@ -82,23 +82,23 @@ def outcomes(found, x):
     return found.rows_for(x.kind, x.on, None), found.outcome("a", x), found.outcome("b", x)
 
 
-@pytest.mark.parametrize(("name", "method"), COMBINATIONS)
-def test_at_gamma_one_bounds_are_the_estimates(evaluated, name, method):
+def test_at_gamma_one_bounds_are_the_estimates(evaluated):
     found, result = evaluated
-    x = metric(name)
-    rows, a, b = outcomes(found, x)
-    for model, outcome in (("a", a), ("b", b)):
-        low, high = tilted(x, method, rows, outcome, None, [1.0, 1.5], float(rows.cells.sum()))
-        estimate = result[model, name, method].value
-        same((low[0], high[0]), estimate)
-        assert low[1] < estimate < high[1]
-    difference = tilted(x, method, rows, a, b, [1.0, 1.5])
-    if name == "rmse":
-        assert difference is None
-    else:
-        wanted = result.difference("a", "b", metric=name, estimator=method).value
-        same((difference[0][0], difference[1][0]), wanted)
-        assert difference[0][1] < wanted < difference[1][1]
+    for name, method in COMBINATIONS:
+        x, which = metric(name), f"{method} of {name}"
+        rows, a, b = outcomes(found, x)
+        for model, outcome in (("a", a), ("b", b)):
+            low, high = tilted(x, method, rows, outcome, None, [1.0, 1.5], float(rows.cells.sum()))
+            estimate = result[model, name, method].value
+            same((low[0], high[0]), estimate, err_msg=which)
+            assert low[1] < estimate < high[1], which
+        difference = tilted(x, method, rows, a, b, [1.0, 1.5])
+        if name == "rmse":
+            assert difference is None, which
+        else:
+            wanted = result.difference("a", "b", metric=name, estimator=method).value
+            same((difference[0][0], difference[1][0]), wanted, err_msg=which)
+            assert difference[0][1] < wanted < difference[1][1], which
 
 
 def test_bounds_of_rmse_are_the_roots_of_those_of_mse(evaluated):
@@ -130,16 +130,16 @@ def test_strata_do_not_change_the_ideal(evaluated):
     same(tilted(x, "snips", cut, a, None, GAMMAS), tilted(x, "snips", rows, a, None, GAMMAS))
 
 
-@pytest.mark.parametrize(
-    ("name", "method"),
-    [("map", "snips"), ("mrr", "snips"), ("hit@3", "snips"), ("auc", "snips"), ("adg", "ips"), ("ndcg", "snips_user"),
-     ("mae", "snips_user"), ("mae", "naive"), ("mae", "stratified"), ("mae", "clipped@5"), ("mae", "dr")],
-)  # fmt: skip
-def test_there_are_no_bounds_where_none_are_defined(evaluated, name, method):
+def test_there_are_no_bounds_where_none_are_defined(evaluated):
     found, _ = evaluated
-    x = metric(name)
-    assert tilted(x, method, *outcomes(found, x), GAMMAS) is None
-    assert critical(x, method, *outcomes(found, x)) is None
+    for name, method in (
+        ("map", "snips"), ("mrr", "snips"), ("hit@3", "snips"), ("auc", "snips"), ("adg", "ips"),
+        ("ndcg", "snips_user"), ("mae", "snips_user"), ("mae", "naive"), ("mae", "stratified"),
+        ("mae", "clipped@5"), ("mae", "dr"),
+    ):  # fmt: skip
+        x = metric(name)
+        assert tilted(x, method, *outcomes(found, x), GAMMAS) is None, f"{method} of {name}"
+        assert critical(x, method, *outcomes(found, x)) is None, f"{method} of {name}"
 
 
 def test_pooled_estimates_have_no_critical_gamma_over_users(evaluated):

@@ -32,13 +32,13 @@ def test_the_kernel_is_its_definition(scores, k):
         np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.parametrize("k", [1, 7, 100, 999, 1000, 2000])
 @pytest.mark.parametrize("order", ["random", "rising", "falling", "equal"])
-def test_long_rows_in_any_order(k, order):
+def test_long_rows_in_any_order(order):
     scores = np.random.default_rng(0).normal(size=(3, 1000)).round(2)
     scores = {"random": scores, "rising": np.sort(scores), "falling": -np.sort(-scores), "equal": 0 * scores}[order]
-    for found, wanted in zip(best(scores, k), best_numpy(scores, k), strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    for k in (1, 7, 100, 999, 1000, 2000):
+        for found, wanted in zip(best(scores, k), best_numpy(scores, k), strict=True):
+            np.testing.assert_array_equal(found, wanted, err_msg=f"k = {k}")
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

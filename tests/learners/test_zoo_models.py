@@ -13,8 +13,7 @@ from openloop.learners import zoo, zoo_models
 from openloop.learners.zoo_models import FAMILIES, SETTINGS
 from tests.facts import facts
 
-pytest.importorskip("cornac", reason="Cornac is an optional package")
-pytest.importorskip("torch", reason="GMF, MLP and NeuMF learn on torch, an optional package")
+pytestmark = pytest.mark.usefixtures("cornac", "torch")  # GMF, MLP and NeuMF learn on torch
 
 
 def log():

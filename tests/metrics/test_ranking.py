@@ -142,23 +142,26 @@ def expected(metric, m):
     return naive(metric, O, np.tile(ORDER, (len(samples), 1)))
 
 
-@pytest.mark.parametrize("m", range(1, 6))
 @pytest.mark.parametrize("metric", ["adg", "atop", "recall@5", "recall@10"])
-def test_theorem_1_a_random_part_of_the_relevant_items_is_enough(metric, m):
-    same(expected(metric, m), expected(metric, 6))
+def test_theorem_1_a_random_part_of_the_relevant_items_is_enough(metric):
+    whole = expected(metric, 6)
+    for m in range(1, 6):
+        same(expected(metric, m), whole, err_msg=f"{m} of 6")
 
 
-@pytest.mark.parametrize("m", range(1, 6))
 @pytest.mark.parametrize("metric", ["ndcg", "ndcg@5", "map", "mrr", "hit@5", "auc"])
-def test_the_other_metrics_are_biased(metric, m):
-    assert abs(expected(metric, m) - expected(metric, 6)) > 1e-3
+def test_the_other_metrics_are_biased(metric):
+    whole = expected(metric, 6)
+    for m in range(1, 6):
+        assert abs(expected(metric, m) - whole) > 1e-3, f"{m} of 6"
 
 
-@pytest.mark.parametrize("m", range(1, 7))
-def test_theorem_2_gives_the_factor_of_ndcg(m):
+def test_theorem_2_gives_the_factor_of_ndcg():
     # E[NDCG_obs] = |O| · IDCG(|P|) / (|P| · IDCG(|O|)) · NDCG_comp
-    idcg = ideal_discount(np.array([m, 6.0]), None)
-    same(expected("ndcg", m), m * idcg[1] / (6 * idcg[0]) * expected("ndcg", 6))
+    whole = expected("ndcg", 6)
+    for m in range(1, 7):
+        idcg = ideal_discount(np.array([m, 6.0]), None)
+        same(expected("ndcg", m), m * idcg[1] / (6 * idcg[0]) * whole, err_msg=f"{m} of 6")
 
 
 def test_theorem_1_holds_for_logs_of_random_size():

@@ -45,21 +45,17 @@ class CalibratedContract(PropensityModelContract):
 
 
 class TestIsotonicAroundUniform(CalibratedContract):
-    sums_to_log = False  # to the held-out folds, whose sizes differ by a row
-
     def make(self):
         return Calibrated(Uniform())
 
 
 class TestPlattAroundItemCounts(CalibratedContract):
-    sums_to_log = False  # as above
-
     def make(self):
         return Calibrated(ItemCounts(), method="platt", folds=3, quantile=0.1, rng=5)
 
 
 class TestFloorAroundAColumn(CalibratedContract):
-    has_matrix = False
+    has_matrix = sums_to_log = False
     needs_share = False
 
     def make(self):

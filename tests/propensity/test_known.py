@@ -18,7 +18,7 @@ WORLD = movie_lovers(users=30, items=20)
 
 
 class TestKnownColumn(PropensityModelContract):
-    has_matrix = False
+    has_matrix = has_margins = sums_to_log = False
     needs_share = False
 
     def make(self):
@@ -26,6 +26,7 @@ class TestKnownColumn(PropensityModelContract):
 
 
 class TestKnownArray(PropensityModelContract):
+    has_margins = False
     sums_to_log = False  # nothing is fitted to the log
     needs_share = False
 

@@ -34,7 +34,7 @@ def uniform_part(world: World, n: int, seed: int) -> Feedback:
 
 
 class TestNaiveBayes(PropensityModelContract):
-    has_matrix = False
+    has_matrix = has_margins = sums_to_log = False
 
     def make(self):
         return NaiveBayes()

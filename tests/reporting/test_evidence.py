@@ -11,11 +11,9 @@ from openloop.propensity.known import Known
 from openloop.reporting import evidence
 from openloop.reporting.blocks import Code, FigureBlock, Section
 from openloop.reporting.sections import Subject
-from tests.audit_cases import comparison, log, small_audit
+from tests.audit_cases import comparison, log
 from tests.facts import facts
 
-AUDIT = small_audit()
-OF = Subject.of(AUDIT)
 OPTIONAL = (evidence.weights, evidence.sensitivity, evidence.open_loop, evidence.data)
 
 
@@ -34,8 +32,8 @@ def test_a_bare_comparison_has_none_of_them_but_notes_and_definitions():
     assert "mean absolute difference" in words(evidence.computed(of))
 
 
-def test_an_audit_has_all_figures_of_its_weights_and_check():
-    (section,) = evidence.weights(OF)
+def test_an_audit_has_all_figures_of_its_weights_and_check(subject):
+    (section,) = evidence.weights(subject)
     assert titles(section) == [
         "Chances of the scored rows", "Concentration of the weights", "Calibration on held-out cells",
         "Balance of covariates", "Overlap", "Counts of users", "Counts of items",
@@ -43,45 +41,45 @@ def test_an_audit_has_all_figures_of_its_weights_and_check():
     assert all(figure.alt for figure in section.blocks if isinstance(figure, FigureBlock))
 
 
-def test_what_was_not_checked_is_said():
-    (section,) = evidence.weights(Subject.of(replace(AUDIT, check=None, weights=None)))
+def test_what_was_not_checked_is_said(audit):
+    (section,) = evidence.weights(Subject.of(replace(audit, check=None, weights=None)))
     assert re.search(facts("no weights", "No check"), words(section))
-    (section,) = evidence.weights(Subject.of(replace(AUDIT, check=check(Known().fit(log()), log()))))
+    (section,) = evidence.weights(Subject.of(replace(audit, check=check(Known().fit(log()), log()))))
     assert re.search(facts("Calibration", "not computed", "Known"), words(section))
     assert ".." not in words(section)
 
 
-def test_each_difference_has_a_curve_and_the_models_share_one():
-    (section,) = evidence.sensitivity(OF)
+def test_each_difference_has_a_curve_and_the_models_share_one(audit, subject):
+    (section,) = evidence.sensitivity(subject)
     assert titles(section) == ["Sensitivity of fours − ones", "Sensitivity of the models"]
-    many = tuple(replace(AUDIT.curves[0], b=f"m{n}") for n in range(9))
-    (section,) = evidence.sensitivity(Subject.of(replace(AUDIT, curves=many)))
+    many = tuple(replace(audit.curves[0], b=f"m{n}") for n in range(9))
+    (section,) = evidence.sensitivity(Subject.of(replace(audit, curves=many)))
     assert len(titles(section)) == 6
     assert "3 more differences" in words(section)
 
 
-def test_the_open_loop_is_held_against_each_estimator():
-    (section,) = evidence.open_loop(OF)
+def test_the_open_loop_is_held_against_each_estimator(audit, subject):
+    (section,) = evidence.open_loop(subject)
     assert re.search(facts("nearest", "snips"), words(section))
-    assert list(evidence.open_loop(Subject.of(replace(AUDIT, open_loop=None)))) == []
+    assert list(evidence.open_loop(Subject.of(replace(audit, open_loop=None)))) == []
 
 
-def test_many_models_have_a_summary_of_ranks():
-    assert list(evidence.friedman(OF)) == []  # five models
+def test_many_models_have_a_summary_of_ranks(audit, subject):
+    assert list(evidence.friedman(subject)) == []  # five models
     ranks = {f"m{n}": 1.0 + n for n in range(8)}
     found = Friedman(statistic=50.0, pvalue=0.01, users=80, ranks=ranks, critical_difference=1.1, level=0.95)
-    (section,) = evidence.friedman(Subject.of(replace(AUDIT, friedman=found)))
+    (section,) = evidence.friedman(Subject.of(replace(audit, friedman=found)))
     assert re.search(facts("ranks", 1.1), words(section))
 
 
-def test_the_command_and_the_versions_are_there():
-    section = evidence.computed(OF)
+def test_the_command_and_the_versions_are_there(audit, subject):
+    section = evidence.computed(subject)
     (code,) = (b for b in section.blocks if isinstance(b, Code))
-    assert code.text == AUDIT.setting.command
+    assert code.text == audit.setting.command
     assert "numpy 2.3.0" in words(section)
 
 
-def test_notes_stand_once_and_their_absence_is_said():
-    assert words(evidence.left_out(OF)).count("threshold 4 was assumed") == 1
+def test_notes_stand_once_and_their_absence_is_said(subject):
+    assert words(evidence.left_out(subject)).count("threshold 4 was assumed") == 1
     bare = replace(comparison(metrics=("mae",)), notes=(), skipped={})
     assert "Nothing" in words(evidence.left_out(Subject.of(bare)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 from openloop.reporting.figures import check_figures, save
 from openloop.reporting.html import report
 from tests.audit_cases import HOSTILE, METRICS, SCRIPTS, checked, comparison, small_audit
-from tests.browser import Page, Pipe, browser, page
+from tests.browser import Page, page
 from tests.cli.running import run
 from tests.facts import facts
 
@@ -33,12 +32,6 @@ CONTRAST = """(() => {
     const [a, b] = [light(svg ? s.fill : s.color), light(behind(e))].sort((x, y) => y - x);
     return [(a + 0.05) / (b + 0.05), e.tagName, e.textContent.slice(0, 40)]; });
 })()"""
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory) -> Iterator[Pipe]:
-    with browser(tmp_path_factory.mktemp("profile")) as pipe:
-        yield pipe
 
 
 @pytest.fixture(scope="module")

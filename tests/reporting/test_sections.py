@@ -10,11 +10,7 @@ from openloop.evaluation import evaluate
 from openloop.reporting import sections
 from openloop.reporting.blocks import FigureBlock, Fold, TableBlock
 from openloop.reporting.sections import Subject
-from tests.audit_cases import comparison, log, small_audit, world
-
-AUDIT = small_audit()
-OF = Subject.of(AUDIT)
-BARE = Subject.of(comparison())
+from tests.audit_cases import log, small_audit, world
 
 
 def blocks(found, kind) -> list:
@@ -23,48 +19,49 @@ def blocks(found, kind) -> list:
     return [b for b in found if isinstance(b, kind)] + inner
 
 
-def test_an_audit_names_its_metric_and_estimator_and_a_comparison_has_the_debiased_one():
-    assert (OF.metric, OF.estimator) == ("mae", "snips")
-    assert (BARE.metric, BARE.estimator) == ("mae", "snips")
+def test_an_audit_names_its_metric_and_estimator_and_a_comparison_has_the_debiased_one(subject, bare):
+    assert (subject.metric, subject.estimator) == ("mae", "snips")
+    assert (bare.metric, bare.estimator) == ("mae", "snips")
     plain = evaluate({"a": world().ratings}, log(), metrics=["mae"], estimators=["naive"])
     assert Subject.of(plain).estimator == "naive"
 
 
-def test_a_comparison_has_the_contrasts_of_an_audit():
-    assert BARE.contrasts("mae", "snips") == AUDIT.contrasts["mae", "snips"]
-    assert BARE.best("mae", "snips") == {}
+def test_a_comparison_has_the_contrasts_of_an_audit(audit, bare):
+    assert bare.contrasts("mae", "snips") == audit.contrasts["mae", "snips"]
+    assert bare.best("mae", "snips") == {}
 
 
-@pytest.mark.parametrize("of", [OF, BARE], ids=["audit", "comparison"])
-def test_every_metric_has_a_leaderboard_a_forest_plot_and_places(of):
+@pytest.mark.parametrize("kind", ["subject", "bare"])
+def test_every_metric_has_a_leaderboard_a_forest_plot_and_places(kind, request):
+    of = request.getfixturevalue(kind)
     for section in (sections.leaderboard(of), sections.differences(of), sections.places(of)):
         assert len(blocks(section.blocks, FigureBlock)) == len(of.metrics)
     tables = blocks(sections.leaderboard(of).blocks, TableBlock)
     assert [table.order is not None for table in tables] == [True] * len(of.metrics)
 
 
-def test_every_figure_has_words_with_numbers_and_all_but_those_under_a_table_have_one():
-    for section in (sections.differences(OF), sections.places(OF), *sections.strata(OF)):
+def test_every_figure_has_words_with_numbers_and_all_but_those_under_a_table_have_one(subject):
+    for section in (sections.differences(subject), sections.places(subject), *sections.strata(subject)):
         for figure in blocks(section.blocks, FigureBlock):
             assert len(figure.alt) > 60
             assert figure.tables or "table above" in figure.alt
 
 
-def test_the_facts_are_of_the_winner():
-    found = {term: (value, words) for term, value, words in sections.facts(OF).items}
-    assert found["effective sample"][0] == f"{OF.result['fours', 'mae', 'snips'].diagnostics.effective_size:,.0f}"
+def test_the_facts_are_of_the_winner(subject):
+    found = {term: (value, words) for term, value, words in sections.facts(subject).items}
+    assert found["effective sample"][0] == f"{subject.result['fours', 'mae', 'snips'].diagnostics.effective_size:,.0f}"
     assert found["snips of mae"][1].startswith("fours; ")
     assert found["Γ*"][0] == "–"  # its difference to the next model covers 0
 
 
-def test_agreement_of_the_estimators_is_said():
-    assert "do not agree" in sections.agreement(OF, "mae")
+def test_agreement_of_the_estimators_is_said(subject):
+    assert "do not agree" in sections.agreement(subject, "mae")
     only = Subject.of(evaluate(world().predictions, log(), metrics=["mae"], estimators=["snips", "ips"]))
     assert "all agree" in sections.agreement(only, "mae")
 
 
-def test_paradoxes_are_named_and_their_absence_too():
-    (calm,) = sections.strata(OF)
+def test_paradoxes_are_named_and_their_absence_too(subject):
+    (calm,) = sections.strata(subject)
     assert any("No paradox" in getattr(b, "text", "") for b in calm.blocks)
     (found,) = sections.strata(Subject.of(small_audit(winner=False)))
     listed = next(b for b in found.blocks if getattr(b, "items", ()))
@@ -72,7 +69,7 @@ def test_paradoxes_are_named_and_their_absence_too():
     assert "reversal" in listed.items[0]
 
 
-def test_without_strata_the_section_says_so():
-    (section,) = sections.strata(Subject.of(replace(AUDIT, strata=())))
+def test_without_strata_the_section_says_so(audit, bare):
+    (section,) = sections.strata(Subject.of(replace(audit, strata=())))
     assert any("No strata" in getattr(b, "text", "") for b in section.blocks)
-    assert list(sections.strata(BARE)) == []
+    assert list(sections.strata(bare)) == []

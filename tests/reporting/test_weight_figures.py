@@ -19,9 +19,6 @@ from openloop.reporting.weight_figures import (
     sensitivity_chart,
     weights_chart,
 )
-from tests.audit_cases import small_audit
-
-AUDIT = small_audit()
 
 
 def curve(low, high, gamma=(1.0, 2.0, 4.0), b: str | None = "b") -> Curve:
@@ -67,10 +64,10 @@ def test_the_critical_gamma_is_marked_for_a_difference_only():
     assert "Γ*" not in str(sensitivity_chart([curve((2.0, 1.0, -1.0), (2.0, 3.0, 5.0), b=None)]).to_dict(validate=True))
 
 
-def test_charts_of_weights_and_ratings_are_valid_and_hold_their_numbers():
-    weights_chart(AUDIT.weights).to_dict(validate=True)
-    concentration_chart(AUDIT.weights).to_dict(validate=True)
-    content = ratings_chart(AUDIT.setting.ratings, 4).to_dict(validate=True)
+def test_charts_of_weights_and_ratings_are_valid_and_hold_their_numbers(audit):
+    weights_chart(audit.weights).to_dict(validate=True)
+    concentration_chart(audit.weights).to_dict(validate=True)
+    content = ratings_chart(audit.setting.ratings, 4).to_dict(validate=True)
     rows = content["data"]["values"]
-    assert [(float(row["rating"]), row["rows"]) for row in rows] == list(AUDIT.setting.ratings)
+    assert [(float(row["rating"]), row["rows"]) for row in rows] == list(audit.setting.ratings)
     assert {row["rating"] for row in rows if row["kind"] == "relevant"} == {"4", "5"}

@@ -19,7 +19,7 @@ from tests.examples import CELL, ESTIMATORS, METRICS, NORMALISED, ORDERED, POOLE
 WORLD = small_world()
 LOG = WORLD.observe(1)
 MODELS = {"a": WORLD.predictions["a"], "b": WORLD.predictions["b"]}
-RESULT = ol.evaluate(MODELS, LOG, metrics=METRICS, estimators=ESTIMATORS, imputation=np.full(WORLD.ratings.shape, 3.0))
+THREES = np.full(WORLD.ratings.shape, 3.0)
 
 # The table of definitions: which estimators each kind of metric has.
 ALWAYS = {"naive", "stratified", "stratified@2:width", "stratified@3:observed"}
@@ -31,36 +31,40 @@ DEFINED = (
 )
 
 
-@pytest.mark.parametrize(("name", "estimator"), list(product(METRICS, ESTIMATORS)))
-def test_every_combination_is_either_estimated_or_skipped_with_its_reason(name, estimator):
-    if estimator in DEFINED[name]:
-        assert {("a", name, estimator), ("b", name, estimator)} <= set(RESULT.estimates)
-        assert (name, estimator) not in RESULT.skipped
-        assert np.isfinite(RESULT["a", name, estimator].value)
-        assert RESULT["a", name, estimator].method == estimator
-    else:
-        assert f"{estimator} of {name}" in RESULT.skipped[name, estimator]
+@pytest.fixture(scope="module")
+def result():
+    return ol.evaluate(MODELS, LOG, metrics=METRICS, estimators=ESTIMATORS, imputation=THREES)
 
 
-# Save for a cap that is tuned over all models together.
-@pytest.mark.parametrize("key", [k for k in RESULT.estimates if k[0] == "a" and k[2] != "clipped"], ids=" ".join)
-def test_estimates_do_not_depend_on_what_else_was_asked_for(key):
-    _, name, estimator = key
-    alone = ol.evaluate(
-        {"a": MODELS["a"]}, LOG, metrics=[name], estimators=[estimator], imputation=np.full(WORLD.ratings.shape, 3.0)
-    )[key]
-    same(alone.value, RESULT[key].value)
-    same(alone.influence, RESULT[key].influence, atol=1e-9)
-    if metric(name).kind == "cell":
-        same(alone.cell_variance, RESULT[key].cell_variance)
-    else:
-        assert alone.cell_variance is None
+def test_every_combination_is_either_estimated_or_skipped_with_its_reason(result):
+    for name, estimator in product(METRICS, ESTIMATORS):
+        which = f"{estimator} of {name}"
+        if estimator in DEFINED[name]:
+            assert {("a", name, estimator), ("b", name, estimator)} <= set(result.estimates), which
+            assert (name, estimator) not in result.skipped, which
+            assert np.isfinite(result["a", name, estimator].value), which
+            assert result["a", name, estimator].method == estimator
+        else:
+            assert which in result.skipped[name, estimator]
 
 
-@pytest.mark.parametrize("key", RESULT.estimates, ids=" ".join)
-def test_influence_has_mean_zero(key):
-    estimate = RESULT[key]
-    assert abs(estimate.influence.mean()) < 1e-12 * max(1, np.abs(estimate.influence).max())
+def test_estimates_do_not_depend_on_what_else_was_asked_for(result):
+    # Save for a cap that is tuned over all models together.
+    for key in [k for k in result.estimates if k[0] == "a" and k[2] != "clipped"]:
+        _, name, estimator = key
+        asked = {"metrics": [name], "estimators": [estimator], "imputation": THREES}
+        alone = ol.evaluate({"a": MODELS["a"]}, LOG, **asked)[key]
+        same(alone.value, result[key].value, err_msg=f"{key}")
+        same(alone.influence, result[key].influence, atol=1e-9, err_msg=f"{key}")
+        if metric(name).kind == "cell":
+            same(alone.cell_variance, result[key].cell_variance, err_msg=f"{key}")
+        else:
+            assert alone.cell_variance is None, key
+
+
+def test_influence_has_mean_zero(result):
+    for key, estimate in result.estimates.items():
+        assert abs(estimate.influence.mean()) < 1e-12 * max(1, np.abs(estimate.influence).max()), key
 
 
 # -- pairs ---------------------------------------------------------------------------------------------------
@@ -85,18 +89,18 @@ def test_a_paired_difference_is_the_estimate_on_the_difference(estimator):
 
 
 @pytest.mark.parametrize("name", [*CELL[:2], *POOLED])
-def test_the_parts_of_a_pair_are_its_weighted_positive_and_negative_differences(name):
-    pair = RESULT.pair("a", "b", metric=name, estimator="snips")
-    a, b = RESULT["a", name, "snips"], RESULT["b", name, "snips"]
+def test_the_parts_of_a_pair_are_its_weighted_positive_and_negative_differences(name, result):
+    pair = result.pair("a", "b", metric=name, estimator="snips")
+    a, b = result["a", name, "snips"], result["b", name, "snips"]
     total = a.columns[:, 1].sum()
     assert min(pair.parts) > 0
     same((pair.parts[0] - pair.parts[1]) / total, a.value - b.value)
 
 
-def test_metrics_without_sums_over_pairs_have_none():
+def test_metrics_without_sums_over_pairs_have_none(result):
     for name in ("rmse", *NORMALISED, *ORDERED):
-        assert RESULT.pair("a", "b", metric=name, estimator="naive") is None
-        assert RESULT.difference("a", "b", metric=name, estimator="naive").cell_variance is None
+        assert result.pair("a", "b", metric=name, estimator="naive") is None
+        assert result.difference("a", "b", metric=name, estimator="naive").cell_variance is None
 
 
 def test_pairs_are_all_of_few_none_of_many_or_those_named():

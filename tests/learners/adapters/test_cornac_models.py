@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -18,13 +19,22 @@ from openloop.learners.adapters.cornac_models import _arguments, _guarded
 from tests.contracts import PersonalRecommenderContract, RecommenderContract
 from tests.facts import facts
 
-cornac = pytest.importorskip("cornac", reason="Cornac is an optional package")
-from cornac import models  # noqa: E402, after the line that skips where there is none
-from cornac.data import Dataset  # noqa: E402
+pytestmark = pytest.mark.usefixtures("cornac")
 
 
-def torch():
-    return pytest.importorskip("torch", reason="GMF, MLP and NeuMF learn on torch, an optional package")
+class CornacsModels:
+    """The module `cornac.models`, imported at its first use: without Cornac this file is read, and its tests skip."""
+
+    def __getattr__(self, name):
+        return getattr(import_module("cornac.models"), name)
+
+
+models = CornacsModels()
+
+
+@pytest.fixture
+def Dataset(cornac):
+    return cornac.data.Dataset
 
 
 class TestMF(PersonalRecommenderContract):
@@ -39,11 +49,11 @@ class TestBPR(PersonalRecommenderContract):
         return CornacModel(models.BPR(k=4, max_iter=100, learning_rate=0.05, lambda_reg=0.001, seed=0))
 
 
+@pytest.mark.usefixtures("torch")
 class TestNeuMF(RecommenderContract):
     implicit = True
 
     def make(self):
-        torch()
         options = {"num_factors": 2, "layers": (4, 2), "num_epochs": 2, "batch_size": 64}
         return CornacModel(models.NeuMF(**options, backend="pytorch", verbose=False, seed=0))
 
@@ -97,18 +107,18 @@ def test_no_pairs_have_no_predictions():
 
 
 @pytest.mark.parametrize(
-    "model",
+    ("name", "options"),
     [
-        models.BaselineOnly(seed=1),
-        models.MF(k=2, learning_rate=0.05, seed=1),
-        models.PMF(k=2, learning_rate=0.05, variant="linear", seed=1),
-        models.PMF(k=2, learning_rate=0.05, variant="non_linear", seed=1),
-        models.WBPR(k=2, max_iter=50, seed=1),
-        models.EASE(seed=1),
+        ("BaselineOnly", {}),
+        ("MF", {"k": 2, "learning_rate": 0.05}),
+        ("PMF", {"k": 2, "learning_rate": 0.05, "variant": "linear"}),
+        ("PMF", {"k": 2, "learning_rate": 0.05, "variant": "non_linear"}),
+        ("WBPR", {"k": 2, "max_iter": 50}),
+        ("EASE", {}),
     ],
-    ids=lambda model: model.name + getattr(model, "variant", ""),
 )
-def test_predictions_are_cornacs_under_our_ids(model):
+def test_predictions_are_cornacs_under_our_ids(Dataset, name, options):
+    model = getattr(models, name)(**options, seed=1)
     feedback = replace(log(), users=Vocabulary.of([f"user {n:02}" for n in range(12)]))
     feedback = feedback.take(feedback.user != 3)  # from there on our codes and Cornac's indices differ
     users, items = (
@@ -127,7 +137,7 @@ def test_predictions_are_cornacs_under_our_ids(model):
     assert ours.model_.recommend("user 05") == theirs.recommend("user 05")
 
 
-def test_drawn_items_are_those_that_cornac_draws():
+def test_drawn_items_are_those_that_cornac_draws(Dataset):
     feedback = log()
     given = _arguments(feedback, np.arange(12), np.arange(9), models.GMF(seed=4))
     options = {"batch_size": 7, "shuffle": True, "binary": True, "num_zeros": 3}
@@ -169,22 +179,22 @@ def test_training_is_silent(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_global_generators_keep_their_state():
+def test_global_generators_keep_their_state(torch):
     gmf = models.GMF(num_factors=2, num_epochs=1, backend="pytorch", verbose=False, seed=9)
-    generator, before = torch().random.get_rng_state(), np.random.get_state()[1]  # noqa: NPY002
+    generator, before = torch.random.get_rng_state(), np.random.get_state()[1]  # noqa: NPY002
     CornacModel(gmf).fit(log())
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
-    assert torch().equal(torch().random.get_rng_state(), generator)
+    assert torch.equal(torch.random.get_rng_state(), generator)
 
 
-def test_a_seed_gives_the_same_bits_on_any_number_of_threads():
+def test_a_seed_gives_the_same_bits_on_any_number_of_threads(torch):
     gmf = models.GMF(num_factors=16, num_epochs=2, backend="pytorch", verbose=False, seed=9)
-    feedback, threads, answers = movie_lovers(users=60, items=50).observe(1), torch().get_num_threads(), []
+    feedback, threads, answers = movie_lovers(users=60, items=50).observe(1), torch.get_num_threads(), []
     for n in (1, 2):
-        torch().set_num_threads(n)
+        torch.set_num_threads(n)
         answers.append(CornacModel(gmf).fit(feedback).scores([0, 1]))
-        assert torch().get_num_threads() == n
-    torch().set_num_threads(threads)
+        assert torch.get_num_threads() == n
+    torch.set_num_threads(threads)
     np.testing.assert_array_equal(*answers)
 
 
@@ -213,12 +223,10 @@ def test_weights_that_differ_are_refused_with_the_reason():
     model.fit(feedback, Propensities(values=np.full(len(feedback), 0.2)))
 
 
-@pytest.mark.parametrize(
-    "given", ["BPR", models.BPR, None, models.GRU4Rec()], ids=["name", "class", "none", "sequence"]
-)
-def test_what_is_no_model_of_users_and_items_is_refused(given):
-    with pytest.raises(InputError, match=facts("CornacModel", type(given).__name__)):
-        CornacModel(given).fit(log())
+def test_what_is_no_model_of_users_and_items_is_refused():
+    for given in ("BPR", models.BPR, None, models.GRU4Rec()):
+        with pytest.raises(InputError, match=facts("CornacModel", type(given).__name__)):
+            CornacModel(given).fit(log())
 
 
 def test_an_unknown_rule_for_the_unknown_is_refused():
@@ -226,8 +234,8 @@ def test_an_unknown_rule_for_the_unknown_is_refused():
         CornacModel(models.MostPop(), unknown="zero").fit(log())
 
 
+@pytest.mark.usefixtures("torch")
 def test_a_user_who_rated_everything_is_refused_where_cornac_would_look_forever():
-    torch()
     full = checkerboard(4).everything()
     with pytest.raises(InputError, match=facts("4 users", "every item")):
         CornacModel(models.GMF(num_factors=2, backend="pytorch", seed=0)).fit(full)
@@ -235,7 +243,7 @@ def test_a_user_who_rated_everything_is_refused_where_cornac_would_look_forever(
     CornacModel(models.GMF(num_factors=2, num_epochs=1, backend="pytorch", verbose=False, seed=0)).fit(liked)
 
 
-def test_pairs_are_refused_where_no_item_has_less():
+def test_pairs_are_refused_where_no_item_has_less(Dataset):
     # user 0 likes both items alike, user 1 has one below the other
     feedback = Feedback.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [5, 5, 5, 4], users=2, items=2)
     rows = _guarded(Dataset)(**_arguments(feedback, np.arange(2), np.arange(2), None))
@@ -254,15 +262,16 @@ def test_saving_is_refused_with_the_reason(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("missing", "model", "told"),
+    ("missing", "name", "told"),
     [
-        ("cornac.models", models.MostPop(), ("cornac", "openloop[cornac]")),
-        ("torch", models.MLP(backend="pytorch"), ("MLP", "torch", "openloop[torch]")),
-        ("tensorflow", models.WMF(), ("WMF", "tensorflow", "openloop.learners.WMF")),
+        ("cornac.models", "MostPop", ("cornac", "openloop[cornac]")),
+        ("torch", "MLP", ("MLP", "torch", "openloop[torch]")),
+        ("tensorflow", "WMF", ("WMF", "tensorflow", "openloop.learners.WMF")),
     ],
     ids=["cornac", "torch", "tensorflow"],
 )
-def test_a_missing_package_is_named_with_its_extra(monkeypatch, missing, model, told):
+def test_a_missing_package_is_named_with_its_extra(monkeypatch, missing, name, told):
+    model = getattr(models, name)(**({"backend": "pytorch"} if name == "MLP" else {}))
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(MissingPackageError, match=facts("CornacModel", *told)):
         CornacModel(model).fit(log())

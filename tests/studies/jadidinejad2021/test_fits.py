@@ -22,8 +22,8 @@ def test_a_sample_has_the_rows_of_its_users_and_items_and_no_empty_ones():
     assert (part.fingerprint, part.rating.tolist()) == (again.fingerprint, again.rating.tolist())
 
 
+@pytest.mark.usefixtures("cornac")
 def test_a_quick_run_has_fewer_models():
-    pytest.importorskip("cornac", reason="Cornac is an optional package")
     full, quick = (zoo_names(many.Plain(quick=q)) for q in (False, True))
     assert len(full) == 104
     assert set(quick) < set(full)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from openloop.core.feedback import Feedback
+from openloop.learners.zoo_models import FAMILIES, SIZES
 from openloop.studies.jadidinejad2021 import models
 from openloop.studies.jadidinejad2021.models import WHOLE, given_of, in_log, names, places, relevant, split_of
 from tests.studies.jadidinejad2021 import many
@@ -105,12 +106,11 @@ def test_a_trial_ranks_held_out_and_drawn_cells(monkeypatch):
 
 def test_names_are_the_zoos():
     assert names(("GA", "MF"), (10, 20)) == ("GA", "MF10", "MF20")
-    zoo = pytest.importorskip("openloop.learners.zoo_models")
-    assert len(names(zoo.FAMILIES, zoo.SIZES)) == 104
+    assert len(names(FAMILIES, SIZES)) == 104
 
 
+@pytest.mark.usefixtures("cornac")
 def test_a_model_of_the_zoo_is_fitted_by_its_name():
-    pytest.importorskip("cornac", reason="Cornac is an optional package")
     log = many.logs()[1]
     scores = models.fitted("MostPop", log).scores(np.arange(2))
     assert np.argmax(scores[0]) == np.argmax(np.bincount(log.item))

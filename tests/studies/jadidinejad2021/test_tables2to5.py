@@ -66,8 +66,8 @@ def written(folder, name, log, drawn):
     ("function", "name", "item"),
     [(table2, "ml-100k", "table2"), (table3, "netflix", "table3"), (table4, "yahoo-r3", "table4")],
 )
+@pytest.mark.usefixtures("cornac")
 def test_a_table_on_data_in_the_originals_format(run, monkeypatch, function, name, item):
-    pytest.importorskip("cornac", reason="the zoo's models are Cornac's, an optional package")
     monkeypatch.setattr(fits, "QUICK", ("GA", "MostPop", "MF"))
     _, log, drawn = worlds.logs(users=40, items=20)
     written(run.folder, name, log, drawn)
