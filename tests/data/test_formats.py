@@ -79,7 +79,7 @@ def test_cut_parquet(tmp_path, keep):
     path = parquet(tmp_path / "log.parquet")
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * keep)])
-    with pytest.raises(FormatError, match=facts("log.parquet", "cut short")):
+    with pytest.raises(FormatError, match=facts("log.parquet", "cut short", "Parquet")):
         open_file(path, {})
 
 
