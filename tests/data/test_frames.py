@@ -12,6 +12,7 @@ import pytest
 
 from openloop.data.frames import listed, open_frame
 from openloop.errors import InputError
+from tests.facts import facts
 
 FRAME = pl.DataFrame({"user": [1, 2], "item": ["a", "b"], "rating": [4.0, 5.0]})
 
@@ -71,13 +72,13 @@ def test_pandas_text_without_pyarrow(monkeypatch):
 
 
 def test_mixed_objects_are_refused():
-    with pytest.raises(InputError, match="a column mixes int and str; make its values all integers or all text"):
+    with pytest.raises(InputError, match=facts("mixes", "int", "str")):
         fetched(pd.DataFrame({"u": [1, "1"]}, dtype=object), "u")
-    with pytest.raises(InputError, match="mixes int and str"):
+    with pytest.raises(InputError, match=facts("mixes", "int", "str")):
         listed(["1", 1])
 
 
 @pytest.mark.parametrize("source", [[1], None, np.ones(3), pl.Series([1]), pa.array([1]), object()])
 def test_other_objects_are_refused(source):
-    with pytest.raises(InputError, match=f"source: {type(source).__name__} is neither a path nor a dataframe"):
+    with pytest.raises(InputError, match=facts("source", type(source).__name__, "dataframe")):
         open_frame(source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -16,6 +17,7 @@ from openloop.data.delimited import open_text
 from openloop.data.ragged import refuse_ragged
 from openloop.errors import FormatError
 from tests.cli.running import run
+from tests.facts import facts
 
 SEPARATORS = [",", "\t", ";", "|", "::"]
 SHIFTED = "user,item,rating,propensity\n1,1,3,0.5\n2,1,0.25\n2,2,4,0.5\n"
@@ -87,11 +89,11 @@ def test_one_field_less_or_more_is_refused_and_its_line_named(tmp_path, table, m
     line = text_of(separator, end, rows[:at]).count("\n") + 1
     text = text_of(separator, end, [*rows[:at], changed, *rows[at + 1 :]])
     found = opened(tmp_path, separator, header, text)
-    words = f"line {line} has {len(changed)} field.*the first has {len(rows[0])} "
+    told = facts(f"line {line}", f"{len(changed)} field{'s' * (len(changed) > 1)}", len(rows[0]), "separator=")
     for column in found.columns:
-        with pytest.raises(FormatError, match=words):
+        with pytest.raises(FormatError, match=told):
             found.fetch([column])
-        with pytest.raises(FormatError, match=words):
+        with pytest.raises(FormatError, match=told):
             found.scan([column])
 
 
@@ -101,11 +103,9 @@ def test_a_line_without_a_field_that_is_not_asked_for(tmp_path, separator, zippe
     text = SHIFTED.replace(",", separator).encode()
     path = tmp_path / ("log.csv.gz" if zipped else "log.csv")
     path.write_bytes(gzip.compress(text) if zipped else text)
-    with pytest.raises(FormatError) as told:
-        ol.read(path)
     line = "2,1,0.25".replace(",", separator)
-    for fact in (str(path), "line 3 has 3 fields", "the first has 4", repr(line), "separator="):
-        assert fact in str(told.value)
+    with pytest.raises(FormatError, match=facts(path, "line 3", "3 fields", 4, repr(line), "separator=")):
+        ol.read(path)
 
 
 @pytest.mark.parametrize("text", ["a,b,c\n1,2,\n1,,\n", "a,b,c\r\n1,2,3\r\n\r\n", "a,b,c\n1,2,3\n\n\n", "a,b,c\n1,2,3"])
@@ -118,19 +118,19 @@ def test_empty_fields_and_blank_lines_are_no_fault(tmp_path, text):
 
 def test_a_line_of_separators_alone_is_counted_too(tmp_path):
     found = opened(tmp_path, ",", True, "a,b,c\n1,2,3\n,\n")
-    with pytest.raises(FormatError, match="line 3 has 2 fields"):
+    with pytest.raises(FormatError, match=facts("line 3", "2 fields")):
         found.fetch(["a"])
 
 
 def test_a_quote_that_nothing_closes_is_named(tmp_path):
     found = opened(tmp_path, ",", True, 'a,b,c\n1,2,3\n4,5,"6\n7,8,9\n')
-    with pytest.raises(FormatError, match=r"line 3 opens a quote that nothing closes: '4,5,\"6'"):
+    with pytest.raises(FormatError, match=facts("line 3", "quote", "'4,5,\"6'")):
         found.scan(["a"])
 
 
 def test_a_long_line_is_shown_in_part(tmp_path):
     found = opened(tmp_path, ",", True, f"a,b\n{'x' * 999}\n1,2\n")
-    with pytest.raises(FormatError, match=rf": '{'x' * 200}'…; repair"):
+    with pytest.raises(FormatError, match=facts("line 2", f"'{'x' * 200}'…")):
         found.fetch(["a"])
 
 
@@ -142,7 +142,7 @@ def test_blocks_of_any_size_count_the_same(tmp_path, monkeypatch, block):
     path.write_text("\ufeff" + text_of(",", "\n", rows), encoding="utf-8")
     refuse_ragged(path, path, ",", 2)
     path.write_text("\ufeff" + text_of(",", "\n", [*rows, ["50"], *rows]), encoding="utf-8")
-    with pytest.raises(FormatError, match=r"line 102 has 1 field, .*: '50'"):
+    with pytest.raises(FormatError, match=facts("line 102", "1 field", 2, "'50'")):
         refuse_ragged(path, path, ",", 2)
 
 
@@ -161,4 +161,4 @@ def test_an_audit_refuses_a_shifted_log(tmp_path, stream):
     log, model = str(tmp_path / "log.csv"), str(tmp_path / "a.csv")
     result = run("audit", log, f"a={model}", f"b={model}", stream)
     assert result.exit_code == 2
-    assert "line 3 has 3 fields, the first has 4" in result.stderr
+    assert re.search(facts("line 3", "3 fields", 4), result.stderr)

@@ -24,6 +24,7 @@ from openloop.errors import (
     UnknownIdError,
 )
 from openloop.learners import Popularity
+from tests.facts import facts
 from tests.strategies import invalid_logs, logs, small_ids
 
 LOG = pl.DataFrame({
@@ -236,9 +237,9 @@ def test_text_of_a_frame_is_not_turned_into_integers():
 
 def test_missing_ids_are_named_by_row():
     frame = pd.DataFrame({"user": [1, None, 3], "item": ["a", "b", None], "rating": [1, 2, 3]})
-    with pytest.raises(InputError, match=r"user column 'user': 1 of 3 ids are missing \(row 1\)"):
+    with pytest.raises(InputError, match=facts("'user'", "1 of 3 ids", "missing", "row 1")):
         read(frame)
-    with pytest.raises(InputError, match=r"item column 'item': 1 of 3 ids are missing \(row 2\)"):
+    with pytest.raises(InputError, match=facts("'item'", "1 of 3 ids", "missing", "row 2")):
         read(frame.assign(user=[1.0, 2.0, 3.0]))
     assert read(frame.assign(user=[1.0, 2.0, 3.0], item=1)).users.ids.tolist() == [1, 2, 3]
 
@@ -265,7 +266,7 @@ def test_users_may_be_any_list_of_ids(users):
 
 def test_a_number_stands_for_the_ids_from_zero():
     assert read(LOG, items=12).n_items == 12
-    with pytest.raises(UnknownIdError, match=r"1 ids in 1 of 4 rows .* 0 … 29: 30 \(row 0\).*unknown='drop'"):
+    with pytest.raises(UnknownIdError, match=facts("'user'", "1 of 4 rows", "0 … 29", 30, "row 0", "unknown='drop'")):
         read(LOG, users=30)
 
 
@@ -279,7 +280,7 @@ def test_like_takes_the_vocabularies():
 
 def test_unknown_ids_are_an_error_or_dropped_and_counted():
     train = read(LOG.filter(pl.col("user") != 10))
-    with pytest.raises(UnknownIdError, match=r"'user': 1 ids in 2 of 4 rows .*: 10 \(rows 1, 3\)"):
+    with pytest.raises(UnknownIdError, match=facts("'user'", "2 of 4 rows", "20 … 30", 10, "rows 1, 3")):
         read(LOG, like=train)
     log = read(LOG, like=train, unknown="drop", **COLUMNS)
     assert (len(log), log.dropped, log.input_rows) == (2, 2, 4)
@@ -292,13 +293,13 @@ def test_dropping_unknown_users_keeps_the_items_they_showed():
 
 
 def test_nothing_left_after_dropping():
-    with pytest.raises(EmptyError, match="all 4 rows have unknown ids"):
+    with pytest.raises(EmptyError, match=facts("source", "4 rows", "unknown ids")):
         read(LOG, users=[1], unknown="drop")
 
 
 def test_integers_and_text_do_not_match_across_frames():
     train = read(LOG)
-    with pytest.raises(UnknownIdError, match="one side holds integers and the other text"):
+    with pytest.raises(UnknownIdError, match=facts("'user'", "4 of 4 rows", "'30', '10', '20'", "integers", "text")):
         read(LOG.with_columns(pl.col("user").cast(pl.String)), like=train)
 
 
@@ -307,13 +308,13 @@ def test_a_file_has_no_types_so_it_takes_those_of_the_vocabulary(tmp_path):
     LOG.write_csv(path)
     assert read(path, users=["10", "20", "30", "A"]).users.ids.tolist() == ["10", "20", "30", "A"]
     path.write_text("user,item,rating\n10,7,5\n010,7,5\nx,7,5\n")
-    with pytest.raises(UnknownIdError, match=r"2 ids in 2 of 3 rows .*'010', 'x'"):
+    with pytest.raises(UnknownIdError, match=facts("log.csv", "'user'", "2 of 3 rows", "'010', 'x'", "rows 1, 2")):
         read(path, users=[10, 20])
     assert read(path, users=[10, 20], unknown="drop").dropped == 2
 
 
 def test_like_and_users_exclude_each_other():
-    with pytest.raises(InputError, match="either like= or users="):
+    with pytest.raises(InputError, match=facts("either", "like=", "users=", "items=")):
         read(LOG, like=read(LOG), users=3)
 
 
@@ -328,7 +329,7 @@ TWICE = pl.DataFrame({
 
 
 def test_duplicates_are_counted_and_named():
-    with pytest.raises(DuplicateError, match=r"1 \(user, item\) pairs .*\('b', 1\) in rows 0, 2; .*'mean'"):
+    with pytest.raises(DuplicateError, match=facts("('b', 1)", "rows 0, 2", "duplicates='last'", "'first'", "'mean'")):
         read(TWICE)
 
 
@@ -374,27 +375,29 @@ def test_datetimes_are_microseconds_in_every_source(tmp_path):
 def test_text_ratings_are_named_with_rows_and_values(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("user,item,rating\n1,1,5\n1,2,good\n1,3,\n2,1,bad\n")
-    with pytest.raises(RatingError, match=r"log.csv.*'rating': 2 of 4 ratings .*'good', 'bad' \(rows 1, 3\)"):
+    with pytest.raises(
+        RatingError, match=facts("log.csv", "'rating'", "2 of 4 ratings", "numbers", "'good', 'bad'", "rows 1, 3")
+    ):
         read(path)
 
 
 def test_propensities_outside_their_range():
     frame = LOG.with_columns(propensity=pl.Series([0.5, 0.0, 1.0, 1.2]))
-    with pytest.raises(PropensityError, match=r"2 of 4 propensities are outside \(0, 1\]: 0.0, 1.2 \(rows 1, 3\)"):
+    with pytest.raises(PropensityError, match=facts("'propensity'", "2 of 4", "(0, 1]", "0.0, 1.2", "rows 1, 3")):
         read(frame, propensity="propensity")
 
 
 def test_no_rows(tmp_path):
-    with pytest.raises(EmptyError, match="no rows"):
+    with pytest.raises(EmptyError, match=facts("source", "no rows")):
         read(LOG.head(0))
     path = tmp_path / "log.csv"
     path.write_text("user,item,rating\n")
-    with pytest.raises(EmptyError, match=r"log.csv: no rows"):
+    with pytest.raises(EmptyError, match=facts("log.csv", "no rows")):
         read(path)
 
 
 def test_missing_column():
-    with pytest.raises(ColumnError, match=r"no column 'ratng' for rating=. Did you mean 'rating'\?"):
+    with pytest.raises(ColumnError, match=facts("'ratng'", "rating=", "'rating'")):
         read(LOG, rating="ratng")
 
 
@@ -402,33 +405,33 @@ def test_names_in_a_file_without_a_header(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("1,2,3,4\n")
     assert read(path, user="user", time="time").time.tolist() == [4]
-    with pytest.raises(ColumnError, match=r"no column 'uid' for user=.*read as having no header"):
+    with pytest.raises(ColumnError, match=facts("log.csv", "'uid'", "user=", "no header", "header=")):
         read(path, user="uid")
 
 
 def test_columns_that_stand_twice():
     frame = pd.DataFrame([[1, 2, 3, 4]], columns=["user", "item", "rating", "rating"])
-    with pytest.raises(ColumnError, match=r"column names must be distinct, .*'rating' 2 times"):
+    with pytest.raises(ColumnError, match=facts("distinct", "'rating'", 2)):
         read(frame)
 
 
 @pytest.mark.parametrize("source", [[1, 2], {"user": [1]}, None, np.ones((2, 3)), 7])
 def test_a_source_that_is_no_table(source):
-    with pytest.raises(InputError, match="neither a path nor a dataframe"):
+    with pytest.raises(InputError, match=facts("source", type(source).__name__, "dataframe")):
         read(source)
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "told"),
     [
-        ({"unknown": "drp"}, r"unknown='drp' is no option. Did you mean 'drop'\?"),
-        ({"duplicates": "latest"}, r"duplicates='latest' is no option"),
-        ({"separator": ","}, "separator= and header= are for files"),
-        ({"header": True}, "separator= and header= are for files"),
+        ({"unknown": "drp"}, ("unknown='drp'", "'drop'")),
+        ({"duplicates": "latest"}, ("duplicates='latest'", "'last'")),
+        ({"separator": ","}, ("separator=", "header=", "dataframe")),
+        ({"header": True}, ("separator=", "header=", "dataframe")),
     ],
 )
-def test_options_that_do_not_exist(options, words):
-    with pytest.raises(InputError, match=words):
+def test_options_that_do_not_exist(options, told):
+    with pytest.raises(InputError, match=facts(*told)):
         read(LOG, **options)
 
 
@@ -438,5 +441,5 @@ def test_like_takes_the_ids_of_a_fitted_model():
     other = read(pl.DataFrame({"user": ["b", "c"], "item": [1, 1], "rating": [1, 1]}), like=model, unknown="drop")
     assert other.users == log.users
     assert len(other) == 1
-    with pytest.raises(InputError, match="like= must be a Feedback or a fitted model, got Popularity"):
+    with pytest.raises(InputError, match=facts("like=", "Feedback", "Popularity", "users=", "items=")):
         read(pl.DataFrame({"user": ["b"], "item": [1], "rating": [1]}), like=Popularity())

@@ -31,6 +31,7 @@ from openloop.errors import (
     RatingError,
 )
 from tests.contracts import PersonalRecommenderContract
+from tests.facts import facts
 
 
 def mae(world: World, name: str) -> np.ndarray:
@@ -110,18 +111,18 @@ def test_repr_says_what_it_is():
 
 
 @pytest.mark.parametrize(
-    ("changes", "error"),
+    ("changes", "error", "told"),
     [
-        ({"ratings": np.ones(3)}, AlignmentError),
-        ({"propensities": np.ones((3, 2))}, AlignmentError),
-        ({"ratings": np.array([[1, np.nan, 1]] * 2)}, RatingError),
-        ({"propensities": np.zeros((2, 3))}, PropensityError),
-        ({"predictions": {"a": np.ones((3, 2))}}, PredictionError),
-        ({"predictions": {"a": np.full((2, 3), np.inf)}}, PredictionError),
+        ({"ratings": np.ones(3)}, AlignmentError, ("ratings", (3,), (2, 3))),
+        ({"propensities": np.ones((3, 2))}, AlignmentError, ("propensities", (2, 3), (3, 2))),
+        ({"ratings": np.array([[1, np.nan, 1]] * 2)}, RatingError, ("2 ratings", "finite")),
+        ({"propensities": np.zeros((2, 3))}, PropensityError, ("World.propensities", "6 of 6")),
+        ({"predictions": {"a": np.ones((3, 2))}}, PredictionError, ("'a'", (2, 3), (3, 2))),
+        ({"predictions": {"a": np.full((2, 3), np.inf)}}, PredictionError, ("'a'", "finite")),
     ],
 )
-def test_a_world_that_does_not_fit_together_is_refused(changes, error):
-    with pytest.raises(error, match="World"):
+def test_a_world_that_does_not_fit_together_is_refused(changes, error, told):
+    with pytest.raises(error, match=facts("World", *told)):
         World(**({"ratings": np.ones((2, 3)), "propensities": np.ones((2, 3))} | changes))
 
 
@@ -175,7 +176,7 @@ def test_cumulative_gain_of_the_recommendations_is_inflated():
 
 @pytest.mark.parametrize("wrong", [{"users": 1}, {"items": 2}, {"p": 0.0}, {"p": 1.5}])
 def test_movie_lovers_refuses_a_world_without_its_groups(wrong):
-    with pytest.raises(InputError, match="movie_lovers"):
+    with pytest.raises(InputError, match=facts("movie_lovers", *(f"{name}={value}" for name, value in wrong.items()))):
         movie_lovers(**wrong)
 
 
@@ -199,7 +200,7 @@ def test_user_u_misses_item_u():
 
 @pytest.mark.parametrize("wrong", [{"n": 3}, {"n": 6, "high": 1.0}])
 def test_checkerboard_refuses_a_board_without_an_answer(wrong):
-    with pytest.raises(InputError, match="checkerboard"):
+    with pytest.raises(InputError, match=facts("checkerboard", *(f"{name}={value}" for name, value in wrong.items()))):
         checkerboard(**wrong)
 
 
@@ -270,12 +271,12 @@ def test_marginals_are_nearest_where_they_cannot_be_exact(n):
 
 @pytest.mark.parametrize("wrong", [(0.5, 0.6), (1.5, -0.5), (np.nan, 1.0), ()])
 def test_marginals_that_are_none_are_refused(wrong):
-    with pytest.raises(InputError, match="sum to 1"):
+    with pytest.raises(InputError, match=facts("assign_marginals", "marginals", "sum to 1")):
         assign_marginals([1.0, 2.0], wrong)
 
 
 def test_values_without_order_are_refused():
-    with pytest.raises(InputError, match="1 of 2 values"):
+    with pytest.raises(InputError, match=facts("assign_marginals", "1 of 2 values", "finite")):
         assign_marginals([1.0, np.nan], (0.5, 0.5))
 
 
@@ -291,7 +292,7 @@ def test_low_rank_has_the_marginals_and_the_rank():
 
 @pytest.mark.parametrize("wrong", [{"users": 0}, {"rank": 0}, {"noise": -1.0}])
 def test_low_rank_refuses_sizes_that_are_none(wrong):
-    with pytest.raises(InputError, match="low_rank"):
+    with pytest.raises(InputError, match=facts("low_rank", *(f"{name}={value}" for name, value in wrong.items()))):
         low_rank(**({"users": 4, "items": 4, "rank": 1, "rng": 0} | wrong))
 
 
@@ -315,14 +316,14 @@ def test_observed_marginals_are_those_of_the_paper(ml100k):
 
 
 def test_a_share_that_needs_propensities_above_one_is_refused():
-    with pytest.raises(InputError, match=r"at most observed=0\.516"):
+    with pytest.raises(InputError, match=facts("alpha=0.3156", "observed=0.6", "observed=0.516")):
         observation_model([[1, 5]], alpha=0.3156, observed=0.6)
     assert np.all(observation_model([[1, 5]], alpha=1.0, observed=1.0) == 1)
 
 
 @pytest.mark.parametrize("wrong", [{"alpha": 0.0}, {"alpha": 1.1}, {"observed": 0.0}, {"observed": 2.0}])
 def test_observation_model_refuses_what_is_no_share(wrong):
-    with pytest.raises(InputError, match=r"\(0, 1\]"):
+    with pytest.raises(InputError, match=facts(*wrong, "(0, 1]", *wrong.values())):
         observation_model([[1, 5]], **wrong)
 
 
@@ -372,15 +373,15 @@ def test_true_and_naive_mae_are_those_of_table_1(ml100k, name, true, biased):
     assert np.isclose(naive(ml100k, loss), biased, rtol=0.025)
 
 
-@pytest.mark.parametrize("ratings", [[[1, 5, 5, 4, 4]], [[1, 1, 5, 5, 4]]])
-def test_too_few_ones_or_fours_to_flip(ratings):
-    with pytest.raises(InputError, match="fewer fives"):
+@pytest.mark.parametrize(("ratings", "star"), [([[1, 5, 5, 4, 4]], 1), ([[1, 1, 5, 5, 4]], 4)])
+def test_too_few_ones_or_fours_to_flip(ratings, star):
+    with pytest.raises(InputError, match=facts("five_predictions", f"ratings of {star}", 1, 2, "fewer fives")):
         five_predictions(ratings, rng=0)
 
 
 @pytest.mark.parametrize("value", [0.0, 2.5, 6.0, np.nan])
 def test_ratings_other_than_one_to_five_are_refused(value):
-    with pytest.raises(RatingError, match="1 … 5"):
+    with pytest.raises(RatingError, match=facts("five_predictions", "1 … 5")):
         five_predictions([[1, 2, value]], rng=0)
 
 

@@ -7,6 +7,7 @@ import pytest
 from openloop.data import datasets
 from openloop.errors import UndefinedError
 from tests.data.datasets.originals import write
+from tests.facts import facts
 
 
 def test_every_impression_keeps_its_policy_campaign_and_propensity(tmp_path):
@@ -31,5 +32,5 @@ def test_the_old_name_of_the_propensity_is_known(tmp_path):
 
 def test_there_is_no_log_without_users(tmp_path):
     write("open-bandit", tmp_path)
-    with pytest.raises(UndefinedError, match=r"no user ids.*datasets\.rows\('open-bandit'\)"):
+    with pytest.raises(UndefinedError, match=facts("open-bandit", "user ids", "datasets.rows('open-bandit')")):
         datasets.load("open-bandit", tmp_path)

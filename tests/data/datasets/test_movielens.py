@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from openloop.data import datasets
 from openloop.errors import ColumnError, FormatError, RatingError
 from tests.data.datasets.originals import FILES, cells, write
+from tests.facts import facts
 
 
 @pytest.mark.parametrize(
@@ -29,13 +32,14 @@ def test_each_version_is_read_in_its_own_format(tmp_path, name, rows, times):
 
 def test_a_file_that_was_cut_is_refused(tmp_path):
     write("ml-1m", tmp_path, ratings="1::1193::5::978300760\n1::661::3")
-    with pytest.raises(FormatError, match=r"ratings\.dat: cut short"):
+    with pytest.raises(FormatError, match=facts("ratings.dat", "cut short", "'1::661::3'")):
         datasets.load("ml-1m", tmp_path)
 
 
 def test_a_file_with_another_header_is_refused(tmp_path):
     write("ml-20m", tmp_path, ratings="a,b,c,d\n1,2,3,4\n")
-    with pytest.raises(ColumnError, match=r"ratings\.csv: line 1 must name the columns 'userId', .* and names 'a'"):
+    told = facts("ratings.csv", "line 1", "'userId', 'movieId', 'rating', 'timestamp'", "'a', 'b', 'c', 'd'")
+    with pytest.raises(ColumnError, match=told):
         datasets.load("ml-20m", tmp_path)
 
 
@@ -46,23 +50,22 @@ def test_a_rating_off_the_scale_is_refused(tmp_path, name, rating):
     last = {"ml-100k": "7\t7\t{}\t1\n", "ml-1m": "7::7::{}::1\n", "ml-20m": "7,7,{},1\n"}[name].format(rating)
     ((file, text),) = FILES[name].items()
     write(name, tmp_path, **{file.split(".")[0]: text + last})
-    with pytest.raises(
-        RatingError, match=rf"{file}: ratings must be .* 1 of 4 are not, first {rating} \(user 7, item 7"
-    ):
+    with pytest.raises(RatingError, match=facts(file, "1 of 4", rating, "user 7", "item 7")):
         datasets.load(name, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("name", "folder", "shape", "notes"),
+    ("name", "folder", "shape", "versions"),
     [
-        ("ml-100k", "ml-100k", (943, 1_682, 100_000), ()),
-        ("ml-1m", "ml-1m-half", (2_999, 3_615, 487_650), ("version: the first 2,999 users",)),
-        ("ml-latest-small", "ml-latest-small", (671, 9_066, 100_004), ("version: 2016",)),
+        ("ml-100k", "ml-100k", (943, 1_682, 100_000), []),
+        ("ml-1m", "ml-1m-half", (2_999, 3_615, 487_650), ["2,999 users"]),
+        ("ml-latest-small", "ml-latest-small", (671, 9_066, 100_004), [2016]),
     ],
 )
-def test_real_files_hold_what_is_documented(data_dir, name, folder, shape, notes):
+def test_real_files_hold_what_is_documented(data_dir, name, folder, shape, versions):
     data = datasets.load(name, data_dir(folder).parent)
     log = data.log
     assert (log.n_users, log.n_items, len(log)) == shape
-    assert data.notes == notes
+    for version, note in zip(versions, data.notes, strict=True):
+        assert re.search(facts("version", version), note)
     assert np.isin(log.rating, np.arange(1, 11) / 2).all()

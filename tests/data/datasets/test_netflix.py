@@ -11,6 +11,7 @@ from openloop.data import datasets
 from openloop.data.datasets import netflix
 from openloop.errors import FormatError
 from tests.data.datasets.originals import FILES, cells, write
+from tests.facts import facts
 
 ROWS = [(822109, 1, 5), (822109, 2, 4), (1488844, 1, 3)]
 DAY = 86_400_000_000
@@ -53,5 +54,6 @@ def test_how_much_is_parsed_at_a_time_does_not_matter(tmp_path, monkeypatch, siz
     ],
 )
 def test_a_line_of_another_form_is_refused(text):
-    with pytest.raises(FormatError, match=r"mv_1\.txt: 1 lines are not 'user,rating,YYYY-MM-DD' below a line 'movie:'"):
+    form, line = "'user,rating,YYYY-MM-DD'", repr(text.splitlines()[-1])
+    with pytest.raises(FormatError, match=facts("mv_1.txt", 1, form, "'movie:'", line)):
         netflix.parsed(Path("mv_1.txt"), text.encode())
