@@ -254,3 +254,15 @@ def test_coat_reaches_the_published_numbers(data_dir):
     errors = [np.mean((test[cells] - model.predict(*cells)) ** 2) for model in (ips, naive)]
     assert errors[0] <= 1.093
     assert errors[1] == pytest.approx(1.20, abs=0.06)
+
+
+@pytest.mark.parametrize("named", ["reg", ("lam",)])
+def test_penalties_that_a_learner_does_not_have_are_refused(named):
+    learner = type("Mine", (ol.learners.Bias,), {"penalties_beside_row_sum": named})()
+    with pytest.raises(InputError, match=facts("Mine.penalties_beside_row_sum", "'reg'", repr(named))):
+        ol.select(learner, LOG, grid={"reg": [1.0]}, metric="mae")
+
+
+def test_a_penalty_below_zero_is_reported_as_it_was_given():
+    _, table = ol.select(ol.learners.Bias(), LOG, grid={"reg": [-1.0, 1.0]}, metric="mae", rng=0)
+    assert re.search(facts("reg", "-1.0"), table["problem"][0])

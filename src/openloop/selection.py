@@ -19,7 +19,7 @@ from openloop.core.feedback import Feedback
 from openloop.core.metric import Metric
 from openloop.core.propensities import Propensities
 from openloop.data.splitting import folds as folds_of
-from openloop.errors import InputError, OpenloopError, UndefinedError, did_you_mean
+from openloop.errors import InputError, OpenloopError, UndefinedError, did_you_mean, listing
 from openloop.estimators.naming import Method
 from openloop.evaluation import evaluate
 from openloop.metrics.naming import metric as metric_named
@@ -67,16 +67,18 @@ def select(
     Propensities, a fitted propensity model, or None: the log's own. Where there are any, fits are `weighted` by 1/p
     and validated by the `estimator` "ips" (metrics of users by "snips", or "naive" where they have no other); else
     they are not, and validated by "naive". As in Schnabel et al. 2016, section 6.1, the training part of a fold
-    observes a cell with probability p(k−1)/k and the validation part with p/k, and both are weighted so. λ means the
-    same in a fold as in the log: where a learner declares that it stands beside a sum over rows (MF, Bias), a fold of
-    n_f of n rows is fitted with λ·n_f/n. The grid, the table and the last fit have λ itself. Ranking metrics leave the
-    training part out of the ranking. All settings see the same folds; `threads` fits run at once, each on one thread.
+    observes a cell with probability p(k−1)/k and the validation part with p/k, and both are weighted so. There the
+    rows weigh as much against λ in a fold as in the log: where a learner declares that λ stands beside a sum over rows
+    (MF, Bias), a fold of n_f of n rows is fitted with λ·n_f/n. The grid, the table and the last fit have λ itself.
+    Ranking metrics leave the training part out of the ranking. All settings see the same folds; `threads` fits run at
+    once, each on one thread.
     """
     log = _with_propensities(feedback, propensities)
     use = log.propensity is not None if weighted is None else weighted
     if use and log.propensity is None:
         raise UndefinedError("select: weighted=True needs propensities; pass them, or read the log with their column.")
     settings, wanted = _settings(learner, grid), metric_named(metric)
+    _penalties(learner)  # what is wrong about them is no problem of one setting
     how = _usual(wanted, log) if estimator is None else estimator
 
     def validated(train: Feedback, held_out: Feedback, setting: Setting) -> Estimate | str:
@@ -113,12 +115,22 @@ def _usual(metric: Metric, log: Feedback) -> str:
 
 
 def _for_rows(learner: Any, setting: Setting, share: float) -> Setting:
-    """The setting for a share of the rows: where λ stands beside a sum over them, λ·share beside the smaller sum."""
+    """The setting for a share of the rows: λ·share where the learner's penalties are beside a sum over rows."""
     # Section 6.1 does the same by dividing weights by (k−1)/k, which weights of mean 1 would undo.
-    penalties: Sequence[str] = getattr(learner, "penalties_beside_row_sum", ())
-    whole = {name: setting.get(name, learner.get_params(deep=False)[name]) for name in penalties}
-    scaled = {name: value * share for name, value in whole.items() if is_number(value)}
+    whole = {name: setting.get(name, learner.get_params(deep=False)[name]) for name in _penalties(learner)}
+    scaled = {name: value * share for name, value in whole.items() if is_number(value) and value > 0}
     return {**setting, **scaled}
+
+
+def _penalties(learner: Any) -> Sequence[str]:
+    """The learner's parameters that are λ beside a sum over rows."""
+    named, known = getattr(learner, "penalties_beside_row_sum", ()), learner.get_params(deep=False)
+    if isinstance(named, str) or not set(named) <= set(known):
+        raise InputError(
+            f"select: {type(learner).__name__}.penalties_beside_row_sum must be a tuple of its parameters "
+            f"{listing(list(known))}, got {named!r}; name some of these."
+        )
+    return named
 
 
 def _fitted(learner: Any, setting: Setting, part: Feedback, *, weighted: bool) -> Any:

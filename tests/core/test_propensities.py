@@ -95,3 +95,13 @@ def test_arrays_and_expressions_are_observed_alike():
 def test_shares_that_no_parts_of_a_log_have_are_refused(s, t):
     with pytest.raises(InputError, match="share="):
         observed_probability(0.5, share=s, excluded_share=t)
+
+
+@pytest.mark.parametrize("p", [0, 1.5, -1, "x", None, [0.5, 2], np.array([0.1, np.nan])])
+def test_what_is_no_probability_is_refused_before_it_is_scaled(p):
+    with pytest.raises(PropensityError, match="observed_probability"):
+        observed_probability(p, share=0.5)
+
+
+def test_numbers_in_a_list_are_an_array():
+    np.testing.assert_allclose(observed_probability([0.1, 0.2], share=0.5), [0.05, 0.1])

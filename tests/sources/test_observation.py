@@ -159,3 +159,17 @@ def test_with_exclude_ips_is_unbiased_covers_and_would_not_be_with_p_times_s():
     assert wrong.mean() > 20 * spread
     # 400 draws know 95 % to ±1.1 %.
     assert 0.915 < inside.mean() < 0.985
+
+
+def test_the_whole_log_or_its_other_part_excluded_after_leave_k_out_is_the_same_observation():
+    rng = np.random.default_rng(0)
+    user, item = np.nonzero(rng.random((60, 25)) < np.where(np.arange(60) < 20, 0.8, 0.2)[:, None])
+    log = Feedback.from_arrays(
+        user, item, rng.integers(1, 6, len(user)), users=60, items=25, propensity=np.full(len(user), 0.4)
+    )
+    train, test = ol.split(log, by="leave-k-out", k=1, rng=1)
+    model = {"m": rng.normal(size=(60, 25))}
+    asked = {"metrics": ["recall@4", "dcg@5"], "estimators": ["snips"]}
+    rest, whole = (ol.evaluate(model, test, exclude=exclude, **asked) for exclude in (train, log))
+    for key in rest.estimates:
+        np.testing.assert_allclose(whole[key].value, rest[key].value, rtol=1e-12)

@@ -108,7 +108,7 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
         step("checking the propensities", 0.8)
         checked = checking.result()
     warnings += [] if checked is None else [f"propensities: {flag}" for flag in checked.flags]
-    evidence = replace(evidence, doubts=(*asked.doubts, *_doubts(ready, log, checked)))
+    evidence = replace(evidence, doubts=(*asked.doubts, *_doubts(ready, checked)))
     verdict = decide(evidence)
     step("how far propensities may be off", 0.9)
     tables = evidence.strata if sample is None else tuple(with_open_loop(t, sample) for t in evidence.strata)
@@ -193,13 +193,14 @@ def _check(propensities: Any, log: Any, rng: Any) -> Any:
     return propensity.check(propensities, log, folds=5 if len(log) < MANY_ROWS else 2, rng=rng)
 
 
-def _doubts(ready: Prepared, log: Any, checked: Any) -> Iterator[str]:
+def _doubts(ready: Prepared, checked: Any) -> Iterator[str]:
     """Why this log supports no choice, whatever the estimates."""
     if checked is not None and checked.no_better_than_none:
         yield "the propensities predict held-out cells worse than one p for all cells would"
-    rows = ready.source.about().rows
-    if isinstance(log, Feedback) and rows < (1 - DROPPED) * len(log):
-        yield f"{percent(1 - rows / len(log))} of the rows were dropped, which some model does not predict"
+    about = ready.source.about()
+    share = about.dropped / (about.rows + about.dropped)
+    if share > DROPPED:
+        yield f"{percent(share)} of the rows were dropped, which some model does not predict"
 
 
 def _copies(source: Source, model: str) -> bool:

@@ -123,6 +123,7 @@ class Setting:
     span: tuple[float, float]  # the lowest and the highest rating
     threshold: float
     excluded: int | None = None  # rows that leave the rankings; None: nothing was excluded
+    dropped: int = 0  # rows that some model does not predict
     log: str = "a log in memory"
     propensity: str = ""
     command: str | None = None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from openloop.core.feedback import Feedback, Floats, check_propensities, frozen
-from openloop.errors import AlignmentError, InputError
+from openloop.errors import AlignmentError, InputError, PropensityError
 from openloop.support.arguments import is_number
 
 
@@ -84,21 +84,38 @@ def observed_probability(p: Any, *, share: Any = 1.0, excluded_share: Any = 0.0)
     """π = p·s / (1 − p·t): the probability that a part of a log observes a cell which the excluded part does not hold.
 
     The part has share s of the log and the excluded part share t; with t = 0, where nothing is excluded, this is p·s.
-    `p` may be a number, an array or an expression of a dataframe library.
+    `p` may be a number, numbers in a list or an array, or an expression of a dataframe library.
     """
-    if not isinstance(share, np.ndarray) and not isinstance(excluded_share, np.ndarray):  # per row, they are a split's
-        check_shares(share, excluded_share)
+    if p is None or isinstance(p, str | list | tuple | np.ndarray) or is_number(p):
+        p = _probabilities(p)
+    check_shares(share, excluded_share)
     return p * share / (1.0 - p * excluded_share)
+
+
+def _probabilities(p: Any) -> Any:
+    try:
+        found = np.asarray(p, np.float64)
+    except (TypeError, ValueError) as error:
+        raise PropensityError(f"observed_probability: p must hold numbers, got {p!r}.") from error
+    odd = found[~((found > 0) & (found <= 1))]
+    if odd.size:
+        raise PropensityError(f"observed_probability: p must lie in (0, 1], got {odd.flat[0]:g}; drop or repair it.")
+    return found if found.ndim else float(found)
 
 
 def check_shares(share: Any, excluded_share: Any) -> None:
     """Refuse shares that no two parts of one log can have."""
-    if not is_number(share) or not 0 < share <= 1:
+    if not _numbers(share) or not np.all((np.asarray(share) > 0) & (np.asarray(share) <= 1)):
         raise InputError(f"share= must lie in (0, 1], got {share!r}; it is the part's share of the log's rows.")
-    if not is_number(excluded_share) or not 0 <= excluded_share <= 1:
-        raise InputError(f"excluded_share= must lie in [0, 1], got {excluded_share!r}; 0 excludes no part of the log.")
-    if share + excluded_share > 1 + ROUNDING:
+    if not _numbers(excluded_share) or not np.all((np.asarray(excluded_share) >= 0) & (np.asarray(excluded_share) < 1)):
+        raise InputError(f"excluded_share= must lie in [0, 1), got {excluded_share!r}; 0 excludes no part of the log.")
+    # Of arrays, which are a split's own, the scored share is a probability and the other may be a count.
+    if is_number(share) and is_number(excluded_share) and share + excluded_share > 1 + ROUNDING:
         raise InputError(
-            f"share= and excluded_share= must add up to at most 1, got {share:g} and {excluded_share:g}; two parts of "
-            "one log have no row in common."
+            f"share= and excluded_share= must add up to at most 1, got {share:g} and {excluded_share:g}: two parts of "
+            "one log have no row in common; pass both, the scored part's share of the log as share=."
         )
+
+
+def _numbers(value: Any) -> bool:
+    return is_number(value) or (isinstance(value, np.ndarray) and value.dtype.kind in "fiu")

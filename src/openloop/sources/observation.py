@@ -82,7 +82,7 @@ def _excluded_share(log: Feedback, exclude: Feedback | None, exclusion: Exclusio
         return np.zeros(log.n_users)
     held = np.bincount(exclude.user, minlength=log.n_users)
     left = np.diff(exclusion.ptr)
-    if np.ptp(exclude.share) == 0:
+    if np.ptp(exclude.share) == 0 and (log.share is None or np.ptp(log.share) == 0):
         return np.full(log.n_users, exclude.share[0] * left.sum() / held.sum())
     share = np.zeros(log.n_users)
     share[exclude.user] = exclude.share  # one share for all rows of a user

@@ -57,6 +57,7 @@ class LogFacts:
     span: tuple[float, float]  # the lowest and the highest rating
     threshold: float
     excluded: int | None
+    dropped: int = 0  # rows of the log that some model does not predict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

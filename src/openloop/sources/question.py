@@ -38,6 +38,7 @@ class Question:
     distinct: bool = False
     max_users: int = 2_000_000
     groups: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    scaled: bool = True  # False: the frame's propensities are known up to a factor only, as after a split by time
     lenient: bool = False  # metrics that some model cannot serve are left out, with the reason
     measures: tuple[Metric, ...] = field(init=False)
     methods: tuple[Method, ...] = field(init=False)

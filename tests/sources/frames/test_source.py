@@ -7,13 +7,14 @@ import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.errors import EmptyError, InputError, PropensityError, RatingError, UndefinedError
+from openloop.errors import EmptyError, InputError, PredictionError, PropensityError, RatingError, UndefinedError
 from openloop.sources.frames import facts as frame_facts
 from openloop.sources.frames import model_tables, predicting
 from openloop.sources.frames import rows as frame_rows
 from openloop.sources.frames import source as frame_source
 from tests.engines import EAGER, converter
 from tests.examples import CELL, METRICS, small_world
+from tests.facts import facts
 
 ESTIMATORS = (
     "naive", "ips", "snips", "snips_user", "ips_eq3", "clipped", "clipped@2", "stratified@3",
@@ -284,7 +285,7 @@ def test_an_empty_frame_is_refused(case):
 def test_a_population_smaller_than_the_log_is_refused(case):
     with pytest.raises(InputError, match=r"population= has 3 users, the log 30"):
         case.evaluate(metrics=["mae"], estimators=["ips"], population=(3, 12))
-    with pytest.raises(InputError, match=r"population= has 3 items, the log 12"):
+    with pytest.raises(InputError, match=facts("population=", "3 items", 12)):
         case.evaluate(metrics=["mae"], estimators=["ips"], population=(30, 3))
 
 
@@ -378,3 +379,33 @@ def test_a_rating_reaches_the_threshold_on_spark(spark):
     rating = pl.Series(LEVELS).cast(pl.Float32)
     rows = pl.DataFrame({"user": np.zeros(8, int), "item": np.arange(8), "rating": rating})
     assert relevant(rows, 0.7, converter("spark", spark)) == [5, 5]
+
+
+def test_excluded_items_belong_to_the_catalogue():
+    log = pl.DataFrame({"user": [0, 0, 1], "item": [0, 1, 2], "rating": [5.0, 4.0, 5.0]})
+    grid = pl.DataFrame({"user": [0] * 4 + [1] * 4, "item": [0, 1, 2, 3] * 2, "score": [4.0, 3, 2, 1] * 2})
+    options = {"metrics": ["atop"], "estimators": ["naive"], "complete": True, "threshold": 4}
+    retired = pl.DataFrame({"user": [0, 0], "item": [1000, 1001]})
+    with pytest.raises(InputError, match=facts("population=", "4 items", 5, "exclude=")):
+        ol.evaluate({"m": grid}, log, exclude=retired, population=(2, 4), **options)
+    within = ol.evaluate(
+        {"m": grid}, log, exclude=pl.DataFrame({"user": [0], "item": [3]}), population=(2, 4), **options
+    )
+    assert within["m", "atop", "naive"].value == pytest.approx((0.75 + 1 / 3) / 2)
+
+
+def test_rows_without_ids_are_refused_and_not_taken_for_rows_without_a_prediction():
+    log = pl.DataFrame({"user": [0, None, 1], "item": [0, 1, 2], "rating": [5.0, 4.0, 5.0]})
+    scores = pl.DataFrame({"user": [0, 1], "item": [0, 2], "score": [4.0, 3.0]})
+    for missing in ("error", "drop", "worst"):
+        with pytest.raises(InputError, match=facts("1 rows", "user or item id")):
+            ol.evaluate({"m": scores}, log, metrics=["mae"], estimators=["naive"], missing=missing, population=(2, 3))
+
+
+@pytest.mark.parametrize("engine", ["polars", "pandas", "duckdb"])
+def test_a_rank_that_a_user_has_twice_is_refused_also_where_nothing_is_scored(engine):
+    into = converter(engine)
+    log = into(pl.DataFrame({"user": [0, 1], "item": [4, 4], "rating": [5.0, 5.0]}))
+    lists = pl.DataFrame({"user": [0] * 5, "item": [0, 1, 2, 3, 4], "rank": [1, 1, 2, 3, 4]})
+    with pytest.raises(PredictionError, match=facts("model 'm'", "ranks")):
+        ol.evaluate({"m": into(lists)}, log, metrics=["recall@3"], estimators=["naive"], population=(2, 5))

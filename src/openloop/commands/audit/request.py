@@ -148,6 +148,10 @@ def propensity_choice(wanted: AuditRequest, table: InputTable, notes: list[str])
         return Choice(model=wanted.spec(DEFAULT), guessed=True)
     if asked in table.columns:
         _refuse_for_column(wanted, asked)
+        if is_model(asked):
+            notes.append(
+                f"--propensity {asked} is the log's column of that name, not the model; rename it for the model"
+            )
         return Choice(column=asked)
     if not is_model(asked):
         raise InputError(

@@ -8,11 +8,13 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from polars.exceptions import PolarsError
+
 from openloop.audits.auditing import conduct
 from openloop.audits.results import Audit
 from openloop.commands.audit.inputs import gather
 from openloop.commands.audit.request import AuditInputs, AuditRequest
-from openloop.errors import InputError
+from openloop.errors import FormatError, InputError
 from openloop.support.progress import Step, silent
 
 READING = 0.4  # of the work
@@ -24,6 +26,8 @@ def run(wanted: AuditRequest, command: str, step: Step = silent) -> Audit:
     try:
         inputs = gather(wanted, _part(step, 0.0, READING))
         found = conduct(inputs.models, inputs.log, inputs.propensities, inputs.asked, _part(step, READING, 1.0))
+    except PolarsError as error:  # of rows that are read only now, as with --stream
+        raise FormatError(f"{wanted.log} or a file beside it: cannot be read ({error}); repair it.") from error
     except OSError as error:
         name = error.filename or wanted.log
         raise InputError(

@@ -269,8 +269,10 @@ class SplitScans:
     def more(self, wanted: AuditRequest, notes: list[str], *, complete: bool) -> dict[str, Any]:
         """What is known of the parts: complete scores, no scale after a split by time, shares of a random one."""
         more: dict[str, Any] = {"complete": True} if complete else {}
+        if self.train is not None:
+            more["excluded_share"] = 0.0  # of a log of its own
         if self.way == "time":
-            more |= _unscaled(wanted, notes)
+            more |= _unscaled(wanted, notes) | {"scaled": False}
         if self.way == "random":
             more |= dict(zip(("share", "excluded_share"), (rows / sum(self.rows) for rows in self.rows), strict=True))
         return more

@@ -114,6 +114,7 @@ def _taken(scored: Scored, keep: npt.NDArray[np.bool_]) -> Scored:
         propensity=None if p is None else p[keep],
         predicted={name: array[keep] for name, array in scored.predicted.items()},
         groups={name: (labels, codes[keep]) for name, (labels, codes) in scored.groups.items()},
+        dropped=int(len(keep) - keep.sum()),
     )
 
 

@@ -40,6 +40,7 @@ class Scored:
     imputation: Any = None  # ratings (U, I), or losses by (model, metric)
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
     bounded: bool = True  # whether Σ1/π² over the grid is needed, for Hoeffding's interval
+    dropped: int = 0  # rows that some model does not predict
 
     def view(self, on: str) -> View:
         """What metrics of one kind are estimated over: only rankings lose what is excluded."""
@@ -142,7 +143,7 @@ class FeedbackSource:
         return LogFacts(
             rows=len(self._log), users=self._log.n_users, items=self._log.n_items,
             scored_users=len(distinct(self._log.user)), ratings=tuple(listed), span=span,
-            threshold=self._scored.threshold,
+            threshold=self._scored.threshold, dropped=self._scored.dropped,
             excluded=None if self._scored.exclude is None else len(self._scored.exclude),
         )  # fmt: skip
 

@@ -46,6 +46,7 @@ class Joined:
     weights: Mapping[str, Weights]  # for metrics on predictions and on ranks; empty without propensities
     held: Mapping[str, int]  # the fewest scores that a user of a model has, where all were promised
     rows: int | None  # as many as there should be; None: not checked
+    dropped: int = 0  # rows that some model does not predict
     notes: tuple[str, ...] = ()
 
     @property
@@ -104,7 +105,8 @@ def join(models: Mapping[str, Any], log: Any, propensity: str | None, asked: Que
         ranked={at: at not in ranked.scored for at in range(len(models))},
         held={name: ranked.scored[at] for at, name in enumerate(models) if at in ranked.scored},
         tables=[t for own in tables for t in own], excluded=excluded,
-        rows=None if size is None else size - predicted.dropped, notes=tuple(predicted.notes),
+        rows=None if size is None else size - predicted.dropped, dropped=predicted.dropped,
+        notes=tuple(predicted.notes),
     )  # fmt: skip
 
 

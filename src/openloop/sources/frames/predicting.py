@@ -10,7 +10,7 @@ from typing import Any
 
 import narwhals as nw
 
-from openloop.errors import PredictionError
+from openloop.errors import InputError, PredictionError
 from openloop.sources import rules
 from openloop.sources.frames.facts import absent, flag, only_row
 from openloop.sources.frames.model_tables import ModelTable
@@ -84,9 +84,14 @@ def _gaps(frame: Any, serving: Mapping[str, ModelTable]) -> Gaps:
     """By one query for all models."""
     if not serving:
         return Gaps()
-    flags = {own: flag(absent(nw.col(own))) for own in serving} | {"any": flag(_lacking(serving)), "of": nw.lit(1.0)}
+    nameless = nw.col("u").is_null() | nw.col("i").is_null()
+    flags = {own: flag(absent(nw.col(own))) for own in serving} | {
+        "any": flag(_lacking(serving)), "of": nw.lit(1.0), "nameless": flag(nameless),
+    }  # fmt: skip
     found = only_row(frame.select(**flags).select(*(nw.col(name).sum() for name in flags)))
     counts = {name: int(value or 0) for name, value in found.items()}
+    if number := counts.pop("nameless"):  # which meet no prediction, whatever the model
+        raise InputError(f"evaluate: {number:,} rows of the log have no user or item id; drop or repair them.")
     return Gaps(any=counts.pop("any"), of=counts.pop("of"), rows={own: n for own, n in counts.items() if n})
 
 

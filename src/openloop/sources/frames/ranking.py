@@ -65,14 +65,15 @@ class Ranked:
         own, h = f"r{at}", f"h{at}"
         if table.frame is None:
             self.frame = self.frame.with_columns(nw.col(f"log:{table.rank}").cast(nw.Float64()).alias(own))
-            depth = _own_depth(table.what, self.frame, own)
+            depth, listed = _own_depth(table.what, self.frame, own), self.frame
         else:
             depth = table.check() or 0
             listed = table.frame.select(*PAIR, nw.col(str(table.rank)).alias(own))
             if self.excluded is not None:
                 self.excluded.refuse(table.what, listed)
             self.frame = self.frame.join(self._within_reach(listed, own), on=list(PAIR), how="left")
-        self._refuse_repeats(table, own)
+        # An unscored row with a rank of its own moves no other; with another's it lets more than k into the top k.
+        self._refuse_repeats(table, self.frame if self.asked.distinct else listed, own)
         self.depths[at] = depth
         if self.asked.complete and (unranked := count(self.frame, nw.col(own).is_null())):
             raise rules.incomplete(table.what, f"{unranked:,} scored rows have no rank")
@@ -86,9 +87,9 @@ class Ranked:
         cuts = [m.k for m in self.asked.measures if m.on == "rank"]
         return listed if None in cuts else listed.filter(~(nw.col(own) > max(k for k in cuts if k is not None)))
 
-    def _refuse_repeats(self, table: ModelTable, own: str) -> None:
-        """Refuse a rank that two scored rows of a user share."""
-        listed = self.frame.select("u", own).filter(~nw.col(own).is_null())
+    def _refuse_repeats(self, table: ModelTable, listed: Any, own: str) -> None:
+        """Refuse a rank that two rows of a user share."""
+        listed = listed.select("u", own).filter(~nw.col(own).is_null())
         if repeats(listed.select("u", nw.col(own).cast(nw.Int64()).alias("i"))):
             for suspect in self.suspects:
                 suspect.refuse_repeats()

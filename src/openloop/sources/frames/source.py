@@ -62,7 +62,7 @@ def from_frame(models: Mapping[str, Any], log: Any, propensity: Any, asked: Ques
     source = FrameSource(joined, asked)
     notes = [*joined.notes, *source.notes]
     if propensity is not None and asked.exclude is not None and asked.excluded_share is None:
-        notes.append("exclude= changes the candidates, not their probability: excluded_share= was not given")
+        notes.append("exclude= changes the candidates, not their probability; pass excluded_share= if both are one log")
     return source, notes
 
 
@@ -78,6 +78,7 @@ class FrameSource:
         self._weighted = bool(joined.weights)
         self._refuse()
         self._given_threshold = asked.threshold
+        self._scaled = asked.scaled
         self._n_users, self._n_items = self._population(asked.population)
         joined.check_complete(self._n_items)
         self._frame = self._clustered(asked.max_users)
@@ -141,18 +142,21 @@ class FrameSource:
         n_users, n_items = (int(v) for v in given)
         if n_items < items:
             raise InputError(
-                f"evaluate: population= has {n_items:,} items, the log {items:,}; give the size of the whole catalogue."
+                f"evaluate: population= has {n_items:,} items, the log and exclude= {items:,}; give the size of the "
+                "whole catalogue, or drop what is no longer in it."
             )
         return n_users, n_items
 
     def _items(self, enough: int | None) -> int:
-        """How many items the log has; where their ids span no more than `enough`, counting them is needless."""
-        frame = self._joined.frame.select("i")
+        """The items of the log and of the excluded pairs; where ids span no more than `enough`, none are counted."""
+        frame, excluded = self._joined.frame.select("i"), self._joined.excluded
+        frames = [frame] if excluded is None else [frame, excluded.pairs.select("i")]
         if enough is not None and frame.collect_schema()["i"].is_integer():
-            span = only_row(frame.select(nw.col("i").min().alias("low"), nw.col("i").max().alias("high")))
-            if span["high"] - span["low"] < enough:
-                return min(enough, int(span["high"] - span["low"]) + 1)
-        return int(only_row(frame.select(nw.col("i").n_unique()))["i"])
+            lows, highs = zip(*map(_ends, frames), strict=True)
+            if max(highs) - min(lows) < enough:
+                return max(highs) - min(lows) + 1
+        known, *others = (part.unique() for part in frames)
+        return frame_facts.rows(known) + sum(frame_facts.rows(more.join(known, on="i", how="anti")) for more in others)
 
     def _users(self) -> int:
         """The users of the log, and of the excluded pairs."""
@@ -217,7 +221,7 @@ class FrameSource:
         return LogFacts(
             rows=int(base.sums["n",].sum()), users=self._n_users, items=self._n_items, scored_users=len(base.ids),
             ratings=frame_facts.rating_counts(self._joined.frame, levels), span=(ends["low"], ends["high"]),
-            threshold=self._threshold,
+            threshold=self._threshold, dropped=self._joined.dropped,
             excluded=None if self._joined.excluded is None else int(self.exclusions()[1].sum()),
         )  # fmt: skip
 
@@ -331,7 +335,8 @@ class FrameSource:
             named["mass"] = ("weight", self._joined.weights[on].weight)
         return Common(
             cells=self._cells(on, base.ids), base={name: sums[key] for name, key in named.items()},
-            weights=self._weight_summary(kind, on), edges=edges, ids=None if self._clusters else self._padded(base.ids),
+            weights=self._weight_summary(kind, on), edges=edges, scaled=self._scaled,
+            ids=None if self._clusters else self._padded(base.ids),
         )  # fmt: skip
 
     def _cells(self, on: str, ids: Array) -> Floats:
@@ -370,3 +375,9 @@ def _two_counts(given: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return n_users > 0 and n_items > 0
+
+
+def _ends(ids: Any) -> tuple[int, int]:
+    """The least and the largest of integer ids; of no ids, 0."""
+    found = only_row(ids.select(nw.col("i").min().alias("low"), nw.col("i").max().alias("high")))
+    return int(found["low"] or 0), int(found["high"] or 0)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from openloop.core.feedback import Array, Floats
+from openloop.core.propensities import observed_probability
 from openloop.estimators.stratified import catalogue_cells, edges
 from openloop.studies.jadidinejad2021 import as_coded, scores
 from openloop.studies.jadidinejad2021.models import THRESHOLD, Given, Split, log_of, relevant, shown, split_of
@@ -154,7 +155,7 @@ def grid_of(held: HeldOutCells, p: Floats) -> Floats:
 def observed_with(held: HeldOutCells, p: Floats, among: str) -> Floats:
     """With which probability the held-out part observes a candidate: p·s, or π = p·s/(1 − p·t) outside training."""
     s = held.split.share
-    return p * s / (1 - p * (1 - s)) if among == "outside" else p * s
+    return observed_probability(p, share=s, excluded_share=1 - s if among == "outside" else 0.0)
 
 
 def catalogued(held: HeldOutCells, grid: Floats, among: str, n: int) -> Method:

@@ -55,6 +55,8 @@ def check_format(path: Path) -> None:
     if path.suffix == ".md" and folder.exists() and not folder.is_dir():
         taken = f"its figures go into the folder {str(folder)!r}, which is a file"
         raise InputError(f"report {str(path)!r}: {taken}; move that file, or give the page another name.")
+    if path.suffix == ".md":
+        manifest(folder)  # what cannot be read then is refused now, before the work
 
 
 def manifest(folder: Path) -> dict[str, str]:
@@ -67,7 +69,7 @@ def manifest(folder: Path) -> dict[str, str]:
         listed = {str(name): str(digest) for name, digest in pictures.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FormatError(
-            f"{file}: is no list of pictures ({error}); move it, or give the page another name."
+            f"{file}: is no list of pictures that openloop wrote; move it, or give the page another name."
         ) from error
     if any(Path(name).name != name for name in listed):
         raise FormatError(f"{file}: lists files outside its folder; move it, or give the page another name.")
