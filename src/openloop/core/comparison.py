@@ -45,8 +45,7 @@ class Comparison:
     def __post_init__(self) -> None:
         sizes = {e.n_users for e in self.estimates.values()}
         if len(sizes) > 1:
-            msg = f"Comparison: estimates cover different numbers of users, {sorted(sizes)}; use one log."
-            raise InputError(msg)
+            raise InputError(f"Comparison: estimates cover different numbers of users, {sorted(sizes)}; use one log.")
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -65,8 +64,7 @@ class Comparison:
 
     def __getitem__(self, key: Key) -> Estimate:
         if not isinstance(key, tuple) or len(key) != 3:  # pyright: ignore[reportUnnecessaryIsInstance]
-            msg = f"Comparison: ask for result[model, metric, estimator], got {key!r}."
-            raise InputError(msg)
+            raise InputError(f"Comparison: ask for result[model, metric, estimator], got {key!r}.")
         model, metric, estimator = key[0], str(key[1]).lower(), str(key[2]).lower()  # names are lower case
         if (model, metric, estimator) in self.estimates:
             return self.estimates[model, metric, estimator]
@@ -74,10 +72,8 @@ class Comparison:
             raise UndefinedError(self.skipped[metric, estimator])
         for name, known in ((model, self.models), (metric, self.metrics), (estimator, self.estimators)):
             if name not in known:
-                msg = f"Comparison has no {name!r}.{did_you_mean(name, known)}"
-                raise InputError(msg)
-        msg = f"Comparison has no estimate for {key}."
-        raise InputError(msg)
+                raise InputError(f"Comparison has no {name!r}.{did_you_mean(name, known)}")
+        raise InputError(f"Comparison has no estimate for {key}.")
 
     def difference(self, a: str, b: str, *, metric: str, estimator: str) -> Estimate:
         """The paired estimate of a − b, with the pair's own variance over cells where its sums were taken."""

@@ -75,12 +75,11 @@ class Estimate:
     def cell_stderr(self) -> float:
         """The standard error over cells: these users and items, only the observation random."""
         if self.cell_variance is None:
-            msg = (
+            raise UndefinedError(
                 f"{self.method} of {self.metric}: no variance over cells. It exists for cell metrics with "
                 "propensities; for a difference (of mse rather than rmse) use result.difference(a, b), which has the "
                 "pair's own sums."
             )
-            raise UndefinedError(msg)
         return math.sqrt(self.cell_variance)
 
     def interval(self, level: float = 0.95, over: str = "users") -> Interval:
@@ -96,13 +95,11 @@ class Estimate:
         from scipy.special import ndtri, stdtrit
 
         if not 0 < level < 1:
-            msg = f"interval: level must lie strictly between 0 and 1, got {level}."
-            raise InputError(msg)
+            raise InputError(f"interval: level must lie strictly between 0 and 1, got {level}.")
         if over == "cells":
             return self.cell_stderr, float(ndtri((1 + level) / 2))
         if over != "users":
-            msg = f'interval: over must be "users" or "cells", got {over!r}.'
-            raise InputError(msg)
+            raise InputError(f'interval: over must be "users" or "cells", got {over!r}.')
         if self.scored_users < 2:
             msg = f"interval: over users needs at least two users with scored rows, here is {self.scored_users}."
             raise UndefinedError(msg)

@@ -78,11 +78,9 @@ def names_a(role: str, column: str) -> bool:
 
 def _named(table: Header, role: str, column: Any) -> str:
     if isinstance(column, bool) or not isinstance(column, str | int):
-        msg = f"{role}={column!r}: give a column's name, or its position as an integer."
-        raise ColumnError(msg)
+        raise ColumnError(f"{role}={column!r}: give a column's name, or its position as an integer.")
     if (times := table.columns.count(str(column))) > 1:
-        msg = f"{table.name}: {times} columns are named {str(column)!r}; rename all but one."
-        raise ColumnError(msg)
+        raise ColumnError(f"{table.name}: {times} columns are named {str(column)!r}; rename all but one.")
     if times:
         return str(column)
     if isinstance(column, int):
@@ -95,8 +93,7 @@ def _at(table: Header, role: str, position: int) -> str:
     if 0 <= position < len(table.columns):
         return table.columns[position]
     count = f"its {len(table.columns)} columns, which count from 0"
-    msg = f"{table.name}: {role}={position} is not a position of {count}.{table.note}"
-    raise ColumnError(msg)
+    raise ColumnError(f"{table.name}: {role}={position} is not a position of {count}.{table.note}")
 
 
 def _obvious(table: Header, role: str, taken: Iterable[str]) -> str:

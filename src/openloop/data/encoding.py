@@ -23,16 +23,13 @@ def vocabulary(given: Any, what: str) -> Vocabulary | None:
         return given
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         if given < 1:
-            msg = f"{what}={given}: a grid has at least one of them; give their number, or all ids."
-            raise EmptyError(msg)
+            raise EmptyError(f"{what}={given}: a grid has at least one of them; give their number, or all ids.")
         return Vocabulary.range(int(given))
     if isinstance(given, str | bytes | bool) or not isinstance(given, Iterable):
-        msg = f"{what}={given!r}: give the number of ids, or a list of all of them."
-        raise InputError(msg)
+        raise InputError(f"{what}={given!r}: give the number of ids, or a list of all of them.")
     column = _as_series(given)
     if len(column) == 0:
-        msg = f"{what}=: the list of ids is empty; give all ids of the population."
-        raise EmptyError(msg)
+        raise EmptyError(f"{what}=: the list of ids is empty; give all ids of the population.")
     return Vocabulary(_as_ids(ids(column, f"{what}=").unique().sort()))
 
 
@@ -122,8 +119,7 @@ def refuse_unknown(column: pl.Series, codes: Ints, known: Vocabulary, what: str)
     remedy = "pass unknown='drop' to leave those rows out, or a vocabulary that has them"
     if isinstance(first, int) != (column.dtype == pl.Int64):
         remedy = "one side holds integers and the other text, so cast one of them"
-    msg = (
+    raise UnknownIdError(
         f"{what}: {len(strange):,} ids in {len(rows):,} of {len(column):,} rows are not in the vocabulary "
         f"{first!r} … {last!r}: {listing(strange.to_list())} ({row_list(rows.tolist())}); {remedy}."
     )
-    raise UnknownIdError(msg)

@@ -124,8 +124,7 @@ def id_column(source: Any) -> str:
 def _open(source: Any, asked: Sequence[Column], separator: str | None, *, header: bool | None) -> InputTable:
     if not isinstance(source, str | os.PathLike):
         if separator is not None or header is not None:
-            msg = "separator= and header= are for files of delimited text; leave them out for a dataframe."
-            raise InputError(msg)
+            raise InputError("separator= and header= are for files of delimited text; leave them out for a dataframe.")
         return open_frame(source)
     table = open_file(source, {}, separator=separator, header=header)
     if not table.text:

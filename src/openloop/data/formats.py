@@ -39,8 +39,7 @@ def open_file(
     if kind == "text":
         return open_text(file, asked, separator=separator, header=header, undivided=undivided)
     if separator is not None or header is not None:
-        msg = f"{file}: separator= and header= are for delimited text; leave them out for {kind} files."
-        raise InputError(msg)
+        raise InputError(f"{file}: separator= and header= are for delimited text; leave them out for {kind} files.")
     return _open_typed(file, _scan_parquet if kind == "Parquet" else _scan_json)
 
 
@@ -54,11 +53,10 @@ def _kind(path: Path, separator: str | None) -> str:
     if suffix in TEXT or separator is not None:
         return "text"
     known = listing(sorted(TEXT | PARQUET | JSON), limit=20)
-    msg = (
+    raise FormatError(
         f"{path}: extension {suffix!r} is not one of {known} (each also with .gz); "
         "for delimited text of another name pass separator=."
     )
-    raise FormatError(msg)
 
 
 def _open_typed(path: Path, scan: Callable[[Path], pl.LazyFrame]) -> InputTable:

@@ -86,8 +86,7 @@ def read(
     chosen = choose(table, asked)
     frame = table.fetch(list(chosen.values()))
     if frame.height == 0:
-        msg = f"{table.name}: no rows; an estimate needs at least one observed cell."
-        raise EmptyError(msg)
+        raise EmptyError(f"{table.name}: no rows; an estimate needs at least one observed cell.")
     known_users, known_items = _known(users, items, like)
     user_ids, user_codes = _coded(table, frame[chosen["user"]], "user", known_users, unknown)
     item_ids, item_codes = _coded(table, frame[chosen["item"]], "item", known_items, unknown)
@@ -116,8 +115,7 @@ def _open(source: Any, asked: Mapping[str, Column], separator: str | None, *, he
     if isinstance(source, str | os.PathLike):
         return open_file(source, asked, separator=separator, header=header)
     if separator is not None or header is not None:
-        msg = "separator= and header= are for files of delimited text; leave them out for a dataframe."
-        raise InputError(msg)
+        raise InputError("separator= and header= are for files of delimited text; leave them out for a dataframe.")
     return open_frame(source)
 
 
@@ -125,8 +123,7 @@ def _known(users: Any, items: Any, like: Any) -> tuple[Vocabulary | None, Vocabu
     if like is None:
         return vocabulary(users, "users"), vocabulary(items, "items")
     if users is not None or items is not None:
-        msg = "like= brings both vocabularies; pass either like= or users= and items=."
-        raise InputError(msg)
+        raise InputError("like= brings both vocabularies; pass either like= or users= and items=.")
     if isinstance(like, Feedback):
         return like.users, like.items
     known = getattr(like, "users_", None), getattr(like, "items_", None)
@@ -173,8 +170,7 @@ def _in_order(log: _Log) -> tuple[Int64s, Int64s]:
         return sort_cells(cell)
     rows = np.flatnonzero(known)
     if len(rows) == 0:
-        msg = f"{log.name}: all {len(cell):,} rows have unknown ids, so none is left; check the ids' type."
-        raise EmptyError(msg)
+        raise EmptyError(f"{log.name}: all {len(cell):,} rows have unknown ids, so none is left; check the ids' type.")
     cell, at = sort_cells(cell[rows])
     return cell, rows[at]
 
@@ -188,14 +184,12 @@ def _each_once(log: _Log, cell: Int64s, row: Int64s, duplicates: Duplicates) -> 
         return first_of_each(cell) if duplicates == "first" else last_of_each(cell)
     here = row[cell == cell[twice[0]]].tolist()
     pair = log.users.ids[log.user[here]].tolist()[0], log.items.ids[log.item[here]].tolist()[0]
-    msg = (
+    raise DuplicateError(
         f"{log.name}: {len(twice):,} (user, item) pairs occur more than once, as {pair} "
         f"in {row_list(here)}; pass duplicates='last', 'first' or 'mean', or drop all but one of each."
     )
-    raise DuplicateError(msg)
 
 
 def _refuse_option(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        msg = f"{name}={value!r} is no option.{did_you_mean(str(value), known)}"
-        raise InputError(msg)
+        raise InputError(f"{name}={value!r} is no option.{did_you_mean(str(value), known)}")

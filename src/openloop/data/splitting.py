@@ -39,8 +39,7 @@ def split(
       time is on both sides and test may be smaller than asked. No chance is involved: shares are None.
     """
     if not isinstance(feedback, Feedback):  # pyright: ignore[reportUnnecessaryIsInstance]
-        msg = f"split: takes a Feedback, got {type(feedback).__name__}; read it first with ol.read."
-        raise InputError(msg)
+        raise InputError(f"split: takes a Feedback, got {type(feedback).__name__}; read it first with ol.read.")
     _refuse_options(by, k)
     if by == "time":
         return _parts(feedback, _latest(feedback, test), None)
@@ -52,8 +51,7 @@ def folds(feedback: Feedback, k: int, rng: int | np.random.Generator | None = No
     """k pairs of train and validation, each row in one validation part; shares (k-1)/k and 1/k, realised."""
     n = len(feedback)
     if not (is_whole(k) and 2 <= k <= n):
-        msg = f"k={k}: the number of folds must be a whole number in 2 … {n:,}, the rows of the log."
-        raise InputError(msg)
+        raise InputError(f"k={k}: the number of folds must be a whole number in 2 … {n:,}, the rows of the log.")
     fold = generator(rng).permutation(np.arange(n) % k)
     return (_parts(feedback, fold == f, np.mean(fold == f)) for f in range(k))
 
@@ -64,8 +62,7 @@ def generator(rng: int | np.random.Generator | None) -> np.random.Generator:
         return rng
     if rng is not None and is_whole(rng) and rng >= 0:
         return np.random.default_rng(rng)
-    msg = f"rng={rng!r}: a random split needs a seed (an integer from 0) or a numpy Generator; pass rng=0."
-    raise InputError(msg)
+    raise InputError(f"rng={rng!r}: a random split needs a seed (an integer from 0) or a numpy Generator; pass rng=0.")
 
 
 # Each way returns the held-out rows, and each row's probability of being one.
@@ -89,8 +86,7 @@ def _by_user(feedback: Feedback, test: float, rng: np.random.Generator) -> tuple
 
 def _leave_k_out(feedback: Feedback, k: float, rng: np.random.Generator) -> tuple[Mask, Any]:
     if not (is_whole(k) and k >= 1):
-        msg = f"k={k}: the rows to hold out of each user must be a whole number from 1."
-        raise InputError(msg)
+        raise InputError(f"k={k}: the rows to hold out of each user must be a whole number from 1.")
     ptr = feedback.user_ptr
     rows = np.diff(ptr)[feedback.user]  # n_u of each row's user
     shuffled = np.lexsort((rng.random(len(feedback)), feedback.user))
@@ -105,8 +101,7 @@ _SPLITS = {"row": _by_row, "user": _by_user, "leave-k-out": _leave_k_out}
 
 def _latest(feedback: Feedback, test: float) -> Mask:
     if feedback.time is None:
-        msg = "split: by='time' needs the time column; read the log with time= and its name."
-        raise ColumnError(msg)
+        raise ColumnError("split: by='time' needs the time column; read the log with time= and its name.")
     n = len(feedback)
     m = _count(test, n, "rows")
     latest_train = np.partition(feedback.time, n - m - 1)[n - m - 1]
@@ -117,8 +112,7 @@ def _count(test: float, n: int, noun: str) -> int:
     """How many of n are held out: `test` itself, or that fraction of n."""
     whole = is_whole(test)
     if isinstance(test, bool) or not (test > 0 and (whole or test < 1)):
-        msg = f"test={test}: give a fraction between 0 and 1, or a whole number of {noun}."
-        raise InputError(msg)
+        raise InputError(f"test={test}: give a fraction between 0 and 1, or a whole number of {noun}.")
     m = int(test) if whole else round(test * n)
     if not 0 < m < n:
         empty = "test" if m == 0 else "train"
@@ -132,8 +126,7 @@ def _parts(feedback: Feedback, held: Mask, chance: Any) -> Parts:
     parts: list[Feedback] = []
     for name, keep, share in (("train", ~held, _rest(chance)), ("test", held, chance)):
         if not keep.any():
-            msg = f"split: no row is left for {name}; change test= or k=, or split by something else."
-            raise EmptyError(msg)
+            raise EmptyError(f"split: no row is left for {name}; change test= or k=, or split by something else.")
         parts.append(feedback.take(keep, share=_share(feedback, keep, share), origin=origin))
     return parts[0], parts[1]
 
@@ -150,11 +143,8 @@ def _share(feedback: Feedback, keep: Mask, chance: Any) -> Floats | None:
 
 def _refuse_options(by: str, k: int | None) -> None:
     if by not in _SPLITS and by != "time":
-        msg = f"by={by!r} is no way to split.{did_you_mean(str(by), [*_SPLITS, 'time'])}"
-        raise InputError(msg)
+        raise InputError(f"by={by!r} is no way to split.{did_you_mean(str(by), [*_SPLITS, 'time'])}")
     if k is None and by == "leave-k-out":
-        msg = "by='leave-k-out' needs k, the number of rows to hold out of each user; pass k=1."
-        raise InputError(msg)
+        raise InputError("by='leave-k-out' needs k, the number of rows to hold out of each user; pass k=1.")
     if k is not None and by != "leave-k-out":
-        msg = f"k={k} is for by='leave-k-out', and by={by!r} was asked for; pass test= instead."
-        raise InputError(msg)
+        raise InputError(f"k={k} is for by='leave-k-out', and by={by!r} was asked for; pass test= instead.")

@@ -61,11 +61,10 @@ class CellModel(PropensityEstimator):
         check_fitted(self)
         U, I = len(self.users_), len(self.items_)
         if U * I > MAX_GRID:
-            msg = (
+            raise UndefinedError(
                 f"{type(self).__name__}: a matrix of {U:,} × {I:,} cells would take {U * I * 8 / 2**30:,.0f} GiB; "
                 "predict(feedback) gives the p of any cells, margins() the sums."
             )
-            raise UndefinedError(msg)
         grid = np.empty((U, I))
         for users in self._blocks():
             grid[users] = self._at(users[:, None], np.arange(I))  # (B, I)
@@ -97,8 +96,7 @@ def check_fitted(model: Any) -> None:
     if not hasattr(model, "users_"):
         from sklearn.exceptions import NotFittedError
 
-        msg = f"{type(model).__name__}: not fitted; call fit(feedback) before predict or matrix."
-        raise NotFittedError(msg)
+        raise NotFittedError(f"{type(model).__name__}: not fitted; call fit(feedback) before predict or matrix.")
 
 
 def check_grid(model: Any, feedback: Feedback) -> None:
@@ -106,11 +104,10 @@ def check_grid(model: Any, feedback: Feedback) -> None:
     check_fitted(model)
     check_feedback(model, feedback)
     if model.users_ != feedback.users or model.items_ != feedback.items:
-        msg = (
+        raise AlignmentError(
             f"{type(model).__name__}: fitted on {len(model.users_):,} users × {len(model.items_):,} items, "
             f"asked about other ids, {feedback.n_users:,} × {feedback.n_items:,}; read that log with like=."
         )
-        raise AlignmentError(msg)
 
 
 def check_feedback(model: Any, feedback: Any) -> None:
@@ -125,11 +122,10 @@ def row_counts(model: Any, feedback: Feedback) -> Floats:
     """How many rows of the whole log each row stands for: 1/s. A part without shares does not tell."""
     check_feedback(model, feedback)
     if feedback.share is None:
-        msg = (
+        raise UndefinedError(
             f"{type(model).__name__}: this part of a log has no share (as after a split by time), so it does not "
             "tell how much of the log it is; fit on the whole log."
         )
-        raise UndefinedError(msg)
     return 1.0 / feedback.share
 
 

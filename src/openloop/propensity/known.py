@@ -43,18 +43,16 @@ class Known(PropensityEstimator):
         """The given array (U, I), read-only; undefined where only the log's column is known."""
         check_fitted(self)
         if self.matrix_ is None:
-            msg = (
+            raise UndefinedError(
                 "Known: the log's column has the propensities of observed cells only, so there is no matrix "
                 "of all cells; pass Known(values=) a users × items array."
             )
-            raise UndefinedError(msg)
         return self.matrix_
 
 
 def _column(feedback: Feedback) -> Floats:
     if feedback.propensity is None:
-        msg = "Known: the log has no propensity column; read it with propensity=, or pass Known(values=)."
-        raise ColumnError(msg)
+        raise ColumnError("Known: the log has no propensity column; read it with propensity=, or pass Known(values=).")
     return feedback.propensity
 
 

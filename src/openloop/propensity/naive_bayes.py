@@ -87,11 +87,10 @@ class NaiveBayes(PropensityEstimator):
     def matrix(self) -> Floats:
         """Undefined: the p of a cell depends on its rating, which is known for observed cells only."""
         check_fitted(self)
-        msg = (
+        raise UndefinedError(
             "NaiveBayes: p depends on a cell's rating, which is known for observed cells only, so there is no matrix "
             "of all cells; predict(feedback) gives the p of the rows of a log."
         )
-        raise UndefinedError(msg)
 
 
 def _count(levels: Ratings, ratings: Ratings, rows: Floats | None = None) -> Floats:

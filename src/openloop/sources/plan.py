@@ -180,14 +180,12 @@ def chosen_pairs(models: Sequence[str], pairs: str | Iterable[tuple[str, str]] |
         pairs = "all" if len(models) <= MAX_MODELS_PAIRED else ()
     if isinstance(pairs, str):
         if pairs != "all":
-            msg = f'pairs: must be "all" or a list of (model, model), got {pairs!r}.'
-            raise InputError(msg)
+            raise InputError(f'pairs: must be "all" or a list of (model, model), got {pairs!r}.')
         return list(combinations(models, 2))
     found = [(a, b) for a, b in pairs]
     for name in (name for pair in found for name in pair):
         if name not in models:
-            msg = f"pairs: {name!r} is not among the models {list(models)}."
-            raise InputError(msg)
+            raise InputError(f"pairs: {name!r} is not among the models {list(models)}.")
     return found
 
 

@@ -21,12 +21,10 @@ def replacing(path: FilePath) -> Generator[Path]:
     """Yield a temporary path beside `path`; rename it to `path` if the block succeeds, else remove it."""
     target = Path(os.path.realpath(path))  # the file behind a link, not the link, is replaced
     if not target.parent.is_dir():
-        msg = f"output path {str(target)!r}: folder {str(target.parent)!r} does not exist; create it first."
-        raise InputError(msg)
+        raise InputError(f"output path {str(target)!r}: folder {str(target.parent)!r} does not exist; create it first.")
     if target.exists() and not target.is_file():
         what = "a folder; give a file name inside it" if target.is_dir() else "no ordinary file; give another path"
-        msg = f"output path {str(target)!r} is {what}."
-        raise InputError(msg)
+        raise InputError(f"output path {str(target)!r} is {what}.")
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:

@@ -18,8 +18,7 @@ def lazily(
     def load(name: str) -> Any:
         if name not in homes:
             known = f"; {noun}: {', '.join(homes)}." if noun else ""
-            msg = f"module {package!r} has no attribute {name!r}{known}"
-            raise AttributeError(msg)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{known}")
         home = homes[name]
         module = import_module(f"{package}.{home}")
         found[name] = module if home.rpartition(".")[2] == name else getattr(module, name)

@@ -114,11 +114,10 @@ def _verify(dataset: Dataset, archive: Archive, source: str, found: dict[str, st
     for kind in ("sha256", "md5"):
         known = getattr(archive, kind)
         if known is not None and found[kind] != known:
-            msg = (
+            raise FormatError(
                 f"{dataset.name}: {source} must have the {kind.upper()} {known}, got {found[kind]}; fetch it again, "
                 f"or by hand if its keeper has changed it: see {dataset.home}."
             )
-            raise FormatError(msg)
     return next((kind for kind in ("sha256", "md5") if getattr(archive, kind) is not None), None)
 
 
@@ -169,8 +168,7 @@ def _download(dataset: Dataset, source: str, archive: Archive, target: Path, ste
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ValueError) as error:
         raise _unreachable(dataset, source, error) from error
     if length is not None and done != length:
-        msg = f"{dataset.name}: {source} was cut short: {done:,} of {length:,} bytes came; fetch it again."
-        raise FormatError(msg)
+        raise FormatError(f"{dataset.name}: {source} was cut short: {done:,} of {length:,} bytes came; fetch it again.")
     return done, {"sha256": sha256.hexdigest(), "md5": md5.hexdigest()}
 
 

@@ -211,12 +211,11 @@ def one_share(model: Any, feedback: Feedback) -> float:
     check_feedback(model, feedback)
     share = 1.0 / row_counts(model, feedback)
     if np.ptp(share) > 1e-9 * share[0]:
-        msg = (
+        raise UndefinedError(
             f"{type(model).__name__}: the rows of this part have different shares of the log, {share.min():.3g} … "
             f"{share.max():.3g} (as after leave-k-out), so the share of an unobserved cell is unknown; "
             "use the whole log, or a part split by row."
         )
-        raise UndefinedError(msg)
     return float(share[0])
 
 
