@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,8 +21,7 @@ from openloop.data.cells import (
 )
 from openloop.data.columns import Column, InputTable, choose
 from openloop.data.encoding import encode, find, refuse_unknown, vocabulary
-from openloop.data.formats import open_file
-from openloop.data.frames import open_frame
+from openloop.data.formats import open_source
 from openloop.data.values import row_list
 from openloop.errors import DuplicateError, EmptyError, InputError, did_you_mean
 
@@ -82,7 +80,7 @@ def read(
     _refuse_option("duplicates", duplicates, ("error", "first", "last", "mean"))
     asked = {"user": user, "item": item, "rating": rating}
     asked |= {"propensity": propensity, "time": time, "weight": weight}
-    table = _open(source, asked, separator, header=header)
+    table = open_source(source, asked, separator=separator, header=header)
     chosen = choose(table, asked)
     frame = table.fetch(list(chosen.values()))
     if frame.height == 0:
@@ -109,14 +107,6 @@ class _Log:
     users: Vocabulary
     items: Vocabulary
     columns: Mapping[str, Array]
-
-
-def _open(source: Any, asked: Mapping[str, Column], separator: str | None, *, header: bool | None) -> InputTable:
-    if isinstance(source, str | os.PathLike):
-        return open_file(source, asked, separator=separator, header=header)
-    if separator is not None or header is not None:
-        raise InputError("separator= and header= are for files of delimited text; leave them out for a dataframe.")
-    return open_frame(source)
 
 
 def _known(users: Any, items: Any, like: Any) -> tuple[Vocabulary | None, Vocabulary | None]:

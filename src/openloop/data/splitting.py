@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Feedback, Floats
 from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean
-from openloop.support.arguments import is_whole
+from openloop.support.arguments import generator, is_whole
 
 By = Literal["row", "user", "leave-k-out", "time"]
 Mask = npt.NDArray[np.bool_]
@@ -43,7 +43,7 @@ def split(
     _refuse_options(by, k)
     if by == "time":
         return _parts(feedback, _latest(feedback, test), None)
-    held, chance = _SPLITS[by](feedback, test if k is None else k, generator(rng))
+    held, chance = _SPLITS[by](feedback, test if k is None else k, generator("split", rng))
     return _parts(feedback, held, chance)
 
 
@@ -52,17 +52,8 @@ def folds(feedback: Feedback, k: int, rng: int | np.random.Generator | None = No
     n = len(feedback)
     if not (is_whole(k) and 2 <= k <= n):
         raise InputError(f"k={k}: the number of folds must be a whole number in 2 … {n:,}, the rows of the log.")
-    fold = generator(rng).permutation(np.arange(n) % k)
+    fold = generator("folds", rng).permutation(np.arange(n) % k)
     return (_parts(feedback, fold == f, np.mean(fold == f)) for f in range(k))
-
-
-def generator(rng: int | np.random.Generator | None) -> np.random.Generator:
-    """The generator of a seed, or the one given."""
-    if isinstance(rng, np.random.Generator):
-        return rng
-    if rng is not None and is_whole(rng) and rng >= 0:
-        return np.random.default_rng(rng)
-    raise InputError(f"rng={rng!r}: a random split needs a seed (an integer from 0) or a numpy Generator; pass rng=0.")
 
 
 # Each way returns the held-out rows, and each row's probability of being one.
