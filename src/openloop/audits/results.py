@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -19,7 +18,7 @@ from openloop.audits.rankings import Correlation, Friedman
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
 from openloop.core.weights import WeightSummary
-from openloop.support.atomic import json_text
+from openloop.support.atomic import Recorded
 
 Family = tuple[str, str]  # metric, estimator
 
@@ -132,7 +131,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Audit:
+class Audit(Recorded):
     """The verdict and what it rests on. `metric` and `estimator` are those that the verdict is about."""
 
     verdict: Verdict
@@ -180,10 +179,6 @@ class Audit:
             "warnings": list(self.warnings),
             "notes": list(self.notes),
         }
-
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Everything as JSON; written to `path` in one step when given."""
-        return json_text(self.records(), path)
 
     def __str__(self) -> str:
         return "\n".join(self._lines())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openloop.cli.options import FAILED, Json, console, files, mark, progress, tell_written
+from openloop.cli.options import FAILED, Json, console, mark, progress, write_json
 from openloop.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def list_(data: Folder = None, json: Json = None) -> None:
     folder = data_folder(data)
     known = [(dataset, whereabouts(dataset.name, data)) for dataset in CATALOGUE]
     if json is not None:
-        _write({"folder": str(folder), "datasets": [_entry(dataset, place) for dataset, place in known]}, json)
+        write_json({"folder": str(folder), "datasets": [_entry(dataset, place) for dataset, place in known]}, json)
     if json != "-":
         terminal = console()
         terminal.print(_overview(known))
@@ -81,7 +81,7 @@ def get(
         step("checking", 1.0)
         found = checked(name, data)
     if json is not None:
-        _write(asdict(fetched) | {"folder": str(fetched.folder), "check": _checked(found)}, json)
+        write_json(asdict(fetched) | {"folder": str(fetched.folder), "check": _checked(found)}, json)
     if json != "-":
         terminal = console()
         for part in (*_downloaded(fetched), "", *_findings(found)):
@@ -102,7 +102,7 @@ def check(name: Names = None, data: Folder = None, json: Json = None) -> None:
     fine = all(found.ok for found in every)
     if json is not None:
         records = [_checked(found) for found in every]
-        _write(records[0] if name else {"ok": fine, "checks": records}, json)
+        write_json(records[0] if name else {"ok": fine, "checks": records}, json)
     if json != "-":
         terminal = console()
         for number, found in enumerate(every):
@@ -142,16 +142,6 @@ def _accepted(dataset: Dataset) -> bool:
 
 def _terminal() -> bool:
     return sys.stdin.isatty()
-
-
-def _write(content: dict[str, Any], target: str) -> None:
-    from openloop.support.atomic import json_text
-
-    if target == "-":
-        typer.echo(json_text(content))
-    else:
-        json_text(content, target)
-        tell_written(*files(target))
 
 
 def _entry(dataset: Dataset, place: Path | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from openloop.propensity.naming import FORMS
-from openloop.support.fields import fields_of
+from openloop.support.arguments import fields_of
 from openloop.support.progress import Step
 
 if TYPE_CHECKING:
@@ -156,6 +156,17 @@ def mark(good: bool, *, before: str = "", after: str = "") -> Text:
     from rich.text import Text
 
     return Text.assemble(before, ("✓" if good else "✗", "green" if good else "bold red"), after)
+
+
+def write_json(content: Any, target: str) -> None:
+    """Plain values as JSON, to a file or, for "-", to stdout."""
+    from openloop.support.atomic import json_text
+
+    if target == "-":
+        typer.echo(json_text(content))
+    else:
+        json_text(content, target)
+        tell_written(target)
 
 
 def tell_written(*paths: str) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import html
-import math
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from openloop.core.estimate import Estimate
 from openloop.errors import InputError, UndefinedError, did_you_mean
-from openloop.support.atomic import json_text
+from openloop.support.atomic import Recorded
 
 Key = tuple[str, str, str]  # model, metric, estimator
 COLUMNS = ("model", "metric", "estimator", "value", "stderr", "low", "high", "n", "users", "effective_size", "flags")
@@ -30,7 +28,7 @@ class PairSums:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Comparison:
+class Comparison(Recorded):
     """`result[model, metric, estimator]` is an Estimate; `skipped[metric, estimator]` says why one is missing."""
 
     estimates: dict[Key, Estimate]
@@ -96,7 +94,7 @@ class Comparison:
     def rows(self) -> Iterator[dict[str, Any]]:
         """One plain record an estimate."""
         for (model, metric, estimator), e in self.estimates.items():
-            low, high = e.interval(self.level) if e.scored_users > 1 else (math.nan, math.nan)
+            low, high = e.limits(self.level)
             seen = e.diagnostics
             values = (
                 model, metric, estimator, e.value, e.stderr, low, high,
@@ -122,10 +120,6 @@ class Comparison:
             "skipped": [{"metric": m, "estimator": e, "reason": why} for (m, e), why in self.skipped.items()],
             "notes": list(self.notes),
         }
-
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The same as JSON; written to `path` in one step when given."""
-        return json_text(self.records(), path)
 
     def __str__(self) -> str:
         return "\n".join(self._lines())

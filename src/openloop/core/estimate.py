@@ -18,6 +18,7 @@ import numpy as np
 from openloop.core.feedback import Floats, frozen
 from openloop.core.weights import Diagnostics
 from openloop.errors import AlignmentError, InputError, UndefinedError
+from openloop.support.arguments import check_level
 
 Function = Callable[[Any], Any]  # totals (..., m) → value (...); analytic in each total
 
@@ -91,11 +92,14 @@ class Estimate:
         half = quantile * 2 * self.value * error
         return Interval(math.sqrt(max(0.0, self.value**2 - half)), math.sqrt(self.value**2 + half))
 
+    def limits(self, level: float = 0.95) -> Interval:
+        """The interval over users, NaN where fewer than two leave none."""
+        return self.interval(level) if self.scored_users > 1 else Interval(math.nan, math.nan)
+
     def _error(self, level: float, over: str) -> tuple[float, float]:
         from scipy.special import ndtri, stdtrit
 
-        if not 0 < level < 1:
-            raise InputError(f"interval: level must lie strictly between 0 and 1, got {level}.")
+        check_level("interval", level)
         if over == "cells":
             return self.cell_stderr, float(ndtri((1 + level) / 2))
         if over != "users":
@@ -165,7 +169,7 @@ class Estimate:
         return f"{head} (standard error {self.stderr:.2g}, 95 % interval over users {low:.4g} … {high:.4g})"
 
     def _repr_html_(self) -> str:
-        low, high = self.interval() if self.scored_users > 1 else (math.nan, math.nan)
+        low, high = self.limits()
         return (
             "<table><tr><th>metric</th><th>estimator</th><th>value</th><th>95 % interval over users</th></tr>"
             f"<tr><td>{html.escape(self.metric)}</td><td>{html.escape(self.method)}</td><td>{self.value:.4g}</td>"

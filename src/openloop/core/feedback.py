@@ -265,6 +265,12 @@ class Feedback:
         return replace(self, **(columns | changes))
 
 
+def check_feedback(who: str, given: Any) -> None:
+    """Refuse anything but a Feedback; `who` takes it."""
+    if not isinstance(given, Feedback):
+        raise InputError(f"{who}: takes a Feedback, got {type(given).__name__}; read the log with ol.read.")
+
+
 def distinct(values: Array) -> Array:
     """The distinct values, sorted; np.unique hashes integers, which is many times slower than a sort."""
     ordered = np.sort(values, axis=None)

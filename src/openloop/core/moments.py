@@ -123,16 +123,12 @@ class Moments:
             cut_powers=_plus(a.cut_powers, b.cut_powers),
             clipped=_mean_clipped(a, b),
             caps={cap: a.caps[cap] + b.caps[cap] for cap in a.caps if cap in b.caps},
-            parts=None if a.parts is None or b.parts is None else _pair_sum(a.parts, b.parts),
+            parts=None if a.parts is None or b.parts is None else (a.parts[0] + b.parts[0], a.parts[1] + b.parts[1]),
         )
 
 
 def _plus(a: Floats | None, b: Floats | None) -> Floats | None:
     return None if a is None or b is None else a + b
-
-
-def _pair_sum(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
-    return (a[0] + b[0], a[1] + b[1])
 
 
 def _mean_clipped(a: Moments, b: Moments) -> float | None:

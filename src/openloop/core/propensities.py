@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -72,6 +72,18 @@ class Propensities:
             msg = "Propensities: made for another Feedback; call the model's predict on the one that is scored."
             raise AlignmentError(msg)
         return self
+
+
+def row_propensities(who: str, given: Any, feedback: Feedback) -> Propensities:
+    """The p of the rows, from an array in Feedback order, Propensities, or a fitted model."""
+    if isinstance(given, np.ndarray):
+        given = Propensities(values=cast("Floats", given))
+    elif not isinstance(given, Propensities):
+        if not hasattr(given, "predict"):
+            kind = type(given).__name__
+            raise InputError(f"{who}: propensities must be Propensities, a fitted model, an array or None, got {kind}.")
+        given = given.predict(feedback)
+    return given.check(feedback)
 
 
 ROUNDING = 1e-9  # shares of one log add up to 1 only nearly

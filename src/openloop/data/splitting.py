@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Feedback, Floats
+from openloop.core.feedback import Feedback, Floats, check_feedback
 from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean
 from openloop.support.arguments import generator, is_whole
 
@@ -38,8 +38,7 @@ def split(
     - `by="time"`: the latest `test` of the rows. Rows as late as the latest train row stay in train, so no
       time is on both sides and test may be smaller than asked. No chance is involved: shares are None.
     """
-    if not isinstance(feedback, Feedback):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"split: takes a Feedback, got {type(feedback).__name__}; read it first with ol.read.")
+    check_feedback("split", feedback)
     _refuse_options(by, k)
     if by == "time":
         return _parts(feedback, _latest(feedback, test), None)
@@ -115,15 +114,11 @@ def _count(test: float, n: int, noun: str) -> int:
 def _parts(feedback: Feedback, held: Mask, chance: Any) -> Parts:
     origin = feedback.origin or feedback.fingerprint
     parts: list[Feedback] = []
-    for name, keep, share in (("train", ~held, _rest(chance)), ("test", held, chance)):
+    for name, keep, share in (("train", ~held, None if chance is None else 1 - chance), ("test", held, chance)):
         if not keep.any():
             raise EmptyError(f"split: no row is left for {name}; change test= or k=, or split by something else.")
         parts.append(feedback.take(keep, share=_share(feedback, keep, share), origin=origin))
     return parts[0], parts[1]
-
-
-def _rest(chance: Any) -> Any:
-    return None if chance is None else 1 - chance
 
 
 def _share(feedback: Feedback, keep: Mask, chance: Any) -> Floats | None:

@@ -11,6 +11,7 @@ import numpy as np
 from openloop.core.estimate import Estimate, Interval
 from openloop.core.feedback import Floats
 from openloop.errors import InputError
+from openloop.support.arguments import check_level
 
 MAX_UNITS = 10_000  # more users are dealt to that many clusters: the sums of users add up to those of clusters
 
@@ -29,8 +30,7 @@ class Bootstrap:
 
     def interval(self, level: float = 0.95) -> Interval:
         """The percentile interval."""
-        if not 0 < level < 1:
-            raise InputError(f"interval: level must lie strictly between 0 and 1, got {level}.")
+        check_level("interval", level)
         low, high = np.nanquantile(self.replicates, [(1 - level) / 2, (1 + level) / 2])
         return Interval(float(low), float(high))
 

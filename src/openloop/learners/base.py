@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
+from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback
 from openloop.core.metric import reaches
 from openloop.core.propensities import Propensities
 from openloop.core.weights import effective_size
@@ -137,8 +137,7 @@ def weights(model: Any, feedback: Any, given: Weights) -> Floats:
     column where it has one, else all equal.
     """
     name = type(model).__name__
-    if not isinstance(feedback, Feedback):
-        raise InputError(f"{name}: takes a Feedback, got {type(feedback).__name__}; read the log with ol.read.")
+    check_feedback(name, feedback)
     w = _raw(feedback, given)
     if w.shape != (len(feedback),):
         raise AlignmentError(

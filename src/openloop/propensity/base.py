@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, frozen
+from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback, frozen
 from openloop.core.propensities import Propensities
-from openloop.errors import AlignmentError, InputError, UndefinedError
+from openloop.errors import AlignmentError, UndefinedError
 
 MAX_GRID = 2**28  # cells of a matrix() held in memory: 2 GiB
 BLOCK = 2**21  # cells at a time where the grid is walked through
@@ -102,7 +102,7 @@ def check_fitted(model: Any) -> None:
 def check_grid(model: Any, feedback: Feedback) -> None:
     """Refuse a model that is not fitted, and a feedback on other users or items than it was fitted on."""
     check_fitted(model)
-    check_feedback(model, feedback)
+    check_feedback(type(model).__name__, feedback)
     if model.users_ != feedback.users or model.items_ != feedback.items:
         raise AlignmentError(
             f"{type(model).__name__}: fitted on {len(model.users_):,} users × {len(model.items_):,} items, "
@@ -110,17 +110,9 @@ def check_grid(model: Any, feedback: Feedback) -> None:
         )
 
 
-def check_feedback(model: Any, feedback: Any) -> None:
-    """Refuse anything but a Feedback."""
-    if not isinstance(feedback, Feedback):
-        raise InputError(
-            f"{type(model).__name__}: takes a Feedback, got {type(feedback).__name__}; read the log with ol.read."
-        )
-
-
 def row_counts(model: Any, feedback: Feedback) -> Floats:
     """How many rows of the whole log each row stands for: 1/s. A part without shares does not tell."""
-    check_feedback(model, feedback)
+    check_feedback(type(model).__name__, feedback)
     if feedback.share is None:
         raise UndefinedError(
             f"{type(model).__name__}: this part of a log has no share (as after a split by time), so it does not "

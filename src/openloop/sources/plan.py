@@ -78,6 +78,10 @@ class Request:
     imputed: bool = False
     wanted: Needed = field(default_factory=Needed)
 
+    def single(self, model: str) -> Request:
+        """What a pair needs of one of its models."""
+        return replace(self, models=(model,), wanted=replace(self.wanted, parts=False))
+
 
 class Source(Protocol):
     """Where rows are reduced."""

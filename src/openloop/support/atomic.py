@@ -1,4 +1,4 @@
-"""Writing files whole or not at all, and results as JSON."""
+"""Files written whole or not at all, and results as JSON."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,20 @@ def json_text(content: Any, path: FilePath | None = None) -> str:
     if path is not None:
         write_text(path, text + "\n")
     return text
+
+
+class Recorded:
+    """A result that is plain values, its `records`, and as such JSON."""
+
+    __slots__ = ()
+
+    def records(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        return asdict(self)  # pyright: ignore[reportArgumentType]
+
+    def to_json(self, path: FilePath | None = None) -> str:
+        """The records as JSON; written to `path` in one step when given."""
+        return json_text(self.records(), path)
 
 
 def finite(value: Any) -> Any:

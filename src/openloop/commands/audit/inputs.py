@@ -1,7 +1,4 @@
-"""The files of an audit: log, models and propensities, read and brought to one population.
-
-This module knows nothing about terminals; its messages speak of the options of `openloop audit`.
-"""
+"""The files of an audit: log, models and propensities, read and brought to one population."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from openloop.commands.audit import scans
-from openloop.commands.audit.model_files import candidate, shared
+from openloop.commands.audit.model_files import candidate
 from openloop.commands.audit.request import (
     GUESSED,
     AuditInputs,
@@ -28,7 +25,7 @@ from openloop.commands.audit.request import (
 from openloop.commands.fitting import fit
 from openloop.core.feedback import Array, Feedback, Vocabulary
 from openloop.core.propensities import Propensities
-from openloop.data.columns import choose
+from openloop.data.columns import choose, shared
 from openloop.data.formats import open_file
 from openloop.data.reading import read
 from openloop.errors import ColumnError, InputError, did_you_mean, listing
@@ -143,7 +140,10 @@ class _Reading:
                     f"--strata {name!r}: is neither a number of strata, as 5 or 2:width, nor a column of "
                     f"{self.wanted.log}.{did_you_mean(name, self.table.columns)}"
                 )
-        return {name: log.align(_labels(self.table.fetch([name])[name])) for name in names}
+        return {
+            name: log.align(self.table.fetch([name])[name].cast(pl.String).fill_null("(missing)").to_numpy())
+            for name in names
+        }
 
 
 # -- one population ------------------------------------------------------------------------------------------
@@ -176,7 +176,3 @@ def _merged(a: Feedback, b: Feedback) -> Feedback:
         name: np.concatenate([getattr(a, name), getattr(b, name)])[order] for name in ("user", "item", "rating")
     }
     return Feedback(**columns, users=a.users, items=a.items)
-
-
-def _labels(column: pl.Series) -> Array:
-    return column.cast(pl.String).fill_null("(missing)").to_numpy()

@@ -1,7 +1,4 @@
-"""An audit from files: they are read, the models are judged, and what only their reader knows is added.
-
-This module knows nothing about terminals.
-"""
+"""An audit from files: they are read, the models are judged, and what only their reader knows is added."""
 
 from __future__ import annotations
 
