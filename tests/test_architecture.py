@@ -201,3 +201,35 @@ def test_no_two_classes_share_a_name():
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(name(module))
     assert {each for each, modules in homes.items() if len(modules) > 1} == set(SHARED_CLASS_NAMES)
+
+
+# -- the map in docs/architecture.md -------------------------------------------------------------------------
+
+MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def test_the_map_has_every_module_with_its_own_first_line():
+    rows = set(re.findall(r"^\| `([\w/]+\.py)` \| (.+) \|$", MAP, re.MULTILINE))
+    roles = {
+        (name(module), first_line(module).rstrip(".").replace("|", "\\|"))
+        for module in MODULES
+        if module.name != "__init__.py"
+    }
+    assert sorted(roles - rows) == [], "add these rows"
+    assert sorted(rows - roles) == [], "remove these rows"
+
+
+def first_line(module: Path) -> str:
+    return (ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or "").splitlines()[0]
+
+
+def test_every_path_on_the_map_exists():
+    paths = set(re.findall(r"`([\w/]+(?:\.py|\.md|/))`", MAP))
+    assert len(paths) > len(MODULES) / 2
+    assert [path for path in paths if not ((PACKAGE / path).exists() or (ROOT / path).exists())] == []
+    layers = re.search(r"```\n(__main__\n.*?)```", MAP, re.DOTALL)
+    assert layers
+    parts = [re.split(r"\s{2,}", line)[0] for line in layers[1].splitlines()]
+    named = {part.strip() for line in parts for part in line.split("|")}
+    children = {path.stem for path in PACKAGE.iterdir() if path.name not in ("__init__.py", "py.typed", "__pycache__")}
+    assert named == children

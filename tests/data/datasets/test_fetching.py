@@ -58,7 +58,7 @@ def test_a_known_digest_is_compared(tmp_path, monkeypatch, digest, verified):
     assert fetched(tmp_path, coat=COAT).verified == verified
 
 
-@pytest.mark.parametrize(("kind", "digest"), [("sha256", SHA256), ("md5", MD5)])
+@pytest.mark.parametrize(("kind", "digest"), [("sha256", SHA256), ("md5", MD5)], ids=["sha256", "md5"])
 def test_another_digest_is_refused(tmp_path, monkeypatch, kind, digest):
     known(monkeypatch, **{kind: "0" * 64})
     refused(tmp_path, FormatError, "coat", kind.upper(), "0" * 64, digest, "fetch", coat=COAT)
