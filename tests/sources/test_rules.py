@@ -64,7 +64,7 @@ def streamed(model, log, exclude, tmp_path, *, metrics, **options):
     )  # fmt: skip
     found = gather(asked)
     taken = ("user", "item", "rating", "population", "complete", "missing", "exclude")
-    given = {name: value for name, value in found.options(asked).items() if name in taken}
+    given = {name: getattr(found.asked, name) for name in taken}
     return ol.evaluate(found.models, found.log, found.propensities, metrics=metrics, estimators=["naive"], **given)
 
 

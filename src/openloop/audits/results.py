@@ -18,6 +18,7 @@ from openloop.audits.rankings import Correlation, Friedman
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
 from openloop.core.weights import WeightSummary
+from openloop.sources.plan import LogFacts
 from openloop.support.atomic import Recorded
 
 Family = tuple[str, str]  # metric, estimator
@@ -111,17 +112,9 @@ class OpenLoop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(LogFacts):
     """What was audited and how, so that it can be repeated."""
 
-    rows: int
-    users: int
-    items: int
-    scored_users: int
-    ratings: tuple[tuple[float, int], ...]  # rating, rows; empty where they are too many to list
-    span: tuple[float, float]  # the lowest and the highest rating
-    threshold: float
-    excluded: int | None = None  # rows that leave the rankings; None: nothing was excluded
     log: str = "a log in memory"
     propensity: str = ""
     command: str | None = None

@@ -128,8 +128,8 @@ def audit(
 
     A model given twice has two tables: the scores of the log's pairs, and a list with a rank column.
     """
+    from openloop.commands.audit.inputs import run
     from openloop.commands.audit.request import AuditRequest
-    from openloop.commands.audit.running import run
     from openloop.commands.table_files import refuse_overwriting
 
     wanted = request(AuditRequest, ctx)

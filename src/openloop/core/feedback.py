@@ -76,7 +76,7 @@ class Vocabulary:
         if (wanted.dtype.kind in "iub") != (self.ids.dtype.kind == "i"):
             return np.full(wanted.shape, -1, np.int32)
         if self.ids.dtype.kind == "i" and wanted.size > len(self.ids) and self._span <= MAX_SPAN * len(self.ids):
-            return self._looked_up(wanted)
+            return self.looked_up(wanted)
         at = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
         return np.where(self.ids[at] == wanted, at, -1).astype(np.int32)
 
@@ -84,7 +84,7 @@ class Vocabulary:
     def _span(self) -> int:
         return int(self.ids[-1]) - int(self.ids[0]) + 1
 
-    def _looked_up(self, wanted: Array) -> Ints:
+    def looked_up(self, wanted: Array) -> Ints:
         """As `find`, by a table over ids that lie close together: many times faster than a search."""
         low, high = self.ids[0], self.ids[-1]
         code = np.full(self._span + 1, -1, np.int32)  # the last place is for what lies outside

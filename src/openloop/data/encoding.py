@@ -61,8 +61,8 @@ def encode(column: pl.Series) -> tuple[Vocabulary, Ints]:
 def _encode_integers(values: Int64s) -> tuple[Vocabulary, Ints]:
     low, high = int(values.min()), int(values.max())
     if not _dense(low, high, len(values)):
-        found = pl.Series(values).unique().sort().to_numpy()
-        return Vocabulary(found), _find_integers(values, found)
+        found = Vocabulary(pl.Series(values).unique().sort().to_numpy())
+        return found, _find_integers(values, found)
     offset = values - low
     seen = np.zeros(high - low + 1, bool)
     seen[offset] = True
@@ -77,7 +77,7 @@ def find(column: pl.Series, known: Vocabulary, *, text: bool = False) -> Ints:
     """
     numbers = known.ids.dtype.kind == "i"
     if column.dtype == pl.Int64 and numbers:
-        return _find_integers(column.to_numpy(), known.ids)
+        return _find_integers(column.to_numpy(), known)
     if column.dtype == pl.String and (text or not numbers):
         return _find_text(column, pl.Series(known.ids.tolist()).cast(pl.String))
     return np.full(len(column), -1, np.int32)
@@ -88,14 +88,9 @@ def _find_text(column: pl.Series, known: pl.Series) -> Ints:
     return codes.fill_null(-1).to_numpy()
 
 
-def _find_integers(values: Int64s, known: Int64s) -> Ints:
-    low, high = int(known[0]), int(known[-1])
-    if not _dense(low, high, len(values)):
-        return _find_sparse(values, known)
-    code = np.full(high - low + 2, -1, np.int32)  # the last one is for all that is outside
-    code[known - low] = np.arange(len(known), dtype=np.int32)
-    outside = (values < low) | (values > high)
-    return code[np.where(outside, high - low + 1, values - low)]
+def _find_integers(values: Int64s, known: Vocabulary) -> Ints:
+    dense = _dense(int(known.ids[0]), int(known.ids[-1]), len(values))
+    return known.looked_up(values) if dense else _find_sparse(values, known.ids)
 
 
 def _find_sparse(values: Int64s, known: Int64s) -> Ints:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Protocol
 
-from openloop.core.comparison import Key, PairSums
+from openloop.core.comparison import Comparison, Key, PairSums
 from openloop.core.estimate import Estimate
 from openloop.core.metric import Metric
 from openloop.core.moments import Moments
@@ -24,8 +24,6 @@ from openloop.sources.arrays.rows import Outcome, Rows
 from openloop.sources.terms import POWERS, Needed, Powers
 
 MAX_MODELS_PAIRED = 10  # 45 pairs; above that the pairs must be named
-
-
 MAX_LISTED = 20  # ratings whose rows are counted one by one
 Strata = tuple[int, Bins] | str  # of propensity; or the name of a grouping that the source was given
 
@@ -56,7 +54,7 @@ class LogFacts:
     ratings: tuple[tuple[float, int], ...]
     span: tuple[float, float]  # the lowest and the highest rating
     threshold: float
-    excluded: int | None
+    excluded: int | None = None  # rows that leave the rankings; None: nothing was excluded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,19 +116,10 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Concluded:
-    """Estimates by key, what was skipped and why, and what the pairs' own sums tell."""
-
-    estimates: dict[Key, Estimate]
-    skipped: dict[tuple[str, str], str]
-    pairs: dict[tuple[str, str, str, str], PairSums]
-
-
 def conclude(
     source: Source, metrics: Sequence[Metric], methods: Sequence[Method], pairs: Sequence[tuple[str, str]]
-) -> Concluded:
-    """Ask the source for the moments that the estimates need, and make the estimates."""
+) -> Comparison:
+    """Ask the source for the moments that the estimates need, and make the estimates; what is skipped says why."""
     skipped: dict[tuple[str, str], str] = {}
     wanted: list[tuple[Metric, Method]] = []
     for metric in metrics:
@@ -167,7 +156,7 @@ def conclude(
                 estimates[model, *name] = replace(estimate, method=method.name)
             for request in doubles.get(name, ()):
                 own[request.models[0], request.models[1], *name] = _pair(moments[request], method)
-    return Concluded(estimates=estimates, skipped=skipped, pairs=own)
+    return Comparison(estimates=estimates, skipped=skipped, pairs=own)
 
 
 def _batches(source: Source, wanted: Sequence[tuple[Metric, Method]]) -> list[list[tuple[Metric, Method]]]:

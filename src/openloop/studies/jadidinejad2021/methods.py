@@ -139,8 +139,8 @@ def ours(
     found: dict[str, Method] = {"holdout": partial(scores.holdout, held.cells, among)}
     for name, values in p.items():
         grid = grid_of(held, values)
-        p, s = grid[held.cells.user, held.cells.item], held.split.share
-        weight = 1 / observed_probability(p, share=s, excluded_share=1 - s if among == "outside" else 0.0)
+        mine, s = grid[held.cells.user, held.cells.item], held.split.share
+        weight = 1 / observed_probability(mine, share=s, excluded_share=1 - s if among == "outside" else 0.0)
         found[f"snips, {name}"] = partial(scores.snips, held.cells, among, weight=weight)
         found[f"snips of adg, {name}"] = partial(scores.snips_of_adg, held.cells, among, weight=weight)
         found[f"{STRATA} strata, {name}"] = catalogued(held, grid, among, STRATA)
