@@ -271,6 +271,14 @@ def check_feedback(who: str, given: Any) -> None:
         raise InputError(f"{who}: takes a Feedback, got {type(given).__name__}; read the log with ol.read.")
 
 
+def check_fitted(model: Any) -> None:
+    """Refuse a model without `users_`, which every fit sets."""
+    if not hasattr(model, "users_"):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(f"{type(model).__name__}: not fitted; call fit(feedback) first.")
+
+
 def distinct(values: Array) -> Array:
     """The distinct values, sorted; np.unique hashes integers, which is many times slower than a sort."""
     ordered = np.sort(values, axis=None)

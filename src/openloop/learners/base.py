@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback
+from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback, check_fitted
 from openloop.core.metric import reaches
 from openloop.core.propensities import Propensities
 from openloop.core.weights import effective_size
@@ -120,14 +120,6 @@ class FactorLearner(Learner):
 
 
 # -- the door ------------------------------------------------------------------------------------------------
-
-
-def check_fitted(model: Any) -> None:
-    """Refuse a model without `users_`, which every fit sets."""
-    if not hasattr(model, "users_"):
-        from sklearn.exceptions import NotFittedError
-
-        raise NotFittedError(f"{type(model).__name__}: not fitted; call fit(feedback) first, or ol.load a saved one.")
 
 
 def weights(model: Any, feedback: Any, given: Weights) -> Floats:

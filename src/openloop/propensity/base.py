@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback, frozen
+from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback, check_fitted, frozen
 from openloop.core.propensities import Propensities
 from openloop.errors import AlignmentError, UndefinedError
 
@@ -89,14 +89,6 @@ class CellModel(PropensityEstimator):
 def share_of_log(rows: Floats) -> float:
     """The share of the log that these rows are, each standing for 1/s of it."""
     return len(rows) / float(rows.sum())
-
-
-def check_fitted(model: Any) -> None:
-    """Refuse a model without `users_`, which every fit sets."""
-    if not hasattr(model, "users_"):
-        from sklearn.exceptions import NotFittedError
-
-        raise NotFittedError(f"{type(model).__name__}: not fitted; call fit(feedback) before predict or matrix.")
 
 
 def check_grid(model: Any, feedback: Feedback) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Feedback, Floats, check_feedback, check_propensities, frozen
+from openloop.core.feedback import Feedback, Floats, check_feedback, check_fitted, check_propensities, frozen
 from openloop.core.propensities import Propensities
 from openloop.errors import AlignmentError, ColumnError, InputError, UndefinedError
-from openloop.propensity.base import PropensityEstimator, check_fitted, check_grid
+from openloop.propensity.base import PropensityEstimator, check_grid
 
 
 class Known(PropensityEstimator):

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Array, Feedback, Floats, distinct, frozen
+from openloop.core.feedback import Array, Feedback, Floats, check_fitted, distinct, frozen
 from openloop.core.propensities import Propensities
 from openloop.errors import InputError, LeakError, RatingError, UndefinedError, listing
-from openloop.propensity.base import PropensityEstimator, check_fitted, check_grid, row_counts
+from openloop.propensity.base import PropensityEstimator, check_grid, row_counts
 from openloop.support.arguments import generator, is_whole
 
 Ratings = npt.NDArray[np.float32]

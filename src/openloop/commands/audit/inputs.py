@@ -75,14 +75,15 @@ def gather(wanted: AuditRequest, step: Step = silent) -> AuditInputs:
     log, train, whole = found.parts()
     models = found.models(log, step)
     step("fitting propensities", 0.6)
-    propensities, source = found.propensities(log, whole)
+    propensities = found.propensities(log, whole)
     return AuditInputs(
         models=models, log=log, propensities=propensities,
         asked=wanted.question(
             exclude=train, open_loop=found.open_loop, groups=found.groups(log), check=wanted.check and whole,
             doubts=(GUESSED,) if found.choice.guessed else (),
         ),
-        notes=tuple(found.notes), about_log=str(wanted.log), about_propensity=source + wanted.corrections,
+        notes=tuple(found.notes), about_log=str(wanted.log),
+        about_propensity=found.choice.source(split=whole is not log) + wanted.corrections,
     )  # fmt: skip
 
 
@@ -150,15 +151,14 @@ class _Reading:
 
     # -- propensities ----------------------------------------------------------------------------------------
 
-    def propensities(self, log: Feedback, whole: Feedback) -> tuple[Any, str]:
-        """The log's own column, or a model fitted on the whole log; and their source in words."""
+    def propensities(self, log: Feedback, whole: Feedback) -> Any:
+        """The log's own column, or a model fitted on the whole log."""
         wanted, model = self.wanted, self.choice.model
         if model is None:
-            p = Propensities(values=log.propensity, floor=wanted.floor, fingerprint=log.fingerprint)  # pyright: ignore[reportArgumentType], it was read
-            return p, f"column {self.choice.column!r} of the log"
+            return Propensities(values=log.propensity, floor=wanted.floor, fingerprint=log.fingerprint)  # pyright: ignore[reportArgumentType], it was read
         fitted = fit(model, whole, self.chosen, wanted.seed)
         self.notes += [f"{model}: {note}" for note in getattr(fitted, "notes_", ())]
-        return fitted, f"{model}, fitted on {'log and excluded log together' if whole is not log else 'the log'}"
+        return fitted
 
     def groups(self, log: Feedback) -> dict[str, Array]:
         """Columns of the log that were asked for as strata, as groupings of its rows."""

@@ -134,6 +134,11 @@ class Choice:
     model: ModelSpec | None = None
     guessed: bool = False  # nobody said
 
+    def source(self, *, split: bool) -> str:
+        """Where propensities come from, in words; `split`: the log and the excluded log are parts of one."""
+        on = "log and excluded log together" if split else "the log"
+        return f"column {self.column!r} of the log" if self.model is None else f"{self.model}, fitted on {on}"
+
 
 def propensity_choice(wanted: AuditRequest, table: InputTable, notes: list[str]) -> Choice:
     """The column of that very name, else the model; where nothing was asked for, what there is, or a guess."""
