@@ -90,7 +90,7 @@ class Vocabulary:
         code = np.full(self._span + 1, -1, np.int32)  # the last place is for what lies outside
         code[self.ids - low] = np.arange(len(self.ids))
         inside = (wanted >= low) & (wanted <= high)
-        return code[np.where(inside, wanted, high + 1) - low]
+        return code[np.where(inside, wanted.astype(np.int64, copy=False) - low, self._span)]
 
     def codes(self, values: npt.ArrayLike, what: str = "id") -> Ints:
         """The code of each value; an unknown one is an error."""

@@ -160,7 +160,7 @@ def conclude(
 
 
 def _batches(source: Source, wanted: Sequence[tuple[Metric, Method]]) -> list[list[tuple[Metric, Method]]]:
-    """What is asked of the source at once: all, where a pass is dear; else a metric at a time, to save memory."""
+    """What is asked of the source at once: all, where each pass costs much; else a metric at a time, to save memory."""
     if source.in_one_pass:
         return [list(wanted)]
     names = dict.fromkeys(metric.name for metric, _ in wanted)
