@@ -11,8 +11,8 @@ from openloop.core.feedback import Feedback
 from openloop.core.metric import Metric
 from openloop.core.moments import Moments
 from openloop.data.simulate import World
-from openloop.sources.arrays.rows import Outcome, Rows, accumulate, base_sums, weight_summary
-from openloop.sources.terms import POWERS, Common, Needed
+from openloop.sources.arrays.rows import Outcome, Rows, base_sums, gains, sums, weight_summary
+from openloop.sources.terms import POWERS, Common, Needed, assemble
 
 CELL = ("mae", "mse", "rmse", "accuracy", "dcg", "dcg@3", "prec@3", "precision@3")
 POOLED = ("adg", "atop", "recall@3")
@@ -54,7 +54,7 @@ def moments(
     powers = POWERS if rows.probability is not None and metric.kind == "cell" else ()
     wanted = Needed(powers=powers, cap=cap, ideal=ideal)
     shared = Common(cells=rows.cells, base=base_sums(rows), weights=weight_summary(rows), edges=rows.edges, **common)
-    return accumulate(metric, rows, outcome, wanted, shared)
+    return assemble(metric, sums(metric, rows, gains(metric, rows, outcome), wanted), wanted, shared)
 
 
 def rows_of(log: Feedback, *, threshold: float = 4, **fields: Any) -> Rows:

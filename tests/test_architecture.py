@@ -27,7 +27,6 @@ MAX_PARAMETERS = 8
 MANY_PARAMETERS = {
     "kernels/ranking.py: factor_ranks": "a kernel's door: factors and ragged lists as plain arrays",
     "studies/kit/charts.py: lines": "a chart's channels, each a keyword",
-    "studies/kit/charts.py: scatter": "a chart's channels, each a keyword",
 }
 
 # Class names that modules share, and why nobody mixes them up.

@@ -39,41 +39,36 @@ if TYPE_CHECKING:
 
 __version__ = VERSION
 
-# name → module; a name that ends the module's path is the module itself.
-_HOME = {
-    "read": "data.reading",
-    "split": "data.splitting",
-    "folds": "data.splitting",
-    "datasets": "data.datasets",
-    "simulate": "data.simulate",
-    "Feedback": "core.feedback",
-    "Vocabulary": "core.feedback",
-    "covariates": "data.features",
-    "Covariates": "core.covariates",
+# module → names; a name that ends the module's path is the module itself.
+_NAMES = {
+    "data.reading": "read",
+    "data.splitting": "split folds",
+    "data.datasets": "datasets",
+    "data.simulate": "simulate",
+    "core.feedback": "Feedback Vocabulary",
+    "data.features": "covariates",
+    "core.covariates": "Covariates",
     "propensity": "propensity",
-    "Propensities": "core.propensities",
-    "observed_probability": "core.propensities",
+    "core.propensities": "Propensities observed_probability",
     "learners": "learners",
-    "load": "learners.model_files.saving",
-    "metric": "metrics.naming",
-    "Metric": "core.metric",
-    "Moments": "core.moments",
-    "Estimate": "core.estimate",
-    "Interval": "core.estimate",
-    "bounds": "estimators.bounds",
-    "bootstrap": "estimators.resampling",
-    "cross_fitted": "estimators.doubly_robust",
-    "evaluate": "evaluation",
-    "Comparison": "core.comparison",
-    "select": "selection",
-    "Selection": "selection",
-    "audit": "audits.auditing",
-    "Audit": "audits.results",
-    "paradox": "audits.paradox",
-    "rankings": "audits.rankings",
-    "report": "reporting.html",
-    "figures": "reporting.figures",
-    "reproduce": "studies.kit.running",
+    "learners.model_files.saving": "load",
+    "metrics.naming": "metric",
+    "core.metric": "Metric",
+    "core.moments": "Moments",
+    "core.estimate": "Estimate Interval",
+    "estimators.bounds": "bounds",
+    "estimators.resampling": "bootstrap",
+    "estimators.doubly_robust": "cross_fitted",
+    "evaluation": "evaluate",
+    "core.comparison": "Comparison",
+    "selection": "select Selection",
+    "audits.auditing": "audit",
+    "audits.results": "Audit",
+    "audits.paradox": "paradox",
+    "audits.rankings": "rankings",
+    "reporting.html": "report",
+    "reporting.figures": "figures",
+    "studies.kit.running": "reproduce",
     "errors": "errors",
 }
 
@@ -88,4 +83,4 @@ __all__ = [
     "errors",
 ]  # fmt: skip
 
-__getattr__, __dir__ = lazily(__name__, _HOME, globals())
+__getattr__, __dir__ = lazily(__name__, _NAMES, globals())

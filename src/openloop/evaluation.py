@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from openloop.core.comparison import Comparison
@@ -32,10 +32,9 @@ class Prepared:
         if not found.estimates:
             raise UndefinedError(" ".join(reasons(found.skipped)))
         order = [(m, x.name, e.name) for m in self.source.models for x in self.metrics for e in self.methods]
-        return Comparison(
-            estimates={key: found.estimates[key] for key in order if key in found.estimates},
-            skipped=found.skipped, pairs=found.pairs, better={m.name: m.better for m in self.metrics},
-            notes=tuple(self.notes), level=self.level,
+        return replace(
+            found, estimates={key: found.estimates[key] for key in order if key in found.estimates},
+            better={m.name: m.better for m in self.metrics}, notes=tuple(self.notes), level=self.level,
         )  # fmt: skip
 
 

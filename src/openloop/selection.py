@@ -15,9 +15,9 @@ import polars as pl
 from threadpoolctl import threadpool_limits
 
 from openloop.core.estimate import Estimate
-from openloop.core.feedback import Feedback
+from openloop.core.feedback import Feedback, check_feedback
 from openloop.core.metric import Metric
-from openloop.core.propensities import Propensities
+from openloop.core.propensities import row_propensities
 from openloop.data.splitting import folds as folds_of
 from openloop.errors import InputError, OpenloopError, UndefinedError, did_you_mean, listing
 from openloop.estimators.naming import Method
@@ -196,20 +196,8 @@ def _mean(folds: list[Estimate]) -> Estimate:
 
 def _with_propensities(feedback: Any, given: Any) -> Feedback:
     """The log with the p of its rows as a column, which its folds then carry."""
-    if not isinstance(feedback, Feedback):
-        raise InputError(f"select: takes a Feedback, got {type(feedback).__name__}; read the log with ol.read.")
-    if given is None:
-        return feedback
-    if isinstance(given, np.ndarray):
-        given = Propensities(values=cast("Any", given))
-    elif not isinstance(given, Propensities):
-        if not hasattr(given, "predict"):
-            raise InputError(
-                f"select: propensities must be Propensities, a fitted model, one value a row or None, got "
-                f"{type(given).__name__}."
-            )
-        given = given.predict(feedback)
-    return replace(feedback, propensity=given.check(feedback).used)
+    check_feedback("select", feedback)
+    return feedback if given is None else replace(feedback, propensity=row_propensities("select", given, feedback).used)
 
 
 def _settings(learner: Any, grid: Any) -> list[Setting]:

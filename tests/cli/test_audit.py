@@ -139,7 +139,7 @@ def test_options_reach_the_audit(files, monkeypatch):
         "metrics": ("mae",), "estimators": ["snips", "naive"], "threshold": 3.0, "strata": ("2:width",), "level": 0.9,
         "missing": "drop", "rng": 5, "check": False,
     }  # fmt: skip
-    monkeypatch.setattr("openloop.commands.audit.running.conduct", spied)
+    monkeypatch.setattr("openloop.commands.audit.inputs.conduct", spied)
     numbers = ("--threshold", "3", "--level", "0.9", "--seed", "5", "--strata", "2:width")
     more = (*numbers, "--missing", "drop", "--estimator", "snips", "--no-check")
     assert run(*words(files, *MAE, *more)).exit_code in {0, 3}
@@ -407,8 +407,8 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_file(files, tmp_path, monkey
 @pytest.mark.parametrize(
     "where",
     [
-        "openloop.commands.audit.running.gather",
-        "openloop.commands.audit.running.conduct",
+        "openloop.commands.audit.inputs.gather",
+        "openloop.commands.audit.inputs.conduct",
         "openloop.reporting.html.page",
     ],
 )

@@ -196,3 +196,9 @@ def test_a_log_without_shares_stays_without():
     log = replace(three(), share=None)
     assert log.share is None
     assert log.take(np.array([True, False, True])).share is None
+
+
+def test_ids_are_looked_up_at_the_ends_of_64_bits_and_in_any_type_of_integers():
+    last = np.iinfo(np.int64).max
+    assert Vocabulary(np.array([last - 2, last])).find(np.array([last - 2, last, 5])).tolist() == [0, 1, -1]
+    assert Vocabulary.range(3).find(np.array([0, 2, 1, 7], np.uint64)).tolist() == [0, 2, 1, -1]

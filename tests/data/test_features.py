@@ -407,7 +407,7 @@ def test_columns_that_do_not_exist():
         covariates(TABLE, USERS, columns=["agee"])
     with pytest.raises(ColumnError, match=facts("'usr'", "id=")):
         covariates(TABLE, USERS, id="usr")
-    with pytest.raises(ColumnError, match=facts("column 9", "id=")):
+    with pytest.raises(ColumnError, match=facts("id=9", "5 columns")):
         covariates(TABLE, USERS, id=9)
     with pytest.raises(ColumnError, match=facts("id=1.5", "name", "integer")):
         covariates(TABLE, USERS, id=1.5)

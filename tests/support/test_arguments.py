@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 from openloop.errors import InputError
-from openloop.support.arguments import generator, is_number, is_whole
+from openloop.support.arguments import check_level, fields_of, generator, is_number, is_whole
 from tests.facts import facts
 
 
@@ -33,3 +35,27 @@ def test_a_seed_stands_for_its_generator_and_a_generator_for_itself():
 def test_anything_else_is_refused(rng):
     with pytest.raises(InputError, match=facts("MF", "rng", repr(rng), "rng=0")):
         generator("MF", rng)
+
+
+@pytest.mark.parametrize("level", [0, 1, 1.5, float("nan")])
+def test_a_level_lies_strictly_between_0_and_1(level):
+    check_level("find", 0.95)
+    with pytest.raises(InputError, match=facts("find: level", f"got {level}")):
+        check_level("find", level)
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+@dataclass
+class Place:
+    y: int
+    name: str
+
+
+def test_fields_are_picked_by_name_from_a_mapping_or_another_noun():
+    assert fields_of(Point, {"name": "home", "x": 3}) == {"x": 3}
+    assert fields_of(Point, Place(y=4, name="home")) == {"y": 4}

@@ -73,7 +73,7 @@ def contrasts(result: Comparison, metric: str, estimator: str) -> tuple[Contrast
 
 
 def _contrast(result: Comparison, a: str, b: str, e: Estimate, adjusted: float) -> Contrast:
-    low, high = e.interval(result.level) if e.scored_users > 1 else (math.nan, math.nan)
+    low, high = e.limits(result.level)
     own = result.pair(a, b, metric=e.metric, estimator=e.method)
     clear = low > 0 or high < 0  # not where the interval covers 0, or is none
     parts = own.parts if own is not None and clear and moves_with_weights(e.method) else None

@@ -13,6 +13,7 @@ from typing import Literal
 
 from openloop.audits.contrasts import holm
 from openloop.errors import EmptyError, InputError, listing
+from openloop.support.arguments import check_level
 
 ROUNDING = 1.05  # published shares of rows may add up to a little more than 1
 
@@ -141,8 +142,7 @@ def find(pairs: Sequence[Pair], level: float = 0.95) -> tuple[Paradox, ...]:
     so is a masking where that difference is zero or rows are about equally noisy. A few very noisy rows, though, can
     hide what most rows show, and are reported for it.
     """
-    if not 0 < level < 1:
-        raise InputError(f"find: level must lie strictly between 0 and 1, got {level}.")
+    check_level("find", level)
     _check_kinds(pairs)
     found: dict[int, Paradox] = {}
     for family in _families(pairs):

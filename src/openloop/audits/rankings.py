@@ -14,7 +14,7 @@ import numpy.typing as npt
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Floats
 from openloop.errors import EmptyError, InputError, UndefinedError, listing
-from openloop.support.arguments import generator, is_whole
+from openloop.support.arguments import check_level, generator, is_whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ def kendall(
     95 to 100 %) and below ten they are wide: three or four models say next to nothing.
     """
     x, y = _lists("kendall", x=x, y=y)
-    _check_level("kendall", level)
+    check_level("kendall", level)
     a, b = _signs(x), _signs(y)  # (n, n)
     value = float(_tau(a, b))
     if abs(value) == 1:
@@ -174,7 +174,7 @@ def compare_tau(
     rejected in 2 to 4 % of samples of 104 models, and in almost none of 6.
     """
     x, y, target = _lists("compare_tau", x=x, y=y, target=target)
-    _check_level("compare_tau", level)
+    check_level("compare_tau", level)
     signs = _signs(x), _signs(y), _signs(target)
     value = float(_tau(signs[0], signs[2]) - _tau(signs[1], signs[2]))
     taus = _bootstrap("compare_tau", signs, rng, replicates)
@@ -266,7 +266,7 @@ def friedman(values: npt.ArrayLike, models: Sequence[str], *, better: str = "hig
     from scipy.special import chdtrc
     from scipy.stats import rankdata
 
-    _check_level("friedman", level)
+    check_level("friedman", level)
     if better not in {"higher", "lower"}:
         raise InputError(f'friedman: better must be "higher" or "lower", got {better!r}.')
     values = _table(values, models)
@@ -322,11 +322,6 @@ def _lists(name: str, **given: npt.ArrayLike) -> list[Floats]:
         if (v == v[0]).all():
             raise UndefinedError(f"{name}: all {len(v)} values of {key} are {v[0]:g}, so τ is undefined.")
     return list(lists.values())
-
-
-def _check_level(name: str, level: float) -> None:
-    if not 0 < level < 1:
-        raise InputError(f"{name}: level must lie strictly between 0 and 1, got {level}.")
 
 
 def ranks_within_users(result: Comparison, family: tuple[str, str]) -> Friedman | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -19,7 +18,8 @@ from openloop.audits.rankings import Correlation, Friedman
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
 from openloop.core.weights import WeightSummary
-from openloop.support.atomic import json_text
+from openloop.sources.plan import LogFacts
+from openloop.support.atomic import Recorded
 
 Family = tuple[str, str]  # metric, estimator
 
@@ -112,18 +112,9 @@ class OpenLoop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(LogFacts):
     """What was audited and how, so that it can be repeated."""
 
-    rows: int
-    users: int
-    items: int
-    scored_users: int
-    ratings: tuple[tuple[float, int], ...]  # rating, rows; empty where they are too many to list
-    span: tuple[float, float]  # the lowest and the highest rating
-    threshold: float
-    excluded: int | None = None  # rows that leave the rankings; None: nothing was excluded
-    dropped: int = 0  # rows that some model does not predict
     log: str = "a log in memory"
     propensity: str = ""
     command: str | None = None
@@ -133,7 +124,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Audit:
+class Audit(Recorded):
     """The verdict and what it rests on. `metric` and `estimator` are those that the verdict is about."""
 
     verdict: Verdict
@@ -181,10 +172,6 @@ class Audit:
             "warnings": list(self.warnings),
             "notes": list(self.notes),
         }
-
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Everything as JSON; written to `path` in one step when given."""
-        return json_text(self.records(), path)
 
     def __str__(self) -> str:
         return "\n".join(self._lines())

@@ -1,4 +1,4 @@
-"""What an audit finds beside the estimates: strata, paradoxes, sensitivity, estimators against an open loop."""
+"""Tables by strata like the paper's Tables 2 to 5, and Simpson's paradox in them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from openloop.core.moments import Moments
 from openloop.errors import UndefinedError
 from openloop.estimators.stratified import stratified, within_strata
 from openloop.sources.plan import Request, Source, Strata, StrataFacts
-
-# -- strata --------------------------------------------------------------------------------------------------
 
 
 def strata_tables(

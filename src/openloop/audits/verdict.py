@@ -24,7 +24,7 @@ MANY = 3  # paradoxes that have a sentence each
 def decide(found: Evidence) -> Verdict:
     """The verdict on the evidence."""
     obstacles = [*found.doubts, *_thin(found), *_biased(found)]
-    winner = next((m for m in found.result.models if _beats_all(found, m)), None)
+    winner = next((m for m in found.result.models if all(c.better == m for c in found.own if m in c.models)), None)
     if winner is None:
         return _undecided(found, obstacles)
     obstacles += [*_leaked(found, winner), *_contradictions(found, winner), *_against_most(found, winner)]
@@ -36,10 +36,6 @@ def decide(found: Evidence) -> Verdict:
         sentences=(*_pairs(found, winner, verb), *_context(found, winner)),
         reasons=tuple(obstacles),
     )
-
-
-def _beats_all(found: Evidence, model: str) -> bool:
-    return all(c.better == model for c in found.own if model in c.models)
 
 
 def _cannot(reason: str) -> str:

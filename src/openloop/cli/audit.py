@@ -12,7 +12,6 @@ from openloop.cli import options
 from openloop.cli.audit_tables import printed
 from openloop.cli.options import (
     FAILED,
-    console,
     files,
     name_or_number,
     number,
@@ -20,6 +19,7 @@ from openloop.cli.options import (
     progress,
     request,
     several,
+    show,
     tell_written,
 )
 
@@ -128,8 +128,8 @@ def audit(
 
     A model given twice has two tables: the scores of the log's pairs, and a list with a rank column.
     """
+    from openloop.commands.audit.inputs import run
     from openloop.commands.audit.request import AuditRequest
-    from openloop.commands.audit.running import run
     from openloop.commands.table_files import refuse_overwriting
 
     wanted = request(AuditRequest, ctx)
@@ -140,9 +140,7 @@ def audit(
     if json == "-":
         typer.echo(found.to_json())
     else:
-        terminal = console()
-        for part in printed(found, ctx.command):
-            terminal.print(part)
+        show(printed(found, ctx.command))
     if not written:
         raise typer.Exit(FAILED)
     if not found.verdict.supported:

@@ -68,10 +68,10 @@ def _leaderboard(found: Audit, metric: str) -> RenderableType:
 
 
 def _cell(found: Audit, model: str, metric: str, estimator: str) -> str:
-    from openloop.reporting.words import decimals_of, fixed, limits, number
+    from openloop.reporting.words import decimals_of, fixed, number
 
     estimate = found.result[model, metric, estimator]
-    low, high = limits(estimate, found.result.level)
+    low, high = estimate.limits(found.result.level)
     mark, decimals = "!" if estimate.diagnostics.flags else "", decimals_of(low, high)
     if decimals is None:  # a point, or one user, who gives no interval
         return number(estimate.value) + mark

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openloop.cli.options import FAILED, Json, console, files, mark, progress, tell_written
+from openloop.cli.options import FAILED, Json, answer, mark, progress
 from openloop.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,14 +46,9 @@ def list_(data: Folder = None, json: Json = None) -> None:
 
     folder = data_folder(data)
     known = [(dataset, whereabouts(dataset.name, data)) for dataset in CATALOGUE]
-    if json is not None:
-        _write({"folder": str(folder), "datasets": [_entry(dataset, place) for dataset, place in known]}, json)
-    if json != "-":
-        terminal = console()
-        terminal.print(_overview(known))
-        terminal.print(f"\n✓ is in {folder}" + ("" if folder.is_dir() else ", which does not exist"))
-        for line in _FOOTER:
-            terminal.print(line)
+    content = {"folder": str(folder), "datasets": [_entry(dataset, place) for dataset, place in known]}
+    here = f"\n✓ is in {folder}" + ("" if folder.is_dir() else ", which does not exist")
+    answer(json, content, [_overview(known), here, *_FOOTER])
 
 
 @commands.command()
@@ -80,12 +75,8 @@ def get(
         fetched = fetch(name, data, accept_terms=True, url=url, step=step)
         step("checking", 1.0)
         found = checked(name, data)
-    if json is not None:
-        _write(asdict(fetched) | {"folder": str(fetched.folder), "check": _checked(found)}, json)
-    if json != "-":
-        terminal = console()
-        for part in (*_downloaded(fetched), "", *_findings(found)):
-            terminal.print(part)
+    content = asdict(fetched) | {"folder": str(fetched.folder), "check": _checked(found)}
+    answer(json, content, (*_downloaded(fetched), "", *_findings(found)))
     if not found.ok:
         raise typer.Exit(FAILED)
 
@@ -100,14 +91,9 @@ def check(name: Names = None, data: Folder = None, json: Json = None) -> None:
 
     every = [checked(one, data) for one in ([name] if name else _present(data))]
     fine = all(found.ok for found in every)
-    if json is not None:
-        records = [_checked(found) for found in every]
-        _write(records[0] if name else {"ok": fine, "checks": records}, json)
-    if json != "-":
-        terminal = console()
-        for number, found in enumerate(every):
-            for part in (*([""] if number else []), *_findings(found)):
-                terminal.print(part)
+    records = [_checked(found) for found in every]
+    parts = [part for found in every for part in ("", *_findings(found))][1:]
+    answer(json, records[0] if name else {"ok": fine, "checks": records}, parts)
     if not fine:
         raise typer.Exit(FAILED)
 
@@ -142,16 +128,6 @@ def _accepted(dataset: Dataset) -> bool:
 
 def _terminal() -> bool:
     return sys.stdin.isatty()
-
-
-def _write(content: dict[str, Any], target: str) -> None:
-    from openloop.support.atomic import json_text
-
-    if target == "-":
-        typer.echo(json_text(content))
-    else:
-        json_text(content, target)
-        tell_written(*files(target))
 
 
 def _entry(dataset: Dataset, place: Path | None) -> dict[str, Any]:

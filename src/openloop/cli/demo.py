@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from openloop.cli.options import console, files, mark, page, progress, tell_written, whole, writable
+from openloop.cli.options import answer, console, files, mark, page, progress, show, whole, writable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -46,15 +46,7 @@ def demo(
     refuse_overwriting(files(json, report), [])
     with progress() as step:
         shown = demonstrate(users, items, seed=seed, step=step)
-    if json == "-":
-        typer.echo(shown.to_json())
-    else:
-        terminal = console()
-        for part in _page(shown, narrow=terminal.width < 90):
-            terminal.print(part)
-    for path in files(json):
-        shown.to_json(path)
-    tell_written(*files(json))
+    answer(json, shown.records(), _page(shown, narrow=console().width < 90))
     if report is not None:
         _audited_world(users, items, seed, report, quiet=json == "-")
 
@@ -71,9 +63,7 @@ def _audited_world(users: int, items: int, seed: int, report: str, *, quiet: boo
     command = f"openloop demo --users {users} --items {items} --seed {seed} --report {quote(report)}"
     write(replace(found.audit, setting=replace(found.audit.setting, command=command)), report)
     if not quiet:
-        terminal = console()
-        for words in ("", "A choice between three models, trained on four fifths of such a log:", *found.findings()):
-            terminal.print(words)
+        show(("", "A choice between three models, trained on four fifths of such a log:", *found.findings()))
     typer.echo(f"The report, to open in a browser: {Path(report).resolve()}", err=quiet)
 
 

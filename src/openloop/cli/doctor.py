@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openloop.cli.options import FAILED, console, mark
+from openloop.cli.options import FAILED, mark, show
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,9 +24,7 @@ def doctor(
     if json:
         typer.echo(jsonlib.dumps(found, indent=2, ensure_ascii=False))
     else:
-        terminal = console()
-        for part in _page(found):
-            terminal.print(part)
+        show(_page(found))
     if not found["ok"]:
         raise typer.Exit(FAILED)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from openloop.propensity.naming import FORMS
-from openloop.support.fields import fields_of
+from openloop.support.arguments import fields_of
 from openloop.support.progress import Step
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.text import Text
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
@@ -156,6 +156,32 @@ def mark(good: bool, *, before: str = "", after: str = "") -> Text:
     from rich.text import Text
 
     return Text.assemble(before, ("✓" if good else "✗", "green" if good else "bold red"), after)
+
+
+def show(parts: Iterable[RenderableType]) -> None:
+    """Print one part after another."""
+    terminal = console()
+    for part in parts:
+        terminal.print(part)
+
+
+def answer(json: str | None, content: Any, parts: Iterable[RenderableType]) -> None:
+    """What was found, as JSON where that was asked for, and for people unless JSON goes to stdout."""
+    if json is not None:
+        write_json(content, json)
+    if json != "-":
+        show(parts)
+
+
+def write_json(content: Any, target: str) -> None:
+    """Plain values as JSON, to a file or, for "-", to stdout."""
+    from openloop.support.atomic import json_text
+
+    if target == "-":
+        typer.echo(json_text(content))
+    else:
+        json_text(content, target)
+        tell_written(target)
 
 
 def tell_written(*paths: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from openloop.cli import options
-from openloop.cli.options import console, files, mark, progress, tell_written, whole, writable
+from openloop.cli.options import console, files, mark, progress, tell_written, whole, writable, write_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -98,11 +98,8 @@ def _print(found: Reproduction) -> None:
         out.print(f"\n{name} was left out: it {why}.")
     compared = sum(result.compared() for result in found.results)
     if compared:
-        out.print(f"\n{compared - _astray(found):,} of {compared:,} published numbers came out.")
-
-
-def _astray(found: Reproduction) -> int:
-    return sum(1 for result in found.results for _ in result.astray())
+        astray = sum(1 for result in found.results for _ in result.astray())
+        out.print(f"\n{compared - astray:,} of {compared:,} published numbers came out.")
 
 
 def _print_result(result: Result) -> None:
@@ -144,8 +141,6 @@ def _print_list(lines: list[tuple[str, Item, tuple[str, ...], str | None]], json
     from rich import box
     from rich.table import Table as Grid
 
-    from openloop.support.atomic import json_text
-
     records = [
         {
             "paper": paper, "item": item.name, "title": item.title, "data": list(item.data), "present": list(here),
@@ -154,8 +149,7 @@ def _print_list(lines: list[tuple[str, Item, tuple[str, ...], str | None]], json
         for paper, item, here, why in lines
     ]  # fmt: skip
     if json is not None:
-        typer.echo(json_text(records)) if json == "-" else json_text(records, json)
-        tell_written(*files(json))
+        write_json(records, json)
         return
     grid = Grid("", "paper", "item", "what", "data, one of", "minutes", box=box.SIMPLE)
     for column in grid.columns:

@@ -11,8 +11,6 @@ from typing import Any
 
 from openloop.support.version import VERSION
 
-# -- doctor --------------------------------------------------------------------------------------------------
-
 CORE = {
     "numpy": "numpy", "scipy": "scipy", "narwhals": "narwhals", "polars": "polars", "numba": "numba",
     "scikit-learn": "sklearn", "altair": "altair", "vl-convert-python": "vl_convert", "jinja2": "jinja2",

@@ -1,7 +1,4 @@
-"""A propensity model fitted to a log as the options of a command say: its sample and its covariates read.
-
-This module knows nothing about terminals; its messages speak of the options of commands.
-"""
+"""A propensity model fitted to a log as the options of a command say: its sample and its covariates read."""
 
 from __future__ import annotations
 
@@ -10,17 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from openloop.commands.audit.model_files import shared
 from openloop.core.feedback import Array, Feedback
 from openloop.data import values
-from openloop.data.columns import Column, InputTable, choose, names_a
+from openloop.data.columns import Column, InputTable, choose, names_a, shared
 from openloop.data.features import features_beside
 from openloop.data.formats import open_file
 from openloop.data.reading import read
 from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean, listing
 from openloop.propensity.naming import CALIBRATIONS, ModelSpec
+from openloop.support.arguments import fields_of
 from openloop.support.atomic import FilePath
-from openloop.support.fields import fields_of
 from openloop.support.wording import percent
 
 

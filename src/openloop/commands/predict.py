@@ -1,15 +1,11 @@
-"""What a saved recommender says: scores of given pairs, or the best items of each user, written as a table.
-
-This module knows nothing about terminals; its messages speak of the options of `openloop predict`.
-"""
+"""What a saved recommender says: scores of given pairs, or the best items of each user, written as a table."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +17,7 @@ from openloop import learners
 from openloop.commands.table_files import (
     check_extension,
     holdable,
+    open_list,
     open_to_extend,
     refuse_overwriting,
     suffix,
@@ -29,14 +26,14 @@ from openloop.commands.table_files import (
 )
 from openloop.core.feedback import Array, Ints, Vocabulary, distinct
 from openloop.data import values
-from openloop.data.columns import Column, InputTable, choose, names_a
+from openloop.data.columns import Column, InputTable, choose
 from openloop.data.encoding import find, refuse_unknown
 from openloop.data.formats import open_file
-from openloop.errors import ColumnError, EmptyError, FormatError, InputError, PredictionError, did_you_mean
-from openloop.support.atomic import FilePath, json_text
+from openloop.errors import ColumnError, EmptyError, InputError, PredictionError, did_you_mean
+from openloop.sources.rules import SIDES
+from openloop.support.atomic import FilePath, Recorded
 from openloop.support.progress import Step, silent
 
-SIDES = ("user", "item")
 UNKNOWN = ("error", "drop", "null")
 BLOCK = 2**20  # scores at a time, for each thread
 
@@ -84,7 +81,7 @@ class PredictRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Predicted:
+class Predicted(Recorded):
     """What was asked and written; `unknown` counts the rows with ids that the model does not know."""
 
     model: str
@@ -113,10 +110,6 @@ class Predicted:
         yield f"ranked the {self.top:,} best items of {self.asked:,} users: {self.rows:,} rows{excluded}{unknown}"
         if self.short:
             yield f"- {self.short:,} users have fewer than {self.top:,} items to choose from"
-
-    def to_json(self, path: FilePath | None = None) -> str:
-        """The same as JSON; written to `path` in one step when given."""
-        return json_text(asdict(self), path)
 
 
 def predict(wanted: PredictRequest, step: Step = silent) -> Predicted:
@@ -212,24 +205,12 @@ def _asked(wanted: PredictRequest, model: Any) -> tuple[Array, int]:
     """The codes of the users to rank for, each once, and the number of rows with unknown ones."""
     if wanted.users is None:
         return np.arange(len(model.users_)), 0
-    table = _open_list(wanted.users, wanted.user)
+    table = open_list(wanted.users, "user", wanted.user)
     name = table.columns[0] if len(table.columns) == 1 else choose(table, {"user": wanted.user}, ("user",))["user"]
     codes = _codes(table, table.fetch([name])[name], "user", model.users_, refuse=wanted.unknown == "error")
     known = codes[_known(table, codes >= 0)]
     _, first = np.unique(known, return_index=True)
     return known[np.sort(first)].astype(np.int64), len(codes) - len(known)
-
-
-def _open_list(path: FilePath, user: Column) -> InputTable:
-    """A table, or a list of one id per line, in which no separator could be found; its first line may be a header."""
-    try:
-        return open_file(path, {"user": user})
-    except FormatError:
-        usual = {".csv": ",", ".tsv": "\t", ".txt": "\t"}.get(Path(path).suffix.lower())
-        if usual is None:
-            raise
-    first = open_file(path, {}, separator=usual, header=True).columns[0]
-    return open_file(path, {}, separator=usual, header=first in {user, "id"} or names_a("user", first))
 
 
 def _excluded(wanted: PredictRequest, model: Any) -> tuple[npt.NDArray[np.int64], int]:

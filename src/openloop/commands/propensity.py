@@ -1,7 +1,4 @@
-"""A log's propensities by a named model, checked, and written back beside its rows.
-
-This module knows nothing about terminals; its messages speak of the options of `openloop propensity`.
-"""
+"""A log's propensities by a named model, checked, and written back beside its rows."""
 
 from __future__ import annotations
 

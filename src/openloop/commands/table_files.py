@@ -1,7 +1,4 @@
-"""Tables to files: formats by extension, a table that comes back with one column more, rows in blocks.
-
-This module knows nothing about models; its messages speak of the options of commands.
-"""
+"""Tables to files: formats by extension, a table that comes back with one column more, rows in blocks."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from openloop.core.feedback import Feedback, Floats
-from openloop.data.columns import Column, InputTable
+from openloop.data.columns import Column, InputTable, names_a
 from openloop.data.formats import open_file
 from openloop.errors import ColumnError, FormatError, InputError, listing
 from openloop.support.atomic import FilePath, replacing
@@ -107,6 +104,15 @@ def open_to_extend(path: FilePath, roles: Mapping[str, Column], column: str) -> 
         )
     _refuse_other_roles(table.name, table.columns, roles)
     return table
+
+
+def open_list(path: FilePath, role: str, named: Column = None) -> InputTable:
+    """A table, or a list of one id per line, whose first line may be a header: `named`, or an obvious name."""
+    table = open_file(path, {role: named}, undivided=True)
+    if len(table.columns) > 1 or not table.text:
+        return table
+    first = open_file(path, {}, separator=",", header=True).columns[0]
+    return open_file(path, {}, separator=",", header=first in {named, "id"} or names_a(role, first))
 
 
 def holdable(table: InputTable, rows: pl.DataFrame, kind: str) -> pl.DataFrame:

@@ -1,12 +1,9 @@
-"""A recommender learned from a log by name, weighted by its propensities, and saved.
-
-This module knows nothing about terminals; its messages speak of the options of `openloop train`.
-"""
+"""A recommender learned from a log by name, weighted by its propensities, and saved."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +16,7 @@ from openloop.core.weights import effective_size
 from openloop.data.columns import Column
 from openloop.data.reading import read
 from openloop.errors import InputError, did_you_mean
-from openloop.support.atomic import FilePath, finite, json_text
+from openloop.support.atomic import FilePath, Recorded
 from openloop.support.progress import Step, silent
 
 MODELS = {
@@ -94,7 +91,7 @@ class Weighing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trained:
+class Trained(Recorded):
     """The log that was read, its weights, and the model that was learned and saved."""
 
     wanted: TrainRequest
@@ -138,21 +135,14 @@ class Trained:
             yield f"{c['what']}: {c['first']:.6g} at first, {c['last']:.6g} at last ({c['of']}: {c['count']:,})"
         yield from (f"- {note}" for note in self.notes)
 
-    def to_dict(self) -> dict[str, Any]:
+    def records(self) -> dict[str, Any]:
         """The same as plain numbers, text, lists and dictionaries."""
-        weighing = None
-        if self.weighing is not None:
-            names = ("column", "inverse", "effective_size", "largest_share", "raised")
-            weighing = {name: getattr(self.weighing, name) for name in names}
-        return finite({
+        return {
             "log": str(self.wanted.log), "out": str(self.wanted.out), "rows": len(self.log),
             "users": self.log.n_users, "items": self.log.n_items, "model": self.wanted.model,
-            "parameters": self.parameters, "weights": weighing, "course": self.course, "notes": list(self.notes),
-        })  # fmt: skip
-
-    def to_json(self, path: FilePath | None = None) -> str:
-        """The same as JSON; written to `path` in one step when given."""
-        return json_text(self.to_dict(), path)
+            "parameters": self.parameters, "weights": None if self.weighing is None else asdict(self.weighing),
+            "course": self.course, "notes": list(self.notes),
+        }  # fmt: skip
 
 
 def read_log(wanted: TrainRequest, step: Step = silent) -> Feedback:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import html
-import math
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from openloop.core.estimate import Estimate
 from openloop.errors import InputError, UndefinedError, did_you_mean
-from openloop.support.atomic import json_text
+from openloop.support.atomic import Recorded
 
 Key = tuple[str, str, str]  # model, metric, estimator
 COLUMNS = ("model", "metric", "estimator", "value", "stderr", "low", "high", "n", "users", "effective_size", "flags")
@@ -30,7 +28,7 @@ class PairSums:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Comparison:
+class Comparison(Recorded):
     """`result[model, metric, estimator]` is an Estimate; `skipped[metric, estimator]` says why one is missing."""
 
     estimates: dict[Key, Estimate]
@@ -45,8 +43,7 @@ class Comparison:
     def __post_init__(self) -> None:
         sizes = {e.n_users for e in self.estimates.values()}
         if len(sizes) > 1:
-            msg = f"Comparison: estimates cover different numbers of users, {sorted(sizes)}; use one log."
-            raise InputError(msg)
+            raise InputError(f"Comparison: estimates cover different numbers of users, {sorted(sizes)}; use one log.")
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -65,8 +62,7 @@ class Comparison:
 
     def __getitem__(self, key: Key) -> Estimate:
         if not isinstance(key, tuple) or len(key) != 3:  # pyright: ignore[reportUnnecessaryIsInstance]
-            msg = f"Comparison: ask for result[model, metric, estimator], got {key!r}."
-            raise InputError(msg)
+            raise InputError(f"Comparison: ask for result[model, metric, estimator], got {key!r}.")
         model, metric, estimator = key[0], str(key[1]).lower(), str(key[2]).lower()  # names are lower case
         if (model, metric, estimator) in self.estimates:
             return self.estimates[model, metric, estimator]
@@ -74,10 +70,8 @@ class Comparison:
             raise UndefinedError(self.skipped[metric, estimator])
         for name, known in ((model, self.models), (metric, self.metrics), (estimator, self.estimators)):
             if name not in known:
-                msg = f"Comparison has no {name!r}.{did_you_mean(name, known)}"
-                raise InputError(msg)
-        msg = f"Comparison has no estimate for {key}."
-        raise InputError(msg)
+                raise InputError(f"Comparison has no {name!r}.{did_you_mean(name, known)}")
+        raise InputError(f"Comparison has no estimate for {key}.")
 
     def difference(self, a: str, b: str, *, metric: str, estimator: str) -> Estimate:
         """The paired estimate of a − b, with the pair's own variance over cells where its sums were taken."""
@@ -100,7 +94,7 @@ class Comparison:
     def rows(self) -> Iterator[dict[str, Any]]:
         """One plain record an estimate."""
         for (model, metric, estimator), e in self.estimates.items():
-            low, high = e.interval(self.level) if e.scored_users > 1 else (math.nan, math.nan)
+            low, high = e.limits(self.level)
             seen = e.diagnostics
             values = (
                 model, metric, estimator, e.value, e.stderr, low, high,
@@ -126,10 +120,6 @@ class Comparison:
             "skipped": [{"metric": m, "estimator": e, "reason": why} for (m, e), why in self.skipped.items()],
             "notes": list(self.notes),
         }
-
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The same as JSON; written to `path` in one step when given."""
-        return json_text(self.records(), path)
 
     def __str__(self) -> str:
         return "\n".join(self._lines())

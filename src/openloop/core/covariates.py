@@ -29,11 +29,10 @@ class Covariates:
         values = _numbers(self.values, "Covariates")
         object.__setattr__(self, "names", tuple(self.names))
         if values.shape != (len(self.ids), len(self.names)) or not values.size:
-            msg = (
+            raise AlignmentError(
                 f"Covariates: needs one row for each of {len(self.ids):,} ids and one column for each of "
                 f"{len(self.names)} names, got shape {values.shape}; give every id a row, in the vocabulary's order."
             )
-            raise AlignmentError(msg)
         if len(set(self.names)) < len(self.names):
             raise InputError(f"Covariates: column names must be distinct, got {listing(self.names)}; rename them.")
         self._check_finite(values)

@@ -18,6 +18,7 @@ import numpy as np
 from openloop.core.feedback import Floats, frozen
 from openloop.core.weights import Diagnostics
 from openloop.errors import AlignmentError, InputError, UndefinedError
+from openloop.support.arguments import check_level
 
 Function = Callable[[Any], Any]  # totals (..., m) → value (...); analytic in each total
 
@@ -75,12 +76,11 @@ class Estimate:
     def cell_stderr(self) -> float:
         """The standard error over cells: these users and items, only the observation random."""
         if self.cell_variance is None:
-            msg = (
+            raise UndefinedError(
                 f"{self.method} of {self.metric}: no variance over cells. It exists for cell metrics with "
                 "propensities; for a difference (of mse rather than rmse) use result.difference(a, b), which has the "
                 "pair's own sums."
             )
-            raise UndefinedError(msg)
         return math.sqrt(self.cell_variance)
 
     def interval(self, level: float = 0.95, over: str = "users") -> Interval:
@@ -92,17 +92,18 @@ class Estimate:
         half = quantile * 2 * self.value * error
         return Interval(math.sqrt(max(0.0, self.value**2 - half)), math.sqrt(self.value**2 + half))
 
+    def limits(self, level: float = 0.95) -> Interval:
+        """The interval over users, NaN where fewer than two leave none."""
+        return self.interval(level) if self.scored_users > 1 else Interval(math.nan, math.nan)
+
     def _error(self, level: float, over: str) -> tuple[float, float]:
         from scipy.special import ndtri, stdtrit
 
-        if not 0 < level < 1:
-            msg = f"interval: level must lie strictly between 0 and 1, got {level}."
-            raise InputError(msg)
+        check_level("interval", level)
         if over == "cells":
             return self.cell_stderr, float(ndtri((1 + level) / 2))
         if over != "users":
-            msg = f'interval: over must be "users" or "cells", got {over!r}.'
-            raise InputError(msg)
+            raise InputError(f'interval: over must be "users" or "cells", got {over!r}.')
         if self.scored_users < 2:
             msg = f"interval: over users needs at least two users with scored rows, here is {self.scored_users}."
             raise UndefinedError(msg)
@@ -168,7 +169,7 @@ class Estimate:
         return f"{head} (standard error {self.stderr:.2g}, 95 % interval over users {low:.4g} … {high:.4g})"
 
     def _repr_html_(self) -> str:
-        low, high = self.interval() if self.scored_users > 1 else (math.nan, math.nan)
+        low, high = self.limits()
         return (
             "<table><tr><th>metric</th><th>estimator</th><th>value</th><th>95 % interval over users</th></tr>"
             f"<tr><td>{html.escape(self.metric)}</td><td>{html.escape(self.method)}</td><td>{self.value:.4g}</td>"

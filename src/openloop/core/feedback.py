@@ -45,8 +45,7 @@ class Vocabulary:
             msg = f"Vocabulary: ids must be a non-empty list, got shape {ids.shape}; give all ids of the grid."
             raise EmptyError(msg)
         if len(ids) > 1 and not bool(np.all(ids[:-1] < ids[1:])):
-            msg = "Vocabulary: ids must be sorted and distinct; use Vocabulary.of(ids)."
-            raise InputError(msg)
+            raise InputError("Vocabulary: ids must be sorted and distinct; use Vocabulary.of(ids).")
         object.__setattr__(self, "ids", frozen(ids))
 
     @classmethod
@@ -77,7 +76,7 @@ class Vocabulary:
         if (wanted.dtype.kind in "iub") != (self.ids.dtype.kind == "i"):
             return np.full(wanted.shape, -1, np.int32)
         if self.ids.dtype.kind == "i" and wanted.size > len(self.ids) and self._span <= MAX_SPAN * len(self.ids):
-            return self._looked_up(wanted)
+            return self.looked_up(wanted)
         at = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
         return np.where(self.ids[at] == wanted, at, -1).astype(np.int32)
 
@@ -85,24 +84,23 @@ class Vocabulary:
     def _span(self) -> int:
         return int(self.ids[-1]) - int(self.ids[0]) + 1
 
-    def _looked_up(self, wanted: Array) -> Ints:
+    def looked_up(self, wanted: Array) -> Ints:
         """As `find`, by a table over ids that lie close together: many times faster than a search."""
         low, high = self.ids[0], self.ids[-1]
         code = np.full(self._span + 1, -1, np.int32)  # the last place is for what lies outside
         code[self.ids - low] = np.arange(len(self.ids))
         inside = (wanted >= low) & (wanted <= high)
-        return code[np.where(inside, wanted, high + 1) - low]
+        return code[np.where(inside, wanted.astype(np.int64, copy=False) - low, self._span)]
 
     def codes(self, values: npt.ArrayLike, what: str = "id") -> Ints:
         """The code of each value; an unknown one is an error."""
         codes = self.find(values)
         unknown = np.unique(np.asarray(values)[codes < 0])
         if len(unknown):
-            msg = (
+            raise UnknownIdError(
                 f"{what}: {len(unknown):,} unknown: {listing(unknown.tolist())}; "
                 f"ids here are {self.ids.dtype.name} like {self.ids[0]!r}; map or drop them first."
             )
-            raise UnknownIdError(msg)
         return codes
 
 
@@ -152,8 +150,7 @@ class Feedback:
     def _check(self) -> None:
         n = len(self.user)
         if n == 0:
-            msg = "Feedback: no rows; an estimate needs at least one observed cell."
-            raise EmptyError(msg)
+            raise EmptyError("Feedback: no rows; an estimate needs at least one observed cell.")
         for name in ("item", "rating", "propensity", "time", "weight", "row"):
             values = getattr(self, name)
             if values is not None and values.shape != (n,):
@@ -169,8 +166,7 @@ class Feedback:
             return
         step = np.diff(self.cell)
         if bool(np.any(step < 0)):
-            msg = "Feedback: rows must be sorted by (user, item); use Feedback.from_arrays, which sorts."
-            raise InputError(msg)
+            raise InputError("Feedback: rows must be sorted by (user, item); use Feedback.from_arrays, which sorts.")
         twice = np.flatnonzero(step == 0)
         if len(twice):
             pairs = [(self.users.ids[self.user[i]], self.items.ids[self.item[i]]) for i in twice[:3]]
@@ -185,11 +181,9 @@ class Feedback:
         if self.propensity is not None:
             check_propensities("Feedback.propensity", self.propensity, "drop or repair those rows.")
         if self.weight is not None and not bool(np.all(np.isfinite(self.weight) & (self.weight > 0))):
-            msg = f"Feedback: weight must be finite and positive, smallest is {self.weight.min()}."
-            raise InputError(msg)
+            raise InputError(f"Feedback: weight must be finite and positive, smallest is {self.weight.min()}.")
         if self.share is not None and not bool(np.all((self.share > 0) & (self.share <= 1))):
-            msg = f"Feedback: share must lie in (0, 1], got {self.share.min()} … {self.share.max()}."
-            raise InputError(msg)
+            raise InputError(f"Feedback: share must lie in (0, 1], got {self.share.min()} … {self.share.max()}.")
 
     @classmethod
     def from_arrays(
@@ -256,11 +250,10 @@ class Feedback:
         """Bring an array in input order (one value per row of the input) into Feedback order."""
         array = np.asarray(values)
         if array.ndim != 1 or len(array) != self.input_rows:
-            msg = (
+            raise AlignmentError(
                 f"align: the input had {self.input_rows:,} rows, the array has shape {array.shape}; "
                 "give one value for each row of the input, in its order."
             )
-            raise AlignmentError(msg)
         return array[self.row]
 
     def take(self, keep: Array, **changes: Any) -> Feedback:
@@ -270,6 +263,20 @@ class Feedback:
             values = getattr(self, name)
             columns[name] = None if values is None else values[keep]
         return replace(self, **(columns | changes))
+
+
+def check_feedback(who: str, given: Any) -> None:
+    """Refuse anything but a Feedback; `who` takes it."""
+    if not isinstance(given, Feedback):
+        raise InputError(f"{who}: takes a Feedback, got {type(given).__name__}; read the log with ol.read.")
+
+
+def check_fitted(model: Any) -> None:
+    """Refuse a model without `users_`, which every fit sets."""
+    if not hasattr(model, "users_"):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(f"{type(model).__name__}: not fitted; call fit(feedback) first.")
 
 
 def distinct(values: Array) -> Array:
@@ -298,8 +305,7 @@ def check_propensities(name: str, values: Floats, remedy: str) -> None:
         why = f"{len(bad):,} of {len(values):,} values are " + (
             f"{what}, so their weights are infinite" if nothing.all() else f"outside (0, 1], as {shown}"
         )
-        msg = f"{name}: {why} (first at position {bad[0]:,}); {remedy}"
-        raise PropensityError(msg)
+        raise PropensityError(f"{name}: {why} (first at position {bad[0]:,}); {remedy}")
 
 
 def _codes(name: str, values: npt.ArrayLike, size: int) -> Ints:
@@ -308,8 +314,7 @@ def _codes(name: str, values: npt.ArrayLike, size: int) -> Ints:
         msg = f"Feedback: {name} codes must be whole numbers, got {codes.dtype}; Vocabulary.codes(ids) makes them."
         raise InputError(msg)
     if len(codes) and (int(codes.min()) < 0 or int(codes.max()) >= size):
-        msg = f"Feedback: {name} codes must lie in 0 … {size - 1:,}, got {codes.min()} … {codes.max()}."
-        raise UnknownIdError(msg)
+        raise UnknownIdError(f"Feedback: {name} codes must lie in 0 … {size - 1:,}, got {codes.min()} … {codes.max()}.")
     return codes.astype(np.int32, copy=False)
 
 
@@ -317,6 +322,5 @@ def _vocabulary(given: Vocabulary | int | None, codes: Array) -> Vocabulary:
     if isinstance(given, Vocabulary):
         return given
     if len(codes) == 0 and given is None:
-        msg = "Feedback: no rows; an estimate needs at least one observed cell."
-        raise EmptyError(msg)
+        raise EmptyError("Feedback: no rows; an estimate needs at least one observed cell.")
     return Vocabulary.range(int(codes.max()) + 1 if given is None else int(given))

@@ -93,8 +93,7 @@ class Metric:
             msg = f"Metric {self.name!r}: per_user belongs to kind='user' and only there; kind is {self.kind!r}."
             raise InputError(msg)
         if self.k is not None and self.k < 1:
-            msg = f"Metric {self.name!r}: k must be at least 1, got {self.k}."
-            raise InputError(msg)
+            raise InputError(f"Metric {self.name!r}: k must be at least 1, got {self.k}.")
 
     def __repr__(self) -> str:
         return f"Metric({self.name!r})"

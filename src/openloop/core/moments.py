@@ -54,8 +54,7 @@ class Moments:
                 msg = f"Moments: {name} has shape {values.shape}, n has {shape}; sums are (users, strata)."
                 raise AlignmentError(msg)
         if self.cells.shape != shape[:1]:
-            msg = f"Moments: cells has shape {self.cells.shape} for {shape[0]} users."
-            raise AlignmentError(msg)
+            raise AlignmentError(f"Moments: cells has shape {self.cells.shape} for {shape[0]} users.")
         object.__setattr__(self, "sums", {name: frozen(values) for name, values in self.sums.items()})
 
     @property
@@ -82,11 +81,10 @@ class Moments:
         """The named sums as one array (U, names, S)."""
         missing = [name for name in names if name not in self.sums]
         if missing:
-            msg = (
+            raise UndefinedError(
                 f"{self.metric.name}: the moments have no {missing[0]!r}; propensities were not given, or the sum "
                 "was not asked for."
             )
-            raise UndefinedError(msg)
         return np.stack([self.sums[name] for name in names], axis=1)
 
     def collapse(self) -> Moments:
@@ -108,8 +106,7 @@ class Moments:
     def __add__(self, other: Moments) -> Moments:
         """The moments of the whole from those of two parts of its rows."""
         if (self.metric.name, self.edges, self.cap) != (other.metric.name, other.edges, other.cap):
-            msg = "Moments: only moments of one metric, one set of strata and one cap merge."
-            raise AlignmentError(msg)
+            raise AlignmentError("Moments: only moments of one metric, one set of strata and one cap merge.")
         a, b = (self, other) if _same(self.ids, other.ids) else _aligned(self, other)
         if (self.metric.groups or "ideal" in self.sums) and bool(np.any((a.sums["n"] > 0) & (b.sums["n"] > 0))):
             msg = f"{self.metric.name}: a user's gains depend on all its rows; merge parts that hold whole users."
@@ -126,16 +123,12 @@ class Moments:
             cut_powers=_plus(a.cut_powers, b.cut_powers),
             clipped=_mean_clipped(a, b),
             caps={cap: a.caps[cap] + b.caps[cap] for cap in a.caps if cap in b.caps},
-            parts=None if a.parts is None or b.parts is None else _pair_sum(a.parts, b.parts),
+            parts=None if a.parts is None or b.parts is None else (a.parts[0] + b.parts[0], a.parts[1] + b.parts[1]),
         )
 
 
 def _plus(a: Floats | None, b: Floats | None) -> Floats | None:
     return None if a is None or b is None else a + b
-
-
-def _pair_sum(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
-    return (a[0] + b[0], a[1] + b[1])
 
 
 def _mean_clipped(a: Moments, b: Moments) -> float | None:

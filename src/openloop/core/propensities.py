@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,11 +27,9 @@ class Propensities:
     def __post_init__(self) -> None:
         values = np.asarray(self.values, np.float64)
         if values.ndim != 1 or len(values) == 0:
-            msg = f"Propensities: values must be one number a row, got shape {values.shape}."
-            raise AlignmentError(msg)
+            raise AlignmentError(f"Propensities: values must be one number a row, got shape {values.shape}.")
         if not 0 <= self.floor <= 1:
-            msg = f"Propensities: floor must lie in [0, 1], got {self.floor}."
-            raise InputError(msg)
+            raise InputError(f"Propensities: floor must lie in [0, 1], got {self.floor}.")
         # A floor makes zeros usable, and nothing else: they count as the floor does.
         check_propensities(
             "Propensities",
@@ -66,15 +64,26 @@ class Propensities:
     def check(self, feedback: Feedback) -> Propensities:
         """Refuse a Feedback that these do not belong to."""
         if len(self) != len(feedback):
-            msg = (
+            raise AlignmentError(
                 f"Propensities: {len(self):,} values for {len(feedback):,} rows; predict them for this Feedback, "
                 "or bring an array in input order with feedback.align(array)."
             )
-            raise AlignmentError(msg)
         if self.fingerprint is not None and self.fingerprint != feedback.fingerprint:
             msg = "Propensities: made for another Feedback; call the model's predict on the one that is scored."
             raise AlignmentError(msg)
         return self
+
+
+def row_propensities(who: str, given: Any, feedback: Feedback) -> Propensities:
+    """The p of the rows, from an array in Feedback order, Propensities, or a fitted model."""
+    if isinstance(given, np.ndarray):
+        given = Propensities(values=cast("Floats", given))
+    elif not isinstance(given, Propensities):
+        if not hasattr(given, "predict"):
+            kind = type(given).__name__
+            raise InputError(f"{who}: propensities must be Propensities, a fitted model, an array or None, got {kind}.")
+        given = given.predict(feedback)
+    return given.check(feedback)
 
 
 ROUNDING = 1e-9  # shares of one log add up to 1 only nearly

@@ -58,7 +58,7 @@ def choose(
 
     Columns that are `taken` are something else, and not looked at for obvious names.
     """
-    chosen = {role: _named(table, role, column) for role, column in asked.items() if column is not None}
+    chosen = {role: named(table, role, column) for role, column in asked.items() if column is not None}
     for role in required:
         if role not in chosen:
             chosen[role] = _obvious(table, role, taken=(*chosen.values(), *taken))
@@ -76,13 +76,12 @@ def names_a(role: str, column: str) -> bool:
     return _plain(str(column)) in OBVIOUS[role].split()
 
 
-def _named(table: Header, role: str, column: Any) -> str:
+def named(table: Header, role: str, column: Any) -> str:
+    """The column of this name, or else at this position; `role` is the argument that names it."""
     if isinstance(column, bool) or not isinstance(column, str | int):
-        msg = f"{role}={column!r}: give a column's name, or its position as an integer."
-        raise ColumnError(msg)
+        raise ColumnError(f"{role}={column!r}: give a column's name, or its position as an integer.")
     if (times := table.columns.count(str(column))) > 1:
-        msg = f"{table.name}: {times} columns are named {str(column)!r}; rename all but one."
-        raise ColumnError(msg)
+        raise ColumnError(f"{table.name}: {times} columns are named {str(column)!r}; rename all but one.")
     if times:
         return str(column)
     if isinstance(column, int):
@@ -95,8 +94,7 @@ def _at(table: Header, role: str, position: int) -> str:
     if 0 <= position < len(table.columns):
         return table.columns[position]
     count = f"its {len(table.columns)} columns, which count from 0"
-    msg = f"{table.name}: {role}={position} is not a position of {count}.{table.note}"
-    raise ColumnError(msg)
+    raise ColumnError(f"{table.name}: {role}={position} is not a position of {count}.{table.note}")
 
 
 def _obvious(table: Header, role: str, taken: Iterable[str]) -> str:

@@ -24,11 +24,9 @@ def existing(path: Path) -> Path:
         msg = f"{path}: is a folder; give one file, or read it with polars.scan_parquet and pass that frame."
         raise InputError(msg)
     if not path.exists():
-        msg = f"{path}: no such file.{_near(path)}"
-        raise InputError(msg)
+        raise InputError(f"{path}: no such file.{_near(path)}")
     if path.stat().st_size == 0:
-        msg = f"{path}: the file is empty (0 bytes); write or fetch it again."
-        raise FormatError(msg)
+        raise FormatError(f"{path}: the file is empty (0 bytes); write or fetch it again.")
     return path
 
 
@@ -43,8 +41,7 @@ def unpacked(path: Path) -> Contents:
     """The path itself, or the bytes where the file is compressed."""
     zipped = head_of(path, 2) == _GZIP
     if path.suffix.lower() == ".gz" and not zipped:
-        msg = f"{path}: is named .gz and is no gzip file; rename it or fetch it again."
-        raise FormatError(msg)
+        raise FormatError(f"{path}: is named .gz and is no gzip file; rename it or fetch it again.")
     if not zipped:
         return path
     try:

@@ -86,13 +86,11 @@ def _divide(
     lines = _first_lines(path, contents)
     filled = [line for line in lines if line.strip()]
     if not filled:
-        msg = f"{path}: holds blank lines only; write or fetch it again."
-        raise FormatError(msg)
+        raise FormatError(f"{path}: holds blank lines only; write or fetch it again.")
     if separator is None:
         separator = _separator(path, filled[:20], undivided=undivided)
     elif not separator or set(separator) & set('\r\n"'):
-        msg = f"separator={separator!r}: give the characters between two fields, such as ',' or '::'."
-        raise InputError(msg)
+        raise InputError(f"separator={separator!r}: give the characters between two fields, such as ',' or '::'.")
     records = _records(lines, separator)
     rows = [at for at, fields in enumerate(records) if fields]
     first = records[rows[0]]
@@ -123,8 +121,7 @@ def _separator(path: Path, lines: Sequence[str], *, undivided: bool) -> str:
                 return separator
     if undivided:
         return ","
-    msg = f"{path}: no separator divides its first line {lines[0][:60]!r}; pass separator=."
-    raise FormatError(msg)
+    raise FormatError(f"{path}: no separator divides its first line {lines[0][:60]!r}; pass separator=.")
 
 
 def _has_header(first: Sequence[str], asked: Mapping[str, Column]) -> bool:
@@ -182,11 +179,10 @@ def _refuse_cut_line(text: _Text) -> None:
         return
     last = tail.rsplit(b"\n", 1)[-1].decode(errors="replace")
     if last.strip() and '"' not in last and len(_fields(last, text.separator)) < len(text.first):
-        msg = (
+        raise FormatError(
             f"{text.path}: cut short: it ends in the middle of a line, {last[-60:]!r}, which has fewer than "
             f"{len(text.first)} fields; write or fetch the file again."
         )
-        raise FormatError(msg)
 
 
 def _refuse_ragged(text: _Text) -> None:

@@ -23,16 +23,13 @@ def vocabulary(given: Any, what: str) -> Vocabulary | None:
         return given
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         if given < 1:
-            msg = f"{what}={given}: a grid has at least one of them; give their number, or all ids."
-            raise EmptyError(msg)
+            raise EmptyError(f"{what}={given}: a grid has at least one of them; give their number, or all ids.")
         return Vocabulary.range(int(given))
     if isinstance(given, str | bytes | bool) or not isinstance(given, Iterable):
-        msg = f"{what}={given!r}: give the number of ids, or a list of all of them."
-        raise InputError(msg)
+        raise InputError(f"{what}={given!r}: give the number of ids, or a list of all of them.")
     column = _as_series(given)
     if len(column) == 0:
-        msg = f"{what}=: the list of ids is empty; give all ids of the population."
-        raise EmptyError(msg)
+        raise EmptyError(f"{what}=: the list of ids is empty; give all ids of the population.")
     return Vocabulary(_as_ids(ids(column, f"{what}=").unique().sort()))
 
 
@@ -64,8 +61,8 @@ def encode(column: pl.Series) -> tuple[Vocabulary, Ints]:
 def _encode_integers(values: Int64s) -> tuple[Vocabulary, Ints]:
     low, high = int(values.min()), int(values.max())
     if not _dense(low, high, len(values)):
-        found = pl.Series(values).unique().sort().to_numpy()
-        return Vocabulary(found), _find_integers(values, found)
+        found = Vocabulary(pl.Series(values).unique().sort().to_numpy())
+        return found, _find_integers(values, found)
     offset = values - low
     seen = np.zeros(high - low + 1, bool)
     seen[offset] = True
@@ -80,7 +77,7 @@ def find(column: pl.Series, known: Vocabulary, *, text: bool = False) -> Ints:
     """
     numbers = known.ids.dtype.kind == "i"
     if column.dtype == pl.Int64 and numbers:
-        return _find_integers(column.to_numpy(), known.ids)
+        return _find_integers(column.to_numpy(), known)
     if column.dtype == pl.String and (text or not numbers):
         return _find_text(column, pl.Series(known.ids.tolist()).cast(pl.String))
     return np.full(len(column), -1, np.int32)
@@ -91,14 +88,9 @@ def _find_text(column: pl.Series, known: pl.Series) -> Ints:
     return codes.fill_null(-1).to_numpy()
 
 
-def _find_integers(values: Int64s, known: Int64s) -> Ints:
-    low, high = int(known[0]), int(known[-1])
-    if not _dense(low, high, len(values)):
-        return _find_sparse(values, known)
-    code = np.full(high - low + 2, -1, np.int32)  # the last one is for all that is outside
-    code[known - low] = np.arange(len(known), dtype=np.int32)
-    outside = (values < low) | (values > high)
-    return code[np.where(outside, high - low + 1, values - low)]
+def _find_integers(values: Int64s, known: Vocabulary) -> Ints:
+    dense = _dense(int(known.ids[0]), int(known.ids[-1]), len(values))
+    return known.looked_up(values) if dense else _find_sparse(values, known.ids)
 
 
 def _find_sparse(values: Int64s, known: Int64s) -> Ints:
@@ -122,8 +114,7 @@ def refuse_unknown(column: pl.Series, codes: Ints, known: Vocabulary, what: str)
     remedy = "pass unknown='drop' to leave those rows out, or a vocabulary that has them"
     if isinstance(first, int) != (column.dtype == pl.Int64):
         remedy = "one side holds integers and the other text, so cast one of them"
-    msg = (
+    raise UnknownIdError(
         f"{what}: {len(strange):,} ids in {len(rows):,} of {len(column):,} rows are not in the vocabulary "
         f"{first!r} … {last!r}: {listing(strange.to_list())} ({row_list(rows.tolist())}); {remedy}."
     )
-    raise UnknownIdError(msg)

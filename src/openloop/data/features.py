@@ -13,17 +13,15 @@ import polars as pl
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Floats, Ints, Vocabulary
 from openloop.data import values
-from openloop.data.columns import OBVIOUS, Column, InputTable, names_a
+from openloop.data.columns import Column, InputTable, named, names_a
 from openloop.data.encoding import find
-from openloop.data.formats import open_file
-from openloop.data.frames import open_frame
+from openloop.data.formats import open_file, open_source
 from openloop.errors import (
     ColumnError,
     DuplicateError,
     EmptyError,
     InputError,
     UnknownIdError,
-    did_you_mean,
     listing,
 )
 
@@ -35,8 +33,6 @@ MANY = f"text of more than {MAX_LEVELS} levels, as titles and ids are"
 
 # How programs write a missing field. "None" is not among them: it is also an answer.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
-
-_ID_NAMES = {"id", *OBVIOUS["user"].split(), *OBVIOUS["item"].split()}
 
 
 def covariates(
@@ -122,12 +118,7 @@ def id_column(source: Any) -> str:
 
 
 def _open(source: Any, asked: Sequence[Column], separator: str | None, *, header: bool | None) -> InputTable:
-    if not isinstance(source, str | os.PathLike):
-        if separator is not None or header is not None:
-            msg = "separator= and header= are for files of delimited text; leave them out for a dataframe."
-            raise InputError(msg)
-        return open_frame(source)
-    table = open_file(source, {}, separator=separator, header=header)
+    table = open_source(source, {}, separator=separator, header=header)
     if not table.text:
         return table
     headed = open_file(source, {}, separator=separator, header=True)  # its columns are the fields of the first line
@@ -155,7 +146,7 @@ def _nameless(table: InputTable) -> InputTable:
 
 def _id_column(table: InputTable, id: Column) -> str:  # noqa: A002, as above
     if id is not None:
-        return _named(table, "id", id)
+        return named(table, "id", id)
     if table.text and table.columns[0] == "column_1":
         return "column_1"
     found = [name for name in table.columns if _is_id_name(name)]
@@ -169,29 +160,13 @@ def _id_column(table: InputTable, id: Column) -> str:  # noqa: A002, as above
 
 
 def _is_id_name(name: str) -> bool:
-    letters = "".join(c for c in name.lower() if c.isalnum())
-    return letters in _ID_NAMES or letters.removesuffix("id") in _ID_NAMES
-
-
-def _named(table: InputTable, option: str, column: Any) -> str:
-    """The column of this name, or else at this position."""
-    if isinstance(column, bool) or not isinstance(column, str | int):
-        raise ColumnError(f"{option}={column!r}: give a column's name, or its position as an integer.")
-    times = table.columns.count(str(column))
-    if times > 1:
-        raise ColumnError(f"{table.name}: {times} columns are named {str(column)!r}; rename all but one.")
-    if times:
-        return str(column)
-    if isinstance(column, int) and 0 <= column < len(table.columns):
-        return table.columns[column]
-    known = did_you_mean(str(column), table.columns)
-    raise ColumnError(f"{table.name}: no column {column!r} for {option}=.{known}{table.note}")
+    return "".join(c for c in name.lower() if c.isalnum()) == "id" or names_a("user", name) or names_a("item", name)
 
 
 def _chosen(table: InputTable, key: str, asked: Sequence[str | int] | None) -> list[str]:
     if asked is None:
-        return [_named(table, "columns", name) for name in table.columns if name not in {key, ""}]
-    chosen = [_named(table, "columns", name) for name in asked]
+        return [named(table, "columns", name) for name in table.columns if name not in {key, ""}]
+    chosen = [named(table, "columns", name) for name in asked]
     if key in chosen or len(set(chosen)) < len(chosen):
         raise ColumnError(
             f"{table.name}: columns= must name each column once, and not the ids' {key!r}, got {listing(chosen)}; "

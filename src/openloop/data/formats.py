@@ -6,12 +6,14 @@ import io
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from openloop.data.columns import Column, InputTable
 from openloop.data.contents import existing, head_of, unpacked, unreadable, whole
 from openloop.data.delimited import open_text
+from openloop.data.frames import open_frame
 from openloop.errors import FormatError, InputError, listing
 
 TEXT = frozenset({".csv", ".tsv", ".tab", ".psv", ".txt", ".dat", ".data"})
@@ -39,9 +41,19 @@ def open_file(
     if kind == "text":
         return open_text(file, asked, separator=separator, header=header, undivided=undivided)
     if separator is not None or header is not None:
-        msg = f"{file}: separator= and header= are for delimited text; leave them out for {kind} files."
-        raise InputError(msg)
+        raise InputError(f"{file}: separator= and header= are for delimited text; leave them out for {kind} files.")
     return _open_typed(file, _scan_parquet if kind == "Parquet" else _scan_json)
+
+
+def open_source(
+    source: Any, asked: Mapping[str, Column], *, separator: str | None = None, header: bool | None = None
+) -> InputTable:
+    """The table in a file, or in a dataframe of any engine."""
+    if isinstance(source, str | os.PathLike):
+        return open_file(source, asked, separator=separator, header=header)
+    if separator is not None or header is not None:
+        raise InputError("separator= and header= are for files of delimited text; leave them out for a dataframe.")
+    return open_frame(source)
 
 
 def _kind(path: Path, separator: str | None) -> str:
@@ -54,11 +66,10 @@ def _kind(path: Path, separator: str | None) -> str:
     if suffix in TEXT or separator is not None:
         return "text"
     known = listing(sorted(TEXT | PARQUET | JSON), limit=20)
-    msg = (
+    raise FormatError(
         f"{path}: extension {suffix!r} is not one of {known} (each also with .gz); "
         "for delimited text of another name pass separator=."
     )
-    raise FormatError(msg)
 
 
 def _open_typed(path: Path, scan: Callable[[Path], pl.LazyFrame]) -> InputTable:

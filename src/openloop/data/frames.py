@@ -24,15 +24,13 @@ def _known(source: Any) -> Any:
     try:
         return nw.from_native(source)
     except TypeError as error:
-        msg = (
+        raise InputError(
             f"source: {type(source).__name__} is neither a path nor a dataframe; pass a path, or a Polars, "
             "pandas, PyArrow, DuckDB or PySpark frame."
-        )
-        raise InputError(msg) from error
+        ) from error
     except nw.exceptions.DuplicateError as error:
         twice = " ".join(str(error).split("\n")[1:])
-        msg = f"source: column names must be distinct, and these are not: {twice}; rename them."
-        raise ColumnError(msg) from error
+        raise ColumnError(f"source: column names must be distinct, and these are not: {twice}; rename them.") from error
 
 
 def _fetch(frame: Any, positions: Sequence[int], columns: Sequence[str]) -> pl.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,8 +21,7 @@ from openloop.data.cells import (
 )
 from openloop.data.columns import Column, InputTable, choose
 from openloop.data.encoding import encode, find, refuse_unknown, vocabulary
-from openloop.data.formats import open_file
-from openloop.data.frames import open_frame
+from openloop.data.formats import open_source
 from openloop.data.values import row_list
 from openloop.errors import DuplicateError, EmptyError, InputError, did_you_mean
 
@@ -82,12 +80,11 @@ def read(
     _refuse_option("duplicates", duplicates, ("error", "first", "last", "mean"))
     asked = {"user": user, "item": item, "rating": rating}
     asked |= {"propensity": propensity, "time": time, "weight": weight}
-    table = _open(source, asked, separator, header=header)
+    table = open_source(source, asked, separator=separator, header=header)
     chosen = choose(table, asked)
     frame = table.fetch(list(chosen.values()))
     if frame.height == 0:
-        msg = f"{table.name}: no rows; an estimate needs at least one observed cell."
-        raise EmptyError(msg)
+        raise EmptyError(f"{table.name}: no rows; an estimate needs at least one observed cell.")
     known_users, known_items = _known(users, items, like)
     user_ids, user_codes = _coded(table, frame[chosen["user"]], "user", known_users, unknown)
     item_ids, item_codes = _coded(table, frame[chosen["item"]], "item", known_items, unknown)
@@ -112,21 +109,11 @@ class _Log:
     columns: Mapping[str, Array]
 
 
-def _open(source: Any, asked: Mapping[str, Column], separator: str | None, *, header: bool | None) -> InputTable:
-    if isinstance(source, str | os.PathLike):
-        return open_file(source, asked, separator=separator, header=header)
-    if separator is not None or header is not None:
-        msg = "separator= and header= are for files of delimited text; leave them out for a dataframe."
-        raise InputError(msg)
-    return open_frame(source)
-
-
 def _known(users: Any, items: Any, like: Any) -> tuple[Vocabulary | None, Vocabulary | None]:
     if like is None:
         return vocabulary(users, "users"), vocabulary(items, "items")
     if users is not None or items is not None:
-        msg = "like= brings both vocabularies; pass either like= or users= and items=."
-        raise InputError(msg)
+        raise InputError("like= brings both vocabularies; pass either like= or users= and items=.")
     if isinstance(like, Feedback):
         return like.users, like.items
     known = getattr(like, "users_", None), getattr(like, "items_", None)
@@ -173,8 +160,7 @@ def _in_order(log: _Log) -> tuple[Int64s, Int64s]:
         return sort_cells(cell)
     rows = np.flatnonzero(known)
     if len(rows) == 0:
-        msg = f"{log.name}: all {len(cell):,} rows have unknown ids, so none is left; check the ids' type."
-        raise EmptyError(msg)
+        raise EmptyError(f"{log.name}: all {len(cell):,} rows have unknown ids, so none is left; check the ids' type.")
     cell, at = sort_cells(cell[rows])
     return cell, rows[at]
 
@@ -188,14 +174,12 @@ def _each_once(log: _Log, cell: Int64s, row: Int64s, duplicates: Duplicates) -> 
         return first_of_each(cell) if duplicates == "first" else last_of_each(cell)
     here = row[cell == cell[twice[0]]].tolist()
     pair = log.users.ids[log.user[here]].tolist()[0], log.items.ids[log.item[here]].tolist()[0]
-    msg = (
+    raise DuplicateError(
         f"{log.name}: {len(twice):,} (user, item) pairs occur more than once, as {pair} "
         f"in {row_list(here)}; pass duplicates='last', 'first' or 'mean', or drop all but one of each."
     )
-    raise DuplicateError(msg)
 
 
 def _refuse_option(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        msg = f"{name}={value!r} is no option.{did_you_mean(str(value), known)}"
-        raise InputError(msg)
+        raise InputError(f"{name}={value!r} is no option.{did_you_mean(str(value), known)}")

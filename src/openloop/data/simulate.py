@@ -77,11 +77,10 @@ def movie_lovers(users: int = 100, items: int = 80, p: float = 0.5) -> World:
     - Y3 is 0/1 (section 3.2): all k horror movies to everybody. CG is 3 stars, naive finds over 4.
     """
     if users < 2 or items < 3 or not 0 < p <= 1:
-        msg = (
+        raise InputError(
             "movie_lovers: wants users >= 2 (both groups), items >= 3 (all genres) and 0 < p <= 1, "
             f"got users={users}, items={items}, p={p}."
         )
-        raise InputError(msg)
     lover = (np.arange(users) >= (users + 1) // 2)[:, None]  # (U, 1): False loves horror, True romance
     genre = _genres(items)[None, :]  # (1, I): 0 horror, 1 romance, 2 drama
     Y = np.select([genre == 2, genre == lover], [3.0, 5.0], 1.0)  # (U, I)
@@ -104,11 +103,10 @@ def checkerboard(n: int, *, high: float = 5.0, low: float = 1.0, p: float = 1.0)
     The other cells show what user u gives item u, so that is the cell to withhold: `withhold_diagonal`.
     """
     if n < 4 or not high > low:
-        msg = (
+        raise InputError(
             "checkerboard: wants n >= 4 (a liked item beside the withheld one) and high > low, "
             f"got n={n}, high={high}, low={low}."
         )
-        raise InputError(msg)
     u, i = np.indices((n, n))  # (n, n) each
     Y = np.where((u + i) % 2 == 0, high, low).astype(np.float32)
     return World(ratings=Y, propensities=np.full((n, n), p))
@@ -148,11 +146,10 @@ def low_rank(
 ) -> Ratings:
     """Y (U, I): ABᵀ/√rank + noise·ε, all entries standard normal, re-assigned to the rating marginals."""
     if min(users, items, rank) < 1 or noise < 0:
-        msg = (
+        raise InputError(
             "low_rank: wants users, items and rank >= 1 and noise >= 0, "
             f"got users={users}, items={items}, rank={rank}, noise={noise}."
         )
-        raise InputError(msg)
     draw = np.random.default_rng(rng)
     A, B = draw.standard_normal((users, rank)), draw.standard_normal((items, rank))
     values = A @ B.T / np.sqrt(rank) + noise * draw.standard_normal((users, items))  # (U, I)
@@ -162,18 +159,16 @@ def low_rank(
 def observation_model(ratings: npt.ArrayLike, alpha: float = 0.25, observed: float = 0.05) -> Floats:
     """P (U, I) of section 6.2: k for r ≥ 4, k·α^(4−r) below; k makes the mean of P equal to `observed`."""
     if not 0 < alpha <= 1 or not 0 < observed <= 1:
-        msg = f"observation_model: alpha and observed must lie in (0, 1], got {alpha} and {observed}."
-        raise InputError(msg)
+        raise InputError(f"observation_model: alpha and observed must lie in (0, 1], got {alpha} and {observed}.")
     # p_ui = k · α^max(4 − r, 0)
     shape = np.power(alpha, np.maximum(4.0 - np.asarray(ratings, np.float64), 0.0))  # (U, I)
     most = float(shape.mean())  # the share observed at k = 1
     k = observed / most
     if k > 1:
-        msg = (
+        raise InputError(
             f"observation_model: observed={observed:g} at alpha={alpha:g} needs propensities of {k:.3g} for "
             f"ratings of 4 and more; ask for at most observed={most:.3g}, or raise alpha."
         )
-        raise InputError(msg)
     return k * shape
 
 
@@ -200,11 +195,10 @@ def five_predictions(ratings: npt.ArrayLike, rng: Rng) -> dict[str, Floats]:
 def _flip(Y: Floats, star: int, rng: np.random.Generator) -> Floats:
     fives, cells = int(np.sum(Y == 5)), np.flatnonzero(np.equal(Y, star))
     if len(cells) < fives:
-        msg = (
+        raise InputError(
             f"five_predictions: flips as many ratings of {star} as there are of 5, got {len(cells):,} and "
             f"{fives:,}; use ratings with fewer fives."
         )
-        raise InputError(msg)
     flipped = Y.copy()
     flipped.flat[rng.choice(cells, fives, replace=False)] = 5.0
     return flipped
@@ -231,8 +225,7 @@ def schnabel_world(
 
 def _check_world(Y: Array, P: Array, predictions: dict[str, Array]) -> None:
     if Y.ndim != 2 or P.shape != Y.shape:
-        msg = f"World: ratings and propensities must both be (U, I), got {Y.shape} and {P.shape}."
-        raise AlignmentError(msg)
+        raise AlignmentError(f"World: ratings and propensities must both be (U, I), got {Y.shape} and {P.shape}.")
     if not bool(np.isfinite(Y).all()):
         msg = f"World: {int((~np.isfinite(Y)).sum()):,} ratings are not finite; a world knows every rating."
         raise RatingError(msg)
@@ -246,8 +239,6 @@ def _check_world(Y: Array, P: Array, predictions: dict[str, Array]) -> None:
 def _check_marginals(values: Floats, marginals: Floats) -> None:
     bad = int(np.sum(~np.isfinite(values)))
     if bad:
-        msg = f"assign_marginals: {bad:,} of {values.size:,} values are not finite; they have no order."
-        raise InputError(msg)
+        raise InputError(f"assign_marginals: {bad:,} of {values.size:,} values are not finite; they have no order.")
     if marginals.ndim != 1 or not bool(np.all(marginals >= 0)) or not bool(np.isclose(marginals.sum(), 1)):
-        msg = f"assign_marginals: marginals must be fractions that sum to 1, got {marginals}; rescale them."
-        raise InputError(msg)
+        raise InputError(f"assign_marginals: marginals must be fractions that sum to 1, got {marginals}; rescale them.")

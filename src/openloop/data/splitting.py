@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Feedback, Floats
+from openloop.core.feedback import Feedback, Floats, check_feedback
 from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean
-from openloop.support.arguments import is_whole
+from openloop.support.arguments import generator, is_whole
 
 By = Literal["row", "user", "leave-k-out", "time"]
 Mask = npt.NDArray[np.bool_]
@@ -38,13 +38,11 @@ def split(
     - `by="time"`: the latest `test` of the rows. Rows as late as the latest train row stay in train, so no
       time is on both sides and test may be smaller than asked. No chance is involved: shares are None.
     """
-    if not isinstance(feedback, Feedback):  # pyright: ignore[reportUnnecessaryIsInstance]
-        msg = f"split: takes a Feedback, got {type(feedback).__name__}; read it first with ol.read."
-        raise InputError(msg)
+    check_feedback("split", feedback)
     _refuse_options(by, k)
     if by == "time":
         return _parts(feedback, _latest(feedback, test), None)
-    held, chance = _SPLITS[by](feedback, test if k is None else k, generator(rng))
+    held, chance = _SPLITS[by](feedback, test if k is None else k, generator("split", rng))
     return _parts(feedback, held, chance)
 
 
@@ -52,20 +50,9 @@ def folds(feedback: Feedback, k: int, rng: int | np.random.Generator | None = No
     """k pairs of train and validation, each row in one validation part; shares (k-1)/k and 1/k, realised."""
     n = len(feedback)
     if not (is_whole(k) and 2 <= k <= n):
-        msg = f"k={k}: the number of folds must be a whole number in 2 … {n:,}, the rows of the log."
-        raise InputError(msg)
-    fold = generator(rng).permutation(np.arange(n) % k)
+        raise InputError(f"k={k}: the number of folds must be a whole number in 2 … {n:,}, the rows of the log.")
+    fold = generator("folds", rng).permutation(np.arange(n) % k)
     return (_parts(feedback, fold == f, np.mean(fold == f)) for f in range(k))
-
-
-def generator(rng: int | np.random.Generator | None) -> np.random.Generator:
-    """The generator of a seed, or the one given."""
-    if isinstance(rng, np.random.Generator):
-        return rng
-    if rng is not None and is_whole(rng) and rng >= 0:
-        return np.random.default_rng(rng)
-    msg = f"rng={rng!r}: a random split needs a seed (an integer from 0) or a numpy Generator; pass rng=0."
-    raise InputError(msg)
 
 
 # Each way returns the held-out rows, and each row's probability of being one.
@@ -89,8 +76,7 @@ def _by_user(feedback: Feedback, test: float, rng: np.random.Generator) -> tuple
 
 def _leave_k_out(feedback: Feedback, k: float, rng: np.random.Generator) -> tuple[Mask, Any]:
     if not (is_whole(k) and k >= 1):
-        msg = f"k={k}: the rows to hold out of each user must be a whole number from 1."
-        raise InputError(msg)
+        raise InputError(f"k={k}: the rows to hold out of each user must be a whole number from 1.")
     ptr = feedback.user_ptr
     rows = np.diff(ptr)[feedback.user]  # n_u of each row's user
     shuffled = np.lexsort((rng.random(len(feedback)), feedback.user))
@@ -105,8 +91,7 @@ _SPLITS = {"row": _by_row, "user": _by_user, "leave-k-out": _leave_k_out}
 
 def _latest(feedback: Feedback, test: float) -> Mask:
     if feedback.time is None:
-        msg = "split: by='time' needs the time column; read the log with time= and its name."
-        raise ColumnError(msg)
+        raise ColumnError("split: by='time' needs the time column; read the log with time= and its name.")
     n = len(feedback)
     m = _count(test, n, "rows")
     latest_train = np.partition(feedback.time, n - m - 1)[n - m - 1]
@@ -117,8 +102,7 @@ def _count(test: float, n: int, noun: str) -> int:
     """How many of n are held out: `test` itself, or that fraction of n."""
     whole = is_whole(test)
     if isinstance(test, bool) or not (test > 0 and (whole or test < 1)):
-        msg = f"test={test}: give a fraction between 0 and 1, or a whole number of {noun}."
-        raise InputError(msg)
+        raise InputError(f"test={test}: give a fraction between 0 and 1, or a whole number of {noun}.")
     m = int(test) if whole else round(test * n)
     if not 0 < m < n:
         empty = "test" if m == 0 else "train"
@@ -130,16 +114,11 @@ def _count(test: float, n: int, noun: str) -> int:
 def _parts(feedback: Feedback, held: Mask, chance: Any) -> Parts:
     origin = feedback.origin or feedback.fingerprint
     parts: list[Feedback] = []
-    for name, keep, share in (("train", ~held, _rest(chance)), ("test", held, chance)):
+    for name, keep, share in (("train", ~held, None if chance is None else 1 - chance), ("test", held, chance)):
         if not keep.any():
-            msg = f"split: no row is left for {name}; change test= or k=, or split by something else."
-            raise EmptyError(msg)
+            raise EmptyError(f"split: no row is left for {name}; change test= or k=, or split by something else.")
         parts.append(feedback.take(keep, share=_share(feedback, keep, share), origin=origin))
     return parts[0], parts[1]
-
-
-def _rest(chance: Any) -> Any:
-    return None if chance is None else 1 - chance
 
 
 def _share(feedback: Feedback, keep: Mask, chance: Any) -> Floats | None:
@@ -150,11 +129,8 @@ def _share(feedback: Feedback, keep: Mask, chance: Any) -> Floats | None:
 
 def _refuse_options(by: str, k: int | None) -> None:
     if by not in _SPLITS and by != "time":
-        msg = f"by={by!r} is no way to split.{did_you_mean(str(by), [*_SPLITS, 'time'])}"
-        raise InputError(msg)
+        raise InputError(f"by={by!r} is no way to split.{did_you_mean(str(by), [*_SPLITS, 'time'])}")
     if k is None and by == "leave-k-out":
-        msg = "by='leave-k-out' needs k, the number of rows to hold out of each user; pass k=1."
-        raise InputError(msg)
+        raise InputError("by='leave-k-out' needs k, the number of rows to hold out of each user; pass k=1.")
     if k is not None and by != "leave-k-out":
-        msg = f"k={k} is for by='leave-k-out', and by={by!r} was asked for; pass test= instead."
-        raise InputError(msg)
+        raise InputError(f"k={k} is for by='leave-k-out', and by={by!r} was asked for; pass test= instead.")

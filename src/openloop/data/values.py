@@ -77,8 +77,7 @@ def _integers(column: pl.Series, what: str) -> pl.Series:
         _refuse(broken, column, what, "ids are not whole numbers", "make them integers or text")
         return column.cast(pl.Int64)
     if not (column.dtype.is_integer() or (isinstance(column.dtype, pl.Decimal) and column.dtype.scale == 0)):
-        msg = f"{what}: ids must be integers, text or UUIDs, not {column.dtype}; cast the column."
-        raise InputError(msg)
+        raise InputError(f"{what}: ids must be integers, text or UUIDs, not {column.dtype}; cast the column.")
     whole = column.cast(pl.Int64, strict=False)
     _refuse(whole.is_null(), column, what, "ids do not fit 64 signed bits", "cast the column to text")
     return whole
@@ -149,8 +148,7 @@ def _numbers(column: pl.Series, what: str, noun: str, error: type[InputError]) -
     elif column.dtype.is_numeric() or isinstance(column.dtype, pl.Boolean | pl.Null):
         values = column.cast(pl.Float64)
     else:
-        msg = f"{what}: {noun} must be numbers, not {column.dtype}; cast the column."
-        raise error(msg)
+        raise error(f"{what}: {noun} must be numbers, not {column.dtype}; cast the column.")
     _refuse(values.is_null(), values, what, f"{noun} are missing", error=error, show=False)
     return values
 
@@ -179,8 +177,7 @@ def _refuse(
     if len(rows) == 0:
         return
     shown = f": {listing(column.gather(rows.head(3)).to_list())}" if show else ""
-    msg = f"{what}: {len(rows):,} of {len(column):,} {rule}{shown} ({row_list(rows.to_list())}); {remedy}."
-    raise error(msg)
+    raise error(f"{what}: {len(rows):,} of {len(column):,} {rule}{shown} ({row_list(rows.to_list())}); {remedy}.")
 
 
 def row_list(rows: list[int]) -> str:

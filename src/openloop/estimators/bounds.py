@@ -30,8 +30,7 @@ def hoeffding(estimate: Estimate, bound: float, level: float = 0.95) -> Interval
         msg = "hoeffding: needs the whole grid of propensities; evaluate with a fitted model that has matrix()."
         raise UndefinedError(msg)
     if not bound > 0:
-        msg = f"hoeffding: bound must be a positive upper limit of δ, got {bound}."
-        raise InputError(msg)
+        raise InputError(f"hoeffding: bound must be a positive upper limit of δ, got {bound}.")
     half = _tail(bound**2 * known.inverse_squares, known.population, 1 - level)
     return Interval(estimate.value - half, estimate.value + half)
 
@@ -74,8 +73,7 @@ def inverse_squares(propensity: Floats) -> float:
 
 def _complexity(p: Floats, hypotheses: int, eta: float) -> float:
     if hypotheses < 1:
-        msg = f"hypotheses must be at least 1, got {hypotheses}."
-        raise InputError(msg)
+        raise InputError(f"hypotheses must be at least 1, got {hypotheses}.")
     return math.sqrt(math.log(2 * hypotheses / _chance(eta)) / 2) * math.sqrt(float((1 / p**2).sum())) / p.size
 
 
@@ -86,16 +84,14 @@ def _tail(squares: float, cells: float, eta: float) -> float:
 
 def _chance(eta: float) -> float:
     if not 0 < eta < 1:
-        msg = f"eta must lie strictly between 0 and 1, got {eta}."
-        raise InputError(msg)
+        raise InputError(f"eta must lie strictly between 0 and 1, got {eta}.")
     return eta
 
 
 def _pair(propensity: npt.ArrayLike, estimated: npt.ArrayLike) -> tuple[Floats, Floats]:
     p, p_hat = _grid(propensity), _grid(estimated)
     if p.shape != p_hat.shape:
-        msg = f"the grids of P {p.shape} and P̂ {p_hat.shape} must have one shape."
-        raise InputError(msg)
+        raise InputError(f"the grids of P {p.shape} and P̂ {p_hat.shape} must have one shape.")
     return p, p_hat
 
 

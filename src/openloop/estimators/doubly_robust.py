@@ -42,17 +42,14 @@ def cross_fitted(model: Any, feedback: Feedback, *, folds: int = 5, rng: Any) ->
     """
     shape = (feedback.n_users, feedback.n_items)
     if not hasattr(model, "fit"):
-        msg = f"cross_fitted: takes a recommender with fit and scores, got {type(model).__name__}."
-        raise InputError(msg)
+        raise InputError(f"cross_fitted: takes a recommender with fit and scores, got {type(model).__name__}.")
     if folds < 2 or folds > len(feedback):
-        msg = f"cross_fitted: folds must lie in 2 … {len(feedback):,}, got {folds}."
-        raise InputError(msg)
+        raise InputError(f"cross_fitted: folds must lie in 2 … {len(feedback):,}, got {folds}.")
     if shape[0] * shape[1] > MAX_CELLS:
-        msg = (
+        raise InputError(
             f"cross_fitted: a grid of {shape[0]:,} × {shape[1]:,} cells is larger than {MAX_CELLS:,}; give imputed "
             "losses, or fit on a sample of users."
         )
-        raise InputError(msg)
     fold = np.random.default_rng(rng).integers(folds, size=shape, dtype=np.int32)  # (U, I)
     imputed = np.empty(shape, np.float32)
     for k in range(folds):

@@ -60,8 +60,7 @@ def method(name: str | Method) -> Method:
     if isinstance(name, Method):
         return name
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        msg = f'estimator {name!r}: give its name, such as "snips".'
-        raise NameFormatError(msg)
+        raise NameFormatError(f'estimator {name!r}: give its name, such as "snips".')
     stem, at, rest = name.strip().lower().partition("@")
     if not at and stem in PLAIN:
         return PLAIN[stem]
@@ -69,8 +68,7 @@ def method(name: str | Method) -> Method:
         return _clipped(name, rest)
     if at and stem == "stratified":
         return _stratified(name, rest)
-    msg = f"estimator {name!r} is not known.{did_you_mean(name, NAMES)}"
-    raise NameFormatError(msg)
+    raise NameFormatError(f"estimator {name!r} is not known.{did_you_mean(name, NAMES)}")
 
 
 def _clipped(name: str, text: str) -> Method:
@@ -88,11 +86,10 @@ def _stratified(name: str, text: str) -> Method:
     number, *options = text.split(":")
     unknown = [o for o in options if o not in (*get_args(Bins), *get_args(Share))]
     if not number.isascii() or not number.isdigit() or int(number) < 1 or unknown:
-        msg = (
+        raise NameFormatError(
             f"estimator {name!r}: write stratified@n with n at least 1, and after colons count or width, "
             "catalogue or observed."
         )
-        raise NameFormatError(msg)
     bins: Bins = "width" if "width" in options else "count"
     share: Share = "observed" if "observed" in options else "catalogue"
     tail = "".join(f":{o}" for o, default in ((bins, "count"), (share, "catalogue")) if o != default)

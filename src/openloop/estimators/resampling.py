@@ -11,6 +11,7 @@ import numpy as np
 from openloop.core.estimate import Estimate, Interval
 from openloop.core.feedback import Floats
 from openloop.errors import InputError
+from openloop.support.arguments import check_level
 
 MAX_UNITS = 10_000  # more users are dealt to that many clusters: the sums of users add up to those of clusters
 
@@ -29,9 +30,7 @@ class Bootstrap:
 
     def interval(self, level: float = 0.95) -> Interval:
         """The percentile interval."""
-        if not 0 < level < 1:
-            msg = f"interval: level must lie strictly between 0 and 1, got {level}."
-            raise InputError(msg)
+        check_level("interval", level)
         low, high = np.nanquantile(self.replicates, [(1 - level) / 2, (1 + level) / 2])
         return Interval(float(low), float(high))
 
@@ -44,8 +43,7 @@ def bootstrap(estimate: Estimate, *, replicates: int = 2000, rng: Any, threads: 
         msg = f"bootstrap: takes an Estimate, such as result[model, metric, estimator], got {type(estimate).__name__}."
         raise InputError(msg)
     if replicates < 2:
-        msg = f"bootstrap: replicates must be at least 2, got {replicates}."
-        raise InputError(msg)
+        raise InputError(f"bootstrap: replicates must be at least 2, got {replicates}.")
     seed = int(np.random.default_rng(rng).integers(2**63))
     totals = bootstrap_sums(estimate.columns, replicates, seed, threads=threads)  # (B, m)
     with np.errstate(invalid="ignore", divide="ignore"):  # a replicate may leave out every user that counts

@@ -62,8 +62,7 @@ def _shares(m: Moments, share: Share | npt.ArrayLike) -> tuple[Floats | None, Fl
     if not isinstance(share, str):
         return _checked(np.asarray(share, np.float64), m.n_strata), None, ()
     if share not in get_args(Share):
-        msg = f'stratified: share must be "catalogue", "observed" or numbers, got {share!r}.'
-        raise InputError(msg)
+        raise InputError(f'stratified: share must be "catalogue", "observed" or numbers, got {share!r}.')
     if share == "catalogue" and m.catalogue is not None:
         return None, m.catalogue, ()
     name = {"catalogue": "mass", "observed": "rows"}[share]
@@ -92,8 +91,7 @@ def _within(m: Moments) -> tuple[Floats, Floats]:
 
 def _checked(share: Floats, strata: int) -> Floats:
     if share.shape != (strata,) or not np.all(share >= 0) or not share.sum() > 0:
-        msg = f"stratified: share must be {strata} non-negative numbers, one for each stratum, got {share}."
-        raise InputError(msg)
+        raise InputError(f"stratified: share must be {strata} non-negative numbers, one for each stratum, got {share}.")
     return share / share.sum()
 
 
@@ -116,8 +114,7 @@ def edges(propensity: Floats, strata: int, bins: Bins = "count") -> tuple[float,
     Where there are no more distinct values than strata, each value is a stratum of its own.
     """
     if strata < 1:
-        msg = f"strata must be at least 1, got {strata}."
-        raise InputError(msg)
+        raise InputError(f"strata must be at least 1, got {strata}.")
     values = distinct(propensity)
     if len(values) <= strata:
         raw = values[:-1]

@@ -29,20 +29,16 @@ __all__ = [
 ]  # fmt: skip
 
 # scikit-learn's base class costs over a second, so a learner is imported by its first use.
-_HOME = {
-    "MF": "mf",
-    "WMF": "implicit",
-    "ADG": "pairwise",
-    "AUC": "pairwise",
-    "PureSVD": "pure_svd",
-    "Random": "baselines",
-    "GlobalAverage": "baselines",
-    "Popularity": "baselines",
-    "Bias": "baselines",
-    "Factors": "adapters.factors",
-    "CornacModel": "adapters.cornac_models",
-    "zoo": "zoo_models",
-    "load": "model_files.saving",
+_NAMES = {
+    "mf": "MF",
+    "implicit": "WMF",
+    "pairwise": "ADG AUC",
+    "pure_svd": "PureSVD",
+    "baselines": "Random GlobalAverage Popularity Bias",
+    "adapters.factors": "Factors",
+    "adapters.cornac_models": "CornacModel",
+    "zoo_models": "zoo",
+    "model_files.saving": "load",
 }
 
-__getattr__, __dir__ = lazily(__name__, _HOME, globals(), "learners")
+__getattr__, __dir__ = lazily(__name__, _NAMES, globals(), "learners")

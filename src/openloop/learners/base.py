@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
+from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback, check_fitted
 from openloop.core.metric import reaches
 from openloop.core.propensities import Propensities
 from openloop.core.weights import effective_size
@@ -122,14 +122,6 @@ class FactorLearner(Learner):
 # -- the door ------------------------------------------------------------------------------------------------
 
 
-def check_fitted(model: Any) -> None:
-    """Refuse a model without `users_`, which every fit sets."""
-    if not hasattr(model, "users_"):
-        from sklearn.exceptions import NotFittedError
-
-        raise NotFittedError(f"{type(model).__name__}: not fitted; call fit(feedback) first, or ol.load a saved one.")
-
-
 def weights(model: Any, feedback: Any, given: Weights) -> Floats:
     """One positive weight a row, of mean 1: so a penalty means the same with and without weights.
 
@@ -137,8 +129,7 @@ def weights(model: Any, feedback: Any, given: Weights) -> Floats:
     column where it has one, else all equal.
     """
     name = type(model).__name__
-    if not isinstance(feedback, Feedback):
-        raise InputError(f"{name}: takes a Feedback, got {type(feedback).__name__}; read the log with ol.read.")
+    check_feedback(name, feedback)
     w = _raw(feedback, given)
     if w.shape != (len(feedback),):
         raise AlignmentError(

@@ -78,6 +78,5 @@ def _triplets(R: Any, K: int, rng: np.random.Generator) -> tuple[Array, Array, A
     try:
         found: Any = svds(R, K, v0=rng.standard_normal(least))
     except ArpackError as error:
-        msg = f"PureSVD: {K} singular values were not found ({error}); pass fewer factors=."
-        raise DivergenceError(msg) from error
+        raise DivergenceError(f"PureSVD: {K} singular values were not found ({error}); pass fewer factors=.") from error
     return found

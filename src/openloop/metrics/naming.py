@@ -38,15 +38,12 @@ def metric(name: str | Metric) -> Metric:
     if isinstance(name, Metric):
         return name
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        msg = f'metric {name!r}: give its name, such as "ndcg@10", or a Metric.'
-        raise NameFormatError(msg)
+        raise NameFormatError(f'metric {name!r}: give its name, such as "ndcg@10", or a Metric.')
     stem, at, cut = name.strip().lower().partition("@")
     if at and stem in AT_K:
         if not cut.isascii() or not cut.isdigit() or int(cut) < 1:
-            msg = f"metric {name!r}: what follows @ must be a whole number of at least 1, got {cut!r}."
-            raise NameFormatError(msg)
+            raise NameFormatError(f"metric {name!r}: what follows @ must be a whole number of at least 1, got {cut!r}.")
         return AT_K[stem](int(cut))
     if not at and stem in PLAIN:
         return PLAIN[stem]()
-    msg = f"metric {name!r} is not known.{did_you_mean(name, NAMES)}"
-    raise NameFormatError(msg)
+    raise NameFormatError(f"metric {name!r} is not known.{did_you_mean(name, NAMES)}")

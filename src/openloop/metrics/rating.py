@@ -27,11 +27,10 @@ def _exact(x: Columns) -> Column:
 def _zero_or_one(prediction: Floats) -> None:
     odd = prediction[(prediction != 0) & (prediction != 1)]
     if len(odd):
-        msg = (
+        raise PredictionError(
             f"cg@k: predictions must be a 0/1 recommendation matrix, got {odd[0]!r}; for scores use prec@k, "
             "which is the same measure on ranks."
         )
-        raise PredictionError(msg)
 
 
 def cumulative_gain(k: int) -> Metric:

@@ -27,17 +27,16 @@ __all__ = [
 ]  # fmt: skip
 
 # scikit-learn's base class costs over a second, so a model is imported by its first use.
-_HOME = {
-    "Uniform": "uniform",
-    "Known": "known",
-    "Popularity": "popularity",
-    "NaiveBayes": "naive_bayes",
-    "Logistic": "logistic",
-    "LowRank": "low_rank",
-    "Boosted": "boosted",
-    "Calibrated": "calibrated",
-    "check": "checks.checking",
-    "Check": "checks.checking",
+_NAMES = {
+    "uniform": "Uniform",
+    "known": "Known",
+    "popularity": "Popularity",
+    "naive_bayes": "NaiveBayes",
+    "logistic": "Logistic",
+    "low_rank": "LowRank",
+    "boosted": "Boosted",
+    "calibrated": "Calibrated",
+    "checks.checking": "check Check",
 }
 
-__getattr__, __dir__ = lazily(__name__, _HOME, globals(), "models")
+__getattr__, __dir__ = lazily(__name__, _NAMES, globals(), "models")

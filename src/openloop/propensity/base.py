@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, frozen
+from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback, check_fitted, frozen
 from openloop.core.propensities import Propensities
-from openloop.errors import AlignmentError, InputError, UndefinedError
+from openloop.errors import AlignmentError, UndefinedError
 
 MAX_GRID = 2**28  # cells of a matrix() held in memory: 2 GiB
 BLOCK = 2**21  # cells at a time where the grid is walked through
@@ -61,11 +61,10 @@ class CellModel(PropensityEstimator):
         check_fitted(self)
         U, I = len(self.users_), len(self.items_)
         if U * I > MAX_GRID:
-            msg = (
+            raise UndefinedError(
                 f"{type(self).__name__}: a matrix of {U:,} × {I:,} cells would take {U * I * 8 / 2**30:,.0f} GiB; "
                 "predict(feedback) gives the p of any cells, margins() the sums."
             )
-            raise UndefinedError(msg)
         grid = np.empty((U, I))
         for users in self._blocks():
             grid[users] = self._at(users[:, None], np.arange(I))  # (B, I)
@@ -92,44 +91,25 @@ def share_of_log(rows: Floats) -> float:
     return len(rows) / float(rows.sum())
 
 
-def check_fitted(model: Any) -> None:
-    """Refuse a model without `users_`, which every fit sets."""
-    if not hasattr(model, "users_"):
-        from sklearn.exceptions import NotFittedError
-
-        msg = f"{type(model).__name__}: not fitted; call fit(feedback) before predict or matrix."
-        raise NotFittedError(msg)
-
-
 def check_grid(model: Any, feedback: Feedback) -> None:
     """Refuse a model that is not fitted, and a feedback on other users or items than it was fitted on."""
     check_fitted(model)
-    check_feedback(model, feedback)
+    check_feedback(type(model).__name__, feedback)
     if model.users_ != feedback.users or model.items_ != feedback.items:
-        msg = (
+        raise AlignmentError(
             f"{type(model).__name__}: fitted on {len(model.users_):,} users × {len(model.items_):,} items, "
             f"asked about other ids, {feedback.n_users:,} × {feedback.n_items:,}; read that log with like=."
-        )
-        raise AlignmentError(msg)
-
-
-def check_feedback(model: Any, feedback: Any) -> None:
-    """Refuse anything but a Feedback."""
-    if not isinstance(feedback, Feedback):
-        raise InputError(
-            f"{type(model).__name__}: takes a Feedback, got {type(feedback).__name__}; read the log with ol.read."
         )
 
 
 def row_counts(model: Any, feedback: Feedback) -> Floats:
     """How many rows of the whole log each row stands for: 1/s. A part without shares does not tell."""
-    check_feedback(model, feedback)
+    check_feedback(type(model).__name__, feedback)
     if feedback.share is None:
-        msg = (
+        raise UndefinedError(
             f"{type(model).__name__}: this part of a log has no share (as after a split by time), so it does not "
             "tell how much of the log it is; fit on the whole log."
         )
-        raise UndefinedError(msg)
     return 1.0 / feedback.share
 
 

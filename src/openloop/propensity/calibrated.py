@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
-from openloop.core.feedback import LEAST, Array, Feedback, Floats
+from openloop.core.feedback import LEAST, Array, Feedback, Floats, check_feedback
 from openloop.core.propensities import Propensities
 from openloop.errors import InputError, UndefinedError, did_you_mean
-from openloop.propensity.base import CellModel, check_feedback, check_grid, row_counts
+from openloop.propensity.base import CellModel, check_grid, row_counts
 from openloop.propensity.checks.held_out import HeldOut, at_cells, check_cells, held_out, to_p, unfitted
 
 METHODS = ("isotonic", "platt")
@@ -79,7 +79,7 @@ class Calibrated(CellModel):
 
     def fit(self, feedback: Feedback, **side: Any) -> Calibrated:
         """Fit the model, then the map; a fitted `model` lends its side information where none is given."""
-        check_feedback(self, feedback)
+        check_feedback("Calibrated", feedback)
         self._check_parameters()
         if self.method is not None:
             row_counts(self, feedback)

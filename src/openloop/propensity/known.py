@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Feedback, Floats, check_propensities, frozen
+from openloop.core.feedback import Feedback, Floats, check_feedback, check_fitted, check_propensities, frozen
 from openloop.core.propensities import Propensities
 from openloop.errors import AlignmentError, ColumnError, InputError, UndefinedError
-from openloop.propensity.base import PropensityEstimator, check_feedback, check_fitted, check_grid
+from openloop.propensity.base import PropensityEstimator, check_grid
 
 
 class Known(PropensityEstimator):
@@ -26,7 +26,7 @@ class Known(PropensityEstimator):
 
     def fit(self, feedback: Feedback) -> Known:
         """Nothing to estimate: checks that the propensities are there and fit the grid."""
-        check_feedback(self, feedback)
+        check_feedback("Known", feedback)
         self.matrix_ = None if self.values is None else _grid_values(self.values, feedback)
         if self.matrix_ is None:
             _column(feedback)
@@ -43,18 +43,16 @@ class Known(PropensityEstimator):
         """The given array (U, I), read-only; undefined where only the log's column is known."""
         check_fitted(self)
         if self.matrix_ is None:
-            msg = (
+            raise UndefinedError(
                 "Known: the log's column has the propensities of observed cells only, so there is no matrix "
                 "of all cells; pass Known(values=) a users × items array."
             )
-            raise UndefinedError(msg)
         return self.matrix_
 
 
 def _column(feedback: Feedback) -> Floats:
     if feedback.propensity is None:
-        msg = "Known: the log has no propensity column; read it with propensity=, or pass Known(values=)."
-        raise ColumnError(msg)
+        raise ColumnError("Known: the log has no propensity column; read it with propensity=, or pass Known(values=).")
     return feedback.propensity
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from openloop.core.covariates import Covariates
-from openloop.core.feedback import LEAST, Array, Feedback, Floats
+from openloop.core.feedback import LEAST, Array, Feedback, Floats, check_fitted
 from openloop.errors import InputError, listing
 from openloop.kernels.products import factor_products
-from openloop.propensity.base import CellModel, check_fitted, row_counts
+from openloop.propensity.base import CellModel, row_counts
 from openloop.propensity.solvers.collapsing import Collapsed, CountedRows, collapse
 from openloop.propensity.solvers.newton import Grid, Logits, mapped, maximise, sigmoid, sums
 from openloop.propensity.solvers.penalty import REGS, validate

@@ -12,10 +12,10 @@ from scipy.special import expit
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from openloop.core.feedback import LEAST, Array, Feedback, Floats, distinct, frozen
+from openloop.core.feedback import LEAST, Array, Feedback, Floats, check_fitted, distinct, frozen
 from openloop.errors import InputError, UndefinedError, did_you_mean
 from openloop.kernels.products import factor_products
-from openloop.propensity.base import MAX_GRID, CellModel, check_fitted, row_counts
+from openloop.propensity.base import MAX_GRID, CellModel, row_counts
 from openloop.propensity.solvers.one_bit import (
     PROJECTIONS,
     WINDOW,

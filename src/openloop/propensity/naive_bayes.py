@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Array, Feedback, Floats, distinct, frozen
+from openloop.core.feedback import Array, Feedback, Floats, check_fitted, distinct, frozen
 from openloop.core.propensities import Propensities
 from openloop.errors import InputError, LeakError, RatingError, UndefinedError, listing
-from openloop.propensity.base import PropensityEstimator, check_fitted, check_grid, row_counts
+from openloop.propensity.base import PropensityEstimator, check_grid, row_counts
+from openloop.support.arguments import generator, is_whole
 
 Ratings = npt.NDArray[np.float32]
 
@@ -67,7 +68,7 @@ class NaiveBayes(PropensityEstimator):
                 f"NaiveBayes: sample_size={self.sample_size:,} of a uniform sample of {len(sample):,} ratings; "
                 "ask for fewer, or leave it out to use all."
             )
-        return np.random.default_rng(self.rng).choice(sample, self.sample_size, replace=False)
+        return generator("NaiveBayes", self.rng).choice(sample, self.sample_size, replace=False)
 
     def predict(self, feedback: Feedback) -> Propensities:
         """The p of each row's rating, carrying the fingerprint of `feedback`; refused for the sample itself."""
@@ -87,11 +88,10 @@ class NaiveBayes(PropensityEstimator):
     def matrix(self) -> Floats:
         """Undefined: the p of a cell depends on its rating, which is known for observed cells only."""
         check_fitted(self)
-        msg = (
+        raise UndefinedError(
             "NaiveBayes: p depends on a cell's rating, which is known for observed cells only, so there is no matrix "
             "of all cells; predict(feedback) gives the p of the rows of a log."
         )
-        raise UndefinedError(msg)
 
 
 def _count(levels: Ratings, ratings: Ratings, rows: Floats | None = None) -> Floats:
@@ -144,14 +144,9 @@ def _check_parameters(model: Any) -> None:
     size = model.sample_size
     if size is None:
         return
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+    if not is_whole(size) or size < 1:
         raise InputError(f"NaiveBayes: sample_size must be a whole number from 1, got {size!r}; leave it out for all.")
-    rng = model.rng
-    if not (isinstance(rng, np.random.Generator) or (isinstance(rng, int | np.integer) and rng >= 0)):
-        raise InputError(
-            f"NaiveBayes: sample_size={size:,} draws from the sample, so rng must be a seed or a Generator, "
-            f"got {rng!r}; pass rng=0."
-        )
+    generator(f"NaiveBayes(sample_size={size})", model.rng)
 
 
 def _check_support(missing: Ratings) -> None:

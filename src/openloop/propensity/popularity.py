@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from openloop.core.feedback import LEAST, Array, Feedback, Floats, frozen
+from openloop.core.feedback import LEAST, Array, Feedback, Floats, check_fitted, frozen
 from openloop.errors import InputError, did_you_mean
-from openloop.propensity.base import CellModel, check_fitted, counts
+from openloop.propensity.base import CellModel, counts
 from openloop.propensity.solvers.power_law import ALPHA_RANGE, PowerLaw, check_x_min, fit_power_law
 
 VARIANTS = ("paper", "as_coded")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from openloop.core.feedback import Array, Feedback, Floats, frozen
-from openloop.propensity.base import CellModel, check_fitted, counts
+from openloop.core.feedback import Array, Feedback, Floats, check_fitted, frozen
+from openloop.propensity.base import CellModel, counts
 
 
 class Uniform(CellModel):

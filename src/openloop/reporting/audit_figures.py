@@ -26,7 +26,7 @@ from openloop.reporting.style import (
     styled,
     titled,
 )
-from openloop.reporting.words import direction, limits, number, span
+from openloop.reporting.words import direction, number, span
 from openloop.support.wording import chance, level_of
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def leaderboard_chart(
 
 
 def _mark(y: str, name: str, e: Estimate, level: float) -> dict[str, Any]:
-    low, high = limits(e, level)
+    low, high = e.limits(level)
     around = (None, None) if math.isnan(low) else (low, high)
     return {"y": y, "series": name, "value": e.value, "low": around[0], "high": around[1],
             "interval": span(low, high), "rows": e.diagnostics.n}  # fmt: skip

@@ -77,7 +77,8 @@ def _weights(summary: WeightSummary) -> Iterator[Any]:
 
 
 def _check(check: Check) -> Iterator[Any]:
-    yield Text(text=f"{check.model} on {counted(check.rows, 'row')}. {_trust(check)}")
+    trust = f"{counted(len(check.flags), 'thing')} to mind." if check.flags else "Nothing stands out."
+    yield Text(text=f"{check.model} on {counted(check.rows, 'row')}. {trust}")
     if check.flags:
         yield Bullets(title="To mind", items=check.flags)
     if check.calibration is None:
@@ -106,10 +107,6 @@ def _check(check: Check) -> Iterator[Any]:
             for m in check.margins
         ]
         yield from figures(margins_plot(check), alts, [check_tables.margins(check)])
-
-
-def _trust(check: Check) -> str:
-    return "Nothing stands out." if not check.flags else f"{counted(len(check.flags), 'thing')} to mind."
 
 
 def sensitivity(of: Subject) -> Iterator[Section]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from openloop.audits.results import Audit, Verdict
+from openloop.audits.results import Audit
 from openloop.core.comparison import Comparison
 from openloop.errors import InputError
 from openloop.reporting import evidence, sections
@@ -57,14 +57,9 @@ def _verdict(of: Subject) -> VerdictBlock:
         state="supported" if verdict.supported else "unsupported",
         headline=verdict.headline,
         sentences=verdict.sentences,
-        reasons=_further(verdict),
+        reasons=tuple(reason for reason in verdict.reasons if reason not in verdict.headline),
         warnings=of.audit.warnings,
     )
-
-
-def _further(verdict: Verdict) -> tuple[str, ...]:
-    """The reasons that the headline does not give already."""
-    return tuple(reason for reason in verdict.reasons if reason not in verdict.headline)
 
 
 def _comparison_words(of: Subject) -> str:

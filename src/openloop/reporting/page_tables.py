@@ -13,7 +13,7 @@ from openloop.core.weights import WeightSummary
 from openloop.reporting.audit_figures import OPEN_LOOP, facing, ranks
 from openloop.reporting.blocks import Cell, TableBlock
 from openloop.reporting.weight_figures import carried_by, propensity_bins
-from openloop.reporting.words import direction, fixed, limits, number, outcome, rounded, span
+from openloop.reporting.words import direction, fixed, number, outcome, rounded, span
 from openloop.support.wording import joined, level_of, percent, pvalue, times
 
 CONTRASTS = 400  # in a table, at most
@@ -61,7 +61,7 @@ def leaderboard(
 
 def estimated(e: Estimate, level: float) -> Cell:
     """An estimate over its interval, with a mark where it has flags."""
-    text, interval = rounded(e.value, *limits(e, level))
+    text, interval = rounded(e.value, *e.limits(level))
     return value(e.value, text + (" †" if e.diagnostics.flags else ""), interval)
 
 
@@ -148,7 +148,7 @@ def _starred(line: StrataLine, models: Sequence[str], level: float) -> Iterator[
         if e is None:
             yield value(None)
         else:
-            text, interval = rounded(e.value, *limits(e, level))
+            text, interval = rounded(e.value, *e.limits(level))
             yield value(e.value, text + ("*" if model == line.best else ""), interval)
 
 

@@ -21,7 +21,7 @@ from openloop.reporting.audit_figures import (
     strata_chart,
 )
 from openloop.reporting.blocks import Bullets, Fold, Heading, Section, Terms, Text, figures
-from openloop.reporting.words import direction, limits, number, outcome, rounded, signed, span
+from openloop.reporting.words import direction, number, outcome, rounded, signed, span
 from openloop.support.wording import chance, counted, joined, level_of, percent, times
 
 PREFERRED = ("snips", "stratified", "ips", "dr", "clipped")  # for a comparison, which names no estimator itself
@@ -87,7 +87,7 @@ def facts(of: Subject) -> Terms:
     effective = seen.n if seen.effective_size is None else seen.effective_size
     weighted = "unweighted" if seen.effective_size is None else "after weighting"
     gamma = _least_gamma(of, winner)
-    text, interval = rounded(e.value, *limits(e, of.result.level))
+    text, interval = rounded(e.value, *e.limits(of.result.level))
     items = [
         (f"{of.estimator} of {of.metric}", text, f"{winner}; {interval}"),
         ("effective sample", f"{effective:,.0f}", f"of {counted(seen.n, 'row')}, {weighted}"),
@@ -122,7 +122,7 @@ def _leaderboard(of: Subject, metric: str) -> tuple[Any, ...]:
     main, result = of.main(metric), of.result
     table = tables.leaderboard(result, metric, main, of.contrasts(metric, main), of.best(metric, main))
     spoken = [
-        f"{model} {number(e.value)} ({span(*limits(e, result.level))})"
+        f"{model} {number(e.value)} ({span(*e.limits(result.level))})"
         for model in result.ranking(metric, main)[:SPOKEN]
         for e in [result[model, metric, main]]
     ]

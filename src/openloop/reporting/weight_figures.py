@@ -135,7 +135,7 @@ def sensitivity_chart(curves: Sequence[Curve] | Curve, critical: float | None = 
 
     found = [curves] if isinstance(curves, Curve) else list(curves)
     difference = found[0].b is not None
-    names = [_name(curve) for curve in found]
+    names = [curve.a if curve.b is None else f"{curve.a} − {curve.b}" for curve in found]
     rows: Rows = [
         {"gamma": g, "low": low, "high": high, "of": name}
         for curve, name in zip(found, names, strict=True)
@@ -188,10 +188,6 @@ def crossing(curve: Curve) -> float | None:
     logs = np.log(curve.gamma)
     part = nearer[k - 1] / (nearer[k - 1] - nearer[k])
     return float(np.exp(logs[k - 1] + part * (logs[k] - logs[k - 1])))
-
-
-def _name(curve: Curve) -> str:
-    return curve.a if curve.b is None else f"{curve.a} − {curve.b}"
 
 
 def ratings_chart(ratings: Sequence[tuple[float, int]], threshold: float | None = None) -> Chart:

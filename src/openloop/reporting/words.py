@@ -7,7 +7,6 @@ from datetime import datetime
 
 from openloop.audits.contrasts import Contrast
 from openloop.core.comparison import Comparison
-from openloop.core.estimate import Estimate, Interval
 
 METRICS = {
     "mae": "mean absolute difference between rating and prediction, over all user-item cells",
@@ -93,11 +92,6 @@ def moment(created: str) -> str:
     except ValueError:
         return created
     return f"{found:%Y-%m-%d %H:%M} {found.tzname() or ''}".strip()
-
-
-def limits(e: Estimate, level: float) -> Interval:
-    """The interval over users, NaN where fewer than two leave none."""
-    return e.interval(level) if e.scored_users > 1 else Interval(math.nan, math.nan)
 
 
 def direction(result: Comparison, metric: str) -> str:

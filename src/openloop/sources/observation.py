@@ -36,13 +36,6 @@ class Observation:
     scored: Floats | None  # s of each row, None when unknown
     excluded: Floats  # t of each user: the share of the log that `exclude` is
 
-    @classmethod
-    def of(
-        cls, values: Floats, grid: Floats | None, log: Feedback, exclude: Feedback | None, exclusion: Exclusion
-    ) -> Observation:
-        """The observation model of a log that may be one part of a split whose other part is excluded."""
-        return cls(values=values, grid=grid, scored=log.share, excluded=_excluded_share(log, exclude, exclusion))
-
     def probability(self, user: npt.NDArray[np.int32]) -> Floats:
         """π = p·s / (1 − p·t): a candidate is observed in the scored part; p·s where nothing is excluded.
 
@@ -134,7 +127,8 @@ class View:
         if exclude is not None and _other_users(log, exclude):
             exclude = None  # whole users were split: no scored user has an item to leave out
         exclusion = Exclusion.of(exclude, log)
-        seen = None if values is None else Observation.of(values, grid, log, exclude, exclusion)
+        share = _excluded_share(log, exclude, exclusion)
+        seen = None if values is None else Observation(values=values, grid=grid, scored=log.share, excluded=share)
         rating = log.rating.astype(np.float64)
         rows = Rows(
             user=log.user, rating=rating, relevant=reaches(rating, threshold).astype(np.float64),

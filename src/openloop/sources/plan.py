@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Protocol
 
-from openloop.core.comparison import Key, PairSums
+from openloop.core.comparison import Comparison, Key, PairSums
 from openloop.core.estimate import Estimate
 from openloop.core.metric import Metric
 from openloop.core.moments import Moments
@@ -24,8 +24,6 @@ from openloop.sources.arrays.rows import Outcome, Rows
 from openloop.sources.terms import POWERS, Needed, Powers
 
 MAX_MODELS_PAIRED = 10  # 45 pairs; above that the pairs must be named
-
-
 MAX_LISTED = 20  # ratings whose rows are counted one by one
 Strata = tuple[int, Bins] | str  # of propensity; or the name of a grouping that the source was given
 
@@ -56,7 +54,7 @@ class LogFacts:
     ratings: tuple[tuple[float, int], ...]
     span: tuple[float, float]  # the lowest and the highest rating
     threshold: float
-    excluded: int | None
+    excluded: int | None = None  # rows that leave the rankings; None: nothing was excluded
     dropped: int = 0  # rows of the log that some model does not predict
 
 
@@ -78,6 +76,10 @@ class Request:
     strata: Strata | None = None
     imputed: bool = False
     wanted: Needed = field(default_factory=Needed)
+
+    def single(self, model: str) -> Request:
+        """What a pair needs of one of its models."""
+        return replace(self, models=(model,), wanted=replace(self.wanted, parts=False))
 
 
 class Source(Protocol):
@@ -115,19 +117,10 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Concluded:
-    """Estimates by key, what was skipped and why, and what the pairs' own sums tell."""
-
-    estimates: dict[Key, Estimate]
-    skipped: dict[tuple[str, str], str]
-    pairs: dict[tuple[str, str, str, str], PairSums]
-
-
 def conclude(
     source: Source, metrics: Sequence[Metric], methods: Sequence[Method], pairs: Sequence[tuple[str, str]]
-) -> Concluded:
-    """Ask the source for the moments that the estimates need, and make the estimates."""
+) -> Comparison:
+    """Ask the source for the moments that the estimates need, and make the estimates; what is skipped says why."""
     skipped: dict[tuple[str, str], str] = {}
     wanted: list[tuple[Metric, Method]] = []
     for metric in metrics:
@@ -164,11 +157,11 @@ def conclude(
                 estimates[model, *name] = replace(estimate, method=method.name)
             for request in doubles.get(name, ()):
                 own[request.models[0], request.models[1], *name] = _pair(moments[request], method)
-    return Concluded(estimates=estimates, skipped=skipped, pairs=own)
+    return Comparison(estimates=estimates, skipped=skipped, pairs=own)
 
 
 def _batches(source: Source, wanted: Sequence[tuple[Metric, Method]]) -> list[list[tuple[Metric, Method]]]:
-    """What is asked of the source at once: all, where a pass is dear; else a metric at a time, to save memory."""
+    """What is asked of the source at once: all, where each pass costs much; else a metric at a time, to save memory."""
     if source.in_one_pass:
         return [list(wanted)]
     names = dict.fromkeys(metric.name for metric, _ in wanted)
@@ -181,14 +174,12 @@ def chosen_pairs(models: Sequence[str], pairs: str | Iterable[tuple[str, str]] |
         pairs = "all" if len(models) <= MAX_MODELS_PAIRED else ()
     if isinstance(pairs, str):
         if pairs != "all":
-            msg = f'pairs: must be "all" or a list of (model, model), got {pairs!r}.'
-            raise InputError(msg)
+            raise InputError(f'pairs: must be "all" or a list of (model, model), got {pairs!r}.')
         return list(combinations(models, 2))
     found = [(a, b) for a, b in pairs]
     for name in (name for pair in found for name in pair):
         if name not in models:
-            msg = f"pairs: {name!r} is not among the models {list(models)}."
-            raise InputError(msg)
+            raise InputError(f"pairs: {name!r} is not among the models {list(models)}.")
     return found
 
 

@@ -12,6 +12,7 @@ from openloop.errors import InputError
 from openloop.estimators.naming import Method, method
 from openloop.metrics.naming import metric
 from openloop.sources.rules import check_missing
+from openloop.support.arguments import check_level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,8 +45,7 @@ class Question:
     methods: tuple[Method, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        if not 0 < self.level < 1:
-            raise InputError(f"evaluate: level must lie strictly between 0 and 1, got {self.level}.")
+        check_level("evaluate", self.level)
         check_missing(self.missing)
         check_shares(*self.shares)
         if self.excluded_share is not None and self.exclude is None:

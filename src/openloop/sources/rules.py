@@ -93,21 +93,16 @@ def incomplete(what: str, lacks: str) -> PredictionError:
     return PredictionError(f"{what}: complete=True, but {lacks}; give all, or leave out complete= and give ranks.")
 
 
-def other_tables(what: str, scores: int, lists: int) -> PredictionError:
-    """The error of several tables that are not scores and a list."""
-    return PredictionError(
-        f"{what}: several tables of one model must be two, the scores of the log's pairs and a list with a rank "
-        f"column, got {scores} without and {lists} with ranks; number each user's list 1, 2, 3 …"
-    )
-
-
 def scores_and_ranks(what: str, tables: Sequence[Any]) -> tuple[Any, Any]:
     """The table that ratings are asked of and the one that rankings are asked of; a single one serves both."""
     if len(tables) == 1:
         return tables[0], tables[0]
     scores, lists = ([t for t in tables if (t.rank is not None) == ranked] for ranked in (False, True))
     if (len(scores), len(lists)) != (1, 1):
-        raise other_tables(what, len(scores), len(lists))
+        raise PredictionError(
+            f"{what}: several tables of one model must be two, the scores of the log's pairs and a list with a rank "
+            f"column, got {len(scores)} without and {len(lists)} with ranks; number each user's list 1, 2, 3 …"
+        )
     return scores[0], lists[0]
 
 

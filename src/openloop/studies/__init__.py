@@ -12,16 +12,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Paper", "Item", "Run", "Result", "Table", "Value", "Figure", "Claim", "Reproduction"]
 
-_HOME = {
-    "Paper": "kit.running",
-    "Item": "kit.running",
-    "Run": "kit.running",
-    "Reproduction": "kit.running",
-    "Result": "kit.results",
-    "Table": "kit.results",
-    "Value": "kit.results",
-    "Figure": "kit.results",
-    "Claim": "kit.results",
+_NAMES = {
+    "kit.running": "Paper Item Run Reproduction",
+    "kit.results": "Result Table Value Figure Claim",
 }
 
-__getattr__, __dir__ = lazily(__name__, _HOME, globals())
+__getattr__, __dir__ = lazily(__name__, _NAMES, globals())

@@ -1,4 +1,4 @@
-"""Writing files whole or not at all, and results as JSON."""
+"""Files written whole or not at all, and results as JSON."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,10 @@ def replacing(path: FilePath) -> Generator[Path]:
     """Yield a temporary path beside `path`; rename it to `path` if the block succeeds, else remove it."""
     target = Path(os.path.realpath(path))  # the file behind a link, not the link, is replaced
     if not target.parent.is_dir():
-        msg = f"output path {str(target)!r}: folder {str(target.parent)!r} does not exist; create it first."
-        raise InputError(msg)
+        raise InputError(f"output path {str(target)!r}: folder {str(target.parent)!r} does not exist; create it first.")
     if target.exists() and not target.is_file():
         what = "a folder; give a file name inside it" if target.is_dir() else "no ordinary file; give another path"
-        msg = f"output path {str(target)!r} is {what}."
-        raise InputError(msg)
+        raise InputError(f"output path {str(target)!r} is {what}.")
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
@@ -54,6 +53,20 @@ def json_text(content: Any, path: FilePath | None = None) -> str:
     if path is not None:
         write_text(path, text + "\n")
     return text
+
+
+class Recorded:
+    """A result that is plain values, its `records`, and as such JSON."""
+
+    __slots__ = ()
+
+    def records(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        return asdict(self)  # pyright: ignore[reportArgumentType]
+
+    def to_json(self, path: FilePath | None = None) -> str:
+        """The records as JSON; written to `path` in one step when given."""
+        return json_text(self.records(), path)
 
 
 def finite(value: Any) -> Any:

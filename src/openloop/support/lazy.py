@@ -8,18 +8,18 @@ from typing import Any
 
 
 def lazily(
-    package: str, homes: Mapping[str, str], found: dict[str, Any], noun: str = ""
+    package: str, modules: Mapping[str, str], found: dict[str, Any], noun: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package: each name with the module it lives in, kept in `found` once loaded.
+    """`__getattr__` and `__dir__` of a package: modules and the names that live in each, kept in `found` once loaded.
 
     A name whose home ends in it is that module itself. An unknown one is an error, which lists the `noun`s if given.
     """
+    homes = {name: module for module, names in modules.items() for name in names.split()}
 
     def load(name: str) -> Any:
         if name not in homes:
             known = f"; {noun}: {', '.join(homes)}." if noun else ""
-            msg = f"module {package!r} has no attribute {name!r}{known}"
-            raise AttributeError(msg)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{known}")
         home = homes[name]
         module = import_module(f"{package}.{home}")
         found[name] = module if home.rpartition(".")[2] == name else getattr(module, name)

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.commands.audit.inputs import gather
-from openloop.commands.audit.request import GUESSED, AuditRequest
+from openloop.commands.audit.inputs import gather, run
+from openloop.commands.audit.request import GUESSED, AuditRequest, ModelFile
 from openloop.core.propensities import Propensities
 from openloop.errors import (
     ColumnError,
@@ -365,3 +365,39 @@ def test_the_whole_log_is_what_a_model_is_checked_on(files):
 def test_the_whole_grid_is_known_when_all_ids_are_given(files):
     found = gather(wanted(files, propensity="p"))
     assert (found.log.n_users, found.log.n_items) == (U, I)
+
+
+# -- the whole audit -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def audit_wanted(files):
+    models = tuple(ModelFile(name, files / name) for name in "ab")
+    ids = {"users": files / "users", "items": files / "items"}
+    return AuditRequest(log=files / "log", models=models, propensity="p", metrics=("mae",), check=False, **ids)
+
+
+def test_an_audit_knows_its_files_and_its_command(files, audit_wanted):
+    steps = []
+    found = run(audit_wanted, "openloop audit …", lambda _what, done: steps.append(round(done, 9)))
+    alone = ol.Feedback.from_arrays(
+        files.test.user, files.test.item, files.test.rating, users=files.test.users, items=files.test.items,
+        propensity=files.test.propensity,
+    )  # fmt: skip
+    expected = ol.audit({name: SCORES[name] for name in "ab"}, alone, metrics=["mae"])
+    assert found.result["a", "mae", "snips"].value == pytest.approx(expected.result["a", "mae", "snips"].value)
+    assert found.setting.log == str(files / "log")
+    assert found.setting.propensity == "column 'p' of the log"
+    assert found.setting.command == "openloop audit …"
+    assert re.search(facts("user 'uid'", "item 'mid'", "rating 'stars'"), found.notes[0])
+    assert steps == sorted(steps)
+    assert 0 <= steps[0] < steps[-1] < 1
+
+
+def test_a_file_that_may_not_be_read_is_named(audit_wanted, monkeypatch):
+    def denied(*_given, **_options):
+        raise PermissionError(13, "Permission denied", "log.csv")
+
+    monkeypatch.setattr("openloop.commands.audit.inputs.read", denied)
+    with pytest.raises(InputError, match=facts("log.csv", "Permission denied")):
+        run(audit_wanted, "openloop audit")

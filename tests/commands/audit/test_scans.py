@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
 import openloop as ol
 from openloop.commands.audit import scans as streaming
-from openloop.commands.audit.inputs import gather
+from openloop.commands.audit.inputs import gather, run
 from openloop.commands.audit.request import AuditRequest
 from openloop.errors import InputError, OpenloopError, PredictionError, UnknownIdError
 from tests.audit_files import ITEMS, NAMED, SCORES, I, U, audit_files, rows, write
@@ -201,3 +203,21 @@ def test_rows_are_streamed_where_they_might_not_fit(files, monkeypatch):
 
 def test_memory_is_known_here():
     assert 2**20 < streaming.free_memory() <= np.inf
+
+
+def test_a_split_by_time_has_no_scale_and_raises_no_alarm(files):
+    asked = wanted(files, metrics=("mae",), exclude=files / "train", split="time", estimators=("snips",))
+    found = run(asked, "openloop audit")
+    assert found.result["a", "mae", "snips"].diagnostics.flags == ()
+    assert not any("excluded_share" in note for note in found.notes)
+
+
+def test_dropped_rows_support_no_choice_as_in_memory(files, tmp_path):
+    rows(files.test).head(90).select("uid", "mid", score=pl.lit(3.0)).write_parquet(tmp_path / "a.parquet")
+    models = (("a", tmp_path / "a.parquet"), ("b", files / "b"))
+    for stream in (True, False):
+        asked = replace(wanted(files, metrics=("mae",), missing="drop", stream=stream), models=models)
+        found = run(asked, "openloop audit")
+        assert found.setting.dropped == len(files.test) - 90, stream
+        assert not found.verdict.supported, stream
+        assert any("dropped" in reason for reason in found.verdict.reasons), stream

@@ -13,11 +13,10 @@ from openloop.sources.arrays.rows import (
     Rows,
     base_sums,
     gains,
-    residual_moments,
     sums,
     weight_summary,
 )
-from openloop.sources.terms import POWERS, Common, Needed
+from openloop.sources.terms import POWERS, Needed
 from tests.examples import METRICS, moments, rows_of, same, small_world
 
 WORLD = small_world()
@@ -119,11 +118,3 @@ def test_a_pairs_sums_are_of_the_difference_row_by_row():
     same(found["negative"].sum(), (w * np.maximum(-d, 0)).sum())
     same(found["power22"][0], np.bincount(s, (1 - p) * w**2 * d**2))
     assert "gain" not in found
-
-
-def test_residuals_bring_their_imputed_totals():
-    residual, imputed = np.linspace(-1, 1, len(LOG)), np.arange(30.0)
-    common = Common(cells=ROWS.cells, base=base_sums(ROWS), weights=weight_summary(ROWS), edges=EDGES)
-    m = residual_moments(metric("mae"), ROWS, residual, imputed, Needed(powers=POWERS), common)
-    assert m.imputed is imputed
-    same(m.sums["wgain"].sum(), (residual / LOG.propensity).sum())

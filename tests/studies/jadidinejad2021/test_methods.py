@@ -90,12 +90,14 @@ def test_covariates_reach_the_logistic_model():
     assert np.abs(plain - wider).max() > 1e-6
 
 
-def test_a_candidate_is_observed_with_pi():
+@pytest.mark.parametrize(("among", "t"), [("all", 0), ("outside", 1)])
+def test_a_candidate_is_observed_with_pi(among, t):
     held, _, _ = many.held()
-    s = held.split.share
-    assert methods.observed_with(held, np.array([0.5]), "all") == pytest.approx([0.5 * s])
-    assert methods.observed_with(held, np.array([0.5]), "outside") == pytest.approx([0.5 * s / (1 - 0.5 * (1 - s))])
-    assert methods.observed_with(held, np.array([1.0]), "outside") == pytest.approx([1.0])
+    s, p = held.split.share, np.linspace(0.7, 0.05, many.ITEMS)
+    mine = p[held.cells.item]
+    by_hand = scores.snips(held.cells, among, None, (1 - mine * (1 - s) * t) / (mine * s))
+    found = methods.ours(held, {"popularity": p}, among)["snips, popularity"](None)
+    assert found.value == pytest.approx(by_hand.value)
 
 
 def test_ours_by_name_and_by_rule():

@@ -41,7 +41,6 @@ def test_series_have_one_colour_in_every_facet():
 
 def test_scatter_draws_points_and_a_line_of_least_squares():
     assert marks(scatter(ROWS, "x", "y", label="name").to_dict()) == ["point", "line"]
-    assert marks(scatter(ROWS, "x", "y", series="name", fit=False).to_dict()) == ["point"]
 
 
 def test_what_cannot_be_drawn_is_refused():

@@ -7,16 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from openloop.studies.schnabel2016.accuracy import Accuracy, accuracy, point, rmse_table
+from openloop.studies.schnabel2016.accuracy import accuracy, point, rmse_table
 
 
 def test_accuracy_is_the_root_of_the_mean_squared_error_with_a_positive_interval():
     truth, estimates = np.array([1.0, 2.0]), np.array([[1.0, 2.5], [2.0, 2.0], [1.0, 2.0]])
     found = accuracy(estimates, truth)
-    assert found.rmse == pytest.approx(math.sqrt((0.25 + 1.0) / 6))
-    assert 0 < found.low < found.rmse < found.high
-    assert found.low * found.high == pytest.approx(found.rmse**2)
-    assert accuracy(np.tile(truth, (3, 1)), truth) == Accuracy(rmse=0.0, low=0.0, high=0.0)
+    assert found["RMSE"] == pytest.approx(math.sqrt((0.25 + 1.0) / 6))
+    assert 0 < found["low"] < found["RMSE"] < found["high"]
+    assert found["low"] * found["high"] == pytest.approx(found["RMSE"] ** 2)
+    assert accuracy(np.tile(truth, (3, 1)), truth) == {"RMSE": 0.0, "low": 0.0, "high": 0.0}
 
 
 def test_intervals_of_the_rmse_hold_it_about_as_often_as_they_say():
@@ -24,7 +24,7 @@ def test_intervals_of_the_rmse_hold_it_about_as_often_as_they_say():
     held = []
     for _ in range(400):
         found = accuracy(rng.normal(size=(50, 5)), np.zeros(5))
-        held.append(found.low <= 1 <= found.high)
+        held.append(found["low"] <= 1 <= found["high"])
     assert 0.9 < np.mean(held) < 0.99
 
 

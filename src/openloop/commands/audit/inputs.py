@@ -1,11 +1,9 @@
-"""The files of an audit: log, models and propensities, read and brought to one population.
-
-This module knows nothing about terminals; its messages speak of the options of `openloop audit`.
-"""
+"""An audit from files: log, models and propensities, read, brought to one population, and judged."""
 
 from __future__ import annotations
 
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -13,8 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from openloop.audits.auditing import conduct
+from openloop.audits.results import Audit
 from openloop.commands.audit import scans
-from openloop.commands.audit.model_files import candidate, shared
+from openloop.commands.audit.model_files import candidate
 from openloop.commands.audit.request import (
     GUESSED,
     AuditInputs,
@@ -28,15 +28,43 @@ from openloop.commands.audit.request import (
 from openloop.commands.fitting import fit
 from openloop.core.feedback import Array, Feedback, Vocabulary
 from openloop.core.propensities import Propensities
-from openloop.data.columns import choose
+from openloop.data.columns import choose, shared
 from openloop.data.formats import open_file
 from openloop.data.reading import read
-from openloop.errors import ColumnError, InputError, did_you_mean, listing
+from openloop.errors import ColumnError, FormatError, InputError, did_you_mean, listing
 from openloop.sources.outcomes import places
 from openloop.support.atomic import FilePath
 from openloop.support.progress import Step, silent
 
+READING = 0.4  # of the work
 THREADS = 4  # models that are read at a time, each of which needs memory
+
+
+def run(wanted: AuditRequest, command: str, step: Step = silent) -> Audit:
+    """The audit that was asked for; `command` is the command line that asks for it again."""
+    began = time.perf_counter()
+    try:
+        inputs = gather(wanted, _part(step, 0.0, READING))
+        found = conduct(inputs.models, inputs.log, inputs.propensities, inputs.asked, _part(step, READING, 1.0))
+    except pl.exceptions.PolarsError as error:  # of rows that are read only now, as with --stream
+        raise FormatError(f"{wanted.log} or a file beside it: cannot be read ({error}); repair it.") from error
+    except OSError as error:
+        name = error.filename or wanted.log
+        raise InputError(
+            f"{name}: cannot be read ({error.strerror or error}); check it and its permissions."
+        ) from error
+    return _with_sources(found, inputs, command, time.perf_counter() - began)
+
+
+def _part(step: Step, low: float, high: float) -> Step:
+    """A step of one part of the work."""
+    return lambda what, done: step(what, low + (high - low) * done)
+
+
+def _with_sources(found: Audit, inputs: AuditInputs, command: str, seconds: float) -> Audit:
+    words = {"log": inputs.about_log, "propensity": inputs.about_propensity, "command": command}
+    setting = replace(found.setting, **words, seconds=seconds)
+    return replace(found, setting=setting, notes=tuple(dict.fromkeys((*inputs.notes, *found.notes))))
 
 
 def gather(wanted: AuditRequest, step: Step = silent) -> AuditInputs:
@@ -49,14 +77,15 @@ def gather(wanted: AuditRequest, step: Step = silent) -> AuditInputs:
     log, train, whole = found.parts()
     models = found.models(log, step)
     step("fitting propensities", 0.6)
-    propensities, source = found.propensities(log, whole)
+    propensities = found.propensities(log, whole)
     return AuditInputs(
         models=models, log=log, propensities=propensities,
         asked=wanted.question(
             exclude=train, open_loop=found.open_loop, groups=found.groups(log), check=wanted.check and whole,
             doubts=(GUESSED,) if found.choice.guessed else (),
         ),
-        notes=tuple(found.notes), about_log=str(wanted.log), about_propensity=source + wanted.corrections,
+        notes=tuple(found.notes), about_log=str(wanted.log),
+        about_propensity=found.choice.source(split=whole is not log) + wanted.corrections,
     )  # fmt: skip
 
 
@@ -124,15 +153,14 @@ class _Reading:
 
     # -- propensities ----------------------------------------------------------------------------------------
 
-    def propensities(self, log: Feedback, whole: Feedback) -> tuple[Any, str]:
-        """The log's own column, or a model fitted on the whole log; and their source in words."""
+    def propensities(self, log: Feedback, whole: Feedback) -> Any:
+        """The log's own column, or a model fitted on the whole log."""
         wanted, model = self.wanted, self.choice.model
         if model is None:
-            p = Propensities(values=log.propensity, floor=wanted.floor, fingerprint=log.fingerprint)  # pyright: ignore[reportArgumentType], it was read
-            return p, f"column {self.choice.column!r} of the log"
+            return Propensities(values=log.propensity, floor=wanted.floor, fingerprint=log.fingerprint)  # pyright: ignore[reportArgumentType], it was read
         fitted = fit(model, whole, self.chosen, wanted.seed)
         self.notes += [f"{model}: {note}" for note in getattr(fitted, "notes_", ())]
-        return fitted, f"{model}, fitted on {'log and excluded log together' if whole is not log else 'the log'}"
+        return fitted
 
     def groups(self, log: Feedback) -> dict[str, Array]:
         """Columns of the log that were asked for as strata, as groupings of its rows."""
@@ -143,7 +171,10 @@ class _Reading:
                     f"--strata {name!r}: is neither a number of strata, as 5 or 2:width, nor a column of "
                     f"{self.wanted.log}.{did_you_mean(name, self.table.columns)}"
                 )
-        return {name: log.align(_labels(self.table.fetch([name])[name])) for name in names}
+        return {
+            name: log.align(self.table.fetch([name])[name].cast(pl.String).fill_null("(missing)").to_numpy())
+            for name in names
+        }
 
 
 # -- one population ------------------------------------------------------------------------------------------
@@ -176,7 +207,3 @@ def _merged(a: Feedback, b: Feedback) -> Feedback:
         name: np.concatenate([getattr(a, name), getattr(b, name)])[order] for name in ("user", "item", "rating")
     }
     return Feedback(**columns, users=a.users, items=a.items)
-
-
-def _labels(column: pl.Series) -> Array:
-    return column.cast(pl.String).fill_null("(missing)").to_numpy()

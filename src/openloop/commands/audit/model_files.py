@@ -1,7 +1,4 @@
-"""Candidate models from files: tables of scores or ranks, matrices and model files, in a log's codes.
-
-This module knows nothing about terminals; its messages speak of the options of `openloop audit`.
-"""
+"""Candidate models from files: tables of scores or ranks, matrices and model files, in a log's codes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What an audit is asked: its files and options, what they mean, and what of it cannot work.
-
-This module reads no log; its messages speak of the options of `openloop audit`.
-"""
+"""What an audit is asked: its files and options, what they mean, and what of it cannot work."""
 
 from __future__ import annotations
 
@@ -12,20 +9,20 @@ from typing import Any, NamedTuple
 
 from openloop.audits.question import ESTIMATORS, STRATA, AuditQuestion
 from openloop.commands.fitting import FitRequest
+from openloop.commands.table_files import open_list
 from openloop.core.feedback import Vocabulary
 from openloop.data import values
-from openloop.data.columns import REQUIRED, Column, InputTable, names_a
+from openloop.data.columns import REQUIRED, Column, InputTable
 from openloop.data.encoding import vocabulary
 from openloop.data.features import id_column
-from openloop.data.formats import open_file
-from openloop.errors import FormatError, InputError, LeakError, did_you_mean, listing
+from openloop.errors import InputError, LeakError, did_you_mean, listing
 from openloop.estimators.naming import method
 from openloop.metrics.naming import metric
 from openloop.propensity.naming import FORMS, MODELS, ModelSpec, is_model, sample_of
+from openloop.sources.rules import MISSING
 from openloop.support.atomic import FilePath
 
 SPLITS = ("random", "time", "none")
-MISSING = ("error", "drop", "worst")
 OWN = "propensity"  # the column that is taken without being asked for
 
 
@@ -137,6 +134,11 @@ class Choice:
     model: ModelSpec | None = None
     guessed: bool = False  # nobody said
 
+    def source(self, *, split: bool) -> str:
+        """Where propensities come from, in words; `split`: the log and the excluded log are parts of one."""
+        on = "log and excluded log together" if split else "the log"
+        return f"column {self.column!r} of the log" if self.model is None else f"{self.model}, fitted on {on}"
+
 
 def propensity_choice(wanted: AuditRequest, table: InputTable, notes: list[str]) -> Choice:
     """The column of that very name, else the model; where nothing was asked for, what there is, or a guess."""
@@ -210,21 +212,10 @@ def given_ids(role: str, given: int | FilePath | None, named: str) -> Vocabulary
     """The ids that --users or --items name: their number, or a file that lists them."""
     if given is None or isinstance(given, int):
         return vocabulary(given, f"{role}s")
-    table = _id_list(given, role)
+    table = open_list(given, role)
     column = named if named in table.columns else table.columns[0] if len(table.columns) == 1 else id_column(given)
     ids = values.ids(table.fetch([column])[column], f"--{role}s {given}: column {column!r}", text=table.text)
     return vocabulary(ids, f"{role}s")
-
-
-def _id_list(path: FilePath, role: str) -> InputTable:
-    """A table, or a list of one id per line, in which no separator could be found; its first line may be a header."""
-    try:
-        return open_file(path, {})
-    except FormatError as error:
-        if "separator" not in str(error):
-            raise
-    first = open_file(path, {}, separator=",", header=True).columns[0]
-    return open_file(path, {}, separator=",", header=first == "id" or names_a(role, first))
 
 
 # -- refusals ------------------------------------------------------------------------------------------------

@@ -194,7 +194,7 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Audit
             user="user", item="item", rating="rating", population=tuple(len(known[role]) for role in SIDES), **more,
         ),
         notes=tuple(notes), about_log=f"{wanted.log}, streamed from disk",
-        about_propensity=parts.source(choice) + wanted.corrections,
+        about_propensity=choice.source(split=len(parts.whole) > 1) + wanted.corrections,
     )  # fmt: skip
 
 
@@ -294,11 +294,6 @@ class SplitScans:
         model = spec.bare(0)
         notes += [f"{spec}: {note}" for note in model.fit_counts(n.cast(pl.Float64).to_numpy(), len(known["user"]))]
         return items.with_columns(pl.Series("propensity", model.item_propensities_))
-
-    def source(self, choice: Choice) -> str:
-        """Where propensities come from."""
-        on = "log and excluded log together" if len(self.whole) > 1 else "the log"
-        return f"column {choice.column!r} of the log" if choice.model is None else f"{choice.model}, fitted on {on}"
 
 
 def _unscaled(wanted: AuditRequest, notes: list[str]) -> dict[str, Any]:

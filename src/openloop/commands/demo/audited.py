@@ -1,7 +1,7 @@
 """A choice between three models on a made-up log: observed, split, trained, audited, held against the truth.
 
 Nobody logged the propensities: they are estimated from a thousand ratings drawn at random. The truth is known here,
-so that the verdict can be held against it. This module knows nothing about terminals.
+so that the verdict can be held against it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """Five models in a world whose truth is known, judged by what a biased log shows of it.
 
-The setting of Schnabel et al. (2016), section 3.4 and Table 1, on a made-up Y. This module knows nothing
-about terminals: it returns a frozen `Demonstration`, which says in words what was seen.
+The setting of Schnabel et al. (2016), section 3.4 and Table 1, on a made-up Y.
 """
 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -19,7 +17,7 @@ from openloop.core.comparison import Comparison, Key
 from openloop.data.simulate import World, schnabel_world
 from openloop.errors import InputError
 from openloop.evaluation import evaluate
-from openloop.support.atomic import json_text
+from openloop.support.atomic import Recorded
 from openloop.support.progress import Step, silent
 from openloop.support.wording import joined
 
@@ -66,7 +64,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demonstration:
+class Demonstration(Recorded):
     """Judgements by model × metric × estimator; intervals over cells: these users and items, another log."""
 
     users: int
@@ -120,10 +118,10 @@ class Demonstration:
         """What was seen, in plain words."""
         return [*(_naive_words(self, metric) for metric in METRICS), _weighted_words(self)]
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Everything as JSON; written to `path` in one step when given."""
+    def records(self) -> dict[str, Any]:
+        """Everything as plain values."""
         world = {"users": self.users, "items": self.items, "seed": self.seed, "alpha": ALPHA}
-        content = {
+        return {
             "world": world | {"share_observed": OBSERVED, "rows_observed": self.observed},
             "level": LEVEL,
             "interval_over": "cells",
@@ -131,7 +129,6 @@ class Demonstration:
             "orders": [asdict(order) | {"right": order.right} for order in self.orders()],
             "findings": self.findings(),
         }
-        return json_text(content, path)
 
 
 def demonstrate(users: int = USERS, items: int = ITEMS, *, seed: int = 0, step: Step = silent) -> Demonstration:
@@ -242,8 +239,7 @@ def _verdict(shown: Demonstration, estimators: Sequence[str]) -> str:
             alike.setdefault((order.metric, _mistake(shown, order)), []).append(order.estimator)
     if not alike:
         return f"{joined(estimators)} put every pair in the right order"
-    return "; ".join(f"{_prefer(names)} {mistake} (by {metric})" for (metric, mistake), names in alike.items())
-
-
-def _prefer(names: Sequence[str]) -> str:
-    return f"{joined(names)} prefer{'s' if len(names) == 1 else ''}"
+    return "; ".join(
+        f"{joined(names)} prefer{'s' if len(names) == 1 else ''} {mistake} (by {metric})"
+        for (metric, mistake), names in alike.items()
+    )

@@ -21,22 +21,13 @@ __all__ = [
     "Data", "load", "rows",
 ]  # fmt: skip
 
-_HOME = {
-    "CATALOGUE": "catalogue",
-    "Dataset": "records",
-    "find": "finding",
-    "data_folder": "finding",
-    "present": "finding",
-    "whereabouts": "finding",
-    "files": "finding",
-    "fingerprint": "finding",
-    "fetch": "fetching",
-    "Fetched": "fetching",
-    "check": "checking",
-    "Check": "checking",
-    "Data": "records",
-    "load": "loaders",
-    "rows": "loaders",
+_NAMES = {
+    "catalogue": "CATALOGUE",
+    "records": "Dataset Data",
+    "finding": "find data_folder present whereabouts files fingerprint",
+    "fetching": "fetch Fetched",
+    "checking": "check Check",
+    "loaders": "load rows",
 }
 
-__getattr__, __dir__ = lazily(__name__, _HOME, globals())
+__getattr__, __dir__ = lazily(__name__, _NAMES, globals())

@@ -9,7 +9,7 @@ import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +17,9 @@ from typing import Any
 
 from openloop.data.datasets.finding import Folder, data_folder, find, missing
 from openloop.data.datasets.records import Archive, Dataset
-from openloop.data.datasets.unpacking import names, unpack
+from openloop.data.datasets.unpacking import names, refuse_no_room, unpack
 from openloop.errors import FormatError, InputError, OpenloopError, listing
-
-Step = Callable[[str, float], None]  # what is being done, and the share of the work before it
+from openloop.support.progress import Step, silent
 
 MOST = 2**34  # bytes of a download whose size nobody knows beforehand: 16 GiB
 BLOCK = 2**18
@@ -46,7 +45,7 @@ def fetch(
     *,
     accept_terms: bool = False,
     url: str | None = None,
-    step: Step = lambda _what, _done: None,
+    step: Step = silent,
 ) -> Fetched:
     """Download the data set `name` into the data folder; `accept_terms=True` says that you accept its terms.
 
@@ -114,11 +113,10 @@ def _verify(dataset: Dataset, archive: Archive, source: str, found: dict[str, st
     for kind in ("sha256", "md5"):
         known = getattr(archive, kind)
         if known is not None and found[kind] != known:
-            msg = (
+            raise FormatError(
                 f"{dataset.name}: {source} must have the {kind.upper()} {known}, got {found[kind]}; fetch it again, "
                 f"or by hand if its keeper has changed it: see {dataset.home}."
             )
-            raise FormatError(msg)
     return next((kind for kind in ("sha256", "md5") if getattr(archive, kind) is not None), None)
 
 
@@ -155,7 +153,8 @@ def _download(dataset: Dataset, source: str, archive: Archive, target: Path, ste
         with _open(source) as answer, target.open("wb") as file:
             length = _length(answer)
             most = length or archive.size or MOST
-            _refuse_no_room(dataset, source, length or archive.size or 0, target.parent)
+            free, size = shutil.disk_usage(target.parent).free, length or archive.size or 0
+            refuse_no_room(f"{dataset.name}: {source} has", size, free, MOST, f"fetch it by hand: see {dataset.home}")
             while block := answer.read(BLOCK):
                 done += len(block)
                 if done > most:
@@ -169,8 +168,7 @@ def _download(dataset: Dataset, source: str, archive: Archive, target: Path, ste
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ValueError) as error:
         raise _unreachable(dataset, source, error) from error
     if length is not None and done != length:
-        msg = f"{dataset.name}: {source} was cut short: {done:,} of {length:,} bytes came; fetch it again."
-        raise FormatError(msg)
+        raise FormatError(f"{dataset.name}: {source} was cut short: {done:,} of {length:,} bytes came; fetch it again.")
     return done, {"sha256": sha256.hexdigest(), "md5": md5.hexdigest()}
 
 
@@ -208,15 +206,6 @@ def _refuse_scheme(url: str, *, secure: bool) -> None:
 def _length(answer: Any) -> int | None:
     length = answer.headers.get("Content-Length")
     return int(length) if length is not None and length.isdecimal() else None
-
-
-def _refuse_no_room(dataset: Dataset, source: str, size: int, place: Path) -> None:
-    free = shutil.disk_usage(place).free
-    if size > min(free, MOST):
-        limit = f"the disk has room for {free:,}" if size > free else f"{MOST:,} are the most"
-        raise InputError(
-            f"{dataset.name}: {source} has {size:,} bytes, and {limit}; fetch it by hand: see {dataset.home}."
-        )
 
 
 def _unreachable(dataset: Dataset, source: str, error: Exception) -> InputError:

@@ -43,11 +43,10 @@ def load(name: str, folder: Folder | None = None) -> Data:
     """The data set `name` from the data folder: `folder`, or $OPENLOOP_DATA, or `data` in the current folder."""
     dataset = find(name)
     if dataset.impressions:
-        msg = (
+        raise UndefinedError(
             f"{name}: its rows have no user ids, so they are no log of users and items; "
             f"datasets.rows({name!r}) gives them as a table, with the propensity of each."
         )
-        raise UndefinedError(msg)
     found = located(name, folder)
     try:
         return loaded(dataset, found)
@@ -75,11 +74,10 @@ def _refuse_off_scale(dataset: Dataset, found: Files, data: Data) -> None:
             files, at = found[part.role], off[0]
             place = files[0] if len(files) == 1 else files[0].parent
             pair = f"user {log.users.ids[log.user[at]]}, item {log.items.ids[log.item[at]]}"
-            msg = (
+            raise RatingError(
                 f"{place}: ratings must be {dataset.scale}, and {len(off):,} "
                 f"of {len(log):,} are not, first {log.rating[at]:g} ({pair}); fetch the file again."
             )
-            raise RatingError(msg)
 
 
 def rows(name: str, folder: Folder | None = None) -> pl.LazyFrame:

@@ -45,11 +45,10 @@ def parsed(path: Path, text: bytes) -> pl.DataFrame:
     )
     bad = typed.filter(pl.any_horizontal(pl.all().is_null()))
     if bad.height:
-        msg = (
+        raise FormatError(
             f"{path}: {bad.height:,} lines are not 'user,rating,YYYY-MM-DD' below a line 'movie:', first "
             f"{bad['line'][0]!r}; fetch the file again."
         )
-        raise FormatError(msg)
     return typed.drop("line")
 
 

@@ -152,10 +152,9 @@ class Data:
     def _check_propensities(self, given: Floats) -> None:
         grid = (self.log.n_users, self.log.n_items)
         if given.shape != grid:
-            msg = (
+            raise AlignmentError(
                 f"{self.name}: propensities must have the grid's shape {grid}, got {given.shape}; give every cell one."
             )
-            raise AlignmentError(msg)
         check_propensities(f"{self.name}: propensities", given.ravel(), "fetch the file again.")
 
     @property

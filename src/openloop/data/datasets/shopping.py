@@ -54,8 +54,7 @@ def _covariates(files: Files, side: str, ids: Vocabulary) -> Covariates | None:
     names = named.read_text(encoding="utf-8", errors="replace").split("\n")
     names = [line.strip() for line in names if line.strip()]
     if len(names) != values.shape[1]:
-        msg = f"{named}: must name {values.shape[1]} columns, one a line, got {len(names)}; {lines.AGAIN}"
-        raise FormatError(msg)
+        raise FormatError(f"{named}: must name {values.shape[1]} columns, one a line, got {len(names)}; {lines.AGAIN}")
     return Covariates(values=values, names=tuple(names), ids=ids)
 
 

@@ -21,8 +21,7 @@ def scan(path: Path, types: Types) -> pl.LazyFrame:
     found = names(path)
     missing = [name for name in types if name not in found]
     if missing:
-        msg = f"{path}: must have a column {listing(missing)}, has {listing(found)}; {lines.AGAIN}"
-        raise ColumnError(msg)
+        raise ColumnError(f"{path}: must have a column {listing(missing)}, has {listing(found)}; {lines.AGAIN}")
     refuse_ragged(path, unpacked(path), ",", len(found), lines.AGAIN)
     return pl.scan_csv(path, schema_overrides=dict(types), glob=False)
 

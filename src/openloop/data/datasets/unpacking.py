@@ -119,11 +119,14 @@ def _free(folder: Path) -> int:
 
 
 def _refuse_too_large(name: str, size: int, free: int) -> None:
-    if size > min(MOST, free):
-        limit = f"{MOST:,} are the most" if size > MOST else f"the disk has {free:,}"
-        raise InputError(
-            f"{name}: unpacks to at least {size:,} bytes, and {limit}; use another disk or unpack it by hand."
-        )
+    refuse_no_room(f"{name}: unpacks to at least", size, free, MOST, "use another disk or unpack it by hand")
+
+
+def refuse_no_room(what: str, size: int, free: int, most: int, remedy: str) -> None:
+    """Refuse more bytes than the disk has room for, or than are allowed at most."""
+    if size > min(most, free):
+        limit = f"the disk has room for {free:,}" if size > free else f"{most:,} are the most"
+        raise InputError(f"{what} {size:,} bytes, and {limit}; {remedy}.")
 
 
 def _refuse_page(file: Path, name: str) -> None:

@@ -122,8 +122,7 @@ def _numbers(name: str, given: Any, ndim: int) -> Array:
     try:
         array = as_array(given)
     except (TypeError, ValueError, RuntimeError) as error:
-        msg = f"Factors: {name} cannot be read as numbers ({error}); pass a NumPy array."
-        raise InputError(msg) from error
+        raise InputError(f"Factors: {name} cannot be read as numbers ({error}); pass a NumPy array.") from error
     if array.dtype.kind not in "biuf":
         raise InputError(f"Factors: {name} must be numbers, got {array.dtype}; pass a NumPy array of floats.")
     values = array.astype(np.float32 if array.dtype.name in SINGLE else np.float64, order="C")

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from openloop import learners
-from openloop.core.feedback import Array, Vocabulary
+from openloop.core.feedback import Array, Vocabulary, check_fitted
 from openloop.errors import FormatError, InputError, OpenloopError, UndefinedError, did_you_mean, listing
-from openloop.learners.base import FactorLearner, Learner, check_fitted
+from openloop.learners.base import FactorLearner, Learner
 from openloop.learners.model_files.packing import pack, unpack
 from openloop.support.atomic import replacing
 from openloop.support.version import VERSION

@@ -6,19 +6,18 @@ All of it judges the p that weights are made of: after a floor, where a model ha
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from openloop.core.covariates import Covariates
-from openloop.core.feedback import Feedback
+from openloop.core.feedback import Feedback, check_feedback
 from openloop.core.weights import Diagnostics
 from openloop.errors import InputError, UndefinedError
 from openloop.propensity.checks.balance import Difference, Margin, balance, margins
 from openloop.propensity.checks.held_out import Calibration, calibration
 from openloop.propensity.checks.overlap import Heavy, Overlap, observed_only, overlap, row_weights, weigh
-from openloop.support.atomic import finite, json_text
+from openloop.support.atomic import Recorded, finite
 
 T = TypeVar("T")
 
@@ -31,7 +30,7 @@ WORSE = 5.0  # nats: a fitted p for all cells gains this on a true p for all in 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Recorded):
     """What a check found; `not_computed` has the reason for each part that is None or empty.
 
     `calibration` is on held-out cells, `margins` by user and by item, `balance` by covariate, `heaviest` are the
@@ -70,10 +69,6 @@ class Check:
         """Plain numbers, text, lists and dictionaries, as JSON has them."""
         return finite(asdict(self))
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The same as JSON; written to `path` in one step when given."""
-        return json_text(self.to_dict(), path)
-
 
 def check(
     model: Any, feedback: Feedback, covariates: Any = None, *, folds: int | None = 5, bins: int = 10, rng: Any = 0
@@ -87,8 +82,7 @@ def check(
     model is refitted `folds` times for the calibration on held-out cells; None leaves that out. Large grids are
     sampled.
     """
-    if not isinstance(feedback, Feedback):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"check: takes a Feedback, got {type(feedback).__name__}; read the log with ol.read.")
+    check_feedback("check", feedback)
     p = model.predict(feedback).check(feedback)
     user, item = _covariates(model, feedback, covariates)
     missing: dict[str, str] = {}

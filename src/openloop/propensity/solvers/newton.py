@@ -291,11 +291,10 @@ def _newton(grid: Grid, reg: float, start: Logits | None, known: Curvature | Non
             continue
         at, g = _along(grid, reg, at, step, slope)
         before = slope
-    msg = (
+    raise UndefinedError(
         f"Logistic: no optimum after {MAX_STEPS} steps; the largest relative misfit of a count is "
         f"{_misfit(grid, g):.2g}; raise reg=, or drop users and items with hardly any row."
     )
-    raise UndefinedError(msg)
 
 
 def _along(grid: Grid, reg: float, at: Logits, step: Logits, slope: float) -> tuple[Logits, Logits]:

@@ -44,11 +44,10 @@ def fit_power_law(counts: npt.ArrayLike, x_min: int | None = None) -> PowerLaw:
         check_x_min("fit_power_law", x_min)
         n, x = n[x >= x_min], x[x >= x_min]
     if len(x) < 2:
-        msg = (
+        raise UndefinedError(
             f"fit_power_law: needs two different counts{'' if x_min is None else f' from x_min={x_min} on'}, got "
             f"{n.sum():,.0f} counts with {len(x)} different values; pass gamma= to set the exponent."
         )
-        raise UndefinedError(msg)
     starts = x[:-1] if x_min is None else np.array([float(x_min)])  # (S,)
     tail = np.cumsum(n[::-1])[::-1]  # (D,): how many counts are ≥ x
     logs = np.cumsum((n * np.log(x))[::-1])[::-1]  # (D,): Σ log of them
@@ -63,19 +62,17 @@ def fit_power_law(counts: npt.ArrayLike, x_min: int | None = None) -> PowerLaw:
 def check_x_min(name: str, x_min: Any) -> None:
     """Refuse anything but a whole number from 1."""
     if isinstance(x_min, bool) or not isinstance(x_min, Real) or x_min < 1 or not float(x_min).is_integer():
-        msg = f"{name}: x_min must be a whole number from 1, got {x_min!r}; leave it out to estimate it."
-        raise InputError(msg)
+        raise InputError(f"{name}: x_min must be a whole number from 1, got {x_min!r}; leave it out to estimate it.")
 
 
 def _distinct(counts: npt.ArrayLike) -> tuple[Floats, Floats]:
     """The distinct positive counts, ascending, and how often each occurs."""
     values = np.asarray(counts, np.float64)
     if values.ndim != 1 or not bool(np.all(np.isfinite(values) & (values >= 0))):
-        msg = (
+        raise InputError(
             f"fit_power_law: counts must be a list of finite numbers from 0, got shape {values.shape} with "
             f"{np.sum(~np.isfinite(values) | (values < 0)):,} others; count rows per item."
         )
-        raise InputError(msg)
     x, n = np.unique(np.maximum(np.rint(values[values > 0]), 1.0), return_counts=True)
     return x, n.astype(np.float64)
 

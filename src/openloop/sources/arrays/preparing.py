@@ -12,7 +12,7 @@ import numpy.typing as npt
 from openloop.core.feedback import Feedback, Floats, check_propensities
 from openloop.core.feedback import distinct as distinct_values
 from openloop.core.metric import default_threshold
-from openloop.core.propensities import Propensities
+from openloop.core.propensities import Propensities, row_propensities
 from openloop.errors import AlignmentError, InputError, LeakError, PredictionError, UndefinedError
 from openloop.sources import rules
 from openloop.sources.arrays.source import FeedbackSource, Scored
@@ -31,9 +31,10 @@ def from_feedback(
     _check(log, asked)
     ready = {name: prepare(name, model, log, asked.user, asked.item) for name, model in models.items()}
     values, grid, floored = _propensities(propensities, log)
+    threshold = default_threshold(distinct_values(log.rating)) if asked.threshold is None else float(asked.threshold)
     scored, notes = _without_gaps(
         Scored(
-            models=ready, log=log, exclude=asked.exclude, threshold=_threshold(asked, log), propensity=values,
+            models=ready, log=log, exclude=asked.exclude, threshold=threshold, propensity=values,
             predicted=_predicted(ready, log, asked), grid=grid, floored=floored,
             imputation=_imputed_ratings(asked.imputation, log),
             groups={name: _group(name, labels, log) for name, labels in asked.groups.items()},
@@ -58,10 +59,6 @@ def _check(log: Feedback, asked: Question) -> None:
         raise InputError(
             f"exclude: give the Feedback whose items leave the ranking, got {type(asked.exclude).__name__}."
         )
-
-
-def _threshold(asked: Question, log: Feedback) -> float:
-    return default_threshold(distinct_values(log.rating)) if asked.threshold is None else float(asked.threshold)
 
 
 # -- predictions ---------------------------------------------------------------------------------------------
@@ -169,22 +166,21 @@ def _propensities(given: Any, log: Feedback) -> tuple[Floats | None, Floats | No
     """The probability of each row, of the whole grid where it is known, and the share that a floor raised."""
     if given is None:
         return log.propensity, None, None
-    if isinstance(given, Propensities):
-        return given.check(log).used, None, given.clipped if given.floor else None
     if isinstance(given, np.ndarray):
         return *_from_array(given, log), None
-    if not hasattr(given, "predict"):
-        raise InputError(
-            f"evaluate: propensities must be Propensities, a fitted model, a U × I array or None, got "
-            f"{type(given).__name__}."
-        )
-    found: Propensities = given.predict(log)
+    found = row_propensities("evaluate", given, log)
+    return found.used, _grid(given, found.floor), found.clipped if found.floor else None
+
+
+def _grid(given: Any, floor: float) -> Floats | None:
+    """The p of every cell; a broadcast grid stays one."""
+    if isinstance(given, Propensities):
+        return None
     try:
         grid = given.matrix()
-        grid = np.maximum(grid, found.floor) if found.floor else grid  # a broadcast grid stays one
     except UndefinedError:  # p depends on the unseen rating: shares of strata are then estimated from the weights
-        grid = None
-    return found.check(log).used, grid, found.clipped if found.floor else None
+        return None
+    return np.maximum(grid, floor) if floor else grid
 
 
 def _from_array(given: Any, log: Feedback) -> tuple[Floats, Floats | None]:

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Array, Floats
 from openloop.core.metric import Column, Metric
-from openloop.core.moments import SUMS, Moments
+from openloop.core.moments import SUMS
 from openloop.core.weights import WeightSummary
 from openloop.kernels import ties
-from openloop.sources.terms import Common, Needed, assemble, shared_key, terms
+from openloop.sources.terms import Needed, shared_key, terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -170,21 +170,9 @@ class ArrayColumns:
         return place
 
 
-def accumulate(metric: Metric, rows: Rows, outcome: Outcome, wanted: Needed, common: Common) -> Moments:
-    """The moments of one model's gains."""
-    return assemble(metric, sums(metric, rows, gains(metric, rows, outcome), wanted), wanted, common)
-
-
 def gains(metric: Metric, rows: Rows, outcome: Outcome) -> Floats:
     """δ of each row."""
     return metric.gain(ArrayColumns(rows, outcome))
-
-
-def residual_moments(
-    metric: Metric, rows: Rows, residual: Floats, imputed: Floats, wanted: Needed, common: Common
-) -> Moments:
-    """The moments of the residual δ − δ̂ of each row, beside Σ_{C_u} δ̂."""
-    return replace(assemble(metric, sums(metric, rows, residual, wanted), wanted, common), imputed=imputed)
 
 
 def base_sums(rows: Rows) -> dict[str, Floats]:

@@ -190,19 +190,16 @@ class FeedbackSource:
         return found
 
     def _like(self, found: Mapping[Request, Moments], pair: Request, model: str) -> Moments:
-        wanted = replace(pair.wanted, parts=False)
-        single = replace(pair, models=(model,), wanted=wanted)
+        single = pair.single(model)
         return found[single] if single in found else self._single(single)
 
     def _single(self, r: Request) -> Moments:
         rows = self.rows_for(r.metric.kind, r.metric.on, r.strata)
         common = self.common(r.metric.kind, r.metric.on, r.strata)
         model = r.models[0]
-        if r.imputed:
-            residual, imputed = self.imputed(r.metric, model)
-            return rows_of.residual_moments(r.metric, rows, residual, imputed, r.wanted, common)
-        found = rows_of.sums(r.metric, rows, self.gains(r.metric, model, r.strata), r.wanted)
-        return assemble(r.metric, found, r.wanted, common)
+        delta, imputed = self.imputed(r.metric, model) if r.imputed else (self.gains(r.metric, model, r.strata), None)
+        found = rows_of.sums(r.metric, rows, delta, r.wanted)
+        return replace(assemble(r.metric, found, r.wanted, common), imputed=imputed)
 
     def _pair_sums(self, r: Request) -> dict[str, Floats]:
         rows = self.rows_for(r.metric.kind, r.metric.on, r.strata)

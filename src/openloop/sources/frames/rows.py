@@ -6,7 +6,7 @@ above and tied). Named columns are made first, then plain sums: the order that e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -202,44 +202,39 @@ class Reduced:
 
 def reduce(frame: Any, columns: Mapping[Key, Column], strata: int) -> Reduced:
     """Sum expressions by user and stratum; only these sums leave the engine."""
-    group = [USER, STRATUM] if strata > 1 else [USER]
-    parts: list[tuple[dict[Key, str], Any]] = []
+    found = list(_summed(frame, columns, [USER, STRATUM] if strata > 1 else [USER]))
+    ids, sums = distinct(plain_ids(found[0][1][USER])), dict[Key, Floats]()
+    for batch, table in found:
+        place = np.searchsorted(ids, plain_ids(table[USER]))
+        sums |= _placed(batch, table, place, (len(ids), strata))
+    return Reduced(ids=ids, sums=sums)
+
+
+def reduce_total(frame: Any, columns: Mapping[Key, Column], strata: int) -> dict[Key, Floats]:
+    """Sum expressions over all rows of each stratum; (1, strata) each."""
+    sums: dict[Key, Floats] = {}
+    for batch, table in _summed(frame, columns, [STRATUM] if strata > 1 else []):
+        sums |= _placed(batch, table, np.zeros(len(table), np.int64), (1, strata))
+    return sums
+
+
+def _summed(frame: Any, columns: Mapping[Key, Column], group: Sequence[str]) -> Iterator[tuple[dict[Key, str], Any]]:
+    """Sums by group, a batch of columns at a time: the name of each, and the table of them."""
     wanted = list(columns)
     for start in range(0, len(wanted), MAX_COLUMNS):
         batch = {key: f"t{j}" for j, key in enumerate(wanted[start : start + MAX_COLUMNS])}
         named = frame.select(*group, *(_expression(columns[key]).alias(name) for key, name in batch.items()))
         totals = [nw.col(name).sum() for name in batch.values()]
-        parts.append((batch, collected(named.group_by(*group).agg(*totals))))
-    return _arrays(parts, strata)
+        yield batch, collected(named.group_by(*group).agg(*totals) if group else named.select(*totals))
 
 
-def reduce_total(frame: Any, columns: Mapping[Key, Column], strata: int) -> dict[Key, Floats]:
-    """Sum expressions over all rows of each stratum; (1, strata) each."""
-    found: dict[Key, Floats] = {}
-    wanted = list(columns)
-    for start in range(0, len(wanted), MAX_COLUMNS):
-        batch = {key: f"t{j}" for j, key in enumerate(wanted[start : start + MAX_COLUMNS])}
-        level = [STRATUM] if strata > 1 else []
-        named = frame.select(*level, *(_expression(columns[key]).alias(name) for key, name in batch.items()))
-        totals = [nw.col(name).sum() for name in batch.values()]
-        table = collected(named.group_by(*level).agg(*totals) if level else named.select(*totals))
-        at = table[STRATUM].to_numpy().astype(np.int64) if level else np.zeros(1, np.int64)
-        for key, name in batch.items():
-            found[key] = np.zeros((1, strata))
-            found[key][0, at] = table[name].cast(nw.Float64()).to_numpy()
-    return found
-
-
-def _arrays(parts: Sequence[tuple[Mapping[Key, str], Any]], strata: int) -> Reduced:
-    ids = distinct(plain_ids(parts[0][1][USER]))
-    sums: dict[Key, Floats] = {}
-    for batch, table in parts:
-        place = np.searchsorted(ids, plain_ids(table[USER]))
-        level = table[STRATUM].to_numpy().astype(np.int64) if strata > 1 else np.zeros(len(place), np.int64)
-        for key, name in batch.items():
-            sums[key] = np.zeros((len(ids), strata))
-            sums[key][place, level] = table[name].cast(nw.Float64()).to_numpy()
-    return Reduced(ids=ids, sums=sums)
+def _placed(batch: Mapping[Key, str], table: Any, place: Array, shape: tuple[int, int]) -> dict[Key, Floats]:
+    """The sums of a batch as arrays, each row at its place and stratum."""
+    level = table[STRATUM].to_numpy().astype(np.int64) if STRATUM in table.columns else np.zeros(len(place), np.int64)
+    sums = {key: np.zeros(shape) for key in batch}
+    for key, name in batch.items():
+        sums[key][place, level] = table[name].cast(nw.Float64()).to_numpy()
+    return sums
 
 
 def _spread(values: Floats, at: Array, users: int) -> Floats:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -242,7 +241,7 @@ class FrameSource:
     def moments(self, requests: Sequence[Request]) -> dict[Request, Moments]:
         """The moments of each request, all of one kind of row and one set of strata in one pass."""
         found: dict[Request, Moments] = {}
-        singles = list(dict.fromkeys(_single(r, m) for r in requests for m in r.models))
+        singles = list(dict.fromkeys(r.single(m) for r in requests for m in r.models))
         batches = dict.fromkeys((r.metric.kind, r.strata) for r in requests)
         for kind, strata in batches:
             own = [r for r in (*singles, *(r for r in requests if len(r.models) > 1))
@@ -253,7 +252,7 @@ class FrameSource:
                     found[r] = assemble(r.metric, sums[r], r.wanted, self.common(kind, r.metric.on, strata))
             for r in own:
                 if len(r.models) > 1:
-                    a, b = (found[_single(r, m)] for m in r.models)
+                    a, b = (found[r.single(m)] for m in r.models)
                     found[r] = paired(a, b, sums[r])
         return found
 
@@ -336,7 +335,7 @@ class FrameSource:
         return Common(
             cells=self._cells(on, base.ids), base={name: sums[key] for name, key in named.items()},
             weights=self._weight_summary(kind, on), edges=edges, scaled=self._scaled,
-            ids=None if self._clusters else self._padded(base.ids),
+            ids=base.ids if not self._clusters and len(base.ids) == self._units else None,
         )  # fmt: skip
 
     def _cells(self, on: str, ids: Array) -> Floats:
@@ -360,13 +359,6 @@ class FrameSource:
             return np.empty(0, np.int64), np.empty(0)
         table = collected(self._joined.excluded.counts)
         return plain_ids(table[USER]), table["excluded"].cast(nw.Float64()).to_numpy()
-
-    def _padded(self, ids: Any) -> Any:
-        return ids if len(ids) == self._units else None
-
-
-def _single(request: Request, model: str) -> Request:
-    return replace(request, models=(model,), wanted=replace(request.wanted, parts=False))
 
 
 def _two_counts(given: Any) -> bool:

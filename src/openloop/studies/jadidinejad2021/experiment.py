@@ -15,12 +15,13 @@ from openloop.studies.jadidinejad2021 import agreement, methods
 from openloop.studies.jadidinejad2021.agreement import Agreement
 from openloop.studies.jadidinejad2021.fits import SPLITS, ModelFits, fitted, zoo_names
 from openloop.studies.jadidinejad2021.methods import HeldOutCells, Method
-from openloop.studies.jadidinejad2021.models import Given, given_of, stream
+from openloop.studies.jadidinejad2021.models import given_of, stream
 from openloop.studies.jadidinejad2021.open_loop import targets
 from openloop.studies.jadidinejad2021.scores import Scores
 from openloop.studies.jadidinejad2021.strata_rule import number_of_strata
 from openloop.studies.kit.results import Result, Value
 from openloop.studies.kit.running import Run
+from openloop.studies.kit.trials import Given
 
 COLUMNS = {"outside": "ours", "all": "ours, training items ranked"}
 QUICK_SPLITS = 2

@@ -8,7 +8,7 @@ import numpy as np
 
 from openloop.audits.rankings import tau_b
 from openloop.core.feedback import Floats
-from openloop.studies.jadidinejad2021.experiment import EvaluatedSplit, Experiment, by_data_set, over_splits
+from openloop.studies.jadidinejad2021.experiment import Experiment, by_data_set, over_splits
 from openloop.studies.jadidinejad2021.published import PUBLISHED
 from openloop.studies.kit import charts
 from openloop.studies.kit.results import Claim, Figure, Result, Table
@@ -66,16 +66,12 @@ def _correlations(found: Experiment, taus: dict[str, Floats]) -> Table:
         (name, over_splits(values, published.get(name.lower()), 3 if name == "Q2" else 2))
         for name, values in taus.items()
     ]
-    share = np.array([_q1_share(split) for split in found.splits])
+    share = np.array([np.mean(split.held.coded_strata(2) == 0) for split in found.splits])
     rows.append(("Q1's share of the feedback", over_splits(share, published.get("q1_share"), 2)))
     return Table(
         name=f"figure3_{found.name}", columns=("panel", "τ with the open loop"), rows=tuple(rows),
         caption=f"{found.name}: agreement over {len(found.splits)} splits.", error_is="standard deviation over splits",
     )  # fmt: skip
-
-
-def _q1_share(split: EvaluatedSplit) -> float:
-    return float(np.mean(split.held.coded_strata(2) == 0))
 
 
 def _claims(name: str, taus: dict[str, Floats]) -> Iterator[Claim]:

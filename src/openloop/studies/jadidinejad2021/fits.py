@@ -9,10 +9,10 @@ import numpy as np
 
 from openloop.core.feedback import Array, Feedback
 from openloop.studies.jadidinejad2021.methods import HeldOutCells
-from openloop.studies.jadidinejad2021.models import WHOLE, Given, names, relevant, trial
+from openloop.studies.jadidinejad2021.models import WHOLE, names, relevant, trial
 from openloop.studies.jadidinejad2021.scores import RankedCells, stacked
 from openloop.studies.kit.running import Run
-from openloop.studies.kit.trials import Outcome
+from openloop.studies.kit.trials import Given, Outcome
 
 SPLITS = {"coat": 10, "yahoo-r3": 2}  # the data sets of the paper that have an open loop
 

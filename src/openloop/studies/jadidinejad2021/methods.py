@@ -13,8 +13,9 @@ from openloop.core.feedback import Array, Floats
 from openloop.core.propensities import observed_probability
 from openloop.estimators.stratified import catalogue_cells, edges
 from openloop.studies.jadidinejad2021 import as_coded, scores
-from openloop.studies.jadidinejad2021.models import THRESHOLD, Given, Split, log_of, relevant, shown, split_of
+from openloop.studies.jadidinejad2021.models import THRESHOLD, Split, relevant, shown, split_of
 from openloop.studies.jadidinejad2021.scores import Ints, Mask, RankedCells, Scores, stacked
+from openloop.studies.kit.trials import Given, feedback
 
 Method = Callable[[int | None], Scores]  # of the cut k
 PROPENSITIES = ("popularity", "logistic", "calibrated")
@@ -78,7 +79,7 @@ def propensity(given: Given, *, kind: str) -> dict[str, Array]:
     """A trial: P (U, I) or (I,) by "eq7", "popularity" (γ = 1), "logistic" or "calibrated", from the whole log."""
     from openloop.propensity import Calibrated, Logistic, Popularity
 
-    log = log_of(given)
+    log = feedback(given)
     if kind in ("eq7", "popularity"):
         model = Popularity(gamma=None if kind == "eq7" else 1.0).fit(log)
         return {"p": np.asarray(model.item_propensities_)}
@@ -138,7 +139,8 @@ def ours(
     found: dict[str, Method] = {"holdout": partial(scores.holdout, held.cells, among)}
     for name, values in p.items():
         grid = grid_of(held, values)
-        weight = 1 / observed_with(held, grid[held.cells.user, held.cells.item], among)
+        mine, s = grid[held.cells.user, held.cells.item], held.split.share
+        weight = 1 / observed_probability(mine, share=s, excluded_share=1 - s if among == "outside" else 0.0)
         found[f"snips, {name}"] = partial(scores.snips, held.cells, among, weight=weight)
         found[f"snips of adg, {name}"] = partial(scores.snips_of_adg, held.cells, among, weight=weight)
         found[f"{STRATA} strata, {name}"] = catalogued(held, grid, among, STRATA)
@@ -150,12 +152,6 @@ def ours(
 def grid_of(held: HeldOutCells, p: Floats) -> Floats:
     """p of every cell, (U, I), where it may be given for items alone."""
     return np.broadcast_to(p, held.shape)
-
-
-def observed_with(held: HeldOutCells, p: Floats, among: str) -> Floats:
-    """With which probability the held-out part observes a candidate: p·s, or π = p·s/(1 − p·t) outside training."""
-    s = held.split.share
-    return observed_probability(p, share=s, excluded_share=1 - s if among == "outside" else 0.0)
 
 
 def catalogued(held: HeldOutCells, grid: Floats, among: str, n: int) -> Method:

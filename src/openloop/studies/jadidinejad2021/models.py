@@ -6,17 +6,17 @@ log and in the open loop, so these are what a trial keeps; `scores` makes estima
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
+from openloop.core.feedback import Array, Feedback, Floats
 from openloop.studies.jadidinejad2021 import as_coded
+from openloop.studies.kit.trials import Given, columns, feedback
 
-Given = Mapping[str, Array]
 Ints = npt.NDArray[np.int64]
 
 TEST = 0.2  # section 6.1: 80 % of the closed loop for training, 20 % for testing
@@ -46,9 +46,7 @@ def stream(seed: int, use: str, number: int = 0) -> np.random.Generator:
 
 def given_of(log: Feedback, open_loop: Feedback | None = None) -> dict[str, Array]:
     """The arrays of a trial: the log, the open loop where there is one, the size of the grid."""
-    given: dict[str, Array] = {
-        "user": log.user, "item": log.item, "rating": log.rating, "shape": np.array([log.n_users, log.n_items])
-    }  # fmt: skip
+    given = columns(log)
     if open_loop is not None:
         given |= {"open_user": open_loop.user, "open_item": open_loop.item, "open_rating": open_loop.rating}
     return given
@@ -85,16 +83,6 @@ def in_log(given: Given, user: Array, item: Array, rows: Ints | None = None) -> 
     return np.isin(user.astype(np.int64) * width + item, log)
 
 
-def log_of(given: Given, rows: Ints | None = None) -> Feedback:
-    """The log, or these rows of it."""
-    users, items = (int(n) for n in given["shape"])
-    keep = slice(None) if rows is None else rows
-    return Feedback(
-        user=given["user"][keep].astype(np.int32), item=given["item"][keep].astype(np.int32),
-        rating=given["rating"][keep].astype(np.float32), users=Vocabulary.range(users), items=Vocabulary.range(items),
-    )  # fmt: skip
-
-
 def trial(given: Given, *, model: str, split: int, seed: int) -> dict[str, Array]:
     """Fit the zoo's `model` on the training part; the places of relevant cells, "closed" and "open", (5, cells) each.
 
@@ -103,7 +91,7 @@ def trial(given: Given, *, model: str, split: int, seed: int) -> dict[str, Array
     which it leaves out).
     """
     part = split_of(given, split, seed)
-    log = log_of(given, part.train)
+    log = feedback(given, part.train)
     scores = np.asarray(fitted(model, log).scores(np.arange(log.n_users)))  # (U, I)
     found = {"closed": places(scores, log, part.order, *relevant(given, part.test))}
     if "open_user" in given:

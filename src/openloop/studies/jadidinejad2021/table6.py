@@ -158,7 +158,8 @@ def _cuts_table(found: Experiment, agreed: Agreement) -> Table:
 def _tests_table(found: Experiment, agreed: Agreement) -> Table:
     rows = [
         (
-            f"{t.a} − {t.b}", Value(value=t.difference), *map(_p, (t.coded, t.steiger, t.models)),
+            f"{t.a} − {t.b}", Value(value=t.difference),
+            *("–" if p is None else pvalue(p) for p in (t.coded, t.steiger, t.models)),
             str(agreed.ahead(f"as coded: {t.a}", f"as coded: {t.b}", "published")),
         )
         for t in pair_tests(*_first_split(found, None), found.fits.seed)
@@ -173,7 +174,3 @@ def _tests_table(found: Experiment, agreed: Agreement) -> Table:
         "Williams' and Steiger's tests are for Pearson's r and not valid for τ. The last is the mean over splits with "
         "a 95 % interval over users.",
     )  # fmt: skip
-
-
-def _p(p: float | None) -> str:
-    return "–" if p is None else pvalue(p)

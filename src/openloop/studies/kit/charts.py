@@ -62,13 +62,11 @@ def scatter(
     *,
     facet: str | None = None,
     label: str | None = None,
-    series: str | None = None,
     x_title: str | None = None,
     y_title: str | None = None,
-    fit: bool = True,
 ) -> Chart:
-    """Points, told apart by `series`, and the line of least squares; `label` names one; a chart for each `facet`."""
-    _check("scatter", rows, [x, y, *(name for name in (facet, label, series) if name)])
+    """Points, and the line of least squares; `label` names a point; a chart for each `facet`."""
+    _check("scatter", rows, [x, y, *(name for name in (facet, label) if name)])
 
     def one(part: Records, title: str | None) -> Any:
         import altair as alt
@@ -77,13 +75,11 @@ def scatter(
             x=_axis("X", x, [row[x] for row in part], x_title or x, log=False),
             y=_axis("Y", y, [row[y] for row in part], y_title or y, log=False),
         )
-        told = {} if series is None else _series(series, rows)
         points = base.mark_point(filled=True, size=45, opacity=0.75).encode(
-            tooltip=[f"{name}:{kind}" for name, kind in ((label, "N"), (x, "Q"), (y, "Q")) if name], **told
+            tooltip=[f"{name}:{kind}" for name, kind in ((label, "N"), (x, "Q"), (y, "Q")) if name]
         )
         fitted = base.transform_regression(x, y).mark_line(color=GREY, strokeWidth=2)
-        layers = [points, fitted] if fit else [points]
-        return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, **_named(title))
+        return alt.layer(points, fitted).properties(width=WIDTH, height=HEIGHT, **_named(title))
 
     return _faceted(rows, facet, one)
 

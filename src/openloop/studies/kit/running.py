@@ -21,7 +21,7 @@ from openloop.studies.kit.fingerprint import versions
 from openloop.studies.kit.results import Result, unjudged
 from openloop.studies.kit.trials import Given, Outcome, Setting, Trial, Trials
 from openloop.support.arguments import is_whole
-from openloop.support.atomic import FilePath, json_text
+from openloop.support.atomic import FilePath, Recorded
 from openloop.support.progress import Step, silent
 from openloop.support.wording import joined
 
@@ -100,7 +100,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reproduction:
+class Reproduction(Recorded):
     """The results of a paper's items, and why others were left out."""
 
     study: str
@@ -121,14 +121,13 @@ class Reproduction:
     def __repr__(self) -> str:
         return f"Reproduction({self.study}: {', '.join(result.item for result in self.results)})"
 
-    def to_json(self, path: FilePath | None = None) -> str:
-        """Everything but the charts as JSON; written to `path` in one step when given."""
-        content = {
+    def records(self) -> dict[str, Any]:
+        """Everything but the charts as plain values."""
+        return {
             "study": self.study, "paper": str(self.paper), "quick": self.quick, "seed": self.seed,
             "data": dict(self.data), "left_out": dict(self.left_out), "versions": list(versions()),
             "results": [result.plain() for result in self.results],
         }  # fmt: skip
-        return json_text(content, path)
 
 
 def study(name: str | ModuleType) -> Any:

@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from openloop.core.feedback import Feedback, Vocabulary
 from openloop.errors import FormatError, InputError, OpenloopError
 from openloop.studies.kit.fingerprint import code_digest, digest, versions
 from openloop.support.atomic import replacing
@@ -120,6 +121,20 @@ class Trials:
                 f"{name}: a setting must be numbers, text or lists of them, got {dict(setting)}."
             ) from error
         return self.folder / "trials" / f"{digest(text)}.npz"
+
+
+def columns(log: Feedback) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a log that trials are given."""
+    return {"user": log.user, "item": log.item, "rating": log.rating, "shape": np.array([log.n_users, log.n_items])}
+
+
+def feedback(given: Given, rows: npt.NDArray[np.int64] | None = None) -> Feedback:
+    """The log of its `columns`, or these rows of it, with codes for labels."""
+    (U, I), keep = given["shape"].tolist(), slice(None) if rows is None else rows
+    return Feedback(
+        user=given["user"][keep], item=given["item"][keep], rating=given["rating"][keep],
+        users=Vocabulary.range(U), items=Vocabulary.range(I),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

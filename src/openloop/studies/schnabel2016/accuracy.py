@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,17 +14,8 @@ from openloop.studies.kit.results import Table
 Z = 1.959964  # of a 95 % interval
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accuracy:
-    """Root mean squared error of an estimator over models and draws, with a 95 % interval over draws."""
-
-    rmse: float
-    low: float
-    high: float
-
-
-def accuracy(estimates: Floats, truth: Floats) -> Accuracy:
-    """`estimates` (draws, models) against the truth (models,).
+def accuracy(estimates: Floats, truth: Floats) -> dict[str, float]:
+    """RMSE of `estimates` (draws, models) against the truth (models,), with a 95 % interval over draws.
 
     Over draws t the squared error s_t, averaged over models, has mean s and standard error e; √s has the
     interval √s · exp(± z·e/2s) by the delta method on its logarithm, which keeps it above 0.
@@ -33,15 +23,14 @@ def accuracy(estimates: Floats, truth: Floats) -> Accuracy:
     squares = np.square(estimates - truth).mean(axis=1)  # (draws,)
     s = float(squares.mean())
     if s == 0:
-        return Accuracy(rmse=0.0, low=0.0, high=0.0)
+        return {"RMSE": 0.0, "low": 0.0, "high": 0.0}
     half = Z * float(squares.std(ddof=1)) / math.sqrt(len(squares)) / (2 * s)
-    return Accuracy(rmse=math.sqrt(s), low=math.sqrt(s) * math.exp(-half), high=math.sqrt(s) * math.exp(half))
+    return {"RMSE": math.sqrt(s), "low": math.sqrt(s) * math.exp(-half), "high": math.sqrt(s) * math.exp(half)}
 
 
 def point(estimates: Floats, truth: Floats, metric: str, estimator: str) -> dict[str, Any]:
     """A point of a figure."""
-    found = accuracy(estimates, truth)
-    return {"metric": metric, "estimator": estimator, "RMSE": found.rmse, "low": found.low, "high": found.high}
+    return {"metric": metric, "estimator": estimator, **accuracy(estimates, truth)}
 
 
 def rmse_table(name: str, caption: str, rows: Sequence[Mapping[str, Any]], x: str) -> Table:

@@ -108,11 +108,11 @@ def with_known_propensities(
     """
     world = semi_synthetic(given, alpha, seed)
     delta = losses(world, METRICS, np.random.default_rng([seed, TIES]) if break_ties else None)
-    logs = _logs(world, seed, first, draws)
+    logs, P = _logs(world, seed, first, draws), world.propensities.ravel()
     found = [estimated(delta, METRICS, log, np.asarray(log.propensity)) for _, log in logs]
     return {
         "truth": delta.mean(axis=-1),
-        "tail": _tails(delta, world.propensities),
+        "tail": np.array([[tail_bound(one, P, ETA) for one in of_metric] for of_metric in delta]),
         **{name: np.array([each[name] for each in found]) for name in ("naive", "ips", "snips")},
     }
 
@@ -181,7 +181,3 @@ def _logs(world: World, seed: int, first: int, draws: int) -> Iterator[tuple[int
     """Each draw's number and its log."""
     for draw in range(first, first + draws):
         yield draw, world.observe(np.random.default_rng([seed, DRAWS, draw]))
-
-
-def _tails(delta: Floats, P: Floats) -> Floats:
-    return np.array([[tail_bound(one, P.ravel(), ETA) for one in of_metric] for of_metric in delta])

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from openloop.studies.kit.results import Claim, Result, Table
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.statistics import paired
+from openloop.studies.schnabel2016.estimates import ALPHAS
 from openloop.studies.schnabel2016.factorisation import (
     METRICS,
     TRIALS,
@@ -19,8 +20,6 @@ from openloop.studies.schnabel2016.factorisation import (
     significance,
 )
 from openloop.studies.schnabel2016.worlds import complete
-
-ALPHAS = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 
 
 def figure3left(run: Run) -> Result:

@@ -18,10 +18,9 @@ from openloop.propensity.logistic import Logistic
 from openloop.propensity.naive_bayes import NaiveBayes
 from openloop.selection import select
 from openloop.studies.kit.running import Run
-from openloop.studies.kit.trials import Given
+from openloop.studies.kit.trials import Given, columns, feedback
 from openloop.studies.schnabel2016.factorisation import METRICS
 from openloop.studies.schnabel2016.pair_logistic import pair_propensities
-from openloop.studies.schnabel2016.worlds import columns, feedback
 
 T = TypeVar("T")
 

@@ -14,6 +14,7 @@ from openloop.evaluation import evaluate
 from openloop.studies.kit.results import Cell, Claim, Result, Table, Value
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.statistics import Mean, paired
+from openloop.studies.kit.trials import columns, feedback
 from openloop.studies.schnabel2016.factorisation import METRICS
 from openloop.studies.schnabel2016.published import PUBLISHED, printed_row, printed_table
 from openloop.studies.schnabel2016.real_data import (
@@ -26,7 +27,6 @@ from openloop.studies.schnabel2016.real_data import (
     tested,
     yahoo,
 )
-from openloop.studies.schnabel2016.worlds import columns, feedback
 from openloop.support.wording import chance, pvalue
 
 SEEDS = 5

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
+from openloop.core.feedback import Array, Floats
 from openloop.data.simulate import World, assign_marginals, five_predictions, observation_model
 from openloop.data.splitting import split
 from openloop.errors import InputError
@@ -20,7 +20,7 @@ from openloop.metrics.naming import metric
 from openloop.metrics.rating import midpoints
 from openloop.sources.arrays.rows import Outcome, Rows, gains
 from openloop.studies.kit.running import Run
-from openloop.studies.kit.trials import Given
+from openloop.studies.kit.trials import Given, columns, feedback
 
 ALPHA = 0.25  # the realistic observation model
 OBSERVED = 0.05  # the share of the cells that a log shows, whatever α
@@ -76,13 +76,10 @@ def complete(run: Run) -> Completion:
     found = [float(outcome["accuracy"]) for outcome in run.map(held_out_accuracy, given, grid, "completing ML100K")]
     best = int(np.argmax(found))
     Y = run.one(completed, given, **grid[best])["Y"]
+    shares = np.array([np.mean(log.rating == star) for star in range(1, 6)])
     return Completion(
-        ratings=Y, shares=_shares(log), factors=grid[best]["factors"], reg=grid[best]["reg"], accuracy=found[best]
+        ratings=Y, shares=shares, factors=grid[best]["factors"], reg=grid[best]["reg"], accuracy=found[best]
     )
-
-
-def _shares(log: Feedback) -> Floats:
-    return np.array([np.mean(log.rating == star) for star in range(1, 6)])
 
 
 def held_out_accuracy(given: Given, *, factors: int, reg: float, seed: int) -> dict[str, float]:
@@ -118,20 +115,6 @@ def uniform_sample(world: World, size: int, rng: np.random.Generator) -> npt.NDA
 def _factorisation(factors: int, reg: float, seed: int) -> MF:
     # Eq. 14 penalises V and W, and leaves the offsets free.
     return MF(factors=factors, reg=reg, bias_reg=0.0, threads=1, rng=seed)
-
-
-def columns(log: Feedback) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of a log that trials are given."""
-    return {"user": log.user, "item": log.item, "rating": log.rating, "shape": np.array([log.n_users, log.n_items])}
-
-
-def feedback(given: Given) -> Feedback:
-    """The log of its `columns`, with codes for labels."""
-    U, I = (int(n) for n in given["shape"])
-    return Feedback(
-        user=given["user"], item=given["item"], rating=given["rating"],
-        users=Vocabulary.range(U), items=Vocabulary.range(I),
-    )  # fmt: skip
 
 
 def losses(world: World, metrics: Sequence[str], tie_breaks: np.random.Generator | None = None) -> Floats:
