@@ -47,9 +47,9 @@ def rows(frame: Any) -> int:
 
 def repeats(pairs: Any) -> int:
     """How many rows repeat a pair (u, i); 0 where none does."""
-    if _small_integers(pairs):
-        # One integer per pair is counted faster than a group of two columns.
-        packed = (nw.col("u").cast(nw.Int64()) * PACKED + nw.col("i").cast(nw.Int64())).alias("pair")
+    if (width := _width(pairs)) is not None:
+        # One integer per pair is counted faster than a group of two columns, and a hash likes them dense.
+        packed = (nw.col("u").cast(nw.Int64()) * width + nw.col("i").cast(nw.Int64())).alias("pair")
         found = only_row(pairs.select(packed).select(nw.col("pair").n_unique().alias("distinct"), nw.len().alias("n")))
         return int(found["n"]) - int(found["distinct"])
     return count(times(pairs), nw.col("times") > 1)
@@ -60,16 +60,18 @@ def times(pairs: Any) -> Any:
     return pairs.select(*PAIR, nw.lit(1.0).alias("times")).group_by(*PAIR).agg(nw.col("times").sum())
 
 
-def _small_integers(pairs: Any) -> bool:
+def _width(pairs: Any) -> int | None:
+    """By how much a user is multiplied to make one integer of a pair; None where the ids make none."""
     schema = pairs.collect_schema()
     if not all(schema[name].is_integer() for name in PAIR):
-        return False
+        return None
     low = {f"low_{name}": nw.col(name).min() for name in PAIR}
     high = {f"high_{name}": nw.col(name).max() for name in PAIR}
     found = only_row(pairs.select(**low, **high))
     if None in found.values():  # no rows
-        return False
-    return min(found[name] for name in low) >= 0 and max(found[name] for name in high) < PACKED
+        return None
+    small = min(found[name] for name in low) >= 0 and max(found[name] for name in high) < PACKED
+    return int(found["high_i"]) + 1 if small else None
 
 
 def weight_summary(frame: Any, column: str = "w") -> WeightSummary:
