@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 
 import numpy as np
 import polars as pl
@@ -23,6 +24,7 @@ from openloop.errors import (
 from openloop.sources.outcomes import prepare
 from openloop.sources.predictions import Predictions
 from tests.audit_files import ITEMS, SCORES, USERS, I, U, audit_files, scores, top, write
+from tests.facts import facts
 
 NAMES = {"user": "uid", "item": "mid"}
 
@@ -215,16 +217,13 @@ def test_numbers_may_be_written_as_text_but_not_as_dates(files, tmp_path):
         read(files, write(dates, tmp_path / "m.parquet"))
 
 
-def test_a_list_with_gaps_or_without_some_users_is_noted(files, tmp_path):
+def test_a_list_with_gaps_or_without_some_users_is_noted_where_it_is_judged(files, tmp_path):
     whole = pl.read_parquet(files / "a_top.parquet")
     write(whole.filter((pl.col("uid") > 103) & ((pl.col("uid") > 110) | (pl.col("rank") != 2))), tmp_path / "l.csv")
-    told = (
-        "model 'm': 4 users with scored rows have no list, so their items rank below it; the lists of 7 users have "
-        "gaps in their ranks"
-    )
-    assert read(files, tmp_path / "l.csv")[1] == told
-    assert read(files, files / "a", tmp_path / "l.csv")[1] == told
-    assert read(files, files / "a_top")[1] == ""
+    for paths in ([tmp_path / "l.csv"], [files / "a", tmp_path / "l.csv"]):
+        found, note = read(files, *paths)
+        assert note == ""
+        assert re.search(facts("model 'm'", "4 users", "7 users", "gaps"), found.remarks("m", files.test))
 
 
 def test_doubled_predictions_are_named_by_their_ids(files, tmp_path):

@@ -31,14 +31,12 @@ def candidate(name: str, paths: Sequence[FilePath], log: Feedback, named: Mappin
     """
     what = f"model {name!r} ({paths[0]})"
     if len(paths) > 1:
-        found = together(f"model {name!r}", [_second(name, path, log, named) for path in paths])
-    elif suffix(paths[0]) == MODEL:
+        return together(f"model {name!r}", [_second(name, path, log, named) for path in paths]), ""
+    if suffix(paths[0]) == MODEL:
         return _model(what, learners.load(paths[0]), log)
-    elif suffix(paths[0]) == MATRIX:
+    if suffix(paths[0]) == MATRIX:
         return _matrix(what, Path(paths[0])), f"{what}: rows and columns are the users and items in order of id"
-    else:
-        found = _table(what, paths[0], log, named)
-    return found, found.remarks(name, log) if isinstance(found, Predictions) else ""
+    return _table(what, paths[0], log, named), ""
 
 
 def _second(name: str, path: FilePath, log: Feedback, named: Mapping[str, Column]) -> Predictions:
