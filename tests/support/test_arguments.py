@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
 from openloop.errors import InputError
-from openloop.support.arguments import check_level, fields_of, generator, is_number, is_whole
+from openloop.support.arguments import check_level, generator, is_number, is_whole
 from tests.facts import facts
 
 
@@ -42,20 +40,3 @@ def test_a_level_lies_strictly_between_0_and_1(level):
     check_level("find", 0.95)
     with pytest.raises(InputError, match=facts("find: level", f"got {level}")):
         check_level("find", level)
-
-
-@dataclass
-class Point:
-    x: int
-    y: int = 0
-
-
-@dataclass
-class Place:
-    y: int
-    name: str
-
-
-def test_fields_are_picked_by_name_from_a_mapping_or_another_noun():
-    assert fields_of(Point, {"name": "home", "x": 3}) == {"x": 3}
-    assert fields_of(Point, Place(y=4, name="home")) == {"y": 4}

@@ -30,7 +30,7 @@ from openloop.estimators.resampling import probability_of_being_best
 from openloop.evaluation import Prepared, prepared
 from openloop.metrics.naming import metric as metric_named
 from openloop.sources.plan import Answers, LogFacts, Source, Strata
-from openloop.support.arguments import fields_of
+from openloop.support.fields import fields_of
 from openloop.support.progress import Step, silent
 from openloop.support.wording import joined, percent
 

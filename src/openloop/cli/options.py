@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from openloop.propensity.naming import FORMS
-from openloop.support.arguments import fields_of
+from openloop.support.fields import fields_of
 from openloop.support.progress import Step
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from openloop.data.formats import open_file
 from openloop.data.reading import read
 from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean, listing
 from openloop.propensity.naming import CALIBRATIONS, ModelSpec
-from openloop.support.arguments import fields_of
 from openloop.support.atomic import FilePath
+from openloop.support.fields import fields_of
 from openloop.support.wording import percent
 
 

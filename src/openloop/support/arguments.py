@@ -1,9 +1,7 @@
-"""Arguments: whole numbers, numbers, levels, seeds, and those that are the fields of a noun."""
+"""What an argument may be: whole numbers, numbers, levels and seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -34,10 +32,3 @@ def check_level(name: str, level: float) -> None:
     """Refuse a level that is none; `name` is whose argument it is."""
     if not 0 < level < 1:
         raise InputError(f"{name}: level must lie strictly between 0 and 1, got {level}.")
-
-
-def fields_of(kind: type[Any], given: Any) -> dict[str, Any]:
-    """Those of the given values that are fields of a dataclass; given as a mapping, or as another dataclass."""
-    if not isinstance(given, Mapping):
-        given = {field.name: getattr(given, field.name) for field in fields(given)}
-    return {field.name: given[field.name] for field in fields(kind) if field.name in given}

@@ -1,0 +1,14 @@
+"""Arguments as the fields of a noun, so that nobody lists them twice; without numpy, which slows `--help`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+
+def fields_of(kind: type[Any], given: Any) -> dict[str, Any]:
+    """Those of the given values that are fields of a dataclass; given as a mapping, or as another dataclass."""
+    if not isinstance(given, Mapping):
+        given = {field.name: getattr(given, field.name) for field in fields(given)}
+    return {field.name: given[field.name] for field in fields(kind) if field.name in given}
