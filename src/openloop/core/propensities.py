@@ -98,7 +98,12 @@ def observed_probability(p: Any, *, share: Any = 1.0, excluded_share: Any = 0.0)
     if p is None or isinstance(p, str | list | tuple | np.ndarray) or is_number(p):
         p = _probabilities(p)
     check_shares(share, excluded_share)
-    return p * share / (1.0 - p * excluded_share)
+    return part_probability(p, share, excluded_share)
+
+
+def part_probability(p: Any, s: Any, t: Any) -> Any:
+    """π = p·s / (1 − p·t), unchecked: for shares and estimates that were checked before, or need not be."""
+    return p * s / (1.0 - p * t)
 
 
 def _probabilities(p: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, frozen
-from openloop.core.propensities import observed_probability
+from openloop.core.propensities import part_probability
 from openloop.errors import InputError, UndefinedError
 from openloop.propensity.base import CellModel, row_counts
 from openloop.support.arguments import generator, is_whole
@@ -174,7 +174,7 @@ def unfitted(model: Any) -> Any:
 
 def to_pi(p: Floats, s: Any, t: Any) -> Floats:
     """π = p·t/(1 − p·s): the chance to be in the part with share t, given not in the one with share s."""
-    return observed_probability(p, share=t, excluded_share=s)
+    return part_probability(p, t, s)  # a model may exceed 1 before it is calibrated
 
 
 def to_p(pi: Floats, s: Any, t: Any) -> Floats:
