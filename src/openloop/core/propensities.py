@@ -102,7 +102,7 @@ def observed_probability(p: Any, *, share: Any = 1.0, excluded_share: Any = 0.0)
 
 
 def part_probability(p: Any, s: Any, t: Any) -> Any:
-    """π = p·s / (1 − p·t), unchecked: for shares and estimates that were checked before, or need not be."""
+    """π = p·s / (1 − p·t) without checks, for values that were checked at the door."""
     return p * s / (1.0 - p * t)
 
 
@@ -110,7 +110,7 @@ def _probabilities(p: Any) -> Any:
     try:
         found = np.asarray(p, np.float64)
     except (TypeError, ValueError) as error:
-        raise PropensityError(f"observed_probability: p must hold numbers, got {p!r}.") from error
+        raise PropensityError(f"observed_probability: p must hold numbers, got {p!r}; give probabilities.") from error
     odd = found[~((found > 0) & (found <= 1))]
     if odd.size:
         raise PropensityError(f"observed_probability: p must lie in (0, 1], got {odd.flat[0]:g}; drop or repair it.")
@@ -123,7 +123,7 @@ def check_shares(share: Any, excluded_share: Any) -> None:
         raise InputError(f"share= must lie in (0, 1], got {share!r}; it is the part's share of the log's rows.")
     if not _numbers(excluded_share) or not np.all((np.asarray(excluded_share) >= 0) & (np.asarray(excluded_share) < 1)):
         raise InputError(f"excluded_share= must lie in [0, 1), got {excluded_share!r}; 0 excludes no part of the log.")
-    # Of arrays, which are a split's own, the scored share is a probability and the other may be a count.
+    # In arrays, shares of a random split may exceed 1 by chance: one is nominal, the other counted.
     if is_number(share) and is_number(excluded_share) and share + excluded_share > 1 + ROUNDING:
         raise InputError(
             f"share= and excluded_share= must add up to at most 1, got {share:g} and {excluded_share:g}: two parts of "

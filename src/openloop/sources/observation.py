@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Feedback, Floats, distinct
 from openloop.core.metric import reaches
-from openloop.core.propensities import observed_probability
+from openloop.core.propensities import part_probability
 from openloop.estimators.bounds import inverse_squares
 from openloop.estimators.stratified import catalogue_cells, edges
 from openloop.metrics.rating import midpoints
@@ -42,7 +42,7 @@ class Observation:
         Where s is not known, p: right up to a factor.
         """
         s = 1.0 if self.scored is None else self.scored
-        return observed_probability(self.values, share=s, excluded_share=self.excluded[user])
+        return part_probability(self.values, s, self.excluded[user])
 
     def inverse_squares(self, excluded: npt.NDArray[np.int64]) -> float | None:
         """Σ 1/π² over the candidate cells, where one share holds for all of them."""
@@ -61,7 +61,7 @@ class Observation:
 
 def _chance(p: Floats, s: float, t: float, excluded: npt.NDArray[np.int64]) -> Floats:
     """π of one user's cells; certain cells do not count in Σ1/π², and excluded ones neither."""
-    chance = observed_probability(p, share=s, excluded_share=t)
+    chance = part_probability(p, s, t)
     chance[excluded] = 1.0
     return chance
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from openloop.core.feedback import LEAST, Array, Floats
-from openloop.core.propensities import observed_probability
+from openloop.core.propensities import part_probability
 from openloop.errors import UndefinedError
 from openloop.propensity.base import share_of_log
 from openloop.propensity.solvers.collapsing import Collapsed, CountedRows, Mask, collapse
@@ -50,7 +50,7 @@ class HeldOutFold:
             P = logits.probabilities(grid, rows)  # (B, H)
             held, train = (cells.of_block(P, rows) for cells in (self._held, self._train))
             # π = p·t / (1 − p·s): the chance of a cell that was not trained on to be held out
-            seen = np.log(observed_probability(held, share=self._t, excluded_share=self._s)) - self._unseen(held)
+            seen = np.log(part_probability(held, self._t, self._s)) - self._unseen(held)
             return float(seen.sum() - self._unseen(train).sum() + grid.m[rows] @ self._unseen(P) @ grid.n)
 
         return sum(mapped(block, grid))

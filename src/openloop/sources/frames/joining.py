@@ -13,7 +13,7 @@ from typing import Any
 import narwhals as nw
 
 from openloop.core.metric import Metric
-from openloop.core.propensities import observed_probability
+from openloop.core.propensities import part_probability
 from openloop.data.columns import choose
 from openloop.errors import DuplicateError
 from openloop.sources import rules
@@ -145,7 +145,7 @@ def _with_weights(frame: Any, asked: Question) -> tuple[Any, dict[str, Weights]]
         return frame.with_columns((1.0 / nw.col("p")).alias("w")), {"prediction": plain, "rank": plain}
     found = {"prediction": PART, "rank": CANDIDATE if t else PART}
     probabilities = [
-        observed_probability(nw.col("p"), share=s, excluded_share=t if of is CANDIDATE else 0.0).alias(of.probability)
+        part_probability(nw.col("p"), s, t if of is CANDIDATE else 0.0).alias(of.probability)
         for of in dict.fromkeys(found.values())
     ]
     frame = frame.with_columns(*probabilities)

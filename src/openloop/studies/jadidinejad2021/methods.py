@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from openloop.core.feedback import Array, Floats
-from openloop.core.propensities import observed_probability
+from openloop.core.propensities import part_probability
 from openloop.estimators.stratified import catalogue_cells, edges
 from openloop.studies.jadidinejad2021 import as_coded, scores
 from openloop.studies.jadidinejad2021.models import THRESHOLD, Split, relevant, shown, split_of
@@ -140,7 +140,7 @@ def ours(
     for name, values in p.items():
         grid = grid_of(held, values)
         mine, s = grid[held.cells.user, held.cells.item], held.split.share
-        weight = 1 / observed_probability(mine, share=s, excluded_share=1 - s if among == "outside" else 0.0)
+        weight = 1 / part_probability(mine, s, 1 - s if among == "outside" else 0.0)
         found[f"snips, {name}"] = partial(scores.snips, held.cells, among, weight=weight)
         found[f"snips of adg, {name}"] = partial(scores.snips_of_adg, held.cells, among, weight=weight)
         found[f"{STRATA} strata, {name}"] = catalogued(held, grid, among, STRATA)
