@@ -213,3 +213,14 @@ def test_time_needs_its_column():
 def test_ways_that_do_not_exist(options, told):
     with pytest.raises(InputError, match=facts(*told)):
         split(WHOLE, rng=0, **options)
+
+
+@pytest.mark.parametrize("by", ["row", "user", "leave-k-out", "time"])
+def test_parts_remember_how_they_were_split_and_the_items_of_the_whole(by):
+    log = Feedback.from_arrays([0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 3], np.ones(6), time=np.arange(6))
+    first = split(log, test=0.5, by=by, k=1 if by == "leave-k-out" else None, rng=0)
+    assert [part.split for part in first] == [(by,), (by,)]
+    assert [part.rows_of_items.tolist() for part in first] == [[2, 2, 1, 1]] * 2
+    again = split(first[0], test=1, rng=1)
+    assert again[1].split == (by, "row")
+    assert again[1].rows_of_items.tolist() == [2, 2, 1, 1]

@@ -29,6 +29,7 @@ class Contrast:
     b: str
     metric: str
     estimator: str
+    estimand: str  # what is compared, in words
     value: float
     stderr: float
     low: float
@@ -38,6 +39,11 @@ class Contrast:
     effect: float  # the difference in standard deviations of users' parts in it
     better: str | None  # the model that beats the other, None where neither does
     gamma: float | None = None  # Γ*; None where it has no meaning
+    gamma_low: float | None = None  # Γ*₉₅, where the interval first covers 0
+    rho: float | None = None  # ρ*, ∞ where the order holds over the whole grid
+    rho_low: float | None = None
+    kappa: float | None = None  # κ*, ∞ where the order holds for all κ in [0, 1]
+    kappa_low: float | None = None
 
     def of(self, a: str) -> Contrast:
         """The same contrast with `a` first."""
@@ -78,7 +84,7 @@ def _contrast(result: Comparison, a: str, b: str, e: Estimate, adjusted: float) 
     clear = low > 0 or high < 0  # not where the interval covers 0, or is none
     parts = own.parts if own is not None and clear and moves_with_weights(e.method) else None
     return Contrast(
-        a=a, b=b, metric=e.metric, estimator=e.method, value=e.value, stderr=e.stderr, low=low, high=high,
+        a=a, b=b, metric=e.metric, estimator=e.method, estimand=e.estimand, value=e.value, stderr=e.stderr, low=low, high=high,
         pvalue=testable(e), holm=adjusted, effect=effect_size(e),
         better=winner(a, b, e, adjusted, result.better.get(e.metric, "higher"), result.level),
         gamma=None if parts is None else critical_gamma(*parts),

@@ -45,6 +45,7 @@ class Estimate:
     influence: Floats = field(repr=False)
     method: str
     metric: str
+    estimand: str = ""
     cell_variance: float | None = None
     diagnostics: Diagnostics = field(default_factory=lambda: Diagnostics(n=0, users=0), repr=False)
     columns: Floats = field(repr=False)

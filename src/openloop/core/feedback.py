@@ -110,7 +110,8 @@ class Feedback:
 
     `users` × `items` is the population, which may be larger than what was observed. `row` is each cell's
     position in the input, `share` the probability with which the split that made this part kept an observed
-    row (None: unknown, as after a split by time), `origin` the fingerprint of the log it was split from.
+    row (None: unknown, as after a split by time), `origin` the fingerprint of the log it was split from, `split` how,
+    the first split first. `positives`: a row says that something was liked, and there are no others, as in clicks.
     """
 
     user: Ints
@@ -125,7 +126,10 @@ class Feedback:
     input_rows: int = 0
     share: Floats | None = field(default_factory=lambda: np.ones(1))
     origin: str | None = None
+    split: tuple[str, ...] = ()  # of "row", "user", "leave-k-out", "time"
+    item_rows: npt.NDArray[np.int64] | None = None  # (I,) of the log it was split from; None: this is the whole
     uniform: bool = False
+    positives: bool = False
     dropped: int = 0
 
     def __post_init__(self) -> None:
@@ -237,6 +241,11 @@ class Feedback:
     def user_ptr(self) -> npt.NDArray[np.int64]:
         """Rows of user u are user_ptr[u] : user_ptr[u + 1]."""
         return np.searchsorted(self.user, np.arange(self.n_users + 1)).astype(np.int64)
+
+    @property
+    def rows_of_items(self) -> npt.NDArray[np.int64]:
+        """How many rows each item has in the whole log, (I,)."""
+        return np.bincount(self.item, minlength=self.n_items) if self.item_rows is None else self.item_rows
 
     @property
     def fingerprint(self) -> str:

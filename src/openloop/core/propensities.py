@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from openloop.core.feedback import Feedback, Floats, check_propensities, frozen
+from openloop.core.levels import LevelSample
 from openloop.errors import AlignmentError, InputError, PropensityError
 from openloop.support.arguments import is_number
 
@@ -17,12 +18,15 @@ class Propensities:
     """Values in (0, 1], in Feedback order; `floor` bounds the weights and is remembered.
 
     Made by a model they carry the fingerprint of their Feedback, and another one is refused; made from a bare
-    array only the length can be checked.
+    array only the length can be checked. `sample` is what they were fitted with, where that was a uniform sample.
+    `base` are the p before they were balanced, None where they were not; a balanced p may exceed 1.
     """
 
     values: Floats
     floor: float = 0.0
     fingerprint: str | None = None
+    sample: LevelSample | None = None
+    base: Floats | None = None
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, np.float64)

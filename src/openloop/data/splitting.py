@@ -41,9 +41,9 @@ def split(
     check_feedback("split", feedback)
     _refuse_options(by, k)
     if by == "time":
-        return _parts(feedback, _latest(feedback, test), None)
+        return _parts(feedback, _latest(feedback, test), None, by)
     held, chance = _SPLITS[by](feedback, test if k is None else k, generator("split", rng))
-    return _parts(feedback, held, chance)
+    return _parts(feedback, held, chance, by)
 
 
 def folds(feedback: Feedback, k: int, rng: int | np.random.Generator | None = None) -> Iterator[Parts]:
@@ -52,7 +52,7 @@ def folds(feedback: Feedback, k: int, rng: int | np.random.Generator | None = No
     if not (is_whole(k) and 2 <= k <= n):
         raise InputError(f"k={k}: the number of folds must be a whole number in 2 … {n:,}, the rows of the log.")
     fold = generator("folds", rng).permutation(np.arange(n) % k)
-    return (_parts(feedback, fold == f, np.mean(fold == f)) for f in range(k))
+    return (_parts(feedback, fold == f, np.mean(fold == f), "row") for f in range(k))
 
 
 # Each way returns the held-out rows, and each row's probability of being one.
@@ -111,13 +111,14 @@ def _count(test: float, n: int, noun: str) -> int:
     return m
 
 
-def _parts(feedback: Feedback, held: Mask, chance: Any) -> Parts:
+def _parts(feedback: Feedback, held: Mask, chance: Any, by: By) -> Parts:
     origin = feedback.origin or feedback.fingerprint
     parts: list[Feedback] = []
     for name, keep, share in (("train", ~held, None if chance is None else 1 - chance), ("test", held, chance)):
         if not keep.any():
             raise EmptyError(f"split: no row is left for {name}; change test= or k=, or split by something else.")
-        parts.append(feedback.take(keep, share=_share(feedback, keep, share), origin=origin))
+        known = {"origin": origin, "split": (*feedback.split, by), "item_rows": feedback.rows_of_items}
+        parts.append(feedback.take(keep, share=_share(feedback, keep, share), **known))
     return parts[0], parts[1]
 
 

@@ -17,6 +17,7 @@ from openloop.core.moments import Moments
 from openloop.core.weights import WeightSummary
 from openloop.errors import InputError, UndefinedError
 from openloop.estimators.clipping import CAPS, tuned_cap
+from openloop.estimators.estimands import estimand
 from openloop.estimators.naming import Method
 from openloop.estimators.stratified import Bins
 from openloop.estimators.weighted import why_undefined
@@ -153,8 +154,9 @@ def conclude(
             except UndefinedError as error:
                 skipped[name] = str(error)
                 continue
+            what = estimand(metric, method.name, method.share)
             for model, estimate in zip(source.models, found, strict=True):
-                estimates[model, *name] = replace(estimate, method=method.name)
+                estimates[model, *name] = replace(estimate, method=method.name, estimand=what)
             for request in doubles.get(name, ()):
                 own[request.models[0], request.models[1], *name] = _pair(moments[request], method)
     return Comparison(estimates=estimates, skipped=skipped, pairs=own)

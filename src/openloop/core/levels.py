@@ -1,0 +1,38 @@
+"""`LevelSample`: how often each rating occurs where nobody chose, from ratings of cells drawn at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.core.feedback import Array, Floats, Ints, frozen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LevelSample:
+    """What a uniform sample of `size` ratings tells about the population's ratings.
+
+    Level r holds the ratings from `levels[r]` up to the next one. `user` and `level` are those of each rating drawn,
+    `user` in the codes of the log's users; None where the sample does not name users of the log. `rows` is the number of
+    rows of the log that propensities were fitted on with this sample.
+    """
+
+    levels: Floats  # (L,) rising
+    shares: Floats  # (L,) π̂_r
+    size: int  # n₀
+    rows: float
+    user: Ints | None = None  # (n₀,)
+    level: npt.NDArray[np.int64] | None = None  # (n₀,)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", frozen(np.asarray(self.levels, np.float64)))
+        object.__setattr__(self, "shares", frozen(np.asarray(self.shares, np.float64)))
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def codes(self, rating: Array) -> npt.NDArray[np.int64]:
+        """The level of each rating."""
+        return np.maximum(np.searchsorted(self.levels, rating, side="right") - 1, 0)
