@@ -17,6 +17,7 @@ import numpy.typing as npt
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
 from openloop.core.feedback import Floats
+from openloop.estimators.sensitivity import critical_gamma
 
 ROUNDING = 1e-12  # of an estimate: what is smaller comes of the order of summation
 
@@ -39,6 +40,7 @@ class Contrast:
     effect: float  # the difference in standard deviations of users' parts in it
     better: str | None  # the model that beats the other, None where neither does
     gamma: float | None = None  # Γ*; None where it has no meaning
+    gamma_form: str = "odds"  # what may be off by Γ: the odds of p, or by "ratio" the weight
     gamma_low: float | None = None  # Γ*₉₅, where the interval first covers 0
     rho: float | None = None  # ρ*, ∞ where the order holds over the whole grid
     rho_low: float | None = None
@@ -84,10 +86,10 @@ def _contrast(result: Comparison, a: str, b: str, e: Estimate, adjusted: float) 
     clear = low > 0 or high < 0  # not where the interval covers 0, or is none
     parts = own.parts if own is not None and clear and moves_with_weights(e.method) else None
     return Contrast(
-        a=a, b=b, metric=e.metric, estimator=e.method, estimand=e.estimand, value=e.value, stderr=e.stderr, low=low, high=high,
-        pvalue=testable(e), holm=adjusted, effect=effect_size(e),
+        a=a, b=b, metric=e.metric, estimator=e.method, estimand=e.estimand, value=e.value, stderr=e.stderr, low=low,
+        high=high, pvalue=testable(e), holm=adjusted, effect=effect_size(e),
         better=winner(a, b, e, adjusted, result.better.get(e.metric, "higher"), result.level),
-        gamma=None if parts is None else critical_gamma(*parts),
+        gamma=None if parts is None else critical_gamma(*parts), gamma_form="odds" if own is None else own.form,
     )  # fmt: skip
 
 
@@ -123,12 +125,6 @@ def effect_size(e: Estimate) -> float:
 def moves_with_weights(estimator: str) -> bool:
     """Whether Γ* of the pooled sums is this estimator's: its sign is that of Σwd."""
     return estimator in ("snips", "ips")
-
-
-def critical_gamma(positive: float, negative: float) -> float:
-    """Γ* = √(max(S₊, S₋)/min(S₊, S₋)); infinite where every row has the same sign."""
-    small, large = sorted((positive, negative))
-    return math.sqrt(large / small) if small > 0 else math.inf
 
 
 def best_of(estimates: Mapping[str, Estimate], better: str, level: float) -> str | None:
