@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from openloop.core.tilts import Against, Tilts
 from openloop.estimators.tilting import Jackknife, differences, gamma_limit, turning
 
 # Whose contrasts a tilt belongs to: that of ratings to weighted means, that of popularity to logs without propensities.
-TILTED: dict[Against, str] = {"rho": "snips", "kappa": "naive"}
+TILTED: Mapping[Against, str] = {"rho": "snips", "kappa": "naive"}
 
 
 def with_limits(result: Comparison, found: Sequence[Contrast]) -> tuple[Contrast, ...]:
@@ -42,8 +42,8 @@ def _with_limits(result: Comparison, c: Contrast) -> Contrast:
 
 def tilted_curves(result: Comparison, found: Sequence[Contrast]) -> tuple[Curve, ...]:
     """The differences of all pairs, with their intervals, against ρ or κ."""
-    tilts = [(c, against, result.tilts.get(c.metric)) for c in found for against in TILTED]
-    made = [tilted_curve(result, known, c, against) for c, against, known in tilts if known is not None]
+    known = [(c, result.tilts[c.metric]) for c in found if c.metric in result.tilts]
+    made = [tilted_curve(result, tilts, c, against) for against in TILTED for c, tilts in known]
     return tuple(curve for curve in made if curve is not None)
 
 

@@ -48,8 +48,8 @@ class Tilt(NamedTuple):
         if low.any():
             at = int(np.argmax(low))
             raise InputError(
-                f"{name}: {int(low.sum()):,} weights are below {fixed[at]:g}, that of p = 1, as {weight[at]:g}: they have "
-                'no odds; use form="ratio".'
+                f"{name}: {int(low.sum()):,} weights are below {fixed[at]:g}, that of p = 1, as {weight[at]:g}: they "
+                'have no odds; use form="ratio".'
             )
         return cls(np.ascontiguousarray(fixed), np.maximum(weight - fixed, 0.0))
 

@@ -27,7 +27,7 @@ class Jackknife:
     df: Floats
 
     @classmethod
-    def of(cls, value: npt.ArrayLike, without: Floats, mass: Floats) -> Jackknife:
+    def of(cls, value: Any, without: Floats, mass: Floats) -> Jackknife:
         """From the values without each of m clusters (m, ...), whose weights are `mass` (m, ...).
 
         se² = (m−1)/m · Σ(f(T − x_c) − f(T))², df = max(1, min(m − 1, 3(Σψ²)²/Σψ⁴ − 1, (ΣW)²/ΣW² − 1)).

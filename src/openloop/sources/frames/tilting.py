@@ -146,4 +146,5 @@ def _parts(sums: Mapping[Key, Floats], pairs: Sequence[tuple[str, str]]) -> Floa
 def _clustered(reduced: Reduced) -> dict[Key, Floats]:
     """The sums of users, dealt to clusters."""
     unit = np.arange(len(reduced.ids)) % CLUSTERS
-    return {key: np.bincount(unit, values[:, 0]) for key, values in reduced.sums.items()}
+    found: dict[Key, Any] = {key: np.bincount(unit, values[:, 0]) for key, values in reduced.sums.items()}
+    return found
