@@ -174,9 +174,9 @@ class Estimate:
         return error, float(stdtrit(self.df, (1 + level) / 2))
 
     def _no_interval(self) -> UndefinedError:
-        if min(self.units, self.scored_users) < 2:
-            msg = f"interval: over users needs at least two users with scored rows, here is {self.scored_users}."
-            return UndefinedError(msg)
+        counted = min(self.units, self.scored_users)
+        if counted < 2:
+            return UndefinedError(f"interval: over users needs at least two users whose rows count, here is {counted}.")
         lost = int(np.count_nonzero(~np.isfinite(self.deviations)))
         return UndefinedError(
             f"interval: {self.method} of {self.metric} is undefined without {lost} of its {self.units} users, who "
