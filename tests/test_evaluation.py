@@ -426,5 +426,5 @@ def test_one_user_with_rows_has_no_interval():
     log = LOG.take(LOG.user == 3)
     found = ol.evaluate(MODELS, log, metrics=["mae"], estimators=["snips"])["a", "mae", "snips"]
     assert np.isnan(found.stderr)
-    with pytest.raises(UndefinedError, match="at least two users with scored rows, here is 1"):
+    with pytest.raises(UndefinedError, match=facts("interval", "users", 1)):
         found.interval()
