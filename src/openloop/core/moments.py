@@ -39,6 +39,7 @@ class Moments:
     clipped: float | None = None  # share of rows whose weight was cut
     floored: float | None = None  # share of propensities that a floor raised
     scaled: bool = True  # whether Σw should add up to the population
+    whole_users: bool = False  # a split drew users, with all their cells at once
     caps: dict[float, Floats] = field(default_factory=dict[float, Floats])  # cap → (5,)
     parts: tuple[float, float] | None = None
     squares: float | None = None  # Σwδ²

@@ -36,8 +36,14 @@ def stratified(m: Moments, share: Share | npt.ArrayLike = "catalogue") -> Estima
     if not shares[bottom.any(axis=0)].any():
         raise undefined(m, "stratified", "no scored row lies in a stratum that has a share")
     places = [(BASIS[name], s) for name in ("gain", "n", *random) for s in range(m.n_strata)]
-    found = estimate(m, "stratified", columns, partial(marginal, strata=m.n_strata, given=given), m.powers, places)
-    return _described(found, m, share, shares, bottom.sum(axis=0))
+    filled = bottom.sum(axis=0)  # (S,)
+    carried = bottom @ np.divide(
+        shares, filled, out=np.zeros(m.n_strata), where=filled > 0
+    )  # (U,) Σ_s share_s n_us/n_s
+    found = estimate(
+        m, "stratified", columns, partial(marginal, strata=m.n_strata, given=given), m.powers, places, carried=carried
+    )
+    return _described(found, m, share, shares, filled)
 
 
 def within_strata(m: Moments) -> list[Estimate | None]:

@@ -156,7 +156,8 @@ def conclude(
                 continue
             what = estimand(metric, method.name, method.share)
             for model, estimate in zip(source.models, found, strict=True):
-                estimates[model, *name] = replace(estimate, method=method.name, estimand=what)
+                taken = estimate.p_taken or ("known" if method.weighted else "")
+                estimates[model, *name] = replace(estimate, method=method.name, estimand=what, p_taken=taken)
             for request in doubles.get(name, ()):
                 own[request.models[0], request.models[1], *name] = _pair(moments[request], method)
     return Comparison(estimates=estimates, skipped=skipped, pairs=own)

@@ -132,6 +132,7 @@ class Common:
     ids: Array | None = None
     scaled: bool = True  # whether Σw should add up to the population
     floored: float | None = None  # the share of propensities that a floor raised
+    whole_users: bool = False  # a split drew users, with all their cells at once
 
 
 def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Needed, common: Common) -> Moments:
@@ -150,6 +151,7 @@ def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Needed, common:
         clipped=float(total["clipped"].sum()) / n if "clipped" in total and n else None,
         floored=common.floored,
         scaled=common.scaled,
+        whole_users=common.whole_users,
         caps=_caps(total, wanted.caps),
         parts=_parts(total),
         squares=float(total["wsquare"].sum()) if "wsquare" in total else None,

@@ -66,9 +66,11 @@ class Rows:
         return None if p is None else self.once("w", lambda: 1.0 / p)
 
     def doubt(self) -> Floats | None:
-        """1 − p; where the scale of p is not known, 1, which it cannot exceed."""
+        """1 − p, 0 where a balanced p exceeds 1; where the scale of p is not known, 1, which it cannot exceed."""
         p = self.probability
-        return None if p is None else self.once("1 - p", lambda: 1.0 - p if self.scaled else np.ones(len(self)))
+        if p is None:
+            return None
+        return self.once("1 - p", lambda: np.maximum(1.0 - p, 0.0) if self.scaled else np.ones(len(self)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

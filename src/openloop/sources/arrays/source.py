@@ -213,7 +213,7 @@ class FeedbackSource:
             cells=rows.cells, base=rows_of.base_sums(rows), weights=rows_of.weight_summary(counted),
             edges=rows.edges, catalogue=self.catalogue(on, strata),
             inverse_squares=self.inverse_squares(on) if self._scored.bounded else None,
-            scaled=rows.scaled, floored=self._scored.floored,
+            scaled=rows.scaled, floored=self._scored.floored, whole_users="user" in self._log.split,
         )  # fmt: skip
 
     def _inverse_squares(self, on: str) -> float | None:
