@@ -12,7 +12,7 @@ import numpy.typing as npt
 from openloop.core.feedback import Feedback, Floats, check_propensities
 from openloop.core.feedback import distinct as distinct_values
 from openloop.core.metric import default_threshold
-from openloop.core.propensities import Propensities, row_propensities
+from openloop.core.propensities import Propensities, check_exposure, row_propensities
 from openloop.errors import AlignmentError, InputError, LeakError, PredictionError, UndefinedError
 from openloop.sources import rules
 from openloop.sources.arrays.source import FeedbackSource, Scored
@@ -22,6 +22,7 @@ from openloop.sources.predictions import Predictions
 from openloop.sources.question import Question
 
 MAX_GROUPS = 50  # a table of strata that a person can read
+POSITIVES = "the log holds positives only: every row says that something was liked, and none that it was not"
 
 
 def from_feedback(
@@ -120,7 +121,7 @@ def _taken(scored: Scored, keep: npt.NDArray[np.bool_]) -> Scored:
 
 def _notes(log: Feedback, exclude: Feedback | None, propensities: Any, *, weighted: bool) -> list[str]:
     """What the reader of the estimates should know about how they were made."""
-    notes: list[str] = []
+    notes = [POSITIVES] if log.positives else []
     if isinstance(propensities, np.ndarray) and propensities.ndim == 1 and bool(np.any(np.diff(log.row) < 0)):
         notes.append("propensities= was taken in Feedback order; an array in input order goes through log.align(array)")
     if log.share is None and weighted:
@@ -169,6 +170,7 @@ def _propensities(given: Any, log: Feedback) -> tuple[Floats | None, Floats | No
     if isinstance(given, np.ndarray):
         return *_from_array(given, log), None
     found = row_propensities("evaluate", given, log)
+    check_exposure("evaluate", found, log)
     return found.used, _grid(given, found.floor), found.clipped if found.floor else None
 
 
