@@ -11,7 +11,8 @@ import numpy as np
 
 from openloop.core.feedback import Array, Floats
 from openloop.core.propensities import part_probability
-from openloop.estimators.stratified import catalogue_cells, edges
+from openloop.estimators.edges import edges
+from openloop.estimators.stratified import catalogue_cells
 from openloop.studies.jadidinejad2021 import as_coded, scores
 from openloop.studies.jadidinejad2021.models import THRESHOLD, Split, relevant, shown, split_of
 from openloop.studies.jadidinejad2021.scores import Ints, Mask, RankedCells, Scores, stacked
