@@ -15,7 +15,7 @@ from openloop.sources.question import Question
 
 METRICS = ("recall@10", "ndcg@10", "mae", "mse")  # those of them that the predictions can be judged by
 ESTIMATORS = ("snips", "ips", "stratified", "naive")
-STRATA = (5, "2:width")  # whether a difference holds throughout; and the paper's two, for its paradox
+STRATA = (5, "2:width")  # of equal mass, whether a difference holds throughout; the paper's two, for its paradox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,7 +52,7 @@ class AuditQuestion(Question):
         found: dict[str, Strata] = {}
         for given in self.strata:
             way = method(f"stratified@{given}")
-            if way.strata is None or way.share != "catalogue":
+            if way.strata is None or way.share is not None:
                 raise NameFormatError(f"audit: strata must be numbers such as 5 or '2:width', got {given!r}.")
             found[f"propensity ({way.strata} of equal {way.bins})"] = way.strata, way.bins
         return found | {name: name for name in self.groups}

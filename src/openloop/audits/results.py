@@ -28,15 +28,20 @@ Family = tuple[str, str]  # metric, estimator
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StrataLine:
-    """A line of a table like the paper's Tables 2 to 5: one way to estimate, or one stratum, of every model."""
+    """A line of a table like the paper's Tables 2 to 5: one way to estimate, or one stratum, of every model.
+
+    Of a stratum, `estimates` are weighted inside it, which is what a verdict may use; `plain` are the paper's means
+    over its rows or users, which Simpson's paradox is about. They are equal where no weights are known, or none debias.
+    """
 
     name: str
     kind: Literal["method", "stratum", "open loop"]
     rows: int
     items: int | None = None
-    share: float | None = None  # of the population, for strata
+    share: float | None = None  # of the population (of relevant cells, for metrics that pool them), for strata
     limits: tuple[float, float] | None = None  # of p, for strata of propensity
     estimates: dict[str, Estimate] = field(default_factory=dict[str, Estimate])
+    plain: dict[str, Estimate] = field(default_factory=dict[str, Estimate])
     best: str | None = None  # the model that beats every other one in this line, with Holm over its pairs
 
     def difference(self, a: str, b: str) -> Estimate:
@@ -206,10 +211,13 @@ def _table_record(table: StrataTable) -> dict[str, Any]:
 
 
 def _line_record(line: StrataLine) -> dict[str, Any]:
-    found = {m: {"value": e.value, "stderr": e.stderr, "users": e.scored_users} for m, e in line.estimates.items()}
+    found, plain = (
+        {m: {"value": e.value, "stderr": e.stderr, "users": e.scored_users} for m, e in estimates.items()}
+        for estimates in (line.estimates, line.plain)
+    )
     return {
         "name": line.name, "kind": line.kind, "rows": line.rows, "items": line.items, "share": line.share,
-        "propensity": line.limits, "models": found, "best": line.best,
+        "propensity": line.limits, "models": found, "plain": plain, "best": line.best,
     }  # fmt: skip
 
 

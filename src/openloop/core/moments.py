@@ -47,6 +47,7 @@ class Moments:
     catalogue: Floats | None = None  # (U, S) candidate cells of each stratum, where the grid of p is known
     inverse_squares: float | None = None  # Σ 1/p² over the grid where p < 1
     edges: tuple[float, ...] = ()
+    limits: Floats | None = None  # (S, 2) the least and the largest p of the scored rows in each stratum
     ids: Array | None = None
 
     def __post_init__(self) -> None:
@@ -103,6 +104,7 @@ class Moments:
             cut_powers=None if self.cut_powers is None else self.cut_powers.sum(axis=0, keepdims=True),
             catalogue=None,
             edges=(),
+            limits=None,
         )
 
     def __add__(self, other: Moments) -> Moments:
@@ -125,6 +127,7 @@ class Moments:
             cut_powers=_plus(a.cut_powers, b.cut_powers),
             clipped=_mean_clipped(a, b),
             squares=None if a.squares is None or b.squares is None else a.squares + b.squares,
+            limits=_widest(a.limits, b.limits),
             caps={cap: a.caps[cap] + b.caps[cap] for cap in a.caps if cap in b.caps},
             parts=None if a.parts is None or b.parts is None else (a.parts[0] + b.parts[0], a.parts[1] + b.parts[1]),
         )
@@ -132,6 +135,12 @@ class Moments:
 
 def _plus(a: Floats | None, b: Floats | None) -> Floats | None:
     return None if a is None or b is None else a + b
+
+
+def _widest(a: Floats | None, b: Floats | None) -> Floats | None:
+    if a is None or b is None:
+        return None
+    return np.stack([np.minimum(a[:, 0], b[:, 0]), np.maximum(a[:, 1], b[:, 1])], axis=1)
 
 
 def _mean_clipped(a: Moments, b: Moments) -> float | None:

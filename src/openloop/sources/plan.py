@@ -17,9 +17,10 @@ from openloop.core.moments import Moments
 from openloop.core.weights import WeightSummary
 from openloop.errors import InputError, UndefinedError
 from openloop.estimators.clipping import CAPS, tuned_cap
+from openloop.estimators.edges import Bins
 from openloop.estimators.estimands import estimand
 from openloop.estimators.naming import Method
-from openloop.estimators.stratified import Bins
+from openloop.estimators.stratified import why_no_shares
 from openloop.estimators.weighted import why_undefined
 from openloop.sources.arrays.rows import Outcome, Rows
 from openloop.sources.terms import POWERS, Needed, Powers
@@ -154,7 +155,7 @@ def conclude(
             except UndefinedError as error:
                 skipped[name] = str(error)
                 continue
-            what = estimand(metric, method.name, method.share)
+            what = estimand(metric, method.name, method.share or "catalogue")
             for model, estimate in zip(source.models, found, strict=True):
                 taken = estimate.p_taken or ("known" if method.weighted else "")
                 estimates[model, *name] = replace(estimate, method=method.name, estimand=what, p_taken=taken)
@@ -189,6 +190,8 @@ def chosen_pairs(models: Sequence[str], pairs: str | Iterable[tuple[str, str]] |
 def _undefined(metric: Metric, method: Method) -> str | None:
     """Why there is no such estimate, whatever the rows."""
     reason = why_undefined(metric, method.name.partition("@")[0])
+    if reason is None and method.strata is not None:
+        reason = why_no_shares(metric, method.share)
     if reason is not None:
         return f"{method.name} of {metric.name} is undefined: {reason}."
     if method.clips and method.cap is None and _has_ideal(metric):
@@ -236,7 +239,7 @@ def _powers(metric: Metric, method: Method) -> Powers:
     """Which w^a δ^b the variance over cells of an estimator is made of."""
     if metric.kind == "user":
         return ()
-    if method.strata is not None and method.share == "catalogue":
+    if method.strata is not None and method.share != "observed":
         return POWERS
     weighted = method.weighted and method.strata is None
     return tuple((a, b) for a, b in POWERS if a == (2 if weighted else 0))

@@ -127,6 +127,7 @@ class Common:
     base: Mapping[str, Floats]  # rows and mass, (U, S)
     weights: WeightSummary | None
     edges: tuple[float, ...] = ()
+    limits: Floats | None = None  # (S, 2)
     catalogue: Floats | None = None
     inverse_squares: float | None = None
     ids: Array | None = None
@@ -158,6 +159,7 @@ def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Needed, common:
         catalogue=common.catalogue,
         inverse_squares=common.inverse_squares,
         edges=common.edges,
+        limits=common.limits,
         ids=common.ids,
     )
 

@@ -30,6 +30,7 @@ class Rows:
     scaled: bool = True  # False: the probability is right up to a factor
     stratum: npt.NDArray[np.int64] | None = None
     edges: tuple[float, ...] = ()
+    limits: Floats | None = None  # (S, 2) the least and the largest p of each stratum of propensity
     middles: Floats | None = None  # between rating levels
     # What does not depend on a model, found once; other rows, also those made of these, have their own.
     shared: dict[Any, Any] = field(init=False, repr=False, default_factory=dict[Any, Any])

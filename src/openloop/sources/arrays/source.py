@@ -161,17 +161,15 @@ class FeedbackSource:
 
     def facts(self, strata: Strata) -> StrataFacts:
         """What the scored rows of each stratum are."""
-        view = self.view("prediction")
         rows = self.stratified("prediction", strata)
         stratum = np.zeros(len(rows), np.int64) if rows.stratum is None else rows.stratum
         pairs = distinct(stratum * self._log.n_items + self._log.item)
         names = self._scored.groups[strata][0] if isinstance(strata, str) else strata_names(rows.n_strata)
-        p = None if view.observation is None or isinstance(strata, str) else view.observation.values
         return StrataFacts(
             names=names,
             rows=tuple(np.bincount(stratum, minlength=rows.n_strata).tolist()),
             items=tuple(np.bincount(pairs // self._log.n_items, minlength=rows.n_strata).tolist()),
-            limits=tuple(None if p is None else _limits(p[stratum == s]) for s in range(rows.n_strata)),
+            limits=(None,) * rows.n_strata if rows.limits is None else tuple((a, b) for a, b in rows.limits.tolist()),
         )
 
     def scored(self, metric: Metric, models: Sequence[str]) -> tuple[Rows, list[Outcome]] | None:
@@ -211,7 +209,7 @@ class FeedbackSource:
         counted = self.rows_for(kind, on, strata)
         return Common(
             cells=rows.cells, base=rows_of.base_sums(rows), weights=rows_of.weight_summary(counted),
-            edges=rows.edges, catalogue=self.catalogue(on, strata),
+            edges=rows.edges, limits=rows.limits, catalogue=self.catalogue(on, strata),
             inverse_squares=self.inverse_squares(on) if self._scored.bounded else None,
             scaled=rows.scaled, floored=self._scored.floored, whole_users="user" in self._log.split,
         )  # fmt: skip
@@ -273,7 +271,3 @@ class FeedbackSource:
             rows = self._rerated(replace(view.rows, user=user, probability=None), rated)
             total += np.bincount(user, metric.gain(ArrayColumns(rows, outcome)), minlength=n_users)
         return total
-
-
-def _limits(p: Floats) -> tuple[float, float] | None:
-    return (float(p.min()), float(p.max())) if len(p) else None

@@ -84,6 +84,7 @@ class FrameSource:
         self._frame = self._clustered(asked.max_users)
         # Passes over the rows are shared by the requests that need them.
         self.edges = cache(lambda strata: frame_facts.edges(self._frame, *strata))
+        self.limits = cache(lambda s: frame_facts.strata_limits(self._rows_for("cell", s), self._n_strata(s)))
         self._bases: dict[Strata | None, Reduced] = {}
         self.about = cache(self._about)
         self.answers = cache(self._answers)
@@ -201,7 +202,7 @@ class FrameSource:
             )
         if method.imputes:
             return f"{what} needs imputed losses of every cell; read the log with ol.read."
-        pools = metric.kind == "cell" or (metric.pooled and (method.name == "snips" or method.clips))
+        pools = metric.kind == "cell" or (metric.pooled and (method.name == "snips" or method.clips or _shared(method)))
         if self._clusters and not pools:
             return f"{what} needs sums of each user; raise max_users= above the {self._n_users:,} users."
         return self._joined.refusal(metric, what)
@@ -338,6 +339,7 @@ class FrameSource:
         return Common(
             cells=self._cells(on, base.ids), base={name: sums[key] for name, key in named.items()},
             weights=self._weight_summary(kind, on), edges=edges, scaled=self._scaled,
+            limits=None if strata is None or not self._weighted else self.limits(strata),
             ids=base.ids if not self._clusters and len(base.ids) == self._units else None,
         )  # fmt: skip
 
@@ -362,6 +364,11 @@ class FrameSource:
             return np.empty(0, np.int64), np.empty(0)
         table = collected(self._joined.excluded.counts)
         return plain_ids(table[USER]), table["excluded"].cast(nw.Float64()).to_numpy()
+
+
+def _shared(method: Method) -> bool:
+    """Whether strata are put together by shares of relevant cells, and pool them."""
+    return method.strata is not None and method.share != "observed"
 
 
 def _two_counts(given: Any) -> bool:
