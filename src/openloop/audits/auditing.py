@@ -19,6 +19,7 @@ from openloop.audits.open_loop import open_loop_of, with_open_loop
 from openloop.audits.question import ESTIMATORS, STRATA, AuditQuestion
 from openloop.audits.rankings import ranks_within_users
 from openloop.audits.results import Audit, Family, Setting
+from openloop.audits.sensitivity import tilted_curves, with_limits
 from openloop.audits.strata import paradoxes, strata_tables
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
@@ -99,7 +100,7 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
     with ThreadPoolExecutor(1) as pool:  # the check refits a model, which need not wait for the estimates
         checking = pool.submit(_check, propensities, log if asked.check is True else asked.check, asked.rng)
         step("estimating", 0.1)
-        result = ready.compare("all")
+        result = ready.compare("all", tilt=True)
         cut = ready.source.about().threshold
         sample = None if asked.open_loop is None else open_loop_of(models, asked.open_loop, result, asked, cut)
         step("looking for what could change the verdict", 0.5)
@@ -116,7 +117,10 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
     return Audit(
         verdict=verdict, metric=evidence.metric, estimator=evidence.estimator, result=result,
         contrasts=evidence.contrasts, best=evidence.best, strata=tables, paradoxes=evidence.paradoxes,
-        curves=curves(ready.source, metric, evidence.own, verdict.winner or result.ranking(*evidence.family)[0]),
+        curves=(
+            *curves(ready.source, metric, evidence.own, verdict.winner or result.ranking(*evidence.family)[0]),
+            *tilted_curves(result, evidence.own),
+        ),
         friedman=ranks_within_users(result, evidence.family) if len(models) >= SEVERAL else None,
         open_loop=sample, weights=ready.source.summary(all_rows(metric.on)), check=checked, warnings=tuple(warnings),
         setting=_setting(ready.source, propensities, log, began),
@@ -131,7 +135,7 @@ def _evidence(ready: Prepared, result: Comparison, groupings: Mapping[str, Strat
     kept = {by: s for by, s in groupings.items() if weighted or isinstance(s, str)}
     tables = strata_tables(ready.source, result, judged, kept)
     found = {
-        (m.name, e): with_gamma(ready.source, m, contrasts(result, m.name, e))
+        (m.name, e): with_limits(result, with_gamma(ready.source, m, contrasts(result, m.name, e)))
         for m in judged
         for e in estimators_of(result, m.name)
     }

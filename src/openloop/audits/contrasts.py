@@ -17,6 +17,7 @@ import numpy.typing as npt
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
 from openloop.core.feedback import Floats
+from openloop.estimators.sensitivity import critical_gamma
 
 ROUNDING = 1e-12  # of an estimate: what is smaller comes of the order of summation
 
@@ -62,6 +63,7 @@ class Contrast:
     effective_users: float = math.inf  # (Σψ²)²/Σψ⁴ of the difference
     holm_without: float | None = None  # `holm`, of every pair without its own most influential user
     gamma: float | None = None  # Γ*; None where it has no meaning
+    gamma_form: str = "odds"  # what may be off by Γ: the odds of p, or by "ratio" the weight
     gamma_low: float | None = None  # Γ*₉₅, where the interval first covers 0
     rho: float | None = None  # ρ*, ∞ where the order holds over the whole grid
     rho_low: float | None = None
@@ -124,7 +126,7 @@ def _contrast(result: Comparison, a: str, b: str, e: Estimate, adjusted: float) 
         low=low, high=high,
         pvalue=testable(e), holm=adjusted, effect=effect_size(e), df=e.df, effective_users=e.effective_users,
         better=winner(a, b, e, adjusted, result.better.get(e.metric, "higher"), result.level),
-        gamma=None if parts is None else critical_gamma(*parts),
+        gamma=None if parts is None else critical_gamma(*parts), gamma_form="odds" if own is None else own.form,
         arms=(Arm.of(result[a, e.metric, e.method]), Arm.of(result[b, e.metric, e.method])),
     )  # fmt: skip
 
@@ -166,12 +168,6 @@ def effect_size(e: Estimate) -> float:
 def moves_with_weights(estimator: str) -> bool:
     """Whether Γ* of the pooled sums is this estimator's: its sign is that of Σwd."""
     return estimator in ("snips", "ips")
-
-
-def critical_gamma(positive: float, negative: float) -> float:
-    """Γ* = √(max(S₊, S₋)/min(S₊, S₋)); infinite where every row has the same sign."""
-    small, large = sorted((positive, negative))
-    return math.sqrt(large / small) if small > 0 else math.inf
 
 
 def best_of(estimates: Mapping[str, Estimate], better: str, level: float) -> str | None:

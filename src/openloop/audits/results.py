@@ -18,6 +18,7 @@ from openloop.audits.paradox import Paradox
 from openloop.audits.rankings import Correlation, Friedman
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
+from openloop.core.tilts import Against
 from openloop.core.weights import WeightSummary
 from openloop.errors import InputError, did_you_mean
 from openloop.sources.plan import LogFacts
@@ -65,15 +66,24 @@ class StrataTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Bounds of an estimate, or of the difference a − b, when every propensity may be off by up to Γ either way."""
+    """An estimate, or the difference a − b, as weights are tilted; `turns` is where a difference changes its sign.
+
+    Against Γ, low and high are what it can be when every propensity may be off by up to Γ either way. Against ρ, by
+    which each star makes a row likelier to be seen than its propensity says, and κ, the share of popularity that is
+    exposure, they are its interval, and `turns_low` is where that first covers 0. ∞: not on the grid.
+    """
 
     metric: str
     estimator: str
     a: str
     b: str | None
-    gamma: tuple[float, ...]
+    against: Against = "gamma"
+    at: tuple[float, ...]
+    value: tuple[float, ...] = ()  # of ρ and κ; against Γ there are bounds only
     low: tuple[float, ...]
     high: tuple[float, ...]
+    turns: float | None = None  # Γ*, ρ* or κ*; None where it is not known
+    turns_low: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,13 +172,13 @@ class Audit(Recorded):
             "estimator": self.estimator,
             "level": self.result.level,
             "comparison": self.result.records(),
-            "contrasts": [_contrast_record(c) for found in self.contrasts.values() for c in found],
+            "contrasts": [_finite(asdict(c)) for found in self.contrasts.values() for c in found],
             "probability_of_being_best": [
                 {"metric": m, "estimator": e, "models": found} for (m, e), found in self.best.items()
             ],
             "strata": [_table_record(t) for t in self.strata],
             "paradoxes": [asdict(p) for p in self.paradoxes],
-            "sensitivity": [asdict(c) for c in self.curves],
+            "sensitivity": [_finite(asdict(c)) for c in self.curves],
             "friedman": None if self.friedman is None else asdict(self.friedman),
             "open_loop": None if self.open_loop is None else _open_loop_record(self.open_loop),
             "weights": None if self.weights is None else _weights_record(self.weights),
@@ -193,9 +203,9 @@ class Audit(Recorded):
         return f"<h3>{html.escape(self.verdict.headline)}</h3>{words}{self.result._repr_html_()}"  # pyright: ignore[reportPrivateUsage]
 
 
-def _contrast_record(c: Contrast) -> dict[str, Any]:
+def _finite(record: dict[str, Any]) -> dict[str, Any]:
     """JSON has no infinity, and a Γ* of ∞ is not one that is missing."""
-    return asdict(c) | {"gamma": "infinite" if c.gamma == math.inf else c.gamma}
+    return {name: "infinite" if value == math.inf else value for name, value in record.items()}
 
 
 def _weights_record(w: WeightSummary) -> dict[str, Any]:

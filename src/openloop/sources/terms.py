@@ -25,6 +25,8 @@ class WeightedColumns(Columns, Protocol):
     one: Column  # 1
     weight: Column | None  # w = 1/p; None without propensities
     doubt: Column | None  # 1 − p
+    fixed: Column | None  # a of w = a + b, which wrong propensities leave alone; None: nothing of w
+    moving: Column | None  # b, which they change by a factor
 
     def cut(self, cap: float) -> Column:
         """min(w, cap)."""
@@ -43,7 +45,7 @@ class Needed:
     cap: float | None = None
     caps: tuple[float, ...] = ()  # candidates to tune over
     ideal: bool = False  # the ideal order of the weights (nDCG)
-    parts: bool = False  # of a difference d: Σw·d₊ and Σw·d₋, and nothing per user, which is a difference itself
+    parts: bool = False  # of a difference d: Σad, Σbd₊ and Σbd₋, and nothing per user, which is a difference itself
 
 
 Terms = Iterator[tuple[str, Column]]
@@ -75,8 +77,15 @@ def terms(x: WeightedColumns, delta: Column, metric: Metric, wanted: Needed) -> 
     for j, cap in enumerate(wanted.caps):
         yield from _tuning(f"cap{j}_", x.doubt, x.weight, x.cut(cap), delta)
     if wanted.parts:
-        yield "positive", x.weight * x.where(delta > 0, delta, 0.0)
-        yield "negative", x.weight * x.where(delta < 0, -delta, 0.0)
+        yield from parts(x, delta)
+
+
+def parts(x: WeightedColumns, delta: Column) -> Terms:
+    """D = Σad, A = Σbd₊ and B = Σbd₋ of a difference d: where it turns as propensities go wrong."""
+    if x.fixed is not None:
+        yield "fixed", x.fixed * delta
+    yield "positive", x.moving * x.where(delta > 0, delta, 0.0)
+    yield "negative", x.moving * x.where(delta < 0, -delta, 0.0)
 
 
 def _per_user(x: WeightedColumns, delta: Column, metric: Metric, wanted: Needed) -> Terms:
@@ -195,7 +204,8 @@ def _caps(total: Mapping[str, Floats], caps: tuple[float, ...]) -> dict[float, F
     return {c: np.array([total[f"cap{j}_{i}"].sum() for i in range(5)]) for j, c in enumerate(caps)}
 
 
-def _parts(total: Mapping[str, Any]) -> tuple[float, float] | None:
+def _parts(total: Mapping[str, Any]) -> tuple[float, float, float] | None:
     if "positive" not in total:
         return None
-    return float(total["positive"].sum()), float(total["negative"].sum())
+    fixed = float(total["fixed"].sum()) if "fixed" in total else 0.0
+    return fixed, float(total["positive"].sum()), float(total["negative"].sum())
