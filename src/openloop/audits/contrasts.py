@@ -44,6 +44,9 @@ class Contrast:
     rho_low: float | None = None
     kappa: float | None = None  # κ*, ∞ where the order holds for all κ in [0, 1]
     kappa_low: float | None = None
+    df: float | None = None  # degrees of freedom of the interval and the test
+    effective_users: float | None = None  # (Σψ²)²/Σψ⁴
+    holm_without: float | None = None  # Holm over the p-values without each pair's most influential user
 
     def of(self, a: str) -> Contrast:
         """The same contrast with `a` first."""
@@ -67,9 +70,9 @@ def holm(pvalues: npt.ArrayLike) -> Floats:
     return adjusted
 
 
-def contrasts(result: Comparison, metric: str, estimator: str) -> tuple[Contrast, ...]:
-    """All pairs of models, tested over users at the comparison's level."""
-    pairs = list(combinations(result.models, 2))
+def contrasts(result: Comparison, metric: str, estimator: str, baseline: str | None = None) -> tuple[Contrast, ...]:
+    """All pairs of models, or all with a baseline, tested over users at the comparison's level."""
+    pairs = [pair for pair in combinations(result.models, 2) if baseline is None or baseline in pair]
     linear = {model: result[model, metric, estimator].linear() for model in result.models}
     found = [_settled(linear[a] - linear[b], linear[a].value) for a, b in pairs]
     adjusted = holm([testable(e) for e in found])
@@ -84,8 +87,8 @@ def _contrast(result: Comparison, a: str, b: str, e: Estimate, adjusted: float) 
     clear = low > 0 or high < 0  # not where the interval covers 0, or is none
     parts = own.parts if own is not None and clear and moves_with_weights(e.method) else None
     return Contrast(
-        a=a, b=b, metric=e.metric, estimator=e.method, estimand=e.estimand, value=e.value, stderr=e.stderr, low=low, high=high,
-        pvalue=testable(e), holm=adjusted, effect=effect_size(e),
+        a=a, b=b, metric=e.metric, estimator=e.method, estimand=e.estimand, value=e.value, stderr=e.stderr, low=low,
+        high=high, pvalue=testable(e), holm=adjusted, effect=effect_size(e),
         better=winner(a, b, e, adjusted, result.better.get(e.metric, "higher"), result.level),
         gamma=None if parts is None else critical_gamma(*parts),
     )  # fmt: skip

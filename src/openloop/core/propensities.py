@@ -27,6 +27,8 @@ class Propensities:
     fingerprint: str | None = None
     sample: LevelSample | None = None
     base: Floats | None = None
+    blind: bool = False
+    by_items: bool = False
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, np.float64)

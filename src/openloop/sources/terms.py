@@ -131,6 +131,11 @@ class Common:
     scaled: bool = True  # whether Σw should add up to the population
     floored: float | None = None  # the share of propensities that a floor raised
 
+    @property
+    def mass(self) -> float | None:
+        """Σw over Σ|C_u|, where `weights` are those of all scored rows; None where p has no scale."""
+        return self.weights.total / float(self.cells.sum()) if self.weights is not None and self.scaled else None
+
 
 def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Needed, common: Common) -> Moments:
     """Moments from sums by name: per user and stratum (U, S); what is wanted over all rows may be (1, S)."""
