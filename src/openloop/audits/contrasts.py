@@ -22,6 +22,26 @@ ROUNDING = 1e-12  # of an estimate: what is smaller comes of the order of summat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """How much one model's metric varies: what an A/B test of it is planned from. See `openloop.audits.planning`."""
+
+    stderr: float  # over users
+    cell_stderr: float | None  # over cells; None where there is none, as for metrics of users
+    loss_variance: float | None  # S², of losses over the population's cells
+    users: int  # U of the population
+    scored_users: int  # with rows that count
+
+    @classmethod
+    def of(cls, e: Estimate) -> Arm:
+        """That of an estimate."""
+        cells = None if e.cell_variance is None else math.sqrt(e.cell_variance)
+        spread = e.diagnostics.loss_variance
+        return cls(
+            stderr=e.stderr, cell_stderr=cells, loss_variance=spread, users=e.n_users, scored_users=e.scored_users
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
     """a − b under one metric and estimator, paired by user; `low` and `high` are not adjusted, `holm` is."""
 
@@ -38,21 +58,25 @@ class Contrast:
     holm: float
     effect: float  # the difference in standard deviations of users' parts in it
     better: str | None  # the model that beats the other, None where neither does
+    df: float = math.inf  # of the t that interval and p-value come from
     gamma: float | None = None  # Γ*; None where it has no meaning
     gamma_low: float | None = None  # Γ*₉₅, where the interval first covers 0
     rho: float | None = None  # ρ*, ∞ where the order holds over the whole grid
     rho_low: float | None = None
     kappa: float | None = None  # κ*, ∞ where the order holds for all κ in [0, 1]
     kappa_low: float | None = None
-    df: float | None = None  # degrees of freedom of the interval and the test
     effective_users: float | None = None  # (Σψ²)²/Σψ⁴
     holm_without: float | None = None  # Holm over the p-values without each pair's most influential user
+    arms: tuple[Arm, Arm] | None = None  # of a and of b
 
     def of(self, a: str) -> Contrast:
         """The same contrast with `a` first."""
         if a == self.a:
             return self
-        return replace(self, a=self.b, b=self.a, value=-self.value, low=-self.high, high=-self.low, effect=-self.effect)
+        return replace(
+            self, a=self.b, b=self.a, value=-self.value, low=-self.high, high=-self.low, effect=-self.effect,
+            arms=None if self.arms is None else self.arms[::-1],
+        )  # fmt: skip
 
     @property
     def models(self) -> frozenset[str]:
@@ -88,9 +112,10 @@ def _contrast(result: Comparison, a: str, b: str, e: Estimate, adjusted: float) 
     parts = own.parts if own is not None and clear and moves_with_weights(e.method) else None
     return Contrast(
         a=a, b=b, metric=e.metric, estimator=e.method, estimand=e.estimand, value=e.value, stderr=e.stderr, low=low,
-        high=high, pvalue=testable(e), holm=adjusted, effect=effect_size(e),
+        high=high, pvalue=testable(e), holm=adjusted, effect=effect_size(e), df=e.scored_users - 1,
         better=winner(a, b, e, adjusted, result.better.get(e.metric, "higher"), result.level),
         gamma=None if parts is None else critical_gamma(*parts),
+        arms=(Arm.of(result[a, e.metric, e.method]), Arm.of(result[b, e.metric, e.method])),
     )  # fmt: skip
 
 

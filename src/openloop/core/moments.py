@@ -26,7 +26,7 @@ class Moments:
 
     `powers[s, a, b]` is Σ_O (1−p) w^a δ^b in stratum s: what every design-based variance over cells is made of;
     `cut_powers` the same with cut weights. `caps` maps each candidate cap to its sums. `parts` holds Σw·d₊ and
-    Σw·d₋ for the moments of a difference d. `ids` names the users where rows came from a frame.
+    Σw·d₋ for the moments of a difference d, `squares` Σwδ² for those of a model. `ids` names the users where rows came from a frame.
     """
 
     metric: Metric
@@ -41,6 +41,7 @@ class Moments:
     scaled: bool = True  # whether Σw should add up to the population
     caps: dict[float, Floats] = field(default_factory=dict[float, Floats])  # cap → (5,)
     parts: tuple[float, float] | None = None
+    squares: float | None = None  # Σwδ²
     imputed: Floats | None = None  # (U,) Σ_{C_u} δ̂
     catalogue: Floats | None = None  # (U, S) candidate cells of each stratum, where the grid of p is known
     inverse_squares: float | None = None  # Σ 1/p² over the grid where p < 1
@@ -122,6 +123,7 @@ class Moments:
             powers=_plus(a.powers, b.powers),
             cut_powers=_plus(a.cut_powers, b.cut_powers),
             clipped=_mean_clipped(a, b),
+            squares=None if a.squares is None or b.squares is None else a.squares + b.squares,
             caps={cap: a.caps[cap] + b.caps[cap] for cap in a.caps if cap in b.caps},
             parts=None if a.parts is None or b.parts is None else (a.parts[0] + b.parts[0], a.parts[1] + b.parts[1]),
         )

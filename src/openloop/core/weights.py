@@ -107,6 +107,7 @@ class Diagnostics:
     shares: tuple[float, ...] | None = None
     inverse_squares: float | None = None
     population: float | None = None
+    loss_variance: float | None = None  # S², of δ over the population's cells
     flags: tuple[str, ...] = ()
 
     def flagged(self, *flags: str) -> Diagnostics:

@@ -157,10 +157,12 @@ def root(e: Estimate) -> Estimate:
         raise UndefinedError(msg)
     value = float(np.sqrt(e.value))
     slope = 1.0 / (2.0 * value) if value > 0 else 0.0
-    inner = e.function
+    inner, seen = e.function, e.diagnostics
+    spread = None if seen.loss_variance is None else seen.loss_variance * slope**2
     return replace(
         e, value=value, influence=e.influence * slope, root=True, function=Root(inner),
         cell_variance=None if e.cell_variance is None else e.cell_variance * slope**2,
+        diagnostics=replace(seen, loss_variance=spread),
     )  # fmt: skip
 
 
@@ -243,7 +245,15 @@ def _diagnostics(m: Moments) -> Diagnostics:
     found = diagnose(m.weights, m.users, m.population, m.floored)
     # Relevant rows stand for the relevant cells, whose number is not known: their Σw has no yardstick.
     mass = found.mass if m.metric.kind == "cell" else None
-    return replace(found, inverse_squares=m.inverse_squares, mass=mass)
+    return replace(found, inverse_squares=m.inverse_squares, mass=mass, loss_variance=_loss_variance(m))
+
+
+def _loss_variance(m: Moments) -> float | None:
+    """S² = Σw(δ − θ)²/Σw, θ = Σwδ/Σw: how much losses differ between cells; None where δ is a residual."""
+    if m.squares is None or m.imputed is not None:
+        return None
+    total, first = float(m.stack("weight").sum()), float(m.stack("wgain").sum())
+    return max(0.0, m.squares / total - (first / total) ** 2)  # one-pass sums cancel
 
 
 def _mass(m: Moments) -> float:

@@ -70,6 +70,8 @@ def terms(x: WeightedColumns, delta: Column, metric: Metric, wanted: Needed) -> 
     if wanted.powers and wanted.cap is not None:
         cut = tuple((a, b) for a, b in POWERS if a == 2)  # a cut weight stands in every term of its estimators
         yield from _powers("cutpower", cut, x.doubt, x.cut(wanted.cap), delta)
+    if wanted.powers and not wanted.parts:
+        yield "wsquare", x.weight * delta * delta
     for j, cap in enumerate(wanted.caps):
         yield from _tuning(f"cap{j}_", x.doubt, x.weight, x.cut(cap), delta)
     if wanted.parts:
@@ -155,6 +157,7 @@ def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Needed, common:
         scaled=common.scaled,
         caps=_caps(total, wanted.caps),
         parts=_parts(total),
+        squares=float(total["wsquare"].sum()) if "wsquare" in total else None,
         catalogue=common.catalogue,
         inverse_squares=common.inverse_squares,
         edges=common.edges,
@@ -173,6 +176,7 @@ def paired(a: Moments, b: Moments, sums: Mapping[str, Floats]) -> Moments:
         cut_powers=_matrix("cutpower", total),
         imputed=None if a.imputed is None or b.imputed is None else a.imputed - b.imputed,
         parts=_parts(total),
+        squares=None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -254,6 +255,8 @@ class FrameSource:
             for r in own:
                 if len(r.models) == 1:
                     found[r] = assemble(r.metric, sums[r], r.wanted, self.common(kind, r.metric.on, strata))
+                    if self._clusters:  # a variance over cells says nothing about users beside one over clusters
+                        found[r] = replace(found[r], squares=None)
             for r in own:
                 if len(r.models) > 1:
                     a, b = (found[r.single(m)] for m in r.models)
