@@ -69,6 +69,8 @@ class Contrast:
     rho_low: float | None = None
     kappa: float | None = None  # κ*, ∞ where the order holds for all κ in [0, 1]
     kappa_low: float | None = None
+    effective_users: float | None = None  # (Σψ²)²/Σψ⁴
+    holm_without: float | None = None  # Holm over the p-values without each pair's most influential user
     arms: tuple[Arm, Arm] | None = None  # of a and of b
 
     def of(self, a: str) -> Contrast:
@@ -96,9 +98,9 @@ def holm(pvalues: npt.ArrayLike) -> Floats:
     return adjusted
 
 
-def contrasts(result: Comparison, metric: str, estimator: str) -> tuple[Contrast, ...]:
-    """All pairs of models, tested over users at the comparison's level."""
-    pairs = list(combinations(result.models, 2))
+def contrasts(result: Comparison, metric: str, estimator: str, baseline: str | None = None) -> tuple[Contrast, ...]:
+    """All pairs of models, or all with a baseline, tested over users at the comparison's level."""
+    pairs = [pair for pair in combinations(result.models, 2) if baseline is None or baseline in pair]
     linear = {model: result[model, metric, estimator].linear() for model in result.models}
     found = [_settled(linear[a] - linear[b], linear[a].value) for a, b in pairs]
     adjusted = holm([testable(e) for e in found])

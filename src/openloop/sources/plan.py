@@ -105,6 +105,10 @@ class Source(Protocol):
         """The weights of the rows that count for a metric; None without propensities."""
         ...
 
+    def mass(self, on: str) -> float | None:
+        """Σw of all scored rows over the population that it should add up to; None where p has no scale."""
+        ...
+
     def refusal(self, metric: Metric, method: Method) -> str | None:
         """Why this source cannot give that estimate, None if it can."""
         ...

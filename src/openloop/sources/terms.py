@@ -144,6 +144,11 @@ class Common:
     floored: float | None = None  # the share of propensities that a floor raised
     whole_users: bool = False  # a split drew users, with all their cells at once
 
+    @property
+    def mass(self) -> float | None:
+        """Σw over Σ|C_u|, where `weights` are those of all scored rows; None where p has no scale."""
+        return self.weights.total / float(self.cells.sum()) if self.weights is not None and self.scaled else None
+
 
 def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Needed, common: Common) -> Moments:
     """Moments from sums by name: per user and stratum (U, S); what is wanted over all rows may be (1, S)."""

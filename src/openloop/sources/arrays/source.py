@@ -146,6 +146,11 @@ class FeedbackSource:
         """The weights of the rows that count for a metric."""
         return self.common(metric.kind, metric.on, None).weights
 
+    def mass(self, on: str) -> float | None:
+        """Σw of all scored rows over the candidates; where shares differ by user, not all users can be scored."""
+        share = self._log.share
+        return self.common("cell", on, None).mass if share is not None and np.ptp(share) == 0 else None
+
     def _about(self) -> LogFacts:
         """What is scored."""
         levels, counts = np.unique(self._log.rating, return_counts=True)

@@ -216,6 +216,10 @@ class FrameSource:
         """The weights of the rows that count for a metric."""
         return self._weight_summary(metric.kind, metric.on)
 
+    def mass(self, on: str) -> float | None:
+        """Σw of all scored rows over the candidates."""
+        return self.common("cell", on, None).mass
+
     def _weight_summary(self, kind: str, on: str) -> WeightSummary | None:
         return self.weights(kind, self._joined.weights[on].weight) if self._weighted else None
 
