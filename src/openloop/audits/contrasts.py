@@ -92,12 +92,14 @@ def holm(pvalues: npt.ArrayLike) -> Floats:
     return adjusted
 
 
-def contrasts(result: Comparison, metric: str, estimator: str) -> tuple[Contrast, ...]:
-    """All pairs of models, tested over users at the comparison's level."""
+def contrasts(
+    result: Comparison, metric: str, estimator: str, beside: Sequence[float] = ()
+) -> tuple[Contrast, ...]:
+    """All pairs of models, tested over users at the comparison's level; `beside` are p-values of pairs tested with them."""
     pairs = list(combinations(result.models, 2))
     linear = {model: result[model, metric, estimator].linear() for model in result.models}
     found = [_settled(linear[a] - linear[b], linear[a].value) for a, b in pairs]
-    adjusted = holm([testable(e) for e in found])
+    adjusted = holm([*(testable(e) for e in found), *beside])[: len(found)]
     return tuple(
         _contrast(result, a, b, e, float(p)) for (a, b), e, p in zip(pairs, found, adjusted, strict=True)
     )  # fmt: skip

@@ -73,6 +73,11 @@ class FeedbackSource:
         self.imputed = cache(self._imputed)
         self.inverse_squares = cache(self._inverse_squares)
 
+    @property
+    def subject(self) -> Scored:
+        """What is scored, checked and resolved."""
+        return self._scored
+
     def refusal(self, metric: Metric, method: Method) -> str | None:
         """Why these rows cannot give that estimate."""
         what = f"{method.name} of {metric.name}"
