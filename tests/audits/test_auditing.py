@@ -244,7 +244,7 @@ def test_propensities_that_predict_nothing_support_no_choice():
             return np.clip(1 - super()._at(user, item), 0.01, 1)
 
     found = ol.audit(world.predictions, log, Backwards(gamma=1).fit(log), **QUICK)
-    assert any(re.search(facts("propensities", "held-out", "worse"), reason) for reason in found.verdict.reasons)
+    assert any(re.search(facts("propensities", "held-out", "worse"), reason.text) for reason in found.verdict.reasons)
     assert any(w.startswith("propensities: ") for w in found.warnings)
 
 
@@ -253,7 +253,7 @@ def test_what_propensities_take_for_granted_is_in_the_verdict():
     assert any(re.search(facts("propensities", "nobody chose"), s) for s in found.verdict.sentences)
     told = ol.audit(WORLD.predictions, LOG, assumes="the log is right", doubts=["wait"], **QUICK)
     assert any(re.search(facts("propensities", "the log is right"), s) for s in told.verdict.sentences)
-    assert told.verdict.reasons[0] == "wait"
+    assert told.verdict.reasons[0].text == "wait"
 
 
 def test_naive_is_always_there_to_be_held_against():

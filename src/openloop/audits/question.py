@@ -33,6 +33,8 @@ class AuditQuestion(Question):
     check: bool | Feedback = True
     doubts: Sequence[str] = ()
     assumes: str | None = None
+    baseline: str | None = None  # compare the others with this model only
+    min_item_rows: int = 0  # items with fewer rows in the whole log are no part of the population
     rng: Any = 0
 
     def __post_init__(self) -> None:

@@ -12,34 +12,18 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from openloop.audits.answers import Verdict
 from openloop.audits.contrasts import Contrast
 from openloop.audits.paradox import Paradox
 from openloop.audits.rankings import Correlation, Friedman
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
 from openloop.core.weights import WeightSummary
+from openloop.errors import InputError, did_you_mean
 from openloop.sources.plan import LogFacts
 from openloop.support.atomic import Recorded
 
 Family = tuple[str, str]  # metric, estimator
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What the log says, in words. `winner` is the model that beats all others; None: `reasons` say why not."""
-
-    winner: str | None
-    headline: str
-    sentences: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
-
-    @property
-    def supported(self) -> bool:
-        """Whether the log supports a choice."""
-        return self.winner is not None
-
-    def __str__(self) -> str:
-        return "\n".join((self.headline, *self.sentences))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -149,10 +133,26 @@ class Audit(Recorded):
         """The models, in the order given."""
         return self.result.models
 
+    def contrast(self, a: str, b: str, *, metric: str | None = None, estimator: str | None = None) -> Contrast:
+        """a − b, with `a` first; by the verdict's metric and estimator unless others are named."""
+        family = (
+            self.metric if metric is None else metric.lower(),
+            self.estimator if estimator is None else estimator.lower(),
+        )
+        for name, known in ((a, self.models), (b, self.models)):
+            if name not in known:
+                raise InputError(f"contrast: there is no model {name!r}.{did_you_mean(name, known)}")
+        if family not in self.contrasts:
+            self.result[a, *family]  # says why it is missing
+        found = next((c for c in self.contrasts[family] if c.models == frozenset((a, b))), None)
+        if found is None:
+            raise InputError(f"contrast: {a!r} and {b!r} were not compared; name two models, and leave out baseline=.")
+        return found.of(a)
+
     def records(self) -> dict[str, Any]:
         """Everything as plain values."""
         return {
-            "verdict": asdict(self.verdict) | {"supported": self.verdict.supported},
+            "verdict": self.verdict.records(),
             "metric": self.metric,
             "estimator": self.estimator,
             "level": self.result.level,

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from openloop.audits.answers import Reason, Verdict
 from openloop.audits.contrasts import Contrast, leaders, testable
 from openloop.audits.evidence import BIASED, SCALED, Evidence, off_scale, stem
 from openloop.audits.paradox import Paradox
-from openloop.audits.results import Family, StrataLine, StrataTable, Verdict
+from openloop.audits.results import Family, StrataLine, StrataTable
 from openloop.core.estimate import Estimate
 from openloop.core.weights import HEAVY_SHARE, THIN_SAMPLE
 from openloop.support.wording import chance, counted, joined, level_of, percent, times
@@ -31,11 +32,18 @@ def decide(found: Evidence) -> Verdict:
     verb = "is ahead of" if obstacles else "beats"
     beaten = [m for m in found.result.ranking(*found.family) if m != winner]
     return Verdict(
+        level="none" if obstacles else "verdict",
         winner=None if obstacles else winner,
+        leader=winner,
+        unbeaten=(winner,),
         headline=_cannot(obstacles[0]) if obstacles else f"{winner} beats {joined(beaten)} on {_named(found.family)}.",
         sentences=(*_pairs(found, winner, verb), *_context(found, winner)),
-        reasons=tuple(obstacles),
+        reasons=_reasons(obstacles),
     )
+
+
+def _reasons(found: Sequence[str]) -> tuple[Reason, ...]:
+    return tuple(Reason(code="obstacle", text=text) for text in found)
 
 
 def _cannot(reason: str) -> str:
@@ -48,10 +56,11 @@ def _undecided(found: Evidence, obstacles: Sequence[str]) -> Verdict:
     unbeaten = leaders(ranking, found.own) or tuple(ranking)
     reasons = (*obstacles, *_undistinguished(found, unbeaten[0], unbeaten[1:]))
     return Verdict(
-        winner=None,
+        level="none",
+        unbeaten=unbeaten,
         headline=_cannot(reasons[0]),
         sentences=(*_beaten_by_all(found, unbeaten), *_context(found, unbeaten[0])),
-        reasons=reasons,
+        reasons=_reasons(reasons),
     )
 
 
