@@ -98,13 +98,19 @@ def holm(pvalues: npt.ArrayLike) -> Floats:
     return adjusted
 
 
-def contrasts(result: Comparison, metric: str, estimator: str, baseline: str | None = None) -> tuple[Contrast, ...]:
-    """All pairs of models, or all with a baseline, tested over users at the comparison's level."""
+def contrasts(
+    result: Comparison, metric: str, estimator: str, baseline: str | None = None, beside: Sequence[float] = ()
+) -> tuple[Contrast, ...]:
+    """All pairs of models, or all with a baseline, tested over users at the comparison's level.
+
+    `beside` are p-values of other pairs that are tested with them.
+    """
     pairs = [pair for pair in combinations(result.models, 2) if baseline is None or baseline in pair]
     linear = {model: result[model, metric, estimator].linear() for model in result.models}
     found = [_settled(linear[a] - linear[b], linear[a].value) for a, b in pairs]
-    adjusted = holm([testable(e) for e in found])
-    left = holm([testable(_without_one(result, a, b, e)) for (a, b), e in zip(pairs, found, strict=True)])
+    adjusted = holm([*(testable(e) for e in found), *beside])[: len(found)]
+    without = [testable(_without_one(result, a, b, e)) for (a, b), e in zip(pairs, found, strict=True)]
+    left = holm([*without, *beside])[: len(found)]
     return tuple(
         replace(_contrast(result, a, b, e, float(p)), holm_without=float(q))
         for (a, b), e, p, q in zip(pairs, found, adjusted, left, strict=True)

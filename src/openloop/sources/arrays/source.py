@@ -84,6 +84,11 @@ class FeedbackSource:
         """What wrong propensities change: their odds, or where these have no scale the weight."""
         return "odds" if self._log.share is not None and not self._scored.balanced else "ratio"
 
+    @property
+    def subject(self) -> Scored:
+        """What is scored, checked and resolved."""
+        return self._scored
+
     def refusal(self, metric: Metric, method: Method) -> str | None:
         """Why these rows cannot give that estimate."""
         what = f"{method.name} of {metric.name}"
