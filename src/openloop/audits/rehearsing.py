@@ -21,7 +21,6 @@ from openloop.audits.imputing import impute
 from openloop.audits.rehearsal import Outcomes, Rehearsal
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
-from openloop.core.feedback import Floats
 from openloop.core.metric import Metric, reaches
 from openloop.core.moments import Moments
 from openloop.errors import InputError, UndefinedError
