@@ -45,7 +45,8 @@ def test_kidney_stones():
 def test_given_shares_have_the_textbooks_error():
     a, share = treatment((81, 87), (192, 263)), np.array([0.51, 0.49])
     m, n = np.array([81 / 87, 192 / 263]), np.array([87, 263])
-    expected = np.sqrt((share**2 * m * (1 - m) / n).sum() * 350 / 349)
+    # the jackknife's: without a user of stratum s the mean moves by share_s (m_s − x) / (n_s − 1)
+    expected = np.sqrt((share**2 * m * (1 - m) * n / (n - 1) ** 2).sum() * 349 / 350)
     assert stratified(a, share=share).stderr == pytest.approx(expected)
 
 

@@ -46,7 +46,9 @@ def stratified(m: Moments, share: Shares = None) -> Estimate:
     columns = np.concatenate([top, bottom] if found.own is None else [top, bottom, found.own], axis=1)  # (U, 2S or 3S)
     places = [(BASIS[name], s) for name in ("gain", "n", *found.random) for s in range(m.n_strata)]
     function = partial(marginal, strata=m.n_strata, given=found.given)
-    return _described(estimate(m, "stratified", columns, function, m.powers, places), m, share, found.values, bottom)
+    part = carried(bottom, found.values)
+    plain = estimate(m, "stratified", columns, function, m.powers, places, carried=part)
+    return _described(plain, m, share, found.values, bottom)
 
 
 def default_share(metric: Metric) -> Share:

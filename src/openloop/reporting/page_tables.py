@@ -168,10 +168,10 @@ def bounds(curves: Sequence[Curve]) -> TableBlock:
     rows = tuple(
         (
             name(c.a if c.b is None else f"{c.a} − {c.b}"),
-            *(value(c.gamma[k], number(c.gamma[k], 3)), value(c.low[k]), value(c.high[k])),
+            *(value(c.at[k], number(c.at[k], 3)), value(c.low[k]), value(c.high[k])),
         )
         for c in curves
-        for k in sorted({round(n * (len(c.gamma) - 1) / (GAMMAS - 1)) for n in range(GAMMAS)})
+        for k in sorted({round(n * (len(c.at) - 1) / (GAMMAS - 1)) for n in range(GAMMAS)})
     )
     caption = f"Bounds of {curves[0].estimator} of {curves[0].metric} when propensities are off by up to Γ either way"
     return TableBlock(caption=caption, columns=("of", "Γ", "lowest", "highest"), rows=rows)

@@ -36,6 +36,7 @@ class Observation:
     grid: Floats | None
     scored: Floats | None  # s of each row, None when unknown
     excluded: Floats  # t of each user: the share of the log that `exclude` is
+    scaled: bool = True  # False: p has no scale of its own, as where it was balanced
 
     def probability(self, user: npt.NDArray[np.int32]) -> Floats:
         """π = p·s / (1 − p·t): a candidate is observed in the scored part; p·s where nothing is excluded.
@@ -44,6 +45,14 @@ class Observation:
         """
         s = 1.0 if self.scored is None else self.scored
         return part_probability(self.values, s, self.excluded[user])
+
+    def certain(self, user: npt.NDArray[np.int32]) -> Floats | None:
+        """(1 − t)/s, the weight of a row with p = 1; None where p has no scale, and so no odds."""
+        if self.scored is None or not self.scaled:
+            return None
+        if np.ptp(self.scored) or np.ptp(self.excluded):
+            return (1.0 - self.excluded[user]) / self.scored
+        return np.broadcast_to((1.0 - self.excluded[0]) / self.scored[0], len(user))
 
     def inverse_squares(self, excluded: npt.NDArray[np.int64]) -> float | None:
         """Σ 1/π² over the candidate cells, where one share holds for all of them."""
@@ -123,18 +132,25 @@ class View:
         exclude: Feedback | None,
         threshold: float,
         groups: Mapping[str, Group],
+        *,
+        scaled: bool = True,
     ) -> View:
-        """The view of a log under an exclusion."""
+        """The view of a log under an exclusion; `scaled`: p is a probability, and no weight that was balanced."""
         if exclude is not None and _other_users(log, exclude):
             exclude = None  # whole users were split: no scored user has an item to leave out
         exclusion = Exclusion.of(exclude, log)
         share = _excluded_share(log, exclude, exclusion)
-        seen = None if values is None else Observation(values=values, grid=grid, scored=log.share, excluded=share)
+        seen = (
+            None
+            if values is None
+            else Observation(values=values, grid=grid, scored=log.share, excluded=share, scaled=scaled)
+        )
         rating = log.rating.astype(np.float64)
         rows = Rows(
             user=log.user, rating=rating, relevant=reaches(rating, threshold).astype(np.float64),
             cells=exclusion.candidates, probability=None if seen is None else seen.probability(log.user),
-            scaled=log.share is not None, middles=midpoints(distinct(rating)),
+            scaled=log.share is not None, certain=None if seen is None else seen.certain(log.user),
+            middles=midpoints(distinct(rating)),
         )  # fmt: skip
         return cls(rows=rows, exclusion=exclusion, observation=seen, groups=groups)
 
