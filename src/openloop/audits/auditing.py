@@ -21,7 +21,7 @@ from openloop.audits.open_loop import open_loop_of, with_open_loop
 from openloop.audits.question import ESTIMATORS, STRATA, AuditQuestion, for_clicks
 from openloop.audits.rankings import ranks_within_users
 from openloop.audits.results import Audit, Family, Setting
-from openloop.audits.rules import RARE_ROWS
+from openloop.audits.rules import EFFECTIVE_ROWS, RARE_ROWS
 from openloop.audits.sensitivity import tilted_curves, with_limits
 from openloop.audits.strata import paradoxes, strata_tables
 from openloop.audits.verdict import decide
@@ -151,10 +151,10 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
 
 
 def _shown(result: Comparison) -> Comparison:
-    """Without the reason why snips has no twin per user: nobody asked for that one."""
-    skipped = {key: why for key, why in result.skipped.items()
-               if key[1] != "snips_user" or "snips" not in estimators_of(result, key[0])}  # fmt: skip
-    return replace(result, skipped=skipped)
+    """Without the reasons why snips has no twin per user here: its own are told, and nobody asked for that one."""
+    beside = "snips" in result.estimators or any(estimator == "snips" for _, estimator in result.skipped)
+    kept = {key: why for key, why in result.skipped.items() if not (beside and key[1] == "snips_user")}
+    return replace(result, skipped=kept)
 
 
 def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: Basis, **known: Any) -> Evidence:
@@ -183,12 +183,12 @@ def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: 
 
 
 def _rare(source: Source, log: Any) -> float:
-    """The share of Σw on items with few rows; 0 where the rows stay in their engine."""
+    """The share of Σw on items with few rows; 0 where the rows stay in their engine, or too few would be left."""
     scored = source.scored(all_rows("prediction"), ()) if isinstance(log, Feedback) else None
     if scored is None or scored[0].probability is None or len(scored[0]) != len(log):
         return 0.0
-    weight = 1.0 / scored[0].probability
-    return float(weight[log.rows_of_items[log.item] < RARE_ROWS].sum() / weight.sum())
+    weight, rare = 1.0 / scored[0].probability, log.rows_of_items[log.item] < RARE_ROWS
+    return float(weight[rare].sum() / weight.sum()) if (~rare).sum() >= EFFECTIVE_ROWS else 0.0
 
 
 def all_rows(on: str) -> Metric:

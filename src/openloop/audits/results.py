@@ -7,12 +7,11 @@ The nouns of an audit and their plain records; they are filled by `openloop.audi
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from openloop.audits.answers import Verdict
+from openloop.audits.answers import Verdict, plain
 from openloop.audits.contrasts import Contrast
 from openloop.audits.paradox import Paradox
 from openloop.audits.rankings import Correlation, Friedman
@@ -172,7 +171,7 @@ class Audit(Recorded):
             "estimator": self.estimator,
             "level": self.result.level,
             "comparison": self.result.records(),
-            "contrasts": [_finite(asdict(c)) for found in self.contrasts.values() for c in found],
+            "contrasts": [plain(asdict(c)) for found in self.contrasts.values() for c in found],
             "probability_of_being_best": [
                 {"metric": m, "estimator": e, "models": found} for (m, e), found in self.best.items()
             ],
@@ -201,11 +200,6 @@ class Audit(Recorded):
     def _repr_html_(self) -> str:
         words = "".join(f"<p>{html.escape(s)}</p>" for s in self.verdict.sentences)
         return f"<h3>{html.escape(self.verdict.headline)}</h3>{words}{self.result._repr_html_()}"  # pyright: ignore[reportPrivateUsage]
-
-
-def _finite(record: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinity, and a Γ* of ∞ is not one that is missing."""
-    return {name: "infinite" if value == math.inf else value for name, value in record.items()}
 
 
 def _weights_record(w: WeightSummary) -> dict[str, Any]:
