@@ -110,9 +110,7 @@ def world(users=1500, items=60, rng=0):
     """Users differ in how well they are predicted; popular items are seen five times as often."""
     rng = np.random.default_rng(rng)
     Y = rng.integers(1, 6, (users, items)).astype(np.float32)
-    a, b = (
-        Y + size * rng.normal(size=Y.shape) * np.exp(rng.normal(0, 0.4, (users, 1))) for size in (1.0, 1.25)
-    )
+    a, b = (Y + size * rng.normal(size=Y.shape) * np.exp(rng.normal(0, 0.4, (users, 1))) for size in (1.0, 1.25))
     p = np.broadcast_to(np.where(np.arange(items) < 12, 0.5, 0.1), Y.shape)
     return ol.simulate.World(ratings=Y, propensities=p, predictions={"a": a, "b": b})
 

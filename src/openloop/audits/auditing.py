@@ -18,6 +18,8 @@ from openloop.audits.evidence import BIASED, Evidence
 from openloop.audits.open_loop import open_loop_of, with_open_loop
 from openloop.audits.question import ESTIMATORS, STRATA, AuditQuestion
 from openloop.audits.rankings import ranks_within_users
+from openloop.audits.rehearsing import rehearsable
+from openloop.audits.rehearsing import rehearse as rehearsed
 from openloop.audits.results import Audit, Family, Setting
 from openloop.audits.strata import paradoxes, strata_tables
 from openloop.audits.verdict import decide
@@ -59,6 +61,7 @@ def audit(
     check: bool | Feedback = True,
     doubts: Sequence[str] = (),
     assumes: str | None = None,
+    rehearse: int = 0,
     rng: Any = 0,
     user: str | None = None,
     item: str | None = None,
@@ -78,7 +81,8 @@ def audit(
     `groups` groupings of the rows by name, one label per row in Feedback order. `open_loop` is a uniformly collected
     test set, against which every estimator is then scored. `check` judges a propensity model, which refits it: on
     the log, or on the one given, of which the log may be a part. `doubts` are reasons of your own against any choice,
-    `assumes` what the propensities take for granted, by default what their model does.
+    `assumes` what the propensities take for granted, by default what their model does. `rehearse` draws so many logs
+    from the propensities, and tells how often they give a verdict on equal models, and on models that differ.
     """
     given = locals() | {"metrics": metrics or (), "groups": groups or {}}
     return conduct(models, log, propensities, AuditQuestion(**fields_of(AuditQuestion, given)), step)
@@ -94,6 +98,8 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
     groupings = asked.groupings
     step("reading the models", 0.0)
     ready = prepared(models, log, propensities, asked)
+    if asked.rehearse:
+        rehearsable(ready, propensities, asked.rehearse)
     warnings = list(_warnings(ready, chosen=not asked.lenient))
     ready = _fitting(ready) if asked.lenient else ready
     with ThreadPoolExecutor(1) as pool:  # the check refits a model, which need not wait for the estimates
@@ -120,6 +126,7 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
         friedman=ranks_within_users(result, evidence.family) if len(models) >= SEVERAL else None,
         open_loop=sample, weights=ready.source.summary(all_rows(metric.on)), check=checked, warnings=tuple(warnings),
         setting=_setting(ready.source, propensities, log, began),
+        rehearsal=rehearsed(ready, evidence, propensities, asked, step) if asked.rehearse else None,
         notes=result.notes if sample is None else (*result.notes, *sample.result.notes),
     )  # fmt: skip
 

@@ -92,10 +92,8 @@ def holm(pvalues: npt.ArrayLike) -> Floats:
     return adjusted
 
 
-def contrasts(
-    result: Comparison, metric: str, estimator: str, beside: Sequence[float] = ()
-) -> tuple[Contrast, ...]:
-    """All pairs of models, tested over users at the comparison's level; `beside` are p-values of pairs tested with them."""
+def contrasts(result: Comparison, metric: str, estimator: str, beside: Sequence[float] = ()) -> tuple[Contrast, ...]:
+    """All pairs of models, tested over users at the comparison's level; `beside` are p-values of further pairs."""
     pairs = list(combinations(result.models, 2))
     linear = {model: result[model, metric, estimator].linear() for model in result.models}
     found = [_settled(linear[a] - linear[b], linear[a].value) for a, b in pairs]
@@ -111,8 +109,8 @@ def _contrast(result: Comparison, a: str, b: str, e: Estimate, adjusted: float) 
     clear = low > 0 or high < 0  # not where the interval covers 0, or is none
     parts = own.parts if own is not None and clear and moves_with_weights(e.method) else None
     return Contrast(
-        a=a, b=b, metric=e.metric, estimator=e.method, estimand=e.estimand, value=e.value, stderr=e.stderr, low=low, high=high,
-        pvalue=testable(e), holm=adjusted, effect=effect_size(e), df=e.scored_users - 1,
+        a=a, b=b, metric=e.metric, estimator=e.method, estimand=e.estimand, value=e.value, stderr=e.stderr,
+        low=low, high=high, pvalue=testable(e), holm=adjusted, effect=effect_size(e), df=e.scored_users - 1,
         better=winner(a, b, e, adjusted, result.better.get(e.metric, "higher"), result.level),
         gamma=None if parts is None else critical_gamma(*parts),
         arms=(Arm.of(result[a, e.metric, e.method]), Arm.of(result[b, e.metric, e.method])),

@@ -26,7 +26,8 @@ class Moments:
 
     `powers[s, a, b]` is Σ_O (1−p) w^a δ^b in stratum s: what every design-based variance over cells is made of;
     `cut_powers` the same with cut weights. `caps` maps each candidate cap to its sums. `parts` holds Σw·d₊ and
-    Σw·d₋ for the moments of a difference d, `squares` Σwδ² for those of a model. `ids` names the users where rows came from a frame.
+    Σw·d₋ for the moments of a difference d, `squares` Σwδ² for those of a model. `ids` names the users where rows came
+    from a frame.
     """
 
     metric: Metric

@@ -71,6 +71,7 @@ class AuditRequest(FitRequest):
     level: float = 0.95
     users: int | FilePath | None = None
     items: int | FilePath | None = None
+    rehearse: int = 0
     check: bool = True
     stream: bool | None = None
 
@@ -105,7 +106,7 @@ class AuditRequest(FitRequest):
         asked: dict[str, Any] = {
             "metrics": self.metrics, "estimators": self.estimators or ESTIMATORS, "threshold": self.threshold,
             "strata": tuple(filter(is_number_of_strata, self.strata)) or STRATA, "missing": self.missing,
-            "level": self.level, "check": self.check, "rng": self.seed,
+            "level": self.level, "check": self.check, "rehearse": self.rehearse, "rng": self.seed,
         }  # fmt: skip
         return AuditQuestion(**asked | found)
 
