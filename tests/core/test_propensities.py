@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from openloop.core.feedback import Feedback
-from openloop.core.propensities import Propensities, observed_probability
-from openloop.errors import AlignmentError, InputError, PropensityError
+from openloop.core.propensities import Propensities, check_exposure, observed_probability
+from openloop.errors import AlignmentError, InputError, PropensityError, UndefinedError
 from tests.facts import facts
 
 LOG = Feedback.from_arrays([0, 0, 1], [0, 1, 1], [1, 2, 3], users=2, items=2)
@@ -105,3 +105,44 @@ def test_what_is_no_probability_is_refused_before_it_is_scaled(p):
 
 def test_numbers_in_a_list_are_an_array():
     np.testing.assert_allclose(observed_probability([0.1, 0.2], share=0.5), [0.05, 0.1])
+
+
+def test_balanced_values_may_exceed_one_and_their_base_may_not():
+    p = Propensities(values=[0.5, 1.25], base=[0.4, 0.9])
+    assert p.weights.tolist() == [2, 0.8]
+    with pytest.raises(ValueError, match="read-only"):
+        p.base[0] = 1
+    with pytest.raises(PropensityError, match=facts("Propensities.base", "1 of 2", 1.1)):
+        Propensities(values=[0.5, 1.25], base=[0.4, 1.1])
+
+
+@pytest.mark.parametrize("bad", [0, -0.1, np.nan, np.inf])
+def test_balanced_values_are_positive_and_finite(bad):
+    with pytest.raises(PropensityError, match=facts("1 of 2", bad, "position 1")):
+        Propensities(values=[0.5, bad], base=[0.5, 0.5])
+
+
+def test_a_base_has_one_value_per_row():
+    with pytest.raises(AlignmentError, match=facts("base", "(1,)", "(2,)")):
+        Propensities(values=[0.5, 0.5], base=[0.5])
+
+
+CLICKS = Feedback.from_arrays([0, 0, 1], [0, 1, 1], [1, 1, 1], users=2, items=2, positives=True)
+
+
+def test_p_that_were_fitted_on_positives_are_no_exposure():
+    with pytest.raises(UndefinedError, match=facts("evaluate", "positives", "column")):
+        check_exposure("evaluate", Propensities(values=[0.1, 0.2, 0.3], blind=True), CLICKS)
+
+
+@pytest.mark.parametrize(
+    ("p", "log"),
+    [
+        (Propensities(values=[0.1, 0.2, 0.3]), CLICKS),
+        (Propensities(values=[0.2, 0.2, 0.2], blind=True), CLICKS),
+        (Propensities(values=[0.1, 0.2, 0.3], blind=True), LOG),
+    ],
+    ids=["given", "uniform", "ratings"],
+)
+def test_given_p_and_a_log_of_ratings_pass(p, log):
+    check_exposure("evaluate", p, log)

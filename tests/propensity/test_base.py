@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 from openloop.core.feedback import Feedback
 from openloop.errors import UndefinedError
-from openloop.propensity import base
+from openloop.propensity import Calibrated, Known, Logistic, LowRank, NaiveBayes, Popularity, Uniform, base
 from openloop.propensity.base import CellModel, counts, row_counts
 from tests.facts import facts
 
@@ -69,3 +69,25 @@ def test_rows_of_a_part_stand_for_the_rows_of_the_log():
     assert by_user.tolist() == [4.0, 4.0, 1.0]
     assert by_item.tolist() == [7.0, 2.0, 0.0, 0.0]
     assert row_counts(None, log).sum() == 9
+
+
+@pytest.mark.parametrize(
+    ("model", "side", "blind", "by_items"),
+    [
+        (Uniform(), {}, True, False),
+        (Popularity(gamma=1), {}, True, True),
+        (Logistic(), {}, True, True),
+        (LowRank(rank=1, radius=1.0), {}, True, True),
+        (Calibrated(Logistic(), method=None, floor=0.1), {}, True, True),
+        (Calibrated(NaiveBayes(), method=None, floor=0.1), {"uniform": [1, 2]}, False, False),
+        (NaiveBayes(), {"uniform": [1, 2]}, False, False),
+        (Known(np.full((3, 4), 0.5)), {}, False, False),
+        (Sloping(), {}, True, False),
+    ],
+    ids=lambda given: type(given).__name__ if hasattr(given, "fit") else "",
+)
+def test_propensities_say_whether_ratings_and_items_were_looked_at(model, side, blind, by_items):
+    log = Feedback.from_arrays([0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 2, 3], [1, 2, 2, 1, 1, 2], users=3, items=4)
+    p = model.fit(log, **side).predict(log)
+    assert (p.blind, p.by_items) == (blind, by_items)
+    assert (p.sample is not None) == isinstance(model, NaiveBayes)

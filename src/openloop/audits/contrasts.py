@@ -17,8 +17,29 @@ import numpy.typing as npt
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
 from openloop.core.feedback import Floats
+from openloop.estimators.sensitivity import critical_gamma
 
 ROUNDING = 1e-12  # of an estimate: what is smaller comes of the order of summation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """How much one model's metric varies: what an A/B test of it is planned from. See `openloop.audits.planning`."""
+
+    stderr: float  # over users
+    cell_stderr: float | None  # over cells; None where there is none, as for metrics of users
+    loss_variance: float | None  # S², of losses over the population's cells
+    users: int  # U of the population
+    scored_users: int  # with rows that count
+
+    @classmethod
+    def of(cls, e: Estimate) -> Arm:
+        """That of an estimate."""
+        cells = None if e.cell_variance is None else math.sqrt(e.cell_variance)
+        spread = e.diagnostics.loss_variance
+        return cls(
+            stderr=e.stderr, cell_stderr=cells, loss_variance=spread, users=e.n_users, scored_users=e.scored_users
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,17 +63,24 @@ class Contrast:
     effective_users: float = math.inf  # (Σψ²)²/Σψ⁴ of the difference
     holm_without: float | None = None  # `holm`, of every pair without its own most influential user
     gamma: float | None = None  # Γ*; None where it has no meaning
+    gamma_form: str = "odds"  # what may be off by Γ: the odds of p, or by "ratio" the weight
     gamma_low: float | None = None  # Γ*₉₅, where the interval first covers 0
     rho: float | None = None  # ρ*, ∞ where the order holds over the whole grid
     rho_low: float | None = None
     kappa: float | None = None  # κ*, ∞ where the order holds for all κ in [0, 1]
     kappa_low: float | None = None
+    effective_users: float | None = None  # (Σψ²)²/Σψ⁴
+    holm_without: float | None = None  # Holm over the p-values without each pair's most influential user
+    arms: tuple[Arm, Arm] | None = None  # of a and of b
 
     def of(self, a: str) -> Contrast:
         """The same contrast with `a` first."""
         if a == self.a:
             return self
-        return replace(self, a=self.b, b=self.a, value=-self.value, low=-self.high, high=-self.low, effect=-self.effect)
+        return replace(
+            self, a=self.b, b=self.a, value=-self.value, low=-self.high, high=-self.low, effect=-self.effect,
+            arms=None if self.arms is None else self.arms[::-1],
+        )  # fmt: skip
 
     @property
     def models(self) -> frozenset[str]:
@@ -70,13 +98,19 @@ def holm(pvalues: npt.ArrayLike) -> Floats:
     return adjusted
 
 
-def contrasts(result: Comparison, metric: str, estimator: str) -> tuple[Contrast, ...]:
-    """All pairs of models, tested over users at the comparison's level."""
-    pairs = list(combinations(result.models, 2))
+def contrasts(
+    result: Comparison, metric: str, estimator: str, baseline: str | None = None, beside: Sequence[float] = ()
+) -> tuple[Contrast, ...]:
+    """All pairs of models, or all with a baseline, tested over users at the comparison's level.
+
+    `beside` are p-values of other pairs that are tested with them.
+    """
+    pairs = [pair for pair in combinations(result.models, 2) if baseline is None or baseline in pair]
     linear = {model: result[model, metric, estimator].linear() for model in result.models}
     found = [_settled(linear[a] - linear[b], linear[a].value) for a, b in pairs]
-    adjusted = holm([testable(e) for e in found])
-    left = holm([testable(_without_one(result, a, b, e)) for (a, b), e in zip(pairs, found, strict=True)])
+    adjusted = holm([*(testable(e) for e in found), *beside])[: len(found)]
+    without = [testable(_without_one(result, a, b, e)) for (a, b), e in zip(pairs, found, strict=True)]
+    left = holm([*without, *beside])[: len(found)]
     return tuple(
         replace(_contrast(result, a, b, e, float(p)), holm_without=float(q))
         for (a, b), e, p, q in zip(pairs, found, adjusted, left, strict=True)
@@ -100,7 +134,8 @@ def _contrast(result: Comparison, a: str, b: str, e: Estimate, adjusted: float) 
         low=low, high=high,
         pvalue=testable(e), holm=adjusted, effect=effect_size(e), df=e.df, effective_users=e.effective_users,
         better=winner(a, b, e, adjusted, result.better.get(e.metric, "higher"), result.level),
-        gamma=None if parts is None else critical_gamma(*parts),
+        gamma=None if parts is None else critical_gamma(*parts), gamma_form="odds" if own is None else own.form,
+        arms=(Arm.of(result[a, e.metric, e.method]), Arm.of(result[b, e.metric, e.method])),
     )  # fmt: skip
 
 
@@ -141,12 +176,6 @@ def effect_size(e: Estimate) -> float:
 def moves_with_weights(estimator: str) -> bool:
     """Whether Γ* of the pooled sums is this estimator's: its sign is that of Σwd."""
     return estimator in ("snips", "ips")
-
-
-def critical_gamma(positive: float, negative: float) -> float:
-    """Γ* = √(max(S₊, S₋)/min(S₊, S₋)); infinite where every row has the same sign."""
-    small, large = sorted((positive, negative))
-    return math.sqrt(large / small) if small > 0 else math.inf
 
 
 def best_of(estimates: Mapping[str, Estimate], better: str, level: float) -> str | None:

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from openloop.core.feedback import Feedback, Floats, check_propensities, frozen
+from openloop.core.feedback import LEAST, Feedback, Floats, check_propensities, frozen
 from openloop.core.levels import LevelSample
-from openloop.errors import AlignmentError, InputError, PropensityError
+from openloop.errors import AlignmentError, InputError, PropensityError, UndefinedError
 from openloop.support.arguments import is_number
 
 
@@ -19,7 +19,8 @@ class Propensities:
 
     Made by a model they carry the fingerprint of their Feedback, and another one is refused; made from a bare
     array only the length can be checked. `sample` is what they were fitted with, where that was a uniform sample.
-    `base` are the p before they were balanced, None where they were not; a balanced p may exceed 1.
+    `base` are the p before they were balanced, None where they were not; a balanced p may exceed 1. `blind`: fitted
+    without looking at ratings. `by_items`: the model has fitted each item's p to this log.
     """
 
     values: Floats
@@ -27,6 +28,8 @@ class Propensities:
     fingerprint: str | None = None
     sample: LevelSample | None = None
     base: Floats | None = None
+    blind: bool = False
+    by_items: bool = False
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, np.float64)
@@ -34,13 +37,30 @@ class Propensities:
             raise AlignmentError(f"Propensities: values must be one number a row, got shape {values.shape}.")
         if not 0 <= self.floor <= 1:
             raise InputError(f"Propensities: floor must lie in [0, 1], got {self.floor}.")
-        # A floor makes zeros usable, and nothing else: they count as the floor does.
-        check_propensities(
-            "Propensities",
-            np.where((values >= 0) & (values < self.floor), self.floor, values),
-            "pass floor= or drop those rows." if self.floor == 0 else "repair those values.",
-        )
+        if self.base is None:
+            # A floor makes zeros usable, and nothing else: they count as the floor does.
+            raised = np.where((values >= 0) & (values < self.floor), self.floor, values)
+            remedy = "pass floor= or drop those rows." if self.floor == 0 else "repair those values."
+            check_propensities("Propensities", raised, remedy)
+        else:
+            self._check_balanced(values)
         object.__setattr__(self, "values", frozen(values))
+
+    def _check_balanced(self, values: Floats) -> None:
+        """Weights that were balanced may fall below 1, which p before it could not."""
+        base = np.asarray(self.base, np.float64)
+        if base.shape != values.shape:
+            raise AlignmentError(
+                f"Propensities: base has shape {base.shape}, values {values.shape}; give both per row."
+            )
+        check_propensities("Propensities.base", base, "give the p before balancing.")
+        bad = np.flatnonzero(~((values >= LEAST) & (values < np.inf)))
+        if len(bad):
+            raise PropensityError(
+                f"Propensities: {len(bad):,} of {len(values):,} balanced values are not positive and finite, as "
+                f"{values[bad[0]]:g} (first at position {bad[0]:,}); balance them again with fewer margins."
+            )
+        object.__setattr__(self, "base", frozen(base))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -88,6 +108,22 @@ def row_propensities(who: str, given: Any, feedback: Feedback) -> Propensities:
             raise InputError(f"{who}: propensities must be Propensities, a fitted model, an array or None, got {kind}.")
         given = given.predict(feedback)
     return given.check(feedback)
+
+
+def check_exposure(who: str, p: Propensities, log: Feedback) -> None:
+    """Refuse p that were fitted on a log of positives: they are not the chance that a cell was shown."""
+    if log.positives and p.blind and np.ptp(p.values) > 0:  # the same p for all cells divides nothing out
+        raise not_exposure(who)
+
+
+def not_exposure(who: str) -> UndefinedError:
+    """The error of propensities that were fitted on a log of positives."""
+    return UndefinedError(
+        f"{who}: this log holds positives only (clicks, plays, purchases), so propensities fitted on it are the chance "
+        "of being shown and liked, and weights 1/p would divide the liking out; give the chance of being shown as a "
+        "column of the log, or pass no propensities: an audit then says up to which share of popularity that is "
+        "exposure the order holds."
+    )
 
 
 ROUNDING = 1e-9  # shares of one log add up to 1 only nearly

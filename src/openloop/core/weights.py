@@ -107,6 +107,7 @@ class Diagnostics:
     shares: tuple[float, ...] | None = None
     inverse_squares: float | None = None
     population: float | None = None
+    loss_variance: float | None = None  # S², of δ over the population's cells
     effective_users: float | None = None  # (Σψ²)²/Σψ⁴
     largest_user_share: float | None = None  # of Σψ²
     flags: tuple[str, ...] = ()

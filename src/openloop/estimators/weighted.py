@@ -163,12 +163,15 @@ def root(e: Estimate) -> Estimate:
         raise UndefinedError(msg)
     value = float(np.sqrt(e.value))
     slope = 1.0 / (2.0 * value) if value > 0 else 0.0
+    seen = e.diagnostics
+    spread = None if seen.loss_variance is None else seen.loss_variance * slope**2
     with np.errstate(invalid="ignore"):  # dr without a user may be negative
         deviations = np.sqrt(e.value + e.deviations) - value
     return replace(
         e, value=value, influence=e.influence * slope, deviations=deviations, root=True, function=Root(e.function),
         sample_effects=e.sample_effects * slope,
         cell_variance=None if e.cell_variance is None else e.cell_variance * slope**2,
+        diagnostics=replace(seen, loss_variance=spread),
     )  # fmt: skip
 
 
@@ -251,7 +254,15 @@ def _diagnostics(m: Moments) -> Diagnostics:
     found = diagnose(m.weights, m.users, m.population, m.floored)
     # Relevant rows stand for the relevant cells, whose number is not known: their Σw has no yardstick.
     mass = found.mass if m.metric.kind == "cell" else None
-    return replace(found, inverse_squares=m.inverse_squares, mass=mass)
+    return replace(found, inverse_squares=m.inverse_squares, mass=mass, loss_variance=_loss_variance(m))
+
+
+def _loss_variance(m: Moments) -> float | None:
+    """S² = Σw(δ − θ)²/Σw, θ = Σwδ/Σw: how much losses differ between cells; None where δ is a residual."""
+    if m.squares is None or m.imputed is not None:
+        return None
+    total, first = float(m.stack("weight").sum()), float(m.stack("wgain").sum())
+    return max(0.0, m.squares / total - (first / total) ** 2)  # one-pass sums cancel
 
 
 def _mass(m: Moments) -> float:

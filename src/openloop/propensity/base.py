@@ -22,10 +22,13 @@ BLOCK = 2**21  # cells at a time where the grid is walked through
 class PropensityEstimator(BaseEstimator):
     """Learned by every fit: the grid as `users_` and `items_`, what it had to say as `notes_`.
 
-    `assumes` says what the model takes for granted; empty where p was given to it.
+    `assumes` says what the model takes for granted; empty where p was given to it. `sees_rating`: p may depend on the
+    rating; else it is blind to it. `fits_items`: each item's p is fitted to the log.
     """
 
     assumes: str = ""
+    sees_rating: bool = False
+    fits_items: bool = False
     users_: Vocabulary
     items_: Vocabulary
     notes_: tuple[str, ...]
@@ -36,6 +39,16 @@ class PropensityEstimator(BaseEstimator):
         self.users_, self.items_ = feedback.users, feedback.items
         self.notes_, self.side_ = notes, side
         return self
+
+    def _found(self, feedback: Feedback, values: Floats, **more: Any) -> Propensities:
+        """The p of the rows of `feedback`, with its fingerprint and what this model is."""
+        return Propensities(
+            values=values,
+            fingerprint=feedback.fingerprint,
+            blind=not self.sees_rating,
+            by_items=self.fits_items,
+            **more,
+        )
 
     def refit(self, feedback: Feedback) -> Self:
         """A fresh copy, fitted on another part of the log with the same side information."""
@@ -54,7 +67,7 @@ class CellModel(PropensityEstimator):
     def predict(self, feedback: Feedback) -> Propensities:
         """The p of each row, carrying the fingerprint of `feedback`."""
         check_grid(self, feedback)
-        return Propensities(values=self._at(feedback.user, feedback.item), fingerprint=feedback.fingerprint)
+        return self._found(feedback, self._at(feedback.user, feedback.item))
 
     def matrix(self) -> Floats:
         """The p of every cell (U, I), read-only; refused where it would not fit into memory."""

@@ -43,6 +43,7 @@ class Boosted(CellModel):
     """
 
     assumes = "being observed depends on who the user is and what the item is, and not on the rating"
+    fits_items = True
 
     def __init__(
         self,

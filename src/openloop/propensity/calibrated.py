@@ -77,6 +77,16 @@ class Calibrated(CellModel):
         """What the model inside takes for granted."""
         return getattr(self.model, "assumes", "")
 
+    @property
+    def sees_rating(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the model inside looks at ratings; one that does not say so is taken not to."""
+        return getattr(self.model, "sees_rating", False)
+
+    @property
+    def fits_items(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the model inside has fitted each item's p."""
+        return getattr(self.model, "fits_items", False)
+
     def fit(self, feedback: Feedback, **side: Any) -> Calibrated:
         """Fit the model, then the map; a fitted `model` lends its side information where none is given."""
         check_feedback("Calibrated", feedback)
@@ -97,7 +107,7 @@ class Calibrated(CellModel):
         """The mapped p of each row, with the floor."""
         check_grid(self, feedback)
         values = self._mapped(self.inner_.predict(feedback).used)
-        return Propensities(values=values, floor=self.floor_, fingerprint=feedback.fingerprint)
+        return self._found(feedback, values, floor=self.floor_)
 
     def _at(self, user: Array, item: Array) -> Floats:
         """The mapped p of cells in order, each once, before the floor."""

@@ -21,6 +21,8 @@ class Known(PropensityEstimator):
     Learned: `matrix_` (None without an array).
     """
 
+    sees_rating = True  # p is given, not fitted: nothing says that it does not depend on the rating
+
     def __init__(self, values: npt.ArrayLike | None = None) -> None:
         self.values: Any = values
 
@@ -37,7 +39,7 @@ class Known(PropensityEstimator):
         check_grid(self, feedback)
         P = self.matrix_
         values = _column(feedback) if P is None else P[feedback.user, feedback.item]  # (n,)
-        return Propensities(values=values, fingerprint=feedback.fingerprint)
+        return self._found(feedback, values)
 
     def matrix(self) -> Floats:
         """The given array (U, I), read-only; undefined where only the log's column is known."""

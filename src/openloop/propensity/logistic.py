@@ -33,6 +33,7 @@ class Logistic(CellModel):
     """
 
     assumes = "being observed depends on who the user is and what the item is, and not on the rating"
+    fits_items = True
 
     def __init__(self, reg: float | None = None, folds: int = 4, rng: int | np.random.Generator = 0) -> None:
         self.reg = reg

@@ -58,6 +58,7 @@ class LowRank(CellModel):
     """
 
     assumes = "being observed depends on a taste that many share, and not on the rating"
+    fits_items = True
 
     def __init__(
         self,

@@ -35,6 +35,7 @@ class Popularity(CellModel):
     """
 
     assumes = "being observed depends on the item's popularity alone"
+    fits_items = True
 
     def __init__(
         self, gamma: float | None = None, x_min: int | None = None, variant: Literal["paper", "as_coded"] = "paper"
