@@ -8,10 +8,11 @@ from functools import cache
 
 import numpy as np
 
+from openloop.audits.answers import Reason, Verdict
 from openloop.audits.contrasts import contrasts
 from openloop.audits.paradox import Pair, Paradox, Part
 from openloop.audits.rankings import Correlation, Friedman
-from openloop.audits.results import Audit, Curve, OpenLoop, Score, Setting, StrataLine, StrataTable, Verdict
+from openloop.audits.results import Audit, Curve, OpenLoop, Score, Setting, StrataLine, StrataTable
 from openloop.core.comparison import Comparison
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Feedback
@@ -102,7 +103,9 @@ def _has(result: Comparison, metric: str, estimator: str) -> bool:
 
 def _verdict(first: str, second: str) -> Verdict:
     return Verdict(
+        level="verdict",
         winner=first,
+        leader=first,
         headline=f"{first} beats every other model on snips of mae",
         sentences=(
             f"{first} beats {second} by 0.13 (95 % 0.08 … 0.18, Holm p < 0.001)",
@@ -115,10 +118,13 @@ def _verdict(first: str, second: str) -> Verdict:
 
 def _no_verdict(first: str, second: str) -> Verdict:
     return Verdict(
-        winner=None,
+        level="none",
         headline="This log does not support a choice between the models",
         sentences=(f"{first} leads on snips of mae, but cannot be told from {second}",),
-        reasons=(f"a paradox was found between {first} and {second}", "the estimators disagree on the order"),
+        reasons=(
+            Reason(code="stratum", text=f"a paradox was found between {first} and {second}"),
+            Reason(code="estimators", text="the estimators disagree on the order"),
+        ),
     )
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from openloop import errors, learners, propensity
     from openloop.audits import paradox, rankings
     from openloop.audits.auditing import audit
+    from openloop.audits.planning import Plan, plan
     from openloop.audits.results import Audit
     from openloop.core.comparison import Comparison
     from openloop.core.covariates import Covariates
@@ -64,6 +65,7 @@ _NAMES = {
     "selection": "select Selection",
     "audits.auditing": "audit",
     "audits.results": "Audit",
+    "audits.planning": "plan Plan",
     "audits.paradox": "paradox",
     "audits.rankings": "rankings",
     "reporting.html": "report",
@@ -79,7 +81,7 @@ __all__ = [
     "metric", "Metric",
     "Moments", "Estimate", "Interval", "bounds", "bootstrap", "cross_fitted",
     "evaluate", "Comparison", "select", "Selection",
-    "audit", "Audit", "paradox", "rankings", "report", "figures", "reproduce",
+    "audit", "Audit", "plan", "Plan", "paradox", "rankings", "report", "figures", "reproduce",
     "errors",
 ]  # fmt: skip
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import openloop as ol
-from openloop.audits.results import Verdict
+from openloop.audits.answers import Verdict
 from tests.examples import small_world
 from tests.facts import facts
 
@@ -23,9 +23,9 @@ def audit():
 
 
 def test_a_verdict_is_supported_where_it_names_a_winner():
-    assert Verdict(winner="a", headline="a beats b.").supported
-    assert not Verdict(winner=None, headline="No.", reasons=("thin",)).supported
-    assert str(Verdict(winner="a", headline="a beats b.", sentences=("By far.",))) == "a beats b.\nBy far."
+    assert Verdict(level="verdict", winner="a", headline="a beats b.").supported
+    assert not Verdict(level="none", headline="No.").supported
+    assert str(Verdict(level="verdict", headline="a beats b.", sentences=("By far.",))) == "a beats b.\nBy far."
 
 
 def test_all_of_it_becomes_json(audit, tmp_path):

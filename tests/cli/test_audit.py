@@ -16,9 +16,10 @@ import polars as pl
 import pytest
 
 import openloop as ol
+from openloop.audits.answers import Reason, Verdict
 from openloop.audits.auditing import audit as judge
 from openloop.audits.auditing import conduct
-from openloop.audits.results import Audit, Verdict
+from openloop.audits.results import Audit
 from openloop.cli import audit as auditing
 from tests.audit_files import ITEMS, NAMED, SCORES, USERS, audit_files, rows, write
 from tests.cli.running import INSTALLED, interrupted, run
@@ -212,7 +213,9 @@ def test_names_of_models_stay_text(files):
 
 
 def _verdict(supported):
-    return Verdict(winner="a" if supported else None, headline="So it is.", reasons=() if supported else ("too thin",))
+    thin = Reason(code="rows", text="too thin")
+    level = "verdict" if supported else "none"
+    return Verdict(level=level, headline="So it is.", reasons=() if supported else (thin,))
 
 
 @pytest.mark.parametrize("supported", [True, False])

@@ -11,11 +11,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from openloop.audits.contrasts import critical_gamma
+from openloop.core.estimate import complex_step
 from openloop.errors import InputError, UndefinedError
 from openloop.estimators.sensitivity import (
+    critical_gamma,
     critical_gamma_users,
     ips_bounds,
+    log_gamma,
     ratio_bounds,
     user_ratio_bounds,
 )
@@ -23,6 +25,9 @@ from tests.examples import same
 from tests.facts import facts
 
 GAMMAS = np.array([1.0, 1.2, 1.5, 2.0, 3.0, 10.0, 1e3])
+FIXED = {"odds": 1.0, "ratio": 0.0}  # a of a whole log: what a weight keeps, whatever Γ
+FORMS = pytest.mark.parametrize("form", FIXED)
+FORM = st.sampled_from(list(FIXED))
 
 
 @st.composite
@@ -49,14 +54,14 @@ def vertices(n, gamma):
     return np.array(list(product([1 / gamma, gamma], repeat=n)))  # (2^n, n)
 
 
-def brute_ratio(delta, weight, norm, gamma):
-    tilt = vertices(len(delta), gamma) * weight
+def brute_ratio(delta, weight, norm, gamma, form="odds"):
+    tilt = FIXED[form] + vertices(len(delta), gamma) * (weight - FIXED[form])
     found = tilt @ delta / (tilt @ norm)
     return found.min(), found.max()
 
 
-def brute_users(delta, weight, norm, user, gamma):
-    each = [brute_ratio(delta[user == u], weight[user == u], norm[user == u], gamma) for u in np.unique(user)]
+def brute_users(delta, weight, norm, user, gamma, form="odds"):
+    each = [brute_ratio(delta[user == u], weight[user == u], norm[user == u], gamma, form) for u in np.unique(user)]
     return np.mean(each, axis=0)
 
 
@@ -76,6 +81,12 @@ def brute_root(bound, value):
     return low
 
 
+def parts(delta, weight, certain):
+    """D, A and B of a difference."""
+    moving = weight - certain
+    return np.sum(certain * delta), moving @ np.maximum(delta, 0), moving @ np.maximum(-delta, 0)
+
+
 def sample(n=400, users=40, seed=0):
     rng = np.random.default_rng(seed)
     user = np.sort(rng.integers(0, users, n))
@@ -88,16 +99,48 @@ def sample(n=400, users=40, seed=0):
 def test_two_rows_by_hand():
     delta, weight = np.array([0.0, 1.0]), np.array([1.0, 3.0])
     # Γ = 2: (¼·3)/(1 + ¼·3) and (4·3)/(1 + 4·3)
-    same(ratio_bounds(delta, weight, [1, 2]), [[3 / 4, 3 / 7], [3 / 4, 12 / 13]])
-    same(ips_bounds(delta - 0.5, weight, 10, [1, 2]), [[0.1, (0.75 - 1) / 10], [0.1, (3 - 0.25) / 10]])
+    same(ratio_bounds(delta, weight, [1, 2], form="ratio"), [[3 / 4, 3 / 7], [3 / 4, 12 / 13]])
+    halves = ips_bounds(delta - 0.5, weight, 10, [1, 2], form="ratio")
+    same(halves, [[0.1, (0.75 - 1) / 10], [0.1, (3 - 0.25) / 10]])
+    # By odds the first row, p = 1, stays; the second's weight is 1 + 2λ: 2 and 5.
+    same(ratio_bounds(delta, weight, [1, 2]), [[3 / 4, 2 / 3], [3 / 4, 5 / 6]])
+    same(ips_bounds(delta - 0.5, weight, 10, [1, 2]), [[0.1, 0.05], [0.1, 0.2]])
 
 
 def test_a_difference_by_hand():
-    # S₊ = 4, S₋ = 1 in one user: it flips at Γ = 2.
+    # S₊ = 4, S₋ = 1 in one user: by ratio it flips at Γ = 2.
     delta, weight = np.array([1.0, -1.0]), np.array([4.0, 1.0])
-    assert critical_gamma(4, 1) == 2
-    same(ratio_bounds(delta, weight, 2)[0], 0)
-    assert critical_gamma_users(delta, weight, np.ones(2), np.zeros(2, int)) == pytest.approx(2, rel=2e-6)
+    assert critical_gamma(0, 4, 1) == pytest.approx(2)
+    same(ratio_bounds(delta, weight, 2, form="ratio")[0], 0)
+    one, user = np.ones(2), np.zeros(2, int)
+    assert critical_gamma_users(delta, weight, one, user, form="ratio") == pytest.approx(2, rel=2e-6)
+    # By odds the first is 1 + 3λ ≥ 1, and the other's p is 1: D = 0, A = 3, B = 0.
+    assert critical_gamma(*parts(delta, weight, 1.0)) == math.inf
+    # p = 1/4 and 1/2: 1 + 3/Γ = 1 + Γ at Γ = √3.
+    weight = np.array([4.0, 2.0])
+    assert critical_gamma(*parts(delta, weight, 1.0)) == pytest.approx(math.sqrt(3))
+    assert critical_gamma_users(delta, weight, one, user) == pytest.approx(math.sqrt(3), rel=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("D", "A", "B", "wanted"),
+    [
+        (1, 3, 2, 1.5), (-1, 3, 2, 1.0), (-1, -0.0, 0, math.inf), (0, 0, 0, 1.0), (2, 0, 0.5, 4.0), (-2, 3, 0, 1.5),
+        (0, 4, 0, math.inf), (0, 0, 4, math.inf), (1, 0, 0, math.inf), (-1, 2, 3, 1.5), (-1e8, 2e8, 1e-9, 2.0),
+    ],
+)  # fmt: skip
+def test_gamma_star_by_hand(D, A, B, wanted):
+    # D + A/Γ − BΓ = 0; where the difference is negative, the same with A and B swapped and −D
+    assert critical_gamma(D, A, B) == pytest.approx(wanted)
+    assert critical_gamma(-D, B, A) == pytest.approx(wanted)
+
+
+def test_the_slope_of_gamma_star_is_that_of_the_least_difference():
+    # 0 = D + A/Γ − BΓ, so (A/Γ + BΓ)·dlogΓ = dD + dA/Γ − dB·Γ
+    for D, A, B in ((1.0, 3.0, 2.0), (-0.5, 3.0, 2.0), (-2.0, 1.0, 3.0)):
+        gamma = math.exp(log_gamma(np.array([D, A, B])))
+        wanted = np.array([1, 1 / gamma, -gamma]) / (A / gamma + B * gamma)
+        same(complex_step(log_gamma, np.array([D, A, B])), wanted)
 
 
 # -- laws ----------------------------------------------------------------------------------------------------
@@ -106,34 +149,60 @@ def test_a_difference_by_hand():
 CAP = 3.0  # above every user's ratio in the sample, below what Γ = 1000 makes of it
 
 
-def every_bound(delta, weight, norm, user, gammas=GAMMAS):
+def every_bound(delta, weight, norm, user, gammas=GAMMAS, form="odds"):
     return {
-        "ratio": ratio_bounds(delta, weight, gammas),
-        "ips": ips_bounds(delta, weight, 1000.0, gammas),
-        "user": user_ratio_bounds(delta, weight, norm, user, gammas),
-        "capped": user_ratio_bounds(delta, weight, norm, user, gammas, most=CAP),
+        "ratio": ratio_bounds(delta, weight, gammas, form=form),
+        "ips": ips_bounds(delta, weight, 1000.0, gammas, form=form),
+        "user": user_ratio_bounds(delta, weight, norm, user, gammas, form=form),
+        "capped": user_ratio_bounds(delta, weight, norm, user, gammas, most=CAP, form=form),
     }
 
 
-def test_gamma_one_is_the_estimate():
+@FORMS
+def test_gamma_one_is_the_estimate(form):
     delta, weight, norm, user = sample()
-    found = every_bound(delta, weight, norm, user, [1.0])
+    found = every_bound(delta, weight, norm, user, [1.0], form)
     top, bottom = np.bincount(user, weight * delta), np.bincount(user, weight * norm)
     same(found["ratio"], (weight @ delta) / weight.sum())
     same(found["ips"], weight @ delta / 1000)
     same(found["user"], np.mean((top / bottom)[bottom > 0]))
 
 
+@FORMS
 @pytest.mark.parametrize("name", ["ratio", "ips", "user", "capped"])
-def test_a_larger_gamma_never_narrows_the_bounds(name):
-    low, high = every_bound(*sample())[name]
+def test_a_larger_gamma_never_narrows_the_bounds(name, form):
+    low, high = every_bound(*sample(), form=form)[name]
     assert (np.diff(low) <= 0).all()
     assert (np.diff(high) >= 0).all()
     assert (low <= high).all()
 
 
+@pytest.mark.parametrize("name", ["ratio", "ips", "user", "capped"])
+def test_odds_move_less_than_ratios(name):
+    # 1 + (w − 1)λ lies between wλ and w
+    inner, outer = (every_bound(*sample(), form=form)[name] for form in ("odds", "ratio"))
+    assert (inner[0] >= outer[0] - 1e-12).all()
+    assert (inner[1] <= outer[1] + 1e-12).all()
+
+
+def test_a_part_tilts_p_and_not_pi():
+    # Of a log with share s the scored part, with share t what is excluded: every π is recomputed from the tilted p.
+    rng = np.random.default_rng(0)
+    p, delta, s, t, gamma = rng.uniform(0.05, 1, 300), rng.normal(0.3, 1, 300), 0.2, 0.8, 1.7
+    certain, weight = (1 - t) / s, (1 - p * t) / (p * s)
+    odds = p / (1 - p) / np.where(delta > 0, gamma, 1 / gamma)  # what is in favour weighs more
+    tilted = odds / (1 + odds)
+    wanted = np.sum((1 - tilted * t) / (tilted * s) * delta) / 500
+    same(ips_bounds(delta, weight, 500, gamma, certain=certain)[1], wanted)
+    star = critical_gamma(*parts(delta, weight, certain))
+    low, _ = ratio_bounds(delta, weight, star, certain=certain)
+    same(low, 0, atol=1e-12)
+    each = np.full(300, certain)
+    same(ratio_bounds(delta, weight, star, certain=each), ratio_bounds(delta, weight, star, certain=certain))
+
+
 def test_a_cap_is_felt_where_a_users_bound_exceeds_it():
-    free, capped = (np.array(every_bound(*sample())[name]) for name in ("user", "capped"))
+    free, capped = (np.array(every_bound(*sample(), form="ratio")[name]) for name in ("user", "capped"))
     same(capped[:, 0], free[:, 0])
     assert capped[0, -1] > free[0, -1] + 0.1
     assert capped[1, -1] < free[1, -1] - 0.1
@@ -146,12 +215,12 @@ def test_the_order_of_gammas_does_not_matter():
         same(np.array(turned[name])[:, ::-1], bounds)
 
 
-def test_scaling_all_weights_changes_no_ratio():
+def test_scaling_all_weights_changes_no_bound_by_ratio():
     delta, weight, norm, user = sample()
-    scaled = every_bound(delta, weight * 1e9, norm, user)
+    scaled = every_bound(delta, weight * 1e9, norm, user, form="ratio")
     for name in ("ratio", "user"):
-        same(scaled[name], every_bound(delta, weight, norm, user)[name])
-    wanted, found = (critical_gamma_users(delta, w, norm, user) for w in (weight, weight * 1e9))
+        same(scaled[name], every_bound(delta, weight, norm, user, form="ratio")[name])
+    wanted, found = (critical_gamma_users(delta, w, norm, user, form="ratio") for w in (weight, weight * 1e9))
     same(found, wanted, rtol=3e-6)
 
 
@@ -165,10 +234,10 @@ def test_negating_mirrors_the_bounds(name):
 
 def test_without_limit_the_bounds_are_the_extremes():
     delta, weight, _, user = sample()
-    low, high = ratio_bounds(delta, weight, 1e6)
+    low, high = ratio_bounds(delta, weight, 1e6, form="ratio")
     same((low[0], high[0]), (delta.min(), delta.max()), rtol=1e-7)
     ends = [[delta[user == u].min(), delta[user == u].max()] for u in np.unique(user)]
-    found = user_ratio_bounds(delta, weight, np.ones(len(user)), user, 1e6)
+    found = user_ratio_bounds(delta, weight, np.ones(len(user)), user, 1e6, form="ratio")
     same(np.ravel(found), np.mean(ends, axis=0), rtol=1e-7)
 
 
@@ -193,9 +262,11 @@ def test_a_mean_of_losses_stays_among_the_losses():
 def test_one_user_is_pooled():
     delta, weight, _, user = sample()
     one = np.ones(len(user))
-    same(user_ratio_bounds(delta, weight, one, 0 * user, GAMMAS), ratio_bounds(delta, weight, GAMMAS))
-    parts = weight @ np.maximum(delta, 0), weight @ np.maximum(-delta, 0)
-    same(critical_gamma_users(delta, weight, one, 0 * user), critical_gamma(*parts), rtol=2e-6)
+    for form, certain in FIXED.items():
+        pooled = ratio_bounds(delta, weight, GAMMAS, form=form)
+        same(user_ratio_bounds(delta, weight, one, 0 * user, GAMMAS, form=form), pooled)
+        wanted = critical_gamma(*parts(delta, weight, certain))
+        same(critical_gamma_users(delta, weight, one, 0 * user, form=form), wanted, rtol=2e-6)
 
 
 def test_users_of_one_row_do_not_move():
@@ -215,40 +286,42 @@ def test_users_without_a_normaliser_are_left_out():
 # -- against all vertices ------------------------------------------------------------------------------------
 
 
-@given(case=rows(max_rows=10), gamma=st.floats(1, 100))
-def test_pooled_bounds_are_those_of_all_vertices(case, gamma):
+@given(case=rows(max_rows=10), gamma=st.floats(1, 100), form=FORM)
+def test_pooled_bounds_are_those_of_all_vertices(case, gamma, form):
     delta, weight = case
-    low, high = ratio_bounds(delta, weight, gamma)
-    same((low[0], high[0]), brute_ratio(delta, weight, np.ones(len(delta)), gamma), atol=1e-10)
-    sums = (vertices(len(delta), gamma) * weight) @ delta / 7
-    low, high = ips_bounds(delta, weight, 7, gamma)
+    low, high = ratio_bounds(delta, weight, gamma, form=form)
+    same((low[0], high[0]), brute_ratio(delta, weight, np.ones(len(delta)), gamma, form), atol=1e-10)
+    sums = (FIXED[form] + vertices(len(delta), gamma) * (weight - FIXED[form])) @ delta / 7
+    low, high = ips_bounds(delta, weight, 7, gamma, form=form)
     same((low[0], high[0]), (sums.min(), sums.max()), atol=1e-8)
 
 
-@given(case=rows_of_users(), gamma=st.floats(1, 100))
-def test_bounds_over_users_are_those_of_all_vertices(case, gamma):
-    same(np.ravel(user_ratio_bounds(*case, gamma)), brute_users(*case, gamma), atol=1e-10)
+@given(case=rows_of_users(), gamma=st.floats(1, 100), form=FORM)
+def test_bounds_over_users_are_those_of_all_vertices(case, gamma, form):
+    same(np.ravel(user_ratio_bounds(*case, gamma, form=form)), brute_users(*case, gamma, form), atol=1e-10)
 
 
-@given(case=rows())
-def test_pooled_critical_gamma_is_where_a_bound_crosses_zero(case):
+@given(case=rows(), form=FORM)
+def test_pooled_critical_gamma_is_where_a_bound_crosses_zero(case, form):
     delta, weight = case
     value = weight @ delta
     assume(abs(value) > 1e-6 * (weight @ np.abs(delta)))
-    gamma = critical_gamma(float(weight @ np.maximum(delta, 0)), float(weight @ np.maximum(-delta, 0)))
+    D, A, B = parts(delta, weight, FIXED[form])
+    gamma = critical_gamma(D, A, B)
     assume(gamma < 1e3 or gamma == math.inf)
+    assume(not (gamma == math.inf and abs(D) < 1e-6 < abs(A - B)))  # a bound that tends to zero is lost in rounding
     one = np.ones(len(delta))
-    same(brute_root(lambda g: brute_ratio(delta, weight, one, g), value), gamma, rtol=1e-6)
-    same(brute_root(lambda g: np.ravel(ratio_bounds(delta, weight, g)), value), gamma, rtol=1e-6)
+    same(brute_root(lambda g: brute_ratio(delta, weight, one, g, form), value), gamma, rtol=1e-6)
+    same(brute_root(lambda g: np.ravel(ratio_bounds(delta, weight, g, form=form)), value), gamma, rtol=1e-6)
 
 
-@given(case=rows_of_users())
-def test_critical_gamma_over_users_is_where_all_vertices_cross_zero(case):
+@given(case=rows_of_users(), form=FORM)
+def test_critical_gamma_over_users_is_where_all_vertices_cross_zero(case, form):
     value = brute_users(*case, 1.0)[0]
     assume(abs(value) > 1e-6)
-    wanted = brute_root(lambda g: brute_users(*case, g), value)
+    wanted = brute_root(lambda g: brute_users(*case, g, form), value)
     assume(wanted < 1e3 or wanted == math.inf)
-    found = critical_gamma_users(*case)
+    found = critical_gamma_users(*case, form=form)
     assume(not (found > 1e3 and wanted == math.inf))  # a bound that tends to zero itself is lost in rounding
     same(found, wanted, rtol=5e-6)
 
@@ -272,7 +345,7 @@ def test_a_linear_program_agrees(gamma):
         sign * linprog(np.append(sign * delta, 0), limits, np.zeros(200), np.append(norm, 0)[None], [1]).fun
         for sign in (1, -1)
     ]
-    same(np.ravel(user_ratio_bounds(delta, weight, norm, user, gamma)), found, rtol=1e-7)
+    same(np.ravel(user_ratio_bounds(delta, weight, norm, user, gamma, form="ratio")), found, rtol=1e-7)
 
 
 # -- nDCG: the order of the ideal is held --------------------------------------------------------------------
@@ -313,7 +386,7 @@ def recomputed(found, gamma):
 @pytest.mark.parametrize("gamma", [1.25, 1.5, 2.0])
 def test_for_one_model_a_held_ideal_errs_upwards_and_by_a_known_share_of_the_width(gamma):
     found = list(ndcg_users(1, difference=False))
-    low, high = np.ravel(user_ratio_bounds(*held(found), gamma, most=1.0))
+    low, high = np.ravel(user_ratio_bounds(*held(found), gamma, most=1.0, form="ratio"))
     least, greatest = recomputed(found, gamma)
     width = greatest - least
     assert 0 <= low - least < 0.1 * width
@@ -326,7 +399,7 @@ def test_critical_gamma_with_a_held_ideal_is_near_that_of_all_vertices(seed):
     found = list(ndcg_users(seed, difference=True))
     wanted = brute_root(lambda g: recomputed(found, g), recomputed(found, 1.0)[0])
     assert wanted > 1.1
-    same(critical_gamma_users(*held(found), most=1.0), wanted, rtol=0.03)
+    same(critical_gamma_users(*held(found), most=1.0, form="ratio"), wanted, rtol=0.03)
 
 
 # -- bad input -----------------------------------------------------------------------------------------------
@@ -350,5 +423,9 @@ def test_rows_that_make_no_ratio_are_refused():
         user_ratio_bounds(one, one, one, user[::-1], 2)
     with pytest.raises(InputError, match=facts("ratio_bounds", "weights", -1)):
         ratio_bounds(one, -one, 2)
+    with pytest.raises(InputError, match=facts("ratio_bounds", "form", "logit")):
+        ratio_bounds(one, one, 2, form="logit")
+    with pytest.raises(InputError, match=facts("ips_bounds", 1, 0.5, "ratio")):
+        ips_bounds(one, np.array([1.0, 0.5]), 5, 2)
     with pytest.raises(InputError, match=facts("critical_gamma_users", "norm", -1)):
         critical_gamma_users(one, one, np.array([1.0, -1.0]), user)

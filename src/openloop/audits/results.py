@@ -12,47 +12,37 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from openloop.audits.answers import Verdict
 from openloop.audits.contrasts import Contrast
 from openloop.audits.paradox import Paradox
 from openloop.audits.rankings import Correlation, Friedman
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
+from openloop.core.tilts import Against
 from openloop.core.weights import WeightSummary
+from openloop.errors import InputError, did_you_mean
 from openloop.sources.plan import LogFacts
 from openloop.support.atomic import Recorded
 
 Family = tuple[str, str]  # metric, estimator
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What the log says, in words. `winner` is the model that beats all others; None: `reasons` say why not."""
-
-    winner: str | None
-    headline: str
-    sentences: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
-
-    @property
-    def supported(self) -> bool:
-        """Whether the log supports a choice."""
-        return self.winner is not None
-
-    def __str__(self) -> str:
-        return "\n".join((self.headline, *self.sentences))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StrataLine:
-    """A line of a table like the paper's Tables 2 to 5: one way to estimate, or one stratum, of every model."""
+    """A line of a table like the paper's Tables 2 to 5: one way to estimate, or one stratum, of every model.
+
+    Of a stratum, `estimates` are weighted inside it, which is what a verdict may use; `plain` are the paper's means
+    over its rows or users, which Simpson's paradox is about. They are equal where no weights are known, or none debias.
+    """
 
     name: str
     kind: Literal["method", "stratum", "open loop"]
     rows: int
     items: int | None = None
-    share: float | None = None  # of the population, for strata
+    share: float | None = None  # of the population (of relevant cells, for metrics that pool them), for strata
     limits: tuple[float, float] | None = None  # of p, for strata of propensity
     estimates: dict[str, Estimate] = field(default_factory=dict[str, Estimate])
+    plain: dict[str, Estimate] = field(default_factory=dict[str, Estimate])
     best: str | None = None  # the model that beats every other one in this line, with Holm over its pairs
 
     def difference(self, a: str, b: str) -> Estimate:
@@ -76,15 +66,24 @@ class StrataTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Bounds of an estimate, or of the difference a − b, when every propensity may be off by up to Γ either way."""
+    """An estimate, or the difference a − b, as weights are tilted; `turns` is where a difference changes its sign.
+
+    Against Γ, low and high are what it can be when every propensity may be off by up to Γ either way. Against ρ, by
+    which each star makes a row likelier to be seen than its propensity says, and κ, the share of popularity that is
+    exposure, they are its interval, and `turns_low` is where that first covers 0. ∞: not on the grid.
+    """
 
     metric: str
     estimator: str
     a: str
     b: str | None
-    gamma: tuple[float, ...]
+    against: Against = "gamma"
+    at: tuple[float, ...]
+    value: tuple[float, ...] = ()  # of ρ and κ; against Γ there are bounds only
     low: tuple[float, ...]
     high: tuple[float, ...]
+    turns: float | None = None  # Γ*, ρ* or κ*; None where it is not known
+    turns_low: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,21 +148,37 @@ class Audit(Recorded):
         """The models, in the order given."""
         return self.result.models
 
+    def contrast(self, a: str, b: str, *, metric: str | None = None, estimator: str | None = None) -> Contrast:
+        """a − b, with `a` first; by the verdict's metric and estimator unless others are named."""
+        family = (
+            self.metric if metric is None else metric.lower(),
+            self.estimator if estimator is None else estimator.lower(),
+        )
+        for name, known in ((a, self.models), (b, self.models)):
+            if name not in known:
+                raise InputError(f"contrast: there is no model {name!r}.{did_you_mean(name, known)}")
+        if family not in self.contrasts:
+            self.result[a, *family]  # says why it is missing
+        found = next((c for c in self.contrasts[family] if c.models == frozenset((a, b))), None)
+        if found is None:
+            raise InputError(f"contrast: {a!r} and {b!r} were not compared; name two models, and leave out baseline=.")
+        return found.of(a)
+
     def records(self) -> dict[str, Any]:
         """Everything as plain values."""
         return {
-            "verdict": asdict(self.verdict) | {"supported": self.verdict.supported},
+            "verdict": self.verdict.records(),
             "metric": self.metric,
             "estimator": self.estimator,
             "level": self.result.level,
             "comparison": self.result.records(),
-            "contrasts": [_contrast_record(c) for found in self.contrasts.values() for c in found],
+            "contrasts": [_finite(asdict(c)) for found in self.contrasts.values() for c in found],
             "probability_of_being_best": [
                 {"metric": m, "estimator": e, "models": found} for (m, e), found in self.best.items()
             ],
             "strata": [_table_record(t) for t in self.strata],
             "paradoxes": [asdict(p) for p in self.paradoxes],
-            "sensitivity": [asdict(c) for c in self.curves],
+            "sensitivity": [_finite(asdict(c)) for c in self.curves],
             "friedman": None if self.friedman is None else asdict(self.friedman),
             "open_loop": None if self.open_loop is None else _open_loop_record(self.open_loop),
             "weights": None if self.weights is None else _weights_record(self.weights),
@@ -188,9 +203,9 @@ class Audit(Recorded):
         return f"<h3>{html.escape(self.verdict.headline)}</h3>{words}{self.result._repr_html_()}"  # pyright: ignore[reportPrivateUsage]
 
 
-def _contrast_record(c: Contrast) -> dict[str, Any]:
+def _finite(record: dict[str, Any]) -> dict[str, Any]:
     """JSON has no infinity, and a Γ* of ∞ is not one that is missing."""
-    return asdict(c) | {"gamma": "infinite" if c.gamma == math.inf else c.gamma}
+    return {name: "infinite" if value == math.inf else value for name, value in record.items()}
 
 
 def _weights_record(w: WeightSummary) -> dict[str, Any]:
@@ -206,10 +221,13 @@ def _table_record(table: StrataTable) -> dict[str, Any]:
 
 
 def _line_record(line: StrataLine) -> dict[str, Any]:
-    found = {m: {"value": e.value, "stderr": e.stderr, "users": e.scored_users} for m, e in line.estimates.items()}
+    found, plain = (
+        {m: {"value": e.value, "stderr": e.stderr, "users": e.scored_users} for m, e in estimates.items()}
+        for estimates in (line.estimates, line.plain)
+    )
     return {
         "name": line.name, "kind": line.kind, "rows": line.rows, "items": line.items, "share": line.share,
-        "propensity": line.limits, "models": found, "best": line.best,
+        "propensity": line.limits, "models": found, "plain": plain, "best": line.best,
     }  # fmt: skip
 
 

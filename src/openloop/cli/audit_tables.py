@@ -22,7 +22,7 @@ def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
 
     yield Text(found.verdict.headline, style="bold")
     yield from found.verdict.sentences
-    yield from (f"- {reason}" for reason in found.verdict.reasons if reason not in found.verdict.headline)
+    yield from (f"- {reason}" for reason in found.verdict.told)
     for warning in found.warnings:
         yield Text.assemble(("warning: ", "yellow"), for_command(warning, command))
     yield ""

@@ -1,16 +1,19 @@
-"""How far an estimate can move when every propensity may be off by a factor of up to Γ, either way.
+"""How far an estimate can move when every propensity may be off by up to Γ, either way.
 
-Each weight is λ_i w_i with λ_i ∈ [1/Γ, Γ], free per row: the fractional programs of Zhao, Small & Bhattacharya
-2019, with the factor on p itself and not on its odds. Bounds are attained with each λ_i at Γ or 1/Γ.
+A row's weight is w = a + bλ with λ ∈ [1/Γ, Γ] free per row, and w = a + b as it was estimated.
+- form="odds": the odds of being observed are off by λ⁻¹, so p stays a probability. In a part of share s with an
+  excluded part of share t, p is tilted and π = p·s/(1 − p·t) recomputed from it: a = (1 − t)/s, b = (1/p − 1)/s.
+- form="ratio": the weight is off by a factor, a = 0 and b = w. It is for p that have no scale.
 
-Only propensities move: the rows, their relevance, the rankings and N stay. λw may fall below 1, which no 1/p
-does: that p stays below 1 is not asked for. In nDCG's normaliser the order of the ideal stays as well; see
-`user_ratio_bounds`.
+These are the fractional programs of Zhao, Small & Bhattacharya 2019; bounds have each λ at Γ or 1/Γ. Only propensities
+move: the rows, their relevance, the rankings and N stay. In nDCG's normaliser the order of the ideal stays as well;
+see `user_ratio_bounds`.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,37 +23,89 @@ from openloop.errors import InputError, UndefinedError
 
 MAX_GAMMA = 1e6  # beyond it nothing is asked: a difference that holds up to here has Γ* = ∞
 TOLERANCE = 1e-6  # of Γ*, relative
+ROUNDING = 1e-9  # of a weight: 1/π and (1 − t)/s are equal at p = 1 but for this
 
 Codes = npt.NDArray[np.integer]
 Bounds = tuple[Floats, Floats]  # low and high, one for each Γ
+Form = Literal["odds", "ratio"]
 
 
-def ratio_bounds(delta: Floats, weight: Floats, gammas: npt.ArrayLike) -> Bounds:
-    """The least and the greatest Σλwδ/Σλw, exact; δ may be a difference.
+class Tilt(NamedTuple):
+    """The part of each row's weight that stays, a, and the part that moves, b."""
+
+    fixed: Floats
+    moving: Floats
+
+    @classmethod
+    def of(cls, name: str, weight: Floats, form: str = "odds", certain: Floats | float = 1.0) -> Tilt:
+        """a and b of weights; `certain` is (1 − t)/s, the weight of a row with p = 1."""
+        if form not in ("odds", "ratio"):
+            raise InputError(f'{name}: form must be "odds" or "ratio", got {form!r}.')
+        if form == "ratio":
+            return cls(np.zeros(len(weight)), weight)
+        fixed = np.broadcast_to(np.asarray(certain, np.float64), weight.shape)
+        low = weight < fixed * (1 - ROUNDING)
+        if low.any():
+            at = int(np.argmax(low))
+            raise InputError(
+                f"{name}: {int(low.sum()):,} weights are below {fixed[at]:g}, that of p = 1, as {weight[at]:g}: they "
+                'have no odds; use form="ratio".'
+            )
+        return cls(np.ascontiguousarray(fixed), np.maximum(weight - fixed, 0.0))
+
+
+def log_gamma(parts: Any) -> Any:
+    """log Γ* of D, A, B (..., 3), below 0 where the difference D + A − B is; analytic in each.
+
+    With d = δ_A − δ_B, D = Σad, A = Σbd₊ and B = Σbd₋ the least difference is D + A/Γ − BΓ, which is 0 at
+    Γ* = (D + √(D² + 4AB))/2B = 2A/(√(D² + 4AB) − D), the latter for D < 0. A negative difference has log Γ* < 0.
+    """
+    D, A, B = (parts[..., k] for k in range(3))
+    root = np.sqrt(D * D + 4.0 * A * B)
+    falling = (np.real(D) < 0) | ((np.real(D) == 0) & (np.real(A) > np.real(B)))  # at D = 0 the one without 0/0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.log(np.where(falling, 2.0 * A, D + root)) - np.log(np.where(falling, root - D, 2.0 * B))
+    return np.where(np.isnan(found), 0.0, found)  # 0/0: no difference at all
+
+
+def critical_gamma(fixed: float, positive: float, negative: float) -> float:
+    """Γ* of D, A, B, up to which the difference keeps its sign; ∞ where no reweighting of the rows could flip it."""
+    size = abs(float(log_gamma(np.array([fixed, positive, negative]))))
+    return math.exp(size) if size < math.log(MAX_GAMMA) else math.inf
+
+
+def ratio_bounds(
+    delta: Floats, weight: Floats, gammas: npt.ArrayLike, *, form: str = "odds", certain: Floats | float = 1.0
+) -> Bounds:
+    """The least and the greatest Σwδ/Σw, exact; δ may be a difference.
 
     One sort of δ and its cumulated sums serve all Γ: the greatest has λ = Γ where δ exceeds it, 1/Γ elsewhere.
     """
     gamma = _gammas("ratio_bounds", gammas)
     _check_rows("ratio_bounds", weight, delta)
+    tilt = Tilt.of("ratio_bounds", weight, form, certain)
     order = np.argsort(delta)
-    delta, weight = delta[order], weight[order]
+    delta, tilt = delta[order], Tilt(*(part[order] for part in tilt))
     least, centre, greatest = delta[[0, len(delta) // 2, -1]]
     delta = delta - centre  # a constant becomes 0, whose bounds have no width
-    low, high = -_highest(-delta[::-1], weight[::-1], gamma), _highest(delta, weight, gamma)
+    turned = Tilt(*(part[::-1] for part in tilt))
+    low, high = -_highest(-delta[::-1], turned, gamma), _highest(delta, tilt, gamma)
     # A mean of δ leaves its range by rounding only, and mse's must not be negative.
     return np.maximum(centre + low, least), np.minimum(centre + high, greatest)
 
 
-def _highest(delta: Floats, weight: Floats, gamma: Floats) -> Floats:
-    """max_λ Σλwδ/Σλw for rising δ, by Dinkelbach's iteration: θ rises until no threshold on δ betters it."""
-    gain, small = weight * delta, 1.0 / np.square(gamma)
+def _highest(delta: Floats, tilt: Tilt, gamma: Floats) -> Floats:
+    """max_λ Σwδ/Σw for rising δ, by Dinkelbach's iteration: θ rises until no threshold on δ betters it."""
+    columns = [column for part in tilt for column in (part * delta, part)]
     # Sums from either end: as differences from the total, the few rows above a high threshold would drown in it.
-    low_gain, low_weight = _cumulated(gain), _cumulated(weight)  # (n + 1,): of the first j rows
-    high_gain, high_weight = _cumulated(gain[::-1])[::-1], _cumulated(weight[::-1])[::-1]  # of the others
-    theta = np.full(len(gamma), high_gain[0] / high_weight[0])
+    below = np.stack([_cumulated(c) for c in columns])  # (4, n + 1): aδ, a, bδ, b of the first j rows
+    above = np.stack([_cumulated(c[::-1])[::-1] for c in columns])  # of the others
+    theta = np.full(len(gamma), (above[0, 0] + above[2, 0]) / (above[1, 0] + above[3, 0]))
     while True:
         j = np.searchsorted(delta, theta, side="right")
-        value = (high_gain[j] + small * low_gain[j]) / (high_weight[j] + small * low_weight[j])
+        fixed = above[:2, j] + below[:2, j]
+        top, bottom = fixed + gamma * above[2:, j] + below[2:, j] / gamma
+        value = top / bottom
         if not bool(np.any(value > theta)):
             return theta
         theta = np.maximum(theta, value)
@@ -62,56 +117,84 @@ def _cumulated(values: Floats) -> Floats:
     return sums
 
 
-def ips_bounds(delta: Floats, weight: Floats, population: float, gammas: npt.ArrayLike) -> Bounds:
-    """The least and the greatest Σλwδ/N, exact: (S₊/Γ − Γ S₋)/N and (Γ S₊ − S₋/Γ)/N."""
+def ips_bounds(
+    delta: Floats,
+    weight: Floats,
+    population: float,
+    gammas: npt.ArrayLike,
+    *,
+    form: str = "odds",
+    certain: Floats | float = 1.0,
+) -> Bounds:
+    """The least and the greatest Σwδ/N, exact: (D + A/Γ − ΓB)/N and (D + ΓA − B/Γ)/N."""
     gamma = _gammas("ips_bounds", gammas)
     _check_rows("ips_bounds", weight, delta)
-    product = weight * delta
-    positive = float(product[product > 0].sum()) / population
-    negative = -float(product[product < 0].sum()) / population
-    return positive / gamma - gamma * negative, gamma * positive - negative / gamma
+    tilt = Tilt.of("ips_bounds", weight, form, certain)
+    D, product = float(tilt.fixed @ delta) / population, tilt.moving * delta
+    A, B = float(product[product > 0].sum()) / population, -float(product[product < 0].sum()) / population
+    return D + A / gamma - gamma * B, D + gamma * A - B / gamma
 
 
 def user_ratio_bounds(
-    delta: Floats, weight: Floats, norm: Floats, user: Codes, gammas: npt.ArrayLike, *, most: float = math.inf
+    delta: Floats,
+    weight: Floats,
+    norm: Floats,
+    user: Codes,
+    gammas: npt.ArrayLike,
+    *,
+    most: float = math.inf,
+    form: str = "odds",
+    certain: Floats | float = 1.0,
 ) -> Bounds:
-    """The mean over users of the least and of the greatest Σλwδ/Σλwa over S_u; rows sorted by user, a = `norm` ≥ 0.
+    """The mean over users of the least and of the greatest Σwδ/Σwn over S_u; rows sorted by user, n = `norm` ≥ 0.
 
-    Exact for a held a: λ is free per row and no row has two users, so that each user's linear-fractional program
-    is solved alone, to the end. a = 1 is snips_user, where nothing is held. For nDCG a_i is the discount of the
-    row's place in the falling order of w, while the ideal of λw has an order of its own, and is at least Σλwa for
-    every λ. So for one model both bounds are too high, if anything, and `most` = 1, which no nDCG and no difference
+    Exact for a held n: λ is free per row and no row has two users, so each user's linear-fractional program is
+    solved alone, to the end. n = 1 is snips_user, where nothing is held. For nDCG n_i is the discount of the row's
+    place in the falling order of w, while the ideal of the tilted weights has an order of its own, and is at least Σwn
+    for every λ. So for one model both bounds are too high, if anything, and `most` = 1, which no nDCG and no difference
     of two exceeds, caps each user's. Against all vertices with the ideal recomputed (200 users of 1 to 8 rows, p
-    from 0.25 to 1, nDCG@10, Γ = 1.25, 1.5 and 2; in shares of the width): of one model the lower bound is 4, 6 and
-    8 % too high, the upper 8, 16 and 25 %; of a difference the lower 0 and then 1 and 4 % too low, the upper 3, 7
-    and 14 % too high. Γ* is then 1.504 where the vertices give 1.513; in six such settings it was 0.6 to 2.8 % low.
+    from 0.25 to 1, nDCG@10, by ratio, Γ = 1.25, 1.5 and 2; in shares of the width): of one model the lower bound is
+    4, 6 and 8 % too high, the upper 8, 16 and 25 %; of a difference the lower 0 and then 1 and 4 % too low, the upper
+    3, 7 and 14 % too high. Γ* is then 1.504 where the vertices give 1.513; in six settings it was 0.6 to 2.8 % low.
 
-    Users whose Σwa is 0 have no ratio and are left out.
+    Users whose Σwn is 0 have no ratio and are left out.
     """
     from openloop.kernels.tilting import highest_means
 
     gamma = _gammas("user_ratio_bounds", gammas)
-    gain, mass, start = _by_user("user_ratio_bounds", delta, weight, norm, user)
-    return -highest_means(-gain, mass, start, gamma, most), highest_means(gain, mass, start, gamma, most)
+    tilt = Tilt.of("user_ratio_bounds", weight, form, certain)
+    rows, start = _by_user("user_ratio_bounds", delta, tilt, norm, user)
+    lowest = -highest_means(rows._replace(delta=-rows.delta), start, gamma, most)
+    return lowest, highest_means(rows, start, gamma, most)
 
 
-def critical_gamma_users(delta: Floats, weight: Floats, norm: Floats, user: Codes, *, most: float = math.inf) -> float:
-    """Γ*, up to which the mean over users of Σλwδ/Σλwa keeps its sign, by bisection of log Γ to 1e-6.
+def critical_gamma_users(
+    delta: Floats,
+    weight: Floats,
+    norm: Floats,
+    user: Codes,
+    *,
+    most: float = math.inf,
+    form: str = "odds",
+    certain: Floats | float = 1.0,
+) -> float:
+    """Γ*, up to which the mean over users of Σwδ/Σwn keeps its sign, by bisection of log Γ to 1e-6.
 
-    The least mean falls as Γ grows (for a negative difference the greatest rises), so that there is one crossing.
-    1 where the difference is 0; infinite where it holds at Γ = 1e6. The end of the last bracket at which the sign
-    still holds is returned.
+    The least mean falls as Γ grows (for a negative difference the greatest rises), so there is one crossing. 1 where
+    the difference is 0; infinite where it holds at Γ = 1e6. The end of the last bracket at which the sign still holds
+    is returned.
     """
     from openloop.kernels.tilting import highest_means
 
-    gain, mass, start = _by_user("critical_gamma_users", delta, weight, norm, user)
-    value = float(highest_means(gain, mass, start, np.ones(1))[0])
+    tilt = Tilt.of("critical_gamma_users", weight, form, certain)
+    rows, start = _by_user("critical_gamma_users", delta, tilt, norm, user)
+    value = float(highest_means(rows, start, np.ones(1))[0])
     if value == 0:
         return 1.0
-    against = -gain if value > 0 else gain
+    against = rows._replace(delta=-rows.delta) if value > 0 else rows
 
     def holds(log_gamma: float) -> bool:
-        return float(highest_means(against, mass, start, np.exp([log_gamma]), most)[0]) < 0
+        return float(highest_means(against, start, np.exp([log_gamma]), most)[0]) < 0
 
     low, high = 0.0, math.log(MAX_GAMMA)
     if holds(high):
@@ -122,22 +205,25 @@ def critical_gamma_users(delta: Floats, weight: Floats, norm: Floats, user: Code
     return math.exp(low)
 
 
-def _by_user(name: str, delta: Floats, weight: Floats, norm: Floats, user: Codes) -> tuple[Floats, Floats, Array]:
-    """wδ and wa of the rows, and where each user's begin; users with Σwa = 0 are left out."""
+def _by_user(name: str, delta: Floats, tilt: Tilt, norm: Floats, user: Codes) -> tuple[Any, Array]:
+    """The rows for the kernel, and where each user's begin; users with Σwn = 0 are left out."""
+    from openloop.kernels.tilting import TiltedRows
+
+    weight = tilt.fixed + tilt.moving
     _check_rows(name, weight, delta, norm, user)
     if bool(np.any(user[1:] < user[:-1])):
         raise InputError(f"{name}: rows must be sorted by user; sort all arrays by it first.")
-    gain, mass = weight * delta, weight * norm
     start = _starts(user)
-    present = np.add.reduceat(mass, start[:-1]) > 0
+    present = np.add.reduceat(weight * norm, start[:-1]) > 0
     if not present.any():
-        raise UndefinedError(f"{name}: no user has a norm above 0, so that no ratio is defined.")
+        raise UndefinedError(f"{name}: no user has a norm above 0, so no ratio is defined.")
     if bool(np.any(norm < 0)):
         raise InputError(f"{name}: norm must not be negative, got {norm.min():g}.")
+    rows = TiltedRows(*(np.ascontiguousarray(c, np.float64) for c in (delta, norm, *tilt)))
     if present.all():
-        return gain, mass, start
+        return rows, start
     keep = np.repeat(present, np.diff(start))
-    return gain[keep], mass[keep], _starts(user[keep])
+    return TiltedRows(*(column[keep] for column in rows)), _starts(user[keep])
 
 
 def _starts(user: Codes) -> Array:
@@ -148,9 +234,9 @@ def _starts(user: Codes) -> Array:
 def _check_rows(name: str, weight: Floats, *columns: Array) -> None:
     lengths = sorted({len(column) for column in (weight, *columns)})
     if len(lengths) > 1:
-        raise InputError(f"{name}: arrays must have one entry a row, got lengths {lengths}.")
+        raise InputError(f"{name}: arrays must have one entry per row, got lengths {lengths}.")
     if lengths == [0]:
-        raise UndefinedError(f"{name}: there are no rows, so that nothing is estimated.")
+        raise UndefinedError(f"{name}: there are no rows, so nothing is estimated.")
     if not bool(np.all(weight > 0)):
         raise InputError(f"{name}: weights must be above 0, got {weight.min():g}.")
 

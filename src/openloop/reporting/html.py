@@ -57,7 +57,7 @@ def _verdict(of: Subject) -> VerdictBlock:
         state="supported" if verdict.supported else "unsupported",
         headline=verdict.headline,
         sentences=verdict.sentences,
-        reasons=tuple(reason for reason in verdict.reasons if reason not in verdict.headline),
+        reasons=verdict.told,
         warnings=of.audit.warnings,
     )
 

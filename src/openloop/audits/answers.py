@@ -1,0 +1,105 @@
+"""`Verdict` and its parts: three answers, reasons with their numbers, and the answer for each pair of models."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Level = Literal["verdict", "conditional", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why something is no verdict, or not without an assumption: `value` missed `limit`, and `remedy` would help."""
+
+    code: str
+    text: str
+    value: float | None = None
+    limit: float | None = None
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """What an order rests on: it holds up to `holds_to`, turns at `flips_at`, and a verdict needs `required`.
+
+    "rho": how many times likelier a rating one star higher makes being observed, beyond the propensities. "kappa":
+    the share of popularity that is exposure.
+    """
+
+    name: Literal["rho", "kappa"]
+    holds_to: float
+    flips_at: float  # ∞: it does not turn on the grid
+    required: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairAnswer:
+    """What the log says of two models. `better` is the one ahead, None where neither is significantly."""
+
+    a: str
+    b: str
+    better: str | None
+    level: Level
+    estimand: str
+    assumption: Assumption | None = None
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def models(self) -> frozenset[str]:
+        """Both models."""
+        return frozenset((self.a, self.b))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the log says, in words.
+
+    `level` is "verdict" (the log supports a choice), "conditional" (it does under an assumption), or "none" (it cannot
+    tell). `winner` is the model that beats all those it was compared with, None without a verdict; `leader` is the same
+    and also named where an assumption carries it. `unbeaten` are the models that none beats. `reasons` say what is in
+    the way.
+    """
+
+    level: Level
+    headline: str
+    winner: str | None = None
+    leader: str | None = None
+    unbeaten: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    remedy: str = ""  # the cheapest one; empty where there is a verdict
+    pairs: tuple[PairAnswer, ...] = ()
+
+    @property
+    def supported(self) -> bool:
+        """Whether the log supports a choice."""
+        return self.level == "verdict"
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The reasons in words, without one that the headline has already."""
+        return tuple(r.text for r in self.reasons if r.text not in self.headline)
+
+    def pair(self, a: str, b: str) -> PairAnswer | None:
+        """The answer for two models, None where they were not compared."""
+        return next((p for p in self.pairs if p.models == frozenset((a, b))), None)
+
+    def records(self) -> dict[str, Any]:
+        """Everything as plain values; JSON has no infinity."""
+        return _plain(asdict(self)) | {"supported": self.supported}
+
+    def __str__(self) -> str:
+        return "\n".join(line for line in (self.headline, *self.sentences, self.remedy) if line)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
+    return "infinite" if isinstance(value, float) and value == math.inf else value

@@ -1,0 +1,160 @@
+"""Sums of gains under many weights at once, by cluster of users: one pass over rows that are sorted by user.
+
+Users are dealt to clusters, u to u mod C, so a jackknife over clusters costs nothing whatever the number of users.
+Kernels know nothing about metrics or propensities: rows have a weight, a level, an item and a gain per model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Floats = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
+
+BLOCK = 2**16  # rows whose gains are brought side by side, which fit into a cache
+WIDTH = 8  # grid points: a width that is known beforehand is one instruction
+
+
+class Weighting(NamedTuple):
+    """The weight of a row at grid point g: w · by_level[level, g] · by_item[item, g]."""
+
+    weight: Floats  # (n,)
+    level: Array  # (n,)
+    item: Array  # (n,)
+    by_level: Floats  # (L, G)
+    by_item: Floats  # (I, G)
+
+
+def tilted_sums(rows: Weighting, gains: Sequence[Floats], user: Array, clusters: int) -> Floats:
+    """Σw_g and Σw_g·δ_m of each cluster: (clusters, M + 1, G), the weights first; rows are sorted by user."""
+    G = rows.by_level.shape[1]
+    sums = np.zeros((clusters, len(gains) + 1, WIDTH))
+    by_level, by_item = _padded(rows.by_level), _padded(rows.by_item)
+    for part in _blocks(len(user)):
+        own = rows.weight[part], rows.level[part], rows.item[part]
+        _add_tilted(*own, by_level, by_item, _side_by_side(gains, part), user[part], sums)
+    return sums[:, :, :G]
+
+
+def tilted_sums_numpy(rows: Weighting, gains: Sequence[Floats], user: Array, clusters: int) -> Floats:
+    """The definition, with all weights in memory."""
+    weight = rows.weight[:, None] * rows.by_level[rows.level] * rows.by_item[rows.item]  # (n, G)
+    sums = np.zeros((clusters, len(gains) + 1, weight.shape[1]))
+    for m, gain in enumerate([np.ones(len(user)), *gains]):
+        np.add.at(sums[:, m], user % clusters, weight * gain[:, None])
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def _add_tilted(
+    weight: Floats,
+    level: Array,
+    item: Array,
+    by_level: Floats,
+    by_item: Floats,
+    gains: Floats,
+    user: Array,
+    sums: Floats,
+) -> None:
+    M = gains.shape[1]
+    w, own = np.empty(WIDTH), np.zeros((M + 1, WIDTH))  # of the row, and of its user
+    for i in range(user.size):
+        for g in range(WIDTH):
+            w[g] = weight[i] * by_level[level[i], g] * by_item[item[i], g]
+        for g in range(WIDTH):
+            own[0, g] += w[g]
+        for m in range(M):
+            gain = gains[i, m]
+            for g in range(WIDTH):
+                own[m + 1, g] += w[g] * gain
+        if i + 1 == user.size or user[i + 1] != user[i]:
+            sums[user[i] % sums.shape[0]] += own
+            own[:] = 0.0
+
+
+def item_sums(weight: Floats, level: Array, item: Array, by_level: Floats, items: int) -> Floats:
+    """Σ w · by_level[level, g] of each item: (items, G)."""
+    sums = np.zeros((items, WIDTH))
+    _add_items(weight, level, item, _padded(by_level), sums)
+    return sums[:, : by_level.shape[1]]
+
+
+def item_sums_numpy(weight: Floats, level: Array, item: Array, by_level: Floats, items: int) -> Floats:
+    """The definition."""
+    sums = np.zeros((items, by_level.shape[1]))
+    np.add.at(sums, item, weight[:, None] * by_level[level])
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def _add_items(weight: Floats, level: Array, item: Array, by_level: Floats, sums: Floats) -> None:
+    for i in range(weight.size):
+        for g in range(WIDTH):
+            sums[item[i], g] += weight[i] * by_level[level[i], g]
+
+
+class Split(NamedTuple):
+    """Weights w, and of each the part a that propensities cannot move; b = w − a is the other."""
+
+    weight: Floats  # (n,)
+    fixed: Floats  # (n,)
+
+
+def part_sums(rows: Split, gains: Sequence[Floats], pairs: Array, user: Array, clusters: int) -> Floats:
+    """Σad, Σbd₊ and Σbd₋ of each cluster and pair of models, d = δ_j − δ_k: (clusters, P, 3)."""
+    sums = np.zeros((clusters, len(pairs), 3))
+    for part in _blocks(len(user)):
+        fixed = np.ascontiguousarray(rows.fixed[part])  # may be one number, broadcast
+        _add_parts(rows.weight[part], fixed, _side_by_side(gains, part), pairs, user[part], sums)
+    return sums
+
+
+def part_sums_numpy(rows: Split, gains: Sequence[Floats], pairs: Array, user: Array, clusters: int) -> Floats:
+    """The definition."""
+    sums, moving = np.zeros((clusters, len(pairs), 3)), np.maximum(rows.weight - rows.fixed, 0.0)
+    for p, (j, k) in enumerate(pairs):
+        d = gains[j] - gains[k]
+        columns = rows.fixed * d, moving * np.maximum(d, 0), moving * np.maximum(-d, 0)
+        for c, column in enumerate(columns):
+            np.add.at(sums[:, p, c], user % clusters, column)
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def _add_parts(weight: Floats, fixed: Floats, gains: Floats, pairs: Array, user: Array, sums: Floats) -> None:
+    P, M = pairs.shape[0], gains.shape[1]
+    D, A, B = np.zeros(M), np.zeros(P), np.zeros(P)  # of the row's user; D of each model
+    for i in range(user.size):
+        moving = max(weight[i] - fixed[i], 0.0)
+        for m in range(M):
+            D[m] += fixed[i] * gains[i, m]
+        for p in range(P):
+            d = moving * (gains[i, pairs[p, 0]] - gains[i, pairs[p, 1]])
+            A[p] += max(d, 0.0)
+            B[p] += max(-d, 0.0)
+        if i + 1 == user.size or user[i + 1] != user[i]:
+            into = sums[user[i] % sums.shape[0]]
+            for p in range(P):
+                into[p, 0] += D[pairs[p, 0]] - D[pairs[p, 1]]
+                into[p, 1] += A[p]
+                into[p, 2] += B[p]
+            D[:], A[:], B[:] = 0.0, 0.0, 0.0
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    return (slice(start, start + BLOCK) for start in range(0, n, BLOCK))
+
+
+def _side_by_side(gains: Sequence[Floats], part: slice) -> Floats:
+    """The gains of all models of some rows, (rows, M)."""
+    return np.stack([gain[part] for gain in gains], axis=1)
+
+
+def _padded(table: Floats) -> Floats:
+    """The table with as many columns as the kernels read, the further ones 0."""
+    return np.ascontiguousarray(np.pad(table, ((0, 0), (0, WIDTH - table.shape[1]))))
