@@ -11,7 +11,8 @@ from openloop.audits.contrasts import contrasts
 from openloop.audits.results import StrataLine, StrataTable
 from openloop.audits.verdict import Evidence
 from openloop.core.comparison import Comparison, PairSums
-from openloop.core.estimate import Estimate, smooth
+from openloop.core.estimate import Estimate
+from openloop.core.totals import smooth
 from openloop.core.weights import Diagnostics
 from openloop.estimators.estimands import estimand
 from openloop.estimators.weighted import quotient

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from openloop.audits.basis import Basis, unit_weights
+from openloop.audits.basis import Basis
 from openloop.audits.contrasts import contrasts, estimators_of
 from openloop.audits.curves import curves, with_gamma
 from openloop.audits.evidence import Evidence
@@ -22,6 +22,7 @@ from openloop.audits.question import ESTIMATORS, STRATA, AuditQuestion, for_clic
 from openloop.audits.rankings import ranks_within_users
 from openloop.audits.results import Audit, Family, Setting
 from openloop.audits.rules import EFFECTIVE_ROWS, RARE_ROWS
+from openloop.audits.sensitivity import tilted_curves, with_limits
 from openloop.audits.strata import paradoxes, strata_tables
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
@@ -110,15 +111,16 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
     if asked.min_item_rows:
         few = narrowed(models, log, propensities, asked)
         models, log, seen, asked, population = few.models, few.log, few.propensities, few.asked, few.population
-    if basis.clicks:
-        seen, asked = unit_weights(log), for_clicks(asked)
+    asked = for_clicks(asked) if basis.clicks else asked
     ready = prepared(models, log, seen, asked)
     warnings = list(_warnings(ready, chosen=not asked.lenient))
     ready = _fitting(ready) if asked.lenient else ready
     with ThreadPoolExecutor(1) as pool:  # the check refits a model, which need not wait for the estimates
         checking = pool.submit(_check, propensities, whole if asked.check is True else asked.check, asked.rng)
         step("estimating", 0.1)
-        result = _shown(ready.compare("all"))
+        result = _shown(ready.compare("all", tilt=True))
+        if any(tilts.against("kappa") is not None for tilts in result.tilts.values()):
+            basis, result = replace(basis, positives=True, clicks=True), as_liking(result)
         cut = ready.source.about().threshold
         sample = None if asked.open_loop is None else open_loop_of(models, asked.open_loop, result, asked, cut)
         step("looking for what could change the verdict", 0.5)
@@ -138,7 +140,10 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
     return Audit(
         verdict=verdict, metric=evidence.metric, estimator=evidence.estimator, result=result,
         contrasts=evidence.contrasts, best=evidence.best, strata=tables, paradoxes=evidence.paradoxes,
-        curves=curves(ready.source, metric, evidence.own, verdict.leader or result.ranking(*evidence.family)[0]),
+        curves=(
+            *curves(ready.source, metric, evidence.own, verdict.leader or result.ranking(*evidence.family)[0]),
+            *tilted_curves(result, evidence.own),
+        ),
         friedman=ranks_within_users(result, evidence.family) if len(models) >= SEVERAL else None,
         open_loop=sample, weights=ready.source.summary(all_rows(metric.on)), check=checked, warnings=tuple(warnings),
         setting=_setting(ready.source, propensities, whole, began),
@@ -153,6 +158,19 @@ def _shown(result: Comparison) -> Comparison:
     return replace(result, skipped=kept)
 
 
+def as_liking(result: Comparison) -> Comparison:
+    """Positives of which nobody said what was shown, with all of popularity taken for liking, κ = 0.
+
+    Then the plain averages of adg, atop and recall@k are unbiased, per user.
+    """
+    unbiased = {name for name in result.metrics if name in result.tilts}
+    estimates = {
+        key: replace(e, estimand="per user") if key[1] in unbiased and key[2] == "naive" else e
+        for key, e in result.estimates.items()
+    }
+    return replace(result, estimates=estimates)
+
+
 def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: Basis, **known: Any) -> Evidence:
     """Everything that the verdict is made of."""
     judged = [m for m in ready.metrics if m.name in result.metrics]
@@ -160,7 +178,7 @@ def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: 
     kept = {by: s for by, s in asked.groupings.items() if weighted or isinstance(s, str)}
     tables = strata_tables(ready.source, result, judged, kept)
     found = {
-        (m.name, e): with_gamma(ready.source, m, contrasts(result, m.name, e, asked.baseline))
+        (m.name, e): with_limits(result, with_gamma(ready.source, m, contrasts(result, m.name, e, asked.baseline)))
         for m in judged
         for e in estimators_of(result, m.name)
     }

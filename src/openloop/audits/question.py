@@ -16,7 +16,7 @@ from openloop.sources.question import Question
 METRICS = ("recall@10", "dcg@10", "mae", "mse")  # those of them that the predictions can be judged by
 CLICKS = ("recall@10", "adg")  # where all rows are positives
 ESTIMATORS = ("snips", "ips", "stratified", "naive")
-STRATA = (5, "2:width")  # whether a difference holds throughout; and the paper's two, for its paradox
+STRATA = (5, "2:width")  # of equal mass, whether a difference holds throughout; the paper's two, for its paradox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,7 +58,7 @@ class AuditQuestion(Question):
         found: dict[str, Strata] = {}
         for given in self.strata:
             way = method(f"stratified@{given}")
-            if way.strata is None or way.share != "catalogue":
+            if way.strata is None or way.share is not None:
                 raise NameFormatError(f"audit: strata must be numbers such as 5 or '2:width', got {given!r}.")
             found[f"propensity ({way.strata} of equal {way.bins})"] = way.strata, way.bins
         return found | {name: name for name in self.groups}
@@ -75,10 +75,11 @@ def _completed(estimators: Sequence[str | Method], strata: Sequence[int | str]) 
 
 
 def for_clicks(asked: AuditQuestion) -> AuditQuestion:
-    """The question for positives of which nobody said what was shown: equal weights have neither strata nor a scale."""
+    """The question for positives of which nobody said what was shown: every row counts once, which is naive."""
     given = [method(e).name for e in asked.estimators]
     default = given == [method(e).name for e in _completed(ESTIMATORS, asked.strata)]
     return replace(
-        asked, metrics=CLICKS if asked.lenient else asked.metrics,
-        estimators=("snips", "snips_user", "naive") if default else asked.estimators,
-    )  # fmt: skip
+        asked,
+        metrics=CLICKS if asked.lenient else asked.metrics,
+        estimators=("naive",) if default else asked.estimators,
+    )

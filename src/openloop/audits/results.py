@@ -17,6 +17,7 @@ from openloop.audits.paradox import Paradox
 from openloop.audits.rankings import Correlation, Friedman
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
+from openloop.core.tilts import Against
 from openloop.core.weights import WeightSummary
 from openloop.errors import InputError, did_you_mean
 from openloop.sources.plan import LogFacts
@@ -27,15 +28,20 @@ Family = tuple[str, str]  # metric, estimator
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StrataLine:
-    """A line of a table like the paper's Tables 2 to 5: one way to estimate, or one stratum, of every model."""
+    """A line of a table like the paper's Tables 2 to 5: one way to estimate, or one stratum, of every model.
+
+    Of a stratum, `estimates` are weighted inside it, which is what a verdict may use; `plain` are the paper's means
+    over its rows or users, which Simpson's paradox is about. They are equal where no weights are known, or none debias.
+    """
 
     name: str
     kind: Literal["method", "stratum", "open loop"]
     rows: int
     items: int | None = None
-    share: float | None = None  # of the population, for strata
+    share: float | None = None  # of the population (of relevant cells, for metrics that pool them), for strata
     limits: tuple[float, float] | None = None  # of p, for strata of propensity
     estimates: dict[str, Estimate] = field(default_factory=dict[str, Estimate])
+    plain: dict[str, Estimate] = field(default_factory=dict[str, Estimate])
     best: str | None = None  # the model that beats every other one in this line, with Holm over its pairs
 
     def difference(self, a: str, b: str) -> Estimate:
@@ -59,15 +65,24 @@ class StrataTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Bounds of an estimate, or of the difference a − b, when every propensity may be off by up to Γ either way."""
+    """An estimate, or the difference a − b, as weights are tilted; `turns` is where a difference changes its sign.
+
+    Against Γ, low and high are what it can be when every propensity may be off by up to Γ either way. Against ρ, by
+    which each star makes a row likelier to be seen than its propensity says, and κ, the share of popularity that is
+    exposure, they are its interval, and `turns_low` is where that first covers 0. ∞: not on the grid.
+    """
 
     metric: str
     estimator: str
     a: str
     b: str | None
-    gamma: tuple[float, ...]
+    against: Against = "gamma"
+    at: tuple[float, ...]
+    value: tuple[float, ...] = ()  # of ρ and κ; against Γ there are bounds only
     low: tuple[float, ...]
     high: tuple[float, ...]
+    turns: float | None = None  # Γ*, ρ* or κ*; None where it is not known
+    turns_low: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +177,7 @@ class Audit(Recorded):
             ],
             "strata": [_table_record(t) for t in self.strata],
             "paradoxes": [asdict(p) for p in self.paradoxes],
-            "sensitivity": [asdict(c) for c in self.curves],
+            "sensitivity": [plain(asdict(c)) for c in self.curves],
             "friedman": None if self.friedman is None else asdict(self.friedman),
             "open_loop": None if self.open_loop is None else _open_loop_record(self.open_loop),
             "weights": None if self.weights is None else _weights_record(self.weights),
@@ -200,10 +215,13 @@ def _table_record(table: StrataTable) -> dict[str, Any]:
 
 
 def _line_record(line: StrataLine) -> dict[str, Any]:
-    found = {m: {"value": e.value, "stderr": e.stderr, "users": e.scored_users} for m, e in line.estimates.items()}
+    found, plain = (
+        {m: {"value": e.value, "stderr": e.stderr, "users": e.scored_users} for m, e in estimates.items()}
+        for estimates in (line.estimates, line.plain)
+    )
     return {
         "name": line.name, "kind": line.kind, "rows": line.rows, "items": line.items, "share": line.share,
-        "propensity": line.limits, "models": found, "best": line.best,
+        "propensity": line.limits, "models": found, "plain": plain, "best": line.best,
     }  # fmt: skip
 
 

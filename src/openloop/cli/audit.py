@@ -59,6 +59,7 @@ def audit(
     user: options.User = None,
     item: options.Item = None,
     rating: options.Rating = None,
+    no_rating: options.NoRating = False,
     propensity: Annotated[
         str | None,
         typer.Option(

@@ -131,14 +131,21 @@ class AuditInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Where propensities come from: a column of the log, or a model."""
+    """Where propensities come from: a column of the log, a model, or nowhere."""
 
     column: str | None = None
     model: ModelSpec | None = None
     guessed: bool = False  # nobody said
 
+    @property
+    def none(self) -> bool:
+        """Whether there are none."""
+        return self.column is None and self.model is None
+
     def source(self, *, split: bool) -> str:
         """Where propensities come from, in words; `split`: the log and the excluded log are parts of one."""
+        if self.none:
+            return "none"
         on = "log and excluded log together" if split else "the log"
         return f"column {self.column!r} of the log" if self.model is None else f"{self.model}, fitted on {on}"
 
@@ -174,15 +181,18 @@ GUESSED = (
     "which do not see the rating; pass --propensity: a column, balanced=SAMPLE, or a model"
 )
 UNEXPOSED = (
-    "the log has positives only and nobody said what was shown, so no propensities are fitted, which would be those of "
-    "being shown and liked; pass --propensity with a column of exposure"
+    "the log holds positives only, and propensities fitted on it would be the chance of being shown and liked, so none "
+    "were; pass --propensity with a column that has the chance of being shown"
 )
 
 
 def guesses(chosen: Mapping[str, str], asked: Mapping[str, Column]) -> list[str]:
     """A line on the columns that were found by their names or positions."""
-    found = ", ".join(f"{role} {chosen[role]!r}" for role in REQUIRED if asked.get(role) is None)
-    return [f"columns of the log, as found: {found}"] if found else []
+    found = ", ".join(f"{role} {chosen[role]!r}" for role in REQUIRED if asked.get(role) is None and role in chosen)
+    notes = [f"columns of the log, as found: {found}"] if found else []
+    if "rating" not in chosen and asked.get("rating") is None:
+        notes.append("the log has no column of ratings, so each row counts as a positive; name one with --rating")
+    return notes
 
 
 def is_number_of_strata(text: str) -> bool:
