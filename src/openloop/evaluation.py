@@ -26,15 +26,15 @@ class Prepared:
     notes: Sequence[str]
     level: float
 
-    def compare(self, pairs: str | Iterable[tuple[str, str]] | None = None) -> Comparison:
-        """Every estimate, and the own sums of the pairs."""
-        found = conclude(self.source, self.metrics, self.methods, chosen_pairs(self.source.models, pairs))
+    def compare(self, pairs: str | Iterable[tuple[str, str]] | None = None, *, tilt: bool = False) -> Comparison:
+        """Every estimate, the own sums of the pairs and, with `tilt`, those that tell how far weights may be off."""
+        found = conclude(self.source, self.metrics, self.methods, chosen_pairs(self.source.models, pairs), tilt=tilt)
         if not found.estimates:
             raise UndefinedError(" ".join(reasons(found.skipped)))
         order = [(m, x.name, e.name) for m in self.source.models for x in self.metrics for e in self.methods]
         return replace(
             found, estimates={key: found.estimates[key] for key in order if key in found.estimates},
-            better={m.name: m.better for m in self.metrics}, notes=tuple(self.notes), level=self.level,
+            better={m.name: m.better for m in self.metrics}, notes=(*self.notes, *found.notes), level=self.level,
         )  # fmt: skip
 
 

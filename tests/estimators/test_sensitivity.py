@@ -11,8 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from openloop.errors import InputError, UndefinedError
 from openloop.core.estimate import complex_step
+from openloop.errors import InputError, UndefinedError
 from openloop.estimators.sensitivity import (
     critical_gamma,
     critical_gamma_users,

@@ -29,7 +29,9 @@ def users(draw):
     n = sum(sizes)
     value = st.one_of(st.sampled_from([-1.0, 0.0, 0.5, 1.0]), st.floats(-10, 10).map(lambda x: round(x, 6)))
     some = st.lists(st.sampled_from([0.0, 0.3, 1.0, 7.0]), min_size=n, max_size=n)
-    delta, norm, fixed, moving = (np.array(draw(values)) for values in (st.lists(value, min_size=n, max_size=n), *[some] * 3))
+    delta, norm, fixed, moving = (
+        np.array(draw(values)) for values in (st.lists(value, min_size=n, max_size=n), *[some] * 3)
+    )
     start = np.concatenate([[0], np.cumsum(sizes)])
     norm[start[:-1]] += 0.5
     return TiltedRows(delta, norm, fixed, moving + 0.1), start

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,12 +35,12 @@ def with_gamma(source: Source, metric: Metric, found: tuple[Contrast, ...]) -> t
     )  # fmt: skip
 
 
-def curves(source: Source, metric: Metric, own: Sequence[Contrast], leader: str) -> tuple[Curve, ...]:
+def curves(source: Source, metric: Metric, own_contrasts: Sequence[Contrast], leader: str) -> tuple[Curve, ...]:
     """Bounds against Γ of each model, and of the leader's differences from the others."""
-    estimator = own[0].estimator
+    estimator = own_contrasts[0].estimator
     if estimator not in TILTED:
         return ()
-    finite = [c.gamma for c in own if c.gamma is not None and math.isfinite(c.gamma)]
+    finite = [c.gamma for c in own_contrasts if c.gamma is not None and math.isfinite(c.gamma)]
     reach = min(max([WIDEST[0], *(1.5 * g for g in finite)]), WIDEST[1])
     gammas = np.geomspace(1.0, reach, GAMMAS)
     asked = [(m,) for m in source.models] + [(leader, m) for m in source.models if m != leader]
@@ -48,10 +49,12 @@ def curves(source: Source, metric: Metric, own: Sequence[Contrast], leader: str)
         bounds = _bounds(source, metric, estimator, models, gammas)
         if bounds is not None:
             a, *b = models
+            own = next((c for c in own_contrasts if c.models == frozenset(models)), None)
             found.append(
                 Curve(
-                    metric=metric.name, estimator=estimator, a=a, b=b[0] if b else None, gamma=tuple(gammas.tolist()),
+                    metric=metric.name, estimator=estimator, a=a, b=b[0] if b else None, at=tuple(gammas.tolist()),
                     low=tuple(bounds[0].tolist()), high=tuple(bounds[1].tolist()),
+                    turns=None if own is None else own.gamma, turns_low=None if own is None else own.gamma_low,
                 )
             )  # fmt: skip
     return tuple(found)
@@ -90,14 +93,15 @@ def tilted(
     """
     if not _bounded(metric, method_name, rows) or (metric.root and b is not None):
         return None
-    delta, weight = _delta(metric, rows, a, b), _weight(rows)
+    delta, weight, form = _delta(metric, rows, a, b), _weight(rows), _form(rows)
     if method_name == "ips":
-        low, high = ips_bounds(delta, weight, float(rows.cells.sum()) if population is None else population, gammas)
+        size = float(rows.cells.sum()) if population is None else population
+        low, high = ips_bounds(delta, weight, size, gammas, **form)
     elif _per_user(metric, method_name):
         norm, most = _normaliser(metric, method_name, rows)
-        low, high = user_ratio_bounds(delta, weight, norm, rows.user, gammas, most=most)
+        low, high = user_ratio_bounds(delta, weight, norm, rows.user, gammas, most=most, **form)
     else:
-        low, high = ratio_bounds(delta, weight, gammas)
+        low, high = ratio_bounds(delta, weight, gammas, **form)
     return (np.sqrt(low), np.sqrt(high)) if metric.root else (low, high)
 
 
@@ -106,7 +110,8 @@ def critical(metric: Metric, method_name: str, rows: Rows, a: Outcome, b: Outcom
     if not _bounded(metric, method_name, rows) or not _per_user(metric, method_name):
         return None
     norm, most = _normaliser(metric, method_name, rows)
-    return critical_gamma_users(_delta(metric, rows, a, b), _weight(rows), norm, rows.user, most=most)
+    delta = _delta(metric, rows, a, b)
+    return critical_gamma_users(delta, _weight(rows), norm, rows.user, most=most, **_form(rows))
 
 
 def _bounded(metric: Metric, method_name: str, rows: Rows) -> bool:
@@ -125,6 +130,11 @@ def _delta(metric: Metric, rows: Rows, a: Outcome, b: Outcome | None) -> Floats:
 
 def _weight(rows: Rows) -> Floats:
     return np.empty(0) if rows.probability is None else 1.0 / rows.probability
+
+
+def _form(rows: Rows) -> dict[str, Any]:
+    """By odds where p has a scale, with (1 − t)/s of each row."""
+    return {"form": "ratio"} if rows.certain is None else {"form": "odds", "certain": rows.certain}
 
 
 def _normaliser(metric: Metric, method_name: str, rows: Rows) -> tuple[Floats, float]:

@@ -7,18 +7,18 @@ The nouns of an audit and their plain records; they are filled by `openloop.audi
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from openloop.audits.answers import Verdict
+from openloop.audits.answers import Verdict, plain
 from openloop.audits.contrasts import Contrast
 from openloop.audits.paradox import Paradox
 from openloop.audits.rankings import Correlation, Friedman
 from openloop.audits.rehearsal import Rehearsal
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
+from openloop.core.tilts import Against
 from openloop.core.weights import WeightSummary
 from openloop.errors import InputError, did_you_mean
 from openloop.sources.plan import LogFacts
@@ -29,15 +29,20 @@ Family = tuple[str, str]  # metric, estimator
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StrataLine:
-    """A line of a table like the paper's Tables 2 to 5: one way to estimate, or one stratum, of every model."""
+    """A line of a table like the paper's Tables 2 to 5: one way to estimate, or one stratum, of every model.
+
+    Of a stratum, `estimates` are weighted inside it, which is what a verdict may use; `plain` are the paper's means
+    over its rows or users, which Simpson's paradox is about. They are equal where no weights are known, or none debias.
+    """
 
     name: str
     kind: Literal["method", "stratum", "open loop"]
     rows: int
     items: int | None = None
-    share: float | None = None  # of the population, for strata
+    share: float | None = None  # of the population (of relevant cells, for metrics that pool them), for strata
     limits: tuple[float, float] | None = None  # of p, for strata of propensity
     estimates: dict[str, Estimate] = field(default_factory=dict[str, Estimate])
+    plain: dict[str, Estimate] = field(default_factory=dict[str, Estimate])
     best: str | None = None  # the model that beats every other one in this line, with Holm over its pairs
 
     def difference(self, a: str, b: str) -> Estimate:
@@ -61,15 +66,24 @@ class StrataTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Bounds of an estimate, or of the difference a − b, when every propensity may be off by up to Γ either way."""
+    """An estimate, or the difference a − b, as weights are tilted; `turns` is where a difference changes its sign.
+
+    Against Γ, low and high are what it can be when every propensity may be off by up to Γ either way. Against ρ, by
+    which each star makes a row likelier to be seen than its propensity says, and κ, the share of popularity that is
+    exposure, they are its interval, and `turns_low` is where that first covers 0. ∞: not on the grid.
+    """
 
     metric: str
     estimator: str
     a: str
     b: str | None
-    gamma: tuple[float, ...]
+    against: Against = "gamma"
+    at: tuple[float, ...]
+    value: tuple[float, ...] = ()  # of ρ and κ; against Γ there are bounds only
     low: tuple[float, ...]
     high: tuple[float, ...]
+    turns: float | None = None  # Γ*, ρ* or κ*; None where it is not known
+    turns_low: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,13 +173,13 @@ class Audit(Recorded):
             "estimator": self.estimator,
             "level": self.result.level,
             "comparison": self.result.records(),
-            "contrasts": [_contrast_record(c) for found in self.contrasts.values() for c in found],
+            "contrasts": [plain(asdict(c)) for found in self.contrasts.values() for c in found],
             "probability_of_being_best": [
                 {"metric": m, "estimator": e, "models": found} for (m, e), found in self.best.items()
             ],
             "strata": [_table_record(t) for t in self.strata],
             "paradoxes": [asdict(p) for p in self.paradoxes],
-            "sensitivity": [asdict(c) for c in self.curves],
+            "sensitivity": [_finite(asdict(c)) for c in self.curves],
             "friedman": None if self.friedman is None else asdict(self.friedman),
             "open_loop": None if self.open_loop is None else _open_loop_record(self.open_loop),
             "rehearsal": None if self.rehearsal is None else self.rehearsal.records(),
@@ -192,11 +206,6 @@ class Audit(Recorded):
         return f"<h3>{html.escape(self.verdict.headline)}</h3>{words}{self.result._repr_html_()}"  # pyright: ignore[reportPrivateUsage]
 
 
-def _contrast_record(c: Contrast) -> dict[str, Any]:
-    """JSON has no infinity, and a Γ* of ∞ is not one that is missing."""
-    return asdict(c) | {"gamma": "infinite" if c.gamma == math.inf else c.gamma}
-
-
 def _weights_record(w: WeightSummary) -> dict[str, Any]:
     quantiles = {str(q): w.quantile(q) for q in (0.5, 0.9, 0.99)}
     return {
@@ -210,10 +219,13 @@ def _table_record(table: StrataTable) -> dict[str, Any]:
 
 
 def _line_record(line: StrataLine) -> dict[str, Any]:
-    found = {m: {"value": e.value, "stderr": e.stderr, "users": e.scored_users} for m, e in line.estimates.items()}
+    found, plain = (
+        {m: {"value": e.value, "stderr": e.stderr, "users": e.scored_users} for m, e in estimates.items()}
+        for estimates in (line.estimates, line.plain)
+    )
     return {
         "name": line.name, "kind": line.kind, "rows": line.rows, "items": line.items, "share": line.share,
-        "propensity": line.limits, "models": found, "best": line.best,
+        "propensity": line.limits, "models": found, "plain": plain, "best": line.best,
     }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from openloop.core.estimate import Estimate
+from openloop.core.tilts import Tilts
 from openloop.errors import InputError, UndefinedError, did_you_mean
 from openloop.support.atomic import Recorded
 
@@ -17,14 +18,21 @@ COLUMNS = ("model", "metric", "estimator", "value", "stderr", "low", "high", "n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSums:
-    """What only a pair's own sums tell: the variance over cells of a difference, and Σw·d₊, Σw·d₋."""
+    """What only a pair's own sums tell: the variance over cells of a difference d, and Σad, Σbd₊ and Σbd₋, w = a + b.
+
+    `form` says what wrong propensities change: "odds", or "ratio", where a = 0 and they change the whole weight.
+    """
 
     cell_variance: float | None = None
-    parts: tuple[float, float] | None = None
+    parts: tuple[float, float, float] | None = None
+    form: str = "odds"
 
     def swapped(self) -> PairSums:
         """The same pair in the other order."""
-        return replace(self, parts=None if self.parts is None else (self.parts[1], self.parts[0]))
+        if self.parts is None:
+            return self
+        D, A, B = self.parts
+        return replace(self, parts=(-D, B, A))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,6 +47,7 @@ class Comparison(Recorded):
     better: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     notes: tuple[str, ...] = ()
     level: float = 0.95
+    tilts: dict[str, Tilts] = field(default_factory=dict[str, Tilts], repr=False)  # by metric, where asked for
 
     def __post_init__(self) -> None:
         sizes = {e.n_users for e in self.estimates.values()}

@@ -15,8 +15,8 @@ class LevelSample:
     """What a uniform sample of `size` ratings tells about the population's ratings.
 
     Level r holds the ratings from `levels[r]` up to the next one. `user` and `level` are those of each rating drawn,
-    `user` in the codes of the log's users; None where the sample does not name users of the log. `rows` is the number of
-    rows of the log that propensities were fitted on with this sample.
+    `user` in the codes of the log's users; None where the sample does not name users of the log. `rows` is the number
+    of rows of the log that propensities were fitted on with this sample.
     """
 
     levels: Floats  # (L,) rising

@@ -25,9 +25,9 @@ class Moments:
     """Sums of one model's gains under one metric.
 
     `powers[s, a, b]` is Σ_O (1−p) w^a δ^b in stratum s: what every design-based variance over cells is made of;
-    `cut_powers` the same with cut weights. `caps` maps each candidate cap to its sums. `parts` holds Σw·d₊ and
-    Σw·d₋ for the moments of a difference d, `squares` Σwδ² for those of a model. `ids` names the users where rows came
-    from a frame.
+    `cut_powers` the same with cut weights. `caps` maps each candidate cap to its sums. `parts` holds Σad, Σbd₊ and
+    Σbd₋ for the moments of a difference d, w = a + b, `squares` Σwδ² for those of a model. `ids` names the users where
+    rows came from a frame.
     """
 
     metric: Metric
@@ -40,13 +40,15 @@ class Moments:
     clipped: float | None = None  # share of rows whose weight was cut
     floored: float | None = None  # share of propensities that a floor raised
     scaled: bool = True  # whether Σw should add up to the population
+    whole_users: bool = False  # a split drew users, with all their cells at once
     caps: dict[float, Floats] = field(default_factory=dict[float, Floats])  # cap → (5,)
-    parts: tuple[float, float] | None = None
+    parts: tuple[float, float, float] | None = None
     squares: float | None = None  # Σwδ²
     imputed: Floats | None = None  # (U,) Σ_{C_u} δ̂
     catalogue: Floats | None = None  # (U, S) candidate cells of each stratum, where the grid of p is known
     inverse_squares: float | None = None  # Σ 1/p² over the grid where p < 1
     edges: tuple[float, ...] = ()
+    limits: Floats | None = None  # (S, 2) the least and the largest p of the scored rows in each stratum
     ids: Array | None = None
 
     def __post_init__(self) -> None:
@@ -103,6 +105,7 @@ class Moments:
             cut_powers=None if self.cut_powers is None else self.cut_powers.sum(axis=0, keepdims=True),
             catalogue=None,
             edges=(),
+            limits=None,
         )
 
     def __add__(self, other: Moments) -> Moments:
@@ -125,13 +128,26 @@ class Moments:
             cut_powers=_plus(a.cut_powers, b.cut_powers),
             clipped=_mean_clipped(a, b),
             squares=None if a.squares is None or b.squares is None else a.squares + b.squares,
+            limits=_widest(a.limits, b.limits),
             caps={cap: a.caps[cap] + b.caps[cap] for cap in a.caps if cap in b.caps},
-            parts=None if a.parts is None or b.parts is None else (a.parts[0] + b.parts[0], a.parts[1] + b.parts[1]),
+            parts=_both(a.parts, b.parts),
         )
 
 
 def _plus(a: Floats | None, b: Floats | None) -> Floats | None:
     return None if a is None or b is None else a + b
+
+
+def _widest(a: Floats | None, b: Floats | None) -> Floats | None:
+    if a is None or b is None:
+        return None
+    return np.stack([np.minimum(a[:, 0], b[:, 0]), np.maximum(a[:, 1], b[:, 1])], axis=1)
+
+
+def _both(
+    a: tuple[float, float, float] | None, b: tuple[float, float, float] | None
+) -> tuple[float, float, float] | None:
+    return None if a is None or b is None else (a[0] + b[0], a[1] + b[1], a[2] + b[2])
 
 
 def _mean_clipped(a: Moments, b: Moments) -> float | None:

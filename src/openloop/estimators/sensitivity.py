@@ -48,8 +48,8 @@ class Tilt(NamedTuple):
         if low.any():
             at = int(np.argmax(low))
             raise InputError(
-                f"{name}: {int(low.sum()):,} weights are below {fixed[at]:g}, which is that of p = 1, as {weight[at]:g}: "
-                'they have no odds; use form="ratio".'
+                f"{name}: {int(low.sum()):,} weights are below {fixed[at]:g}, that of p = 1, as {weight[at]:g}: they "
+                'have no odds; use form="ratio".'
             )
         return cls(np.ascontiguousarray(fixed), np.maximum(weight - fixed, 0.0))
 
@@ -58,7 +58,7 @@ def log_gamma(parts: Any) -> Any:
     """log Γ* of D, A, B (..., 3), below 0 where the difference D + A − B is; analytic in each.
 
     With d = δ_A − δ_B, D = Σad, A = Σbd₊ and B = Σbd₋ the least difference is D + A/Γ − BΓ, which is 0 at
-    Γ* = (D + √(D² + 4AB))/2B = 2A/(√(D² + 4AB) − D), the latter for D < 0, stably. A negative difference has log Γ* < 0.
+    Γ* = (D + √(D² + 4AB))/2B = 2A/(√(D² + 4AB) − D), the latter for D < 0. A negative difference has log Γ* < 0.
     """
     D, A, B = (parts[..., k] for k in range(3))
     root = np.sqrt(D * D + 4.0 * A * B)
@@ -153,9 +153,9 @@ def user_ratio_bounds(
     place in the falling order of w, while the ideal of the tilted weights has an order of its own, and is at least Σwn
     for every λ. So for one model both bounds are too high, if anything, and `most` = 1, which no nDCG and no difference
     of two exceeds, caps each user's. Against all vertices with the ideal recomputed (200 users of 1 to 8 rows, p
-    from 0.25 to 1, nDCG@10, form="ratio", Γ = 1.25, 1.5 and 2; in shares of the width): of one model the lower bound is
+    from 0.25 to 1, nDCG@10, by ratio, Γ = 1.25, 1.5 and 2; in shares of the width): of one model the lower bound is
     4, 6 and 8 % too high, the upper 8, 16 and 25 %; of a difference the lower 0 and then 1 and 4 % too low, the upper
-    3, 7 and 14 % too high. Γ* is then 1.504 where the vertices give 1.513; in six such settings it was 0.6 to 2.8 % low.
+    3, 7 and 14 % too high. Γ* is then 1.504 where the vertices give 1.513; in six settings it was 0.6 to 2.8 % low.
 
     Users whose Σwn is 0 have no ratio and are left out.
     """

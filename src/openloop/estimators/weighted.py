@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from openloop.core.estimate import Estimate, Function, Root, smooth
+from openloop.core.estimate import Estimate
 from openloop.core.feedback import Floats
 from openloop.core.metric import Metric
 from openloop.core.moments import Moments
-from openloop.core.weights import MASS_RANGE, Diagnostics, diagnose, few_users, mass_flag
+from openloop.core.totals import Function, Root, smooth
+from openloop.core.weights import MASS_RANGE, Diagnostics, diagnose, effective_size, few_users, mass_flag
 from openloop.errors import UndefinedError
 
 FEW_RELEVANT = 5  # below this median |S_u| a user's own ratio is nearly the naive one
@@ -120,15 +121,20 @@ def estimate(
     powers: Floats | None = None,
     places: list[tuple[tuple[int, int], int]] | None = None,
     diagnostics: Diagnostics | None = None,
+    carried: Floats | None = None,
 ) -> Estimate:
-    """The Estimate of a smooth function of totals; `places` says which w^a δ^b, in which stratum, each one sums."""
+    """The Estimate of a smooth function of totals; `places` says which w^a δ^b, in which stratum, each one sums.
+
+    `carried` is each user's part W_u in the denominator, by default the second column.
+    """
     value, gradient, influence = smooth(function, columns)
     variance = None
-    if powers is not None and places is not None and m.metric.kind == "cell":
+    if powers is not None and places is not None and m.metric.kind == "cell" and not m.whole_users:
         variance = cell_variance(gradient, places, powers)
     plain = Estimate(
         value=value, influence=influence, cell_variance=variance, method=method, metric=m.metric.name,
         diagnostics=_diagnostics(m) if diagnostics is None else diagnostics, columns=columns, function=function,
+        denominator_users=effective_size(columns[:, 1] if carried is None else carried), whole_users=m.whole_users,
     )  # fmt: skip
     return root(plain) if m.metric.root else plain
 
@@ -157,10 +163,13 @@ def root(e: Estimate) -> Estimate:
         raise UndefinedError(msg)
     value = float(np.sqrt(e.value))
     slope = 1.0 / (2.0 * value) if value > 0 else 0.0
-    inner, seen = e.function, e.diagnostics
+    seen = e.diagnostics
     spread = None if seen.loss_variance is None else seen.loss_variance * slope**2
+    with np.errstate(invalid="ignore"):  # dr without a user may be negative
+        deviations = np.sqrt(e.value + e.deviations) - value
     return replace(
-        e, value=value, influence=e.influence * slope, root=True, function=Root(inner),
+        e, value=value, influence=e.influence * slope, deviations=deviations, root=True, function=Root(e.function),
+        sample_effects=e.sample_effects * slope,
         cell_variance=None if e.cell_variance is None else e.cell_variance * slope**2,
         diagnostics=replace(seen, loss_variance=spread),
     )  # fmt: skip

@@ -99,41 +99,42 @@ def _add_items(weight: Floats, level: Array, item: Array, by_level: Floats, sums
 
 
 class Split(NamedTuple):
-    """A row's weight, in the part that propensities cannot move, a, and the part that they can, b."""
+    """Weights w, and of each the part a that propensities cannot move; b = w − a is the other."""
 
+    weight: Floats  # (n,)
     fixed: Floats  # (n,)
-    moving: Floats  # (n,)
 
 
 def part_sums(rows: Split, gains: Sequence[Floats], pairs: Array, user: Array, clusters: int) -> Floats:
     """Σad, Σbd₊ and Σbd₋ of each cluster and pair of models, d = δ_j − δ_k: (clusters, P, 3)."""
     sums = np.zeros((clusters, len(pairs), 3))
     for part in _blocks(len(user)):
-        own = _side_by_side(gains, part)
-        _add_parts(rows.fixed[part], rows.moving[part], own, pairs, user[part], sums)
+        fixed = np.ascontiguousarray(rows.fixed[part])  # may be one number, broadcast
+        _add_parts(rows.weight[part], fixed, _side_by_side(gains, part), pairs, user[part], sums)
     return sums
 
 
 def part_sums_numpy(rows: Split, gains: Sequence[Floats], pairs: Array, user: Array, clusters: int) -> Floats:
     """The definition."""
-    sums = np.zeros((clusters, len(pairs), 3))
+    sums, moving = np.zeros((clusters, len(pairs), 3)), np.maximum(rows.weight - rows.fixed, 0.0)
     for p, (j, k) in enumerate(pairs):
         d = gains[j] - gains[k]
-        columns = rows.fixed * d, rows.moving * np.maximum(d, 0), rows.moving * np.maximum(-d, 0)
+        columns = rows.fixed * d, moving * np.maximum(d, 0), moving * np.maximum(-d, 0)
         for c, column in enumerate(columns):
             np.add.at(sums[:, p, c], user % clusters, column)
     return sums
 
 
 @njit(cache=True, nogil=True)
-def _add_parts(fixed: Floats, moving: Floats, gains: Floats, pairs: Array, user: Array, sums: Floats) -> None:
+def _add_parts(weight: Floats, fixed: Floats, gains: Floats, pairs: Array, user: Array, sums: Floats) -> None:
     P, M = pairs.shape[0], gains.shape[1]
     D, A, B = np.zeros(M), np.zeros(P), np.zeros(P)  # of the row's user; D of each model
     for i in range(user.size):
+        moving = max(weight[i] - fixed[i], 0.0)
         for m in range(M):
             D[m] += fixed[i] * gains[i, m]
         for p in range(P):
-            d = moving[i] * (gains[i, pairs[p, 0]] - gains[i, pairs[p, 1]])
+            d = moving * (gains[i, pairs[p, 0]] - gains[i, pairs[p, 1]])
             A[p] += max(d, 0.0)
             B[p] += max(-d, 0.0)
         if i + 1 == user.size or user[i + 1] != user[i]:

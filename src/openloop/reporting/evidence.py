@@ -129,9 +129,7 @@ def sensitivity(of: Subject) -> Iterator[Section]:
         blocks.append(tables.bounds(pairs[DIFFERENCES:]))
     if singles:
         bounds = "; ".join(f"{c.a} {span(c.low[-1], c.high[-1])}" for c in singles[:10])
-        alt = (
-            f"Bounds of each model's {singles[0].metric} against Γ. At Γ = {number(singles[0].gamma[-1], 3)}: {bounds}."
-        )
+        alt = f"Bounds of each model's {singles[0].metric} against Γ. At Γ = {number(singles[0].at[-1], 3)}: {bounds}."
         blocks += figures(sensitivity_chart(singles), [alt], [tables.bounds(singles)])
     yield Section(id="sensitivity", title="Sensitivity to wrong propensities", blocks=tuple(blocks))
 
@@ -141,10 +139,10 @@ def _curve(of: Subject, curve: Curve) -> tuple[Any, ...]:
     own = next((c.gamma for c in found if curve.a in c.models and curve.b in c.models), None)
     gamma = crossing(curve) if own is None else own
     words = "it stays on one side of 0" if gamma is None else f"it may be 0 from Γ* = {times(gamma)} on"
-    k = len(curve.gamma) // 2
+    k = len(curve.at) // 2
     alt = (
         f"Bounds of the difference {curve.a} − {curve.b} in {curve.metric} against Γ: {number(curve.low[0])} at Γ = 1, "
-        f"{span(curve.low[k], curve.high[k])} at Γ = {number(curve.gamma[k], 3)}; {words}."
+        f"{span(curve.low[k], curve.high[k])} at Γ = {number(curve.at[k], 3)}; {words}."
     )
     return figures(sensitivity_chart(curve, own), [alt], [tables.bounds([curve])])
 

@@ -139,7 +139,7 @@ def sensitivity_chart(curves: Sequence[Curve] | Curve, critical: float | None = 
     rows: Rows = [
         {"gamma": g, "low": low, "high": high, "of": name}
         for curve, name in zip(found, names, strict=True)
-        for g, low, high in zip(curve.gamma, curve.low, curve.high, strict=True)
+        for g, low, high in zip(curve.at, curve.low, curve.high, strict=True)
     ]
     most = max(row["gamma"] for row in rows)
     axis = alt.Axis(values=[g for g in GAMMAS if g <= most], format="~g", labelOverlap=True)
@@ -168,9 +168,9 @@ def _zero(curve: Curve, critical: float | None) -> list[Any]:
     if curve.b is None:
         return []
     at = crossing(curve) if critical is None else critical
-    if at is None or not 1 < at <= curve.gamma[-1]:
+    if at is None or not 1 < at <= curve.at[-1]:
         return [rule_at(0, "y")]
-    late = at > math.sqrt(curve.gamma[-1])
+    late = at > math.sqrt(curve.at[-1])
     text = data([{"at": at, "text": f"Γ* = {times(at)}"}]).mark_text(
         align="right" if late else "left", dx=-5 if late else 5, y=10, fontSize=12, color=GREY
     )
@@ -185,7 +185,7 @@ def crossing(curve: Curve) -> float | None:
     if side == 0 or not len(beyond):
         return None
     k = int(beyond[0])
-    logs = np.log(curve.gamma)
+    logs = np.log(curve.at)
     part = nearer[k - 1] / (nearer[k - 1] - nearer[k])
     return float(np.exp(logs[k - 1] + part * (logs[k] - logs[k - 1])))
 

@@ -16,7 +16,8 @@ from openloop.core.feedback import Feedback, Floats, distinct
 from openloop.core.metric import reaches
 from openloop.core.propensities import part_probability
 from openloop.estimators.bounds import inverse_squares
-from openloop.estimators.stratified import catalogue_cells, edges
+from openloop.estimators.edges import edges
+from openloop.estimators.stratified import catalogue_cells
 from openloop.metrics.rating import midpoints
 from openloop.sources.arrays.rows import Rows
 from openloop.sources.outcomes import Exclusion, places
@@ -35,6 +36,7 @@ class Observation:
     grid: Floats | None
     scored: Floats | None  # s of each row, None when unknown
     excluded: Floats  # t of each user: the share of the log that `exclude` is
+    scaled: bool = True  # False: p has no scale of its own, as where it was balanced
 
     def probability(self, user: npt.NDArray[np.int32]) -> Floats:
         """π = p·s / (1 − p·t): a candidate is observed in the scored part; p·s where nothing is excluded.
@@ -43,6 +45,14 @@ class Observation:
         """
         s = 1.0 if self.scored is None else self.scored
         return part_probability(self.values, s, self.excluded[user])
+
+    def certain(self, user: npt.NDArray[np.int32]) -> Floats | None:
+        """(1 − t)/s, the weight of a row with p = 1; None where p has no scale, and so no odds."""
+        if self.scored is None or not self.scaled:
+            return None
+        if np.ptp(self.scored) or np.ptp(self.excluded):
+            return (1.0 - self.excluded[user]) / self.scored
+        return np.broadcast_to((1.0 - self.excluded[0]) / self.scored[0], len(user))
 
     def inverse_squares(self, excluded: npt.NDArray[np.int64]) -> float | None:
         """Σ 1/π² over the candidate cells, where one share holds for all of them."""
@@ -122,18 +132,25 @@ class View:
         exclude: Feedback | None,
         threshold: float,
         groups: Mapping[str, Group],
+        *,
+        scaled: bool = True,
     ) -> View:
-        """The view of a log under an exclusion."""
+        """The view of a log under an exclusion; `scaled`: p is a probability, and no weight that was balanced."""
         if exclude is not None and _other_users(log, exclude):
             exclude = None  # whole users were split: no scored user has an item to leave out
         exclusion = Exclusion.of(exclude, log)
         share = _excluded_share(log, exclude, exclusion)
-        seen = None if values is None else Observation(values=values, grid=grid, scored=log.share, excluded=share)
+        seen = (
+            None
+            if values is None
+            else Observation(values=values, grid=grid, scored=log.share, excluded=share, scaled=scaled)
+        )
         rating = log.rating.astype(np.float64)
         rows = Rows(
             user=log.user, rating=rating, relevant=reaches(rating, threshold).astype(np.float64),
             cells=exclusion.candidates, probability=None if seen is None else seen.probability(log.user),
-            scaled=log.share is not None, middles=midpoints(distinct(rating)),
+            scaled=log.share is not None, certain=None if seen is None else seen.certain(log.user),
+            middles=midpoints(distinct(rating)),
         )  # fmt: skip
         return cls(rows=rows, exclusion=exclusion, observation=seen, groups=groups)
 
@@ -146,7 +163,8 @@ class View:
             return self.rows
         p = self.observation.values
         at = edges(p, *strata)
-        return replace(self.rows, stratum=np.searchsorted(at, p), edges=at)
+        stratum = np.searchsorted(at, p)
+        return replace(self.rows, stratum=stratum, edges=at, limits=_limits(p, stratum, len(at) + 1))
 
     def catalogue(self, strata: Strata | None, at: tuple[float, ...]) -> Floats | None:
         """The cells of each user and stratum (U, S) with these edges, where the grid of p is known."""
@@ -154,3 +172,11 @@ class View:
             return None
         out = self.exclusion
         return catalogue_cells(self.observation.grid, at, (out.user, out.item))
+
+
+def _limits(p: Floats, stratum: npt.NDArray[np.int64], strata: int) -> Floats:
+    """The least and the largest p of each stratum, (S, 2)."""
+    limits = np.tile([np.inf, -np.inf], (strata, 1))
+    np.minimum.at(limits[:, 0], stratum, p)
+    np.maximum.at(limits[:, 1], stratum, p)
+    return limits

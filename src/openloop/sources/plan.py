@@ -14,15 +14,18 @@ from openloop.core.comparison import Comparison, Key, PairSums
 from openloop.core.estimate import Estimate
 from openloop.core.metric import Metric
 from openloop.core.moments import Moments
+from openloop.core.tilts import Tilts
 from openloop.core.weights import WeightSummary
 from openloop.errors import InputError, UndefinedError
 from openloop.estimators.clipping import CAPS, tuned_cap
+from openloop.estimators.edges import Bins
 from openloop.estimators.estimands import estimand
 from openloop.estimators.naming import Method
-from openloop.estimators.stratified import Bins
+from openloop.estimators.stratified import why_no_shares
 from openloop.estimators.weighted import why_undefined
 from openloop.sources.arrays.rows import Outcome, Rows
 from openloop.sources.terms import POWERS, Needed, Powers
+from openloop.sources.tilts import tilted
 
 MAX_MODELS_PAIRED = 10  # 45 pairs; above that the pairs must be named
 MAX_LISTED = 20  # ratings whose rows are counted one by one
@@ -89,12 +92,21 @@ class Source(Protocol):
     models: tuple[str, ...]
     in_one_pass: bool  # whether asking for much at once is cheaper than asking often
 
+    @property
+    def form(self) -> str:
+        """What wrong propensities change: "odds", or "ratio" where p has no scale."""
+        ...
+
     def moments(self, requests: Sequence[Request]) -> dict[Request, Moments]:
         """The moments of each request."""
         ...
 
     def summary(self, metric: Metric) -> WeightSummary | None:
         """The weights of the rows that count for a metric; None without propensities."""
+        ...
+
+    def mass(self, on: str) -> float | None:
+        """Σw of all scored rows over the population that it should add up to; None where p has no scale."""
         ...
 
     def refusal(self, metric: Metric, method: Method) -> str | None:
@@ -113,15 +125,27 @@ class Source(Protocol):
         """What the scored rows of each stratum are."""
         ...
 
+    def tilts(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> Tilts:
+        """Sums of tilted weights of the rows that count for a metric, by cluster of users."""
+        ...
+
     def scored(self, metric: Metric, models: Sequence[str]) -> tuple[Rows, list[Outcome]] | None:
         """The rows that count for a metric and what each model makes of them; None where they stay in their engine."""
         ...
 
 
 def conclude(
-    source: Source, metrics: Sequence[Metric], methods: Sequence[Method], pairs: Sequence[tuple[str, str]]
+    source: Source,
+    metrics: Sequence[Metric],
+    methods: Sequence[Method],
+    pairs: Sequence[tuple[str, str]],
+    *,
+    tilt: bool = False,
 ) -> Comparison:
-    """Ask the source for the moments that the estimates need, and make the estimates; what is skipped says why."""
+    """Ask the source for the moments that the estimates need, and make the estimates; what is skipped says why.
+
+    With `tilt` also for the sums that tell how far the weights may be off.
+    """
     skipped: dict[tuple[str, str], str] = {}
     wanted: list[tuple[Metric, Method]] = []
     for metric in metrics:
@@ -143,6 +167,7 @@ def conclude(
     }
     estimates: dict[Key, Estimate] = {}
     own: dict[tuple[str, str, str, str], PairSums] = {}
+    tilts: dict[str, Tilts] = {}
     for batch in _batches(source, wanted):
         families = [(metric.name, method.name) for metric, method in batch]
         asked = [r for name in families for r in (*singles[name], *doubles.get(name, ()))]
@@ -154,12 +179,22 @@ def conclude(
             except UndefinedError as error:
                 skipped[name] = str(error)
                 continue
-            what = estimand(metric, method.name, method.share)
+            what = estimand(metric, method.name, method.share or "catalogue")
             for model, estimate in zip(source.models, found, strict=True):
-                estimates[model, *name] = replace(estimate, method=method.name, estimand=what)
+                taken = estimate.p_taken or ("known" if method.weighted else "")
+                estimates[model, *name] = replace(estimate, method=method.name, estimand=what, p_taken=taken)
             for request in doubles.get(name, ()):
-                own[request.models[0], request.models[1], *name] = _pair(moments[request], method)
-    return Comparison(estimates=estimates, skipped=skipped, pairs=own)
+                own[request.models[0], request.models[1], *name] = _pair(moments[request], method, source.form)
+        for metric in _tilted(source, batch) if tilt else ():  # while its gains are at hand
+            tilts[metric.name] = source.tilts(metric, pairs)
+    notes = tuple(dict.fromkeys(note for found in tilts.values() for note in found.notes))
+    return Comparison(estimates=estimates, skipped=skipped, pairs=own, tilts=tilts, notes=notes)
+
+
+def _tilted(source: Source, batch: Sequence[tuple[Metric, Method]]) -> list[Metric]:
+    """The metrics whose weights can be tilted; where rows have propensities, these must be defined for the metric."""
+    found = [m for m, e in batch if tilted(m) and (e.weighted or source.summary(m) is None)]
+    return list(dict.fromkeys(found))
 
 
 def _batches(source: Source, wanted: Sequence[tuple[Metric, Method]]) -> list[list[tuple[Metric, Method]]]:
@@ -188,6 +223,8 @@ def chosen_pairs(models: Sequence[str], pairs: str | Iterable[tuple[str, str]] |
 def _undefined(metric: Metric, method: Method) -> str | None:
     """Why there is no such estimate, whatever the rows."""
     reason = why_undefined(metric, method.name.partition("@")[0])
+    if reason is None and method.strata is not None:
+        reason = why_no_shares(metric, method.share)
     if reason is not None:
         return f"{method.name} of {metric.name} is undefined: {reason}."
     if method.clips and method.cap is None and _has_ideal(metric):
@@ -235,7 +272,7 @@ def _powers(metric: Metric, method: Method) -> Powers:
     """Which w^a δ^b the variance over cells of an estimator is made of."""
     if metric.kind == "user":
         return ()
-    if method.strata is not None and method.share == "catalogue":
+    if method.strata is not None and method.share != "observed":
         return POWERS
     weighted = method.weighted and method.strata is None
     return tuple((a, b) for a, b in POWERS if a == (2 if weighted else 0))
@@ -270,6 +307,6 @@ def _request(metric: Metric, method: Method, models: tuple[str, ...], resolved: 
     )
 
 
-def _pair(m: Moments, method: Method) -> PairSums:
+def _pair(m: Moments, method: Method, form: str) -> PairSums:
     variance = method.estimate(m).cell_variance if m.metric.kind == "cell" else None
-    return PairSums(cell_variance=variance, parts=m.parts)
+    return PairSums(cell_variance=variance, parts=m.parts, form=form)

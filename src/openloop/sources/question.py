@@ -40,6 +40,7 @@ class Question:
     max_users: int = 2_000_000
     groups: Mapping[str, Any] = field(default_factory=dict[str, Any])
     scaled: bool = True  # False: the frame's propensities are known up to a factor only, as after a split by time
+    by_items: bool = False  # the frame's propensities were fitted to each item's rows of the log
     lenient: bool = False  # metrics that some model cannot serve are left out, with the reason
     measures: tuple[Metric, ...] = field(init=False)
     methods: tuple[Method, ...] = field(init=False)

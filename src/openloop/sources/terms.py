@@ -25,6 +25,8 @@ class WeightedColumns(Columns, Protocol):
     one: Column  # 1
     weight: Column | None  # w = 1/p; None without propensities
     doubt: Column | None  # 1 − p
+    fixed: Column | None  # a of w = a + b, which wrong propensities leave alone; None: nothing of w
+    moving: Column | None  # b, which they change by a factor
 
     def cut(self, cap: float) -> Column:
         """min(w, cap)."""
@@ -43,7 +45,7 @@ class Needed:
     cap: float | None = None
     caps: tuple[float, ...] = ()  # candidates to tune over
     ideal: bool = False  # the ideal order of the weights (nDCG)
-    parts: bool = False  # of a difference d: Σw·d₊ and Σw·d₋, and nothing per user, which is a difference itself
+    parts: bool = False  # of a difference d: Σad, Σbd₊ and Σbd₋, and nothing per user, which is a difference itself
 
 
 Terms = Iterator[tuple[str, Column]]
@@ -75,8 +77,15 @@ def terms(x: WeightedColumns, delta: Column, metric: Metric, wanted: Needed) -> 
     for j, cap in enumerate(wanted.caps):
         yield from _tuning(f"cap{j}_", x.doubt, x.weight, x.cut(cap), delta)
     if wanted.parts:
-        yield "positive", x.weight * x.where(delta > 0, delta, 0.0)
-        yield "negative", x.weight * x.where(delta < 0, -delta, 0.0)
+        yield from parts(x, delta)
+
+
+def parts(x: WeightedColumns, delta: Column) -> Terms:
+    """D = Σad, A = Σbd₊ and B = Σbd₋ of a difference d: where it turns as propensities go wrong."""
+    if x.fixed is not None:
+        yield "fixed", x.fixed * delta
+    yield "positive", x.moving * x.where(delta > 0, delta, 0.0)
+    yield "negative", x.moving * x.where(delta < 0, -delta, 0.0)
 
 
 def _per_user(x: WeightedColumns, delta: Column, metric: Metric, wanted: Needed) -> Terms:
@@ -127,11 +136,18 @@ class Common:
     base: Mapping[str, Floats]  # rows and mass, (U, S)
     weights: WeightSummary | None
     edges: tuple[float, ...] = ()
+    limits: Floats | None = None  # (S, 2)
     catalogue: Floats | None = None
     inverse_squares: float | None = None
     ids: Array | None = None
     scaled: bool = True  # whether Σw should add up to the population
     floored: float | None = None  # the share of propensities that a floor raised
+    whole_users: bool = False  # a split drew users, with all their cells at once
+
+    @property
+    def mass(self) -> float | None:
+        """Σw over Σ|C_u|, where `weights` are those of all scored rows; None where p has no scale."""
+        return self.weights.total / float(self.cells.sum()) if self.weights is not None and self.scaled else None
 
 
 def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Needed, common: Common) -> Moments:
@@ -150,12 +166,14 @@ def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Needed, common:
         clipped=float(total["clipped"].sum()) / n if "clipped" in total and n else None,
         floored=common.floored,
         scaled=common.scaled,
+        whole_users=common.whole_users,
         caps=_caps(total, wanted.caps),
         parts=_parts(total),
         squares=float(total["wsquare"].sum()) if "wsquare" in total else None,
         catalogue=common.catalogue,
         inverse_squares=common.inverse_squares,
         edges=common.edges,
+        limits=common.limits,
         ids=common.ids,
     )
 
@@ -191,7 +209,8 @@ def _caps(total: Mapping[str, Floats], caps: tuple[float, ...]) -> dict[float, F
     return {c: np.array([total[f"cap{j}_{i}"].sum() for i in range(5)]) for j, c in enumerate(caps)}
 
 
-def _parts(total: Mapping[str, Any]) -> tuple[float, float] | None:
+def _parts(total: Mapping[str, Any]) -> tuple[float, float, float] | None:
     if "positive" not in total:
         return None
-    return float(total["positive"].sum()), float(total["negative"].sum())
+    fixed = float(total["fixed"].sum()) if "fixed" in total else 0.0
+    return fixed, float(total["positive"].sum()), float(total["negative"].sum())

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from openloop.core.feedback import Feedback, Floats, check_propensities
 from openloop.core.feedback import distinct as distinct_values
 from openloop.core.metric import default_threshold
-from openloop.core.propensities import Propensities, row_propensities
+from openloop.core.propensities import Propensities, check_exposure, row_propensities
 from openloop.errors import AlignmentError, InputError, LeakError, PredictionError, UndefinedError
 from openloop.sources import rules
 from openloop.sources.arrays.source import FeedbackSource, Scored
@@ -22,6 +22,7 @@ from openloop.sources.predictions import Predictions
 from openloop.sources.question import Question
 
 MAX_GROUPS = 50  # a table of strata that a person can read
+POSITIVES = "the log holds positives only: every row says that something was liked, and none that it was not"
 
 
 def from_feedback(
@@ -30,12 +31,13 @@ def from_feedback(
     """The source of a Feedback, and what the reader of its estimates should know."""
     _check(log, asked)
     ready = {name: prepare(name, model, log, asked.user, asked.item) for name, model in models.items()}
-    values, grid, floored = _propensities(propensities, log)
+    values, grid, made = _propensities(propensities, log)
     threshold = default_threshold(distinct_values(log.rating)) if asked.threshold is None else float(asked.threshold)
     scored, notes = _without_gaps(
         Scored(
             models=ready, log=log, exclude=asked.exclude, threshold=threshold, propensity=values,
-            predicted=_predicted(ready, log, asked), grid=grid, floored=floored,
+            predicted=_predicted(ready, log, asked), grid=grid, floored=made.clipped if made and made.floor else None,
+            by_items=made is not None and made.by_items, balanced=made is not None and made.base is not None,
             imputation=_imputed_ratings(asked.imputation, log),
             groups={name: _group(name, labels, log) for name, labels in asked.groups.items()},
             bounded=any(m.name == "ips" for m in asked.methods),
@@ -120,7 +122,7 @@ def _taken(scored: Scored, keep: npt.NDArray[np.bool_]) -> Scored:
 
 def _notes(log: Feedback, exclude: Feedback | None, propensities: Any, *, weighted: bool) -> list[str]:
     """What the reader of the estimates should know about how they were made."""
-    notes: list[str] = []
+    notes = [POSITIVES] if log.positives else []
     if isinstance(propensities, np.ndarray) and propensities.ndim == 1 and bool(np.any(np.diff(log.row) < 0)):
         notes.append("propensities= was taken in Feedback order; an array in input order goes through log.align(array)")
     if log.share is None and weighted:
@@ -162,14 +164,15 @@ def _group(name: str, values: Any, log: Feedback) -> Group:
     return tuple(labels.tolist()), codes.astype(np.int64)
 
 
-def _propensities(given: Any, log: Feedback) -> tuple[Floats | None, Floats | None, float | None]:
-    """The probability of each row, of the whole grid where it is known, and the share that a floor raised."""
+def _propensities(given: Any, log: Feedback) -> tuple[Floats | None, Floats | None, Propensities | None]:
+    """The probability of each row, of the whole grid where it is known, and what they were made as."""
     if given is None:
         return log.propensity, None, None
     if isinstance(given, np.ndarray):
         return *_from_array(given, log), None
     found = row_propensities("evaluate", given, log)
-    return found.used, _grid(given, found.floor), found.clipped if found.floor else None
+    check_exposure("evaluate", found, log)
+    return found.used, _grid(given, found.floor), found
 
 
 def _grid(given: Any, floor: float) -> Floats | None:

@@ -28,8 +28,10 @@ class Rows:
     cells: Floats  # (U,) |C_u|
     probability: Floats | None = None  # p·s, or π under exclude
     scaled: bool = True  # False: the probability is right up to a factor
+    certain: Floats | None = None  # (1 − t)/s, the weight of p = 1; None: p has no odds
     stratum: npt.NDArray[np.int64] | None = None
     edges: tuple[float, ...] = ()
+    limits: Floats | None = None  # (S, 2) the least and the largest p of each stratum of propensity
     middles: Floats | None = None  # between rating levels
     # What does not depend on a model, found once; other rows, also those made of these, have their own.
     shared: dict[Any, Any] = field(init=False, repr=False, default_factory=dict[Any, Any])
@@ -50,7 +52,7 @@ class Rows:
 
     def take(self, keep: Array) -> Rows:
         """The rows that the mask keeps."""
-        fields = ("user", "rating", "relevant", "probability", "stratum")
+        fields = ("user", "rating", "relevant", "probability", "certain", "stratum")
         found = {name: getattr(self, name) for name in fields}
         return replace(self, **{name: None if v is None else v[keep] for name, v in found.items()})
 
@@ -66,9 +68,16 @@ class Rows:
         return None if p is None else self.once("w", lambda: 1.0 / p)
 
     def doubt(self) -> Floats | None:
-        """1 − p; where the scale of p is not known, 1, which it cannot exceed."""
+        """1 − p, 0 where a balanced p exceeds 1; where the scale of p is not known, 1, which it cannot exceed."""
         p = self.probability
-        return None if p is None else self.once("1 - p", lambda: 1.0 - p if self.scaled else np.ones(len(self)))
+        if p is None:
+            return None
+        return self.once("1 - p", lambda: np.maximum(1.0 - p, 0.0) if self.scaled else np.ones(len(self)))
+
+    def moving(self) -> Floats | None:
+        """b = w − a, the part of the weight that wrong propensities change."""
+        w, a = self.weight(), self.certain
+        return w if w is None or a is None else self.once("b", lambda: np.maximum(w - a, 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,6 +110,11 @@ class ArrayColumns:
         self.one = rows.once("1", lambda: np.ones(len(rows)))
         self.weight = rows.weight()
         self.doubt = rows.doubt()
+        self.fixed = rows.certain
+
+    @property
+    def moving(self) -> Column:
+        return self._rows.moving()
 
     @property
     def cells(self) -> Column:

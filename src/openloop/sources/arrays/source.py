@@ -12,11 +12,13 @@ import numpy as np
 from openloop.core.feedback import Feedback, Floats, distinct
 from openloop.core.metric import Metric, reaches
 from openloop.core.moments import Moments
+from openloop.core.tilts import Tilts
 from openloop.core.weights import WeightSummary
 from openloop.estimators.naming import Method
 from openloop.metrics.rating import MAX_LEVELS
 from openloop.sources.arrays import rows as rows_of
 from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
+from openloop.sources.arrays.tilting import Tilter
 from openloop.sources.observation import Group, View, overlap
 from openloop.sources.outcomes import dense_outcome, predictions, predicts, ranks
 from openloop.sources.plan import MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
@@ -37,6 +39,8 @@ class Scored:
     propensity: Floats | None = None  # of each row
     grid: Floats | None = None  # of each cell, where it is known
     floored: float | None = None  # the share of propensities that a floor raised
+    by_items: bool = False  # propensities were fitted to each item's rows of this log
+    balanced: bool = False  # they were balanced, and are no probabilities any more
     imputation: Any = None  # ratings (U, I), or losses by (model, metric)
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
     bounded: bool = True  # whether Σ1/π² over the grid is needed, for Hoeffding's interval
@@ -45,7 +49,8 @@ class Scored:
     def view(self, on: str) -> View:
         """What metrics of one kind are estimated over: only rankings lose what is excluded."""
         exclude = self.exclude if on == "rank" else None
-        return View.of(self.log, self.propensity, self.grid, exclude, self.threshold, self.groups)
+        seen = self.log, self.propensity, self.grid, exclude, self.threshold, self.groups
+        return View.of(*seen, scaled=not self.balanced)
 
 
 class FeedbackSource:
@@ -72,6 +77,12 @@ class FeedbackSource:
         self.ranked = cache(self._ranked)
         self.imputed = cache(self._imputed)
         self.inverse_squares = cache(self._inverse_squares)
+        self.tilter = cache(lambda on: Tilter.of(scored, self.view(on)))
+
+    @property
+    def form(self) -> str:
+        """What wrong propensities change: their odds, or where these have no scale the weight."""
+        return "odds" if self._log.share is not None and not self._scored.balanced else "ratio"
 
     @property
     def subject(self) -> Scored:
@@ -140,6 +151,11 @@ class FeedbackSource:
         """The weights of the rows that count for a metric."""
         return self.common(metric.kind, metric.on, None).weights
 
+    def mass(self, on: str) -> float | None:
+        """Σw of all scored rows over the candidates; where shares differ by user, not all users can be scored."""
+        share = self._log.share
+        return self.common("cell", on, None).mass if share is not None and np.ptp(share) == 0 else None
+
     def _about(self) -> LogFacts:
         """What is scored."""
         levels, counts = np.unique(self._log.rating, return_counts=True)
@@ -166,22 +182,26 @@ class FeedbackSource:
 
     def facts(self, strata: Strata) -> StrataFacts:
         """What the scored rows of each stratum are."""
-        view = self.view("prediction")
         rows = self.stratified("prediction", strata)
         stratum = np.zeros(len(rows), np.int64) if rows.stratum is None else rows.stratum
         pairs = distinct(stratum * self._log.n_items + self._log.item)
         names = self._scored.groups[strata][0] if isinstance(strata, str) else strata_names(rows.n_strata)
-        p = None if view.observation is None or isinstance(strata, str) else view.observation.values
         return StrataFacts(
             names=names,
             rows=tuple(np.bincount(stratum, minlength=rows.n_strata).tolist()),
             items=tuple(np.bincount(pairs // self._log.n_items, minlength=rows.n_strata).tolist()),
-            limits=tuple(None if p is None else _limits(p[stratum == s]) for s in range(rows.n_strata)),
+            limits=(None,) * rows.n_strata if rows.limits is None else tuple((a, b) for a, b in rows.limits.tolist()),
         )
 
     def scored(self, metric: Metric, models: Sequence[str]) -> tuple[Rows, list[Outcome]] | None:
         """The rows that count for a metric, and what each model makes of them."""
         return self.rows_for(metric.kind, metric.on, None), [self.outcome(model, metric) for model in models]
+
+    def tilts(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> Tilts:
+        """Sums of tilted weights of the rows that count for a metric."""
+        rows, counted = self.rows_for(metric.kind, metric.on, None), self.view(metric.on).rows.relevant > 0
+        gains = {model: self.gains(metric, model, None) for model in self.models}
+        return self.tilter(metric.on).sums(rows, gains, pairs, None if metric.kind == "cell" else counted)
 
     def moments(self, requests: Sequence[Request]) -> dict[Request, Moments]:
         """The moments of each request; a pair's are made of its models'."""
@@ -216,9 +236,9 @@ class FeedbackSource:
         counted = self.rows_for(kind, on, strata)
         return Common(
             cells=rows.cells, base=rows_of.base_sums(rows), weights=rows_of.weight_summary(counted),
-            edges=rows.edges, catalogue=self.catalogue(on, strata),
+            edges=rows.edges, limits=rows.limits, catalogue=self.catalogue(on, strata),
             inverse_squares=self.inverse_squares(on) if self._scored.bounded else None,
-            scaled=rows.scaled, floored=self._scored.floored,
+            scaled=rows.scaled, floored=self._scored.floored, whole_users="user" in self._log.split,
         )  # fmt: skip
 
     def _inverse_squares(self, on: str) -> float | None:
@@ -278,7 +298,3 @@ class FeedbackSource:
             rows = self._rerated(replace(view.rows, user=user, probability=None), rated)
             total += np.bincount(user, metric.gain(ArrayColumns(rows, outcome)), minlength=n_users)
         return total
-
-
-def _limits(p: Floats) -> tuple[float, float] | None:
-    return (float(p.min()), float(p.max())) if len(p) else None

@@ -29,6 +29,7 @@ from openloop.sources.rules import SIDES, Coverage
 ROLES = {"u": "user", "i": "item", "y": "rating", "p": "propensities"}
 
 
+PLAIN = Weights(probability="p", weight="w")
 PART = Weights(probability="p_part", weight="w_part")  # p·s, over all cells
 CANDIDATE = Weights(probability="p_candidate", weight="w_candidate")  # π, over those that are not excluded
 
@@ -141,11 +142,14 @@ def _with_weights(frame: Any, asked: Question) -> tuple[Any, dict[str, Weights]]
         return frame, {}
     s, t = asked.shares
     if (s, t) == (1.0, 0.0):
-        plain = Weights(probability="p", weight="w")
+        plain = replace(PLAIN, certain=1.0 if asked.scaled else None)
         return frame.with_columns((1.0 / nw.col("p")).alias("w")), {"prediction": plain, "rank": plain}
-    found = {"prediction": PART, "rank": CANDIDATE if t else PART}
+    part = replace(PART, certain=1.0 / s if asked.scaled else None)
+    found = {"prediction": part, "rank": part}
+    if t:
+        found["rank"] = replace(CANDIDATE, certain=(1.0 - t) / s if asked.scaled else None)
     probabilities = [
-        part_probability(nw.col("p"), s, t if of is CANDIDATE else 0.0).alias(of.probability)
+        part_probability(nw.col("p"), s, 0.0 if of is part else t).alias(of.probability)
         for of in dict.fromkeys(found.values())
     ]
     frame = frame.with_columns(*probabilities)

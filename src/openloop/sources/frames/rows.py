@@ -26,10 +26,14 @@ Finish = Callable[[Array, Array, Array], Floats]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """The columns of the probability with which a row was observed, and of its inverse."""
+    """The columns of the probability with which a row was observed, and of its inverse.
+
+    `certain` is (1 − t)/s, the weight of a row with p = 1; None where p has no scale, and so no odds.
+    """
 
     probability: str
     weight: str
+    certain: float | None = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,10 @@ class FrameColumns:
         by = setting.weights.get(on)
         self.weight: Any = None if by is None else nw.col(by.weight)
         self.doubt: Any = None if by is None else 1.0 - nw.col(by.probability)
+        self.fixed: Any = None if by is None or by.certain is None else nw.lit(by.certain)
+        self.moving: Any = (
+            self.weight if self.fixed is None else self.where(self.weight > self.fixed, self.weight - self.fixed, 0.0)
+        )
         self._ranked = ranked
 
     def abs(self, x: Column) -> Column:

@@ -14,6 +14,7 @@ import numpy as np
 from openloop.core.feedback import LEAST, Array, Floats
 from openloop.core.metric import Metric, default_threshold, reaches
 from openloop.core.moments import SUMS, Moments
+from openloop.core.tilts import Tilts
 from openloop.core.weights import WeightSummary
 from openloop.errors import EmptyError, InputError, PropensityError, RatingError
 from openloop.estimators.naming import Method
@@ -35,9 +36,11 @@ from openloop.sources.frames.rows import (
     reduce,
     reduce_total,
 )
+from openloop.sources.frames.tilting import FrameTilter, ItemCounts
 from openloop.sources.plan import MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts
 from openloop.sources.question import Question
 from openloop.sources.terms import Common, assemble, paired
+from openloop.sources.tilts import planned
 
 CLUSTERS = 100_000
 WRONG: dict[str, tuple[type[InputError], str]] = {
@@ -78,18 +81,21 @@ class FrameSource:
         self._weighted = bool(joined.weights)
         self._refuse()
         self._given_threshold = asked.threshold
-        self._scaled = asked.scaled
+        self._scaled, self._by_items = asked.scaled, asked.by_items
+        self._one_log = asked.share is not None or not asked.scaled
         self._n_users, self._n_items = self._population(asked.population)
         joined.check_complete(self._n_items)
         self._frame = self._clustered(asked.max_users)
         # Passes over the rows are shared by the requests that need them.
         self.edges = cache(lambda strata: frame_facts.edges(self._frame, *strata))
+        self.limits = cache(lambda s: frame_facts.strata_limits(self._rows_for("cell", s), self._n_strata(s)))
         self._bases: dict[Strata | None, Reduced] = {}
         self.about = cache(self._about)
         self.answers = cache(self._answers)
         self.common = cache(self._common)
         self.weights = cache(lambda kind, column: weight_summary(self._rows_for(kind, None), column))
         self.exclusions = cache(self._exclusions)
+        self.tilter = cache(self._tilter)
 
     def _refuse(self) -> None:
         """Count what no engine may sum over, and refuse it before anything is summed."""
@@ -201,7 +207,7 @@ class FrameSource:
             )
         if method.imputes:
             return f"{what} needs imputed losses of every cell; read the log with ol.read."
-        pools = metric.kind == "cell" or (metric.pooled and (method.name == "snips" or method.clips))
+        pools = metric.kind == "cell" or (metric.pooled and method.pools)
         if self._clusters and not pools:
             return f"{what} needs sums of each user; raise max_users= above the {self._n_users:,} users."
         return self._joined.refusal(metric, what)
@@ -209,6 +215,10 @@ class FrameSource:
     def summary(self, metric: Metric) -> WeightSummary | None:
         """The weights of the rows that count for a metric."""
         return self._weight_summary(metric.kind, metric.on)
+
+    def mass(self, on: str) -> float | None:
+        """Σw of all scored rows over the candidates."""
+        return self.common("cell", on, None).mass
 
     def _weight_summary(self, kind: str, on: str) -> WeightSummary | None:
         return self.weights(kind, self._joined.weights[on].weight) if self._weighted else None
@@ -238,6 +248,28 @@ class FrameSource:
     def scored(self, metric: Metric, models: Sequence[str]) -> None:
         """Rows stay in the engine: bounds for each Γ, which need them sorted, are left out."""
         del metric, models
+
+    @property
+    def form(self) -> str:
+        """What wrong propensities change: their odds, or where these have no scale the weight."""
+        return "odds" if self._scaled else "ratio"
+
+    def tilts(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> Tilts:
+        """Sums of tilted weights of the rows that count for a metric."""
+        return self.tilter().tilts(metric, pairs)
+
+    def _tilter(self) -> FrameTilter:
+        span = self.about().span
+        excluded = self._joined.excluded if self._one_log else None  # of the whole log these are rows, too
+        counts = ItemCounts.of(self._joined.frame, None if excluded is None else excluded.pairs)
+        plan = planned(
+            weighted=self._weighted, span=span, positives=bool(reaches(span[0], self._threshold)),
+            by_items=self._by_items, typical=counts.typical,
+        )  # fmt: skip
+        return FrameTilter(
+            joined=self._joined, rows_for=lambda kind: self._rows_for(kind, None),
+            setting=lambda metric: self._setting(None, [metric]), counts=counts, span=span, plan=plan,
+        )  # fmt: skip
 
     def moments(self, requests: Sequence[Request]) -> dict[Request, Moments]:
         """The moments of each request, all of one kind of row and one set of strata in one pass."""
@@ -338,6 +370,7 @@ class FrameSource:
         return Common(
             cells=self._cells(on, base.ids), base={name: sums[key] for name, key in named.items()},
             weights=self._weight_summary(kind, on), edges=edges, scaled=self._scaled,
+            limits=None if strata is None or not self._weighted else self.limits(strata),
             ids=base.ids if not self._clusters and len(base.ids) == self._units else None,
         )  # fmt: skip
 

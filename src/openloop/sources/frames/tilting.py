@@ -1,0 +1,150 @@
+"""Sums under tilted weights, by group-bys in the engine: items' sums are joined back, and users' sums leave it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from openloop.core.feedback import Floats
+from openloop.core.metric import Metric
+from openloop.core.tilts import CLUSTERS, Against, TiltedSums, Tilts
+from openloop.sources.frames.joining import Joined
+from openloop.sources.frames.rows import FrameColumns, FrameSetting, Key, Reduced, collected, reduce
+from openloop.sources.terms import parts
+from openloop.sources.tilts import GRIDS, TiltPlan, place
+
+ITEM = "i"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemCounts:
+    """How many rows each item has: of the whole log as a frame (i, n), and the median over the scored rows."""
+
+    frame: Any
+    typical: float
+
+    @classmethod
+    def of(cls, rows: Any, others: Any | None) -> ItemCounts:
+        """The counts of the scored rows, and of the other rows of the same log."""
+        scored = _counted(rows, "scored")
+        whole = scored.with_columns(nw.col("scored").alias("n"))
+        if others is not None:
+            joined = scored.join(_counted(others, "others"), on=ITEM, how="left")
+            whole = joined.with_columns((nw.col("scored") + nw.col("others").fill_null(0.0)).alias("n")).drop("others")
+        table = collected(whole.select("scored", "n").sort("n"))
+        n, weight = (table[name].cast(nw.Float64()).to_numpy() for name in ("n", "scored"))
+        return cls(frame=whole.select(ITEM, "n"), typical=_median(n, weight))
+
+
+def _counted(rows: Any, name: str) -> Any:
+    return rows.select(ITEM, nw.lit(1.0).alias(name)).group_by(ITEM).agg(nw.col(name).sum())
+
+
+def _median(values: Floats, times: Floats) -> float:
+    """The median of rising values, each there so many times."""
+    ends, middle = np.cumsum(times), (times.sum() - 1) / 2
+    low, high = (values[np.searchsorted(ends, at, side="right")] for at in (math.floor(middle), math.ceil(middle)))
+    return float((low + high) / 2)
+
+
+def _tilt(g: int) -> str:
+    return f"tilt{g}"
+
+
+def with_rating_tilts(frame: Any, rows: Any, weight: str, span: tuple[float, float], *, raked: bool) -> Any:
+    """The frame with a column wρ^−r for each ρ; raked, h_i(ρ) = Σ_i w / Σ_i wρ^−r over all scored `rows` beside it."""
+    r = place(nw.col("y"), span)
+    columns = [
+        (nw.col(weight) * (r * -math.log(rho)).exp()).alias(_tilt(g)) for g, rho in enumerate(GRIDS["rho"])
+    ]  # fmt: skip
+    tilted, names = frame.with_columns(*columns), [_tilt(g) for g in range(len(columns))]
+    if not raked:
+        return tilted
+    sums = rows.with_columns(*columns).select(ITEM, *names).group_by(ITEM).agg(*(nw.col(name).sum() for name in names))
+    held = sums.select(ITEM, *((nw.col(names[0]) / nw.col(name)).alias(f"h_{name}") for name in names))
+    joined = tilted.join(held, on=ITEM, how="inner")
+    return joined.with_columns(*((nw.col(name) * nw.col(f"h_{name}")).alias(name) for name in names))
+
+
+def with_popularity_tilts(frame: Any, counts: ItemCounts) -> Any:
+    """The frame with a column n_i^−κ for each κ."""
+    joined = frame.join(counts.frame, on=ITEM, how="inner")
+    logs = nw.col("n").log()
+    return joined.with_columns(*((logs * -kappa).exp().alias(_tilt(g)) for g, kappa in enumerate(GRIDS["kappa"])))
+
+
+def tilted_columns(against: Against, gains: Mapping[str, Any]) -> dict[Key, Any]:
+    """Σw and Σwδ of each model at each point of the grid."""
+    found: dict[Key, Any] = {}
+    for g in range(len(GRIDS[against])):
+        w = nw.col(_tilt(g))
+        found["w", g] = w
+        found |= {(model, g): w * gain for model, gain in gains.items()}
+    return found
+
+
+def part_columns(x: FrameColumns, gains: Mapping[str, Any], pairs: Sequence[tuple[str, str]]) -> dict[Key, Any]:
+    """D, A and B of each pair."""
+    return {
+        (term, a, b): column for a, b in pairs for term, column in parts(x, gains[a] - gains[b])
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameTilter:
+    """The tilts of a joined frame's scored rows."""
+
+    joined: Joined
+    rows_for: Callable[[str], Any]  # the rows that count for a kind of metric
+    setting: Callable[[Metric], FrameSetting]
+    counts: ItemCounts
+    span: tuple[float, float]  # of the ratings
+    plan: TiltPlan
+
+    def tilts(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> Tilts:
+        """The sums of a metric's gains by cluster of users."""
+        setting, models = self.setting(metric), self.joined.models
+        columns = [FrameColumns(m, metric.on, setting, ranked=self.joined.ranked[m]) for m in range(len(models))]
+        gains = {model: metric.gain(x) for model, x in zip(models, columns, strict=True)}
+        wanted = part_columns(columns[0], gains, pairs) if self.joined.weights else {}
+        for against in self.plan.against:
+            wanted |= tilted_columns(against, gains)
+        if not wanted:
+            return Tilts(models=models, notes=self.plan.notes)
+        sums = _clustered(reduce(self._frame(metric), wanted, 1))
+        return Tilts(
+            models=models, pairs=tuple(pairs), parts=_parts(sums, pairs) if self.joined.weights and pairs else None,
+            sums=tuple(self._tilted(sums, against) for against in self.plan.against), notes=self.plan.notes,
+        )  # fmt: skip
+
+    def _frame(self, metric: Metric) -> Any:
+        """The rows that count for the metric, with a column of weights for each grid point of the tilt that it has."""
+        frame = self.rows_for(metric.kind)
+        if "rho" in self.plan.against:
+            weight = self.joined.weights[metric.on].weight
+            return with_rating_tilts(frame, self.rows_for("cell"), weight, self.span, raked=self.plan.raked)
+        return with_popularity_tilts(frame, self.counts) if "kappa" in self.plan.against else frame
+
+    def _tilted(self, sums: Mapping[Key, Floats], against: Against) -> TiltedSums:
+        grid = GRIDS[against]
+        stacked = np.array([[sums[of, g] for g in range(len(grid))] for of in ("w", *self.joined.models)])
+        return TiltedSums(against=against, grid=grid, raked=self.plan.raked, sums=stacked.transpose(2, 0, 1))
+
+
+def _parts(sums: Mapping[Key, Floats], pairs: Sequence[tuple[str, str]]) -> Floats:
+    """(clusters, P, 3); without odds nothing is fixed."""
+    none = np.zeros(len(next(iter(sums.values()))))
+    own = [[sums.get((term, *pair), none) for term in ("fixed", "positive", "negative")] for pair in pairs]
+    return np.array(own).transpose(2, 0, 1)
+
+
+def _clustered(reduced: Reduced) -> dict[Key, Floats]:
+    """The sums of users, dealt to clusters."""
+    unit = np.arange(len(reduced.ids)) % CLUSTERS
+    found: dict[Key, Any] = {key: np.bincount(unit, values[:, 0]) for key, values in reduced.sums.items()}
+    return found
