@@ -11,11 +11,14 @@ from openloop.audits.contrasts import contrasts
 from openloop.audits.results import StrataLine, StrataTable
 from openloop.audits.verdict import Evidence
 from openloop.core.comparison import Comparison, PairSums
-from openloop.core.estimate import Estimate, smooth
+from openloop.core.estimate import Estimate
+from openloop.core.totals import smooth
 from openloop.core.weights import Diagnostics
+from openloop.estimators.estimands import estimand
 from openloop.estimators.weighted import quotient
+from openloop.metrics.naming import metric as metric_named
 
-METRIC = "ndcg@10"
+METRIC = "recall@10"
 
 
 def mean(values: Any, *, metric: str = METRIC, estimator: str = "snips", **seen: Any) -> Estimate:
@@ -26,7 +29,7 @@ def mean(values: Any, *, metric: str = METRIC, estimator: str = "snips", **seen:
     known = {"n": 10 * len(values), "users": len(values), "effective_size": 6.0 * len(values), "largest_share": 0.01}
     return Estimate(
         value=value, influence=influence, method=estimator, metric=metric, columns=columns, function=quotient,
-        diagnostics=Diagnostics(**(known | seen)),
+        diagnostics=Diagnostics(**(known | seen)), estimand=estimand(metric_named(metric), estimator),
     )  # fmt: skip
 
 

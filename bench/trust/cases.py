@@ -1,4 +1,4 @@
-"""Eleven ways in which an audit was once sure and wrong, each a world whose truth is known: seed → answer.
+"""Ways in which an audit was once sure and wrong, each a world whose truth is known: seed → answer.
 
 An answer is "right", "wrong", "undecided" or "conditional". A verdict for a model that is not the better one is wrong,
 and so is any verdict where the models are equal.
@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 import openloop as ol
 from bench.trust import worlds
+from bench.trust.parts import ANSWERS, Answer, Asked, Goal, Part, Table, missed, share, tallied
 from openloop.errors import OpenloopError
+from openloop.studies.kit.trials import Given
 
-Answer = Literal["right", "wrong", "undecided", "conditional"]
-ANSWERS: tuple[Answer, ...] = ("right", "wrong", "undecided", "conditional")
+BATCH = 20  # logs of a trial
 HARM, FALSE_ALARM = 0.02, 0.07  # the largest share that may be wrong: in general, and where the models are equal
 ROUNDING = 1e-3  # of a stated Γ* against the exact one
 
@@ -29,7 +30,8 @@ class Case:
     name: str
     what: str
     run: Callable[[int], Answer]
-    limit: float = HARM
+    limit: float = HARM  # the largest share that may be wrong
+    least: float = 0.0  # the smallest share that must be right
 
 
 def answer(found: Any, better: str | None) -> Answer:
@@ -124,12 +126,12 @@ def ideal_of_ndcg(seed: int) -> Answer:
 def shares_from_a_sample(seed: int) -> Answer:
     """Equal models whose errors depend on the rating; NaiveBayes has the ratings' shares from 600 of them."""
     draw = np.random.default_rng(seed)
-    Y = draw.choice([1, 2, 3, 4, 5], (300, 150), p=(0.2, 0.25, 0.1, 0.25, 0.2))
+    Y = draw.choice([1, 2, 3, 4, 5], (300, 250), p=(0.2, 0.25, 0.1, 0.25, 0.2))
     models = worlds.good_at(draw, Y, a=(0.5, 1.1), b=(1.1, 0.5), cut=3, own=0.03)
     log = ol.simulate.World(ratings=Y, propensities=0.15 * 1.6 ** (Y - 3.0)).observe(rng=draw)
     sample = draw.choice(Y.ravel(), 600, replace=False)
     seen = ol.propensity.NaiveBayes().fit(log, uniform=sample)
-    return answer(ol.audit(models, log, seen, metrics=["mae"], check=False), None)
+    return answer(ol.audit(models, log, seen, metrics=["mae"], strata=[5], check=False), None)
 
 
 def gamma_with_exclude(seed: int) -> Answer:
@@ -181,10 +183,50 @@ CASES = (
     Case(name="pooled", what="a few users hold most relevant items", run=pooled_against_users),
     Case(name="heavy users", what="equal models, heavy users", run=heavy_users, limit=FALSE_ALARM),
     Case(name="stratified", what="stratified recall by shares of the catalogue", run=stratified_recall),
-    Case(name="strata", what="plain means inside strata veto a right verdict", run=strata_against_most),
+    Case(name="strata", what="plain means inside strata veto a right verdict", run=strata_against_most, least=0.5),
     Case(name="ndcg", what="the ideal of nDCG is not known", run=ideal_of_ndcg),
     Case(name="naive bayes", what="equal models, shares from 600 ratings", run=shares_from_a_sample, limit=FALSE_ALARM),
     Case(name="exclude", what="Γ* under exclude", run=gamma_with_exclude),
     Case(name="positives", what="clicks with fitted propensities", run=positives_only),
     Case(name="blind", what="propensities that are blind to the rating", run=blind_propensities),
 )
+RUNS = {case.name: case.run for case in CASES}
+
+
+# -- the part of the page ------------------------------------------------------------------------------------
+
+
+def trial(_: Given, *, case: str, first: int, count: int) -> dict[str, Any]:
+    """The answers of a case for some seeds."""
+    return {"answers": [RUNS[case](seed) for seed in range(first, first + count)]}
+
+
+def answers(asked: Asked, case: Case) -> list[str]:
+    """The answers of a case in all logs."""
+    settings = [{"case": case.name, **batch} for batch in asked.batches(asked.sizes.cases, BATCH)]
+    found = asked.run.map(trial, {}, settings, case.name)
+    return [str(answer) for outcome in found for answer in outcome["answers"]]
+
+
+def measure(asked: Asked) -> Part:
+    """All cases, and which of them are wrong more often than they may be."""
+    rows: list[tuple[str, ...]] = []
+    over: list[str] = []
+    short: list[str] = []
+    for case in CASES:
+        found = tallied(answers(asked, case))
+        n = found.total()
+        rows.append((case.what, f"{n}", *(share(found[a], n) for a in ANSWERS), f"{case.limit:.0%}"))
+        over += [case.name] if found["wrong"] > case.limit * n else []
+        short += [case.name] if found["right"] < case.least * n else []
+    goals = (
+        Goal(text="confident and wrong in at most the share allowed", found=missed(over), met=not over),
+        Goal(text="right where a veto was wrong: at least half", found=missed(short), met=not short),
+    )
+    table = Table(header=("case", "logs", *ANSWERS, "wrong, at most"), rows=tuple(rows))
+    return Part(title="Where audits were once sure and wrong", words=WORDS, tables=(table,), goals=goals)
+
+
+WORDS = """Each line is a world whose truth is known, made so that an earlier version named the worse model with
+confidence, or stated a number that was not so. Where the models are equal, any verdict is wrong. "Undecided" includes
+refusals with a reason; "conditional" answers name the assumption that carries them."""

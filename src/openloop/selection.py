@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -179,7 +180,7 @@ def _line(setting: Setting, folds: list[Estimate | str]) -> dict[str, Any]:
     }
     return {
         **shown, "value": None if mean is None else mean.value,
-        "stderr": None if mean is None or mean.scored_users < 2 else mean.stderr,
+        "stderr": None if mean is None or not math.isfinite(mean.stderr) else mean.stderr,
         **{f"fold_{f}": value for f, value in enumerate(values, 1)}, "best": False, "problem": problem,
     }  # fmt: skip
 

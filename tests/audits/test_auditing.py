@@ -98,11 +98,11 @@ def test_without_propensities_only_a_plain_average_is_left_and_no_verdict():
 
 
 def test_ratings_are_judged_where_models_predict_them():
-    assert ol.audit(WORLD.predictions, LOG).result.metrics == ("recall@10", "ndcg@10", "mae", "mse")
+    assert ol.audit(WORLD.predictions, LOG).result.metrics == ("recall@10", "dcg@10", "mae", "mse")
     scores = {name: 100 * Y for name, Y in WORLD.predictions.items()}
-    assert ol.audit(scores, LOG).result.metrics == ("recall@10", "ndcg@10")
+    assert ol.audit(scores, LOG).result.metrics == ("recall@10", "dcg@10")
     liked = replace(LOG, rating=(LOG.rating >= 4).astype(np.float32))
-    assert ol.audit(WORLD.predictions, liked).result.metrics == ("recall@10", "ndcg@10")
+    assert ol.audit(WORLD.predictions, liked).result.metrics == ("recall@10", "dcg@10")
 
 
 def test_metrics_that_nobody_asked_for_are_left_out_where_a_model_cannot_serve_them():
@@ -113,7 +113,7 @@ def test_metrics_that_nobody_asked_for_are_left_out_where_a_model_cannot_serve_t
             return WORLD.predictions["b"][users]
 
     found = ol.audit({"a": WORLD.predictions["a"], "ranker": Ranker()}, LOG)
-    assert found.result.metrics == ("recall@10", "ndcg@10")
+    assert found.result.metrics == ("recall@10", "dcg@10")
     rows = {"user": LOG.user, "item": LOG.item}
     lists = pl.DataFrame({**rows, "rank": 1 + np.arange(len(LOG)) - LOG.user_ptr[LOG.user]})
     some = pl.DataFrame({**rows, "score": LOG.rating}).head(len(LOG) - 5)
@@ -126,7 +126,7 @@ def test_metrics_that_nobody_asked_for_are_left_out_where_a_model_cannot_serve_t
 def test_a_number_of_strata_is_that_of_the_estimator_too():
     found = ol.audit(WORLD.predictions, LOG, metrics=["mae"], strata=[3])
     assert "stratified@3" in found.result.estimators
-    assert [t.by for t in found.strata] == ["propensity (3 of equal count)"]
+    assert [t.by for t in found.strata] == ["propensity (3 of equal mass)"]
     assert len(found.strata[0].strata) == 3
 
 

@@ -21,6 +21,14 @@ def test_the_better_direction_is_the_metrics():
 def test_a_contrast_is_found_in_either_order():
     found = evidence(comparison(VALUES))
     assert found.between("b", "a").value == -found.between("a", "b").value == -1
+    assert found.between("a", "c") is None
+    assert [c.b for c in found.of("b")] == ["a"]
+
+
+def test_the_subject_names_estimand_and_population():
+    assert evidence(comparison(VALUES)).subject == "recall@10, per relevant item"
+    narrow = evidence(comparison(VALUES), population="among the 7 items with at least 30 rows")
+    assert narrow.subject == "recall@10, per relevant item, among the 7 items with at least 30 rows"
 
 
 def test_ties_have_no_first():
@@ -38,9 +46,12 @@ def test_witnesses_say_something_of_their_own_about_the_same():
     }
     names = ["snips", "ips", "stratified", "clipped@5", "naive"]
     found = evidence(comparison(VALUES, estimators=names, other=other))
-    assert found.witnesses == ("stratified", "clipped@5")  # ips is snips again, naive is biased
-    pooled = evidence(comparison(VALUES, estimators=names, other=other), pooled=frozenset([METRIC]))
-    assert pooled.witnesses == ("clipped@5",)  # stratified averages users there
+    assert found.witnesses == ("clipped@5",)  # ips is snips again, stratified too, and naive is biased
+    per_user = {(METRIC, "snips_user"): {"a": USERS + 2, "b": USERS}}
+    assert evidence(comparison(VALUES, estimators=["snips", "snips_user"], other=per_user)).witnesses == ()
+    seen = comparison(VALUES, metrics=["ndcg@10"], estimators=["snips", "clipped@5"],
+                      other={("ndcg@10", "clipped@5"): {"a": USERS + 2, "b": USERS}})  # fmt: skip
+    assert evidence(seen).witnesses == ()  # what no weights debias has no debiased witness
 
 
 def test_names_have_stems_and_masses_ranges():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from openloop.audits.question import ESTIMATORS, METRICS, STRATA, AuditQuestion
+from openloop.audits.question import METRICS, STRATA, AuditQuestion
 from openloop.errors import InputError, NameFormatError
 from tests.facts import facts
 
@@ -13,12 +13,12 @@ def test_without_a_word_an_audit_chooses_what_the_models_can_serve():
     asked = AuditQuestion()
     assert asked.metrics == METRICS
     assert asked.lenient
-    assert tuple(asked.estimators) == ESTIMATORS
+    assert tuple(asked.estimators) == ("snips", "snips_user", "ips", "stratified", "naive")
     assert not AuditQuestion(metrics=["mae"]).lenient
 
 
 def test_naive_is_always_there_to_compare_with():
-    assert list(AuditQuestion(estimators=["snips"]).estimators) == ["snips", "naive"]
+    assert list(AuditQuestion(estimators=["snips"]).estimators) == ["snips", "snips_user", "naive"]
     assert list(AuditQuestion(estimators="naive").estimators) == ["naive"]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import openloop as ol
 from openloop.audits.strata import paradoxes
+from openloop.data.simulate import World
 from tests.audits.cases import LOG, WORLD, found, popular_world
 from tests.examples import same
 
@@ -16,38 +17,56 @@ from tests.examples import same
 def test_a_table_has_methods_and_strata_with_rows_and_items():
     _, result, (table,) = found()
     names = [line.name for line in table.lines]
-    assert names == ["naive", "ips", "snips", "stratified, observed shares", "stratified", "Q1", "Q2"]
+    assert names == ["naive", "ips", "snips", "stratified@2:width:observed", "stratified@2:width", "Q1", "Q2"]
     assert sum(line.rows for line in table.strata) == len(LOG)
     assert all(line.items <= 12 for line in table.strata)
     same(sum(line.share for line in table.strata), 1)
     assert table.lines[0].estimates["a"].value == result["a", "mae", "naive"].value
 
 
-def test_each_stratum_is_the_naive_estimate_of_its_rows():
-    _, _, (table,) = found(metrics=["ndcg@3"])
+@pytest.mark.parametrize(
+    ("name", "estimator"), [("mae", "snips"), ("recall@3", "snips"), ("ndcg@3", "naive")]
+)  # no weights debias ndcg
+def test_each_stratum_is_the_estimate_of_its_rows(name, estimator):
+    _, _, (table,) = found(metrics=[name])
     middle = (LOG.propensity.min() + LOG.propensity.max()) / 2
     for line, mask in zip(table.strata, (LOG.propensity <= middle, LOG.propensity > middle), strict=True):
-        alone = ol.evaluate(WORLD.predictions, LOG.take(mask), metrics=["ndcg@3"], estimators=["naive"])
+        alone = ol.evaluate(WORLD.predictions, LOG.take(mask), metrics=[name], estimators=[estimator, "naive"])
         for model in WORLD.predictions:
-            same(line.estimates[model].value, alone[model, "ndcg@3", "naive"].value)
-            same(line.estimates[model].stderr, alone[model, "ndcg@3", "naive"].stderr)
+            same(line.estimates[model].value, alone[model, name, estimator].value)
+            same(line.estimates[model].stderr, alone[model, name, estimator].stderr)
+            same(line.plain[model].value, alone[model, name, "naive"].value)  # the paper's
+            same(line.plain[model].stderr, alone[model, name, "naive"].stderr)
 
 
 def test_stratified_lines_are_the_estimators():
     _, _, (table,) = found(metrics=["recall@3"])
-    names = {"stratified": "stratified@2:width", "stratified, observed shares": "stratified@2:width:observed"}
-    wanted = ol.evaluate(WORLD.predictions, LOG, metrics=["recall@3"], estimators=list(names.values()))
+    names = ["stratified@2:width", "stratified@2:width:observed"]
+    wanted = ol.evaluate(WORLD.predictions, LOG, metrics=["recall@3"], estimators=names)
     lines = {line.name: line for line in table.lines}
-    for name, estimator in names.items():
-        same(lines[name].estimates["a"].value, wanted["a", "recall@3", estimator].value)
+    for name in names:
+        same(lines[name].estimates["a"].value, wanted["a", "recall@3", name].value)
+
+
+def test_the_share_of_a_stratum_is_that_of_what_the_metric_averages():
+    p, liked = LOG.propensity, LOG.rating >= 4
+    upper = p > (p.min() + p.max()) / 2
+    for name, counts in (("mae", np.ones(len(p), bool)), ("recall@3", liked), ("ndcg@3", np.ones(len(p), bool))):
+        _, _, (table,) = found(metrics=[name])
+        w = 1 / p[counts]
+        same(table.strata[1].share, w[upper[counts]].sum() / w.sum())
 
 
 def test_a_grouping_of_the_user_is_a_stratification():
     labels = np.where(LOG.item < 5, "old", "new")
     _, _, (table,) = found(groups={"age": labels}, groupings={"age": "age"})
     assert [line.name for line in table.strata] == ["new", "old"]
-    old = ol.evaluate(WORLD.predictions, LOG.take(LOG.item < 5), metrics=["mae"], estimators=["naive"])
-    same(table.strata[1].estimates["a"].value, old["a", "mae", "naive"].value)
+    old = ol.evaluate(WORLD.predictions, LOG.take(LOG.item < 5), metrics=["mae"], estimators=["naive", "snips"])
+    same(table.strata[1].estimates["a"].value, old["a", "mae", "snips"].value)
+    same(table.strata[1].plain["a"].value, old["a", "mae", "naive"].value)
+    assert [line.name for line in table.lines if line.name.startswith("stratified")] == [
+        "stratified by age, observed shares", "stratified by age",
+    ]  # fmt: skip
 
 
 def test_a_stratum_without_a_row_that_counts_is_no_stratum():
@@ -83,3 +102,21 @@ def test_false_alarms_are_rare(gap):
         _, result, tables = found(world.predictions, world.observe(draw), p=world.propensities)
         alarms += bool(paradoxes(tables, result))
     assert alarms <= 0.05 * 200
+
+
+def test_selection_inside_a_stratum_does_not_turn_its_weighted_means():
+    # One wide stratum: p is 0.05 where model a errs less, 0.5 elsewhere. Its plain means have b ahead, which is the
+    # selection; by weighted means a is ahead, as over all cells.
+    rng = np.random.default_rng(0)
+    rare = np.broadcast_to(np.arange(40) < 30, (300, 40))
+    Y = rng.integers(1, 6, rare.shape).astype(np.float32)
+    error = 1 + rng.normal(0, 0.1, Y.shape)
+    world = World(
+        ratings=Y, propensities=np.where(rare, 0.05, 0.5),
+        predictions={"a": Y + error, "b": Y + error + np.where(rare, 0.3, -0.3)},
+    )  # fmt: skip
+    log = world.observe(0)
+    _, _, (table,) = found(world.predictions, log, groups={"all": np.full(len(log), "one")}, groupings={"all": "all"})
+    (line,) = table.strata
+    assert line.difference("a", "b").value < 0 < line.plain["a"].value - line.plain["b"].value
+    assert line.best == "a"

@@ -56,3 +56,10 @@ def test_features_of_one_side_may_do(tmp_path):
 def test_values_that_cannot_be_are_refused_with_their_option(option, value):
     with pytest.raises(InputError, match=facts(f"--{option}", value)):
         FitRequest(**{"log": "log.csv", option: value})
+
+
+def test_a_log_without_ratings_is_asked_for_and_cannot_name_some():
+    assert FitRequest(log="log.csv", no_rating=True).columns["rating"] is False
+    assert FitRequest(log="log.csv", rating="stars").columns["rating"] == "stars"
+    with pytest.raises(InputError, match=facts("--no-rating", "--rating stars")):
+        FitRequest(log="log.csv", rating="stars", no_rating=True)

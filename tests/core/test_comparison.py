@@ -110,7 +110,7 @@ def test_json_holds_everything_and_no_nan(result, tmp_path):
 
 def test_json_writes_what_is_not_finite_as_null(result):
     found = result["a", "mae", "snips"]
-    odd = replace(found, value=math.inf, influence=np.full(1, math.nan))
+    odd = replace(found, value=math.inf, influence=np.zeros(1), deviations=np.full(1, math.nan))
     content = json.loads(Comparison(estimates={("a", "mae", "snips"): odd}).to_json())
     assert content["estimates"][0]["value"] is None
     assert content["estimates"][0]["stderr"] is None

@@ -55,7 +55,18 @@ def test_gains_that_look_at_a_users_other_items_say_so():
 
 
 @pytest.mark.parametrize(
-    ("levels", "cut"), [([0, 1], 1), ([1], 1), ([0], 1), ([0, 1, 2], 4), ([1, 2, 3, 4, 5], 4), ([0.5, 1], 4)]
+    ("levels", "cut"),
+    [
+        ([0, 1], 1),
+        ([1], 1),
+        ([0], 1),
+        ([0, 1, 2], 4),
+        ([1, 2, 3, 4, 5], 4),
+        ([0.5, 1], 4),
+        ([3], 3),
+        ([5], 4),
+        ([-1], 4),
+    ],
 )
 def test_what_is_relevant_begins_at_4_or_at_1_where_ratings_are_0_and_1(levels, cut):
     assert default_threshold(np.array(levels, float)) == cut

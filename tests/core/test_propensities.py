@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from openloop.core.feedback import Feedback
-from openloop.core.propensities import Propensities, observed_probability
-from openloop.errors import AlignmentError, InputError, PropensityError
+from openloop.core.propensities import Propensities, check_exposure, observed_probability
+from openloop.errors import AlignmentError, InputError, PropensityError, UndefinedError
 from tests.facts import facts
 
 LOG = Feedback.from_arrays([0, 0, 1], [0, 1, 1], [1, 2, 3], users=2, items=2)
@@ -125,3 +125,24 @@ def test_balanced_values_are_positive_and_finite(bad):
 def test_a_base_has_one_value_per_row():
     with pytest.raises(AlignmentError, match=facts("base", "(1,)", "(2,)")):
         Propensities(values=[0.5, 0.5], base=[0.5])
+
+
+CLICKS = Feedback.from_arrays([0, 0, 1], [0, 1, 1], [1, 1, 1], users=2, items=2, positives=True)
+
+
+def test_p_that_were_fitted_on_positives_are_no_exposure():
+    with pytest.raises(UndefinedError, match=facts("evaluate", "positives", "column")):
+        check_exposure("evaluate", Propensities(values=[0.1, 0.2, 0.3], blind=True), CLICKS)
+
+
+@pytest.mark.parametrize(
+    ("p", "log"),
+    [
+        (Propensities(values=[0.1, 0.2, 0.3]), CLICKS),
+        (Propensities(values=[0.2, 0.2, 0.2], blind=True), CLICKS),
+        (Propensities(values=[0.1, 0.2, 0.3], blind=True), LOG),
+    ],
+    ids=["given", "uniform", "ratings"],
+)
+def test_given_p_and_a_log_of_ratings_pass(p, log):
+    check_exposure("evaluate", p, log)

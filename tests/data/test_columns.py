@@ -3,7 +3,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from openloop.data.columns import InputTable, choose, names_a, shared
+from openloop.data.columns import InputTable, choose, choose_log, names_a, shared
 from openloop.errors import ColumnError
 from tests.facts import facts
 
@@ -105,3 +105,32 @@ def test_the_note_says_how_names_were_found():
             table("user", "item", "rating", note=" (it was read as having no header)"),
             NOTHING | {"user": "x"},
         )
+
+
+@pytest.mark.parametrize(
+    ("columns", "asked", "found"),
+    [
+        (("user", "item"), {}, {"user": "user", "item": "item"}),
+        (("user", "item", "device"), {}, {"user": "user", "item": "item"}),
+        (("user", "item", "rating"), {}, {"user": "user", "item": "item", "rating": "rating"}),
+        (("user", "item", "rating"), {"rating": False}, {"user": "user", "item": "item"}),
+        (("user", "item", "rating"), {"rating": False, "time": 2}, {"user": "user", "item": "item", "time": "rating"}),
+        (("user", "item", "score"), {"propensity": "score"}, {"user": "user", "item": "item", "propensity": "score"}),
+        (("a", "b"), {"user": "a", "item": 1}, {"user": "a", "item": "b"}),
+    ],
+)
+def test_a_log_may_be_one_of_positives(columns, asked, found):
+    assert choose_log(table(*columns), NOTHING | asked) == found
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        (("user", "item", "ratin"), ("mean 'ratin'", "rating=", "rating=False")),
+        (("user", "item", "stars", "score"), ("'stars', 'score'", "rating=")),
+        (("user", "thing"), ("'user', 'thing'", "item=")),
+    ],
+)
+def test_what_looks_like_ratings_is_not_passed_over(columns, told):
+    with pytest.raises(ColumnError, match=facts(*told)):
+        choose_log(table(*columns), NOTHING)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from openloop.core.feedback import Feedback, Vocabulary
 from openloop.data.reading import read
+from openloop.data.splitting import split
 from openloop.errors import (
     ColumnError,
     DuplicateError,
@@ -443,3 +444,51 @@ def test_like_takes_the_ids_of_a_fitted_model():
     assert len(other) == 1
     with pytest.raises(InputError, match=facts("like=", "Feedback", "Popularity", "users=", "items=")):
         read(pl.DataFrame({"user": ["b"], "item": [1], "rating": [1]}), like=Popularity())
+
+
+# -- positives -----------------------------------------------------------------------------------------------
+
+
+def test_a_log_without_ratings_is_one_of_positives():
+    log = read(LOG.drop("rating", "propensity"))
+    assert log.positives
+    assert log.rating.tolist() == [1, 1, 1, 1]
+    assert "positives" in repr(log)
+    assert not read(LOG).positives
+
+
+def test_a_file_without_a_header_says_that_its_third_column_is_none(tmp_path):
+    path = tmp_path / "clicks.csv"
+    path.write_text("3,7,1600000000\n1,9,1600500000\n")
+    assert read(path, rating=False).rating.tolist() == [1, 1]
+    log = read(path, rating=False, time=2)
+    assert log.positives
+    assert log.time.tolist() == [1600500000, 1600000000]
+    assert not read(path).positives
+    path.write_text("3,7\n1,9\n")
+    assert read(path).positives
+    assert read(path).users.ids.tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("ratings", "positives"),
+    [
+        ([1, 1, 1, 1], True), ([3, 3, 3, 3], True), ([0, 0, 0, 0], False), ([4, 5, 4.5, 4], True),
+        ([4, 5, 3, 4], False), ([4, 6, 4, 4], False), ([0, 1, 1, 1], False),
+    ],
+)  # fmt: skip
+def test_ratings_that_say_of_nothing_that_it_was_not_liked_are_positives(ratings, positives):
+    log = read(LOG.with_columns(rating=pl.Series(ratings, dtype=pl.Float64)))
+    assert log.positives == positives
+    assert sorted(log.rating.tolist()) == sorted(ratings)
+    assert not read(LOG.with_columns(rating=pl.Series(ratings, dtype=pl.Float64)), uniform=True).positives
+
+
+def test_parts_of_positives_are_positives():
+    log = read(LOG.drop("rating"), time="time")
+    assert all(part.positives for part in (*split(log, 0.5, rng=0), *split(log, 0.5, by="time"), log.take([0, 1])))
+
+
+def test_a_uniform_sample_has_ratings():
+    with pytest.raises(ColumnError, match=facts("rating=")):
+        read(LOG.drop("rating"), uniform=True)

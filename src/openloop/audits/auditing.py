@@ -12,25 +12,31 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
+from openloop.audits.basis import Basis
 from openloop.audits.contrasts import contrasts, estimators_of
 from openloop.audits.curves import curves, with_gamma
-from openloop.audits.evidence import BIASED, Evidence
+from openloop.audits.evidence import Evidence
+from openloop.audits.narrowing import narrowed
 from openloop.audits.open_loop import open_loop_of, with_open_loop
-from openloop.audits.question import ESTIMATORS, STRATA, AuditQuestion
+from openloop.audits.question import ESTIMATORS, STRATA, AuditQuestion, for_clicks
 from openloop.audits.rankings import ranks_within_users
+from openloop.audits.rehearsing import rehearsable
+from openloop.audits.rehearsing import rehearse as rehearsed
 from openloop.audits.results import Audit, Family, Setting
+from openloop.audits.rules import EFFECTIVE_ROWS, RARE_ROWS
 from openloop.audits.sensitivity import tilted_curves, with_limits
 from openloop.audits.strata import paradoxes, strata_tables
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
 from openloop.core.metric import Metric
-from openloop.errors import InputError
+from openloop.errors import InputError, did_you_mean
+from openloop.estimators.estimands import PLAIN
 from openloop.estimators.naming import Method
 from openloop.estimators.resampling import probability_of_being_best
 from openloop.evaluation import Prepared, prepared
 from openloop.metrics.naming import metric as metric_named
-from openloop.sources.plan import Answers, LogFacts, Source, Strata
+from openloop.sources.plan import Answers, LogFacts, Source
 from openloop.support.fields import fields_of
 from openloop.support.progress import Step, silent
 from openloop.support.wording import joined, percent
@@ -60,6 +66,9 @@ def audit(
     check: bool | Feedback = True,
     doubts: Sequence[str] = (),
     assumes: str | None = None,
+    baseline: str | None = None,
+    min_item_rows: int = 0,
+    rehearse: int = 0,
     rng: Any = 0,
     user: str | None = None,
     item: str | None = None,
@@ -79,7 +88,11 @@ def audit(
     `groups` groupings of the rows by name, one label per row in Feedback order. `open_loop` is a uniformly collected
     test set, against which every estimator is then scored. `check` judges a propensity model, which refits it: on
     the log, or on the one given, of which the log may be a part. `doubts` are reasons of your own against any choice,
-    `assumes` what the propensities take for granted, by default what their model does.
+    `assumes` what the propensities take for granted, by default what their model does. `baseline` names a model that
+    the others are compared with, and with no other: fewer pairs are told apart more easily. `min_item_rows` leaves
+    items with fewer rows in the whole log out of the population. `rehearse` draws so many logs from the propensities,
+    and tells how often they give a verdict on equal models, and on models that differ. Of a log of positives only,
+    without propensities, every row counts once, and the verdict must hold whatever share of popularity is exposure.
     """
     given = locals() | {"metrics": metrics or (), "groups": groups or {}}
     return conduct(models, log, propensities, AuditQuestion(**fields_of(AuditQuestion, given)), step)
@@ -92,20 +105,36 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
         raise InputError(
             f"audit: compares models, so it needs at least two, got {list(models)}; for one alone use ol.evaluate."
         )
-    groupings = asked.groupings
+    if asked.baseline is not None and asked.baseline not in models:
+        raise InputError(
+            f"audit: baseline= names no model: {asked.baseline!r}.{did_you_mean(asked.baseline, list(models))}"
+        )
     step("reading the models", 0.0)
-    ready = prepared(models, log, propensities, asked)
+    basis, seen, whole = Basis.of(propensities, log, blind=asked.blind), propensities, log
+    population = ""
+    if asked.min_item_rows:
+        few = narrowed(models, log, propensities, asked)
+        models, log, seen, asked, population = few.models, few.log, few.propensities, few.asked, few.population
+    asked = for_clicks(asked) if basis.clicks else asked
+    ready = prepared(models, log, seen, asked)
+    if asked.rehearse:
+        rehearsable(ready, seen, asked.rehearse)
     warnings = list(_warnings(ready, chosen=not asked.lenient))
     ready = _fitting(ready) if asked.lenient else ready
     with ThreadPoolExecutor(1) as pool:  # the check refits a model, which need not wait for the estimates
-        checking = pool.submit(_check, propensities, log if asked.check is True else asked.check, asked.rng)
+        checking = pool.submit(_check, propensities, whole if asked.check is True else asked.check, asked.rng)
         step("estimating", 0.1)
-        result = ready.compare("all", tilt=True)
+        result = _shown(ready.compare("all", tilt=True))
+        if any(tilts.against("kappa") is not None for tilts in result.tilts.values()):
+            basis, result = replace(basis, positives=True, clicks=True), as_liking(result)
         cut = ready.source.about().threshold
         sample = None if asked.open_loop is None else open_loop_of(models, asked.open_loop, result, asked, cut)
         step("looking for what could change the verdict", 0.5)
         granted = getattr(propensities, "assumes", "") if asked.assumes is None else asked.assumes
-        evidence = _evidence(ready, result, groupings, asked.rng, open_loop=sample, assumes=granted)
+        evidence = _evidence(
+            ready, result, asked, basis, open_loop=sample, assumes=granted, population=population,
+            rare=_rare(ready.source, log),
+        )  # fmt: skip
         step("checking the propensities", 0.8)
         checked = checking.result()
     warnings += [] if checked is None else [f"propensities: {flag}" for flag in checked.flags]
@@ -118,37 +147,69 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
         verdict=verdict, metric=evidence.metric, estimator=evidence.estimator, result=result,
         contrasts=evidence.contrasts, best=evidence.best, strata=tables, paradoxes=evidence.paradoxes,
         curves=(
-            *curves(ready.source, metric, evidence.own, verdict.winner or result.ranking(*evidence.family)[0]),
+            *curves(ready.source, metric, evidence.own, verdict.leader or result.ranking(*evidence.family)[0]),
             *tilted_curves(result, evidence.own),
         ),
         friedman=ranks_within_users(result, evidence.family) if len(models) >= SEVERAL else None,
         open_loop=sample, weights=ready.source.summary(all_rows(metric.on)), check=checked, warnings=tuple(warnings),
-        setting=_setting(ready.source, propensities, log, began),
+        setting=_setting(ready.source, propensities, whole, began),
+        rehearsal=rehearsed(ready, evidence, seen, asked, step) if asked.rehearse else None,
         notes=result.notes if sample is None else (*result.notes, *sample.result.notes),
     )  # fmt: skip
 
 
-def _evidence(ready: Prepared, result: Comparison, groupings: Mapping[str, Strata], rng: Any, **known: Any) -> Evidence:
+def _shown(result: Comparison) -> Comparison:
+    """Without the reasons why snips has no twin per user here: its own are told, and nobody asked for that one."""
+    beside = "snips" in result.estimators or any(estimator == "snips" for _, estimator in result.skipped)
+    kept = {key: why for key, why in result.skipped.items() if not (beside and key[1] == "snips_user")}
+    return replace(result, skipped=kept)
+
+
+def as_liking(result: Comparison) -> Comparison:
+    """Positives of which nobody said what was shown, with all of popularity taken for liking, κ = 0.
+
+    Then the plain averages of adg, atop and recall@k are unbiased, per user.
+    """
+    unbiased = {name for name in result.metrics if name in result.tilts}
+    estimates = {
+        key: replace(e, estimand="per user") if key[1] in unbiased and key[2] == "naive" else e
+        for key, e in result.estimates.items()
+    }
+    return replace(result, estimates=estimates)
+
+
+def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: Basis, **known: Any) -> Evidence:
     """Everything that the verdict is made of."""
     judged = [m for m in ready.metrics if m.name in result.metrics]
-    weighted = ready.source.summary(all_rows("prediction")) is not None
-    kept = {by: s for by, s in groupings.items() if weighted or isinstance(s, str)}
+    weighted = ready.source.summary(all_rows("prediction")) is not None and not basis.clicks
+    kept = {by: s for by, s in asked.groupings.items() if weighted or isinstance(s, str)}
     tables = strata_tables(ready.source, result, judged, kept)
     found = {
-        (m.name, e): with_limits(result, with_gamma(ready.source, m, contrasts(result, m.name, e)))
+        (m.name, e): with_limits(result, with_gamma(ready.source, m, contrasts(result, m.name, e, asked.baseline)))
         for m in judged
         for e in estimators_of(result, m.name)
     }
     best = {
-        (m, e): probability_of_being_best({x: result[x, m, e] for x in result.models}, result.better[m], rng=rng)
+        (m, e): probability_of_being_best({x: result[x, m, e] for x in result.models}, result.better[m], rng=asked.rng)
         for m, e in found
     }
     metric, estimator = _family(result)
+    on = next(m.on for m in judged if m.name == metric)
+    scaled = estimator not in PLAIN and not basis.positives  # of positives Σw is the liking rate
     return Evidence(
         result=result, metric=metric, estimator=estimator, contrasts=found, best=best, strata=tables,
-        paradoxes=paradoxes(tables, result), pooled=frozenset(m.name for m in judged if m.pooled),
-        leaks=tuple(m for m in ready.source.models if _copies(ready.source, m)), **known,
+        paradoxes=paradoxes(tables, result), leaks=tuple(m for m in ready.source.models if _copies(ready.source, m)),
+        basis=basis, ranked=on == "rank", mass=ready.source.mass(on) if scaled else None, **known,
     )  # fmt: skip
+
+
+def _rare(source: Source, log: Any) -> float:
+    """The share of Σw on items with few rows; 0 where the rows stay in their engine, or too few would be left."""
+    scored = source.scored(all_rows("prediction"), ()) if isinstance(log, Feedback) else None
+    if scored is None or scored[0].probability is None or len(scored[0]) != len(log):
+        return 0.0
+    weight, rare = 1.0 / scored[0].probability, log.rows_of_items[log.item] < RARE_ROWS
+    return float(weight[rare].sum() / weight.sum()) if (~rare).sum() >= EFFECTIVE_ROWS else 0.0
 
 
 def all_rows(on: str) -> Metric:
@@ -163,9 +224,11 @@ def _fitting(ready: Prepared) -> Prepared:
     """Without metrics on ratings where some model's scores are none, or ratings are only 0 and 1."""
     about = ready.source.about()
     odd = [m for m in ready.source.models if (given := ready.source.answers(m)) is None or _off_scale(given, about)]
-    if not odd and len(about.ratings) != 2:
+    if not odd and not 0 < len(about.ratings) <= 2:
         return ready
-    why = f"the scores of {joined(odd)} are not on the scale of the ratings" if odd else "ratings have two values"
+    why = (
+        f"the scores of {joined(odd)} are not on the scale of the ratings" if odd else "ratings have two values at most"
+    )
     note = f"judged by rankings only: {why}; name metrics= such as mae to judge predictions all the same"
     kept = [m for m in ready.metrics if m.on == "rank"]
     return replace(ready, metrics=kept, notes=[*ready.notes, note])
@@ -182,7 +245,7 @@ def _family(result: Comparison) -> Family:
     """The first metric, and its first estimator that is not a plain average."""
     metric = result.metrics[0]
     known = estimators_of(result, metric)
-    return metric, next((e for e in known if e not in BIASED), known[0])
+    return metric, next((e for e in known if e not in PLAIN), known[0])
 
 
 # -- the parts -----------------------------------------------------------------------------------------------

@@ -60,6 +60,8 @@ class Contrast:
     effect: float  # the difference in standard deviations of users' parts in it
     better: str | None  # the model that beats the other, None where neither does
     df: float = math.inf  # of the t that interval and p-value come from
+    effective_users: float = math.inf  # (Σψ²)²/Σψ⁴ of the difference
+    holm_without: float | None = None  # `holm`, of every pair without its own most influential user
     gamma: float | None = None  # Γ*; None where it has no meaning
     gamma_form: str = "odds"  # what may be off by Γ: the odds of p, or by "ratio" the weight
     gamma_low: float | None = None  # Γ*₉₅, where the interval first covers 0
@@ -94,15 +96,30 @@ def holm(pvalues: npt.ArrayLike) -> Floats:
     return adjusted
 
 
-def contrasts(result: Comparison, metric: str, estimator: str) -> tuple[Contrast, ...]:
-    """All pairs of models, tested over users at the comparison's level."""
-    pairs = list(combinations(result.models, 2))
+def contrasts(
+    result: Comparison, metric: str, estimator: str, baseline: str | None = None, beside: Sequence[float] = ()
+) -> tuple[Contrast, ...]:
+    """All pairs of models, or all with a baseline, tested over users at the comparison's level.
+
+    `beside` are p-values of other pairs that are tested with them.
+    """
+    pairs = [pair for pair in combinations(result.models, 2) if baseline is None or baseline in pair]
     linear = {model: result[model, metric, estimator].linear() for model in result.models}
     found = [_settled(linear[a] - linear[b], linear[a].value) for a, b in pairs]
-    adjusted = holm([testable(e) for e in found])
+    adjusted = holm([*(testable(e) for e in found), *beside])[: len(found)]
+    without = [testable(_without_one(result, a, b, e)) for (a, b), e in zip(pairs, found, strict=True)]
+    left = holm([*without, *beside])[: len(found)]
     return tuple(
-        _contrast(result, a, b, e, float(p)) for (a, b), e, p in zip(pairs, found, adjusted, strict=True)
-    )  # fmt: skip
+        replace(_contrast(result, a, b, e, float(p)), holm_without=float(q))
+        for (a, b), e, p, q in zip(pairs, found, adjusted, left, strict=True)
+    )
+
+
+def _without_one(result: Comparison, a: str, b: str, e: Estimate) -> Estimate:
+    """The difference without the user who moves it most, by both models' own functions."""
+    user = int(np.argmax(np.abs(e.influence)))
+    kept = [result[model, e.metric, e.method].without(user).linear() for model in (a, b)]
+    return _settled(kept[0] - kept[1], kept[0].value)
 
 
 def _contrast(result: Comparison, a: str, b: str, e: Estimate, adjusted: float) -> Contrast:
@@ -111,8 +128,9 @@ def _contrast(result: Comparison, a: str, b: str, e: Estimate, adjusted: float) 
     clear = low > 0 or high < 0  # not where the interval covers 0, or is none
     parts = own.parts if own is not None and clear and moves_with_weights(e.method) else None
     return Contrast(
-        a=a, b=b, metric=e.metric, estimator=e.method, estimand=e.estimand, value=e.value, stderr=e.stderr, low=low,
-        high=high, pvalue=testable(e), holm=adjusted, effect=effect_size(e), df=e.scored_users - 1,
+        a=a, b=b, metric=e.metric, estimator=e.method, estimand=e.estimand, value=e.value, stderr=e.stderr,
+        low=low, high=high,
+        pvalue=testable(e), holm=adjusted, effect=effect_size(e), df=e.df, effective_users=e.effective_users,
         better=winner(a, b, e, adjusted, result.better.get(e.metric, "higher"), result.level),
         gamma=None if parts is None else critical_gamma(*parts), gamma_form="odds" if own is None else own.form,
         arms=(Arm.of(result[a, e.metric, e.method]), Arm.of(result[b, e.metric, e.method])),
@@ -122,10 +140,15 @@ def _contrast(result: Comparison, a: str, b: str, e: Estimate, adjusted: float) 
 def _settled(e: Estimate, size: float) -> Estimate:
     """A difference, or a spread of it, that is nothing but rounding is none."""
     tiny = ROUNDING * abs(size)
+    if math.isnan(e.value):  # nothing is left without the one user
+        return e
     if abs(e.value) > tiny and not 0 < e.stderr <= tiny:
         return e
     value = e.value if abs(e.value) > tiny else 0.0
-    return replace(e, value=value, influence=e.influence if e.stderr > tiny else np.zeros(e.n_users))
+    if e.stderr > tiny:
+        return replace(e, value=value)
+    none = np.zeros(e.n_users)
+    return replace(e, value=value, influence=none, deviations=none, sample_effects=np.zeros_like(e.sample_effects))
 
 
 def winner(a: str, b: str, e: Estimate, adjusted: float, better: str, level: float) -> str | None:
@@ -136,13 +159,13 @@ def winner(a: str, b: str, e: Estimate, adjusted: float, better: str, level: flo
 
 
 def testable(e: Estimate) -> float:
-    """The p-value over users; 1 where fewer than two users leave nothing to test."""
-    return e.pvalue if e.scored_users > 1 else 1.0
+    """The p-value over users; 1 where there is no interval, and nothing to test."""
+    return e.pvalue if math.isfinite(e.stderr) else 1.0
 
 
 def effect_size(e: Estimate) -> float:
     """The paired difference in standard deviations over users of their parts in it (Cohen's d_z)."""
-    spread = e.stderr * math.sqrt(e.scored_users)
+    spread = e.stderr * math.sqrt(e.units)
     if not spread > 0:
         return math.copysign(math.inf, e.value) if spread == 0 and e.value else 0.0 if spread == 0 else math.nan
     return e.value / spread

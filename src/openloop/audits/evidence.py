@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from openloop.audits.basis import Basis
 from openloop.audits.contrasts import Contrast
 from openloop.audits.paradox import Paradox
 from openloop.audits.results import Family, OpenLoop, StrataTable
 from openloop.core.comparison import Comparison
 from openloop.core.weights import MASS_RANGE, Diagnostics
+from openloop.estimators.estimands import PLAIN, SEEN
 
-BIASED = ("naive", "ips_eq3")  # what a verdict may not rest on
 SCALED = ("ips", "clipped", "dr")  # estimators that need the weights to add up to the population
 SAME = 1e-9  # relative: estimates that are equal but for rounding
 
@@ -20,9 +21,10 @@ SAME = 1e-9  # relative: estimates that are equal but for rounding
 class Evidence:
     """What the verdict is made of.
 
-    `pooled` are the metrics whose weighted estimates average relevant cells, where others average users. `doubts` are
-    reasons against any choice that are known beforehand, `leaks` models that were shown the answers, `assumes` what
-    the propensities take for granted.
+    `basis` says where the weights come from, `mass` is Σw/(U·I) over all scored rows (None where p has no scale),
+    `rare` the share of Σw on items with few rows, `ranked` whether the metric judges rankings. `population` names what
+    is left of it, where it is not the whole. `doubts` are reasons against any choice that are known beforehand, `leaks`
+    models that were shown the answers, `assumes` what the propensities take for granted.
     """
 
     result: Comparison
@@ -33,7 +35,11 @@ class Evidence:
     strata: tuple[StrataTable, ...] = ()
     paradoxes: tuple[Paradox, ...] = ()
     open_loop: OpenLoop | None = None
-    pooled: frozenset[str] = frozenset()
+    basis: Basis = field(default_factory=Basis)
+    mass: float | None = None
+    rare: float = 0.0
+    ranked: bool = False
+    population: str = ""
     doubts: tuple[str, ...] = ()
     leaks: tuple[str, ...] = ()
     assumes: str = ""
@@ -48,9 +54,26 @@ class Evidence:
         """The contrasts of the verdict."""
         return self.contrasts[self.family]
 
-    def between(self, a: str, b: str) -> Contrast:
-        """The contrast a − b."""
-        return next(c for c in self.own if c.models == frozenset((a, b))).of(a)
+    @property
+    def estimand(self) -> str:
+        """What is compared, in words."""
+        return self.own[0].estimand
+
+    @property
+    def subject(self) -> str:
+        """What the models are compared on: "recall@10, per relevant item"."""
+        what = f"{self.metric}, {self.estimand}" if self.estimand else self.metric
+        return f"{what}, {self.population}" if self.population else what
+
+    def between(self, a: str, b: str, estimator: str | None = None) -> Contrast | None:
+        """The contrast a − b; None where the two were not compared."""
+        found = self.contrasts.get((self.metric, estimator or self.estimator), ())
+        return next((c.of(a) for c in found if c.models == frozenset((a, b))), None)
+
+    def of(self, model: str) -> list[Contrast]:
+        """The contrasts of a model, itself first, the closest rival first."""
+        rivals = [m for m in self.result.ranking(*self.family) if m != model]
+        return [c for m in rivals if (c := self.between(model, m)) is not None]
 
     def ahead(self, difference: float) -> bool:
         """Whether a difference favours the first model."""
@@ -77,13 +100,16 @@ class Evidence:
         """Other debiased estimators of the same quantity, that say something of their own."""
         return tuple(
             e for m, e in self.contrasts
-            if m == self.metric and e not in (self.estimator, *BIASED) and self._comparable(e) and self._own_voice(e)
+            if m == self.metric and e not in (self.estimator, *PLAIN) and self._comparable(e) and self._own_voice(e)
         )  # fmt: skip
 
     def _comparable(self, estimator: str) -> bool:
-        """Whether it averages over the same: relevant cells, or users; and whether its scale can be trusted."""
-        pools = [stem(e) in ("snips", "clipped") for e in (estimator, self.estimator)]
-        same = self.metric not in self.pooled or pools[0] == pools[1]
+        """Whether it estimates the same, on a scale that can be trusted.
+
+        Stratified is snips with averaged weights, so neither is a second witness beside the other.
+        """
+        theirs = self.contrasts[self.metric, estimator][0].estimand
+        same = theirs == self.estimand != SEEN and {stem(estimator), stem(self.estimator)} != {"snips", "stratified"}
         return same and not (stem(estimator) in SCALED and off_scale(self.seen(estimator)))
 
     def _own_voice(self, estimator: str) -> bool:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from openloop.core.feedback import Feedback
 from openloop.core.metric import Metric
-from openloop.errors import NameFormatError
+from openloop.errors import InputError, NameFormatError
 from openloop.estimators.naming import Method, method
 from openloop.sources.plan import Strata
 from openloop.sources.question import Question
 
-METRICS = ("recall@10", "ndcg@10", "mae", "mse")  # those of them that the predictions can be judged by
+METRICS = ("recall@10", "dcg@10", "mae", "mse")  # those of them that the predictions can be judged by
+CLICKS = ("recall@10", "adg")  # where all rows are positives
 ESTIMATORS = ("snips", "ips", "stratified", "naive")
-STRATA = (5, "2:width")  # whether a difference holds throughout; and the paper's two, for its paradox
+STRATA = (5, "2:width")  # of equal mass, whether a difference holds throughout; the paper's two, for its paradox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,7 +24,9 @@ class AuditQuestion(Question):
     """A `Question`, and what `audit` asks beyond it; see there for each.
 
     Without metrics those of `METRICS` are taken that all models can serve. A plain "stratified" has the first strata
-    asked for, and naive is always among the estimators, to compare the others with.
+    asked for. Naive is always among the estimators, to compare the others with, and snips_user beside snips, to see
+    whether it matters that users or relevant items count once. `blind`: the frame's column of p was fitted without
+    seeing ratings.
     """
 
     metrics: Sequence[str | Metric] = ()
@@ -33,8 +36,10 @@ class AuditQuestion(Question):
     check: bool | Feedback = True
     doubts: Sequence[str] = ()
     assumes: str | None = None
+    blind: bool = False
     baseline: str | None = None  # compare the others with this model only
     min_item_rows: int = 0  # items with fewer rows in the whole log are no part of the population
+    rehearse: int = 0  # logs to draw from the propensities, to see how often they give a verdict
     rng: Any = 0
 
     def __post_init__(self) -> None:
@@ -43,7 +48,9 @@ class AuditQuestion(Question):
             object.__setattr__(self, "lenient", True)
         if isinstance(self.strata, int | str):
             object.__setattr__(self, "strata", (self.strata,))
-        object.__setattr__(self, "estimators", _with_strata(self.estimators, self.strata))
+        object.__setattr__(self, "estimators", _completed(self.estimators, self.strata))
+        if self.min_item_rows < 0:
+            raise InputError(f"audit: min_item_rows= must be 0 or more rows, got {self.min_item_rows}; 30 is usual.")
         Question.__post_init__(self)
 
     @property
@@ -52,14 +59,28 @@ class AuditQuestion(Question):
         found: dict[str, Strata] = {}
         for given in self.strata:
             way = method(f"stratified@{given}")
-            if way.strata is None or way.share != "catalogue":
+            if way.strata is None or way.share is not None:
                 raise NameFormatError(f"audit: strata must be numbers such as 5 or '2:width', got {given!r}.")
             found[f"propensity ({way.strata} of equal {way.bins})"] = way.strata, way.bins
         return found | {name: name for name in self.groups}
 
 
-def _with_strata(estimators: Sequence[str | Method], strata: Sequence[int | str]) -> list[str | Method]:
+def _completed(estimators: Sequence[str | Method], strata: Sequence[int | str]) -> list[str | Method]:
     named: list[str | Method] = [estimators] if isinstance(estimators, str | Method) else list(estimators)
     if strata and strata[0] != STRATA[0]:
         named = [f"stratified@{strata[0]}" if e == "stratified" else e for e in named]
-    return named if any(method(e).name == "naive" for e in named) else [*named, "naive"]
+    given = {method(e).name for e in named}
+    if "snips" in given and "snips_user" not in given:
+        named.insert(1 + [method(e).name for e in named].index("snips"), "snips_user")
+    return named if "naive" in given else [*named, "naive"]
+
+
+def for_clicks(asked: AuditQuestion) -> AuditQuestion:
+    """The question for positives of which nobody said what was shown: every row counts once, which is naive."""
+    given = [method(e).name for e in asked.estimators]
+    default = given == [method(e).name for e in _completed(ESTIMATORS, asked.strata)]
+    return replace(
+        asked,
+        metrics=CLICKS if asked.lenient else asked.metrics,
+        estimators=("naive",) if default else asked.estimators,
+    )

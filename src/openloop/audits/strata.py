@@ -14,7 +14,7 @@ from openloop.core.estimate import Estimate
 from openloop.core.metric import Metric
 from openloop.core.moments import Moments
 from openloop.errors import UndefinedError
-from openloop.estimators.stratified import stratified, within_strata
+from openloop.estimators.stratified import population_shares, stratified, within_strata
 from openloop.sources.plan import Request, Source, Strata, StrataFacts
 
 
@@ -31,7 +31,10 @@ def strata_tables(
             moments = source.moments(list(asked.values()))
             for metric in batch:
                 found = {model: moments[asked[metric.name, model]] for model in source.models}
-                tables.append(StrataTable(metric=metric.name, by=by, lines=_lines(result, metric.name, facts, found)))
+                rows = sum(facts.rows)
+                lines = (*_methods(result, metric.name, rows), *_marginals(strata, rows, found), *_strata(facts, found))
+                best = tuple(judged(line, result, metric.name) for line in lines)
+                tables.append(StrataTable(metric=metric.name, by=by, lines=best))
     return tuple(tables)
 
 
@@ -40,14 +43,22 @@ def judged(line: StrataLine, result: Comparison, metric: str) -> StrataLine:
     return replace(line, best=best_of(line.estimates, result.better[metric], result.level))
 
 
-def _lines(result: Comparison, metric: str, facts: StrataFacts, found: Mapping[str, Moments]) -> tuple[StrataLine, ...]:
-    means = {model: within_strata(m) for model, m in found.items()}
-    shares = {
-        name: _all_or_none({model: _stratified(m, share) for model, m in found.items()})
-        for name, share in (("stratified, observed shares", "observed"), ("stratified", "catalogue"))
-    }
-    lines = (*_methods(result, metric, facts, shares), *_strata(facts, means, shares["stratified"]))
-    return tuple(judged(line, result, metric) for line in lines)
+def _methods(result: Comparison, metric: str, rows: int) -> Iterator[StrataLine]:
+    """Holdout and weighted, over all rows."""
+    for name in ("naive", "ips", "snips"):
+        if (result.models[0], metric, name) in result.estimates:
+            estimates = {m: result[m, metric, name].linear() for m in result.models}
+            yield StrataLine(name=name, kind="method", rows=rows, estimates=estimates)
+
+
+def _marginals(strata: Strata, rows: int, found: Mapping[str, Moments]) -> Iterator[StrataLine]:
+    """The strata put together by their shares, the paper's and those of the population."""
+    ours = f"stratified by {strata}" if isinstance(strata, str) else f"stratified@{strata[0]}:{strata[1]}"
+    theirs = f"{ours}, observed shares" if isinstance(strata, str) else f"{ours}:observed"
+    for name, share in ((theirs, "observed"), (ours, "catalogue")):
+        estimates = _all_or_none({model: _stratified(m, share) for model, m in found.items()})
+        if estimates:
+            yield StrataLine(name=name, kind="method", rows=rows, estimates=estimates)
 
 
 def _stratified(m: Moments, share: str) -> Estimate | None:
@@ -63,36 +74,27 @@ def _all_or_none(found: Mapping[str, Estimate | None]) -> dict[str, Estimate]:
     return {} if None in found.values() else {m: e.linear() for m, e in found.items() if e is not None}
 
 
-def _methods(
-    result: Comparison, metric: str, facts: StrataFacts, shares: Mapping[str, dict[str, Estimate]]
-) -> Iterator[StrataLine]:
-    """Holdout, weighted and stratified, over all rows."""
-    rows, named = sum(facts.rows), dict[str, dict[str, Estimate]]()
-    for estimator in ("naive", "ips", "snips"):
-        if (result.models[0], metric, estimator) in result.estimates:
-            named[estimator] = {m: result[m, metric, estimator].linear() for m in result.models}
-    for name, estimates in (named | dict(shares)).items():
-        if estimates:
-            yield StrataLine(name=name, kind="method", rows=rows, estimates=estimates)
-
-
-def _strata(
-    facts: StrataFacts, means: Mapping[str, list[Estimate | None]], marginal: Mapping[str, Estimate]
-) -> Iterator[StrataLine]:
-    shares = next(iter(marginal.values())).diagnostics.shares if marginal else None
+def _strata(facts: StrataFacts, found: Mapping[str, Moments]) -> Iterator[StrataLine]:
+    """Each stratum, by means weighted inside it, and by the plain means that the paper has."""
+    weighted = {model: within_strata(m, weighted=True) for model, m in found.items()}
+    plain = {model: within_strata(m) for model, m in found.items()}
+    shares = population_shares(next(iter(found.values())))
     for s, name in enumerate(facts.names):
-        found = _all_or_none({model: strata[s] if s < len(strata) else None for model, strata in means.items()})
         yield StrataLine(
             name=name, kind="stratum", rows=facts.rows[s], items=facts.items[s], limits=facts.limits[s],
-            share=None if shares is None else shares[s], estimates=found,
+            share=None if shares is None else shares[s], estimates=_of(weighted, s), plain=_of(plain, s),
         )  # fmt: skip
+
+
+def _of(means: Mapping[str, list[Estimate | None]], s: int) -> dict[str, Estimate]:
+    return _all_or_none({model: strata[s] if s < len(strata) else None for model, strata in means.items()})
 
 
 # -- Simpson's paradox ---------------------------------------------------------------------------------------
 
 
 def paradoxes(tables: Sequence[StrataTable], result: Comparison) -> tuple[Paradox, ...]:
-    """Every reversal and masking among all pairs of models, in every table."""
+    """Every reversal and masking among all pairs of models, in every table, by plain means: it is the log's paradox."""
     pairs = [pair for table in tables for pair in _summaries(table, result)]
     return find(pairs, result.level) if pairs else ()
 
@@ -102,14 +104,13 @@ def _summaries(table: StrataTable, result: Comparison) -> Iterator[Pair]:
     if naive is None:
         return
     for a, b in combinations(result.models, 2):
+        strata = tuple(_part(line, line.plain, a, b) for line in table.strata)
         yield Pair(
-            a=a, b=b, aggregate=_part(naive, a, b), strata=tuple(_part(line, a, b) for line in table.strata),
+            a=a, b=b, aggregate=_part(naive, naive.estimates, a, b), strata=strata,
             metric=table.metric, by=table.by, better=result.better[table.metric],  # type: ignore[arg-type]
         )  # fmt: skip
 
 
-def _part(line: StrataLine, a: str, b: str) -> Part:
-    return Part(
-        name=line.name, a=line.estimates[a].value, b=line.estimates[b].value, rows=line.rows,
-        pvalue=testable(line.difference(a, b)),
-    )  # fmt: skip
+def _part(line: StrataLine, found: Mapping[str, Estimate], a: str, b: str) -> Part:
+    pvalue = testable(found[a] - found[b])
+    return Part(name=line.name, a=found[a].value, b=found[b].value, rows=line.rows, pvalue=pvalue)

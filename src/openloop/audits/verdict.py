@@ -1,157 +1,255 @@
-"""The verdict in words: which model beats which, how surely, and why not where the log cannot say.
+"""The verdict: which model beats which, under which assumption, and why not where the log cannot say.
 
-Conservative: one model must beat every other under Holm's correction, on enough rows and users, by an estimator that
-corrects the selection, and neither another such estimator, nor most of the population, nor an open loop may say the
-opposite. Everything else is a reason not to choose.
+Each pair of models has its own answer: a verdict where the difference is significant under Holm's correction and no
+rule speaks against it, conditional where only an assumption carries it, else none. A model wins when it beats all those
+it was compared with.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
-from openloop.audits.answers import Reason, Verdict
-from openloop.audits.contrasts import Contrast, leaders, testable
-from openloop.audits.evidence import BIASED, SCALED, Evidence, off_scale, stem
-from openloop.audits.paradox import Paradox
-from openloop.audits.results import Family, StrataLine, StrataTable
-from openloop.core.estimate import Estimate
-from openloop.core.weights import HEAVY_SHARE, THIN_SAMPLE
-from openloop.support.wording import chance, counted, joined, level_of, percent, times
+from openloop.audits import rules
+from openloop.audits.answers import Assumption, Level, PairAnswer, Reason, Verdict
+from openloop.audits.contrasts import Contrast, testable
+from openloop.audits.evidence import Evidence
+from openloop.audits.results import StrataLine, StrataTable
+from openloop.audits.sentences import beaten_by_all, condition, context, pair_sentences, size
+from openloop.estimators.estimands import PLAIN, SEEN
+from openloop.support.wording import joined, percent
 
-MANY = 3  # paradoxes that have a sentence each
+LEVELS: tuple[Level, ...] = ("none", "conditional", "verdict")
+ASSUMED = ("rho", "kappa")  # reasons that an assumption can take the place of
 
 
 def decide(found: Evidence) -> Verdict:
     """The verdict on the evidence."""
-    obstacles = [*found.doubts, *_thin(found), *_biased(found)]
-    winner = next((m for m in found.result.models if all(c.better == m for c in found.own if m in c.models)), None)
-    if winner is None:
-        return _undecided(found, obstacles)
-    obstacles += [*_leaked(found, winner), *_contradictions(found, winner), *_against_most(found, winner)]
-    verb = "is ahead of" if obstacles else "beats"
-    beaten = [m for m in found.result.ranking(*found.family) if m != winner]
+    everywhere = tuple(reason for rule in OF_THE_LOG for reason in rule(found))
+    pairs = tuple(_answer(found, c, everywhere) for c in found.own)
+    ahead = {m: _level(own) for m in found.result.ranking(*found.family) if _leads(m, own := _of(pairs, m))}
+    level = LEVELS[max(map(LEVELS.index, ahead.values()), default=0)]
+    leaders = tuple(m for m in ahead if ahead[m] == level)
+    beaten = {m for p in pairs if p.level == "verdict" for m in p.models - {p.better}}
+    unbeaten = tuple(m for m in found.result.ranking(*found.family) if m not in beaten)
+    first = leaders[0] if leaders else _first(found)
+    reasons = () if level == "verdict" else _reasons(_of(pairs, first), everywhere, many=len(pairs) > 1)
     return Verdict(
-        level="none" if obstacles else "verdict",
-        winner=None if obstacles else winner,
-        leader=winner,
-        unbeaten=(winner,),
-        headline=_cannot(obstacles[0]) if obstacles else f"{winner} beats {joined(beaten)} on {_named(found.family)}.",
-        sentences=(*_pairs(found, winner, verb), *_context(found, winner)),
-        reasons=_reasons(obstacles),
-    )
+        level=level, unbeaten=unbeaten, pairs=pairs, reasons=reasons,
+        winner=leaders[0] if level == "verdict" and len(leaders) == 1 else None,
+        leader=leaders[0] if level != "none" and len(leaders) == 1 else None,
+        headline=_headline(found, level, leaders, pairs, reasons),
+        sentences=(*_sentences(found, leaders, pairs, unbeaten), *context(found, first)),
+        remedy=f"What may help: {cure}." if (cure := rules.cheapest(reasons)) else "",
+    )  # fmt: skip
 
 
-def _reasons(found: Sequence[str]) -> tuple[Reason, ...]:
-    return tuple(Reason(code="obstacle", text=text) for text in found)
+def _of(pairs: Sequence[PairAnswer], model: str) -> list[PairAnswer]:
+    return [pair for pair in pairs if model in pair.models]
 
 
-def _cannot(reason: str) -> str:
-    return f"This log cannot support a choice: {reason}."
+def _leads(model: str, own: Sequence[PairAnswer]) -> bool:
+    return bool(own) and all(pair.better == model for pair in own)
 
 
-def _undecided(found: Evidence, obstacles: Sequence[str]) -> Verdict:
-    """No model beats all others."""
+def _level(own: Sequence[PairAnswer]) -> Level:
+    return LEVELS[min(LEVELS.index(pair.level) for pair in own)]
+
+
+def _first(found: Evidence) -> str:
+    """The best ranked of the models that no other is significantly ahead of."""
+    behind = {m for c in found.own if c.better is not None for m in c.models - {c.better}}
     ranking = found.result.ranking(*found.family)
-    unbeaten = leaders(ranking, found.own) or tuple(ranking)
-    reasons = (*obstacles, *_undistinguished(found, unbeaten[0], unbeaten[1:]))
-    return Verdict(
-        level="none",
-        unbeaten=unbeaten,
-        headline=_cannot(reasons[0]),
-        sentences=(*_beaten_by_all(found, unbeaten), *_context(found, unbeaten[0])),
-        reasons=_reasons(reasons),
-    )
+    return next((m for m in ranking if m not in behind), ranking[0])
 
 
-def _undistinguished(found: Evidence, a: str, rest: Sequence[str]) -> Iterator[str]:
-    """Which of the leading models are not told apart from the first."""
-    for b in rest:
-        c = found.between(a, b)
-        if c.better is None and c.value == c.stderr == 0:
-            yield f"{a} and {b} are the same to every user on {_named(found.family)}"
-        elif c.better is None:
-            yield f"{a} and {b} cannot be told apart on {_named(found.family)}: they differ by {_size(found, c)}"
+def _reasons(own: Sequence[PairAnswer], everywhere: Sequence[Reason], *, many: bool) -> tuple[Reason, ...]:
+    """What stands against the leading model, each once; what concerns one pair of several says which."""
+    named = [
+        replace(r, text=f"{p.a} and {p.b}: {r.text}") if many and r.code in rules.OF_A_PAIR else r
+        for p in own
+        for r in p.reasons
+    ]
+    return tuple(dict.fromkeys((*everywhere, *named)))
 
 
-def _beaten_by_all(found: Evidence, first: Sequence[str]) -> Iterator[str]:
-    """The models that every leading one beats."""
-    rest = [m for m in found.result.models if m not in first]
-    beaten = [m for m in rest if all(found.between(a, m).better == a for a in first)]
-    if beaten:
-        verb = "beats" if len(first) == 1 else "each beat"
-        yield f"{joined(first)} {verb} {joined(beaten)} on {_named(found.family)}."
+# -- one pair ------------------------------------------------------------------------------------------------
 
 
-# -- why not -------------------------------------------------------------------------------------------------
+def _answer(found: Evidence, c: Contrast, everywhere: Sequence[Reason]) -> PairAnswer:
+    """The answer for two models; the better one first where there is one."""
+    if c.better is None:
+        reasons: tuple[Reason, ...] = (*everywhere, *_untold(found, c))
+        return PairAnswer(a=c.a, b=c.b, better=None, level="none", estimand=c.estimand, reasons=reasons)
+    c = c.of(c.better)
+    reasons = (*everywhere, *(reason for rule in OF_PAIRS for reason in rule(found, c)))
+    assumed = _assumption(found, c)
+    hard = [r for r in reasons if r.code not in ASSUMED or r.value is None or r.value <= rules.BASE[r.code]]
+    level: Level = "none" if hard else "conditional" if reasons else "verdict"
+    return PairAnswer(
+        a=c.a, b=c.b, better=c.a, level=level, estimand=c.estimand, assumption=assumed, reasons=reasons
+    )  # fmt: skip
 
 
-def _thin(found: Evidence) -> Iterator[str]:
-    """Support too thin: of users, of rows after weighting, or all on one row."""
+def _assumption(found: Evidence, c: Contrast) -> Assumption | None:
+    c = _tilted(found, c)
+    if found.basis.clicks:
+        return rules.assumption("kappa", c.kappa, c.kappa_low)
+    return rules.assumption("rho", c.rho, c.rho_low) if _needs_rho(found) else None
+
+
+def _tilted(found: Evidence, c: Contrast) -> Contrast:
+    """The contrast whose weights are tilted by ratings: that of snips, also beside another estimator of its order."""
+    snips = found.between(c.a, c.b, "snips")
+    return c if snips is None or c.rho_low is not None or not found.ahead(snips.value) else snips
+
+
+def _needs_rho(found: Evidence) -> bool:
+    """Whether p does not see the rating, nor was balanced by enough ratings drawn at random."""
+    few = found.basis.balanced and (found.basis.sample or 0) < rules.SAMPLE
+    return (found.basis.blind or few) and not found.basis.clicks
+
+
+def _untold(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    remedy = rules.FEWER if len(found.own) > 1 else rules.LONGER
+    if c.value == c.stderr == 0:
+        yield Reason(code="same", text="the two are the same to every user")
+        return
+    yield Reason(
+        code="untold", value=c.holm, limit=1 - found.result.level, remedy=remedy,
+        text=f"they differ by {size(found, c)}",
+    )  # fmt: skip
+
+
+# -- rules about the log -------------------------------------------------------------------------------------
+
+
+def _doubts(found: Evidence) -> Iterator[Reason]:
+    yield from (Reason(code="doubt", text=text) for text in found.doubts)
+
+
+def _overlap(found: Evidence) -> Iterator[Reason]:
+    yield from rules.overlap(found.mass, rare=found.rare)
+
+
+def _support(found: Evidence) -> Iterator[Reason]:
     seen = found.seen()
-    if seen.users < THIN_SAMPLE:
-        has = "has rows that count" if seen.users == 1 else "have rows that count"
-        yield f"support too thin: {counted(seen.users, 'user')} {has}, at least {THIN_SAMPLE} are needed"
-    if seen.effective_size is not None and seen.effective_size < THIN_SAMPLE:
-        count = "counts" if seen.n == 1 else "count"
-        yield f"support too thin: {counted(seen.n, 'row')} {count} as {seen.effective_size:.1f} after weighting"
-    if seen.largest_share is not None and seen.largest_share > HEAVY_SHARE:
-        yield f"support too thin: one row carries {percent(seen.largest_share)} of all weight"
+    yield from rules.support(seen.users, seen.n, seen.effective_size, seen.largest_share, rare=found.rare)
 
 
-def _biased(found: Evidence) -> Iterator[str]:
-    """The plain average, by name or in all but name; and weights that do not add up where they must."""
-    seen = found.seen()
-    if found.estimator in BIASED or (found.equal(found.estimator, "naive") and not found.evenly_weighted):
-        yield (
-            f"{found.estimator} does not correct the selection: an average over what was observed rewards models that "
-            "copy the old system"
+def _biased(found: Evidence) -> Iterator[Reason]:
+    """The plain average, by name or in all but name."""
+    if found.basis.clicks and found.estimand != SEEN:
+        return
+    if found.estimator in PLAIN or (found.equal(found.estimator, "naive") and not found.evenly_weighted):
+        yield Reason(
+            code="biased", remedy=rules.GIVEN if found.estimator in PLAIN else rules.ESTIMATOR,
+            text=f"{found.estimator} does not correct the selection: an average over what was observed rewards models "
+            "that copy the old system",
+        )  # fmt: skip
+
+
+def _undebiased(found: Evidence) -> Iterator[Reason]:
+    """A metric that no weights debias."""
+    if found.estimand == SEEN and found.estimator not in PLAIN:
+        yield Reason(
+            code="estimand", remedy=rules.METRIC,
+            text=f"{found.metric} describes what was seen: its ideal depends on what was not, and no weights mend that",
+        )  # fmt: skip
+
+
+def _by_rating(found: Evidence) -> Iterator[Reason]:
+    """Weights by the rating alone are nearly constant among relevant rows."""
+    if found.ranked and found.basis.sample is not None and not found.basis.balanced:
+        yield Reason(
+            code="by-rating", remedy=rules.RATINGS,
+            text="the propensities depend on the rating alone, which leaves rankings nearly unweighted",
+        )  # fmt: skip
+
+
+def _unseen(found: Evidence) -> Iterator[Reason]:
+    """Ratings that the sample has and the log has not."""
+    if found.basis.unseen > rules.UNSEEN:
+        yield Reason(
+            code="unseen-ratings", value=found.basis.unseen, limit=rules.UNSEEN, remedy=rules.RANDOMISED,
+            text=f"{percent(found.basis.unseen)} of the population has ratings of which the log has no row",
+        )  # fmt: skip
+
+
+# -- rules about a pair, the better model first --------------------------------------------------------------
+
+
+def _influential(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    yield from rules.influential(c.holm_without, found.result.level)
+
+
+def _leaked(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    if c.a in found.leaks:
+        yield Reason(
+            code="leak", remedy=rules.UNSEEING, text=f"the predictions of {c.a} are the log's own ratings, a leak"
         )
-    elif stem(found.estimator) in SCALED and off_scale(seen):
-        yield f"the weights add up to {seen.mass:.3g} of the population, not to 1, and {found.estimator} needs that"
 
 
-def _leaked(found: Evidence, winner: str) -> Iterator[str]:
-    if winner in found.leaks:
-        yield f"the predictions of {winner} are the log's own ratings, a leak"
+def _per_user(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    """Users or relevant items, where it matters which of them count once."""
+    once = "it depends on whether users or relevant items count once"
+    if found.basis.clicks and c.kappa == 0:  # κ tilts the mean over relevant items, which has the other order already
+        text = f"{once}: {c.estimand} {c.a} is ahead, per relevant item {c.b} is"
+        yield Reason(code="per-user", value=0.0, text=text)
+    other = {"snips": "snips_user", "snips_user": "snips"}.get(found.estimator)
+    theirs = None if other is None else found.between(c.a, c.b, other)
+    if theirs is not None and _against(found, theirs):
+        yield Reason(
+            code="per-user", value=theirs.value, remedy=rules.PER_USER,
+            text=f"{once}: {c.estimand} {c.a} is ahead, {theirs.estimand} {c.b} is, by {size(found, theirs)}",
+        )  # fmt: skip
 
 
-def _contradictions(found: Evidence, winner: str) -> Iterator[str]:
-    """Debiased estimators, and an open loop, that have a pair the other way round, significantly."""
+def _assumed(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    c = _tilted(found, c)
+    if found.basis.clicks:
+        yield from rules.clicks(c.kappa, c.kappa_low)
+    elif _needs_rho(found):
+        yield from rules.blind(c.rho, c.rho_low)
+
+
+def _contradicted(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    """Other debiased estimators of the same, and an open loop, that have the pair the other way round."""
     for estimator in found.witnesses:
-        for c in found.contrasts[found.metric, estimator]:
-            if _against(found, c, winner):
-                yield (
-                    f"the estimators disagree: {found.estimator} has {winner} ahead of {_other(c, winner)}, "
-                    f"{estimator} the reverse, by {_size(found, c)}"
-                )
-    for c in () if found.open_loop is None else found.open_loop.contrasts.get(found.metric, ()):
-        if _against(found, c, winner):
-            yield f"the open loop has {_other(c, winner)} ahead of {winner}, by {_size(found, c)}"
+        theirs = found.between(c.a, c.b, estimator)
+        if theirs is not None and _against(found, theirs):
+            yield Reason(
+                code="estimators", remedy=rules.RATINGS,
+                text=f"the estimators disagree: {found.estimator} has {c.a} ahead of {c.b}, {estimator} the reverse, "
+                f"by {size(found, theirs)}",
+            )  # fmt: skip
+    for other in () if found.open_loop is None else found.open_loop.contrasts.get(found.metric, ()):
+        if other.models == c.models and _against(found, other.of(c.a)):
+            yield Reason(
+                code="open-loop", remedy=rules.RATINGS,
+                text=f"the open loop has {c.b} ahead of {c.a}, by {size(found, other)}",
+            )  # fmt: skip
 
 
-def _against(found: Evidence, c: Contrast, winner: str) -> bool:
-    if winner not in c.models or not c.pvalue < 1 - found.result.level:
-        return False
-    return not found.ahead(c.of(winner).value)
+def _against(found: Evidence, c: Contrast) -> bool:
+    """Whether the first model is behind, significantly."""
+    return c.pvalue < 1 - found.result.level and not found.ahead(c.value)
 
 
-def _against_most(found: Evidence, winner: str) -> Iterator[str]:
-    """A stratum that is most of the population, and prefers another model.
+def _against_most(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    """A stratum that is most of the population, and prefers the other model.
 
     Rows that are many because they are the likeliest to be seen do not speak for the others.
     """
-    named: set[str] = set()
     for table in found.strata:
         for line, share in _largest(table) if table.metric == found.metric else ():
-            for other in (m for m in found.result.models if m != winner and m not in named):
-                gap = line.difference(winner, other)
-                if testable(gap) < 1 - found.result.level and found.ahead(-gap.value):
-                    named.add(other)
-                    yield (
-                        f"{line.name} of {table.by}, {share}, has {other} ahead of {winner}"
-                        f"{_paradox_words(found, winner, other)}"
-                    )
+            gap = line.difference(c.a, c.b)
+            if testable(gap) < 1 - found.result.level and found.ahead(-gap.value):
+                yield Reason(
+                    code="stratum", value=line.share, limit=0.5, remedy=rules.RATINGS,
+                    text=f"{line.name} of {table.by}, {share}, has {c.b} ahead of {c.a}{_paradox_words(found, c)}",
+                )  # fmt: skip
+                return
 
 
 def _largest(table: StrataTable) -> Iterator[tuple[StrataLine, str]]:
@@ -163,141 +261,51 @@ def _largest(table: StrataTable) -> Iterator[tuple[StrataLine, str]]:
             yield line, f"{percent(share)} of the {'rows' if line.share is None else 'population'}"
 
 
-def _paradox_words(found: Evidence, winner: str, other: str) -> str:
-    paradox = any({p.pair.a, p.pair.b} == {winner, other} for p in _own_paradoxes(found))
-    return ", a paradox" if paradox else ""
+def _paradox_words(found: Evidence, c: Contrast) -> str:
+    own = (p for p in found.paradoxes if p.pair.metric == found.metric)
+    return ", a paradox" if any(frozenset((p.pair.a, p.pair.b)) == c.models for p in own) else ""
 
 
-# -- the sentences -------------------------------------------------------------------------------------------
+OF_THE_LOG: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
+    _doubts, _biased, _undebiased, _support, _overlap, _by_rating, _unseen
+)  # fmt: skip
+OF_PAIRS: tuple[Callable[[Evidence, Contrast], Iterator[Reason]], ...] = (
+    _leaked, _influential, _per_user, _contradicted, _against_most, _assumed
+)  # fmt: skip
 
 
-def _pairs(found: Evidence, winner: str, verb: str) -> Iterator[str]:
-    """A sentence for each other model, the closest first."""
-    rest = [m for m in found.result.ranking(*found.family) if m != winner]
-    for number, other in enumerate(rest):
-        c = found.between(winner, other)
-        parts = [
-            f"{winner} {verb} {other} on {_named(found.family)} by {_size(found, c)}",
-            *_strata_words(found, winner, other),
-            *_gamma_words(c),
-            *([] if number else _sample_words(found.result[winner, *found.family])),
-        ]
-        yield "; ".join(parts) + "."
+# -- in words ------------------------------------------------------------------------------------------------
 
 
-def _strata_words(found: Evidence, winner: str, other: str) -> Iterator[str]:
-    for table in found.strata:
-        if table.metric == found.metric and len(table.strata) > 1:
-            values = [line.difference(winner, other).value for line in table.strata]
-            tied = sum(value == 0 for value in values)
-            held = [line for line, value in zip(table.strata, values, strict=True) if found.ahead(value)]
-            share = round(sum(line.share or 0.0 for line in held), 9)  # shares add up to 1 but for rounding
-            beside = [f"{percent(share)} of the population"] if held and held[0].share is not None else []
-            beside += [f"tied in {tied}"] if tied else []
-            brackets = f" ({', '.join(beside)})" if beside else ""
-            yield f"holds in {len(held)} of {len(values)} strata of {table.by.partition(' (')[0]}{brackets}"
-            return
+def _headline(
+    found: Evidence, level: Level, leaders: Sequence[str], pairs: Sequence[PairAnswer], reasons: Sequence[Reason]
+) -> str:
+    if level == "none":
+        return f"This log cannot tell {_not_told(found, leaders, pairs)}: {reasons[0]}."
+    rivals = [m for m in found.result.ranking(*found.family) if m not in leaders]
+    met = [m for m in rivals if any(m in p.models for a in leaders for p in _of(pairs, a))]
+    one = len(leaders) == 1
+    if level == "verdict":
+        return f"{joined(leaders)} {'beats' if one else 'beat'} {joined(met)} on {found.subject}."
+    verb = f"{'is' if one else 'are'} ahead of"
+    weakest = [p.assumption for a in leaders for p in _of(pairs, a) if p.level == "conditional" and p.assumption]
+    stays = condition(min(weakest, key=lambda x: x.holds_to))
+    return f"{joined(leaders)} {verb} {joined(met)} on {found.subject}, and {'stays' if one else 'stay'} so {stays}."
 
 
-def _gamma_words(c: Contrast) -> Iterator[str]:
-    if c.gamma == math.inf:
-        yield "no error in the propensities could flip it"
-    elif c.gamma is not None:
-        yield f"could flip once propensities are off by more than {times(c.gamma)}"
+def _not_told(found: Evidence, leaders: Sequence[str], pairs: Sequence[PairAnswer]) -> str:
+    """Which models the log cannot tell apart: "mf from bpr"."""
+    first = leaders[0] if leaders else _first(found)
+    untold = [p for p in _of(pairs, first) if p.level == "none"]
+    rest = [m for m in found.result.ranking(*found.family) if m != first and any(m in p.models for p in untold)]
+    return f"{first} from {joined(rest)} on {found.subject}"
 
 
-def _sample_words(e: Estimate) -> Iterator[str]:
-    if e.diagnostics.effective_size is not None:
-        yield f"effective sample {e.diagnostics.effective_size:,.0f} of {e.diagnostics.n:,}"
-
-
-def _context(found: Evidence, winner: str) -> Iterator[str]:
-    """What is taken for granted, how often it is best, who agrees, what the plain average says, and paradoxes."""
-    if found.assumes:
-        yield f"This rests on propensities by which {found.assumes}."
-    share = found.best.get(found.family, {}).get(winner)
-    if share is not None and math.isfinite(share) and found.seen().users > 1:
-        yield f"Among users like these, {winner} comes out best in {percent(share)} of bootstrap samples."
-    yield from _open_loop_words(found, winner)
-    yield from _agreement(found, winner)
-    yield from (
-        f"Mind: {flag}." for flag in found.seen().flags if not flag.startswith(("support too", "only ", "one "))
-    )
-    yield from _paradoxes(found)
-    for metric in found.result.metrics:
-        if (metric, found.estimator) in found.contrasts and metric != found.metric:
-            yield from _elsewhere(found, winner, metric)
-
-
-def _open_loop_words(found: Evidence, winner: str) -> Iterator[str]:
-    sample = found.open_loop
-    if sample is None or found.metric not in sample.contrasts:
-        return
-    first = sample.result.ranking(found.metric, "naive")[0]
-    right = next((s for s in sample.scores if (s.metric, s.estimator) == found.family), None)
-    pairs = (
-        "" if right is None else f"; {found.estimator} has {right.right} of {counted(right.pairs, 'pair')} in its order"
-    )
-    first_too = f"has {winner} first too" if first == winner else f"has {first} first"
-    yield f"The open loop, {counted(sample.rows, 'row')} that nobody chose, {first_too}{pairs}."
-
-
-def _paradoxes(found: Evidence) -> Iterator[str]:
-    """The first few, each pair once, by the first grouping that shows it; all of them are in the audit."""
-    own = list({(p.pair.a, p.pair.b): p for p in reversed(_own_paradoxes(found))}.values())[::-1]
-    yield from (f"{p}." for p in own[:MANY])
-    if len(own) > MANY:
-        yield f"Simpson's paradox also concerns {counted(len(own) - MANY, 'more pair')} of models."
-
-
-def _own_paradoxes(found: Evidence) -> list[Paradox]:
-    return [p for p in found.paradoxes if p.pair.metric == found.metric]
-
-
-def _agreement(found: Evidence, winner: str) -> Iterator[str]:
-    """Whether the other estimators have the same model first; a tie is no vote."""
-    firsts = {e: found.first(e) for e in found.witnesses}
-    same = [e for e, first in firsts.items() if first == winner]
-    if same:
-        yield f"{joined(same)} {'has' if len(same) == 1 else 'have'} {winner} first too."
-    yield from (f"{e} has {first} first." for e, first in firsts.items() if first not in (None, winner))
-    yield from _plain_average(found, winner)
-
-
-def _plain_average(found: Evidence, winner: str) -> Iterator[str]:
-    if found.estimator in BIASED or (found.metric, "naive") not in found.contrasts:
-        return
-    top = found.first("naive")
-    if found.equal(found.estimator, "naive"):
-        yield f"{found.estimator} gives every model the plain average here."
-    elif top is not None:
-        yield f"The plain average has {top} first too." if top == winner else f"The plain average would pick {top}."
-
-
-def _elsewhere(found: Evidence, winner: str, metric: str) -> Iterator[str]:
-    """Other models that beat the winner by another metric."""
-    family = metric, found.estimator
-    ahead = [c.better for c in found.contrasts[family] if winner in c.models and c.better not in (None, winner)]
-    if ahead:
-        names = joined([m for m in found.result.ranking(*family) if m in ahead])
-        yield f"On {_named(family)} {names} {'beats' if len(ahead) == 1 else 'beat'} {winner}."
-
-
-# -- pieces --------------------------------------------------------------------------------------------------
-
-
-def _other(c: Contrast, model: str) -> str:
-    return c.b if c.a == model else c.a
-
-
-def _named(family: Family) -> str:
-    return f"{family[1]}-{family[0]}"
-
-
-def _size(found: Evidence, c: Contrast) -> str:
-    """The size of a difference with its unadjusted interval and adjusted p, of the sign that the words have."""
-    low, high = (c.low, c.high) if c.value >= 0 else (-c.high, -c.low)
-    size = f"{abs(c.value):.3g}"
-    if not math.isfinite(low):
-        return f"{size} (one user gives no interval)"
-    return f"{size} ({level_of(found.result.level)} {low:.3g} to {high:.3g}, Holm p {chance(c.holm)})"
+def _sentences(
+    found: Evidence, leaders: Sequence[str], pairs: Sequence[PairAnswer], unbeaten: Sequence[str]
+) -> Iterator[str]:
+    answers = {pair.models: pair for pair in pairs}
+    for leader in leaders:
+        yield from pair_sentences(found, leader, answers, alone=len(pairs) == 1)
+    if not leaders:
+        yield from beaten_by_all(found, answers, unbeaten)

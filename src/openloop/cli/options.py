@@ -95,6 +95,9 @@ User = Annotated[
 ]
 Item = Annotated[str | None, typer.Option(metavar="COLUMN", callback=name_or_number, help="The column of items.")]
 Rating = Annotated[str | None, typer.Option(metavar="COLUMN", callback=name_or_number, help="The column of ratings.")]
+NoRating = Annotated[
+    bool, typer.Option("--no-rating", help="No column is one of ratings: each row is a positive, as a click is.")
+]
 Users = Annotated[
     int | None, typer.Option(parser=whole, metavar="N", help="All users are 0 … N-1, also who rated nothing.")
 ]

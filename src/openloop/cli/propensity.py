@@ -33,6 +33,7 @@ def propensity(
     user: options.User = None,
     item: options.Item = None,
     rating: options.Rating = None,
+    no_rating: options.NoRating = False,
     users: options.Users = None,
     items: options.Items = None,
     gamma: options.Gamma = None,

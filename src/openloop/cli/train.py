@@ -30,6 +30,7 @@ def train(
     user: options.User = None,
     item: options.Item = None,
     rating: options.Rating = None,
+    no_rating: options.NoRating = False,
     users: options.Users = None,
     items: options.Items = None,
     factors: Annotated[int | None, typer.Option(parser=whole, metavar="N", help="Latent factors.")] = None,

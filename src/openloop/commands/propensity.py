@@ -20,7 +20,7 @@ from openloop.commands.table_files import (
     write,
 )
 from openloop.core.feedback import Feedback
-from openloop.data.columns import choose
+from openloop.data.columns import choose_log
 from openloop.data.reading import read
 from openloop.errors import InputError
 from openloop.propensity.naming import ModelSpec
@@ -104,7 +104,7 @@ def estimate(wanted: PropensityRequest, step: Step = silent) -> Estimated:
     if len(log) != len(rows):
         raise InputError(f"{wanted.log}: changed while it was read ({len(rows):,}, then {len(log):,} rows); try again.")
     step(f"fitting {wanted.chosen}", 0.3)
-    model = fit(wanted.chosen, log, choose(table, wanted.columns), wanted.seed)
+    model = fit(wanted.chosen, log, choose_log(table, wanted.columns), wanted.seed)
     p = in_input_order(log, model.predict(log).used)
     step("writing the log", 0.9)
     write(wanted.out, rows.with_columns(pl.Series(wanted.column, p)))

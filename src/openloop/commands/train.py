@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from openloop import learners
+from openloop.commands.fitting import log_columns
 from openloop.commands.table_files import check_extension, log_line, refuse_overwriting
 from openloop.core.feedback import Feedback, Floats
 from openloop.core.propensities import Propensities
@@ -50,6 +51,7 @@ class TrainRequest:
     user: Column = None
     item: Column = None
     rating: Column = None
+    no_rating: bool = False
     users: int | None = None
     items: int | None = None
     propensity: Column = None
@@ -60,6 +62,7 @@ class TrainRequest:
         if self.model not in MODELS:
             raise InputError(f"--model {self.model!r} is no model.{did_you_mean(self.model, MODELS)}")
         _check_parameters(self.model, self.parameters)
+        log_columns(self)
         _check_weights(self)
         check_extension(self.out, [".safetensors"])
         refuse_overwriting([self.out], [self.log])
@@ -149,8 +152,8 @@ def read_log(wanted: TrainRequest, step: Step = silent) -> Feedback:
     """The log with its column of propensities or weights."""
     step("reading the log", 0.0)
     return read(
-        wanted.log, user=wanted.user, item=wanted.item, rating=wanted.rating, propensity=wanted.propensity,
-        weight=wanted.weight, users=wanted.users, items=wanted.items,
+        wanted.log, **log_columns(wanted), propensity=wanted.propensity, weight=wanted.weight, users=wanted.users,
+        items=wanted.items,
     )  # fmt: skip
 
 

@@ -1,26 +1,29 @@
-"""`Estimate`: a value and its per-user influence; errors, intervals and differences are arithmetic on it.
+"""`Estimate`: a value and each user's part in it; errors, intervals and differences are arithmetic on parts.
 
-Every estimator is a smooth function f of totals T = Σ_u x_u. Its influence is f's, by the delta method:
-ψ_u = U · ∇f(T) · (x_u − x̄). A ratio such as SNIPS thereby gets the ratio's influence, denominator included.
+Every estimator is a smooth function f of totals T = Σ_u x_u. A user's part is taken twice: the influence
+ψ_u = U · ∇f(T) · (x_u − x̄), and J_u = f(T − x_u) − f(T), what leaving the user out changes. The standard error is
+the jackknife's, of J; ψ says how many users carry it. A ratio such as SNIPS gets the ratio's error, denominator
+included.
 """
 
 from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from openloop.core.feedback import Floats, frozen
-from openloop.core.weights import Diagnostics
+from openloop.core.totals import Combined, Function, Scaled, Shifted, leave_one_out, smooth
+from openloop.core.weights import Diagnostics, effective_size
 from openloop.errors import AlignmentError, InputError, UndefinedError
 from openloop.support.arguments import check_level
 
-Function = Callable[[Any], Any]  # totals (..., m) → value (...); analytic in each total
+ROUNDING = 1e-12  # of a value: parts that are smaller come of the order of summation
+TAKEN = ("known", "corrected", "refitted")  # how an interval takes p, from the least that is claimed
 
 
 class Interval(NamedTuple):
@@ -38,6 +41,10 @@ class Estimate:
     """A value, its influence per user (mean zero) and, for cell metrics, its variance over cells.
 
     `columns` (U, m) and `function` are what it was computed from, so that a bootstrap need not reread the log.
+    `deviations` are J_u, from the function where they are not given, and `units` is m, the users that take part.
+    `denominator_users` is (ΣW_u)²/ΣW_u² of the denominator's parts: what heavy users leave of their number.
+    `sample_effects` are the parts of a uniform sample of `sample_size` ratings: their squares add up to its variance.
+    `p_taken` says how the interval takes p: "" (there is none), "known" or "corrected".
     `root`: the value is a square root, and its interval is that of the square, cut at 0.
     """
 
@@ -50,10 +57,24 @@ class Estimate:
     diagnostics: Diagnostics = field(default_factory=lambda: Diagnostics(n=0, users=0), repr=False)
     columns: Floats = field(repr=False)
     function: Function = field(repr=False)
+    deviations: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+    units: int = 0
+    denominator_users: float = math.inf
+    sample_effects: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+    sample_size: int = 0
+    p_taken: str = ""
+    whole_users: bool = False  # a split drew users, with all their cells at once
     root: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "influence", frozen(np.asarray(self.influence, np.float64)))
+        influence = np.asarray(self.influence, np.float64)
+        given = len(self.deviations) == len(influence)
+        deviations = self.deviations if given else leave_one_out(self.function, self.columns)
+        units = self.units or int(np.count_nonzero(self.columns.any(axis=1)))
+        seen = self.diagnostics.resting_on(*_concentration(influence, self.value, units))
+        found = {"influence": frozen(influence), "deviations": frozen(np.asarray(deviations, np.float64))}
+        for name, value in (found | {"units": units, "diagnostics": seen}).items():
+            object.__setattr__(self, name, value)
 
     @property
     def n_users(self) -> int:
@@ -62,20 +83,56 @@ class Estimate:
 
     @property
     def scored_users(self) -> int:
-        """The users who have rows that count; the others add no degree of freedom."""
+        """The users who have rows that count."""
         return self.diagnostics.users or self.n_users
 
     @property
+    def effective_users(self) -> float:
+        """(Σψ²)²/Σψ⁴: how many users the estimate's spread rests on, a third of them where ψ is normal."""
+        return self.diagnostics.effective_users or 0.0
+
+    @property
+    def largest_user_share(self) -> float:
+        """max ψ²/Σψ²: the part of the most influential user."""
+        return self.diagnostics.largest_user_share or 0.0
+
+    @property
+    def sample_variance(self) -> float:
+        """What the uniform sample that the propensities were fitted with adds."""
+        return float(np.square(self.sample_effects).sum())
+
+    @property
     def stderr(self) -> float:
-        """The standard error over users, NaN where fewer than two have rows."""
-        m = self.scored_users
-        if m < 2:
+        """√((m−1)/m · ΣJ_u²), the jackknife's, with the sample's part; NaN where there is none."""
+        return self._jackknife(self.deviations, self.sample_variance)
+
+    def _jackknife(self, deviations: Floats, sample_variance: float) -> float:
+        m = self.units
+        if min(m, self.scored_users) < 2:
             return math.nan
-        return math.sqrt(float(np.square(self.influence).sum()) / self.n_users**2 * m / (m - 1))
+        found = math.sqrt((m - 1) / m * float(np.square(deviations).sum()) + sample_variance)
+        return found if math.isfinite(found) else math.nan
+
+    @property
+    def df(self) -> float:
+        """The degrees of freedom of t: max(1, min(m − 1, 3(Σψ²)²/Σψ⁴ − 1, (ΣW)²/ΣW² − 1)).
+
+        With a uniform sample's part, those of the sum by Satterthwaite.
+        """
+        users = max(1.0, min(self.units - 1, 3 * self.effective_users - 1, self.denominator_users - 1))
+        sample, total = self.sample_variance, self.stderr**2
+        if not sample > 0:
+            return users
+        return total**2 / ((total - sample) ** 2 / users + sample**2 / max(1, self.sample_size - 1))
 
     @property
     def cell_stderr(self) -> float:
         """The standard error over cells: these users and items, only the observation random."""
+        if self.whole_users:
+            raise UndefinedError(
+                f"{self.method} of {self.metric}: no variance over cells. The log was split by user, so the cells of a "
+                'user were drawn together; use over="users", or split by="row".'
+            )
         if self.cell_variance is None:
             raise UndefinedError(
                 f"{self.method} of {self.metric}: no variance over cells. It exists for cell metrics with "
@@ -89,13 +146,19 @@ class Estimate:
         error, quantile = self._error(level, over)
         if not self.root:
             return Interval(self.value - quantile * error, self.value + quantile * error)
-        # rmse: the interval of mse, whose error is 2·rmse·error(rmse), cut at 0.
-        half = quantile * 2 * self.value * error
+        half = quantile * self._squares_error(error, over)  # rmse: the interval of mse, cut at 0
         return Interval(math.sqrt(max(0.0, self.value**2 - half)), math.sqrt(self.value**2 + half))
 
+    def _squares_error(self, error: float, over: str) -> float:
+        """The error of the square of the value; J of the square is (θ + J)² − θ²."""
+        if over == "cells":
+            return 2 * self.value * error
+        squares = self.deviations * (2 * self.value + self.deviations)
+        return self._jackknife(squares, 4 * self.value**2 * self.sample_variance)
+
     def limits(self, level: float = 0.95) -> Interval:
-        """The interval over users, NaN where fewer than two leave none."""
-        return self.interval(level) if self.scored_users > 1 else Interval(math.nan, math.nan)
+        """The interval over users, NaN where there is none."""
+        return self.interval(level) if math.isfinite(self.stderr) else Interval(math.nan, math.nan)
 
     def _error(self, level: float, over: str) -> tuple[float, float]:
         from scipy.special import ndtri, stdtrit
@@ -105,19 +168,45 @@ class Estimate:
             return self.cell_stderr, float(ndtri((1 + level) / 2))
         if over != "users":
             raise InputError(f'interval: over must be "users" or "cells", got {over!r}.')
-        if self.scored_users < 2:
-            msg = f"interval: over users needs at least two users with scored rows, here is {self.scored_users}."
-            raise UndefinedError(msg)
-        return self.stderr, float(stdtrit(self.scored_users - 1, (1 + level) / 2))
+        error = self.stderr
+        if not math.isfinite(error):
+            raise self._no_interval()
+        return error, float(stdtrit(self.df, (1 + level) / 2))
+
+    def _no_interval(self) -> UndefinedError:
+        counted = min(self.units, self.scored_users)
+        if counted < 2:
+            return UndefinedError(f"interval: over users needs at least two users whose rows count, here is {counted}.")
+        lost = int(np.count_nonzero(~np.isfinite(self.deviations)))
+        return UndefinedError(
+            f"interval: {self.method} of {self.metric} is undefined without {lost} of its {self.units} users, who "
+            "carry it alone; score more users."
+        )
 
     @property
     def pvalue(self) -> float:
-        """The two-sided p-value of value = 0, over users."""
+        """The two-sided p-value of value = 0, over users; NaN where there is no interval."""
         from scipy.special import stdtr
 
-        if self.stderr == 0:
+        error = self.stderr
+        if error == 0:
             return float(self.value == 0)
-        return float(2 * stdtr(self.scored_users - 1, -abs(self.value) / self.stderr))
+        return float(2 * stdtr(self.df, -abs(self.value) / error))
+
+    def without(self, user: int) -> Estimate:
+        """The estimate with that user, by position, left out."""
+        kept = self.columns.copy()
+        kept[user] = 0.0
+        with np.errstate(invalid="ignore", divide="ignore"):  # nothing may be left
+            value, _, influence = smooth(self.function, kept)
+        return replace(
+            self, value=value, influence=influence, columns=kept, deviations=leave_one_out(self.function, kept),
+            units=self.units - 1, cell_variance=None,
+        )  # fmt: skip
+
+    def without_most_influential(self) -> Estimate:
+        """The estimate without the user of the largest |ψ|."""
+        return self.without(int(np.argmax(np.abs(self.influence))))
 
     def __add__(self, other: Estimate) -> Estimate:
         return self._combine(other, 1.0)
@@ -126,11 +215,11 @@ class Estimate:
         return self._combine(other, -1.0)
 
     def __mul__(self, factor: float) -> Estimate:
-        inner = self.function
         variance = None if self.cell_variance is None else self.cell_variance * factor**2
         return replace(
-            self, value=self.value * factor, influence=self.influence * factor, cell_variance=variance,
-            function=Scaled(inner, factor), root=False,
+            self, value=self.value * factor, influence=self.influence * factor, deviations=self.deviations * factor,
+            sample_effects=self.sample_effects * factor, cell_variance=variance,
+            function=Scaled(self.function, factor), root=False,
         )  # fmt: skip
 
     __rmul__ = __mul__
@@ -144,29 +233,36 @@ class Estimate:
             msg = f"estimates of {self.n_users:,} and {other.n_users:,} users cannot be paired; use the same log."
             raise AlignmentError(msg)
         f, g, m = self.function, other.function, self.columns.shape[1]
-        value, influence = self.value + sign * other.value, self.influence + sign * other.influence
-        linear = isinstance(f, Shifted) and isinstance(g, Shifted)  # and so is what they combine to
-        return replace(
+        found = replace(
             self,
-            value=value,
-            influence=influence,
+            value=self.value + sign * other.value,
+            influence=self.influence + sign * other.influence,
+            deviations=self.deviations + sign * other.deviations,
+            sample_effects=_summed(self.sample_effects, sign * other.sample_effects),
+            sample_size=max(self.sample_size, other.sample_size),
+            units=max(self.units, other.units),
+            denominator_users=min(self.denominator_users, other.denominator_users),
             cell_variance=None,
-            columns=influence[:, None] if linear else np.hstack([self.columns, other.columns]),
-            function=Shifted(value, self.n_users) if linear else Combined(f, g, m, sign),
+            columns=np.hstack([self.columns, other.columns]),
+            function=Combined(f, g, m, sign),
             method=self.method if self.method == other.method else f"{self.method}, {other.method}",
             metric=self.metric if self.metric == other.metric else f"{self.metric}, {other.metric}",
+            p_taken=next((taken for taken in TAKEN if taken in (self.p_taken, other.p_taken)), ""),
             root=False,
         )
+        return found.linear() if isinstance(f, Shifted) and isinstance(g, Shifted) else found
 
     def linear(self) -> Estimate:
-        """The same without the sums that it was computed from: a bootstrap of it is that of its influence."""
-        return replace(self, columns=self.influence[:, None], function=Shifted(self.value, self.n_users))
+        """The same without the sums that it was computed from: as the value less J_u for every user left out."""
+        # Where nothing is left without a user, the influence is all there is.
+        parts = np.where(np.isfinite(self.deviations), -self.deviations, self.influence / self.n_users)
+        return replace(self, columns=parts[:, None], function=Shifted(self.value - float(parts.sum())))
 
     def __str__(self) -> str:
         head = f"{self.method} of {self.metric}: {self.value:.4g}"
-        if self.scored_users < 2:
+        low, high = self.limits()
+        if math.isnan(low):
             return head
-        low, high = self.interval()
         return f"{head} (standard error {self.stderr:.2g}, 95 % interval over users {low:.4g} … {high:.4g})"
 
     def _repr_html_(self) -> str:
@@ -178,68 +274,21 @@ class Estimate:
         )
 
 
-# Functions of totals are objects rather than closures, so that an Estimate can be pickled.
+def _concentration(influence: Floats, value: float, units: int) -> tuple[float, float]:
+    """(Σψ²)²/Σψ⁴ and max ψ²/Σψ²; where nothing spreads, users are alike."""
+    largest = float(np.abs(influence).max(initial=0.0))
+    if not largest > ROUNDING * abs(value):
+        return float(units), 1 / max(units, 1)
+    squares = np.square(influence / largest)
+    return effective_size(squares), 1 / float(squares.sum())
 
 
-@dataclass(frozen=True, slots=True)
-class Scaled:
-    """A function times a factor."""
-
-    inner: Function
-    factor: float
-
-    def __call__(self, totals: Any) -> Any:
-        """The value at the totals (..., m)."""
-        return self.inner(totals) * self.factor
-
-
-@dataclass(frozen=True, slots=True)
-class Shifted:
-    """A value plus the mean influence."""
-
-    value: float
-    n_users: int
-
-    def __call__(self, totals: Any) -> Any:
-        """The value at the totals (..., 1)."""
-        return self.value + totals[..., 0] / self.n_users
-
-
-@dataclass(frozen=True, slots=True)
-class Combined:
-    """f of the first m totals plus or minus g of the others."""
-
-    f: Function
-    g: Function
-    m: int
-    sign: float
-
-    def __call__(self, totals: Any) -> Any:
-        """The value at the totals (..., m + n)."""
-        return self.f(totals[..., : self.m]) + self.sign * self.g(totals[..., self.m :])
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """The square root of a function."""
-
-    inner: Function
-
-    def __call__(self, totals: Any) -> Any:
-        """The value at the totals (..., m)."""
-        return np.sqrt(self.inner(totals))
-
-
-def smooth(function: Function, columns: Floats) -> tuple[float, Floats, Floats]:
-    """Value f(T), gradient ∇f(T) (m,) and influence (U,) of a smooth function of T = Σ_u columns_u (U, m)."""
-    totals = columns.sum(axis=0)  # (m,)
-    gradient = complex_step(function, totals)  # (m,)
-    slope = columns @ gradient  # (U,)
-    return float(function(totals)), gradient, len(columns) * (slope - slope.mean())
-
-
-def complex_step(function: Function, at: Floats) -> Floats:
-    """∇f by f(x + ih)/h: exact to rounding, because no difference is taken (Squire & Trapp 1998)."""
-    step = 1e-30 * np.maximum(np.abs(at), 1.0)
-    points = at + 1j * np.diag(step)  # (m, m)
-    return np.imag(function(points)) / step
+def _summed(a: Floats, b: Floats) -> Floats:
+    """The effects of one sample on two estimates, added; an estimate that needs no sample has none."""
+    if not len(a) or not len(b):
+        return a if len(a) else b
+    if len(a) != len(b):
+        raise AlignmentError(
+            f"estimates from samples of {len(a)} and {len(b)} levels cannot be paired; use one sample."
+        )
+    return a + b

@@ -220,6 +220,7 @@ class Feedback:
     def __repr__(self) -> str:
         extra = [n for n in ("propensity", "time", "weight") if getattr(self, n) is not None]
         tail = f", with {', '.join(extra)}" if extra else ""
+        tail += ", positives only" if self.positives else ""
         return f"Feedback({len(self):,} of {self.n_users:,} users × {self.n_items:,} items{tail})"
 
     @property

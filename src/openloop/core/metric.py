@@ -100,8 +100,13 @@ class Metric:
 
 
 def default_threshold(levels: Floats) -> float:
-    """From which rating on an item is relevant, where nobody said: 4, or 1 where ratings are 0 and 1."""
-    return 1.0 if all(level in (0.0, 1.0) for level in levels[:3]) else 4.0
+    """From which rating on an item is relevant, where nobody said: 4, or 1 where ratings are 0 and 1.
+
+    Where all ratings are the same, they are positives: that one, at most.
+    """
+    if all(level in (0.0, 1.0) for level in levels[:3]):
+        return 1.0
+    return min(4.0, float(levels[0])) if len(levels) == 1 and levels[0] > 0 else 4.0
 
 
 def reaches(rating: Column, threshold: float) -> Column:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from openloop.core.feedback import Array, Floats, frozen
+from openloop.core.levels import LevelSample
 from openloop.core.metric import Metric
 from openloop.core.weights import WeightSummary
 from openloop.errors import AlignmentError, UndefinedError
@@ -40,6 +41,7 @@ class Moments:
     clipped: float | None = None  # share of rows whose weight was cut
     floored: float | None = None  # share of propensities that a floor raised
     scaled: bool = True  # whether Σw should add up to the population
+    whole_users: bool = False  # a split drew users, with all their cells at once
     caps: dict[float, Floats] = field(default_factory=dict[float, Floats])  # cap → (5,)
     parts: tuple[float, float, float] | None = None
     squares: float | None = None  # Σwδ²
@@ -47,6 +49,8 @@ class Moments:
     catalogue: Floats | None = None  # (U, S) candidate cells of each stratum, where the grid of p is known
     inverse_squares: float | None = None  # Σ 1/p² over the grid where p < 1
     edges: tuple[float, ...] = ()
+    sample: LevelSample | None = None  # the strata are its levels, and the propensities were fitted with it
+    limits: Floats | None = None  # (S, 2) the least and the largest p of the scored rows in each stratum
     ids: Array | None = None
 
     def __post_init__(self) -> None:
@@ -103,6 +107,8 @@ class Moments:
             cut_powers=None if self.cut_powers is None else self.cut_powers.sum(axis=0, keepdims=True),
             catalogue=None,
             edges=(),
+            sample=None,
+            limits=None,
         )
 
     def __add__(self, other: Moments) -> Moments:
@@ -125,6 +131,7 @@ class Moments:
             cut_powers=_plus(a.cut_powers, b.cut_powers),
             clipped=_mean_clipped(a, b),
             squares=None if a.squares is None or b.squares is None else a.squares + b.squares,
+            limits=_widest(a.limits, b.limits),
             caps={cap: a.caps[cap] + b.caps[cap] for cap in a.caps if cap in b.caps},
             parts=_both(a.parts, b.parts),
         )
@@ -132,6 +139,12 @@ class Moments:
 
 def _plus(a: Floats | None, b: Floats | None) -> Floats | None:
     return None if a is None or b is None else a + b
+
+
+def _widest(a: Floats | None, b: Floats | None) -> Floats | None:
+    if a is None or b is None:
+        return None
+    return np.stack([np.minimum(a[:, 0], b[:, 0]), np.maximum(a[:, 1], b[:, 1])], axis=1)
 
 
 def _both(

@@ -9,7 +9,7 @@ import numpy as np
 
 from openloop.core.feedback import LEAST, Feedback, Floats, check_propensities, frozen
 from openloop.core.levels import LevelSample
-from openloop.errors import AlignmentError, InputError, PropensityError
+from openloop.errors import AlignmentError, InputError, PropensityError, UndefinedError
 from openloop.support.arguments import is_number
 
 
@@ -108,6 +108,22 @@ def row_propensities(who: str, given: Any, feedback: Feedback) -> Propensities:
             raise InputError(f"{who}: propensities must be Propensities, a fitted model, an array or None, got {kind}.")
         given = given.predict(feedback)
     return given.check(feedback)
+
+
+def check_exposure(who: str, p: Propensities, log: Feedback) -> None:
+    """Refuse p that were fitted on a log of positives: they are not the chance that a cell was shown."""
+    if log.positives and p.blind and np.ptp(p.values) > 0:  # the same p for all cells divides nothing out
+        raise not_exposure(who)
+
+
+def not_exposure(who: str) -> UndefinedError:
+    """The error of propensities that were fitted on a log of positives."""
+    return UndefinedError(
+        f"{who}: this log holds positives only (clicks, plays, purchases), so propensities fitted on it are the chance "
+        "of being shown and liked, and weights 1/p would divide the liking out; give the chance of being shown as a "
+        "column of the log, or pass no propensities: an audit then says up to which share of popularity that is "
+        "exposure the order holds."
+    )
 
 
 ROUNDING = 1e-9  # shares of one log add up to 1 only nearly

@@ -108,7 +108,19 @@ class Diagnostics:
     inverse_squares: float | None = None
     population: float | None = None
     loss_variance: float | None = None  # S², of δ over the population's cells
+    effective_users: float | None = None  # (Σψ²)²/Σψ⁴
+    largest_user_share: float | None = None  # of Σψ²
     flags: tuple[str, ...] = ()
+
+    def resting_on(self, effective_users: float, largest_user_share: float) -> Diagnostics:
+        """The same for an estimate with other parts of users, with the flag that they deserve."""
+        old, new = (_uneven_users(self.users, *found) for found in (
+            (self.effective_users, self.largest_user_share), (effective_users, largest_user_share)
+        ))  # fmt: skip
+        kept = tuple(flag for flag in self.flags if flag not in old)
+        return replace(
+            self, effective_users=effective_users, largest_user_share=largest_user_share, flags=(*kept, *new)
+        )
 
     def flagged(self, *flags: str) -> Diagnostics:
         """The same with more flags."""
@@ -157,3 +169,11 @@ def few_users(users: int) -> list[str]:
     if users >= THIN_SAMPLE:
         return []
     return [f"only {users} users have scored rows: the interval over users is not to be trusted"]
+
+
+def _uneven_users(users: int, effective: float | None, largest: float | None) -> tuple[str, ...]:
+    """The flag for few users among many who carry an estimate."""
+    if effective is None or effective >= THIN_SAMPLE or users < THIN_SAMPLE:
+        return ()
+    found = f"it rests on {effective:.1f} effective users, and one user has {largest:.0%} of its variance over users"
+    return (f"few users carry this estimate: {found}",)

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 Column = str | int | None
 
-REQUIRED = ("user", "item", "rating")
+PAIR = ("user", "item")
+REQUIRED = (*PAIR, "rating")
 HEADERLESS = ("user", "item", "rating", "time")
 
 # Compared without case, underscores and blanks: user_id, userId and "User ID" are one name.
@@ -66,6 +67,19 @@ def choose(
     return chosen
 
 
+def choose_log(table: Header, asked: Mapping[str, Column]) -> dict[str, str]:
+    """The columns of a log, as `choose` finds them; without one of ratings every row is a positive.
+
+    `rating=False` says that there is none. A column that looks like one of ratings is not passed over.
+    """
+    given = {role: column for role, column in asked.items() if role != "rating" or column is not False}
+    found = choose(table, given, required=PAIR)
+    free = [c for c in table.columns if c not in found.values()]
+    if asked.get("rating") is False or not (_near(free, "rating") or any(names_a("rating", c) for c in free)):
+        return found
+    return choose(table, given)
+
+
 def shared(table: Header, named: Mapping[str, Column]) -> dict[str, str]:
     """Those of another table's columns that this one has under the same name."""
     return {role: name for role, name in named.items() if isinstance(name, str) and name in table.columns}
@@ -105,16 +119,17 @@ def _obvious(table: Header, role: str, taken: Iterable[str]) -> str:
     if found:
         msg = f"{table.name}: {listing(found)} may each be the {role} column; pass {role}= with one of them."
     else:
+        near = _near([c for c in table.columns if c not in used], role)
+        none = ", or rating=False where every row is a positive" if role == "rating" else ""
         msg = (
             f"{table.name}: no {role} column found among {listing(list(table.columns), limit=20)};"
-            f"{_near(table, role, used)} pass {role}= with its name.{table.note}"
+            f"{near} pass {role}= with its name{none}.{table.note}"
         )
     raise ColumnError(msg)
 
 
-def _near(table: Header, role: str, used: set[str]) -> str:
+def _near(free: Sequence[str], role: str) -> str:
     """' Did you mean X?' where some free column's name looks like the role's."""
-    free = [c for c in table.columns if c not in used]
     guess = did_you_mean(role, free)
     return guess if "Did you mean" in guess else ""
 

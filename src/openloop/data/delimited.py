@@ -130,7 +130,7 @@ def _has_header(first: Sequence[str], asked: Mapping[str, Column]) -> bool:
     if any(isinstance(column, str) and column in names for column in asked.values()):
         return True
     rating = asked.get("rating")
-    position = rating if isinstance(rating, int) else HEADERLESS.index("rating")
+    position = HEADERLESS.index("rating") if isinstance(rating, bool) or not isinstance(rating, int) else rating
     field = names[position] if 0 <= position < len(names) else names[-1]
     return not (field.lower() in {"", "true", "false"} or _is_number(field))
 

@@ -19,7 +19,7 @@ from openloop.data.cells import (
     repeated,
     sort_cells,
 )
-from openloop.data.columns import Column, InputTable, choose
+from openloop.data.columns import Column, InputTable, choose, choose_log
 from openloop.data.encoding import encode, find, refuse_unknown, vocabulary
 from openloop.data.formats import open_source
 from openloop.data.values import row_list
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 Unknown = Literal["error", "drop"]
+
+BEST = 4.0, 5.0  # of five stars: a log that has no others was filtered
 
 _CHECKED = {
     "rating": values.ratings,
@@ -70,6 +72,9 @@ def read(
     0 … n-1); `like` takes both from another Feedback, or from a fitted model. Rows with other ids are an error, or
     are left out with `unknown="drop"` (counted in `.dropped`; what they show of the other side stays in its
     vocabulary).
+    A log without ratings, in which none is named or found, or that is read with `rating=False` (as a file without a
+    header needs, whose third column would be taken for one), has `.positives`, and each rating is 1: a row says that
+    something was liked, and no row says that it was not. So has a log in which all ratings are the same, or 4 to 5.
     A pair that occurs more than once is an error, or becomes its `duplicates="first"`, `"last"` or `"mean"`
     rating (with "mean" the other columns are the last row's).
 
@@ -81,7 +86,7 @@ def read(
     asked = {"user": user, "item": item, "rating": rating}
     asked |= {"propensity": propensity, "time": time, "weight": weight}
     table = open_source(source, asked, separator=separator, header=header)
-    chosen = choose(table, asked)
+    chosen = choose(table, asked) if uniform else choose_log(table, asked)
     frame = table.fetch(list(chosen.values()))
     if frame.height == 0:
         raise EmptyError(f"{table.name}: no rows; an estimate needs at least one observed cell.")
@@ -93,8 +98,15 @@ def read(
         for role, column in chosen.items()
         if role in _CHECKED
     }
+    columns = {"rating": np.ones(frame.height, np.float32), **columns}
     log = _Log(table.name, user_codes, item_codes, user_ids, item_ids, columns)
-    return _feedback(log, duplicates, uniform=uniform)
+    low, high = (float(limit(columns["rating"])) for limit in (np.min, np.max))
+    return _feedback(log, duplicates, uniform=uniform, positives=not uniform and only_positives(low, high))
+
+
+def only_positives(low: float, high: float) -> bool:
+    """Whether ratings from `low` to `high` say of nothing that it was not liked: one above 0, or 4 to 5 of five."""
+    return low == high > 0 or (low >= BEST[0] and high <= BEST[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +150,7 @@ def _coded(
     return known, codes
 
 
-def _feedback(log: _Log, duplicates: Duplicates, *, uniform: bool) -> Feedback:
+def _feedback(log: _Log, duplicates: Duplicates, **known: bool) -> Feedback:
     cell, row = _in_order(log)
     kept = _each_once(log, cell, row, duplicates)
     rating = log.columns["rating"][row]
@@ -148,7 +160,7 @@ def _feedback(log: _Log, duplicates: Duplicates, *, uniform: bool) -> Feedback:
     rest: dict[str, Any] = {role: column[row] for role, column in log.columns.items() if role != "rating"}
     return Feedback(
         user=log.user[row], item=log.item[row], rating=rating, users=log.users, items=log.items, row=row,
-        input_rows=len(log.user), dropped=dropped, uniform=uniform, **rest,
+        input_rows=len(log.user), dropped=dropped, **known, **rest,
     )  # fmt: skip
 
 

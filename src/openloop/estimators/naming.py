@@ -11,10 +11,11 @@ from openloop.core.estimate import Estimate
 from openloop.core.moments import Moments
 from openloop.errors import NameFormatError, did_you_mean
 from openloop.estimators.doubly_robust import doubly_robust
-from openloop.estimators.stratified import Bins, Share, stratified
+from openloop.estimators.edges import Bins
+from openloop.estimators.stratified import Share, stratified
 from openloop.estimators.weighted import clipped, clipped_name, ips, ips_eq3, naive, snips, snips_user
 
-DEFAULT_STRATA = 5
+DEFAULT_STRATA = 10  # of equal mass: `stratified` is `stratified@10:mass`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +23,7 @@ class Method:
     """An estimator and what it needs of the moments.
 
     `scale`: it needs the propensities' scale, which the share of a split is part of; a ratio of weighted sums
-    does not.
+    does not. `by_level`: its interval allows for propensities that were fitted with a uniform sample.
     """
 
     name: str
@@ -32,9 +33,15 @@ class Method:
     clips: bool = False
     cap: float | None = None
     strata: int | None = None
-    bins: Bins = "count"
-    share: Share = "catalogue"
+    bins: Bins = "mass"
+    share: Share | None = None  # None: the metric's own, see `stratified.default_share`
     imputes: bool = False
+    by_level: bool = False
+
+    @property
+    def pools(self) -> bool:
+        """Whether it averages the relevant cells of adg, atop and recall@k, and needs no sums of each user."""
+        return self.name == "snips" or self.clips or (self.strata is not None and self.share != "observed")
 
     @property
     def stratification(self) -> tuple[int, Bins] | None:
@@ -44,15 +51,15 @@ class Method:
 
 PLAIN = {
     "naive": Method(name="naive", estimate=naive, weighted=False),
-    "ips": Method(name="ips", estimate=ips, scale="always"),
-    "snips": Method(name="snips", estimate=snips),
+    "ips": Method(name="ips", estimate=ips, scale="always", by_level=True),
+    "snips": Method(name="snips", estimate=snips, by_level=True),
     "snips_user": Method(name="snips_user", estimate=snips_user),
     "ips_eq3": Method(name="ips_eq3", estimate=ips_eq3, scale="always"),
     "clipped": Method(name="clipped", estimate=clipped, clips=True, scale="cell"),
     "dr": Method(name="dr", estimate=doubly_robust, scale="always", imputes=True),
     "stratified": Method(name="stratified", estimate=stratified, strata=DEFAULT_STRATA),
 }
-NAMES = (*PLAIN, "clipped@c", "stratified@n", "stratified@n:width:observed")
+NAMES = (*PLAIN, "clipped@c", "stratified@n", "stratified@n:count", "stratified@n:width:observed")
 
 
 def method(name: str | Method) -> Method:
@@ -84,16 +91,15 @@ def _clipped(name: str, text: str) -> Method:
 
 def _stratified(name: str, text: str) -> Method:
     number, *options = text.split(":")
-    unknown = [o for o in options if o not in (*get_args(Bins), *get_args(Share))]
-    if not number.isascii() or not number.isdigit() or int(number) < 1 or unknown:
+    words = [sum(o in get_args(kind) for o in options) for kind in (Bins, Share)]
+    if not number.isascii() or not number.isdigit() or int(number) < 1 or sum(words) < len(options) or max(words) > 1:
         raise NameFormatError(
-            f"estimator {name!r}: write stratified@n with n at least 1, and after colons count or width, "
-            "catalogue or observed."
+            f"estimator {name!r}: write stratified@n with n at least 1, and after colons mass, count or width, and "
+            "catalogue or observed, one of each."
         )
-    bins: Bins = "width" if "width" in options else "count"
-    share: Share = "observed" if "observed" in options else "catalogue"
-    tail = "".join(f":{o}" for o, default in ((bins, "count"), (share, "catalogue")) if o != default)
+    bins, share = (next((o for o in get_args(kind) if o in options), None) for kind in (Bins, Share))
+    tail = "".join(f":{o}" for o in (bins, share) if o is not None)  # what was named stays in the name
     return Method(
         name=f"stratified@{int(number)}{tail}", estimate=partial(stratified, share=share),
-        strata=int(number), bins=bins, share=share,
+        strata=int(number), bins=bins or "mass", share=share,
     )  # fmt: skip

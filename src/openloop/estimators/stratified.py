@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -10,39 +11,82 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.core.estimate import Estimate
-from openloop.core.feedback import Floats, distinct
+from openloop.core.feedback import Floats
+from openloop.core.metric import Metric
 from openloop.core.moments import Moments
 from openloop.core.weights import Diagnostics
 from openloop.errors import InputError
 from openloop.estimators.weighted import BASIS, estimate, flag, per_user_values, quotient, side_by_side, undefined
 
-Bins = Literal["count", "width"]
 Share = Literal["catalogue", "observed"]
+Shares = Share | npt.ArrayLike | None
+COARSE_SPAN = 3.0  # p inside a stratum spans more than this factor: its plain mean is not that of its cells
+COARSE_SHARE = 0.25  # of the population in such strata: the estimate is flagged
 
 
-def stratified(m: Moments, share: Share | npt.ArrayLike = "catalogue") -> Estimate:
-    """E(Y) = Σ_s P(s) E(Y | s) (Eq. 4).
+def stratified(m: Moments, share: Shares = None) -> Estimate:
+    """E(Y) = Σ_s P(s) E(Y | s) (Eq. 4); inside a stratum rows count alike.
 
-    `share="catalogue"`: P(s) is the share of the population's cells in s, exact where the grid is known, else
-    Σ_s w/Σw, whose randomness the influence includes. `"observed"`: the share of scored rows (the paper's). An
-    array gives the shares. A stratum without a row is named, and its share spread over the others.
+    `share="catalogue"`: of a cell metric, P(s) is the share of the population's cells in s, exact where the grid is
+    known, else Σ_s w/Σw. Of adg, atop and recall@k it is the share of relevant cells, Σ_{S∩s} w/Σ_S w, and E(Y | s)
+    the mean over the relevant rows of s. `"observed"`: the share of scored rows, with a mean over users inside s (the
+    paper's). None: "catalogue" where it is defined. An array gives the shares. The influence includes the shares'
+    randomness. A stratum without a row is named, and its share spread over the others.
     """
-    top, bottom = _within(m)  # (U, S) each
-    given, own, random = _shares(m, share)
-    columns = np.concatenate([top, bottom] if own is None else [top, bottom, own], axis=1)  # (U, 2S) or (U, 3S)
-    shares = np.asarray(given if own is None else own.sum(axis=0))  # (S,)
+    share = default_share(m.metric) if share is None else share
+    reason = why_no_shares(m.metric, share)
+    if reason is not None:
+        raise undefined(m, "stratified", reason)
+    top, bottom = _within(m, pooled=not _is(share, "observed"))  # (U, S) each
+    found = _shares(m, share)
     if not bottom.any():
         raise undefined(m, "stratified", "no scored row counts: no rating reaches the threshold")
-    if not shares[bottom.any(axis=0)].any():
+    if not found.values[bottom.any(axis=0)].any():
         raise undefined(m, "stratified", "no scored row lies in a stratum that has a share")
-    places = [(BASIS[name], s) for name in ("gain", "n", *random) for s in range(m.n_strata)]
-    found = estimate(m, "stratified", columns, partial(marginal, strata=m.n_strata, given=given), m.powers, places)
-    return _described(found, m, share, shares, bottom.sum(axis=0))
+    columns = np.concatenate([top, bottom] if found.own is None else [top, bottom, found.own], axis=1)  # (U, 2S or 3S)
+    places = [(BASIS[name], s) for name in ("gain", "n", *found.random) for s in range(m.n_strata)]
+    function = partial(marginal, strata=m.n_strata, given=found.given)
+    part = carried(bottom, found.values)
+    plain = estimate(m, "stratified", columns, function, m.powers, places, carried=part)
+    return _described(plain, m, share, found.values, bottom)
 
 
-def within_strata(m: Moments) -> list[Estimate | None]:
-    """The mean of each stratum by itself; None where none of its rows counts."""
-    top, bottom = _within(m)  # (U, S) each
+def default_share(metric: Metric) -> Share:
+    """The shares of the population, where a metric has an average over it."""
+    return "observed" if _only_seen(metric) else "catalogue"
+
+
+def why_no_shares(metric: Metric, share: Shares) -> str | None:
+    """Why a metric has no estimate with these shares."""
+    if not _is(share, "catalogue") or not _only_seen(metric):
+        return None
+    return "it compares with what was not seen, which no shares make good; write :observed for the paper's form"
+
+
+def _only_seen(metric: Metric) -> bool:
+    """ndcg, map, mrr, hit@k, auc: their ideal depends on what was not seen."""
+    return metric.kind == "user" and not metric.pooled
+
+
+def _is(share: object, name: Share) -> bool:
+    return isinstance(share, str) and share == name
+
+
+# -- inside a stratum ----------------------------------------------------------------------------------------
+
+
+def within_strata(m: Moments, *, weighted: bool = False) -> list[Estimate | None]:
+    """The mean of each stratum by itself; None where none of its rows counts.
+
+    Plain: Σδ/n, or the mean over users (the paper's). Weighted: Σwδ/Σw of the stratum, pooled for user metrics, which
+    is free of the selection inside it; a metric that no weights debias, and a log without propensities, have the
+    plain mean only.
+    """
+    if weighted and "weight" in m.sums and not _only_seen(m.metric):
+        stacked = m.stack("wgain", "weight")
+        top, bottom = stacked[:, 0], stacked[:, 1]
+    else:
+        top, bottom = _within(m, pooled=False)
     return [_stratum(m, side_by_side(top[:, s], bottom[:, s]), s) for s in range(m.n_strata)]
 
 
@@ -54,19 +98,14 @@ def _stratum(m: Moments, columns: Floats, s: int) -> Estimate | None:
     return estimate(m, f"stratum {s + 1}", columns, quotient, diagnostics=seen)
 
 
-def _shares(m: Moments, share: Share | npt.ArrayLike) -> tuple[Floats | None, Floats | None, tuple[str, ...]]:
-    """Given shares (S,), or each user's part in them (U, S) and its name where it is random over cells.
-
-    Other users would have other cells in a stratum: that is part of the influence, known grid or not.
-    """
-    if not isinstance(share, str):
-        return _checked(np.asarray(share, np.float64), m.n_strata), None, ()
-    if share not in get_args(Share):
-        raise InputError(f'stratified: share must be "catalogue", "observed" or numbers, got {share!r}.')
-    if share == "catalogue" and m.catalogue is not None:
-        return None, m.catalogue, ()
-    name = {"catalogue": "mass", "observed": "rows"}[share]
-    return None, m.stack(name)[:, 0], (name,)
+def _within(m: Moments, *, pooled: bool) -> tuple[Floats, Floats]:
+    """Numerator and denominator of each stratum's plain mean, per user."""
+    if m.metric.kind == "cell" or (pooled and m.metric.pooled):
+        stacked = m.stack("gain", "n")
+        return stacked[:, 0], stacked[:, 1]
+    values = np.asfortranarray(per_user_values(m, "gain").reshape(m.n_users, m.n_strata))
+    present = np.isfinite(values)
+    return np.where(present, values, 0.0), present.astype(np.float64)
 
 
 def marginal(totals: Any, strata: int, given: Floats | None) -> Any:
@@ -79,67 +118,55 @@ def marginal(totals: Any, strata: int, given: Floats | None) -> Any:
     return (weight * means).sum(axis=-1) / weight.sum(axis=-1)
 
 
-def _within(m: Moments) -> tuple[Floats, Floats]:
-    """Numerator and denominator of each stratum's mean, per user."""
-    if m.metric.kind == "cell":
-        stacked = m.stack("gain", "n")
-        return stacked[:, 0], stacked[:, 1]
-    values = np.asfortranarray(per_user_values(m, "gain").reshape(m.n_users, m.n_strata))
-    present = np.isfinite(values)
-    return np.where(present, values, 0.0), present.astype(np.float64)
+def carried(bottom: Floats, shares: Floats) -> Floats:
+    """W_u = Σ_s share_s n_us/n_s, (U,): how much of the estimate each user carries; n_us the (U, S) of `bottom`."""
+    n = bottom.sum(axis=0)  # (S,)
+    weight = np.where(n > 0, shares, 0.0)
+    return bottom @ (weight / weight.sum() / np.where(n > 0, n, 1.0))
+
+
+# -- shares --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Found:
+    """Given shares (S,), or each user's part in them (U, S), with its name where it is random over cells."""
+
+    given: Floats | None = None
+    own: Floats | None = None
+    random: tuple[str, ...] = ()
+
+    @property
+    def values(self) -> Floats:
+        """The shares (S,), up to a factor."""
+        return np.asarray(self.given if self.own is None else self.own.sum(axis=0))
+
+
+def _shares(m: Moments, share: Shares) -> _Found:
+    """Other users would have other cells in a stratum: that is part of the influence, known grid or not."""
+    if not isinstance(share, str):
+        return _Found(given=_checked(np.asarray(share, np.float64), m.n_strata))
+    if share not in get_args(Share):
+        raise InputError(f'stratified: share must be "catalogue", "observed" or numbers, got {share!r}.')
+    if share == "catalogue" and not m.metric.pooled and m.catalogue is not None:
+        return _Found(own=m.catalogue)
+    # rows and mass are of all scored rows, weight of those that count: the relevant ones, for a user metric.
+    name = "rows" if share == "observed" else "weight" if m.metric.pooled else "mass"
+    return _Found(own=m.stack(name)[:, 0], random=(name,))
+
+
+def population_shares(m: Moments) -> tuple[float, ...] | None:
+    """Each stratum's share of the population, of relevant cells for adg, atop and recall@k; None without weights."""
+    if m.catalogue is None and "mass" not in m.sums:
+        return None
+    values = _shares(m, "catalogue").values
+    return tuple((values / values.sum()).tolist()) if values.any() else None
 
 
 def _checked(share: Floats, strata: int) -> Floats:
     if share.shape != (strata,) or not np.all(share >= 0) or not share.sum() > 0:
         raise InputError(f"stratified: share must be {strata} non-negative numbers, one for each stratum, got {share}.")
     return share / share.sum()
-
-
-def _described(found: Estimate, m: Moments, share: object, shares: Floats, filled: Floats) -> Estimate:
-    known = tuple(float(s) for s in shares / shares.sum())
-    found = replace(found, diagnostics=replace(found.diagnostics, shares=known))
-    empty = [s for s in range(m.n_strata) if known[s] > 0 and filled[s] == 0]
-    notes = [
-        f"stratum {s + 1} of {m.n_strata} has no scored row that counts; its share {known[s]:.1%} was spread"
-        for s in empty
-    ]
-    if isinstance(share, str) and share == "observed" and m.metric.kind == "cell":
-        notes.append("observed shares of a cell metric give the naive estimate again")
-    return flag(found, *notes)
-
-
-def edges(propensity: Floats, strata: int, bins: Bins = "count") -> tuple[float, ...]:
-    """The inner edges of the strata, right-closed, between distinct values; fewer where values tie.
-
-    Where there are no more distinct values than strata, each value is a stratum of its own.
-    """
-    if strata < 1:
-        raise InputError(f"strata must be at least 1, got {strata}.")
-    values = distinct(propensity)
-    if len(values) <= strata:
-        raw = values[:-1]
-    elif bins == "count":
-        raw = np.quantile(propensity, np.arange(1, strata) / strata)
-    else:
-        raw = np.linspace(values[0], values[-1], strata + 1)[1:-1]
-
-    def below(q: float) -> float:
-        return values[max(np.searchsorted(values, q, side="right") - 1, 0)]
-
-    def above(q: float) -> float:
-        return values[min(np.searchsorted(values, q, side="right"), len(values) - 1)]
-
-    return snap(raw, below, above)
-
-
-def snap(raw: npt.ArrayLike, below: Any, above: Any) -> tuple[float, ...]:
-    """Each raw edge moved to the midpoint between the distinct values around it; doubles and outer ones go."""
-    found: list[float] = []
-    for q in np.asarray(raw, np.float64):
-        low, high = float(below(q)), float(above(q))
-        if high > low and (not found or (low + high) / 2 > found[-1]):
-            found.append((low + high) / 2)
-    return tuple(found)
 
 
 def catalogue_cells(grid: Floats, at: tuple[float, ...], excluded: tuple[Any, Any] = ((), ())) -> Floats:
@@ -152,3 +179,32 @@ def catalogue_cells(grid: Floats, at: tuple[float, ...], excluded: tuple[Any, An
     user, item = (np.asarray(codes, np.int64) for codes in excluded)
     stratum = np.searchsorted(at, grid[0])[item] if same else np.searchsorted(at, grid[user, item])
     return counts - np.bincount(user * S + stratum, minlength=U * S).reshape(U, S)
+
+
+# -- what to mind --------------------------------------------------------------------------------------------
+
+
+def _described(found: Estimate, m: Moments, share: Shares, shares: Floats, bottom: Floats) -> Estimate:
+    known = shares / shares.sum()  # (S,)
+    found = replace(found, diagnostics=replace(found.diagnostics, shares=tuple(float(s) for s in known)))
+    notes = [*_empty(known, bottom.sum(axis=0)), *([] if _is(share, "observed") else _coarse(m, known))]
+    if _is(share, "observed") and m.metric.kind == "cell":
+        notes.append("observed shares of a cell metric give the naive estimate again")
+    return flag(found, *notes)
+
+
+def _empty(shares: Floats, filled: Floats) -> Iterator[str]:
+    for s in np.flatnonzero((shares > 0) & (filled == 0)):
+        yield (f"stratum {s + 1} of {len(shares)} has no scored row that counts; its share {shares[s]:.1%} was spread")
+
+
+def _coarse(m: Moments, shares: Floats) -> Iterator[str]:
+    """Strata inside which p differs so much that rows counted alike are selected rows again."""
+    if m.limits is None:
+        return
+    wide = m.limits[:, 1] > COARSE_SPAN * m.limits[:, 0]  # (S,)
+    if (held := float(shares[wide].sum())) > COARSE_SHARE:
+        yield (
+            f"coarse strata: {held:.0%} of the population is in strata inside which propensities differ by more than a "
+            f"factor of {COARSE_SPAN:g}, so their means are biased; snips weights inside them too"
+        )

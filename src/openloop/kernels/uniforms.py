@@ -25,18 +25,19 @@ SHIFT, UNIT = np.uint64(11), 2.0**-53
 
 def cell_uniforms(seed: int, user: Array, item: Array) -> Floats:
     """Uniforms in [0, 1) of (user, item) pairs; shapes broadcast."""
-    words = mix(_of_user(seed, user) + (item.astype(np.uint64) + np.uint64(1)) * GAMMA)
+    words = mix(user_words(seed, user) + (item.astype(np.uint64) + np.uint64(1)) * GAMMA)
     return (words >> SHIFT) * UNIT
 
 
 def block_uniforms(seed: int, users: Array, n_items: int) -> Floats:
     """Uniforms in [0, 1) of all items for these users, (B, I)."""
     out = np.empty((len(users), n_items))
-    _fill(_of_user(seed, users), out)
+    _fill(user_words(seed, users), out)
     return out
 
 
-def _of_user(seed: int, user: Array) -> Words:
+def user_words(seed: int, user: Array) -> Words:
+    """h_u, where each user's words begin."""
     return mix(mix(np.array([seed], np.uint64) + GAMMA) + user.astype(np.uint64) * GAMMA)
 
 

@@ -208,7 +208,7 @@ def ranks(result: Comparison, metric: str, open_loop: Comparison | None = None) 
 
 
 def strata_chart(table: StrataTable, level: float = 0.95) -> Chart:
-    """Every model's estimate in each line of a table by strata, with its interval."""
+    """Every model's estimate in each line of a table by strata, with its interval; weighted inside the strata."""
     lines = [line for line in table.lines if line.estimates]
     models = list(dict.fromkeys(model for line in lines for model in line.estimates))[:MODELS]
     rows = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from openloop.audits.contrasts import Contrast, estimators_of
 from openloop.audits.results import Curve, OpenLoop, StrataLine, StrataTable
@@ -125,14 +126,24 @@ def strata(table: StrataTable, level: float) -> TableBlock:
             value(line.share, "–" if line.share is None else percent(line.share)),
             _limits(line),
         )
-        for line in table.lines
+        for line in _with_plain(table)
     )
     return TableBlock(
         caption=f"{table.metric} by {table.by}; * marks a model that beats every other one in its line "
-        f"(paired over users, Holm, {level_of(level)}); share is that of the population",
+        f"(paired over users, Holm, {level_of(level)}); share is that of what the metric averages over the population. "
+        "Means inside a stratum are weighted, which a verdict may use; those marked plain are not: the paper's, which "
+        "Simpson's paradox is about",
         columns=("evaluation", *models, "rows", "items", "share", "propensity"),
         rows=rows,
     )
+
+
+def _with_plain(table: StrataTable) -> Iterator[StrataLine]:
+    """The lines, and behind each stratum its plain means where they are others."""
+    for line in table.lines:
+        yield line
+        if any(e.value != line.estimates[m].value for m, e in line.plain.items()):
+            yield replace(line, name=f"{line.name}, plain", estimates=line.plain, best=None)
 
 
 def _limits(line: StrataLine) -> Cell:

@@ -32,11 +32,12 @@ ESTIMATORS = {
     "naive": "plain average over what was observed; it rewards models that copy how the log was made",
     "ips": "rows weighted by 1/p, divided by the whole population; unbiased when the propensities are right",
     "snips": "rows weighted by 1/p, divided by the sum of the weights; less variance, immune to the scale of p. Of "
-    "recall, adg and atop it averages relevant items, where naive and stratified average users",
+    "recall, adg and atop it averages relevant items, as stratified does, where naive averages users",
     "snips_user": "each user's own weighted ratio, averaged over users",
     "clipped": "as ips, with weights cut at a cap: less variance for some bias",
     "dr": "imputed losses everywhere, corrected by the weighted residuals of observed rows",
-    "stratified": "means inside strata of propensity, put together by the strata's shares of the catalogue",
+    "stratified": "means inside strata of propensity, put together by the strata's shares of the population: snips "
+    "with weights averaged inside strata",
     "ips_eq3": "Eq. 3 of Jadidinejad et al. (2021) as printed",
 }
 

@@ -16,7 +16,8 @@ from openloop.core.feedback import Feedback, Floats, distinct
 from openloop.core.metric import reaches
 from openloop.core.propensities import part_probability
 from openloop.estimators.bounds import inverse_squares
-from openloop.estimators.stratified import catalogue_cells, edges
+from openloop.estimators.edges import edges
+from openloop.estimators.stratified import catalogue_cells
 from openloop.metrics.rating import midpoints
 from openloop.sources.arrays.rows import Rows
 from openloop.sources.outcomes import Exclusion, places
@@ -162,7 +163,8 @@ class View:
             return self.rows
         p = self.observation.values
         at = edges(p, *strata)
-        return replace(self.rows, stratum=np.searchsorted(at, p), edges=at)
+        stratum = np.searchsorted(at, p)
+        return replace(self.rows, stratum=stratum, edges=at, limits=_limits(p, stratum, len(at) + 1))
 
     def catalogue(self, strata: Strata | None, at: tuple[float, ...]) -> Floats | None:
         """The cells of each user and stratum (U, S) with these edges, where the grid of p is known."""
@@ -170,3 +172,11 @@ class View:
             return None
         out = self.exclusion
         return catalogue_cells(self.observation.grid, at, (out.user, out.item))
+
+
+def _limits(p: Floats, stratum: npt.NDArray[np.int64], strata: int) -> Floats:
+    """The least and the largest p of each stratum, (S, 2)."""
+    limits = np.tile([np.inf, -np.inf], (strata, 1))
+    np.minimum.at(limits[:, 0], stratum, p)
+    np.maximum.at(limits[:, 1], stratum, p)
+    return limits

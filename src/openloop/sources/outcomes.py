@@ -145,7 +145,7 @@ def ranks(name: str, model: Any, log: Feedback, exclusion: Exclusion) -> Outcome
     if isinstance(model, Predictions):
         model = model.ranking
         if model.rank is not None:
-            return _listed(name, model, model.rank, log, exclusion)
+            return _listed(name, model, log.cell, exclusion)
     from openloop.kernels import ranking
 
     wanted, excluded = (log.user_ptr, log.item), (exclusion.ptr, exclusion.item)
@@ -157,13 +157,13 @@ def ranks(name: str, model: Any, log: Feedback, exclusion: Exclusion) -> Outcome
     return Outcome(above=above.astype(np.int64), tied=tied.astype(np.int64))
 
 
-def _listed(name: str, table: Predictions, rank: Floats, log: Feedback, exclusion: Exclusion) -> Outcome:
-    """Ranks from a list: what it does not hold ranks below it."""
+def _listed(name: str, table: Predictions, cells: npt.NDArray[np.int64], exclusion: Exclusion) -> Outcome:
+    """Ranks of cells from a list: what it does not hold ranks below it."""
     excluded = exclusion.cells
     out = int(held(excluded, table.cell).sum()) if len(excluded) else 0
     if out:
         raise ranks_excluded(f"model {name!r}", out)
-    found = table.at(rank, log.cell)
+    found = np.full(len(cells), np.nan) if table.rank is None else table.at(table.rank, cells)
     above = np.where(np.isnan(found), table.depth, found - 1).astype(np.int64)
     return Outcome(above=above, tied=np.ones_like(above))
 
@@ -200,14 +200,16 @@ def dense_outcome(
     name: str, model: Any, log: Feedback, exclusion: Exclusion, users: npt.NDArray[np.int64], on: str
 ) -> tuple[Outcome, npt.NDArray[np.int64]]:
     """The outcome of every candidate of consecutive users, and its flat position in their block."""
-    scores = _scorer(model.grid(name) if isinstance(model, Predictions) else model, name, log)(users)  # (B, I)
-    if np.isnan(scores).any() or (on == "prediction" and np.isinf(scores).any()):
-        msg = f"model {name!r}: its scores of all cells, which dr needs, are not all finite; repair the model."
-        raise PredictionError(msg)
-    kept = np.ones(scores.shape, bool)
+    kept = np.ones((len(users), log.n_items), bool)
     ptr = exclusion.ptr[users[0] : users[-1] + 2]
     kept[np.repeat(np.arange(len(users)), np.diff(ptr)), exclusion.item[ptr[0] : ptr[-1]]] = False
     flat = np.flatnonzero(kept.ravel())
+    if on == "rank" and isinstance(model, Predictions) and model.ranking.rank is not None:
+        return _listed(name, model.ranking, users[0] * log.n_items + flat, exclusion), flat
+    scores = _scorer(model.grid(name) if isinstance(model, Predictions) else model, name, log)(users)  # (B, I)
+    if np.isnan(scores).any() or (on == "prediction" and np.isinf(scores).any()):
+        msg = f"model {name!r}: its scores of all cells, which dr and a rehearsal need, are not all finite; repair it."
+        raise PredictionError(msg)
     if on == "prediction":
         return Outcome(prediction=scores.ravel()[flat].astype(np.float64)), flat
     above, tied = np.zeros(scores.shape, np.int64), np.zeros(scores.shape, np.int64)

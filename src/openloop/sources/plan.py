@@ -18,9 +18,10 @@ from openloop.core.tilts import Tilts
 from openloop.core.weights import WeightSummary
 from openloop.errors import InputError, UndefinedError
 from openloop.estimators.clipping import CAPS, tuned_cap
+from openloop.estimators.edges import Bins
 from openloop.estimators.estimands import estimand
 from openloop.estimators.naming import Method
-from openloop.estimators.stratified import Bins
+from openloop.estimators.stratified import why_no_shares
 from openloop.estimators.weighted import why_undefined
 from openloop.sources.arrays.rows import Outcome, Rows
 from openloop.sources.terms import POWERS, Needed, Powers
@@ -29,6 +30,7 @@ from openloop.sources.tilts import tilted
 MAX_MODELS_PAIRED = 10  # 45 pairs; above that the pairs must be named
 MAX_LISTED = 20  # ratings whose rows are counted one by one
 Strata = tuple[int, Bins] | str  # of propensity; or the name of a grouping that the source was given
+LEVELS = "levels of the uniform sample"  # the grouping by rating, where propensities were fitted with one
 
 
 def strata_names(n: int) -> tuple[str, ...]:
@@ -90,6 +92,7 @@ class Source(Protocol):
 
     models: tuple[str, ...]
     in_one_pass: bool  # whether asking for much at once is cheaper than asking often
+    levelled: bool  # whether propensities were fitted with a uniform sample, so that there is a grouping LEVELS
 
     @property
     def form(self) -> str:
@@ -102,6 +105,10 @@ class Source(Protocol):
 
     def summary(self, metric: Metric) -> WeightSummary | None:
         """The weights of the rows that count for a metric; None without propensities."""
+        ...
+
+    def mass(self, on: str) -> float | None:
+        """Σw of all scored rows over the population that it should add up to; None where p has no scale."""
         ...
 
     def refusal(self, metric: Metric, method: Method) -> str | None:
@@ -176,7 +183,8 @@ def conclude(
                 continue
             what = estimand(metric, method.name, method.share)
             for model, estimate in zip(source.models, found, strict=True):
-                estimates[model, *name] = replace(estimate, method=method.name, estimand=what)
+                taken = estimate.p_taken or ("known" if method.weighted else "")
+                estimates[model, *name] = replace(estimate, method=method.name, estimand=what, p_taken=taken)
             for request in doubles.get(name, ()):
                 own[request.models[0], request.models[1], *name] = _pair(moments[request], method, source.form)
         for metric in _tilted(source, batch) if tilt else ():  # while its gains are at hand
@@ -217,6 +225,8 @@ def chosen_pairs(models: Sequence[str], pairs: str | Iterable[tuple[str, str]] |
 def _undefined(metric: Metric, method: Method) -> str | None:
     """Why there is no such estimate, whatever the rows."""
     reason = why_undefined(metric, method.name.partition("@")[0])
+    if reason is None and method.strata is not None:
+        reason = why_no_shares(metric, method.share)
     if reason is not None:
         return f"{method.name} of {metric.name} is undefined: {reason}."
     if method.clips and method.cap is None and _has_ideal(metric):
@@ -241,6 +251,7 @@ class _Resolved:
     strata: dict[str, Strata | None]
     weighted: dict[str, bool]
     powers: dict[str, Powers]
+    levelled: bool
 
 
 def _with_caps(source: Source, wanted: Sequence[tuple[Metric, Method]]) -> _Resolved:
@@ -257,14 +268,14 @@ def _with_caps(source: Source, wanted: Sequence[tuple[Metric, Method]]) -> _Reso
     powers = {name: tuple(p for p in POWERS if any(p in _powers(x, e) for x, e in wanted if x.name == name))
               for name in weighted}  # fmt: skip
     known = {k: c for k, c in caps.items() if c is not None}
-    return _Resolved(caps=known, strata=strata, weighted=weighted, powers=powers)
+    return _Resolved(caps=known, strata=strata, weighted=weighted, powers=powers, levelled=source.levelled)
 
 
 def _powers(metric: Metric, method: Method) -> Powers:
     """Which w^a δ^b the variance over cells of an estimator is made of."""
     if metric.kind == "user":
         return ()
-    if method.strata is not None and method.share == "catalogue":
+    if method.strata is not None and method.share != "observed":
         return POWERS
     weighted = method.weighted and method.strata is None
     return tuple((a, b) for a, b in POWERS if a == (2 if weighted else 0))
@@ -288,7 +299,7 @@ def _request(metric: Metric, method: Method, models: tuple[str, ...], resolved: 
     return Request(
         metric=metric,
         models=models,
-        strata=None if method.imputes else method.stratification or resolved.strata.get(metric.name),
+        strata=_strata(metric, method, resolved),
         imputed=method.imputes,
         wanted=Needed(
             powers=resolved.powers[metric.name] if weighted else (),
@@ -297,6 +308,14 @@ def _request(metric: Metric, method: Method, models: tuple[str, ...], resolved: 
             parts=pair,
         ),
     )
+
+
+def _strata(metric: Metric, method: Method, resolved: _Resolved) -> Strata | None:
+    if method.imputes:
+        return None
+    if method.by_level and resolved.levelled and (metric.kind == "cell" or metric.pooled):
+        return LEVELS
+    return method.stratification or resolved.strata.get(metric.name)
 
 
 def _pair(m: Moments, method: Method, form: str) -> PairSums:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from openloop.core.feedback import Array, Floats
+from openloop.core.levels import LevelSample
 from openloop.core.metric import Column, Columns, Metric
 from openloop.core.moments import SUMS, Moments
 from openloop.core.weights import WeightSummary
@@ -136,11 +137,19 @@ class Common:
     base: Mapping[str, Floats]  # rows and mass, (U, S)
     weights: WeightSummary | None
     edges: tuple[float, ...] = ()
+    limits: Floats | None = None  # (S, 2)
+    sample: LevelSample | None = None  # the strata are its levels
     catalogue: Floats | None = None
     inverse_squares: float | None = None
     ids: Array | None = None
     scaled: bool = True  # whether Σw should add up to the population
     floored: float | None = None  # the share of propensities that a floor raised
+    whole_users: bool = False  # a split drew users, with all their cells at once
+
+    @property
+    def mass(self) -> float | None:
+        """Σw over Σ|C_u|, where `weights` are those of all scored rows; None where p has no scale."""
+        return self.weights.total / float(self.cells.sum()) if self.weights is not None and self.scaled else None
 
 
 def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Needed, common: Common) -> Moments:
@@ -159,12 +168,15 @@ def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Needed, common:
         clipped=float(total["clipped"].sum()) / n if "clipped" in total and n else None,
         floored=common.floored,
         scaled=common.scaled,
+        whole_users=common.whole_users,
         caps=_caps(total, wanted.caps),
         parts=_parts(total),
         squares=float(total["wsquare"].sum()) if "wsquare" in total else None,
         catalogue=common.catalogue,
         inverse_squares=common.inverse_squares,
         edges=common.edges,
+        sample=common.sample,
+        limits=common.limits,
         ids=common.ids,
     )
 

@@ -20,6 +20,7 @@ from openloop.errors import (
     PredictionError,
     PropensityError,
     RatingError,
+    UndefinedError,
     UnknownIdError,
 )
 from tests.audit_files import ITEMS, NAMED, SCORES, USERS, I, U, audit_files, rows, write
@@ -237,7 +238,8 @@ def test_a_column_is_taken_as_it_stands_above_the_floor(files):
 
 def test_without_a_word_propensities_are_the_column_of_that_name_or_logistic(files, tmp_path):
     found = gather(wanted(files))
-    assert found.asked.doubts == (GUESSED,)
+    assert found.asked.doubts == ()  # the rules ask how far ratings may matter beyond it
+    assert GUESSED in found.notes
     write(rows(files.test).rename({"p": "propensity"}), tmp_path / "own.csv")
     found = gather(wanted(files, log=tmp_path / "own.csv"))
     assert any("column 'propensity'" in note for note in found.notes)
@@ -401,3 +403,45 @@ def test_a_file_that_may_not_be_read_is_named(audit_wanted, monkeypatch):
     monkeypatch.setattr("openloop.commands.audit.inputs.read", denied)
     with pytest.raises(InputError, match=facts("log.csv", "Permission denied")):
         run(audit_wanted, "openloop audit")
+
+
+# -- positives -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def clicks(files):
+    for name in ("log", "train"):
+        frame = rows(getattr(files, "test" if name == "log" else name))
+        write(frame.select("uid", "mid"), files / f"clicked_{name}.csv")
+    return files
+
+
+def test_no_propensities_are_guessed_for_clicks(clicks):
+    found = gather(wanted(clicks, GRIDS, log="clicked_log.csv", exclude=clicks / "clicked_train.csv"))
+    assert found.log.positives
+    assert found.asked.exclude.positives
+    assert found.propensities is None
+    assert found.about_propensity == "none"
+    assert found.asked.doubts == ()
+    assert sum("positive" in note for note in found.notes) == 2
+
+
+def test_a_model_fitted_on_clicks_is_refused_and_their_exposure_is_not(clicks):
+    with pytest.raises(UndefinedError, match=facts("positives", "column")):
+        run(wanted(clicks, GRIDS, log="clicked_log.csv", propensity="popularity", check=False), "")
+    found = gather(wanted(clicks, GRIDS, propensity="p", user="uid", item="mid", no_rating=True))
+    assert found.log.positives
+    np.testing.assert_array_equal(found.propensities.values, clicks.test.propensity)
+
+
+def test_a_part_that_lacks_bad_ratings_by_chance_is_not_one_of_positives(files):
+    liked = rows(files.test).filter(pl.col("stars") >= 4)
+    write(liked, files / "liked.csv")
+    assert gather(wanted(files, GRIDS, log="liked.csv", **NAMED)).log.positives
+    found = gather(wanted(files, GRIDS, log="liked.csv", exclude=files / "train", split="random", **NAMED))
+    assert not found.log.positives
+
+
+def test_an_excluded_log_without_ratings_is_refused_beside_one_that_has_them(clicks):
+    with pytest.raises(ColumnError, match=facts("rating=")):
+        gather(wanted(clicks, GRIDS, exclude=clicks / "clicked_train.csv", **NAMED))

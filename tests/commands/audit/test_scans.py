@@ -12,9 +12,10 @@ import openloop as ol
 from openloop.commands.audit import scans as streaming
 from openloop.commands.audit.inputs import gather, run
 from openloop.commands.audit.request import AuditRequest
-from openloop.errors import InputError, OpenloopError, PredictionError, UnknownIdError
+from openloop.errors import InputError, OpenloopError, PredictionError, UndefinedError, UnknownIdError
 from tests.audit_files import ITEMS, NAMED, SCORES, I, U, audit_files, rows, write
 from tests.examples import same
+from tests.facts import facts
 
 ESTIMATORS = ["naive", "ips", "snips", "stratified"]
 
@@ -111,7 +112,7 @@ def test_models_of_counts_are_those_of_memory(files, name, model, gamma):
 
 def test_a_split_by_time_leaves_out_what_needs_a_scale(files):
     asked = wanted(files, metrics=("mae",), exclude=files / "train", split="time")
-    assert gather(asked).asked.estimators == ["snips", "stratified", "naive"]
+    assert gather(asked).asked.estimators == ["snips", "snips_user", "stratified", "naive"]
     with pytest.raises(InputError, match="--estimator ips: after --split time"):
         gather(wanted(files, metrics=("mae",), exclude=files / "train", split="time", estimators=("ips",)))
 
@@ -221,3 +222,14 @@ def test_dropped_rows_support_no_choice_as_in_memory(files, tmp_path):
         assert found.setting.dropped == len(files.test) - 90, stream
         assert not found.verdict.supported, stream
         assert any("dropped" in reason.text for reason in found.verdict.reasons), stream
+
+
+def test_clicks_are_streamed_with_their_exposure_and_refuse_a_model_of_it(files):
+    frame = rows(files.test).select("uid", "mid", "p")
+    write(frame, files / "clicked")
+    asked = wanted(files, ("a_all", "b_all"), log="clicked", metrics=("recall@5",))
+    log = ol.read(frame, user="uid", item="mid", propensity="p", users=files.test.users, items=files.test.items)
+    assert_same(asked, ["recall@5"], estimators=["naive", "snips"], log=log)
+    with pytest.raises(UndefinedError, match=facts("--propensity popularity", "positives")):
+        gather(wanted(files, log="clicked", propensity="popularity"))
+    gather(wanted(files, log="clicked", propensity="uniform"))

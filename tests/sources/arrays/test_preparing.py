@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.errors import AlignmentError, InputError, PredictionError
+from openloop.errors import AlignmentError, InputError, PredictionError, UndefinedError
 from openloop.sources.arrays.preparing import from_feedback
 from openloop.sources.question import Question
 from tests.examples import small_world
+from tests.facts import facts
 
 WORLD = small_world()
 LOG = WORLD.observe(1)
@@ -77,3 +80,16 @@ def test_a_floor_counts_what_it_raised():
 def test_imputations_are_a_number_for_every_cell(given):
     with pytest.raises(InputError, match="imputation"):
         source(imputation=given)
+
+
+def test_a_log_of_positives_takes_exposure_that_is_given_and_none_that_was_fitted_on_it():
+    clicks = replace(LOG, rating=np.ones(len(LOG)), positives=True)
+    for p in (None, LOG.propensity, ol.propensity.Known().fit(clicks), ol.propensity.Uniform().fit(clicks)):
+        _, notes = source(log=clicks, propensities=p)
+        assert any("positives" in note for note in notes)
+    for model in (
+        ol.propensity.Popularity(),
+        ol.propensity.Calibrated(ol.propensity.Logistic(), method=None, floor=0.01),
+    ):
+        with pytest.raises(UndefinedError, match=facts("positives", "shown", "column")):
+            source(log=clicks, propensities=model.fit(clicks))

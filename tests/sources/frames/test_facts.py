@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from openloop.core.weights import WeightSummary
-from openloop.estimators import stratified
+from openloop.estimators import edges
 from openloop.sources.frames import facts as frame_facts
 from tests.engines import EAGER, converter
 
@@ -58,6 +58,30 @@ def test_the_edges_of_strata_are_those_of_arrays(engine):
         p = rng.choice(rng.uniform(0.01, 1, distinct), 500)
         found, wanted = (
             frame_facts.edges(opened(pl.DataFrame({"p": p}), engine), strata, bins),
-            stratified.edges(p, strata, bins),
+            edges.edges(p, strata, bins),
         )
         np.testing.assert_allclose(found, wanted, rtol=1e-12, err_msg=f"{strata} strata, {bins}, {distinct} distinct")
+
+
+@pytest.mark.parametrize("engine", EAGER)
+@pytest.mark.parametrize("kind", ["two", "seven", "many", "equal masses", "one octave", "nearly one value"])
+def test_edges_of_equal_mass_are_those_of_arrays_to_the_last_bit(engine, kind):
+    rng = np.random.default_rng(3)
+    p = {
+        "two": rng.choice([0.2, 0.5], 300),
+        "seven": rng.choice(rng.uniform(0.01, 1, 7), 500),
+        "many": rng.uniform(0.001, 1, 3000),
+        "equal masses": np.repeat([0.1, 0.2, 0.3, 0.4, 0.5], [100, 200, 300, 400, 500]),
+        "one octave": rng.uniform(0.5, 1, 3000),
+        "nearly one value": rng.uniform(0.3, 0.3001, 3000),
+    }[kind]
+    frame = opened(pl.DataFrame({"p": p}), engine)
+    for strata in (1, 2, 5, 10):
+        assert frame_facts.edges(frame, strata, "mass") == edges.edges(p, strata), strata
+
+
+@pytest.mark.parametrize("engine", EAGER)
+def test_the_limits_of_strata_are_their_least_and_largest_propensities(engine):
+    frame = opened(pl.DataFrame({"p": [0.1, 0.3, 0.2, 0.9], "stratum": [0, 1, 0, 2]}), engine)
+    assert frame_facts.strata_limits(frame, 3).tolist() == [[0.1, 0.2], [0.3, 0.3], [0.9, 0.9]]
+    assert frame_facts.strata_limits(frame, 1).tolist() == [[0.1, 0.9]]

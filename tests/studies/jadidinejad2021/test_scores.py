@@ -9,6 +9,10 @@ import pytest
 
 import openloop as ol
 from openloop.errors import UndefinedError
+from openloop.estimators.stratified import stratified
+from openloop.evaluation import prepared
+from openloop.sources.plan import Request
+from openloop.sources.question import Question
 from openloop.studies.jadidinejad2021 import methods, scores
 from openloop.studies.jadidinejad2021.scores import RankedCells
 from tests.studies.jadidinejad2021 import many
@@ -102,10 +106,36 @@ def test_openloops_estimators_give_the_same_numbers(k):
     model = ol.propensity.Popularity(gamma=1.0).fit(log)
     ours = methods.ours(held, {"popularity": model.item_propensities_})
     ndcg = "ndcg" if k is None else f"ndcg@{k}"
-    names = {"naive": "holdout", "snips": "snips, popularity", "stratified": "5 strata, popularity"}
+    names = {"naive": "holdout", "snips": "snips, popularity"}
     found = ol.evaluate(known, test, model, metrics=[ndcg], estimators=list(names), exclude=train, threshold=4)
     for estimator, name in names.items():
         assert ours[name](k).value == pytest.approx([found[m, ndcg, estimator].value for m in known])
+
+
+@pytest.mark.parametrize("k", [5, None])
+def test_the_papers_strata_are_openloops(k):
+    """ol.evaluate(models, test, p, metrics=["ndcg@5"], estimators=["stratified@2:count:observed"], threshold=4)"""
+    held, known, log = many.held()
+    _, test = many.parts(log, held.split)
+    model = ol.propensity.Popularity(gamma=1.0).fit(log)
+    ndcg, name = "ndcg" if k is None else f"ndcg@{k}", "stratified@2:count:observed"
+    found = ol.evaluate(known, test, model, metrics=[ndcg], estimators=[name], exclude=None, threshold=4)
+    printed = methods.printed(held, model.item_propensities_)["stratified"](k).value
+    assert printed == pytest.approx([found[m, ndcg, name].value for m in known])
+
+
+def test_ours_has_the_strata_of_openloops_sums_with_the_catalogues_shares():
+    """ol.evaluate has no nDCG with these shares: the estimator is given them, and openloop's own sums."""
+    held, known, log = many.held()
+    train, test = many.parts(log, held.split)
+    model = ol.propensity.Popularity(gamma=1.0).fit(log)
+    asked = Question(metrics=["ndcg"], estimators=["naive"], exclude=train, threshold=4)
+    source, ndcg = prepared(known, test, model, asked).source, ol.metric("ndcg")
+    requests = [Request(metric=ndcg, models=(m,), strata=(methods.STRATA, "count")) for m in known]
+    sums = source.moments(requests)
+    wanted = [stratified(sums[r], sums[r].catalogue.sum(axis=0)).value for r in requests]
+    ours = methods.ours(held, {"popularity": model.item_propensities_})["5 strata, popularity"](None).value
+    assert ours == pytest.approx(wanted)
 
 
 def test_snips_of_adg_is_openloops():

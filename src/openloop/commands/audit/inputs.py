@@ -17,8 +17,10 @@ from openloop.commands.audit import scans
 from openloop.commands.audit.model_files import candidate
 from openloop.commands.audit.request import (
     GUESSED,
+    UNEXPOSED,
     AuditInputs,
     AuditRequest,
+    Choice,
     given_ids,
     guesses,
     is_number_of_strata,
@@ -28,7 +30,7 @@ from openloop.commands.audit.request import (
 from openloop.commands.fitting import fit
 from openloop.core.feedback import Array, Feedback, Vocabulary
 from openloop.core.propensities import Propensities
-from openloop.data.columns import choose, shared
+from openloop.data.columns import choose, choose_log, shared
 from openloop.data.formats import open_file
 from openloop.data.reading import read
 from openloop.errors import ColumnError, FormatError, InputError, did_you_mean, listing
@@ -82,7 +84,6 @@ def gather(wanted: AuditRequest, step: Step = silent) -> AuditInputs:
         models=models, log=log, propensities=propensities,
         asked=wanted.question(
             exclude=train, open_loop=found.open_loop, groups=found.groups(log), check=wanted.check and whole,
-            doubts=(GUESSED,) if found.choice.guessed else (),
         ),
         notes=tuple(found.notes), about_log=str(wanted.log),
         about_propensity=found.choice.source(split=whole is not log) + wanted.corrections,
@@ -96,7 +97,7 @@ class _Reading:
         self.wanted = wanted
         self.notes: list[str] = []
         self.table = open_file(wanted.log, wanted.columns)
-        self.chosen: dict[str, Any] = choose(self.table, wanted.columns)
+        self.chosen: dict[str, Any] = choose_log(self.table, wanted.columns)
         self.notes += guesses(self.chosen, wanted.columns)
         self.choice = propensity_choice(wanted, self.table, self.notes)
         self.open_loop: Feedback | None = None
@@ -107,24 +108,33 @@ class _Reading:
         """The log, the excluded log, and the log whose cells propensities speak of; on one grid."""
         wanted = self.wanted
         known = [given_ids(role, given, self.chosen[role]) for role, given in self._given()]
-        log = read(wanted.log, **self.chosen, propensity=self.choice.column, users=known[0], items=known[1])
-        beside = [None if path is None else self._beside(path, known) for path in (wanted.exclude, wanted.open_loop)]
+        rated: dict[str, Any] = {} if "rating" in self.chosen else {"rating": False}  # log and excluded log are alike
+        log = read(wanted.log, **self.chosen | rated, propensity=self.choice.column, users=known[0], items=known[1])
+        beside = [
+            None if path is None else self._beside(path, known, more)
+            for path, more in ((wanted.exclude, rated), (wanted.open_loop, {}))
+        ]
         parts = [part for part in (log, *beside) if part is not None]
         users, items = (
             ids or united(role, [getattr(part, f"{role}s") for part in parts])
             for (role, _), ids in zip(self._given(), known, strict=True)
         )
         log, train, self.open_loop = (None if p is None else onto(p, users, items) for p in (log, *beside))
-        if log is None or train is None:
-            return log, None, log  # pyright: ignore[reportReturnType], the log is there
-        return self._split(log, train)
+        found: Any = (log, None, log) if log is None or train is None else self._split(log, train)
+        if self.choice.guessed and found[2].positives:
+            self.choice = Choice()
+            self.notes.append(UNEXPOSED)
+        return found
 
     def _given(self) -> tuple[tuple[str, Any], tuple[str, Any]]:
         return ("user", self.wanted.users), ("item", self.wanted.items)
 
-    def _beside(self, path: FilePath, known: list[Vocabulary | None]) -> Feedback:
-        """A log beside the log: columns of the same names, others by obvious ones."""
-        named: dict[str, Any] = dict(shared(open_file(path, self.chosen), self.chosen))
+    def _beside(self, path: FilePath, known: list[Vocabulary | None], more: dict[str, Any]) -> Feedback:
+        """A log beside the log: columns of the same names, others by obvious ones; ratings where the log has them."""
+        table = open_file(path, self.chosen)
+        named: dict[str, Any] = shared(table, self.chosen) | more
+        if "rating" in self.chosen:
+            choose(table, named)
         return read(path, **named, users=known[0], items=known[1])
 
     def _split(self, log: Feedback, train: Feedback) -> tuple[Feedback, Feedback, Feedback]:
@@ -134,10 +144,9 @@ class _Reading:
             return log, train, log
         whole = _merged(log, train)
         shares = [None if way == "time" else np.array([len(part) / len(whole)]) for part in (log, train)]
-        log, train = (
-            replace(part, share=share, origin=whole.fingerprint)
-            for part, share in zip((log, train), shares, strict=True)
-        )
+        known = {"origin": whole.fingerprint, "item_rows": whole.rows_of_items, "positives": whole.positives,
+                 "split": ("time" if way == "time" else "row",)}  # fmt: skip
+        log, train = (replace(part, share=share, **known) for part, share in zip((log, train), shares, strict=True))
         return log, train, whole
 
     def models(self, log: Feedback, step: Step) -> dict[str, Any]:
@@ -154,8 +163,11 @@ class _Reading:
     # -- propensities ----------------------------------------------------------------------------------------
 
     def propensities(self, log: Feedback, whole: Feedback) -> Any:
-        """The log's own column, or a model fitted on the whole log."""
+        """The log's own column, or a model fitted on the whole log; none where nobody said what was shown."""
         wanted, model = self.wanted, self.choice.model
+        if self.choice.none:
+            return None
+        self.notes += [GUESSED] if self.choice.guessed else []
         if model is None:
             return Propensities(values=log.propensity, floor=wanted.floor, fingerprint=log.fingerprint)  # pyright: ignore[reportArgumentType], it was read
         fitted = fit(model, whole, self.chosen, wanted.seed)
@@ -206,4 +218,5 @@ def _merged(a: Feedback, b: Feedback) -> Feedback:
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(a, name), getattr(b, name)])[order] for name in ("user", "item", "rating")
     }
-    return Feedback(**columns, users=a.users, items=a.items)
+    # One part may lack bad ratings by chance.
+    return Feedback(**columns, users=a.users, items=a.items, positives=a.positives and b.positives)

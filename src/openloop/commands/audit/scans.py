@@ -26,8 +26,10 @@ from openloop.commands.audit.request import (
     split_of,
 )
 from openloop.commands.table_files import suffix
-from openloop.data.columns import InputTable, choose, shared
+from openloop.core.propensities import not_exposure
+from openloop.data.columns import InputTable, choose, choose_log, shared
 from openloop.data.formats import PARQUET, open_file
+from openloop.data.reading import only_positives
 from openloop.errors import InputError
 from openloop.estimators.naming import method
 from openloop.propensity.naming import MODELS, ModelSpec, is_model
@@ -74,6 +76,10 @@ def refusal(wanted: AuditRequest) -> str | None:
         return f"--propensity must be given: a column, {STREAMED}"
     if asked is not None and asked not in columns and is_model(asked) and not (model := wanted.spec(asked)).counts:
         return f"--propensity must be a column, {STREAMED}, and {model}{wanted.corrections} needs the log in memory"
+    if wanted.min_item_rows:
+        return (
+            f"--min-item-rows {wanted.min_item_rows} cuts the catalogue of log and models, which needs them in memory"
+        )
     named = next((s for s in wanted.strata if not is_number_of_strata(s)), None)
     return None if named is None else f"--strata {named} is a column, and only strata of propensity can be streamed"
 
@@ -129,8 +135,9 @@ class Scan:
         return bool(_collected(self.raw.select(same.all())).item())
 
     def frame(self, ids: Mapping[str, Any]) -> pl.LazyFrame:
-        """Ids of the types given, all else as 64-bit floats; what is no number is missing."""
-        return self.raw.select(pl.col(role).cast(ids.get(role, pl.Float64), strict=False) for role in self.columns)
+        """Ids of the types given, all else as 64-bit floats; what is no number is missing; positives are rated 1."""
+        columns = [pl.col(role).cast(ids.get(role, pl.Float64), strict=False) for role in self.columns]
+        return self.raw.select(*columns, *([] if "rating" in self.columns else [pl.lit(1.0).alias("rating")]))
 
     def predictions(self, ids: Mapping[str, Any]) -> pl.LazyFrame:
         """Ids of the types given, and scores and ranks as they are: whoever reads them says which are no numbers."""
@@ -167,12 +174,16 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Audit
     """Scan everything, count, and say what was guessed or assumed."""
     step("looking at the files", 0.0)
     table = open_file(wanted.log, wanted.columns)
-    chosen = choose(table, wanted.columns)
+    chosen = choose_log(table, wanted.columns)
     notes += guesses(chosen, wanted.columns)
     choice = propensity_choice(wanted, table, notes)
     own = {} if choice.column is None else {"propensity": choice.column}
     log = Scan(what=str(wanted.log), table=table, columns=chosen | own)
-    beside = [None if path is None else _beside(path, chosen) for path in (wanted.exclude, wanted.open_loop)]
+    rated: dict[str, Any] = {} if "rating" in chosen else {"rating": False}
+    beside = [
+        None if path is None else _beside(path, chosen, more)
+        for path, more in ((wanted.exclude, rated), (wanted.open_loop, {}))
+    ]
     models = {name: [_predictions(name, path, chosen) for path in paths] for name, paths in wanted.tables.items()}
     logs = [scan for scan in (log, *beside) if scan is not None]
     types = _id_types([*logs, *(scan for scans in models.values() for scan in scans)])
@@ -192,6 +203,7 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Audit
         propensities="propensity",
         asked=wanted.question(
             exclude=train, open_loop=sample, assumes="" if choice.model is None else choice.model.bare(0).assumes,
+            blind=choice.model is not None,  # only models of counts are streamed
             user="user", item="item", rating="rating", population=tuple(len(known[role]) for role in SIDES), **more,
         ),
         notes=tuple(notes), about_log=f"{wanted.log}, streamed from disk",
@@ -199,9 +211,11 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Audit
     )  # fmt: skip
 
 
-def _beside(path: FilePath, chosen: Mapping[str, str]) -> Scan:
+def _beside(path: FilePath, chosen: Mapping[str, str], more: dict[str, Any]) -> Scan:
     table = open_file(path, chosen)
-    return Scan(what=str(path), table=table, columns=choose(table, shared(table, chosen)))
+    named: dict[str, Any] = shared(table, chosen)
+    columns = choose(table, named) if "rating" in chosen else choose_log(table, named | more)
+    return Scan(what=str(path), table=table, columns=columns)
 
 
 def _predictions(name: str, path: FilePath, chosen: Mapping[str, str]) -> Scan:
@@ -284,8 +298,17 @@ class SplitScans:
         """The log with a column of the probability that the whole log observes a row's cell."""
         log, p = self.log, pl.col("propensity")
         if choice.model is not None:
+            self._check_exposure(choice.model)
             log = log.join(self._fitted(choice.model, known, notes).lazy(), on="item", how="left")
         return log.with_columns(p.clip(lower_bound=floor).alias("propensity")) if floor else log
+
+    def _check_exposure(self, spec: ModelSpec) -> None:
+        if not spec.bare(0).fits_items:
+            return
+        rating = pl.concat([part.select("rating") for part in self.whole])
+        low, high = _collected(rating.select(low=pl.min("rating"), high=pl.max("rating"))).row(0)
+        if low is not None and only_positives(low, high):
+            raise not_exposure(f"--propensity {spec}")
 
     def _fitted(self, spec: ModelSpec, known: Mapping[str, pl.Series], notes: list[str]) -> pl.DataFrame:
         """p of each item, from its count in the whole log."""

@@ -31,6 +31,7 @@ class Rows:
     certain: Floats | None = None  # (1 − t)/s, the weight of p = 1; None: p has no odds
     stratum: npt.NDArray[np.int64] | None = None
     edges: tuple[float, ...] = ()
+    limits: Floats | None = None  # (S, 2) the least and the largest p of each stratum of propensity
     middles: Floats | None = None  # between rating levels
     # What does not depend on a model, found once; other rows, also those made of these, have their own.
     shared: dict[Any, Any] = field(init=False, repr=False, default_factory=dict[Any, Any])
@@ -67,9 +68,11 @@ class Rows:
         return None if p is None else self.once("w", lambda: 1.0 / p)
 
     def doubt(self) -> Floats | None:
-        """1 − p; where the scale of p is not known, 1, which it cannot exceed."""
+        """1 − p, 0 where a balanced p exceeds 1; where the scale of p is not known, 1, which it cannot exceed."""
         p = self.probability
-        return None if p is None else self.once("1 - p", lambda: 1.0 - p if self.scaled else np.ones(len(self)))
+        if p is None:
+            return None
+        return self.once("1 - p", lambda: np.maximum(1.0 - p, 0.0) if self.scaled else np.ones(len(self)))
 
     def moving(self) -> Floats | None:
         """b = w − a, the part of the weight that wrong propensities change."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from openloop.core.feedback import Feedback, Floats, distinct
+from openloop.core.levels import LevelSample
 from openloop.core.metric import Metric, reaches
 from openloop.core.moments import Moments
 from openloop.core.tilts import Tilts
@@ -21,7 +22,7 @@ from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
 from openloop.sources.arrays.tilting import Tilter
 from openloop.sources.observation import Group, View, overlap
 from openloop.sources.outcomes import dense_outcome, predictions, predicts, ranks
-from openloop.sources.plan import MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
+from openloop.sources.plan import LEVELS, MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
 from openloop.sources.predictions import Predictions
 from openloop.sources.rules import Coverage
 from openloop.sources.terms import Common, assemble, paired
@@ -40,6 +41,7 @@ class Scored:
     grid: Floats | None = None  # of each cell, where it is known
     floored: float | None = None  # the share of propensities that a floor raised
     by_items: bool = False  # propensities were fitted to each item's rows of this log
+    sample: LevelSample | None = None  # the uniform sample that they were fitted with
     balanced: bool = False  # they were balanced, and are no probabilities any more
     imputation: Any = None  # ratings (U, I), or losses by (model, metric)
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
@@ -60,6 +62,7 @@ class FeedbackSource:
 
     def __init__(self, scored: Scored) -> None:
         self.models = tuple(scored.models)
+        self.levelled = scored.sample is not None
         self._scored = scored
         self._log = scored.log
         self.overlap = cache(lambda: overlap(scored.log, scored.exclude))
@@ -83,6 +86,11 @@ class FeedbackSource:
     def form(self) -> str:
         """What wrong propensities change: their odds, or where these have no scale the weight."""
         return "odds" if self._log.share is not None and not self._scored.balanced else "ratio"
+
+    @property
+    def subject(self) -> Scored:
+        """What is scored, checked and resolved."""
+        return self._scored
 
     def refusal(self, metric: Metric, method: Method) -> str | None:
         """Why these rows cannot give that estimate."""
@@ -146,6 +154,11 @@ class FeedbackSource:
         """The weights of the rows that count for a metric."""
         return self.common(metric.kind, metric.on, None).weights
 
+    def mass(self, on: str) -> float | None:
+        """Σw of all scored rows over the candidates; where shares differ by user, not all users can be scored."""
+        share = self._log.share
+        return self.common("cell", on, None).mass if share is not None and np.ptp(share) == 0 else None
+
     def _about(self) -> LogFacts:
         """What is scored."""
         levels, counts = np.unique(self._log.rating, return_counts=True)
@@ -172,17 +185,15 @@ class FeedbackSource:
 
     def facts(self, strata: Strata) -> StrataFacts:
         """What the scored rows of each stratum are."""
-        view = self.view("prediction")
         rows = self.stratified("prediction", strata)
         stratum = np.zeros(len(rows), np.int64) if rows.stratum is None else rows.stratum
         pairs = distinct(stratum * self._log.n_items + self._log.item)
         names = self._scored.groups[strata][0] if isinstance(strata, str) else strata_names(rows.n_strata)
-        p = None if view.observation is None or isinstance(strata, str) else view.observation.values
         return StrataFacts(
             names=names,
             rows=tuple(np.bincount(stratum, minlength=rows.n_strata).tolist()),
             items=tuple(np.bincount(pairs // self._log.n_items, minlength=rows.n_strata).tolist()),
-            limits=tuple(None if p is None else _limits(p[stratum == s]) for s in range(rows.n_strata)),
+            limits=(None,) * rows.n_strata if rows.limits is None else tuple((a, b) for a, b in rows.limits.tolist()),
         )
 
     def scored(self, metric: Metric, models: Sequence[str]) -> tuple[Rows, list[Outcome]] | None:
@@ -228,9 +239,10 @@ class FeedbackSource:
         counted = self.rows_for(kind, on, strata)
         return Common(
             cells=rows.cells, base=rows_of.base_sums(rows), weights=rows_of.weight_summary(counted),
-            edges=rows.edges, catalogue=self.catalogue(on, strata),
+            edges=rows.edges, sample=self._scored.sample if strata == LEVELS else None,
+            limits=rows.limits, catalogue=self.catalogue(on, strata),
             inverse_squares=self.inverse_squares(on) if self._scored.bounded else None,
-            scaled=rows.scaled, floored=self._scored.floored,
+            scaled=rows.scaled, floored=self._scored.floored, whole_users="user" in self._log.split,
         )  # fmt: skip
 
     def _inverse_squares(self, on: str) -> float | None:
@@ -290,7 +302,3 @@ class FeedbackSource:
             rows = self._rerated(replace(view.rows, user=user, probability=None), rated)
             total += np.bincount(user, metric.gain(ArrayColumns(rows, outcome)), minlength=n_users)
         return total
-
-
-def _limits(p: Floats) -> tuple[float, float] | None:
-    return (float(p.min()), float(p.max())) if len(p) else None

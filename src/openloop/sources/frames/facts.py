@@ -10,12 +10,14 @@ import numpy as np
 
 from openloop.core.feedback import Floats
 from openloop.core.weights import BINS_PER_OCTAVE, N_BINS, WeightSummary
-from openloop.estimators.stratified import Bins, snap
+from openloop.estimators.edges import Bins, Ladder, by_mass, check_strata, snap
 from openloop.sources.frames.opening import PAIR
 from openloop.sources.frames.rows import STRATUM, collected
 from openloop.sources.plan import Answers, StrataFacts, strata_names
 
 PACKED = 2**31  # two smaller integers make one of 64 bits
+STEPS_PER_OCTAVE = 1024  # of p: these ranges are few numbers, and each holds few of the values of p
+ENDS = nw.col("p").min().alias("low"), nw.col("p").max().alias("high")
 
 
 def only_row(frame: Any) -> dict[str, Any]:
@@ -92,8 +94,11 @@ def weight_summary(frame: Any, column: str = "w") -> WeightSummary:
 
 
 def edges(frame: Any, strata: int, bins: Bins) -> tuple[float, ...]:
-    """As `stratified.edges`, of the column p."""
+    """As `estimators.edges`, of the column p."""
+    check_strata(strata)
     p = frame.select("p")
+    if bins == "mass":
+        return by_mass(_ladder(p, strata), strata)
     few = np.sort(collected(p.unique().head(strata + 1))["p"].to_numpy())
     if len(few) <= strata:
         return tuple((few[1:] + few[:-1]) / 2)
@@ -101,9 +106,25 @@ def edges(frame: Any, strata: int, bins: Bins) -> tuple[float, ...]:
         asked = [nw.col("p").quantile(j / strata, "linear").alias(f"q{j}") for j in range(1, strata)]
         raw = [float(v) for v in only_row(p.select(*asked)).values()] if asked else []
     else:
-        limits = only_row(p.select(nw.col("p").min().alias("low"), nw.col("p").max().alias("high")))
+        limits = only_row(p.select(*ENDS))
         raw = np.linspace(limits["low"], limits["high"], strata + 1)[1:-1].tolist()
     return snap(raw, *_neighbours(p, raw)) if raw else ()
+
+
+def _ladder(p: Any, strata: int) -> Ladder:
+    """The rows by narrow ranges of p, and by each value of p in the ranges where an edge lies.
+
+    Engines have no weighted quantile, and p may have as many values as rows. Values are therefore counted only where
+    an edge must be: two passes find the edges that all values would give.
+    """
+    step = (nw.col("p").log(2) * float(STEPS_PER_OCTAVE)).floor().cast(nw.Int64())
+    named = p.select("p", (1.0 / nw.col("p")).alias("mass"), step.alias("step"), nw.lit(1.0).alias("rows"))
+    table = collected(named.group_by("step").agg(nw.col("rows").sum(), nw.col("mass").sum(), *ENDS)).sort("low")
+    ranges = Ladder(**{name: table[name].cast(nw.Float64()).to_numpy() for name in ("low", "high", "rows", "mass")})
+    at = np.arange(len(table)) if len(table) <= strata else np.unique(ranges.places(strata))
+    inside = named.filter(nw.col("step").is_in(table["step"].to_numpy()[at].tolist())).select("p", "rows")
+    values = collected(inside.group_by("p").agg(nw.col("rows").sum())).sort("p")
+    return ranges.refined(at, Ladder.of(values["p"].to_numpy(), values["rows"].to_numpy()))
 
 
 def _neighbours(p: Any, raw: Sequence[float]) -> tuple[Callable[[float], float], Callable[[float], float]]:
@@ -117,6 +138,15 @@ def _neighbours(p: Any, raw: Sequence[float]) -> tuple[Callable[[float], float],
     below = {q: found[f"below{j}"] or q for j, q in enumerate(raw)}
     above = {q: found[f"above{j}"] if found[f"above{j}"] <= 1 else below[q] for j, q in enumerate(raw)}
     return below.__getitem__, above.__getitem__
+
+
+def strata_limits(frame: Any, strata: int) -> Floats:
+    """The least and the largest p of each stratum, (S, 2)."""
+    if strata == 1:
+        return np.array([list(only_row(frame.select(*ENDS)).values())])
+    # Every stratum has a row, as edges lie between values.
+    table = collected(frame.select(STRATUM, "p").group_by(STRATUM).agg(*ENDS)).sort(STRATUM)
+    return np.stack([table["low"].to_numpy(), table["high"].to_numpy()], axis=1)
 
 
 def rating_counts(frame: Any, levels: Floats) -> tuple[tuple[float, int], ...]:
@@ -143,7 +173,7 @@ def strata_facts(frame: Any, strata: int, *, weighted: bool) -> StrataFacts:
     level = nw.col(STRATUM) if strata > 1 else nw.lit(0).cast(nw.Int64())
     p = [nw.col("p")] if weighted else []
     named = frame.select(level.alias("level"), "i", *p, nw.lit(1.0).alias("n"))
-    limits = [nw.col("p").min().alias("low"), nw.col("p").max().alias("high")] if weighted else []
+    limits = ENDS if weighted else ()
     table = collected(named.group_by("level").agg(nw.col("n").sum(), nw.col("i").n_unique(), *limits))
     found = {int(row["level"]): row for row in table.iter_rows(named=True)}
     return StrataFacts(

@@ -73,6 +73,7 @@ class FrameSource:
     """Answers requests by group-bys inside the engine; see `sources.plan.Source`."""
 
     in_one_pass = True
+    levelled = False
 
     def __init__(self, joined: Joined, asked: Question) -> None:
         self.models = joined.models
@@ -87,6 +88,7 @@ class FrameSource:
         self._frame = self._clustered(asked.max_users)
         # Passes over the rows are shared by the requests that need them.
         self.edges = cache(lambda strata: frame_facts.edges(self._frame, *strata))
+        self.limits = cache(lambda s: frame_facts.strata_limits(self._rows_for("cell", s), self._n_strata(s)))
         self._bases: dict[Strata | None, Reduced] = {}
         self.about = cache(self._about)
         self.answers = cache(self._answers)
@@ -205,7 +207,7 @@ class FrameSource:
             )
         if method.imputes:
             return f"{what} needs imputed losses of every cell; read the log with ol.read."
-        pools = metric.kind == "cell" or (metric.pooled and (method.name == "snips" or method.clips))
+        pools = metric.kind == "cell" or (metric.pooled and method.pools)
         if self._clusters and not pools:
             return f"{what} needs sums of each user; raise max_users= above the {self._n_users:,} users."
         return self._joined.refusal(metric, what)
@@ -213,6 +215,10 @@ class FrameSource:
     def summary(self, metric: Metric) -> WeightSummary | None:
         """The weights of the rows that count for a metric."""
         return self._weight_summary(metric.kind, metric.on)
+
+    def mass(self, on: str) -> float | None:
+        """Σw of all scored rows over the candidates."""
+        return self.common("cell", on, None).mass
 
     def _weight_summary(self, kind: str, on: str) -> WeightSummary | None:
         return self.weights(kind, self._joined.weights[on].weight) if self._weighted else None
@@ -364,6 +370,7 @@ class FrameSource:
         return Common(
             cells=self._cells(on, base.ids), base={name: sums[key] for name, key in named.items()},
             weights=self._weight_summary(kind, on), edges=edges, scaled=self._scaled,
+            limits=None if strata is None or not self._weighted else self.limits(strata),
             ids=base.ids if not self._clusters and len(base.ids) == self._units else None,
         )  # fmt: skip
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from openloop.core.feedback import Array, Floats
 from openloop.core.propensities import part_probability
-from openloop.estimators.stratified import catalogue_cells, edges
+from openloop.estimators.edges import edges
+from openloop.estimators.stratified import catalogue_cells
 from openloop.studies.jadidinejad2021 import as_coded, scores
 from openloop.studies.jadidinejad2021.models import THRESHOLD, Split, relevant, shown, split_of
 from openloop.studies.jadidinejad2021.scores import Ints, Mask, RankedCells, Scores, stacked
@@ -19,7 +20,7 @@ from openloop.studies.kit.trials import Given, feedback
 
 Method = Callable[[int | None], Scores]  # of the cut k
 PROPENSITIES = ("popularity", "logistic", "calibrated")
-STRATA = 5  # openloop's default
+STRATA = 5  # of equal count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -134,7 +135,9 @@ def ours(
 ) -> dict[str, Method]:
     """Ours: holdout, and with each propensity snips of nDCG, snips of adg, and strata weighted by the catalogue.
 
-    `p` are the log's, (U, I) or (I,) each. `chosen` adds the number of strata that the rule chose to the default one.
+    `p` are the log's, (U, I) or (I,) each. `chosen` adds the number of strata that the rule chose to five. The
+    strata's shares are given: `ol.evaluate` has no such estimate of nDCG, whose size no shares make right. Here its
+    order counts.
     """
     found: dict[str, Method] = {"holdout": partial(scores.holdout, held.cells, among)}
     for name, values in p.items():

@@ -1,0 +1,55 @@
+"""`Basis`: what the weights of an audit rest on, so far as a verdict must know it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from openloop.core.feedback import Feedback
+from openloop.core.propensities import Propensities
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """Where the weights come from.
+
+    `blind`: p was fitted without seeing ratings. `sample`: the ratings drawn at random that p was fitted with.
+    `balanced`: weights were raked to them, else p depends on the rating alone. `unseen`: the population's share of
+    ratings of which the log has no row. `positives`: every row is one, so Σw is the liking rate. `clicks`: nobody said
+    what was shown either.
+    """
+
+    blind: bool = False
+    sample: int | None = None
+    balanced: bool = False
+    unseen: float = 0.0
+    positives: bool = False
+    clicks: bool = False
+
+    @classmethod
+    def of(cls, propensities: Any, log: Any, *, blind: bool = False) -> Basis:
+        """The basis of an audit; `blind`: a column of the log was fitted without seeing ratings."""
+        if not isinstance(log, Feedback):
+            return cls(blind=blind)
+        seen = _of_one_row(propensities, log)
+        if seen is None:
+            return cls(blind=blind, positives=log.positives, clicks=unexposed(log, propensities))
+        return cls(
+            blind=blind or seen.blind, sample=None if seen.sample is None else seen.sample.size,
+            balanced=seen.base is not None, unseen=float(getattr(propensities, "unseen_share_", 0.0)),
+            positives=log.positives,
+        )  # fmt: skip
+
+
+def unexposed(log: Feedback, propensities: Any) -> bool:
+    """Whether a log has positives only, and nobody said what was shown."""
+    return log.positives and log.propensity is None and propensities is None
+
+
+def _of_one_row(given: Any, log: Feedback) -> Propensities | None:
+    """The propensities of one row say what all rest on; bare numbers say nothing."""
+    if isinstance(given, Propensities):
+        return given
+    return given.predict(log.take(np.arange(1))) if hasattr(given, "predict") else None

@@ -1,0 +1,230 @@
+"""How a log is rehearsed: drawn again and again from its propensities, and judged by the verdict's own rules.
+
+The losses of two models on all cells are computed once. A draw then is a few sums per user, of which both worlds are
+made: one in which the models are equal, and the same with a difference put in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.audits.contrasts import Contrast, by_rank, contrasts
+from openloop.audits.evidence import Evidence
+from openloop.audits.imputing import impute
+from openloop.audits.question import AuditQuestion
+from openloop.audits.rehearsal import Outcomes, Rehearsal
+from openloop.audits.verdict import decide
+from openloop.core.comparison import Comparison
+from openloop.core.metric import Metric, reaches
+from openloop.core.moments import Moments
+from openloop.errors import InputError, UndefinedError
+from openloop.estimators.estimands import SEEN, estimand
+from openloop.estimators.naming import Method, method
+from openloop.evaluation import Prepared
+from openloop.kernels.drawing import drawn_cells
+from openloop.propensity.known import Known
+from openloop.sources.arrays import rows as rows_of
+from openloop.sources.arrays.completing import Completed, completed
+from openloop.sources.arrays.source import FeedbackSource
+from openloop.sources.predictions import Predictions
+from openloop.sources.terms import Common, Needed, assemble
+from openloop.support.arguments import generator, is_whole
+from openloop.support.progress import Step
+
+MAX_CELLS = 50_000_000  # of the population: four grids of them are held
+LEAST_ROWS = 100  # a log with fewer supports no verdict
+FAMILIES = ("snips", "ips", "snips_user", "clipped")  # estimators that are sums over rows
+NOT_REDRAWN: dict[str, Any] = {
+    "best": {}, "strata": (), "paradoxes": (), "open_loop": None, "doubts": (), "leaks": ()
+}  # evidence about the log that is there  # fmt: skip
+SPARE = 6.0  # standard deviations of the number of rows, for which room is made beforehand
+
+
+def rehearse(ready: Prepared, found: Evidence, propensities: Any, asked: AuditQuestion, step: Step) -> Rehearsal:
+    """Rehearse the two leading models under the verdict's metric and estimator."""
+    source = rehearsable(ready, propensities, asked.rehearse)
+    metric = next(m for m in ready.metrics if m.name == found.metric)
+    way = _method(found, metric)
+    lead = _leading(found)
+    seed = int(generator("rehearse", asked.rng).integers(2**62))
+    _check_models(source, metric, (lead.a, lead.b))
+    weights = source.view("prediction").rows.weight()
+    imputed = impute(source.subject.log, np.ones(len(source.subject.log)) if weights is None else weights, seed)
+    whole = completed(source, metric, (lead.a, lead.b), imputed.ratings, propensities)
+    stage = Stage(whole=whole, metric=metric, method=way, models=(lead.a, lead.b), found=found, seed=seed)
+    return stage.play(asked.rehearse, lead.value, step)
+
+
+def _leading(found: Evidence) -> Contrast:
+    """The first pair by rank that is not the same to every user."""
+    ranked = by_rank(found.own, found.result.ranking(*found.family))
+    apart = next((c for c in ranked if c.stderr > 0), None)
+    if apart is None:
+        raise UndefinedError(
+            f"rehearse: no two models differ for anyone by {found.estimator} of {found.metric}; audit models that do."
+        )
+    return apart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stage:
+    """Two models on all cells, ready to be drawn from."""
+
+    whole: Completed
+    metric: Metric
+    method: Method
+    models: tuple[str, str]
+    found: Evidence
+    seed: int
+
+    def play(self, draws: int, difference: float, step: Step) -> Rehearsal:
+        """Draw and judge; the same seed draws the same logs."""
+        equal, different, rows = Counter[str](), Counter[str](), 0.0
+        room = self.whole.expected
+        room = int(room + SPARE * math.sqrt(room) + LEAST_ROWS)
+        gap, shift = self._gap(), self._shift(difference)
+        for draw in range(draws):
+            step("rehearsing", 0.9 + 0.1 * draw / draws)
+            cells = drawn_cells(self.seed + 1 + draw, self.whole.probability, self.whole.factor, room)
+            pair = self._moments(cells)
+            rows += float(pair[0].sums["n"].sum())
+            swap = np.random.default_rng((self.seed, draw)).random(len(self.whole.factor)) < 0.5
+            a, b = swapped(moved(pair[0], -gap), pair[1], swap)
+            equal[self._answer(a, b)] += 1
+            different[self._answer(moved(a, shift), b)] += 1
+        return Rehearsal(
+            a=self.models[0], b=self.models[1], metric=self.metric.name, estimator=self.method.name, draws=draws,
+            difference=difference, rows=rows / draws, equal=Outcomes(**equal), different=Outcomes(**different),
+        )  # fmt: skip
+
+    def _moments(self, cells: npt.NDArray[np.int64]) -> list[Moments]:
+        """The sums of both models over a drawn log."""
+        rows, wanted = self.whole.rows(cells), Needed(cap=self.method.cap)
+        base = rows_of.base_sums(rows)
+        if self.metric.kind == "user":
+            counts = rows.relevant > 0
+            rows, cells = rows.take(counts), cells[counts]
+        common = Common(cells=rows.cells, base=base, weights=rows_of.weight_summary(rows), scaled=rows.scaled)
+        gains = (self.whole.gains[m].ravel()[cells].astype(np.float64) for m in self.models)
+        return [assemble(self.metric, rows_of.sums(self.metric, rows, d, wanted), wanted, common) for d in gains]
+
+    def _answer(self, a: Moments, b: Moments) -> str:
+        """What the verdict's rules say of the two models on a drawn log."""
+        if not a.users:
+            return "none"
+        found, family = self.found, (self.metric.name, self.method.name)
+        what = estimand(self.metric, self.method.name, self.method.share)
+        estimates = {
+            (model, *family): replace(self.method.estimate(m), method=self.method.name, estimand=what)
+            for model, m in zip(self.models, (a, b), strict=True)
+        }
+        result = Comparison(estimates=estimates, better=found.result.better, level=found.result.level)
+        own = contrasts(result, *family, beside=self._beside())
+        verdict = decide(replace(found, result=result, contrasts={family: own}, **NOT_REDRAWN))
+        if verdict.level != "verdict":
+            return verdict.level
+        return "right" if verdict.winner == self.models[0] else "wrong"
+
+    def _beside(self) -> list[float]:
+        """The p-values of the other pairs, which are as they were."""
+        return [c.pvalue for c in self.found.own if c.models != frozenset(self.models)]
+
+    def _gap(self) -> float:
+        """a − b on the completed ratings, of what the estimator averages."""
+        a, b = (self.whole.gains[m] for m in self.models)
+        counts = self.whole.probability > 0
+        if self.metric.kind == "user":
+            counts &= reaches(self.whole.rating, self.whole.threshold)
+        n, total = counts.sum(axis=1), np.where(counts, a - b, 0.0).sum(axis=1)
+        if self.method.name == "snips_user":
+            return float(np.mean(total[n > 0] / n[n > 0]))
+        return float(total.sum() / max(1, n.sum()))
+
+    def _shift(self, difference: float) -> float:
+        """What a's gains are moved by: the difference; under a root, what makes it of equal squares."""
+        if not self.metric.root:
+            return difference
+        squares = float(self.whole.gains[self.models[1]][self.whole.probability > 0].mean(dtype=np.float64))
+        return (math.sqrt(squares) + difference) ** 2 - squares
+
+
+MOVED = {"gain": "n", "wgain": "weight", "cutgain": "cut"}  # a sum of gains, and the sum that a constant is taken times
+
+
+def moved(m: Moments, by: float) -> Moments:
+    """The moments of gains that are all larger by a constant."""
+    sums = {name: values + by * m.sums[MOVED[name]] if name in MOVED else values for name, values in m.sums.items()}
+    return replace(m, sums=sums)
+
+
+def swapped(a: Moments, b: Moments, who: npt.NDArray[np.bool_]) -> tuple[Moments, Moments]:
+    """The moments of two models that change places for some users."""
+
+    def mixed(m: Moments, other: Moments) -> Moments:
+        taken = {name: np.where(who[:, None], other.sums[name], m.sums[name]) for name in MOVED if name in m.sums}
+        return replace(m, sums=m.sums | taken)
+
+    return mixed(a, b), mixed(b, a)
+
+
+# -- refusals ------------------------------------------------------------------------------------------------
+
+
+def rehearsable(ready: Prepared, propensities: Any, draws: int) -> FeedbackSource:
+    """The source, if a log like it can be drawn; else an error that says what is missing."""
+    if not (is_whole(draws) and draws >= 1):
+        raise InputError(f"rehearse: must be a whole number of logs to draw, got {draws!r}; 200 is usual, 0 is none.")
+    source = ready.source
+    if not isinstance(source, FeedbackSource):
+        raise InputError("rehearse: the log is a frame whose rows stay in their engine; read it with ol.read.")
+    for reason in _reasons(source, propensities):
+        raise UndefinedError(f"rehearse: {reason}")
+    return source
+
+
+def _reasons(source: FeedbackSource, propensities: Any) -> Iterator[str]:
+    log, subject = source.subject.log, source.subject
+    if log.n_users * log.n_items > MAX_CELLS:
+        yield (
+            f"needs losses on all cells, and {log.n_users:,} × {log.n_items:,} are more than {MAX_CELLS:,}; take a "
+            "sample of users."
+        )
+    if len(log) < LEAST_ROWS:
+        yield f"the log has {len(log):,} rows, and no verdict rests on fewer than {LEAST_ROWS}; collect more."
+    if subject.propensity is None:
+        yield "there are no propensities to draw from; pass a fitted model."
+    if subject.grid is None and (isinstance(propensities, Known) or not getattr(propensities, "sees_rating", False)):
+        yield (
+            "the propensities are those of observed rows only, so cells that were not observed have no chance to be "
+            "drawn; pass a fitted model, or a users × items array."
+        )
+
+
+def _check_models(source: FeedbackSource, metric: Metric, models: tuple[str, str]) -> None:
+    for name in models:
+        model = source.subject.models[name]
+        if isinstance(model, Predictions) and not (
+            model.full or (metric.on == "rank" and model.ranking.rank is not None)
+        ):
+            raise UndefinedError(
+                f"rehearse: model {name!r} is a table that covers {len(model.user):,} of the population's cells, and "
+                "losses are needed on all of them; give a recommender, an array, or the scores of all cells."
+            )
+
+
+def _method(found: Evidence, metric: Metric) -> Method:
+    """The verdict's estimator, with the cap that it had."""
+    way = method(found.estimator)
+    if way.name.partition("@")[0] not in FAMILIES or estimand(metric, way.name, way.share) == SEEN:
+        raise UndefinedError(
+            f"rehearse: {way.name} of {metric.name} is no debiased sum over rows, which a rehearsal could redraw; "
+            "audit by snips, ips, snips_user or clipped of a metric per cell, per user or per relevant item."
+        )
+    return replace(way, cap=found.seen().cap) if way.clips else way

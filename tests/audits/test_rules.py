@@ -1,0 +1,118 @@
+"""Each rule speaks where its number misses the limit, with number and remedy, and is silent elsewhere."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+
+from openloop.audits import rules
+from openloop.audits.answers import Reason
+from tests.facts import facts
+
+ENOUGH = {"users": 30, "rows": 500, "effective": 100.0, "largest": 0.1}
+
+
+def test_overlap_is_silent_inside_its_range_and_without_a_scale():
+    assert [list(rules.overlap(mass)) for mass in (None, 0.7, 1.0, 1.4)] == [[], [], [], []]
+
+
+@pytest.mark.parametrize(
+    ("mass", "rare", "limit", "remedy"),
+    [
+        pytest.param(0.41, 0.0, 0.7, rules.RANDOMISED, id="never seen"),
+        pytest.param(0.41, 0.6, 0.7, rules.RARE, id="rare items"),
+        pytest.param(83.8, 0.1, 1.4, rules.GIVEN, id="p too low"),
+    ],
+)
+def test_weights_that_do_not_add_up_have_a_remedy(mass, rare, limit, remedy):
+    (reason,) = rules.overlap(mass, rare=rare)
+    assert (reason.code, reason.value, reason.limit, reason.remedy) == ("overlap", mass, limit, remedy)
+    assert re.search(facts("weights", f"{mass:.3g}", "population"), reason.text)
+
+
+def test_support_at_its_limits_is_enough():
+    assert list(rules.support(**ENOUGH)) == []
+    assert list(rules.support(users=30, rows=100, effective=None, largest=None)) == []
+
+
+@pytest.mark.parametrize(
+    ("seen", "code", "told"),
+    [
+        pytest.param({"users": 29}, "users", facts("29 users", 30), id="users"),
+        pytest.param({"effective": 99.4}, "rows", facts("500 rows", 99.4, 100), id="rows"),
+        pytest.param({"effective": None, "rows": 99}, "rows", facts("99 rows", 100), id="unweighted rows"),
+        pytest.param({"largest": 0.25}, "heavy-row", facts("one row", "25 %", "10 %"), id="heavy row"),
+    ],
+)
+def test_thin_support_speaks(seen, code, told):
+    (reason,) = rules.support(**ENOUGH | seen)
+    assert reason.code == code
+    assert re.search(told, reason.text)
+    assert reason.remedy == rules.LONGER
+
+
+def test_where_rare_items_carry_the_weights_leaving_them_out_comes_first():
+    (rows,) = rules.support(**ENOUGH | {"effective": 12.0}, rare=0.5)
+    assert rows.remedy == rules.RARE
+
+
+def test_a_difference_that_rests_on_one_user_is_told():
+    assert list(rules.influential(None, 0.95)) == []
+    assert list(rules.influential(0.04, 0.95)) == []
+    (reason,) = rules.influential(0.2, 0.95)
+    assert reason.code == "one-user"
+    assert re.search(facts("one user", "0.200"), reason.text)
+
+
+# -- assumptions ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rho_low", [1.5, 2.2, math.inf])
+def test_an_order_that_holds_up_to_one_and_a_half_needs_no_assumption(rho_low):
+    assert list(rules.blind(math.inf, rho_low)) == []
+
+
+def test_blind_propensities_name_the_value_at_which_the_order_turns():
+    (reason,) = rules.blind(1.73, 1.42)
+    assert (reason.code, reason.value, reason.limit, reason.remedy) == ("rho", 1.42, 1.5, rules.RATINGS)
+    assert re.search(facts("1.7 times", "1.4 times", "1.5 times"), reason.text)
+    (never,) = rules.blind(math.inf, 1.42)
+    assert re.search(facts("no longer significant", "1.4 times"), never.text)
+
+
+def test_what_is_not_known_is_in_the_way():
+    (rho,), (kappa,) = rules.blind(None, None), rules.clicks(None, None)
+    assert (rho.value, kappa.value) == (None, None)
+    assert (rho.code, kappa.code) == ("rho", "kappa")
+
+
+def test_clicks_must_hold_for_every_share_of_exposure():
+    assert list(rules.clicks(math.inf, math.inf)) == []
+    (reason,) = rules.clicks(0.67, 0.5)
+    assert (reason.code, reason.value, reason.limit, reason.remedy) == ("kappa", 0.5, 1.0, rules.EXPOSURE)
+    assert re.search(facts("67 %", "50 %", "popularity", "exposure"), reason.text)
+    assert list(rules.clicks(math.inf, 1.0))  # at κ = 1 itself the interval covers 0
+
+
+@pytest.mark.parametrize(("name", "limit", "holds_to", "required"), [("rho", 1.4, 1.3, 1.5), ("kappa", 0.6, 0.45, 1.0)])
+def test_what_is_printed_as_safe_is_three_quarters_of_the_way_to_the_limit(name, limit, holds_to, required):
+    found = rules.assumption(name, 1.7, limit)
+    assert found.holds_to == pytest.approx(holds_to)
+    assert (found.flips_at, found.required) == (1.7, required)
+    assert rules.assumption(name, 1.7, None) is None
+
+
+# -- remedies ------------------------------------------------------------------------------------------------
+
+
+def test_the_cheapest_remedy_is_told():
+    dear, cheap, none = (Reason(code="x", text="", remedy=r) for r in (rules.RANDOMISED, rules.RARE, ""))
+    assert rules.cheapest([dear, none, cheap]) == rules.RARE
+    assert rules.cheapest([none]) == ""
+
+
+def test_every_remedy_has_its_place_in_the_order():
+    named = {v for k, v in vars(rules).items() if k.isupper() and isinstance(v, str)}
+    assert named == set(rules.REMEDIES)

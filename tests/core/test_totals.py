@@ -1,0 +1,65 @@
+"""Functions of totals: gradients are exact, and leaving a user out is what it says."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from openloop.core.totals import Combined, Root, Scaled, Shifted, complex_step, leave_one_out, smooth
+from openloop.estimators.weighted import quotient
+from tests.examples import same
+
+tables = arrays(float, st.tuples(st.integers(2, 20), st.just(2)), elements=st.floats(0.5, 50))
+
+
+@given(arrays(float, 3, elements=st.floats(0.5, 100)))
+def test_gradients_are_exact(at):
+    x, y, z = at
+    found = complex_step(lambda t: t[..., 0] * t[..., 1] / t[..., 2], at)
+    same(found, [y / z, x / z, -x * y / z**2], rtol=1e-12)
+
+
+@given(tables)
+def test_leaving_a_user_out_is_the_value_of_the_others(columns):
+    found = leave_one_out(quotient, columns)
+    value = quotient(columns.sum(axis=0))
+    for u in range(len(columns)):
+        others = np.delete(columns, u, axis=0).sum(axis=0)
+        same(found[u], quotient(others) - value, atol=1e-9)
+
+
+def test_a_user_without_a_part_changes_nothing():
+    columns = np.array([[1.0, 2.0], [0.0, 0.0], [5.0, 3.0]])
+    assert leave_one_out(quotient, columns)[1] == 0
+
+
+def test_nothing_is_left_without_the_only_user_and_no_number_says_otherwise():
+    columns = np.array([[1.0, 2.0], [0.0, 0.0]])
+    assert not np.isfinite(leave_one_out(quotient, columns)[0])
+
+
+def test_to_first_order_leaving_out_is_the_influence():
+    columns = np.random.default_rng(0).uniform(1, 2, (5000, 2))
+    _, _, influence = smooth(quotient, columns)
+    same(leave_one_out(quotient, columns), -influence / 5000, rtol=1e-2, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("function", "wanted"),
+    [
+        (Scaled(quotient, 3.0), 6.0),
+        (Root(quotient), np.sqrt(2.0)),
+        (Shifted(0.5), 4.5),
+        (Combined(quotient, quotient, 2, -1.0), 0.5),
+    ],
+    ids=["scaled", "root", "shifted", "combined"],
+)
+def test_functions_can_be_pickled(function, wanted):
+    totals = np.array([4.0, 2.0, 3.0, 2.0])
+    same(function(totals), wanted)
+    same(pickle.loads(pickle.dumps(function))(totals), wanted)  # noqa: S301 (its own bytes)
