@@ -90,16 +90,17 @@ class Verdict:
         return next((p for p in self.pairs if p.models == frozenset((a, b))), None)
 
     def records(self) -> dict[str, Any]:
-        """Everything as plain values; JSON has no infinity."""
-        return _plain(asdict(self)) | {"supported": self.supported}
+        """Everything as plain values."""
+        return plain(asdict(self)) | {"supported": self.supported}
 
     def __str__(self) -> str:
         return "\n".join(line for line in (self.headline, *self.sentences, self.remedy) if line)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Plain values with "infinite" for ∞, which JSON does not have and which is not a value that is missing."""
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {k: plain(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
+        return [plain(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
     return "infinite" if isinstance(value, float) and value == math.inf else value

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from openloop.cli.voice import for_command
-from openloop.support.wording import level_of, pvalue, reasons, times
+from openloop.support.wording import critical, estimands, level_of, pvalue, reasons
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from openloop.audits.results import Audit
 
 MOST_PAIRS = 21  # of up to seven models
+TURNS = {"gamma": "Γ*", "rho": "ρ*", "kappa": "κ*"}  # where the order turns
 
 
 def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
@@ -23,8 +24,11 @@ def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
     yield Text(found.verdict.headline, style="bold")
     yield from found.verdict.sentences
     yield from (f"- {reason}" for reason in found.verdict.told)
+    if found.verdict.remedy:
+        yield Text(for_command(found.verdict.remedy, command), style="bold")
     for warning in found.warnings:
         yield Text.assemble(("warning: ", "yellow"), for_command(warning, command))
+    yield from () if found.rehearsal is None else (str(found.rehearsal),)
     yield ""
     yield _leaderboard(found, found.metric)
     yield ""
@@ -55,9 +59,10 @@ def _leaderboard(found: Audit, metric: str) -> RenderableType:
     from openloop.audits.contrasts import estimators_of
 
     result, better = found.result, found.result.better.get(metric)
-    title = f"{metric}, {better} is better; ± {level_of(result.level)} interval over users"
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     estimators = estimators_of(result, metric)
+    title = f"{metric}, {better} is better; ± {level_of(result.level)} interval over users"
+    title += f"\n{estimands({name: result[result.models[0], metric, name].estimand for name in estimators})}"
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     table.add_column("model")
     for name in estimators:
         table.add_column(name, justify="right", no_wrap=True)
@@ -87,21 +92,30 @@ def _comparisons(found: Audit) -> RenderableType:
 
     family = found.metric, found.estimator
     pairs = by_rank(found.contrasts[family], found.result.ranking(*family))
-    title = f"pairs by {found.estimator}-{found.metric}"
+    title = f"pairs by {found.estimator} of {found.metric}, {pairs[0].estimand}"
     if len(pairs) > MOST_PAIRS:
         title += f", the first {MOST_PAIRS} of {len(pairs)}"
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    heads = ("difference", f"{level_of(found.result.level)}, unadjusted", "Holm p", "flips at")
+    turning = [name for name in TURNS if any(getattr(c, name) is not None for c in pairs)]
+    heads = (
+        "difference",
+        f"{level_of(found.result.level)}, unadjusted",
+        "Holm p",
+        *(TURNS[n] for n in turning),
+        "answer",
+    )
     table.add_column("a − b")
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
     for c in pairs[:MOST_PAIRS]:
         value, interval = rounded(c.value, c.low, c.high, sign=True)
+        answer = found.verdict.pair(c.a, c.b)
         table.add_row(
             Text(f"{c.a} − {c.b}"),
             value,
             interval,
             pvalue(c.holm),
-            "" if c.gamma is None else times(c.gamma),
+            *(critical(name, getattr(c, name)) for name in turning),
+            "" if answer is None else answer.level,
         )
     return table

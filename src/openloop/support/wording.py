@@ -40,6 +40,21 @@ def times(gamma: float | None) -> str:
     return "–" if gamma is None else "∞" if math.isinf(gamma) else f"{gamma:.3g}×"
 
 
+def critical(name: str, value: float | None) -> str:
+    """Γ*, ρ* or κ* in a table: factors, and a share; ∞ where the order never turns."""
+    if value is None or math.isinf(value) or name != "kappa":
+        return times(value)
+    return percent(value)
+
+
+def estimands(found: Mapping[str, str]) -> str:
+    """What estimators estimate, those of one estimand together: "snips per relevant item; naive on what was seen"."""
+    alike: dict[str, list[str]] = {}
+    for name, what in found.items():
+        alike.setdefault(what, []).append(name)
+    return "; ".join(f"{', '.join(names)} {what}".rstrip() for what, names in alike.items())
+
+
 def counted(n: int, noun: str) -> str:
     """1 row, 2 rows."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
