@@ -126,7 +126,7 @@ def test_metrics_that_nobody_asked_for_are_left_out_where_a_model_cannot_serve_t
 def test_a_number_of_strata_is_that_of_the_estimator_too():
     found = ol.audit(WORLD.predictions, LOG, metrics=["mae"], strata=[3])
     assert "stratified@3" in found.result.estimators
-    assert [t.by for t in found.strata] == ["propensity (3 of equal count)"]
+    assert [t.by for t in found.strata] == ["propensity (3 of equal mass)"]
     assert len(found.strata[0].strata) == 3
 
 

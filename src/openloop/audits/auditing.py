@@ -20,6 +20,8 @@ from openloop.audits.narrowing import narrowed
 from openloop.audits.open_loop import open_loop_of, with_open_loop
 from openloop.audits.question import ESTIMATORS, STRATA, AuditQuestion, for_clicks
 from openloop.audits.rankings import ranks_within_users
+from openloop.audits.rehearsing import rehearsable
+from openloop.audits.rehearsing import rehearse as rehearsed
 from openloop.audits.results import Audit, Family, Setting
 from openloop.audits.rules import EFFECTIVE_ROWS, RARE_ROWS
 from openloop.audits.sensitivity import tilted_curves, with_limits
@@ -66,6 +68,7 @@ def audit(
     assumes: str | None = None,
     baseline: str | None = None,
     min_item_rows: int = 0,
+    rehearse: int = 0,
     rng: Any = 0,
     user: str | None = None,
     item: str | None = None,
@@ -87,8 +90,9 @@ def audit(
     the log, or on the one given, of which the log may be a part. `doubts` are reasons of your own against any choice,
     `assumes` what the propensities take for granted, by default what their model does. `baseline` names a model that
     the others are compared with, and with no other: fewer pairs are told apart more easily. `min_item_rows` leaves
-    items with fewer rows in the whole log out of the population. Of a log of positives only, without propensities,
-    every row counts once, and the verdict must hold whatever share of popularity is exposure.
+    items with fewer rows in the whole log out of the population. `rehearse` draws so many logs from the propensities,
+    and tells how often they give a verdict on equal models, and on models that differ. Of a log of positives only,
+    without propensities, every row counts once, and the verdict must hold whatever share of popularity is exposure.
     """
     given = locals() | {"metrics": metrics or (), "groups": groups or {}}
     return conduct(models, log, propensities, AuditQuestion(**fields_of(AuditQuestion, given)), step)
@@ -113,6 +117,8 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
         models, log, seen, asked, population = few.models, few.log, few.propensities, few.asked, few.population
     asked = for_clicks(asked) if basis.clicks else asked
     ready = prepared(models, log, seen, asked)
+    if asked.rehearse:
+        rehearsable(ready, seen, asked.rehearse)
     warnings = list(_warnings(ready, chosen=not asked.lenient))
     ready = _fitting(ready) if asked.lenient else ready
     with ThreadPoolExecutor(1) as pool:  # the check refits a model, which need not wait for the estimates
@@ -147,6 +153,7 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
         friedman=ranks_within_users(result, evidence.family) if len(models) >= SEVERAL else None,
         open_loop=sample, weights=ready.source.summary(all_rows(metric.on)), check=checked, warnings=tuple(warnings),
         setting=_setting(ready.source, propensities, whole, began),
+        rehearsal=rehearsed(ready, evidence, seen, asked, step) if asked.rehearse else None,
         notes=result.notes if sample is None else (*result.notes, *sample.result.notes),
     )  # fmt: skip
 

@@ -39,6 +39,7 @@ class AuditQuestion(Question):
     blind: bool = False
     baseline: str | None = None  # compare the others with this model only
     min_item_rows: int = 0  # items with fewer rows in the whole log are no part of the population
+    rehearse: int = 0  # logs to draw from the propensities, to see how often they give a verdict
     rng: Any = 0
 
     def __post_init__(self) -> None:

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openloop.audits.contrasts import by_rank, contrasts
+from openloop.audits.contrasts import Contrast, by_rank, contrasts
 from openloop.audits.evidence import Evidence
 from openloop.audits.imputing import impute
+from openloop.audits.question import AuditQuestion
 from openloop.audits.rehearsal import Outcomes, Rehearsal
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
-from openloop.core.feedback import Floats
 from openloop.core.metric import Metric, reaches
 from openloop.core.moments import Moments
 from openloop.errors import InputError, UndefinedError
@@ -29,7 +29,7 @@ from openloop.estimators.estimands import SEEN, estimand
 from openloop.estimators.naming import Method, method
 from openloop.evaluation import Prepared
 from openloop.kernels.drawing import drawn_cells
-from openloop.propensity.base import PropensityEstimator
+from openloop.propensity.known import Known
 from openloop.sources.arrays import rows as rows_of
 from openloop.sources.arrays.completing import Completed, completed
 from openloop.sources.arrays.source import FeedbackSource
@@ -41,22 +41,36 @@ from openloop.support.progress import Step
 MAX_CELLS = 50_000_000  # of the population: four grids of them are held
 LEAST_ROWS = 100  # a log with fewer supports no verdict
 FAMILIES = ("snips", "ips", "snips_user", "clipped")  # estimators that are sums over rows
+NOT_REDRAWN: dict[str, Any] = {
+    "best": {}, "strata": (), "paradoxes": (), "open_loop": None, "doubts": (), "leaks": ()
+}  # evidence about the log that is there  # fmt: skip
 SPARE = 6.0  # standard deviations of the number of rows, for which room is made beforehand
 
 
-def rehearse(ready: Prepared, found: Evidence, propensities: Any, draws: int, rng: Any, step: Step) -> Rehearsal:
+def rehearse(ready: Prepared, found: Evidence, propensities: Any, asked: AuditQuestion, step: Step) -> Rehearsal:
     """Rehearse the two leading models under the verdict's metric and estimator."""
-    source = rehearsable(ready, propensities, draws)
+    source = rehearsable(ready, propensities, asked.rehearse)
     metric = next(m for m in ready.metrics if m.name == found.metric)
     way = _method(found, metric)
-    lead = by_rank(found.own, found.result.ranking(*found.family))[0]
-    seed = int(generator("rehearse", rng).integers(2**62))
+    lead = _leading(found)
+    seed = int(generator("rehearse", asked.rng).integers(2**62))
     _check_models(source, metric, (lead.a, lead.b))
     weights = source.view("prediction").rows.weight()
     imputed = impute(source.subject.log, np.ones(len(source.subject.log)) if weights is None else weights, seed)
     whole = completed(source, metric, (lead.a, lead.b), imputed.ratings, propensities)
     stage = Stage(whole=whole, metric=metric, method=way, models=(lead.a, lead.b), found=found, seed=seed)
-    return stage.play(draws, lead.value, step)
+    return stage.play(asked.rehearse, lead.value, step)
+
+
+def _leading(found: Evidence) -> Contrast:
+    """The first pair by rank that is not the same to every user."""
+    ranked = by_rank(found.own, found.result.ranking(*found.family))
+    apart = next((c for c in ranked if c.stderr > 0), None)
+    if apart is None:
+        raise UndefinedError(
+            f"rehearse: no two models differ for anyone by {found.estimator} of {found.metric}; audit models that do."
+        )
+    return apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,7 +91,7 @@ class Stage:
         room = int(room + SPARE * math.sqrt(room) + LEAST_ROWS)
         gap, shift = self._gap(), self._shift(difference)
         for draw in range(draws):
-            step("rehearsing", draw / draws)
+            step("rehearsing", 0.9 + 0.1 * draw / draws)
             cells = drawn_cells(self.seed + 1 + draw, self.whole.probability, self.whole.factor, room)
             pair = self._moments(cells)
             rows += float(pair[0].sums["n"].sum())
@@ -92,16 +106,13 @@ class Stage:
 
     def _moments(self, cells: npt.NDArray[np.int64]) -> list[Moments]:
         """The sums of both models over a drawn log."""
-        rows, at = self.whole.rows(cells, relevant=self.metric.kind == "user")
-        everything = rows if self.metric.kind == "cell" else self.whole.rows(cells, relevant=False)[0]
-        wanted = Needed(cap=self.method.cap)
-        common = Common(
-            cells=rows.cells,
-            base=rows_of.base_sums(everything),
-            weights=rows_of.weight_summary(rows),
-            scaled=rows.scaled,
-        )
-        gains = (self.whole.gains[m].ravel()[at].astype(np.float64) for m in self.models)
+        rows, wanted = self.whole.rows(cells), Needed(cap=self.method.cap)
+        base = rows_of.base_sums(rows)
+        if self.metric.kind == "user":
+            counts = rows.relevant > 0
+            rows, cells = rows.take(counts), cells[counts]
+        common = Common(cells=rows.cells, base=base, weights=rows_of.weight_summary(rows), scaled=rows.scaled)
+        gains = (self.whole.gains[m].ravel()[cells].astype(np.float64) for m in self.models)
         return [assemble(self.metric, rows_of.sums(self.metric, rows, d, wanted), wanted, common) for d in gains]
 
     def _answer(self, a: Moments, b: Moments) -> str:
@@ -116,12 +127,9 @@ class Stage:
         }
         result = Comparison(estimates=estimates, better=found.result.better, level=found.result.level)
         own = contrasts(result, *family, beside=self._beside())
-        drawn = Evidence(
-            result=result, metric=family[0], estimator=family[1], contrasts={family: own}, best={}, pooled=found.pooled
-        )
-        verdict = decide(drawn)
-        if not verdict.supported:
-            return "none"
+        verdict = decide(replace(found, result=result, contrasts={family: own}, **NOT_REDRAWN))
+        if verdict.level != "verdict":
+            return verdict.level
         return "right" if verdict.winner == self.models[0] else "wrong"
 
     def _beside(self) -> list[float]:
@@ -185,14 +193,14 @@ def _reasons(source: FeedbackSource, propensities: Any) -> Iterator[str]:
     log, subject = source.subject.log, source.subject
     if log.n_users * log.n_items > MAX_CELLS:
         yield (
-            f"losses are needed on all cells, and {log.n_users:,} × {log.n_items:,} are more than {MAX_CELLS:,}; take a "
+            f"needs losses on all cells, and {log.n_users:,} × {log.n_items:,} are more than {MAX_CELLS:,}; take a "
             "sample of users."
         )
     if len(log) < LEAST_ROWS:
         yield f"the log has {len(log):,} rows, and no verdict rests on fewer than {LEAST_ROWS}; collect more."
     if subject.propensity is None:
         yield "there are no propensities to draw from; pass a fitted model."
-    if subject.grid is None and not isinstance(propensities, PropensityEstimator):
+    if subject.grid is None and (isinstance(propensities, Known) or not getattr(propensities, "sees_rating", False)):
         yield (
             "the propensities are those of observed rows only, so cells that were not observed have no chance to be "
             "drawn; pass a fitted model, or a users × items array."
@@ -216,7 +224,7 @@ def _method(found: Evidence, metric: Metric) -> Method:
     way = method(found.estimator)
     if way.name.partition("@")[0] not in FAMILIES or estimand(metric, way.name, way.share) == SEEN:
         raise UndefinedError(
-            f"rehearse: {way.name} of {metric.name} is no debiased sum over rows, which is what a rehearsal can redraw; "
+            f"rehearse: {way.name} of {metric.name} is no debiased sum over rows, which a rehearsal could redraw; "
             "audit by snips, ips, snips_user or clipped of a metric per cell, per user or per relevant item."
         )
     return replace(way, cap=found.seen().cap) if way.clips else way

@@ -15,6 +15,7 @@ from openloop.audits.answers import Verdict, plain
 from openloop.audits.contrasts import Contrast
 from openloop.audits.paradox import Paradox
 from openloop.audits.rankings import Correlation, Friedman
+from openloop.audits.rehearsal import Rehearsal
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
 from openloop.core.tilts import Against
@@ -136,6 +137,7 @@ class Audit(Recorded):
     curves: tuple[Curve, ...] = ()
     friedman: Friedman | None = None
     open_loop: OpenLoop | None = None
+    rehearsal: Rehearsal | None = None  # of the two leading models, where it was asked for
     weights: WeightSummary | None = None  # of all scored rows
     check: Any = None  # a propensity Check, where a model was fitted here
     setting: Setting
@@ -180,6 +182,7 @@ class Audit(Recorded):
             "sensitivity": [plain(asdict(c)) for c in self.curves],
             "friedman": None if self.friedman is None else asdict(self.friedman),
             "open_loop": None if self.open_loop is None else _open_loop_record(self.open_loop),
+            "rehearsal": None if self.rehearsal is None else self.rehearsal.records(),
             "weights": None if self.weights is None else _weights_record(self.weights),
             "propensity_check": None if self.check is None else self.check.to_dict(),
             "setting": asdict(self.setting),
@@ -193,6 +196,7 @@ class Audit(Recorded):
     def _lines(self) -> Iterator[str]:
         yield str(self.verdict)
         yield from (f"warning: {warning}" for warning in self.warnings)
+        yield from () if self.rehearsal is None else (str(self.rehearsal),)
         yield ""
         yield str(self.result)
         yield from (f"note: {note}" for note in self.notes if note not in self.result.notes)

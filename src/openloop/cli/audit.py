@@ -117,6 +117,9 @@ def audit(
     level: Annotated[float, typer.Option(parser=number, metavar="X", help="The level of intervals and tests.")] = 0.95,
     users: Users = None,
     items: Items = None,
+    rehearse: Annotated[
+        int, typer.Option(metavar="N", help="Draw N logs like this one: how often would they give a verdict?")
+    ] = 0,
     seed: options.Seed = 0,
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Check a propensity model on held-out cells; refits it.")

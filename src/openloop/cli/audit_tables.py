@@ -28,6 +28,7 @@ def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
         yield Text(for_command(found.verdict.remedy, command), style="bold")
     for warning in found.warnings:
         yield Text.assemble(("warning: ", "yellow"), for_command(warning, command))
+    yield from () if found.rehearsal is None else (str(found.rehearsal),)
     yield ""
     yield _leaderboard(found, found.metric)
     yield ""

@@ -38,6 +38,11 @@ class Method:
     imputes: bool = False
 
     @property
+    def pools(self) -> bool:
+        """Whether it averages the relevant cells of adg, atop and recall@k, and needs no sums of each user."""
+        return self.name == "snips" or self.clips or (self.strata is not None and self.share != "observed")
+
+    @property
     def stratification(self) -> tuple[int, Bins] | None:
         """What decides the strata, None without them."""
         return None if self.strata is None else (self.strata, self.bins)

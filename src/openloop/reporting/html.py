@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from openloop.audits.results import Audit
 from openloop.core.comparison import Comparison
 from openloop.errors import InputError
-from openloop.reporting import evidence, sections
+from openloop.reporting import evidence, rehearsals, sections
 from openloop.reporting.blocks import Section, VerdictBlock
 from openloop.reporting.rendering import page_of
 from openloop.reporting.sections import Subject
@@ -43,7 +43,14 @@ def _sections(of: Subject) -> Iterator[Section]:
         yield sections.differences(of)
         yield sections.places(of)
     yield from sections.strata(of)
-    for part in (evidence.weights, evidence.sensitivity, evidence.open_loop, evidence.friedman, evidence.data):
+    for part in (
+        evidence.weights,
+        evidence.sensitivity,
+        rehearsals.rehearsal,
+        evidence.open_loop,
+        evidence.friedman,
+        evidence.data,
+    ):
         yield from part(of)
     yield evidence.left_out(of)
     yield evidence.computed(of)

@@ -195,8 +195,8 @@ def strata(of: Subject) -> Iterator[Section]:
     blocks: list[Any] = [
         Text(
             text="What holds over all rows may be reversed in most of them (Simpson's paradox). So the models are "
-            "compared inside each stratum too, by means weighted inside it: its rows were not equally likely to be seen "
-            "either. The paradox is looked for in plain means: it describes the log, and decides nothing."
+            "compared inside each stratum too, by means weighted inside it, as its rows were not equally likely to be "
+            "seen either. The paradox is looked for in plain means: it describes the log, and decides nothing."
         ),
         _paradoxes(of.audit),
     ]

@@ -73,6 +73,7 @@ class AuditRequest(FitRequest):
     level: float = 0.95
     users: int | FilePath | None = None
     items: int | FilePath | None = None
+    rehearse: int = 0
     check: bool = True
     stream: bool | None = None
 
@@ -108,7 +109,7 @@ class AuditRequest(FitRequest):
             "metrics": self.metrics, "estimators": self.estimators or ESTIMATORS, "threshold": self.threshold,
             "strata": tuple(filter(is_number_of_strata, self.strata)) or STRATA, "missing": self.missing,
             "level": self.level, "check": self.check, "rng": self.seed, "baseline": self.baseline,
-            "min_item_rows": self.min_item_rows,
+            "min_item_rows": self.min_item_rows, "rehearse": self.rehearse,
         }  # fmt: skip
         return AuditQuestion(**asked | found)
 

@@ -48,20 +48,16 @@ class Completed:
         """How many rows a drawn log has on average."""
         return float(self.factor @ self.probability.sum(axis=1, dtype=np.float64))
 
-    def rows(self, cells: npt.NDArray[np.int64], *, relevant: bool) -> tuple[Rows, npt.NDArray[np.int64]]:
-        """The rows of a log that observed these cells, all or the relevant ones, and their cells."""
+    def rows(self, cells: npt.NDArray[np.int64]) -> Rows:
+        """The rows of a log that observed these cells, which rise."""
         rating = self.rating.ravel()[cells].astype(np.float64)
-        counts = reaches(rating, self.threshold)
-        if relevant:
-            cells, rating, counts = cells[counts], rating[counts], counts[counts]
-        drawn = replace(
+        return replace(
             self.like,
             user=(cells // self.rating.shape[1]).astype(np.int32),
             rating=rating,
-            relevant=counts.astype(np.float64),
+            relevant=reaches(rating, self.threshold).astype(np.float64),
             probability=self.probability.ravel()[cells].astype(np.float64),
         )
-        return drawn, cells
 
 
 def completed(
@@ -123,7 +119,7 @@ def _chances(view: View, subject: Scored, users: Array, rating: Grid, propensiti
 
 def _of_cells(log: Feedback, users: Array, rating: Grid, model: Any) -> Floats:
     """The p of every cell by a model that looks at its rating."""
-    user, item = np.repeat(users, log.n_items), np.tile(np.arange(log.n_items), len(users))
+    user, item = np.repeat(users, log.n_items), np.tile(np.arange(log.n_items, dtype=np.int32), len(users))
     cells = Feedback(user=user, item=item, rating=rating.ravel(), users=log.users, items=log.items)
     return model.predict(cells).used.reshape(rating.shape)
 

@@ -207,7 +207,7 @@ class FrameSource:
             )
         if method.imputes:
             return f"{what} needs imputed losses of every cell; read the log with ol.read."
-        pools = metric.kind == "cell" or (metric.pooled and (method.name == "snips" or method.clips or _shared(method)))
+        pools = metric.kind == "cell" or (metric.pooled and method.pools)
         if self._clusters and not pools:
             return f"{what} needs sums of each user; raise max_users= above the {self._n_users:,} users."
         return self._joined.refusal(metric, what)
@@ -395,11 +395,6 @@ class FrameSource:
             return np.empty(0, np.int64), np.empty(0)
         table = collected(self._joined.excluded.counts)
         return plain_ids(table[USER]), table["excluded"].cast(nw.Float64()).to_numpy()
-
-
-def _shared(method: Method) -> bool:
-    """Whether strata are put together by shares of relevant cells, and pool them."""
-    return method.strata is not None and method.share != "observed"
 
 
 def _two_counts(given: Any) -> bool:
