@@ -32,7 +32,7 @@ CLEAR = {"mf": noisy(0.02), "bpr": noisy(0.0), "pop": noisy(-0.05)}
 CLOSE = {"mf": noisy(0.0), "bpr": noisy(0.0), "pop": noisy(-0.05)}
 STRONGER = {name: values + 0.1 * (name == "mf") for name, values in CLEAR.items()}
 TURNED = {"mf": CLEAR["bpr"], "bpr": CLEAR["mf"], "pop": CLEAR["pop"]}
-PARTS = {pair: PairSums(parts=(9.0, 4.0)) for pair in [("mf", "bpr"), ("mf", "pop"), ("bpr", "pop")]}
+PARTS = {pair: PairSums(parts=(0.0, 9.0, 4.0)) for pair in [("mf", "bpr"), ("mf", "pop"), ("bpr", "pop")]}
 
 
 def test_the_model_that_beats_all_others_is_named_with_size_interval_and_p():
