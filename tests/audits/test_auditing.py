@@ -194,7 +194,7 @@ def test_a_log_that_stays_a_frame_gives_the_same_verdict():
             same(x.estimates["a"].value, y.estimates["a"].value, rtol=1e-6)
     assert there.setting.ratings == here.setting.ratings
     assert there.setting.scored_users == here.setting.scored_users
-    assert there.curves == ()  # they need the rows sorted
+    assert {c.against for c in there.curves} == {"rho"}  # bounds against Γ need the rows sorted
 
 
 # -- bad input -----------------------------------------------------------------------------------------------
