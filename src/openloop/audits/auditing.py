@@ -120,7 +120,7 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
     if asked.rehearse:
         rehearsable(ready, seen, asked.rehearse)
     warnings = list(_warnings(ready, chosen=not asked.lenient))
-    ready = _fitting(ready) if asked.lenient else ready
+    ready = _fitting(ready) if asked.lenient and not basis.clicks else ready
     with ThreadPoolExecutor(1) as pool:  # the check refits a model, which need not wait for the estimates
         checking = pool.submit(_check, propensities, whole if asked.check is True else asked.check, asked.rng)
         step("estimating", 0.1)
