@@ -97,9 +97,7 @@ def _whole(name: str, model: Any, on: str) -> Any:
     return model.grid(name) if isinstance(model, Predictions) and not listed else model
 
 
-def _gains(
-    name: str, model: Any, metric: Metric, view: View, subject: Scored, users: Array, rating: Grid
-) -> Grid:
+def _gains(name: str, model: Any, metric: Metric, view: View, subject: Scored, users: Array, rating: Grid) -> Grid:
     """δ of every candidate of consecutive users, 0 elsewhere, (B, I)."""
     outcome, at = dense_outcome(name, model, subject.log, view.exclusion, users, metric.on)
     rated = rating.ravel()[at].astype(np.float64)
