@@ -9,7 +9,7 @@ import pytest
 import openloop as ol
 from openloop.audits.auditing import audit
 from openloop.audits.contrasts import contrasts
-from openloop.audits.rehearsing import moved, swapped
+from openloop.audits.rehearsing import exchanged, moved
 from openloop.core.moments import Moments
 from openloop.data.simulate import World, low_rank
 from openloop.errors import InputError, UndefinedError
@@ -56,12 +56,9 @@ def test_gains_that_are_all_larger_move_the_estimate_by_as_much():
     same(snips(moved(m, 0.25)).stderr, snips(m).stderr)
 
 
-def test_models_change_places_for_the_users_named():
-    a, b = small_moments(np.array([1.0, 2.0, 4.0])), small_moments(np.array([5.0, 6.0, 7.0]))
-    first, second = swapped(a, b, np.array([True, False, True]))
-    same(first.sums["gain"][:, 0], [5, 2, 7])
-    same(second.sums["wgain"][:, 0], [1, 12, 12])
-    same(first.sums["weight"], a.sums["weight"])
+def test_columns_change_places_where_they_are_told_to():
+    found = exchanged(np.array([1.0, 2.0, 4.0]), np.array([5.0, 6.0, 7.0]), np.array([True, False, True]))
+    same(found, [[5, 2, 7], [1, 6, 4]])
 
 
 # -- rates -----------------------------------------------------------------------------------------------------
@@ -141,6 +138,19 @@ def test_a_model_of_ratings_is_drawn_from_by_imputed_ones():
 def test_no_rehearsal_without_being_asked_for():
     of = world()
     assert audit(of.predictions, of.observe(1), np.array(of.propensities), metrics=["mae"]).rehearsal is None
+
+
+def test_propensities_that_do_not_see_ratings_are_judged_under_rho():
+    # The difference is large, so the rules differ in the assumption alone: the models' order turns as ratings matter.
+    of = world(gap=0.5)
+    Y, turned = of.ratings, np.where(of.ratings >= 4, 0.2, -0.2)
+    models = {"a": Y + 0.5 - turned, "b": Y + 0.55 + turned}  # a is better where ratings are high, and overall
+    log = of.observe(1)
+    seen = ol.propensity.Logistic().fit(log)
+    known = rehearsed(of, log, np.array(seen.matrix()), models=models, draws=10)
+    blind = rehearsed(of, log, seen, models=models, draws=10)
+    assert known.power == 1
+    assert blind.different.conditional == 10
 
 
 # -- refusals --------------------------------------------------------------------------------------------------

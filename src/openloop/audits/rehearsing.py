@@ -15,15 +15,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openloop.audits import rules
 from openloop.audits.contrasts import Contrast, by_rank, contrasts
 from openloop.audits.evidence import Evidence
 from openloop.audits.imputing import impute
 from openloop.audits.question import AuditQuestion
 from openloop.audits.rehearsal import Outcomes, Rehearsal
+from openloop.audits.sensitivity import with_limits
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
+from openloop.core.estimate import Estimate
+from openloop.core.feedback import Floats
 from openloop.core.metric import Metric, reaches
 from openloop.core.moments import Moments
+from openloop.core.tilts import TiltedSums, Tilts
 from openloop.errors import InputError, UndefinedError
 from openloop.estimators.estimands import SEEN, estimand
 from openloop.estimators.naming import Method, method
@@ -33,14 +38,16 @@ from openloop.propensity.known import Known
 from openloop.sources.arrays import rows as rows_of
 from openloop.sources.arrays.completing import Completed, completed
 from openloop.sources.arrays.source import FeedbackSource
+from openloop.sources.arrays.tilting import Tilter
 from openloop.sources.predictions import Predictions
 from openloop.sources.terms import Common, Needed, assemble
+from openloop.sources.tilts import TiltPlan
 from openloop.support.arguments import generator, is_whole
 from openloop.support.progress import Step
 
 MAX_CELLS = 50_000_000  # of the population: four grids of them are held
-LEAST_ROWS = 100  # a log with fewer supports no verdict
-FAMILIES = ("snips", "ips", "snips_user", "clipped")  # estimators that are sums over rows
+PLAIN_SUMS = ("snips", "ips", "snips_user")  # estimators that are made of sums over rows
+FAMILIES = (*PLAIN_SUMS, "clipped")
 NOT_REDRAWN: dict[str, Any] = {
     "best": {}, "strata": (), "paradoxes": (), "open_loop": None, "doubts": (), "leaks": ()
 }  # evidence about the log that is there  # fmt: skip
@@ -51,14 +58,18 @@ def rehearse(ready: Prepared, found: Evidence, propensities: Any, asked: AuditQu
     """Rehearse the two leading models under the verdict's metric and estimator."""
     source = rehearsable(ready, propensities, asked.rehearse)
     metric = next(m for m in ready.metrics if m.name == found.metric)
-    way = _method(found, metric)
+    methods = _methods(found, metric)
     lead = _leading(found)
     seed = int(generator("rehearse", asked.rng).integers(2**62))
     _check_models(source, metric, (lead.a, lead.b))
     weights = source.view("prediction").rows.weight()
     imputed = impute(source.subject.log, np.ones(len(source.subject.log)) if weights is None else weights, seed)
     whole = completed(source, metric, (lead.a, lead.b), imputed.ratings, propensities)
-    stage = Stage(whole=whole, metric=metric, method=way, models=(lead.a, lead.b), found=found, seed=seed)
+    stage = Stage(
+        whole=whole, metric=metric, methods=methods, models=(lead.a, lead.b), found=found, seed=seed,
+        tilting=source.tilter(metric.on).plan if found.basis.blind or found.basis.balanced else None,
+        rows_of_items=source.subject.log.rows_of_items,
+    )  # fmt: skip
     return stage.play(asked.rehearse, lead.value, step)
 
 
@@ -74,63 +85,94 @@ def _leading(found: Evidence) -> Contrast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sums:
+    """What a drawn log says of two models: their moments, sums under tilted weights, and Σw over the population."""
+
+    a: Moments
+    b: Moments
+    tilts: Tilts | None
+    mass: float | None
+
+    def shifted(self, by: float) -> Sums:
+        """The same with all gains of a larger by a constant."""
+        return replace(self, a=moved(self.a, by), tilts=None if self.tilts is None else _tilted(self.tilts, by))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stage:
-    """Two models on all cells, ready to be drawn from."""
+    """Two models on all cells, ready to be drawn from; `methods` are the estimators whose sums are at hand."""
 
     whole: Completed
     metric: Metric
-    method: Method
+    methods: tuple[Method, ...]  # that of the verdict first
     models: tuple[str, str]
     found: Evidence
+    tilting: TiltPlan | None  # None: the rules ask for no tilt
+    rows_of_items: npt.NDArray[np.int64]
     seed: int
 
     def play(self, draws: int, difference: float, step: Step) -> Rehearsal:
         """Draw and judge; the same seed draws the same logs."""
         equal, different, rows = Counter[str](), Counter[str](), 0.0
-        room = self.whole.expected
-        room = int(room + SPARE * math.sqrt(room) + LEAST_ROWS)
-        gap, shift = self._gap(), self._shift(difference)
+        gap, shift, room = self._gap(), self._shift(difference), self.whole.expected
+        room = int(room + SPARE * math.sqrt(room) + rules.EFFECTIVE_ROWS)
         for draw in range(draws):
             step("rehearsing", 0.9 + 0.1 * draw / draws)
             cells = drawn_cells(self.seed + 1 + draw, self.whole.probability, self.whole.factor, room)
-            pair = self._moments(cells)
-            rows += float(pair[0].sums["n"].sum())
-            swap = np.random.default_rng((self.seed, draw)).random(len(self.whole.factor)) < 0.5
-            a, b = swapped(moved(pair[0], -gap), pair[1], swap)
-            equal[self._answer(a, b)] += 1
-            different[self._answer(moved(a, shift), b)] += 1
+            places = np.random.default_rng((self.seed, draw)).random(len(self.whole.factor)) < 0.5  # (U,)
+            sums = self._sums(cells, gap, places)
+            rows += float(sums.a.sums["n"].sum())
+            equal[self._answer(sums)] += 1
+            different[self._answer(sums.shifted(shift))] += 1
         return Rehearsal(
-            a=self.models[0], b=self.models[1], metric=self.metric.name, estimator=self.method.name, draws=draws,
+            a=self.models[0], b=self.models[1], metric=self.metric.name, estimator=self.methods[0].name, draws=draws,
             difference=difference, rows=rows / draws, equal=Outcomes(**equal), different=Outcomes(**different),
         )  # fmt: skip
 
-    def _moments(self, cells: npt.NDArray[np.int64]) -> list[Moments]:
-        """The sums of both models over a drawn log."""
-        rows, wanted = self.whole.rows(cells), Needed(cap=self.method.cap)
-        base = rows_of.base_sums(rows)
+    def _sums(self, cells: npt.NDArray[np.int64], gap: float, places: npt.NDArray[np.bool_]) -> Sums:
+        """The sums of a drawn log in which the models are equal: a without its lead, places changed for some users."""
+        rows, item = self.whole.rows(cells), (cells % self.whole.rating.shape[1]).astype(np.int32)
+        every, keep = rows, None
         if self.metric.kind == "user":
-            counts = rows.relevant > 0
-            rows, cells = rows.take(counts), cells[counts]
+            keep = rows.relevant > 0
+            rows, cells = rows.take(keep), cells[keep]
+        gains = self._swapped(cells, gap, places[rows.user])
+        wanted = Needed(cap=next((m.cap for m in self.methods if m.clips), None))
+        base = rows_of.base_sums(every)
         common = Common(cells=rows.cells, base=base, weights=rows_of.weight_summary(rows), scaled=rows.scaled)
-        gains = (self.whole.gains[m].ravel()[cells].astype(np.float64) for m in self.models)
-        return [assemble(self.metric, rows_of.sums(self.metric, rows, d, wanted), wanted, common) for d in gains]
+        a, b = (
+            assemble(self.metric, rows_of.sums(self.metric, rows, d, wanted), wanted, common) for d in gains.values()
+        )
+        tilter = None if self.tilting is None else Tilter.over(self.tilting, every, item, self.rows_of_items)
+        return Sums(
+            a=a, b=b, tilts=None if tilter is None else tilter.sums(rows, gains, (), keep),
+            mass=None if self.found.mass is None else float(base["mass"].sum() / rows.cells.sum()),
+        )  # fmt: skip
 
-    def _answer(self, a: Moments, b: Moments) -> str:
+    def _swapped(self, cells: npt.NDArray[np.int64], gap: float, who: npt.NDArray[np.bool_]) -> dict[str, Floats]:
+        a, b = (self.whole.gains[m].ravel()[cells].astype(np.float64) for m in self.models)
+        return dict(zip(self.models, exchanged(a - gap, b, who), strict=True))
+
+    def _answer(self, sums: Sums) -> str:
         """What the verdict's rules say of the two models on a drawn log."""
-        if not a.users:
+        if not sums.a.users:
             return "none"
-        found, family = self.found, (self.metric.name, self.method.name)
-        what = estimand(self.metric, self.method.name, self.method.share)
-        estimates = {
-            (model, *family): replace(self.method.estimate(m), method=self.method.name, estimand=what)
-            for model, m in zip(self.models, (a, b), strict=True)
-        }
-        result = Comparison(estimates=estimates, better=found.result.better, level=found.result.level)
-        own = contrasts(result, *family, beside=self._beside())
-        verdict = decide(replace(found, result=result, contrasts={family: own}, **NOT_REDRAWN))
+        metric, found = self.metric.name, self.found
+        result = Comparison(
+            estimates={(m, metric, way.name): self._estimate(way, x)
+                       for way in self.methods for m, x in zip(self.models, (sums.a, sums.b), strict=True)},
+            better=found.result.better, level=found.result.level,
+            tilts={} if sums.tilts is None else {metric: sums.tilts},
+        )  # fmt: skip
+        drawn = {(metric, way.name): contrasts(result, metric, way.name) for way in self.methods[1:]}
+        drawn[found.family] = with_limits(result, contrasts(result, *found.family, beside=self._beside()))
+        verdict = decide(replace(found, result=result, contrasts=drawn, mass=sums.mass, **NOT_REDRAWN))
         if verdict.level != "verdict":
             return verdict.level
         return "right" if verdict.winner == self.models[0] else "wrong"
+
+    def _estimate(self, way: Method, m: Moments) -> Estimate:
+        return replace(way.estimate(m), method=way.name, estimand=estimand(self.metric, way.name))
 
     def _beside(self) -> list[float]:
         """The p-values of the other pairs, which are as they were."""
@@ -143,7 +185,7 @@ class Stage:
         if self.metric.kind == "user":
             counts &= reaches(self.whole.rating, self.whole.threshold)
         n, total = counts.sum(axis=1), np.where(counts, a - b, 0.0).sum(axis=1)
-        if self.method.name == "snips_user":
+        if self.methods[0].name == "snips_user":
             return float(np.mean(total[n > 0] / n[n > 0]))
         return float(total.sum() / max(1, n.sum()))
 
@@ -164,14 +206,19 @@ def moved(m: Moments, by: float) -> Moments:
     return replace(m, sums=sums)
 
 
-def swapped(a: Moments, b: Moments, who: npt.NDArray[np.bool_]) -> tuple[Moments, Moments]:
-    """The moments of two models that change places for some users."""
+def exchanged(a: Floats, b: Floats, who: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Two columns that change places where `who` says so."""
+    return np.where(who, b, a), np.where(who, a, b)
 
-    def mixed(m: Moments, other: Moments) -> Moments:
-        taken = {name: np.where(who[:, None], other.sums[name], m.sums[name]) for name in MOVED if name in m.sums}
-        return replace(m, sums=m.sums | taken)
 
-    return mixed(a, b), mixed(b, a)
+def _tilted(tilts: Tilts, by: float) -> Tilts:
+    """The tilted sums with the first model's gains larger by a constant."""
+    found: list[TiltedSums] = []
+    for one in tilts.sums:
+        sums = one.sums.copy()  # (clusters, M + 1, G): Σw, then Σwδ of each model
+        sums[:, 1] += by * sums[:, 0]
+        found.append(replace(one, sums=sums))
+    return replace(tilts, sums=tuple(found))
 
 
 # -- refusals ------------------------------------------------------------------------------------------------
@@ -191,13 +238,15 @@ def rehearsable(ready: Prepared, propensities: Any, draws: int) -> FeedbackSourc
 
 def _reasons(source: FeedbackSource, propensities: Any) -> Iterator[str]:
     log, subject = source.subject.log, source.subject
+    if log.positives:
+        yield "the log has positives only: what was shown and not liked is not known, so no log can be drawn like it."
     if log.n_users * log.n_items > MAX_CELLS:
         yield (
             f"needs losses on all cells, and {log.n_users:,} × {log.n_items:,} are more than {MAX_CELLS:,}; take a "
             "sample of users."
         )
-    if len(log) < LEAST_ROWS:
-        yield f"the log has {len(log):,} rows, and no verdict rests on fewer than {LEAST_ROWS}; collect more."
+    if len(log) < rules.EFFECTIVE_ROWS:
+        yield f"the log has {len(log):,} rows, and no verdict rests on fewer than {rules.EFFECTIVE_ROWS}; collect more."
     if subject.propensity is None:
         yield "there are no propensities to draw from; pass a fitted model."
     if subject.grid is None and (isinstance(propensities, Known) or not getattr(propensities, "sees_rating", False)):
@@ -219,12 +268,19 @@ def _check_models(source: FeedbackSource, metric: Metric, models: tuple[str, str
             )
 
 
-def _method(found: Evidence, metric: Metric) -> Method:
-    """The verdict's estimator, with the cap that it had."""
-    way = method(found.estimator)
-    if way.name.partition("@")[0] not in FAMILIES or estimand(metric, way.name, way.share) == SEEN:
+def _methods(found: Evidence, metric: Metric) -> tuple[Method, ...]:
+    """The verdict's estimator, and those beside it that the rules look at and the same sums give."""
+    own = method(found.estimator)
+    if _stem(own.name) not in FAMILIES or estimand(metric, own.name) == SEEN:
         raise UndefinedError(
-            f"rehearse: {way.name} of {metric.name} is no debiased sum over rows, which a rehearsal could redraw; "
+            f"rehearse: {own.name} of {metric.name} is no debiased sum over rows, which a rehearsal could redraw; "
             "audit by snips, ips, snips_user or clipped of a metric per cell, per user or per relevant item."
         )
-    return replace(way, cap=found.seen().cap) if way.clips else way
+    if own.clips:
+        own = replace(own, cap=found.seen().cap)
+    beside = [e for m, e in found.contrasts if m == metric.name and e != own.name and e in (*PLAIN_SUMS, "naive")]
+    return (own, *(method(e) for e in beside))
+
+
+def _stem(name: str) -> str:
+    return name.partition("@")[0]

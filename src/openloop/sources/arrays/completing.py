@@ -57,6 +57,7 @@ class Completed:
             rating=rating,
             relevant=reaches(rating, self.threshold).astype(np.float64),
             probability=self.probability.ravel()[cells].astype(np.float64),
+            certain=None,
         )
 
 
@@ -99,7 +100,7 @@ def _gains(name: str, model: Any, metric: Metric, view: View, subject: Scored, u
     rated = rating.ravel()[at].astype(np.float64)
     rows = replace(
         view.rows, user=(users[0] + at // rating.shape[1]).astype(np.int32), rating=rated, probability=None,
-        relevant=reaches(rated, subject.threshold).astype(np.float64),
+        relevant=reaches(rated, subject.threshold).astype(np.float64), certain=None,
     )  # fmt: skip
     found = np.zeros(rating.size, np.float32)
     found[at] = metric.gain(ArrayColumns(rows, outcome))
