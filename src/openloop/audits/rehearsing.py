@@ -1,7 +1,7 @@
 """How a log is rehearsed: drawn again and again from its propensities, and judged by the verdict's own rules.
 
-The losses of two models on all cells are computed once. A draw then is a few sums per user, of which both worlds are
-made: one in which the models are equal, and the same with a difference put in.
+The losses of two models on all cells are computed once, and a draw then is a few sums per user. It is judged twice:
+with the models made equal, and with the estimated difference put in.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from openloop.audits.sensitivity import with_limits
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
-from openloop.core.feedback import Floats
+from openloop.core.feedback import Floats, distinct
 from openloop.core.metric import Metric, reaches
 from openloop.core.moments import Moments
-from openloop.core.tilts import TiltedSums, Tilts
 from openloop.errors import InputError, UndefinedError
 from openloop.estimators.estimands import SEEN, estimand
 from openloop.estimators.naming import Method, method
@@ -37,6 +36,7 @@ from openloop.kernels.drawing import drawn_cells
 from openloop.propensity.known import Known
 from openloop.sources.arrays import rows as rows_of
 from openloop.sources.arrays.completing import Completed, completed
+from openloop.sources.arrays.rows import Rows
 from openloop.sources.arrays.source import FeedbackSource
 from openloop.sources.arrays.tilting import Tilter
 from openloop.sources.predictions import Predictions
@@ -51,6 +51,7 @@ FAMILIES = (*PLAIN_SUMS, "clipped")
 NOT_REDRAWN: dict[str, Any] = {
     "best": {}, "strata": (), "paradoxes": (), "open_loop": None, "doubts": (), "leaks": ()
 }  # evidence about the log that is there  # fmt: skip
+MANY_LEVELS = 20  # ratings with more values are no levels
 SPARE = 6.0  # standard deviations of the number of rows, for which room is made beforehand
 
 
@@ -85,20 +86,6 @@ def _leading(found: Evidence) -> Contrast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sums:
-    """What a drawn log says of two models: their moments, sums under tilted weights, and Σw over the population."""
-
-    a: Moments
-    b: Moments
-    tilts: Tilts | None
-    mass: float | None
-
-    def shifted(self, by: float) -> Sums:
-        """The same with all gains of a larger by a constant."""
-        return replace(self, a=moved(self.a, by), tilts=None if self.tilts is None else _tilted(self.tilts, by))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stage:
     """Two models on all cells, ready to be drawn from; `methods` are the estimators whose sums are at hand."""
 
@@ -113,60 +100,55 @@ class Stage:
 
     def play(self, draws: int, difference: float, step: Step) -> Rehearsal:
         """Draw and judge; the same seed draws the same logs."""
-        equal, different, rows = Counter[str](), Counter[str](), 0.0
-        gap, shift, room = self._gap(), self._shift(difference), self.whole.expected
+        equal, different, rows = Counter[str](), Counter[str](), 0
+        lead, room = Lead.of(self), self.whole.expected
+        put_in = lead.by_level - lead.mean + self._of_gains(difference)  # (L,)
         room = int(room + SPARE * math.sqrt(room) + rules.EFFECTIVE_ROWS)
         for draw in range(draws):
             step("rehearsing", 0.9 + 0.1 * draw / draws)
             cells = drawn_cells(self.seed + 1 + draw, self.whole.probability, self.whole.factor, room)
+            log = self._log(cells)
             places = np.random.default_rng((self.seed, draw)).random(len(self.whole.factor)) < 0.5  # (U,)
-            sums = self._sums(cells, gap, places)
-            rows += float(sums.a.sums["n"].sum())
-            equal[self._answer(sums)] += 1
-            different[self._answer(sums.shifted(shift))] += 1
+            level, (a, b) = lead.levels(log.rows.rating), self._gains(log.cells)
+            a, b = exchanged(a - lead.by_level[level], b, places[log.rows.user])
+            rows += len(log.rows)
+            equal[self._answer(log, (a, b))] += 1
+            different[self._answer(log, (a + put_in[level], b))] += 1
         return Rehearsal(
             a=self.models[0], b=self.models[1], metric=self.metric.name, estimator=self.methods[0].name, draws=draws,
             difference=difference, rows=rows / draws, equal=Outcomes(**equal), different=Outcomes(**different),
         )  # fmt: skip
 
-    def _sums(self, cells: npt.NDArray[np.int64], gap: float, places: npt.NDArray[np.bool_]) -> Sums:
-        """The sums of a drawn log in which the models are equal: a without its lead, places changed for some users."""
-        rows, item = self.whole.rows(cells), (cells % self.whole.rating.shape[1]).astype(np.int32)
-        every, keep = rows, None
-        if self.metric.kind == "user":
-            keep = rows.relevant > 0
-            rows, cells = rows.take(keep), cells[keep]
-        gains = self._swapped(cells, gap, places[rows.user])
-        wanted = Needed(cap=next((m.cap for m in self.methods if m.clips), None))
-        base = rows_of.base_sums(every)
-        common = Common(cells=rows.cells, base=base, weights=rows_of.weight_summary(rows), scaled=rows.scaled)
-        a, b = (
-            assemble(self.metric, rows_of.sums(self.metric, rows, d, wanted), wanted, common) for d in gains.values()
+    def _log(self, cells: npt.NDArray[np.int64]) -> Drawn:
+        """The log that observed these cells, as far as the models do not matter."""
+        every, item = self.whole.rows(cells), (cells % self.whole.rating.shape[1]).astype(np.int32)
+        keep = every.relevant > 0 if self.metric.kind == "user" else None
+        rows, cells = (every, cells) if keep is None else (every.take(keep), cells[keep])
+        common = Common(
+            cells=rows.cells, base=rows_of.base_sums(every), weights=rows_of.weight_summary(rows), scaled=rows.scaled
         )
         tilter = None if self.tilting is None else Tilter.over(self.tilting, every, item, self.rows_of_items)
-        return Sums(
-            a=a, b=b, tilts=None if tilter is None else tilter.sums(rows, gains, (), keep),
-            mass=None if self.found.mass is None else float(base["mass"].sum() / rows.cells.sum()),
-        )  # fmt: skip
+        return Drawn(rows=rows, cells=cells, keep=keep, common=common, tilter=tilter)
 
-    def _swapped(self, cells: npt.NDArray[np.int64], gap: float, who: npt.NDArray[np.bool_]) -> dict[str, Floats]:
-        a, b = (self.whole.gains[m].ravel()[cells].astype(np.float64) for m in self.models)
-        return dict(zip(self.models, exchanged(a - gap, b, who), strict=True))
+    def _gains(self, cells: npt.NDArray[np.int64]) -> Iterator[Floats]:
+        return (self.whole.gains[m].ravel()[cells].astype(np.float64) for m in self.models)
 
-    def _answer(self, sums: Sums) -> str:
-        """What the verdict's rules say of the two models on a drawn log."""
-        if not sums.a.users:
+    def _answer(self, log: Drawn, gains: tuple[Floats, Floats]) -> str:
+        """What the verdict's rules say of the two models, with these gains of a drawn log's rows."""
+        if not len(log.rows):
             return "none"
-        metric, found = self.metric.name, self.found
+        metric, found, named = self.metric.name, self.found, dict(zip(self.models, gains, strict=True))
+        wanted = Needed(cap=next((way.cap for way in self.methods if way.clips), None))
+        moments = {m: log.moments(self.metric, gain, wanted) for m, gain in named.items()}
         result = Comparison(
-            estimates={(m, metric, way.name): self._estimate(way, x)
-                       for way in self.methods for m, x in zip(self.models, (sums.a, sums.b), strict=True)},
+            estimates={(m, metric, e.name): self._estimate(e, x) for m, x in moments.items() for e in self.methods},
             better=found.result.better, level=found.result.level,
-            tilts={} if sums.tilts is None else {metric: sums.tilts},
+            tilts={} if log.tilter is None else {metric: log.tilter.sums(log.rows, named, (), log.keep)},
         )  # fmt: skip
         drawn = {(metric, way.name): contrasts(result, metric, way.name) for way in self.methods[1:]}
         drawn[found.family] = with_limits(result, contrasts(result, *found.family, beside=self._beside()))
-        verdict = decide(replace(found, result=result, contrasts=drawn, mass=sums.mass, **NOT_REDRAWN))
+        mass = None if found.mass is None else log.mass
+        verdict = decide(replace(found, result=result, contrasts=drawn, mass=mass, **NOT_REDRAWN))
         if verdict.level != "verdict":
             return verdict.level
         return "right" if verdict.winner == self.models[0] else "wrong"
@@ -178,47 +160,79 @@ class Stage:
         """The p-values of the other pairs, which are as they were."""
         return [c.pvalue for c in self.found.own if c.models != frozenset(self.models)]
 
-    def _gap(self) -> float:
-        """a − b on the completed ratings, of what the estimator averages."""
-        a, b = (self.whole.gains[m] for m in self.models)
-        counts = self.whole.probability > 0
-        if self.metric.kind == "user":
-            counts &= reaches(self.whole.rating, self.whole.threshold)
-        n, total = counts.sum(axis=1), np.where(counts, a - b, 0.0).sum(axis=1)
-        if self.methods[0].name == "snips_user":
-            return float(np.mean(total[n > 0] / n[n > 0]))
-        return float(total.sum() / max(1, n.sum()))
-
-    def _shift(self, difference: float) -> float:
-        """What a's gains are moved by: the difference; under a root, what makes it of equal squares."""
+    def _of_gains(self, difference: float) -> float:
+        """How much gains must differ for the estimates to differ so; under a root, by squares beside b's."""
         if not self.metric.root:
             return difference
         squares = float(self.whole.gains[self.models[1]][self.whole.probability > 0].mean(dtype=np.float64))
         return (math.sqrt(squares) + difference) ** 2 - squares
 
 
-MOVED = {"gain": "n", "wgain": "weight", "cutgain": "cut"}  # a sum of gains, and the sum that a constant is taken times
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Drawn:
+    """A drawn log: the rows that count, their cells, and which of all rows they are (`keep`, None: all)."""
+
+    rows: Rows
+    cells: npt.NDArray[np.int64]
+    keep: npt.NDArray[np.bool_] | None
+    common: Common
+    tilter: Tilter | None
+
+    @property
+    def mass(self) -> float:
+        """Σw of all rows over the population."""
+        return float(self.common.base["mass"].sum() / self.rows.cells.sum())
+
+    def moments(self, metric: Metric, gain: Floats, wanted: Needed) -> Moments:
+        """The moments of a model with these gains."""
+        return assemble(metric, rows_of.sums(metric, self.rows, gain, wanted), wanted, self.common)
 
 
-def moved(m: Moments, by: float) -> Moments:
-    """The moments of gains that are all larger by a constant."""
-    sums = {name: values + by * m.sums[MOVED[name]] if name in MOVED else values for name, values in m.sums.items()}
-    return replace(m, sums=sums)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lead:
+    """a − b on the completed ratings, by level of the rating, and its mean over what the estimator averages.
+
+    Weights that are off by the rating move this part of the difference and no other: it is put back as it was.
+    """
+
+    edges: Floats  # between levels
+    by_level: Floats  # (L,)
+    mean: float
+
+    @classmethod
+    def of(cls, stage: Stage) -> Lead:
+        """That of the models on the stage."""
+        whole, rating = stage.whole, stage.whole.rating
+        counts = whole.probability > 0
+        if stage.metric.kind == "user":
+            counts &= reaches(rating, whole.threshold)
+        edges = _edges(rating[counts])
+        level, n = np.searchsorted(edges, rating, side="right"), len(edges) + 1
+        a, b = (whole.gains[m] for m in stage.models)
+        size = np.bincount(level[counts], minlength=n)
+        by_level = np.bincount(level[counts], (a - b)[counts], minlength=n) / np.maximum(size, 1)  # (L,)
+        lead = np.where(counts, by_level[level], 0.0).sum(axis=1)  # (U,)
+        cells = counts.sum(axis=1)
+        each = stage.methods[0].name == "snips_user"
+        mean = np.mean(lead[cells > 0] / cells[cells > 0]) if each else lead.sum() / max(1, cells.sum())
+        return cls(edges=edges, by_level=by_level, mean=float(mean))
+
+    def levels(self, rating: Floats) -> npt.NDArray[np.int64]:
+        """The level of each rating."""
+        return np.searchsorted(self.edges, rating, side="right")
+
+
+def _edges(rating: npt.NDArray[np.float32]) -> Floats:
+    """What separates the levels of ratings; a few quantiles, where they are no levels."""
+    values = distinct(rating).astype(np.float64)
+    if len(values) > MANY_LEVELS:
+        values = distinct(np.quantile(values, np.linspace(0, 1, MANY_LEVELS)))
+    return (values[1:] + values[:-1]) / 2
 
 
 def exchanged(a: Floats, b: Floats, who: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Two columns that change places where `who` says so."""
     return np.where(who, b, a), np.where(who, a, b)
-
-
-def _tilted(tilts: Tilts, by: float) -> Tilts:
-    """The tilted sums with the first model's gains larger by a constant."""
-    found: list[TiltedSums] = []
-    for one in tilts.sums:
-        sums = one.sums.copy()  # (clusters, M + 1, G): Σw, then Σwδ of each model
-        sums[:, 1] += by * sums[:, 0]
-        found.append(replace(one, sums=sums))
-    return replace(tilts, sums=tuple(found))
 
 
 # -- refusals ------------------------------------------------------------------------------------------------
