@@ -179,7 +179,7 @@ class Audit(Recorded):
             ],
             "strata": [_table_record(t) for t in self.strata],
             "paradoxes": [asdict(p) for p in self.paradoxes],
-            "sensitivity": [_finite(asdict(c)) for c in self.curves],
+            "sensitivity": [plain(asdict(c)) for c in self.curves],
             "friedman": None if self.friedman is None else asdict(self.friedman),
             "open_loop": None if self.open_loop is None else _open_loop_record(self.open_loop),
             "rehearsal": None if self.rehearsal is None else self.rehearsal.records(),

@@ -24,6 +24,7 @@ Answers = Mapping[frozenset[str], PairAnswer]
 
 def pair_sentences(found: Evidence, leader: str, answers: Answers, *, alone: bool) -> Iterator[str]:
     """A sentence for each other model, the closest first; `alone`: the headline has the only pair's condition."""
+    how = ", every row counted once" if found.basis.clicks else f" by {found.estimator}"
     for number, c in enumerate(found.of(leader)):
         answer = answers[c.models]
         verb = "beats" if answer.level == "verdict" else "is ahead of"
@@ -31,7 +32,7 @@ def pair_sentences(found: Evidence, leader: str, answers: Answers, *, alone: boo
             condition(answer.assumption) if answer.level == "conditional" and answer.assumption and not alone else ""
         )
         parts = [
-            f"{leader} {verb} {c.b} by {size(found, c)} by {found.estimator}",
+            f"{leader} {verb} {c.b} by {size(found, c)}{how}",
             *([stays] if stays else []),
             *_strata_words(found, leader, c.b),
             *_gamma_words(c),

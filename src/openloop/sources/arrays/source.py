@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from openloop.core.feedback import Feedback, Floats, distinct
+from openloop.core.levels import LevelSample
 from openloop.core.metric import Metric, reaches
 from openloop.core.moments import Moments
 from openloop.core.tilts import Tilts
@@ -21,7 +22,7 @@ from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
 from openloop.sources.arrays.tilting import Tilter
 from openloop.sources.observation import Group, View, overlap
 from openloop.sources.outcomes import dense_outcome, predictions, predicts, ranks
-from openloop.sources.plan import MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
+from openloop.sources.plan import LEVELS, MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
 from openloop.sources.predictions import Predictions
 from openloop.sources.rules import Coverage
 from openloop.sources.terms import Common, assemble, paired
@@ -40,6 +41,7 @@ class Scored:
     grid: Floats | None = None  # of each cell, where it is known
     floored: float | None = None  # the share of propensities that a floor raised
     by_items: bool = False  # propensities were fitted to each item's rows of this log
+    sample: LevelSample | None = None  # the uniform sample that they were fitted with
     balanced: bool = False  # they were balanced, and are no probabilities any more
     imputation: Any = None  # ratings (U, I), or losses by (model, metric)
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
@@ -60,6 +62,7 @@ class FeedbackSource:
 
     def __init__(self, scored: Scored) -> None:
         self.models = tuple(scored.models)
+        self.levelled = scored.sample is not None
         self._scored = scored
         self._log = scored.log
         self.overlap = cache(lambda: overlap(scored.log, scored.exclude))
@@ -236,7 +239,8 @@ class FeedbackSource:
         counted = self.rows_for(kind, on, strata)
         return Common(
             cells=rows.cells, base=rows_of.base_sums(rows), weights=rows_of.weight_summary(counted),
-            edges=rows.edges, limits=rows.limits, catalogue=self.catalogue(on, strata),
+            edges=rows.edges, sample=self._scored.sample if strata == LEVELS else None,
+            limits=rows.limits, catalogue=self.catalogue(on, strata),
             inverse_squares=self.inverse_squares(on) if self._scored.bounded else None,
             scaled=rows.scaled, floored=self._scored.floored, whole_users="user" in self._log.split,
         )  # fmt: skip

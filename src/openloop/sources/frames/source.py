@@ -73,6 +73,7 @@ class FrameSource:
     """Answers requests by group-bys inside the engine; see `sources.plan.Source`."""
 
     in_one_pass = True
+    levelled = False
 
     def __init__(self, joined: Joined, asked: Question) -> None:
         self.models = joined.models

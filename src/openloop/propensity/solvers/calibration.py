@@ -1,0 +1,123 @@
+"""Weights moved as little as possible until functions of the rows have given means: w′ = w·exp(μᵀh), by dual Newton.
+
+Deville & Särndal 1992 call it calibration; where the functions are indicators it is raking.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.core.feedback import Array, Floats
+
+Int64s = npt.NDArray[np.int64]
+
+REACHED = 1e-6  # of the range of h: so near its target a mean counts as met
+EXACT = 1e-12  # Newton goes on to here, which is a step or two more
+STEPS = 100
+LONGEST = 4.0  # largest change of a log weight in a step: further on the dual is not nearly quadratic
+UNBOUNDED = 100.0  # log factors beyond it: no weights reach the targets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Calibration:
+    """The factor w′/w of each row, and how far each mean is from its target, in parts of the range of its h."""
+
+    factor: Floats  # (n,)
+    off: Floats  # (K,)
+
+    @property
+    def converged(self) -> bool:
+        """Whether all means are met."""
+        return bool(np.all(np.abs(self.off) <= REACHED))
+
+
+def calibrate(w: Floats, H: Floats, means: Floats, block: Array | None = None) -> Calibration:
+    """The w′ nearest to w in relative entropy under which each column of H (n, K) has its mean (K,).
+
+    Σw′ = Σw, also within each block of rows where `block` (n,) says to which a row belongs.
+    """
+    scale = np.abs(H - means).max(axis=0)
+    block = np.zeros(len(w), np.int64) if block is None else block
+    order = np.argsort(block, kind="stable")
+    rows = _Rows.of(w[order], ((H - means) / np.where(scale > 0, scale, 1.0))[order], block[order])
+    q = rows.shares(_minimum(rows))
+    factor = np.empty(len(w))
+    factor[order] = q * w.sum() / w[order]
+    return Calibration(factor=factor, off=q @ rows.C)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Rows:
+    """Rows sorted by block; C = h − target, S_b = Σ_b w/Σw."""
+
+    log_w: Floats  # (n,)
+    C: Floats  # (n, K)
+    start: Int64s  # (B,) of each block
+    size: Int64s  # (B,)
+    S: Floats  # (B,)
+
+    @classmethod
+    def of(cls, w: Floats, C: Floats, block: Array) -> _Rows:
+        start = np.flatnonzero(np.concatenate([[True], block[1:] != block[:-1]]))
+        S = np.add.reduceat(w, start) / w.sum()
+        return cls(log_w=np.log(w), C=C, start=start, size=np.diff(np.append(start, len(w))), S=S)
+
+    def _levels(self, mu: Floats) -> tuple[Floats, Floats]:
+        """log w + μᵀC of each row, and log Σ_b w·exp(μᵀC) of each block."""
+        e = self.log_w + self.C @ mu
+        top = np.maximum.reduceat(e, self.start)
+        return e, top + np.log(np.add.reduceat(np.exp(e - np.repeat(top, self.size)), self.start))
+
+    def loss(self, mu: Floats) -> float:
+        """Φ(μ) = Σ_b S_b log Σ_b w·exp(μᵀC): convex, and ∇Φ = 0 where the means are met."""
+        return float(self.S @ self._levels(mu)[1])
+
+    def shares(self, mu: Floats) -> Floats:
+        """q = w′/Σw′."""
+        e, total = self._levels(mu)
+        return np.exp(e - np.repeat(total - np.log(self.S), self.size))
+
+    def newton_step(self, q: Floats) -> Floats:
+        """−(∇²Φ)⁻¹∇Φ, of the least norm where functions are combinations of others."""
+        # ∇Φ = Σ q·C, ∇²Φ = Σ q·CCᵀ − Σ_b m_b m_bᵀ/S_b with m_b = Σ_b q·C
+        qC = q[:, None] * self.C
+        m = np.add.reduceat(qC, self.start) / np.sqrt(self.S)[:, None]  # (B, K)
+        return -np.linalg.lstsq(self.C.T @ qC - m.T @ m, qC.sum(axis=0), rcond=1e-12)[0]
+
+
+def _minimum(rows: _Rows) -> Floats:
+    """The μ with the least Φ, or where the search gave up."""
+    mu = np.zeros(rows.C.shape[1])
+    reached = rows.loss(mu)
+    for _ in range(STEPS):
+        q = rows.shares(mu)
+        if np.abs(q @ rows.C).max(initial=0.0) <= EXACT or np.abs(rows.C @ mu).max() > UNBOUNDED:
+            break
+        step = rows.newton_step(q)
+        step *= min(1.0, LONGEST / max(float(np.abs(rows.C @ step).max()), 1e-300))
+        while (now := rows.loss(mu + step)) > reached + 1e-15 and np.abs(step).max() > 1e-12:
+            step = step / 2
+        if now > reached + 1e-15:
+            break
+        mu, reached = mu + step, now
+    return mu
+
+
+# -- levels --------------------------------------------------------------------------------------------------
+
+
+def rake(w: Floats, level: Int64s, shares: Floats, block: Array | None = None) -> Calibration:
+    """w′ = w·g_r·h_b: each level r (of 0 … L−1) has its share (L,) of Σw, and each block keeps its Σw.
+
+    Every level that has a share needs a row. Rows of one block and level have one factor, so few cells are moved.
+    """
+    L = len(shares)
+    cell = level if block is None else block.astype(np.int64) * L + level
+    held, place = np.unique(cell, return_inverse=True)
+    table = np.bincount(place, w)
+    H = (held[:, None] % L == np.arange(1, L)).astype(np.float64)  # the first level's share follows
+    found = calibrate(table, H, np.asarray(shares)[1:] / np.sum(shares), None if block is None else held // L)
+    return Calibration(factor=found.factor[place], off=found.off)
