@@ -9,10 +9,8 @@ import pytest
 import openloop as ol
 from openloop.audits.auditing import audit
 from openloop.audits.contrasts import contrasts
-from openloop.audits.rehearsing import exchanged
 from openloop.data.simulate import World, low_rank
 from openloop.errors import InputError, UndefinedError
-from tests.examples import same
 from tests.facts import facts
 
 SHARES = (0.1, 0.2, 0.3, 0.25, 0.15)
@@ -35,14 +33,6 @@ def rehearsed(of: World, log=None, p=None, draws=30, metrics=("mae",), models=No
         of.predictions if models is None else models, log, p, metrics=metrics, rehearse=draws, check=False, **options
     )
     return found.rehearsal
-
-
-# -- the two worlds --------------------------------------------------------------------------------------------
-
-
-def test_columns_change_places_where_they_are_told_to():
-    found = exchanged(np.array([1.0, 2.0, 4.0]), np.array([5.0, 6.0, 7.0]), np.array([True, False, True]))
-    same(found, [[5, 2, 7], [1, 6, 4]])
 
 
 # -- rates -----------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from openloop.audits import rules
 from openloop.audits.contrasts import Contrast, by_rank, contrasts
+from openloop.audits.drawing import DrawnLog, LevelLead, Levels, exchanged
 from openloop.audits.evidence import Evidence
 from openloop.audits.imputing import impute
 from openloop.audits.question import AuditQuestion
@@ -25,8 +26,8 @@ from openloop.audits.sensitivity import with_limits
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
-from openloop.core.feedback import Floats, distinct
-from openloop.core.metric import Metric, reaches
+from openloop.core.feedback import Floats
+from openloop.core.metric import Metric
 from openloop.core.moments import Moments
 from openloop.errors import InputError, UndefinedError
 from openloop.estimators.estimands import SEEN, estimand
@@ -36,11 +37,10 @@ from openloop.kernels.drawing import drawn_cells
 from openloop.propensity.known import Known
 from openloop.sources.arrays import rows as rows_of
 from openloop.sources.arrays.completing import Completed, completed
-from openloop.sources.arrays.rows import Rows
 from openloop.sources.arrays.source import FeedbackSource
 from openloop.sources.arrays.tilting import Tilter
 from openloop.sources.predictions import Predictions
-from openloop.sources.terms import Common, Needed, assemble
+from openloop.sources.terms import Common, Needed
 from openloop.sources.tilts import TiltPlan
 from openloop.support.arguments import generator, is_whole
 from openloop.support.progress import Step
@@ -51,7 +51,6 @@ FAMILIES = (*PLAIN_SUMS, "clipped")
 NOT_REDRAWN: dict[str, Any] = {
     "best": {}, "strata": (), "paradoxes": (), "open_loop": None, "doubts": (), "leaks": ()
 }  # evidence about the log that is there  # fmt: skip
-MANY_LEVELS = 20  # ratings with more values are no levels
 SPARE = 6.0  # standard deviations of the number of rows, for which room is made beforehand
 
 
@@ -69,7 +68,7 @@ def rehearse(ready: Prepared, found: Evidence, propensities: Any, asked: AuditQu
     stage = Stage(
         whole=whole, metric=metric, methods=methods, models=(lead.a, lead.b), found=found, seed=seed,
         tilting=source.tilter(metric.on).plan if found.basis.blind or found.basis.balanced else None,
-        rows_of_items=source.subject.log.rows_of_items,
+        rows_of_items=source.subject.log.rows_of_items, levels=Levels.of(source.subject, whole),
     )  # fmt: skip
     return stage.play(asked.rehearse, lead.value, step)
 
@@ -97,11 +96,12 @@ class Stage:
     tilting: TiltPlan | None  # None: the rules ask for no tilt
     rows_of_items: npt.NDArray[np.int64]
     seed: int
+    levels: Levels | None = None  # of the sample that propensities were fitted with
 
     def play(self, draws: int, difference: float, step: Step) -> Rehearsal:
         """Draw and judge; the same seed draws the same logs."""
         equal, different, rows = Counter[str](), Counter[str](), 0
-        lead, room = Lead.of(self), self.whole.expected
+        lead, room = self._lead(), self.whole.expected
         put_in = lead.by_level - lead.mean + self._of_gains(difference)  # (L,)
         room = int(room + SPARE * math.sqrt(room) + rules.EFFECTIVE_ROWS)
         for draw in range(draws):
@@ -119,21 +119,26 @@ class Stage:
             difference=difference, rows=rows / draws, equal=Outcomes(**equal), different=Outcomes(**different),
         )  # fmt: skip
 
-    def _log(self, cells: npt.NDArray[np.int64]) -> Drawn:
+    def _lead(self) -> LevelLead:
+        return LevelLead.of(self.whole, self.metric, self.models, per_user=self.methods[0].name == "snips_user")
+
+    def _log(self, cells: npt.NDArray[np.int64]) -> DrawnLog:
         """The log that observed these cells, as far as the models do not matter."""
         every, item = self.whole.rows(cells), (cells % self.whole.rating.shape[1]).astype(np.int32)
+        every = every if self.levels is None else self.levels.refitted(every)
         keep = every.relevant > 0 if self.metric.kind == "user" else None
         rows, cells = (every, cells) if keep is None else (every.take(keep), cells[keep])
         common = Common(
-            cells=rows.cells, base=rows_of.base_sums(every), weights=rows_of.weight_summary(rows), scaled=rows.scaled
-        )
+            cells=rows.cells, base=rows_of.base_sums(every), weights=rows_of.weight_summary(rows), scaled=rows.scaled,
+            edges=rows.edges, sample=None if self.levels is None else self.levels.sample,
+        )  # fmt: skip
         tilter = None if self.tilting is None else Tilter.over(self.tilting, every, item, self.rows_of_items)
-        return Drawn(rows=rows, cells=cells, keep=keep, common=common, tilter=tilter)
+        return DrawnLog(rows=rows, cells=cells, keep=keep, common=common, tilter=tilter)
 
     def _gains(self, cells: npt.NDArray[np.int64]) -> Iterator[Floats]:
         return (self.whole.gains[m].ravel()[cells].astype(np.float64) for m in self.models)
 
-    def _answer(self, log: Drawn, gains: tuple[Floats, Floats]) -> str:
+    def _answer(self, log: DrawnLog, gains: tuple[Floats, Floats]) -> str:
         """What the verdict's rules say of the two models, with these gains of a drawn log's rows."""
         if not len(log.rows):
             return "none"
@@ -166,73 +171,6 @@ class Stage:
             return difference
         squares = float(self.whole.gains[self.models[1]][self.whole.probability > 0].mean(dtype=np.float64))
         return (math.sqrt(squares) + difference) ** 2 - squares
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Drawn:
-    """A drawn log: the rows that count, their cells, and which of all rows they are (`keep`, None: all)."""
-
-    rows: Rows
-    cells: npt.NDArray[np.int64]
-    keep: npt.NDArray[np.bool_] | None
-    common: Common
-    tilter: Tilter | None
-
-    @property
-    def mass(self) -> float:
-        """Σw of all rows over the population."""
-        return float(self.common.base["mass"].sum() / self.rows.cells.sum())
-
-    def moments(self, metric: Metric, gain: Floats, wanted: Needed) -> Moments:
-        """The moments of a model with these gains."""
-        return assemble(metric, rows_of.sums(metric, self.rows, gain, wanted), wanted, self.common)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Lead:
-    """a − b on the completed ratings, by level of the rating, and its mean over what the estimator averages.
-
-    Weights that are off by the rating move this part of the difference and no other: it is put back as it was.
-    """
-
-    edges: Floats  # between levels
-    by_level: Floats  # (L,)
-    mean: float
-
-    @classmethod
-    def of(cls, stage: Stage) -> Lead:
-        """That of the models on the stage."""
-        whole, rating = stage.whole, stage.whole.rating
-        counts = whole.probability > 0
-        if stage.metric.kind == "user":
-            counts &= reaches(rating, whole.threshold)
-        edges = _edges(rating[counts])
-        level, n = np.searchsorted(edges, rating, side="right"), len(edges) + 1
-        a, b = (whole.gains[m] for m in stage.models)
-        size = np.bincount(level[counts], minlength=n)
-        by_level = np.bincount(level[counts], (a - b)[counts], minlength=n) / np.maximum(size, 1)  # (L,)
-        lead = np.where(counts, by_level[level], 0.0).sum(axis=1)  # (U,)
-        cells = counts.sum(axis=1)
-        each = stage.methods[0].name == "snips_user"
-        mean = np.mean(lead[cells > 0] / cells[cells > 0]) if each else lead.sum() / max(1, cells.sum())
-        return cls(edges=edges, by_level=by_level, mean=float(mean))
-
-    def levels(self, rating: Floats) -> npt.NDArray[np.int64]:
-        """The level of each rating."""
-        return np.searchsorted(self.edges, rating, side="right")
-
-
-def _edges(rating: npt.NDArray[np.float32]) -> Floats:
-    """What separates the levels of ratings; a few quantiles, where they are no levels."""
-    values = distinct(rating).astype(np.float64)
-    if len(values) > MANY_LEVELS:
-        values = distinct(np.quantile(values, np.linspace(0, 1, MANY_LEVELS)))
-    return (values[1:] + values[:-1]) / 2
-
-
-def exchanged(a: Floats, b: Floats, who: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Two columns that change places where `who` says so."""
-    return np.where(who, b, a), np.where(who, a, b)
 
 
 # -- refusals ------------------------------------------------------------------------------------------------
