@@ -69,6 +69,9 @@ def audit(
     baseline: str | None = None,
     min_item_rows: int = 0,
     rehearse: int = 0,
+    refit: bool = False,
+    refit_on: Any = None,
+    replicates: int = 200,
     rng: Any = 0,
     user: str | None = None,
     item: str | None = None,
@@ -125,7 +128,7 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
     with ThreadPoolExecutor(1) as pool:  # the check refits a model, which need not wait for the estimates
         checking = pool.submit(_check, propensities, whole if asked.check is True else asked.check, asked.rng)
         step("estimating", 0.1)
-        result = _shown(ready.compare("all", tilt=True))
+        result = _shown(ready.compare("all", tilt=True, step=step))
         cut = ready.source.about().threshold
         sample = None if asked.open_loop is None else open_loop_of(models, asked.open_loop, result, asked, cut)
         step("looking for what could change the verdict", 0.5)
