@@ -161,7 +161,9 @@ def test_what_cannot_be_fitted_again_is_refused(given, names):
 
 
 def test_frames_and_a_log_without_refit_are_refused():
-    frame = pl.DataFrame({"user": LOG.user, "item": LOG.item, "rating": LOG.rating, "p": LOG.propensity, "m": LOG.rating})
+    frame = pl.DataFrame(
+        {"user": LOG.user, "item": LOG.item, "rating": LOG.rating, "p": LOG.propensity, "m": LOG.rating}
+    )
     with pytest.raises(InputError, match=facts("refit=", "frame")):
         ol.evaluate({"m": "m"}, frame, "p", user="user", item="item", rating="rating", population=(60, 20), refit=True,
                     metrics=["mae"], estimators=["snips"])  # fmt: skip
