@@ -24,6 +24,7 @@ from openloop.errors import (
     PropensityError,
     UndefinedError,
 )
+from tests.facts import facts
 from tests.examples import CELL, ESTIMATORS, METRICS, NORMALISED, ORDERED, POOLED, same, small_world
 
 WORLD = small_world()

@@ -20,7 +20,8 @@ from openloop.studies.kit.trials import Given
 
 MARGINALS = (0.12, 0.18, 0.3, 0.25, 0.15)  # of the completed ratings
 NOISE = 0.6  # of a rating, in standard deviations of what the factorisation says
-FEWEST, MOST = 0.002, 0.5  # p near 0 is never seen; near 1 it is no longer a product
+FEWEST, MOST = 0.002, 0.5  # p near 0 is never seen; near 1 it is no longer a product of its parts
+MOST_OF_FEW = 0.9  # p of a cell that only a small chance made visible: the product of both stays small
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +116,7 @@ def _covariates(truth: Truth, draw: Draw) -> Floats:
 def _position(truth: Truth, draw: Draw) -> Floats:
     """Items are looked at down a list that an old model made."""
     rank = (-_old_model(truth, draw)).argsort(axis=1).argsort(axis=1) + 1.0
-    return -0.5 * np.log(rank)
+    return -0.7 * np.log(rank)
 
 
 BIASES: dict[str, Callable[[Truth, Draw], Floats]] = {
@@ -133,11 +134,12 @@ BIASES: dict[str, Callable[[Truth, Draw], Floats]] = {
 def propensities(name: str, truth: Truth, observed: float, draw: Draw) -> Floats:
     """p (U, I) of a way of being biased, with more and less active users, of this mean where cells can be seen."""
     active = 0.5 * draw.standard_normal((len(truth.Y), 1))
+    most = MOST if truth.chance == 1 else MOST_OF_FEW
     shape = np.broadcast_to(np.exp(BIASES[name](truth, draw) + active), truth.Y.shape)
     k = 1.0
     for _ in range(50):
-        k *= observed / float(np.clip(k * shape, FEWEST, MOST)[truth.known].mean())
-    return np.clip(k * shape, FEWEST, MOST)
+        k *= observed / float(np.clip(k * shape, FEWEST, most)[truth.known].mean())
+    return np.clip(k * shape, FEWEST, most)
 
 
 def step_of(p: Floats, truth: Truth) -> float:

@@ -20,7 +20,7 @@ from bench.trust.worlds import Draw, Floats
 from openloop.studies.kit.trials import Given, Outcome
 
 DATA = {"ml-100k": "ml-100k", "ml-1m-half": "ml-1m", "coat": "coat"}
-OBSERVED = {"ml-100k": 0.08, "ml-1m-half": 0.08, "coat": 0.35}
+OBSERVED = {"ml-100k": 0.08, "ml-1m-half": 0.08, "coat": 0.25}
 METRICS = ("mae", "recall@10")
 KINDS = ("Logistic", "LowRank", "Popularity", "NaiveBayes", "Balanced", "known p")
 BLIND = ("Logistic", "LowRank", "Popularity")
@@ -28,6 +28,7 @@ SAMPLE = 200  # ratings drawn uniformly, for NaiveBayes and Balanced
 CLEAR = 3.0  # standard errors over users by which two models differ in truth
 STEP = 1.5  # a star: as far as the rule about ρ promises anything
 WRONG, WRONG_BLIND = 0.01, 0.02
+NONE_CLEAR = "none clear"
 
 
 def fitted(kind: str, log: ol.Feedback, sample: Any) -> Any:
@@ -76,17 +77,18 @@ def pair(models: Mapping[str, Floats], truth: Truth, metric: str, draw: Draw) ->
     p = np.full(len(user), truth.chance)
     everything = ol.Feedback.from_arrays(user, item, truth.Y[truth.known], users=U, items=I, propensity=p)
     result = ol.evaluate(models, everything, metrics=[metric], estimators=["snips"], threshold=4)
-    clear: list[tuple[str, str]] = []
+    clear: list[tuple[float, tuple[str, str]]] = []
     for a, b in combinations(models, 2):
         gap = result.difference(a, b, metric=metric, estimator="snips")
         if abs(gap.value) > CLEAR * gap.stderr:
             ahead = gap.value < 0 if result.better[metric] == "lower" else gap.value > 0
-            clear.append((a, b) if ahead else (b, a))
-    return clear[draw.integers(len(clear))] if clear else None
+            clear.append((gap.stderr / abs(gap.value), (a, b) if ahead else (b, a)))
+    closest = sorted(clear, reverse=True)[: (len(clear) + 1) // 2]  # where the models are far apart, any log tells
+    return closest[draw.integers(len(closest))][1] if closest else None
 
 
 def trial(given: Given, *, bias: str, observed: float, seed: int) -> dict[str, Any]:
-    """One log: the answer of each kind for each metric, and whether the model that it has ahead is the better one."""
+    """One log: the answer of each kind for each metric, and how far a condition reaches that is false."""
     draw = np.random.default_rng([list(BIASES).index(bias), seed])
     truth = truth_of(given, draw)
     p = propensities(bias, truth, observed, draw)
@@ -95,17 +97,25 @@ def trial(given: Given, *, bias: str, observed: float, seed: int) -> dict[str, A
     sample = draw.choice(truth.Y[truth.known], SAMPLE, replace=False)
     seen = {kind: fitted(kind, log, sample) for kind in KINDS}
     found = [_answers(models, log, seen, pair(models, truth, metric, draw), metric) for metric in METRICS]
-    return {"answers": [a for a, _ in found], "ahead": [b for _, b in found], "step": step_of(p, truth)}
+    return {"answers": [a for a, _ in found], "false_to": [f for _, f in found], "step": step_of(p, truth)}
 
 
 def _answers(
     models: Mapping[str, Floats], log: ol.Feedback, seen: Mapping[str, Any], two: tuple[str, str] | None, metric: str
-) -> tuple[list[str], list[bool]]:
+) -> tuple[list[str], list[float]]:
+    """The answer of each kind, and how far a condition reaches under which the worse model is said to be ahead."""
     if two is None:
-        return ["none clear"] * len(seen), [False] * len(seen)
+        return [NONE_CLEAR] * len(seen), [0.0] * len(seen)
     asked = {name: models[name] for name in sorted(two)}
     audits = [ol.audit(asked, log, p, metrics=[metric], threshold=4, check=False) for p in seen.values()]
-    return [answer(found, two[0]) for found in audits], [found.verdict.leader == two[0] for found in audits]
+    return [answer(found, two[0]) for found in audits], [_false_to(found.verdict, two[0]) for found in audits]
+
+
+def _false_to(verdict: Any, better: str) -> float:
+    """`holds_to` of a conditional answer that has the worse model ahead; 0 where there is none."""
+    if verdict.level != "conditional" or verdict.leader == better:
+        return 0.0
+    return float(verdict.pairs[0].assumption.holds_to)
 
 
 # -- the part of the page ------------------------------------------------------------------------------------
@@ -125,7 +135,7 @@ def measure(asked: Asked) -> Part:
                 {"bias": bias, "observed": OBSERVED[data], "seed": seed} for seed in range(asked.sizes.decisions)
             ]
             found[data, bias] = asked.run.map(trial, given, settings, f"{data}, {bias}")
-    tables = (*_by_kind(found), _by_bias(found)) if found else ()
+    tables = (*_by_kind(found), _by_bias(found), _conditions(found)) if found else ()
     return Part(
         title="Which of two models", words=WORDS, tables=tables, goals=tuple(_goals(found)), left_out=tuple(left_out)
     )
@@ -176,6 +186,17 @@ def _by_bias(found: Found) -> Table:
     return Table(header=("biased by", "a star", *KINDS), rows=tuple(rows), caption="Wrong, of all verdicts")
 
 
+def _conditions(found: Found) -> Table:
+    """Conditional answers, and those of them that are false: the worse model ahead, and the condition fulfilled."""
+    rows: list[tuple[str, ...]] = []
+    outcomes = [outcome for several in found.values() for outcome in several]
+    for k, kind in enumerate(KINDS):
+        given = sum(str(o["answers"][m][k]) == "conditional" for o in outcomes for m in range(len(METRICS)))
+        false = sum(float(o["false_to"][m][k]) >= float(o["step"]) for o in outcomes for m in range(len(METRICS)))
+        rows.append((kind, f"{given}", f"{false}"))
+    return Table(header=("propensities", "conditional answers", "false"), rows=tuple(rows), caption="Conditions")
+
+
 def _goals(found: Found) -> Iterator[Goal]:
     """Wrong verdicts of all verdicts; kinds that are blind to the rating only where the rating matters so much."""
     for kind in KINDS if found else ():
@@ -193,7 +214,9 @@ def _goals(found: Found) -> Iterator[Goal]:
 
 WORDS = f"""MovieLens logs are completed by factorisation plus noise, so that every rating is known; Coat's randomly
 drawn ratings are taken as they are. From each world a log is drawn that is biased in one of eight ways. Two models that
-differ by at least {CLEAR:g} standard errors in truth are audited with the propensities that the line names; NaiveBayes
+differ by at least {CLEAR:g} standard errors in truth, one of the closer half of such pairs, are audited with the
+propensities that the line names; NaiveBayes
 and Balanced (of Logistic) have {SAMPLE} ratings drawn at random. "A star" is how many times likelier one more star
 makes a rating to be seen, within items. Logistic, LowRank and Popularity are blind to the rating: they give a verdict
-only where the order would hold with up to {STEP} a star."""
+only where the order would hold with up to {STEP} a star. A conditional answer is false where the worse model is said to
+be ahead up to a ρ that is at least the world's own."""

@@ -86,4 +86,5 @@ KINDS = (
 
 WORDS = f"""Here nobody knows the truth: the table shows what caution costs. Six models make fifteen pairs, and
 {HELD_OUT:.0%} of the rows are held out at random. "Significant" pairs differ under Holm's correction, which once was
-enough for a verdict; the next columns are what the rules leave of it. Clicks are ratings of {LIKED} and more without their stars."""
+enough for a verdict; the next columns are what the rules leave of it. Clicks are ratings of {LIKED} and
+more without their stars."""

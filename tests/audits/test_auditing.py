@@ -126,7 +126,7 @@ def test_metrics_that_nobody_asked_for_are_left_out_where_a_model_cannot_serve_t
 def test_a_number_of_strata_is_that_of_the_estimator_too():
     found = ol.audit(WORLD.predictions, LOG, metrics=["mae"], strata=[3])
     assert "stratified@3" in found.result.estimators
-    assert [t.by for t in found.strata] == ["propensity (3 of equal count)"]
+    assert [t.by for t in found.strata] == ["propensity (3 of equal mass)"]
     assert len(found.strata[0].strata) == 3
 
 
@@ -194,7 +194,13 @@ def test_a_log_that_stays_a_frame_gives_the_same_verdict():
             same(x.estimates["a"].value, y.estimates["a"].value, rtol=1e-6)
     assert there.setting.ratings == here.setting.ratings
     assert there.setting.scored_users == here.setting.scored_users
-    assert there.curves == ()  # they need the rows sorted
+    assert {c.against for c in there.curves} == {"rho"}  # bounds against Γ need the rows sorted
+    (streamed,) = there.curves
+    (held,) = (c for c in here.curves if c.against == "rho")
+    same(streamed.value, held.value)
+    same(streamed.turns_low, held.turns_low)
+    for a, b in zip(there.contrasts["mae", "snips"], here.contrasts["mae", "snips"], strict=True):
+        same((a.gamma, a.gamma_low), (b.gamma, b.gamma_low))
 
 
 # -- bad input -----------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def test_holm_keeps_the_family_wise_error():
 
 
 def test_a_contrast_is_the_paired_t_test():
-    found = {(c.a, c.b): c for c in contrasts(comparison(VALUES), "ndcg@10", "snips")}
+    found = {(c.a, c.b): c for c in contrasts(comparison(VALUES), "recall@10", "snips")}
     for (a, b), c in found.items():
         difference = VALUES[a] - VALUES[b]
         error = stats.sem(difference)
@@ -63,12 +63,12 @@ def test_a_contrast_is_the_paired_t_test():
 
 
 def test_lower_can_be_better():
-    found = contrasts(comparison(VALUES, better="lower"), "ndcg@10", "snips")
+    found = contrasts(comparison(VALUES, better="lower"), "recall@10", "snips")
     assert [c.better for c in found] == ["b", "c", "c"]
 
 
 def test_a_turned_contrast_is_the_mirror():
-    c = contrasts(comparison(VALUES), "ndcg@10", "snips")[0]
+    c = contrasts(comparison(VALUES), "recall@10", "snips")[0]
     turned = c.of("b")
     assert (turned.value, turned.low, turned.high, turned.effect) == (-c.value, -c.high, -c.low, -c.effect)
     assert (turned.a, turned.b, turned.better, turned.holm) == ("b", "a", c.better, c.holm)
@@ -77,27 +77,27 @@ def test_a_turned_contrast_is_the_mirror():
 
 
 def test_equal_models_do_not_beat_each_other():
-    (c,) = contrasts(comparison({"a": USERS, "b": USERS}), "ndcg@10", "snips")
+    (c,) = contrasts(comparison({"a": USERS, "b": USERS}), "recall@10", "snips")
     assert (c.value, c.stderr, c.pvalue, c.effect, c.better) == (0, 0, 1, 0, None)
 
 
 def test_a_constant_difference_is_certain():
-    (c,) = contrasts(comparison({"a": USERS, "b": np.round(USERS) * 0 + USERS - 1}), "ndcg@10", "snips")
+    (c,) = contrasts(comparison({"a": USERS, "b": np.round(USERS) * 0 + USERS - 1}), "recall@10", "snips")
     assert c.better == "a"
     assert c.effect == math.inf  # rounding aside, every user agrees
 
 
 def test_rounding_is_no_difference():
     noise = USERS + 1e-16 * RNG.normal(size=200)
-    (c,) = contrasts(comparison({"a": USERS + 5, "b": noise + 5}), "ndcg@10", "snips")
+    (c,) = contrasts(comparison({"a": USERS + 5, "b": noise + 5}), "recall@10", "snips")
     assert (c.value, c.pvalue, c.better, c.effect) == (0, 1, None, 0)
-    (shifted,) = contrasts(comparison({"a": USERS + 6, "b": noise + 5}), "ndcg@10", "snips")
+    (shifted,) = contrasts(comparison({"a": USERS + 6, "b": noise + 5}), "recall@10", "snips")
     assert shifted.better == "a"
     assert shifted.effect == math.inf  # every user agrees, rounding aside
 
 
 def test_one_user_tells_nothing():
-    (c,) = contrasts(comparison({"a": np.array([1.0]), "b": np.array([0.0])}), "ndcg@10", "snips")
+    (c,) = contrasts(comparison({"a": np.array([1.0]), "b": np.array([0.0])}), "recall@10", "snips")
     assert (c.pvalue, c.holm, c.better) == (1, 1, None)
     assert math.isnan(c.low)
     assert math.isnan(c.effect)
@@ -110,13 +110,13 @@ def test_gamma_star_is_shown_where_the_interval_leaves_out_zero():
         ("a", "c"): PairSums(parts=(0, 2, 0), form="ratio"),
         ("b", "c"): PairSums(parts=(1.5, 2, 2)),  # 1.5 + 2/Γ = 2Γ at Γ = (1.5 + √18.25)/4
     }
-    found = contrasts(comparison(VALUES, pairs=own), "ndcg@10", "snips")
+    found = contrasts(comparison(VALUES, pairs=own), "recall@10", "snips")
     assert [c.gamma for c in found] == [pytest.approx(1.5), math.inf, pytest.approx((1.5 + math.sqrt(18.25)) / 4)]
     assert [c.gamma_form for c in found] == ["odds", "ratio", "odds"]
     alike = comparison({"a": USERS, "b": USERS[::-1]}, pairs={("a", "b"): PairSums(parts=(0, 9, 4))})
-    assert contrasts(alike, "ndcg@10", "snips")[0].gamma is None
+    assert contrasts(alike, "recall@10", "snips")[0].gamma is None
     clipped = comparison(VALUES, estimators=["clipped@5"], pairs=own)
-    assert {c.gamma for c in contrasts(clipped, "ndcg@10", "clipped@5")} == {None}
+    assert {c.gamma for c in contrasts(clipped, "recall@10", "clipped@5")} == {None}
 
 
 def test_the_best_of_a_line_beats_all_others():
@@ -129,16 +129,16 @@ def test_the_best_of_a_line_beats_all_others():
 
 
 def test_leaders_are_those_whom_nobody_beats():
-    assert leaders("abc", contrasts(comparison(VALUES), "ndcg@10", "snips")) == ("a",)
+    assert leaders("abc", contrasts(comparison(VALUES), "recall@10", "snips")) == ("a",)
     rng = np.random.default_rng(5)
     noise = {name: rng.normal(size=200) for name in "ab"}
-    assert leaders("ab", contrasts(comparison(noise), "ndcg@10", "snips")) == ("a", "b")
+    assert leaders("ab", contrasts(comparison(noise), "recall@10", "snips")) == ("a", "b")
 
 
 def test_pairs_by_rank_have_the_better_model_first():
     result = comparison(VALUES, better="lower")
-    order = result.ranking("ndcg@10", "snips")
-    found = by_rank(contrasts(result, "ndcg@10", "snips"), order)
+    order = result.ranking("recall@10", "snips")
+    found = by_rank(contrasts(result, "recall@10", "snips"), order)
     assert [(c.a, c.b) for c in found] == list(combinations(order, 2))
     assert all(c.value <= 0 for c in found)
 

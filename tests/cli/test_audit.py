@@ -137,12 +137,23 @@ def test_options_reach_the_audit(files, monkeypatch):
         return conduct(models, log, propensities, asked, step)
 
     expected = {
-        "metrics": ("mae",), "estimators": ["snips", "naive"], "threshold": 3.0, "strata": ("2:width",), "level": 0.9,
-        "missing": "drop", "rng": 5, "check": False,
+        "metrics": ("mae",), "estimators": ["snips", "snips_user", "naive"], "threshold": 3.0, "strata": ("2:width",),
+        "level": 0.9, "missing": "drop", "rng": 5, "check": False, "baseline": "b", "min_item_rows": 2,
     }  # fmt: skip
     monkeypatch.setattr("openloop.commands.audit.inputs.conduct", spied)
     numbers = ("--threshold", "3", "--level", "0.9", "--seed", "5", "--strata", "2:width")
-    more = (*numbers, "--missing", "drop", "--estimator", "snips", "--no-check")
+    more = (
+        *numbers,
+        "--missing",
+        "drop",
+        "--estimator",
+        "snips",
+        "--no-check",
+        "--baseline",
+        "b",
+        "--min-item-rows",
+        "2",
+    )
     assert run(*words(files, *MAE, *more)).exit_code in {0, 3}
     assert callable(seen.pop("step"))
     assert seen == expected
@@ -154,7 +165,7 @@ def test_options_reach_the_audit(files, monkeypatch):
 def test_the_page_has_verdict_leaderboard_pairs_and_notes(files):
     done = run(*words(files, *MAE, "--exclude", files / "train"), COLUMNS="100")
     text = done.stdout
-    places = [text.index(part) for part in ("mae, lower", "pairs by snips-mae", "note: ")]
+    places = [text.index(part) for part in ("mae, lower", "pairs by snips of mae, per cell", "note: ")]
     assert places == sorted(places)
     assert "95 %" in text
     assert "Holm p" in text
@@ -171,9 +182,9 @@ def test_the_page_has_verdict_leaderboard_pairs_and_notes(files):
 
 
 def test_what_is_left_out_is_told_once_for_each_reason(files):
-    text = run(*words(files, *P), COLUMNS="100").stdout.replace("\n", " ")
+    text = " ".join(run(*words(files, *P), COLUMNS="100").stdout.split())
     assert text.count("neither ranks") == 1
-    assert re.search(facts("left out", "snips, stratified, naive", "recall@10, ndcg@10", "model 'a'"), text)
+    assert re.search(facts("left out", "snips, stratified, naive, ips", "recall@10, dcg@10", "model 'a'"), text)
 
 
 def test_json_is_alone_on_stdout(files, tmp_path):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 import openloop as ol
+from openloop.audits.rules import RATINGS
 from openloop.cli.audit_tables import MOST_PAIRS, printed
 from tests.examples import small_world
 from tests.facts import facts
@@ -34,7 +36,7 @@ def many():
 
 def test_verdict_leaderboard_and_pairs_come_before_other_metrics(many):
     text = shown(many)
-    parts = [many.verdict.headline[:40], "mae, lower", "pairs by snips-mae", "mse, lower"]
+    parts = [many.verdict.headline[:40], "mae, lower", "pairs by snips of mae, per cell", "mse, lower"]
     assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
 
 
@@ -51,3 +53,21 @@ def test_estimates_that_need_care_are_marked_and_explained():
     models = {name: WORLD.predictions[name] for name in list(WORLD.predictions)[:2]}
     text = shown(ol.audit(models, few, metrics=["mae"], estimators=["snips"], strata=()))
     assert re.search(facts("! snips-mae, naive-mae", "12 users"), text)
+
+
+def test_estimands_answers_and_what_turns_an_order_are_shown(many):
+    text = shown(many)
+    assert "snips per cell; naive on what was seen" in text
+    assert re.search(r"a − b +difference +95 %, unadjusted +Holm p +Γ\* +answer", text)
+    line = next(line for line in text.splitlines() if line.startswith("m0 − m1"))
+    assert line.rstrip().endswith(many.verdict.pair("m0", "m1").level)
+    pair = many.contrasts["mae", "snips"]
+    tilted = replace(many, contrasts={("mae", "snips"): tuple(replace(c, rho=1.7, kappa=0.4) for c in pair)})
+    assert re.search(r"Γ\* +ρ\* +κ\* +answer", shown(tilted))
+    assert re.search(r"1\.7× +40 % ", shown(tilted))
+
+
+def test_the_remedy_closes_the_verdict_in_the_words_of_the_command(many):
+    verdict = replace(many.verdict, level="none", remedy=f"What may help: {RATINGS}.")
+    text = " ".join(shown(replace(many, verdict=verdict)).split())
+    assert "200 ratings of cells drawn at random, as --propensity balanced=sample.csv." in text

@@ -79,3 +79,9 @@ def test_only_naive_needs_no_weights_and_scale_is_asked_for_where_it_matters():
     assert {name: m.scale for name, m in PLAIN.items() if m.scale != "never"} == {
         "ips": "always", "ips_eq3": "always", "clipped": "cell", "dr": "always",
     }  # fmt: skip
+
+
+def test_what_pools_relevant_cells_says_so():
+    assert [name for name, m in PLAIN.items() if m.pools] == ["snips", "clipped", "stratified"]
+    assert method("clipped@20").pools
+    assert not method("stratified@2:width:observed").pools

@@ -11,6 +11,7 @@ import pytest
 import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.core.moments import Moments
+from openloop.data.simulate import World
 from openloop.errors import InputError, UndefinedError
 from openloop.estimators.edges import edges
 from openloop.estimators.stratified import carried, catalogue_cells, population_shares, stratified, within_strata
@@ -336,3 +337,67 @@ def test_nothing_to_average_is_undefined():
     m = moments(metric("adg"), none, Outcome(above=np.empty(0, int), tied=np.empty(0, int)))
     with pytest.raises(UndefinedError, match=facts("stratified", "adg", "threshold")):
         stratified(m)
+
+
+# -- simulation with known truth -----------------------------------------------------------------------------
+
+SHIFT = np.random.default_rng(0).normal(
+    0, 1, 120
+)  # of the log odds of being seen, by item; what is seen is also easier
+DRAWS = 60
+FORMS = ("stratified", "stratified@5:count", "stratified@10:width:observed")
+
+
+def drawn(rng):
+    """300 users like all others: their ratings, chances of being seen, predictions of ratings and scores to rank by."""
+    p = 1 / (1 + np.exp(3 - SHIFT - rng.normal(0, 0.5, (300, 1))))
+    Y = np.where(rng.random(p.shape) < 1 / (1 + np.exp(1 - 0.5 * SHIFT)), 5, 2).astype(np.float32)
+    error = np.abs(rng.normal(0, 1, p.shape)) * np.exp(-0.35 * SHIFT)
+    scores = 0.7 * SHIFT + rng.normal(0, 1, p.shape)
+    return World(ratings=Y, propensities=p, predictions={"mae": Y - error, "recall@10": scores})
+
+
+def true_values(world):
+    scores = world.predictions["recall@10"]
+    top = scores >= np.sort(scores, axis=1)[:, [-10]]
+    return {
+        "mae": np.abs(world.ratings - world.predictions["mae"]).mean(),
+        "recall@10": top[world.ratings >= 4].mean(),  # per relevant item
+    }
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """Relative bias and coverage by metric and estimator, over users."""
+    rng = np.random.default_rng(1)
+    many = [true_values(drawn(rng)) for _ in range(DRAWS)]
+    truth = {name: float(np.mean([values[name] for values in many])) for name in many[0]}
+    found = {(name, form): [] for name in truth for form in FORMS}
+    for _ in range(DRAWS):
+        world = drawn(rng)
+        result = ol.evaluate(world.predictions, world.observe(rng), metrics=[*truth], estimators=FORMS, pairs=())
+        for (name, form), values in found.items():
+            e = result[name, name, form]
+            values.append((e.value / truth[name] - 1, truth[name] in e.interval()))
+    return {key: np.mean(values, axis=0) for key, values in found.items()}
+
+
+def test_strata_of_equal_mass_leave_little_bias(simulated):
+    # Over 150 draws: −1.5 % with 89 % coverage, five strata of equal count −6.5 % with 19 %; the standard error of a
+    # mean over 60 draws is 0.4 %, of a share 4 to 5 %.
+    bias, covered = simulated["mae", "stratified"]
+    assert -0.03 < bias < 0
+    assert covered > 0.75
+    bias, covered = simulated["mae", "stratified@5:count"]
+    assert bias < -0.045
+    assert covered < 0.4
+
+
+def test_recall_is_that_of_relevant_items(simulated):
+    # Over 150 draws: +2 % with 94 % coverage, the paper's form +51 %; the standard error of a mean is 1.3 %.
+    bias, covered = simulated["recall@10", "stratified"]
+    assert abs(bias) < 0.06
+    assert covered > 0.85
+    bias, covered = simulated["recall@10", "stratified@10:width:observed"]
+    assert bias > 0.3
+    assert covered == 0

@@ -6,7 +6,18 @@ import math
 
 import pytest
 
-from openloop.support.wording import chance, counted, joined, level_of, percent, pvalue, reasons, times
+from openloop.support.wording import (
+    chance,
+    counted,
+    critical,
+    estimands,
+    joined,
+    level_of,
+    percent,
+    pvalue,
+    reasons,
+    times,
+)
 
 
 def test_names_are_joined():
@@ -37,3 +48,13 @@ def test_a_reason_is_told_once_with_all_that_it_holds_for():
         ("adg", "ips"): "ips of adg is undefined: so.",
     }
     assert reasons(skipped) == ["dr of mae, mse needs imputed ratings.", "ips of adg is undefined: so."]
+
+
+def test_critical_values_are_factors_and_shares():
+    assert [critical("gamma", 1.66), critical("rho", 1.7), critical("kappa", 0.4)] == ["1.66×", "1.7×", "40 %"]
+    assert [critical("kappa", math.inf), critical("rho", None)] == ["∞", "–"]
+
+
+def test_estimators_of_one_estimand_stand_together():
+    found = {"snips": "per cell", "ips": "per cell", "naive": "on what was seen"}
+    assert estimands(found) == "snips, ips per cell; naive on what was seen"

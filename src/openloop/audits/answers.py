@@ -11,16 +11,20 @@ Level = Literal["verdict", "conditional", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why something is no verdict, or not without an assumption: `value` missed `limit`, and `remedy` would help."""
+    """Why something is no verdict, or not without an assumption: `value` missed `limit`, and `remedy` may help.
+
+    `about` names the two models that it concerns, where there are others.
+    """
 
     code: str
     text: str
     value: float | None = None
     limit: float | None = None
     remedy: str = ""
+    about: str = ""
 
     def __str__(self) -> str:
-        return self.text
+        return f"{self.about}: {self.text}" if self.about else self.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,24 +86,26 @@ class Verdict:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """The reasons in words, without one that the headline has already."""
-        return tuple(r.text for r in self.reasons if r.text not in self.headline)
+        """The reasons in words, without what the headline says already: a condition, or the first reason."""
+        left = (str(r) for r in self.reasons if r.text not in self.headline)
+        return () if self.level == "conditional" else tuple(left)
 
     def pair(self, a: str, b: str) -> PairAnswer | None:
         """The answer for two models, None where they were not compared."""
         return next((p for p in self.pairs if p.models == frozenset((a, b))), None)
 
     def records(self) -> dict[str, Any]:
-        """Everything as plain values; JSON has no infinity."""
-        return _plain(asdict(self)) | {"supported": self.supported}
+        """Everything as plain values."""
+        return plain(asdict(self)) | {"supported": self.supported}
 
     def __str__(self) -> str:
         return "\n".join(line for line in (self.headline, *self.sentences, self.remedy) if line)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Plain values with "infinite" for ∞, which JSON does not have and which is not a value that is missing."""
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {k: plain(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
+        return [plain(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
     return "infinite" if isinstance(value, float) and value == math.inf else value

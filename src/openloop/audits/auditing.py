@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from openloop.audits.basis import Basis, unit_weights
+from openloop.audits.basis import Basis
 from openloop.audits.contrasts import contrasts, estimators_of
 from openloop.audits.curves import curves, with_gamma
 from openloop.audits.evidence import Evidence
@@ -20,8 +20,10 @@ from openloop.audits.narrowing import narrowed
 from openloop.audits.open_loop import open_loop_of, with_open_loop
 from openloop.audits.question import ESTIMATORS, STRATA, AuditQuestion, for_clicks
 from openloop.audits.rankings import ranks_within_users
+from openloop.audits.rehearsing import rehearsable
+from openloop.audits.rehearsing import rehearse as rehearsed
 from openloop.audits.results import Audit, Family, Setting
-from openloop.audits.rules import RARE_ROWS
+from openloop.audits.rules import EFFECTIVE_ROWS, RARE_ROWS
 from openloop.audits.sensitivity import tilted_curves, with_limits
 from openloop.audits.strata import paradoxes, strata_tables
 from openloop.audits.verdict import decide
@@ -66,6 +68,7 @@ def audit(
     assumes: str | None = None,
     baseline: str | None = None,
     min_item_rows: int = 0,
+    rehearse: int = 0,
     rng: Any = 0,
     user: str | None = None,
     item: str | None = None,
@@ -87,8 +90,9 @@ def audit(
     the log, or on the one given, of which the log may be a part. `doubts` are reasons of your own against any choice,
     `assumes` what the propensities take for granted, by default what their model does. `baseline` names a model that
     the others are compared with, and with no other: fewer pairs are told apart more easily. `min_item_rows` leaves
-    items with fewer rows in the whole log out of the population. Of a log of positives only, without propensities,
-    every row counts once, and the verdict must hold whatever share of popularity is exposure.
+    items with fewer rows in the whole log out of the population. `rehearse` draws so many logs from the propensities,
+    and tells how often they give a verdict on equal models, and on models that differ. Of a log of positives only,
+    without propensities, every row counts once, and the verdict must hold whatever share of popularity is exposure.
     """
     given = locals() | {"metrics": metrics or (), "groups": groups or {}}
     return conduct(models, log, propensities, AuditQuestion(**fields_of(AuditQuestion, given)), step)
@@ -111,15 +115,18 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
     if asked.min_item_rows:
         few = narrowed(models, log, propensities, asked)
         models, log, seen, asked, population = few.models, few.log, few.propensities, few.asked, few.population
-    if basis.clicks:
-        seen, asked = unit_weights(log), for_clicks(asked)
+    asked = for_clicks(asked) if basis.clicks else asked
     ready = prepared(models, log, seen, asked)
+    if asked.rehearse:
+        rehearsable(ready, seen, asked.rehearse)
     warnings = list(_warnings(ready, chosen=not asked.lenient))
-    ready = _fitting(ready) if asked.lenient else ready
+    ready = _fitting(ready) if asked.lenient and not basis.clicks else ready
     with ThreadPoolExecutor(1) as pool:  # the check refits a model, which need not wait for the estimates
         checking = pool.submit(_check, propensities, whole if asked.check is True else asked.check, asked.rng)
         step("estimating", 0.1)
         result = _shown(ready.compare("all", tilt=True))
+        if any(tilts.against("kappa") is not None for tilts in result.tilts.values()):
+            basis, result = replace(basis, positives=True, clicks=True), as_liking(result)
         cut = ready.source.about().threshold
         sample = None if asked.open_loop is None else open_loop_of(models, asked.open_loop, result, asked, cut)
         step("looking for what could change the verdict", 0.5)
@@ -146,15 +153,29 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
         friedman=ranks_within_users(result, evidence.family) if len(models) >= SEVERAL else None,
         open_loop=sample, weights=ready.source.summary(all_rows(metric.on)), check=checked, warnings=tuple(warnings),
         setting=_setting(ready.source, propensities, whole, began),
+        rehearsal=rehearsed(ready, evidence, seen, asked, step) if asked.rehearse else None,
         notes=result.notes if sample is None else (*result.notes, *sample.result.notes),
     )  # fmt: skip
 
 
 def _shown(result: Comparison) -> Comparison:
-    """Without the reason why snips has no twin per user: nobody asked for that one."""
-    skipped = {key: why for key, why in result.skipped.items()
-               if key[1] != "snips_user" or "snips" not in estimators_of(result, key[0])}  # fmt: skip
-    return replace(result, skipped=skipped)
+    """Without the reasons why snips has no twin per user here: its own are told, and nobody asked for that one."""
+    beside = "snips" in result.estimators or any(estimator == "snips" for _, estimator in result.skipped)
+    kept = {key: why for key, why in result.skipped.items() if not (beside and key[1] == "snips_user")}
+    return replace(result, skipped=kept)
+
+
+def as_liking(result: Comparison) -> Comparison:
+    """Positives of which nobody said what was shown, with all of popularity taken for liking, κ = 0.
+
+    Then the plain averages of adg, atop and recall@k are unbiased, per user.
+    """
+    unbiased = {name for name in result.metrics if name in result.tilts}
+    estimates = {
+        key: replace(e, estimand="per user") if key[1] in unbiased and key[2] == "naive" else e
+        for key, e in result.estimates.items()
+    }
+    return replace(result, estimates=estimates)
 
 
 def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: Basis, **known: Any) -> Evidence:
@@ -183,12 +204,12 @@ def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: 
 
 
 def _rare(source: Source, log: Any) -> float:
-    """The share of Σw on items with few rows; 0 where the rows stay in their engine."""
+    """The share of Σw on items with few rows; 0 where the rows stay in their engine, or too few would be left."""
     scored = source.scored(all_rows("prediction"), ()) if isinstance(log, Feedback) else None
     if scored is None or scored[0].probability is None or len(scored[0]) != len(log):
         return 0.0
-    weight = 1.0 / scored[0].probability
-    return float(weight[log.rows_of_items[log.item] < RARE_ROWS].sum() / weight.sum())
+    weight, rare = 1.0 / scored[0].probability, log.rows_of_items[log.item] < RARE_ROWS
+    return float(weight[rare].sum() / weight.sum()) if (~rare).sum() >= EFFECTIVE_ROWS else 0.0
 
 
 def all_rows(on: str) -> Metric:

@@ -69,8 +69,6 @@ class Contrast:
     rho_low: float | None = None
     kappa: float | None = None  # κ*, ∞ where the order holds for all κ in [0, 1]
     kappa_low: float | None = None
-    effective_users: float | None = None  # (Σψ²)²/Σψ⁴
-    holm_without: float | None = None  # Holm over the p-values without each pair's most influential user
     arms: tuple[Arm, Arm] | None = None  # of a and of b
 
     def of(self, a: str) -> Contrast:

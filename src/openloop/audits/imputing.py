@@ -1,4 +1,4 @@
-"""Ratings of every cell, imputed from a log: what a factorisation says, with noise like its errors on held-out rows.
+"""Ratings of every cell, imputed from a log by a factorisation, with noise like its errors on held-out rows.
 
 Without the noise losses would be too small and too much alike: a rehearsal of a log needs them as they are.
 """
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from openloop.core.feedback import Array, Feedback, Floats, distinct
 from openloop.kernels.uniforms import block_uniforms
 from openloop.learners.mf import MF
-from openloop.metrics.rating import MAX_LEVELS, midpoints
+from openloop.metrics.rating import midpoints
 
 FACTORS, PENALTY = 10, 5.0
 HELD_OUT = 5  # one row in so many tells how far off the factorisation is
@@ -69,7 +69,7 @@ def quantiles(values: Array, weights: Floats, n: int) -> Floats:
 
 def on_scale(values: Array, levels: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """The nearest level; where ratings are no levels, within their range."""
-    middles = midpoints(levels) if len(levels) <= MAX_LEVELS else None
+    middles = midpoints(levels.astype(np.float64))
     if middles is None:
         return np.clip(values, levels[0], levels[-1]).astype(np.float32)
     return levels[np.searchsorted(middles, values, side="right")]

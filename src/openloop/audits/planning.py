@@ -43,7 +43,7 @@ class Plan:
     def __str__(self) -> str:
         limit = f"{percent(LOWER)} lower limit"
         at_lower = (
-            f"at no size for its {limit}, which is {self.lower_limit:.3g}: the log does not rule out that they are equal"
+            f"at no size for its {limit}, {self.lower_limit:.3g}: the log does not rule out that they are equal"
             if self.users_at_lower_limit is None
             else f"{self.users_at_lower_limit:,} for its {limit}, {self.lower_limit:.3g}"
         )

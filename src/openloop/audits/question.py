@@ -39,6 +39,7 @@ class AuditQuestion(Question):
     blind: bool = False
     baseline: str | None = None  # compare the others with this model only
     min_item_rows: int = 0  # items with fewer rows in the whole log are no part of the population
+    rehearse: int = 0  # logs to draw from the propensities, to see how often they give a verdict
     rng: Any = 0
 
     def __post_init__(self) -> None:
@@ -75,10 +76,11 @@ def _completed(estimators: Sequence[str | Method], strata: Sequence[int | str]) 
 
 
 def for_clicks(asked: AuditQuestion) -> AuditQuestion:
-    """The question for positives of which nobody said what was shown: equal weights have neither strata nor a scale."""
+    """The question for positives of which nobody said what was shown: every row counts once, which is naive."""
     given = [method(e).name for e in asked.estimators]
     default = given == [method(e).name for e in _completed(ESTIMATORS, asked.strata)]
     return replace(
-        asked, metrics=CLICKS if asked.lenient else asked.metrics,
-        estimators=("snips", "snips_user", "naive") if default else asked.estimators,
-    )  # fmt: skip
+        asked,
+        metrics=CLICKS if asked.lenient else asked.metrics,
+        estimators=("naive",) if default else asked.estimators,
+    )

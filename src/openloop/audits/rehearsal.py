@@ -10,11 +10,9 @@ from openloop.support.wording import counted, percent
 
 LEVEL = 0.95  # of the intervals of both rates
 ASSUMES = (
-    "it takes the propensities as right, and ratings that were not seen as a factorisation of the log imputes them, "
-    "with its errors on held-out rows",
-    "it redraws the rows and which of the two models a user is better served by; users stay as they are",
-    "it applies the rules about a pair of models under the verdict's metric and estimator; what other estimators, strata or "
-    "an open loop say is not redrawn",
+    "it takes the propensities as right, and imputes the ratings that were not seen",
+    "it redraws the rows, and which of the two models serves a user better; the users stay the same",
+    "it applies the rules about two models under one metric; strata, an open loop and doubts are not redrawn",
 )
 
 
@@ -77,10 +75,10 @@ class Rehearsal:
 
     def __str__(self) -> str:
         return (
-            f"Rehearsed on {counted(self.draws, 'log')} drawn like this one: {self.a} and {self.b} made equal, "
-            f"{_share(self.false_rate, self.false_interval)} of them give a verdict, which is false; with the estimated "
-            f"difference put in, {abs(self.difference):.3g}, {_share(self.power, self.power_interval)} find {self.a}, "
-            f"{percent(self.different.wrong / self.draws)} name {self.b}."
+            f"Rehearsed on {counted(self.draws, 'log')} drawn like this one. With {self.a} and {self.b} made equal, "
+            f"{_share(self.false_rate, self.false_interval)} give a verdict, which is false. With the estimated "
+            f"difference of {abs(self.difference):.3g}, {_share(self.power, self.power_interval)} find {self.a} "
+            f"better, and {percent(self.different.wrong / self.draws)} find {self.b} better."
         )
 
 
@@ -96,4 +94,4 @@ def binomial_interval(successes: int, n: int, level: float = LEVEL) -> Interval:
 
 def _share(rate: float, interval: Interval) -> str:
     low, high = interval
-    return f"{percent(rate)} ({percent(low)} to {percent(high)})"
+    return f"{percent(rate)} (95 % interval {percent(low)} to {percent(high)})"

@@ -7,15 +7,15 @@ The nouns of an audit and their plain records; they are filled by `openloop.audi
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from openloop.audits.answers import Verdict
+from openloop.audits.answers import Verdict, plain
 from openloop.audits.contrasts import Contrast
 from openloop.audits.paradox import Paradox
 from openloop.audits.rankings import Correlation, Friedman
+from openloop.audits.rehearsal import Rehearsal
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
 from openloop.core.tilts import Against
@@ -137,6 +137,7 @@ class Audit(Recorded):
     curves: tuple[Curve, ...] = ()
     friedman: Friedman | None = None
     open_loop: OpenLoop | None = None
+    rehearsal: Rehearsal | None = None  # of the two leading models, where it was asked for
     weights: WeightSummary | None = None  # of all scored rows
     check: Any = None  # a propensity Check, where a model was fitted here
     setting: Setting
@@ -172,15 +173,16 @@ class Audit(Recorded):
             "estimator": self.estimator,
             "level": self.result.level,
             "comparison": self.result.records(),
-            "contrasts": [_finite(asdict(c)) for found in self.contrasts.values() for c in found],
+            "contrasts": [plain(asdict(c)) for found in self.contrasts.values() for c in found],
             "probability_of_being_best": [
                 {"metric": m, "estimator": e, "models": found} for (m, e), found in self.best.items()
             ],
             "strata": [_table_record(t) for t in self.strata],
             "paradoxes": [asdict(p) for p in self.paradoxes],
-            "sensitivity": [_finite(asdict(c)) for c in self.curves],
+            "sensitivity": [plain(asdict(c)) for c in self.curves],
             "friedman": None if self.friedman is None else asdict(self.friedman),
             "open_loop": None if self.open_loop is None else _open_loop_record(self.open_loop),
+            "rehearsal": None if self.rehearsal is None else self.rehearsal.records(),
             "weights": None if self.weights is None else _weights_record(self.weights),
             "propensity_check": None if self.check is None else self.check.to_dict(),
             "setting": asdict(self.setting),
@@ -194,6 +196,7 @@ class Audit(Recorded):
     def _lines(self) -> Iterator[str]:
         yield str(self.verdict)
         yield from (f"warning: {warning}" for warning in self.warnings)
+        yield from () if self.rehearsal is None else (str(self.rehearsal),)
         yield ""
         yield str(self.result)
         yield from (f"note: {note}" for note in self.notes if note not in self.result.notes)
@@ -201,11 +204,6 @@ class Audit(Recorded):
     def _repr_html_(self) -> str:
         words = "".join(f"<p>{html.escape(s)}</p>" for s in self.verdict.sentences)
         return f"<h3>{html.escape(self.verdict.headline)}</h3>{words}{self.result._repr_html_()}"  # pyright: ignore[reportPrivateUsage]
-
-
-def _finite(record: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinity, and a Γ* of ∞ is not one that is missing."""
-    return {name: "infinite" if value == math.inf else value for name, value in record.items()}
 
 
 def _weights_record(w: WeightSummary) -> dict[str, Any]:

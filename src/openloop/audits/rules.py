@@ -60,7 +60,7 @@ def overlap(mass: float | None, *, rare: float = 0.0) -> Iterator[Reason]:
     yield Reason(
         code="overlap", value=mass, limit=OVERLAP[0] if low else OVERLAP[1],
         remedy=RARE if rare > RARE_SHARE else RANDOMISED if low else GIVEN,
-        text=f"the weights add up to {mass:.3g} of the population, not to {OVERLAP[0]} … {OVERLAP[1]} of it: {why}",
+        text=f"the weights add up to {mass:.3g} of the population, where {OVERLAP[0]} to {OVERLAP[1]} is needed: {why}",
     )  # fmt: skip
 
 

@@ -9,7 +9,9 @@ from openloop.audits.answers import Assumption, PairAnswer
 from openloop.audits.contrasts import Contrast
 from openloop.audits.evidence import Evidence
 from openloop.audits.paradox import Paradox
+from openloop.audits.planning import plan
 from openloop.core.estimate import Estimate
+from openloop.errors import UndefinedError
 from openloop.estimators.estimands import PLAIN
 from openloop.support.wording import chance, counted, joined, level_of, percent, times
 
@@ -22,20 +24,43 @@ Answers = Mapping[frozenset[str], PairAnswer]
 
 def pair_sentences(found: Evidence, leader: str, answers: Answers, *, alone: bool) -> Iterator[str]:
     """A sentence for each other model, the closest first; `alone`: the headline has the only pair's condition."""
+    how = ", every row counted once" if found.basis.clicks else f" by {found.estimator}"
     for number, c in enumerate(found.of(leader)):
         answer = answers[c.models]
         verb = "beats" if answer.level == "verdict" else "is ahead of"
-        stays = (
-            condition(answer.assumption) if answer.level == "conditional" and answer.assumption and not alone else ""
-        )
+        given = answer.assumption if answer.level == "conditional" and not alone else None
         parts = [
-            f"{leader} {verb} {c.b} by {size(found, c)} by {found.estimator}",
-            *([stays] if stays else []),
+            f"{leader} {verb} {c.b} by {size(found, c)}{how}",
+            *([] if given is None else [f"this holds {condition(given)}"]),
             *_strata_words(found, leader, c.b),
             *_gamma_words(c),
             *([] if number else _sample_words(found.result[leader, *found.family])),
         ]
         yield "; ".join(parts) + "."
+    closest = found.of(leader)[0]
+    if answers[closest.models].level != "none":
+        yield from _plan_words(closest)
+    yield from _required_words([answers[c.models] for c in found.of(leader)])
+
+
+def _required_words(own: Sequence[PairAnswer]) -> Iterator[str]:
+    """What a conditional finding lacks to be a verdict."""
+    for given in (p.assumption for p in own if p.level == "conditional" and p.assumption is not None):
+        times_likelier = f"up to {given.required:g} times"
+        needed = "whatever share of popularity is exposure" if given.name == "kappa" else times_likelier
+        yield f"For a verdict it would have to hold {needed}."
+        return
+
+
+def _plan_words(c: Contrast) -> Iterator[str]:
+    """The size of an A/B test of the closest pair, where it can be planned."""
+    try:
+        needed = plan(c)
+    except UndefinedError:  # as without an error over cells: nobody asked, so nothing is missed
+        return
+    shown = "" if needed.impressions is None else f" of {needed.impressions:g} impressions each"
+    test = f"an A/B test of {c.a} against {c.b}"
+    yield f"To confirm it in {test}, about {needed.users_per_arm:,} users per arm{shown} are needed."
 
 
 def beaten_by_all(found: Evidence, answers: Answers, first: Sequence[str]) -> Iterator[str]:

@@ -26,7 +26,7 @@ from openloop.cli.options import (
 if TYPE_CHECKING:
     from openloop.audits.results import Audit
 
-UNSUPPORTED = 3  # the log cannot say which model is better
+UNSUPPORTED = 3  # the log cannot say which model is better, or under an assumption only
 
 
 def _model_files(given: list[str]) -> tuple[Any, ...]:
@@ -76,7 +76,7 @@ def audit(
     metrics: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric", metavar="NAME", callback=several, help="As ndcg@10 or mae; the first decides. Repeatable."
+            "--metric", metavar="NAME", callback=several, help="As recall@10 or mae; the first decides. Repeatable."
         ),
     ] = None,
     estimators: Annotated[
@@ -104,12 +104,22 @@ def audit(
     open_loop: Annotated[
         str | None, typer.Option(metavar="SAMPLE", help="A uniformly collected test set, to judge the estimators by.")
     ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Compare the others with this model only: fewer pairs, told apart sooner."),
+    ] = None,
+    min_item_rows: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Leave items with fewer rows out of the population.")
+    ] = 0,
     missing: Annotated[
         str, typer.Option(metavar="WHAT", help="Rows of the log without a prediction: error, drop or worst.")
     ] = "error",
     level: Annotated[float, typer.Option(parser=number, metavar="X", help="The level of intervals and tests.")] = 0.95,
     users: Users = None,
     items: Items = None,
+    rehearse: Annotated[
+        int, typer.Option(metavar="N", help="Draw N logs like this one: how often would they give a verdict?")
+    ] = 0,
     seed: options.Seed = 0,
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Check a propensity model on held-out cells; refits it.")
@@ -125,7 +135,8 @@ def audit(
 ) -> None:
     """Judge models by a biased log: which is better for users, how sure that is, and whether the log can say.
 
-    Exit code 0 with a verdict, 3 where the log supports none, 2 on bad input, 1 where an output could not be written.
+    Exit code 0 with a verdict, 3 where the log cannot tell or can under an assumption only, 2 on bad input, 1 where an
+    output could not be written.
 
     A model given twice has two tables: the scores of the log's pairs, and a list with a rank column.
     """

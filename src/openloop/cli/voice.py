@@ -13,6 +13,7 @@ INSTEAD = {
     "or a vocabulary that has them": "or raise users= and items=",
     "pass id= with its name": "call it id",
     "or pass exclude=None": "or leave out --exclude",
+    "given to ol.propensity.Balanced(model).fit(log, uniform=sample)": "as --propensity balanced=sample.csv",
 }
 OTHER_NAMES = {"rng": "seed"}
 

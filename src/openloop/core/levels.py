@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,19 @@ class LevelSample:
 
     def __len__(self) -> int:
         return len(self.levels)
+
+    def grouped(self, most: int) -> LevelSample:
+        """The same with neighbouring levels merged into at most `most` of about equal shares."""
+        if len(self) <= most:
+            return self
+        middle = np.cumsum(self.shares) - self.shares / 2
+        _, first, group = np.unique(
+            (middle / self.shares.sum() * most).astype(int), return_index=True, return_inverse=True
+        )
+        return replace(
+            self, levels=self.levels[first], shares=np.bincount(group, self.shares),
+            level=None if self.level is None else group[self.level].astype(np.int64),
+        )  # fmt: skip
 
     def codes(self, rating: Array) -> npt.NDArray[np.int64]:
         """The level of each rating."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from openloop.core.feedback import Array, Floats, frozen
+from openloop.core.levels import LevelSample
 from openloop.core.metric import Metric
 from openloop.core.weights import WeightSummary
 from openloop.errors import AlignmentError, UndefinedError
@@ -48,6 +49,7 @@ class Moments:
     catalogue: Floats | None = None  # (U, S) candidate cells of each stratum, where the grid of p is known
     inverse_squares: float | None = None  # Σ 1/p² over the grid where p < 1
     edges: tuple[float, ...] = ()
+    sample: LevelSample | None = None  # the strata are its levels, and the propensities were fitted with it
     limits: Floats | None = None  # (S, 2) the least and the largest p of the scored rows in each stratum
     ids: Array | None = None
 
@@ -105,6 +107,7 @@ class Moments:
             cut_powers=None if self.cut_powers is None else self.cut_powers.sum(axis=0, keepdims=True),
             catalogue=None,
             edges=(),
+            sample=None,
             limits=None,
         )
 

@@ -62,8 +62,9 @@ def edges(propensity: Floats, strata: int, bins: Bins = "mass") -> tuple[float, 
     """The inner edges of the strata; fewer where values tie.
 
     "mass": equal Σ1/p, so that strata have equal shares of the population. "count": equally many rows. "width": equally
-    wide in p. Where there are no more distinct values than strata, each value is a stratum of its own. Strata of equal
-    mass have at least 30 rows: one with fewer is joined with the next (see `by_mass`).
+    wide in p. Strata of equal mass have at least 30 rows: one with fewer is joined with the next (see `by_mass`). Where
+    there are no more distinct values than strata, each value is a stratum of its own, however few its rows: joining two
+    of them would make one mean of two chances of being seen, and there is nothing to average inside.
     """
     check_strata(strata)
     values, rows = _counted(propensity)
@@ -96,9 +97,10 @@ def by_mass(ladder: Ladder, strata: int) -> tuple[float, ...]:
 
     That leaves more strata than an equal mass for fewer of them would: only where p is least are rows few.
     """
-    steps = len(ladder.low)
-    wanted = range(steps) if steps <= strata else ladder.places(strata)
-    inner = sorted({int(step) for step in wanted if step < steps - 1})
+    last = len(ladder.low) - 1
+    if last < strata:
+        return tuple(ladder.edge(step) for step in range(last))
+    inner = sorted({int(step) for step in ladder.places(strata) if step < last})
     return tuple(ladder.edge(step) for step in _filled(inner, np.cumsum(ladder.rows)))
 
 

@@ -12,8 +12,8 @@ SEEN: Estimand = "on what was seen"
 PLAIN = ("naive", "ips_eq3")  # they correct no selection
 
 
-def estimand(metric: Metric, estimator: str, share: str = "catalogue") -> Estimand:
-    """Over what an estimator of that name averages a metric; `share` is that of `stratified`.
+def estimand(metric: Metric, estimator: str, share: str | None = None) -> Estimand:
+    """Over what an estimator of that name averages a metric; `share` is that of `stratified`, None by default.
 
     The ideal of ndcg, and what map, mrr, hit@k and auc compare with, depend on what was not seen: no weights debias
     them.

@@ -23,7 +23,7 @@ class Method:
     """An estimator and what it needs of the moments.
 
     `scale`: it needs the propensities' scale, which the share of a split is part of; a ratio of weighted sums
-    does not.
+    does not. `by_level`: its interval allows for propensities that were fitted with a uniform sample.
     """
 
     name: str
@@ -36,6 +36,12 @@ class Method:
     bins: Bins = "mass"
     share: Share | None = None  # None: the metric's own, see `stratified.default_share`
     imputes: bool = False
+    by_level: bool = False
+
+    @property
+    def pools(self) -> bool:
+        """Whether it averages the relevant cells of adg, atop and recall@k, and needs no sums of each user."""
+        return self.name == "snips" or self.clips or (self.strata is not None and self.share != "observed")
 
     @property
     def stratification(self) -> tuple[int, Bins] | None:
@@ -45,8 +51,8 @@ class Method:
 
 PLAIN = {
     "naive": Method(name="naive", estimate=naive, weighted=False),
-    "ips": Method(name="ips", estimate=ips, scale="always"),
-    "snips": Method(name="snips", estimate=snips),
+    "ips": Method(name="ips", estimate=ips, scale="always", by_level=True),
+    "snips": Method(name="snips", estimate=snips, by_level=True),
     "snips_user": Method(name="snips_user", estimate=snips_user),
     "ips_eq3": Method(name="ips_eq3", estimate=ips_eq3, scale="always"),
     "clipped": Method(name="clipped", estimate=clipped, clips=True, scale="cell"),

@@ -36,7 +36,10 @@ class Bootstrap:
 
 
 def bootstrap(estimate: Estimate, *, replicates: int = 2000, rng: Any, threads: int | None = None) -> Bootstrap:
-    """f(W·X) with W (replicates × users) of Poisson weights, drawn inside the kernel and never stored."""
+    """f(W·X) with W (replicates × users) of Poisson weights, drawn inside the kernel and never stored.
+
+    Where propensities were fitted with a uniform sample that names no users, its part is drawn beside them.
+    """
     from openloop.kernels.bootstrap import bootstrap_sums
 
     if not isinstance(estimate, Estimate):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -47,7 +50,8 @@ def bootstrap(estimate: Estimate, *, replicates: int = 2000, rng: Any, threads: 
     seed = int(np.random.default_rng(rng).integers(2**63))
     totals = bootstrap_sums(estimate.columns, replicates, seed, threads=threads)  # (B, m)
     with np.errstate(invalid="ignore", divide="ignore"):  # a replicate may leave out every user that counts
-        return Bootstrap(estimate=estimate, replicates=np.asarray(estimate.function(totals), np.float64))
+        found = np.asarray(estimate.function(totals), np.float64) + _sampled(estimate, replicates, seed)
+    return Bootstrap(estimate=estimate, replicates=found)
 
 
 def probability_of_being_best(
@@ -62,11 +66,24 @@ def probability_of_being_best(
     ends = np.cumsum([c.shape[1] for c in columns])
     parts = np.split(totals, ends[:-1], axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):  # a replicate may leave out every user that counts
-        values = np.column_stack([e.function(part) for e, part in zip(estimates.values(), parts, strict=True)])
+        values = np.column_stack(
+            [
+                e.function(part) + _sampled(e, replicates, seed)
+                for e, part in zip(estimates.values(), parts, strict=True)
+            ]
+        )
     values = values[np.isfinite(values).all(axis=1)]  # (B, models)
     top = values == (values.min(axis=1) if better == "lower" else values.max(axis=1))[:, None]
     shares = (top / top.sum(axis=1, keepdims=True)).mean(axis=0) if len(values) else np.full(len(columns), np.nan)
     return dict(zip(estimates, shares.tolist(), strict=True))
+
+
+def _sampled(estimate: Estimate, replicates: int, seed: int) -> Floats:
+    """What another uniform sample would change, (B,); the same samples for estimates with the same seed."""
+    if not len(estimate.sample_effects):
+        return np.zeros(replicates)
+    draws = np.random.default_rng(seed).standard_normal((replicates, len(estimate.sample_effects)))
+    return draws @ estimate.sample_effects
 
 
 def _clustered(columns: Floats) -> Floats:

@@ -18,6 +18,7 @@ from openloop.core.moments import Moments
 from openloop.core.totals import Function, Root, smooth
 from openloop.core.weights import MASS_RANGE, Diagnostics, diagnose, effective_size, few_users, mass_flag
 from openloop.errors import UndefinedError
+from openloop.estimators.levels import by_level, drawn_by_user, sample_effects
 
 FEW_RELEVANT = 5  # below this median |S_u| a user's own ratio is nearly the naive one
 
@@ -38,13 +39,14 @@ def naive(m: Moments) -> Estimate:
 
 def ips(m: Moments) -> Estimate:
     """Inverse propensity scoring: Σwδ/(U·I) (Eq. 10)."""
-    m = _defined(m, "ips")
-    estimate = ratio(m, "ips", "wgain", "cells")
-    return flag(estimate, *mass_flag(_mass(m)))
+    found = _by_level(m, "ips") if m.sample is not None else ratio(_defined(m, "ips"), "ips", "wgain", "cells")
+    return flag(found, *mass_flag(_mass(m)))
 
 
 def snips(m: Moments) -> Estimate:
     """Self-normalised: Σwδ/Σw (Eq. 11); pooled over relevant cells; nDCG per user over its weights' ideal."""
+    if m.sample is not None:
+        return flag(_by_level(m, "snips"), *_scale_flag(m))
     m = _defined(m, "snips")
     if m.metric.kind == "cell" or m.metric.pooled:
         return flag(ratio(m, "snips", "wgain", "weight"), *_scale_flag(m))
@@ -111,6 +113,34 @@ def ratio(
     powers = m.cut_powers if cut else m.powers
     places = [(basis[top], 0)] + ([] if bottom == "cells" else [(basis[bottom], 0)])
     return estimate(m, method, columns, quotient, powers, places, diagnostics)
+
+
+def _by_level(m: Moments, method: str) -> Estimate:
+    """ips or snips by propensities that were fitted with a uniform sample, the strata being its rating levels."""
+    _check_defined(m, method)
+    sample, over_cells = m.sample, method == "ips"
+    if sample is None or not m.stack("weight").sum():
+        raise undefined(m, method, "no scored row counts: no rating reaches the threshold")
+    top, bottom, mass = (m.sums[name] for name in ("wgain", "weight", "mass"))  # (U, L) each
+    below = m.population if over_cells else float(bottom.sum())
+    function = by_level(sample, mass.sum(axis=0), float(m.sums["rows"].sum()), below if over_cells else None)
+    drawn = drawn_by_user(sample, m.n_users)
+    columns = [top, bottom, mass, *([m.cells[:, None]] if over_cells else []), *([] if drawn is None else [drawn])]
+    found = estimate(
+        m, method, np.asfortranarray(np.hstack(columns)), function, m.powers,
+        [(BASIS[name], r) for name in ("wgain", "weight", "mass") for r in range(len(sample))],
+        carried=m.cells if over_cells else bottom.sum(axis=1),
+    )  # fmt: skip
+    centre = 0.0 if over_cells else float(top.sum()) / below
+    slopes = (top.sum(axis=0) - centre * bottom.sum(axis=0)) / below  # (L,)
+    # rmse: of the root's error
+    effects = sample_effects(sample, slopes) * (0.5 / found.value if found.root and found.value else 1.0)
+    counted = sample.size * float(sample.shares[bottom.any(axis=0)].sum())
+    variance = None if found.cell_variance is None else found.cell_variance + float(np.square(effects).sum())
+    return replace(
+        found, p_taken="corrected", cell_variance=variance,
+        sample_effects=effects if drawn is None else np.empty(0), sample_size=round(counted) if drawn is None else 0,
+    )  # fmt: skip
 
 
 def estimate(
@@ -232,10 +262,14 @@ def why_undefined(metric: Metric, estimator: str) -> str | None:
 
 def _defined(m: Moments, estimator: str) -> Moments:
     """The moments without strata, where the table has this combination."""
+    _check_defined(m, estimator)
+    return m.collapse()
+
+
+def _check_defined(m: Moments, estimator: str) -> None:
     reason = why_undefined(m.metric, estimator)
     if reason is not None:
         raise undefined(m, estimator, reason)
-    return m.collapse()
 
 
 def undefined(m: Moments, method: str, reason: str) -> UndefinedError:

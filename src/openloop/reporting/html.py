@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Literal
 
+from openloop.audits.answers import Level
 from openloop.audits.results import Audit
 from openloop.core.comparison import Comparison
 from openloop.errors import InputError
-from openloop.reporting import evidence, sections
+from openloop.reporting import evidence, rehearsals, sections
 from openloop.reporting.blocks import Section, VerdictBlock
 from openloop.reporting.rendering import page_of
 from openloop.reporting.sections import Subject
 from openloop.reporting.words import moment
 from openloop.support.atomic import replacing
 from openloop.support.wording import counted
+
+STATES: dict[Level, Literal["supported", "conditional", "unsupported"]] = {
+    "verdict": "supported", "conditional": "conditional", "none": "unsupported",
+}  # fmt: skip
 
 
 def report(result: Audit | Comparison, path: str | os.PathLike[str], *, title: str | None = None) -> None:
@@ -43,7 +49,14 @@ def _sections(of: Subject) -> Iterator[Section]:
         yield sections.differences(of)
         yield sections.places(of)
     yield from sections.strata(of)
-    for part in (evidence.weights, evidence.sensitivity, evidence.open_loop, evidence.friedman, evidence.data):
+    for part in (
+        evidence.weights,
+        evidence.sensitivity,
+        rehearsals.rehearsal,
+        evidence.open_loop,
+        evidence.friedman,
+        evidence.data,
+    ):
         yield from part(of)
     yield evidence.left_out(of)
     yield evidence.computed(of)
@@ -54,10 +67,11 @@ def _verdict(of: Subject) -> VerdictBlock:
         return VerdictBlock(state="neutral", headline=_comparison_words(of))
     verdict = of.audit.verdict
     return VerdictBlock(
-        state="supported" if verdict.supported else "unsupported",
+        state=STATES[verdict.level],
         headline=verdict.headline,
         sentences=verdict.sentences,
         reasons=verdict.told,
+        remedy=verdict.remedy,
         warnings=of.audit.warnings,
     )
 

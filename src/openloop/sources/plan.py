@@ -30,6 +30,7 @@ from openloop.sources.tilts import tilted
 MAX_MODELS_PAIRED = 10  # 45 pairs; above that the pairs must be named
 MAX_LISTED = 20  # ratings whose rows are counted one by one
 Strata = tuple[int, Bins] | str  # of propensity; or the name of a grouping that the source was given
+LEVELS = "levels of the uniform sample"  # the grouping by rating, where propensities were fitted with one
 
 
 def strata_names(n: int) -> tuple[str, ...]:
@@ -91,6 +92,7 @@ class Source(Protocol):
 
     models: tuple[str, ...]
     in_one_pass: bool  # whether asking for much at once is cheaper than asking often
+    levelled: bool  # whether propensities were fitted with a uniform sample, so that there is a grouping LEVELS
 
     @property
     def form(self) -> str:
@@ -179,7 +181,7 @@ def conclude(
             except UndefinedError as error:
                 skipped[name] = str(error)
                 continue
-            what = estimand(metric, method.name, method.share or "catalogue")
+            what = estimand(metric, method.name, method.share)
             for model, estimate in zip(source.models, found, strict=True):
                 taken = estimate.p_taken or ("known" if method.weighted else "")
                 estimates[model, *name] = replace(estimate, method=method.name, estimand=what, p_taken=taken)
@@ -249,6 +251,7 @@ class _Resolved:
     strata: dict[str, Strata | None]
     weighted: dict[str, bool]
     powers: dict[str, Powers]
+    levelled: bool
 
 
 def _with_caps(source: Source, wanted: Sequence[tuple[Metric, Method]]) -> _Resolved:
@@ -265,7 +268,7 @@ def _with_caps(source: Source, wanted: Sequence[tuple[Metric, Method]]) -> _Reso
     powers = {name: tuple(p for p in POWERS if any(p in _powers(x, e) for x, e in wanted if x.name == name))
               for name in weighted}  # fmt: skip
     known = {k: c for k, c in caps.items() if c is not None}
-    return _Resolved(caps=known, strata=strata, weighted=weighted, powers=powers)
+    return _Resolved(caps=known, strata=strata, weighted=weighted, powers=powers, levelled=source.levelled)
 
 
 def _powers(metric: Metric, method: Method) -> Powers:
@@ -296,7 +299,7 @@ def _request(metric: Metric, method: Method, models: tuple[str, ...], resolved: 
     return Request(
         metric=metric,
         models=models,
-        strata=None if method.imputes else method.stratification or resolved.strata.get(metric.name),
+        strata=_strata(metric, method, resolved),
         imputed=method.imputes,
         wanted=Needed(
             powers=resolved.powers[metric.name] if weighted else (),
@@ -305,6 +308,14 @@ def _request(metric: Metric, method: Method, models: tuple[str, ...], resolved: 
             parts=pair,
         ),
     )
+
+
+def _strata(metric: Metric, method: Method, resolved: _Resolved) -> Strata | None:
+    if method.imputes:
+        return None
+    if method.by_level and resolved.levelled and (metric.kind == "cell" or metric.pooled):
+        return LEVELS
+    return method.stratification or resolved.strata.get(metric.name)
 
 
 def _pair(m: Moments, method: Method, form: str) -> PairSums:

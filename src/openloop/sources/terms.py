@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from openloop.core.feedback import Array, Floats
+from openloop.core.levels import LevelSample
 from openloop.core.metric import Column, Columns, Metric
 from openloop.core.moments import SUMS, Moments
 from openloop.core.weights import WeightSummary
@@ -137,6 +138,7 @@ class Common:
     weights: WeightSummary | None
     edges: tuple[float, ...] = ()
     limits: Floats | None = None  # (S, 2)
+    sample: LevelSample | None = None  # the strata are its levels
     catalogue: Floats | None = None
     inverse_squares: float | None = None
     ids: Array | None = None
@@ -173,6 +175,7 @@ def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Needed, common:
         catalogue=common.catalogue,
         inverse_squares=common.inverse_squares,
         edges=common.edges,
+        sample=common.sample,
         limits=common.limits,
         ids=common.ids,
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+TURNS = {"gamma": "Γ*", "rho": "ρ*", "kappa": "κ*"}  # what says where an order turns
+
 
 def joined(names: Sequence[str]) -> str:
     """a, b and c."""
@@ -38,6 +40,21 @@ def pvalue(p: float) -> str:
 def times(gamma: float | None) -> str:
     """Γ*, as a factor."""
     return "–" if gamma is None else "∞" if math.isinf(gamma) else f"{gamma:.3g}×"
+
+
+def critical(name: str, value: float | None) -> str:
+    """Γ*, ρ* or κ* in a table: factors, and a share; ∞ where the order never turns."""
+    if value is None or math.isinf(value) or name != "kappa":
+        return times(value)
+    return percent(value)
+
+
+def estimands(found: Mapping[str, str]) -> str:
+    """What estimators estimate, those of one estimand together: "snips per relevant item; naive on what was seen"."""
+    alike: dict[str, list[str]] = {}
+    for name, what in found.items():
+        alike.setdefault(what, []).append(name)
+    return "; ".join(f"{', '.join(names)} {what}".rstrip() for what, names in alike.items())
 
 
 def counted(n: int, noun: str) -> str:

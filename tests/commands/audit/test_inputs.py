@@ -238,7 +238,8 @@ def test_a_column_is_taken_as_it_stands_above_the_floor(files):
 
 def test_without_a_word_propensities_are_the_column_of_that_name_or_logistic(files, tmp_path):
     found = gather(wanted(files))
-    assert found.asked.doubts == (GUESSED,)
+    assert found.asked.doubts == ()  # the rules ask how far ratings may matter beyond it
+    assert GUESSED in found.notes
     write(rows(files.test).rename({"p": "propensity"}), tmp_path / "own.csv")
     found = gather(wanted(files, log=tmp_path / "own.csv"))
     assert any("column 'propensity'" in note for note in found.notes)

@@ -91,10 +91,15 @@ def test_a_question_keeps_the_defaults_of_what_was_not_asked_for():
     plain = AuditQuestion()
     assert (asked.metrics, asked.lenient, asked.missing) == (plain.metrics, True, "error")
     assert (asked.level, asked.rng, asked.strata, list(asked.groups)) == (0.9, 4, ("3",), ["g"])
-    assert asked.estimators == ["snips", "ips", "stratified@3", "naive"]
+    assert asked.estimators == ["snips", "snips_user", "ips", "stratified@3", "naive"]
     assert AuditRequest(log="log.csv", models=TWO, strata=("region",)).question().strata == plain.strata
     named = AuditRequest(log="log.csv", models=TWO, metrics=("mae",), estimators=("snips",), threshold=3.0).question()
-    assert (named.metrics, named.lenient, named.estimators, named.threshold) == (("mae",), False, ["snips", "naive"], 3)
+    assert (named.metrics, named.lenient, named.estimators, named.threshold) == (
+        ("mae",),
+        False,
+        ["snips", "snips_user", "naive"],
+        3,
+    )
 
 
 def test_strata_are_numbers_or_columns():

@@ -112,7 +112,7 @@ def test_models_of_counts_are_those_of_memory(files, name, model, gamma):
 
 def test_a_split_by_time_leaves_out_what_needs_a_scale(files):
     asked = wanted(files, metrics=("mae",), exclude=files / "train", split="time")
-    assert gather(asked).asked.estimators == ["snips", "stratified", "naive"]
+    assert gather(asked).asked.estimators == ["snips", "snips_user", "stratified", "naive"]
     with pytest.raises(InputError, match="--estimator ips: after --split time"):
         gather(wanted(files, metrics=("mae",), exclude=files / "train", split="time", estimators=("ips",)))
 

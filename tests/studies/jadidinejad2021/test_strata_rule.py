@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openloop.estimators.stratified import edges
+from openloop.estimators.edges import edges
 from openloop.studies.jadidinejad2021 import methods, strata_rule
 from openloop.studies.jadidinejad2021.strata_rule import NUMBERS
 from tests.studies.jadidinejad2021 import many

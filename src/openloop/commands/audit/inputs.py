@@ -84,7 +84,6 @@ def gather(wanted: AuditRequest, step: Step = silent) -> AuditInputs:
         models=models, log=log, propensities=propensities,
         asked=wanted.question(
             exclude=train, open_loop=found.open_loop, groups=found.groups(log), check=wanted.check and whole,
-            doubts=(GUESSED,) if found.choice.guessed else (),
         ),
         notes=tuple(found.notes), about_log=str(wanted.log),
         about_propensity=found.choice.source(split=whole is not log) + wanted.corrections,
@@ -145,10 +144,9 @@ class _Reading:
             return log, train, log
         whole = _merged(log, train)
         shares = [None if way == "time" else np.array([len(part) / len(whole)]) for part in (log, train)]
-        log, train = (
-            replace(part, share=share, origin=whole.fingerprint, positives=whole.positives)
-            for part, share in zip((log, train), shares, strict=True)
-        )
+        known = {"origin": whole.fingerprint, "item_rows": whole.rows_of_items, "positives": whole.positives,
+                 "split": ("time" if way == "time" else "row",)}  # fmt: skip
+        log, train = (replace(part, share=share, **known) for part, share in zip((log, train), shares, strict=True))
         return log, train, whole
 
     def models(self, log: Feedback, step: Step) -> dict[str, Any]:
@@ -165,10 +163,11 @@ class _Reading:
     # -- propensities ----------------------------------------------------------------------------------------
 
     def propensities(self, log: Feedback, whole: Feedback) -> Any:
-        """The log's own column, or a model fitted on the whole log."""
+        """The log's own column, or a model fitted on the whole log; none where nobody said what was shown."""
         wanted, model = self.wanted, self.choice.model
         if self.choice.none:
             return None
+        self.notes += [GUESSED] if self.choice.guessed else []
         if model is None:
             return Propensities(values=log.propensity, floor=wanted.floor, fingerprint=log.fingerprint)  # pyright: ignore[reportArgumentType], it was read
         fitted = fit(model, whole, self.chosen, wanted.seed)

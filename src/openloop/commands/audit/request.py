@@ -67,10 +67,13 @@ class AuditRequest(FitRequest):
     threshold: float | None = None
     strata: tuple[str, ...] = ()
     open_loop: FilePath | None = None
+    baseline: str | None = None
+    min_item_rows: int = 0
     missing: str = "error"
     level: float = 0.95
     users: int | FilePath | None = None
     items: int | FilePath | None = None
+    rehearse: int = 0
     check: bool = True
     stream: bool | None = None
 
@@ -105,7 +108,8 @@ class AuditRequest(FitRequest):
         asked: dict[str, Any] = {
             "metrics": self.metrics, "estimators": self.estimators or ESTIMATORS, "threshold": self.threshold,
             "strata": tuple(filter(is_number_of_strata, self.strata)) or STRATA, "missing": self.missing,
-            "level": self.level, "check": self.check, "rng": self.seed,
+            "level": self.level, "check": self.check, "rng": self.seed, "baseline": self.baseline,
+            "min_item_rows": self.min_item_rows, "rehearse": self.rehearse,
         }  # fmt: skip
         return AuditQuestion(**asked | found)
 
@@ -170,15 +174,13 @@ def propensity_choice(wanted: AuditRequest, table: InputTable, notes: list[str])
     return Choice(model=wanted.spec(asked))
 
 
-# Where nobody said how the log came to be: activity and popularity, see docs/choosing.md. Good to look at, no ground
-# for a choice.
+# Where nobody said how the log came to be: activity and popularity, see docs/choosing.md. They do not see the rating,
+# so the verdict asks how far ratings may matter beyond them.
 DEFAULT = "logistic"
 GUESSED = (
-    "nobody said with which chance rows were observed, and activity and popularity alone do not undo that people rate "
-    "what they like; pass --propensity: a column, naive-bayes=SAMPLE, or logistic to take it as it is"
+    "nobody said with which chance rows were observed: propensities are those of activity and popularity (logistic), "
+    "which do not see the rating; pass --propensity: a column, balanced=SAMPLE, or a model"
 )
-
-
 UNEXPOSED = (
     "the log holds positives only, and propensities fitted on it would be the chance of being shown and liked, so none "
     "were; pass --propensity with a column that has the chance of being shown"
@@ -249,6 +251,9 @@ def _check_choices(wanted: AuditRequest) -> None:
     for name, value, known in (("split", wanted.split or "random", SPLITS), ("missing", wanted.missing, MISSING)):
         if value not in known:
             raise InputError(f"--{name} {value!r} is no option.{did_you_mean(value, known)}")
+    if wanted.baseline is not None and wanted.baseline not in wanted.tables:
+        known = list(wanted.tables)
+        raise InputError(f"--baseline {wanted.baseline!r} is no model.{did_you_mean(wanted.baseline, known)}")
     if wanted.split is not None and wanted.exclude is None:
         raise InputError(f"--split {wanted.split}: says how one log became LOG and --exclude TRAIN; pass that, too.")
     if not 0 < wanted.level < 1:

@@ -76,6 +76,10 @@ def refusal(wanted: AuditRequest) -> str | None:
         return f"--propensity must be given: a column, {STREAMED}"
     if asked is not None and asked not in columns and is_model(asked) and not (model := wanted.spec(asked)).counts:
         return f"--propensity must be a column, {STREAMED}, and {model}{wanted.corrections} needs the log in memory"
+    if wanted.min_item_rows:
+        return (
+            f"--min-item-rows {wanted.min_item_rows} cuts the catalogue of log and models, which needs them in memory"
+        )
     named = next((s for s in wanted.strata if not is_number_of_strata(s)), None)
     return None if named is None else f"--strata {named} is a column, and only strata of propensity can be streamed"
 
@@ -199,6 +203,7 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Audit
         propensities="propensity",
         asked=wanted.question(
             exclude=train, open_loop=sample, assumes="" if choice.model is None else choice.model.bare(0).assumes,
+            blind=choice.model is not None,  # only models of counts are streamed
             user="user", item="item", rating="rating", population=tuple(len(known[role]) for role in SIDES), **more,
         ),
         notes=tuple(notes), about_log=f"{wanted.log}, streamed from disk",

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Feedback, Floats, check_propensities
 from openloop.core.feedback import distinct as distinct_values
+from openloop.core.levels import LevelSample
 from openloop.core.metric import default_threshold
 from openloop.core.propensities import Propensities, check_exposure, row_propensities
 from openloop.errors import AlignmentError, InputError, LeakError, PredictionError, UndefinedError
@@ -18,10 +19,12 @@ from openloop.sources import rules
 from openloop.sources.arrays.source import FeedbackSource, Scored
 from openloop.sources.observation import Group, one_log
 from openloop.sources.outcomes import predictions, predicts, prepare
+from openloop.sources.plan import LEVELS
 from openloop.sources.predictions import Predictions
 from openloop.sources.question import Question
 
 MAX_GROUPS = 50  # a table of strata that a person can read
+MAX_LEVELS = 20  # of a uniform sample, whose sums are taken per user and level
 POSITIVES = "the log holds positives only: every row says that something was liked, and none that it was not"
 
 
@@ -32,15 +35,15 @@ def from_feedback(
     _check(log, asked)
     ready = {name: prepare(name, model, log, asked.user, asked.item) for name, model in models.items()}
     values, grid, made = _propensities(propensities, log)
+    sample = None if made is None or made.sample is None else made.sample.grouped(MAX_LEVELS)
     threshold = default_threshold(distinct_values(log.rating)) if asked.threshold is None else float(asked.threshold)
     scored, notes = _without_gaps(
         Scored(
             models=ready, log=log, exclude=asked.exclude, threshold=threshold, propensity=values,
             predicted=_predicted(ready, log, asked), grid=grid, floored=made.clipped if made and made.floor else None,
             by_items=made is not None and made.by_items, base=None if made is None else made.base,
-            sample=None if made is None else made.sample,
             imputation=_imputed_ratings(asked.imputation, log),
-            groups={name: _group(name, labels, log) for name, labels in asked.groups.items()},
+            groups=_groups(asked, log, sample), sample=sample,
             bounded=any(m.name == "ips" for m in asked.methods),
         ),
         asked.missing,
@@ -148,6 +151,14 @@ def _list_notes(scored: Scored, *, ranked: bool) -> list[str]:
 
 
 # -- groups, propensities and imputations --------------------------------------------------------------------
+
+
+def _groups(asked: Question, log: Feedback, sample: LevelSample | None) -> dict[str, Group]:
+    """The groupings that were asked for, and that by levels of a uniform sample."""
+    found = {name: _group(name, labels, log) for name, labels in asked.groups.items()}
+    if sample is not None:
+        found[LEVELS] = tuple(str(level) for level in sample.levels), sample.codes(log.rating)
+    return found
 
 
 def _group(name: str, values: Any, log: Feedback) -> Group:

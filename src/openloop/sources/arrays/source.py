@@ -23,7 +23,7 @@ from openloop.sources.arrays.tilting import Tilter
 from openloop.sources.balancing import balanced_probability, candidate_levels
 from openloop.sources.observation import Group, View, overlap
 from openloop.sources.outcomes import dense_outcome, predictions, predicts, ranks
-from openloop.sources.plan import MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
+from openloop.sources.plan import LEVELS, MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
 from openloop.sources.predictions import Predictions
 from openloop.sources.rules import Coverage
 from openloop.sources.terms import Common, assemble, paired
@@ -76,6 +76,7 @@ class FeedbackSource:
 
     def __init__(self, scored: Scored) -> None:
         self.models = tuple(scored.models)
+        self.levelled = scored.sample is not None
         self._scored = scored
         self._log = scored.log
         self.overlap = cache(lambda: overlap(scored.log, scored.exclude))
@@ -252,7 +253,8 @@ class FeedbackSource:
         counted = self.rows_for(kind, on, strata)
         return Common(
             cells=rows.cells, base=rows_of.base_sums(rows), weights=rows_of.weight_summary(counted),
-            edges=rows.edges, limits=rows.limits, catalogue=self.catalogue(on, strata),
+            edges=rows.edges, sample=self._scored.sample if strata == LEVELS else None,
+            limits=rows.limits, catalogue=self.catalogue(on, strata),
             inverse_squares=self.inverse_squares(on) if self._scored.bounded else None,
             scaled=rows.scaled, floored=self._scored.floored, whole_users="user" in self._log.split,
         )  # fmt: skip

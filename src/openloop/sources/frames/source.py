@@ -73,6 +73,7 @@ class FrameSource:
     """Answers requests by group-bys inside the engine; see `sources.plan.Source`."""
 
     in_one_pass = True
+    levelled = False
 
     def __init__(self, joined: Joined, asked: Question) -> None:
         self.models = joined.models
@@ -82,7 +83,6 @@ class FrameSource:
         self._refuse()
         self._given_threshold = asked.threshold
         self._scaled, self._by_items = asked.scaled, asked.by_items
-        self._one_log = asked.share is not None or not asked.scaled
         self._n_users, self._n_items = self._population(asked.population)
         joined.check_complete(self._n_items)
         self._frame = self._clustered(asked.max_users)
@@ -207,7 +207,7 @@ class FrameSource:
             )
         if method.imputes:
             return f"{what} needs imputed losses of every cell; read the log with ol.read."
-        pools = metric.kind == "cell" or (metric.pooled and (method.name == "snips" or method.clips or _shared(method)))
+        pools = metric.kind == "cell" or (metric.pooled and method.pools)
         if self._clusters and not pools:
             return f"{what} needs sums of each user; raise max_users= above the {self._n_users:,} users."
         return self._joined.refusal(metric, what)
@@ -260,7 +260,7 @@ class FrameSource:
 
     def _tilter(self) -> FrameTilter:
         span = self.about().span
-        excluded = self._joined.excluded if self._one_log else None  # of the whole log these are rows, too
+        excluded = self._joined.excluded  # what models were trained on is a part of the whole log
         counts = ItemCounts.of(self._joined.frame, None if excluded is None else excluded.pairs)
         plan = planned(
             weighted=self._weighted, span=span, positives=bool(reaches(span[0], self._threshold)),
@@ -395,11 +395,6 @@ class FrameSource:
             return np.empty(0, np.int64), np.empty(0)
         table = collected(self._joined.excluded.counts)
         return plain_ids(table[USER]), table["excluded"].cast(nw.Float64()).to_numpy()
-
-
-def _shared(method: Method) -> bool:
-    """Whether strata are put together by shares of relevant cells, and pool them."""
-    return method.strata is not None and method.share != "observed"
 
 
 def _two_counts(given: Any) -> bool:

@@ -135,8 +135,9 @@ def ours(
 ) -> dict[str, Method]:
     """Ours: holdout, and with each propensity snips of nDCG, snips of adg, and strata weighted by the catalogue.
 
-    `p` are the log's, (U, I) or (I,) each. `chosen` adds the number of strata that the rule chose to five. The strata's
-    shares are given: `ol.evaluate` has no such estimate of nDCG, whose size no shares make right. Here its order counts.
+    `p` are the log's, (U, I) or (I,) each. `chosen` adds the number of strata that the rule chose to five. The
+    strata's shares are given: `ol.evaluate` has no such estimate of nDCG, whose size no shares make right. Here its
+    order counts.
     """
     found: dict[str, Method] = {"holdout": partial(scores.holdout, held.cells, among)}
     for name, values in p.items():

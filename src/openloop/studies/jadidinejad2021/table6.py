@@ -48,9 +48,9 @@ NOTES = (
         "user's number of candidates: the same for all users where training items are ranked, else not quite.)"
     ),
     (
-        "Strata among ours have nDCG inside and the strata's shares of the candidates. `ol.evaluate` has observed shares "
-        "only for nDCG (the paper's form is `stratified@n:width:observed`): its ideal depends on what was not seen, so no "
-        "shares make its size right. Here the order of the models is compared."
+        "Strata among ours have nDCG inside and the strata's shares of the candidates. `ol.evaluate` has observed "
+        "shares only for nDCG (the paper's form is `stratified@n:width:observed`): its ideal depends on what was not "
+        "seen, so no shares make its size right. Here the order of the models is compared."
     ),
     (
         "WMF is solved by least squares here and the neural models run on PyTorch, where the paper had TensorFlow; BO "
