@@ -90,5 +90,5 @@ def test_shares_of_rows_are_of_the_log_and_not_of_the_open_loop(audit):
 def test_bounds_begin_and_end_with_the_curve(audit):
     curve = audit.curves[0]
     gammas = [cell.value for cell in column(tables.bounds([curve]), "Γ")]
-    assert (gammas[0], gammas[-1]) == (1.0, curve.gamma[-1])
+    assert (gammas[0], gammas[-1]) == (1.0, curve.at[-1])
     assert gammas == sorted(set(gammas))

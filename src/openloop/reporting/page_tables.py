@@ -19,6 +19,7 @@ from openloop.support.wording import TURNS, critical, estimands, joined, level_o
 
 CONTRASTS = 400  # in a table, at most
 GAMMAS = 9  # lines of a table of bounds
+SAME = 1e-9  # relative: means that are equal but for rounding
 HEAVIEST = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
 
 
@@ -161,7 +162,7 @@ def _with_plain(table: StrataTable) -> Iterator[StrataLine]:
     """The lines, and behind each stratum its plain means where they are others."""
     for line in table.lines:
         yield line
-        if any(e.value != line.estimates[m].value for m, e in line.plain.items()):
+        if not all(math.isclose(e.value, line.estimates[m].value, rel_tol=SAME) for m, e in line.plain.items()):
             yield replace(line, name=f"{line.name}, plain", estimates=line.plain, best=None)
 
 
