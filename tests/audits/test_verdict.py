@@ -346,7 +346,7 @@ def test_of_several_pairs_the_weakest_condition_is_in_the_headline():
     assert verdict.level == "conditional"
     assert re.search(facts("mf is ahead of bpr and pop", "1.15 times", "2.5 times"), verdict.headline)
     assert re.search(facts("mf is ahead of bpr", "1.30 times"), verdict.sentences[0])
-    assert {r.text.partition(":")[0] for r in verdict.reasons} == {"mf and bpr", "mf and pop"}
+    assert {r.about for r in verdict.reasons} == {"mf and bpr", "mf and pop"}
 
 
 def test_one_pair_without_an_answer_leaves_none():

@@ -48,7 +48,7 @@ def test_the_leaderboard_is_in_the_order_that_it_declares(result):
 def test_wins_are_counted_after_holm(audit, result):
     found = audit.contrasts["mae", "snips"]
     table = tables.leaderboard(result, "mae", "snips", found, {})
-    wins = {row[0].text: cell.value for row, cell in zip(table.rows, column(table, "beats"), strict=True)}
+    wins = {row[0].text: cell.value for row, cell in zip(table.rows, column(table, "ahead of"), strict=True)}
     assert wins == {model: sum(c.better == model for c in found) for model in NAMES}
 
 

@@ -66,7 +66,7 @@ def _first(found: Evidence) -> str:
 def _reasons(own: Sequence[PairAnswer], everywhere: Sequence[Reason], *, many: bool) -> tuple[Reason, ...]:
     """What stands against the leading model, each once; what concerns one pair of several says which."""
     named = [
-        replace(r, text=f"{p.a} and {p.b}: {r.text}") if many and r.code in rules.OF_A_PAIR else r
+        replace(r, about=f"{p.a} and {p.b}") if many and r.code in rules.OF_A_PAIR else r
         for p in own
         for r in p.reasons
     ]
@@ -281,7 +281,7 @@ def _headline(
     found: Evidence, level: Level, leaders: Sequence[str], pairs: Sequence[PairAnswer], reasons: Sequence[Reason]
 ) -> str:
     if level == "none":
-        return f"This log cannot tell {_not_told(found, leaders, pairs)}: {reasons[0]}."
+        return f"This log cannot tell {_not_told(found, leaders, pairs)}: {reasons[0].text}."
     rivals = [m for m in found.result.ranking(*found.family) if m not in leaders]
     met = [m for m in rivals if any(m in p.models for a in leaders for p in _of(pairs, a))]
     one = len(leaders) == 1
