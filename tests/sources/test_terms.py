@@ -51,7 +51,7 @@ def test_cut_weights_and_how_many_were_cut():
 
 
 def test_a_pair_sums_the_parts_of_its_difference_and_nothing_by_user():
-    found = named(parts=True)
+    found = named(pair=True, parts=True)
     assert set(found) == {"positive", "negative"}
     same(found["positive"].sum(), 2 * 1 + 1 * 3)
     same(found["negative"].sum(), 4 * 2)

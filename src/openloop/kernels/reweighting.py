@@ -6,7 +6,8 @@ Kernels know nothing about metrics or propensities: rows have a weight, a level,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
 
 BLOCK = 2**16  # rows whose gains are brought side by side, which fit into a cache
+PARTS = 4  # of the rows, each summed by a thread of its own
 WIDTH = 8  # grid points: a width that is known beforehand is one instruction
 
 
@@ -32,13 +34,13 @@ class Weighting(NamedTuple):
 
 def tilted_sums(rows: Weighting, gains: Sequence[Floats], user: Array, clusters: int) -> Floats:
     """Σw_g and Σw_g·δ_m of each cluster: (clusters, M + 1, G), the weights first; rows are sorted by user."""
-    G = rows.by_level.shape[1]
-    sums = np.zeros((clusters, len(gains) + 1, WIDTH))
     by_level, by_item = _padded(rows.by_level), _padded(rows.by_item)
-    for part in _blocks(len(user)):
+
+    def add(part: slice, sums: Floats) -> None:
         own = rows.weight[part], rows.level[part], rows.item[part]
         _add_tilted(*own, by_level, by_item, _side_by_side(gains, part), user[part], sums)
-    return sums[:, :, :G]
+
+    return _summed(add, len(user), (clusters, len(gains) + 1, WIDTH))[:, :, : rows.by_level.shape[1]]
 
 
 def tilted_sums_numpy(rows: Weighting, gains: Sequence[Floats], user: Array, clusters: int) -> Floats:
@@ -107,11 +109,12 @@ class WeightParts(NamedTuple):
 
 def part_sums(rows: WeightParts, gains: Sequence[Floats], pairs: Array, user: Array, clusters: int) -> Floats:
     """Σad, Σbd₊ and Σbd₋ of each cluster and pair of models, d = δ_j − δ_k: (clusters, P, 3)."""
-    sums = np.zeros((clusters, len(pairs), 3))
-    for part in _blocks(len(user)):
+
+    def add(part: slice, sums: Floats) -> None:
         fixed = np.ascontiguousarray(rows.fixed[part])  # may be one number, broadcast
         _add_parts(rows.weight[part], fixed, _side_by_side(gains, part), pairs, user[part], sums)
-    return sums
+
+    return _summed(add, len(user), (clusters, len(pairs), 3))
 
 
 def part_sums_numpy(rows: WeightParts, gains: Sequence[Floats], pairs: Array, user: Array, clusters: int) -> Floats:
@@ -146,8 +149,18 @@ def _add_parts(weight: Floats, fixed: Floats, gains: Floats, pairs: Array, user:
             D[:], A[:], B[:] = 0.0, 0.0, 0.0
 
 
-def _blocks(n: int) -> Iterator[slice]:
-    return (slice(start, start + BLOCK) for start in range(0, n, BLOCK))
+def _summed(add: Callable[[slice, Floats], None], rows: int, shape: tuple[int, ...]) -> Floats:
+    """The sums that `add` makes of blocks of rows. Parts are as many whatever the threads, and so are the bits."""
+
+    def part(first: int) -> Floats:
+        sums = np.zeros(shape)
+        for block in blocks[first::PARTS]:
+            add(block, sums)
+        return sums
+
+    blocks = [slice(start, start + BLOCK) for start in range(0, rows, BLOCK)]
+    with ThreadPoolExecutor(PARTS) as pool:
+        return np.sum(list(pool.map(part, range(min(PARTS, len(blocks))))), axis=0)
 
 
 def _side_by_side(gains: Sequence[Floats], part: slice) -> Floats:

@@ -89,7 +89,7 @@ class Request:
 
     def single(self, model: str) -> Request:
         """What a pair needs of one of its models."""
-        return replace(self, models=(model,), wanted=replace(self.wanted, parts=False))
+        return replace(self, models=(model,), wanted=replace(self.wanted, pair=False, parts=False))
 
 
 class Source(Protocol):
@@ -162,7 +162,7 @@ def conclude(
                 wanted.append((metric, method))
             else:
                 skipped[metric.name, method.name] = reason
-    resolved = _with_caps(source, wanted)
+    resolved = replace(_with_caps(source, wanted), tilt=tilt)
     singles = {
         (metric.name, method.name): [_request(metric, method, (model,), resolved) for model in source.models]
         for metric, method in wanted
@@ -179,6 +179,8 @@ def conclude(
         families = [(metric.name, method.name) for metric, method in batch]
         asked = [r for name in families for r in (*singles[name], *doubles.get(name, ()))]
         moments = source.moments(list(dict.fromkeys(asked)))
+        for metric in _tilted(source, batch) if tilt else ():  # while its gains are at hand
+            tilts[metric.name] = source.tilts(metric, pairs)
         for metric, method in batch:
             name = metric.name, method.name
             try:  # for all models or for none
@@ -191,9 +193,9 @@ def conclude(
                 taken = estimate.p_taken or ("known" if method.weighted else "")
                 estimates[model, *name] = replace(estimate, method=method.name, estimand=what, p_taken=taken)
             for request in doubles.get(name, ()):
-                own[request.models[0], request.models[1], *name] = _pair(moments[request], method, source.form)
-        for metric in _tilted(source, batch) if tilt else ():  # while its gains are at hand
-            tilts[metric.name] = source.tilts(metric, pairs)
+                a, b = request.models
+                pair = _pair(moments[request], method, source.form)
+                own[a, b, *name] = pair if not tilt else _with_parts(pair, tilts.get(metric.name), a, b)
     notes = tuple(dict.fromkeys(note for found in tilts.values() for note in found.notes))
     return Comparison(estimates=estimates, skipped=skipped, pairs=own, tilts=tilts, notes=notes)
 
@@ -268,6 +270,7 @@ class _Resolved:
     strata: dict[str, Strata | None]
     weighted: dict[str, bool]
     powers: dict[str, Powers]
+    tilt: bool = False  # whether parts of pairs are taken by cluster
     levelled: bool
 
 
@@ -322,7 +325,8 @@ def _request(metric: Metric, method: Method, models: tuple[str, ...], resolved: 
             powers=resolved.powers[metric.name] if weighted else (),
             cap=None if method.imputes else own or shared,
             ideal=weighted and _has_ideal(metric) and method.strata is None and not pair,
-            parts=pair,
+            pair=pair,
+            parts=pair and not resolved.tilt,
         ),
     )
 
@@ -338,3 +342,12 @@ def _strata(metric: Metric, method: Method, resolved: _Resolved) -> Strata | Non
 def _pair(m: Moments, method: Method, form: str) -> PairSums:
     variance = method.estimate(m).cell_variance if m.metric.kind == "cell" else None
     return PairSums(cell_variance=variance, parts=m.parts, form=form)
+
+
+def _with_parts(pair: PairSums, tilts: Tilts | None, a: str, b: str) -> PairSums:
+    """The pair with Σad, Σbd₊ and Σbd₋ of all users, where they were taken by cluster."""
+    parts = None if tilts is None else tilts.parts_of(a, b)
+    if parts is None:
+        return pair
+    D, A, B = parts.sum(axis=0).tolist()
+    return replace(pair, parts=(D, A, B))

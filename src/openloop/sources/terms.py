@@ -46,7 +46,8 @@ class Needed:
     cap: float | None = None
     caps: tuple[float, ...] = ()  # candidates to tune over
     ideal: bool = False  # the ideal order of the weights (nDCG)
-    parts: bool = False  # of a difference d: Σad, Σbd₊ and Σbd₋, and nothing per user, which is a difference itself
+    pair: bool = False  # of a difference d: nothing per user, which is a difference itself
+    parts: bool = False  # Σad, Σbd₊ and Σbd₋ of that difference
 
 
 Terms = Iterator[tuple[str, Column]]
@@ -65,7 +66,7 @@ def shared_key(term: str, metric: Metric, wanted: Needed) -> tuple[Any, ...] | N
 
 def terms(x: WeightedColumns, delta: Column, metric: Metric, wanted: Needed) -> Terms:
     """Name and column of every sum over rows that `wanted` asks for."""
-    if not wanted.parts:
+    if not wanted.pair:
         yield from _per_user(x, delta, metric, wanted)
     if x.weight is None:
         return
@@ -73,7 +74,7 @@ def terms(x: WeightedColumns, delta: Column, metric: Metric, wanted: Needed) -> 
     if wanted.powers and wanted.cap is not None:
         cut = tuple((a, b) for a, b in POWERS if a == 2)  # a cut weight stands in every term of its estimators
         yield from _powers("cutpower", cut, x.doubt, x.cut(wanted.cap), delta)
-    if wanted.powers and not wanted.parts:
+    if wanted.powers and not wanted.pair:
         yield "wsquare", x.weight * delta * delta
     for j, cap in enumerate(wanted.caps):
         yield from _tuning(f"cap{j}_", x.doubt, x.weight, x.cut(cap), delta)
