@@ -163,7 +163,7 @@ def _curve(result: Comparison, a: str, b: str | None = None) -> Curve:
     value = result[a, "mae", "snips"].value - (0.0 if b is None else result[b, "mae", "snips"].value)
     half = [abs(value) * 1.5 * math.log(g) for g in gamma]
     low, high = tuple(value - h for h in half), tuple(value + h for h in half)
-    return Curve(metric="mae", estimator="snips", a=a, b=b, gamma=gamma, low=low, high=high)
+    return Curve(metric="mae", estimator="snips", a=a, b=b, at=gamma, low=low, high=high)
 
 
 def _open_loop(result: Comparison) -> OpenLoop:

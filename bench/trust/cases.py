@@ -126,12 +126,12 @@ def ideal_of_ndcg(seed: int) -> Answer:
 def shares_from_a_sample(seed: int) -> Answer:
     """Equal models whose errors depend on the rating; NaiveBayes has the ratings' shares from 600 of them."""
     draw = np.random.default_rng(seed)
-    Y = draw.choice([1, 2, 3, 4, 5], (300, 150), p=(0.2, 0.25, 0.1, 0.25, 0.2))
+    Y = draw.choice([1, 2, 3, 4, 5], (300, 250), p=(0.2, 0.25, 0.1, 0.25, 0.2))
     models = worlds.good_at(draw, Y, a=(0.5, 1.1), b=(1.1, 0.5), cut=3, own=0.03)
     log = ol.simulate.World(ratings=Y, propensities=0.15 * 1.6 ** (Y - 3.0)).observe(rng=draw)
     sample = draw.choice(Y.ravel(), 600, replace=False)
     seen = ol.propensity.NaiveBayes().fit(log, uniform=sample)
-    return answer(ol.audit(models, log, seen, metrics=["mae"], check=False), None)
+    return answer(ol.audit(models, log, seen, metrics=["mae"], strata=[5], check=False), None)
 
 
 def gamma_with_exclude(seed: int) -> Answer:

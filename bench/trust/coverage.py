@@ -24,6 +24,7 @@ WAYS = {
 }
 BAND, FIRM = (0.93, 0.97), 0.90  # of coverage: with many users, and with few where the support is firm
 MANY_ENOUGH = 100  # users
+STEP, STEP_OF_FEW = 1.4, 2.0  # how many times likelier one more star makes a rating to be seen
 # A verdict rests on so many effective rows and users at least, and on no row with more of the weight.
 ROWS, USERS, HEAVY = 100, 30, 0.10
 
@@ -39,8 +40,12 @@ def users_like_these(draw: Draw, U: int) -> tuple[Floats, Floats, Floats]:
 
 
 def propensity_grid(way: str, Y: Floats, popular: Floats) -> Floats:
-    """p by rating, and but for NaiveBayes, which assumes the rating alone, by popularity too."""
-    return by_rating(Y, 1.4, 0.13 if way == "naive bayes" else 0.13 * np.exp(0.5 * popular))
+    """p by rating, and but for NaiveBayes, which assumes the rating alone, by popularity too.
+
+    With few users the rating matters more, so that the support rule has something to refuse.
+    """
+    step = STEP if len(Y) >= MANY_ENOUGH else STEP_OF_FEW
+    return by_rating(Y, step, 0.13 if way == "naive bayes" else 0.13 * np.exp(0.5 * popular))
 
 
 def fitted(way: str, log: ol.Feedback, sample: Any) -> Any:
@@ -127,6 +132,6 @@ def _kept(rate: float, n: int, users: int) -> bool:
 
 
 WORDS = f"""Every log has new users, drawn like those before them, and the same {ITEMS} items. The truth is that of
-{MANY:,} such users, all cells seen. A rating one star higher is 1.4 times as likely to be seen; popular items are too,
-but for NaiveBayes, which takes p to depend on the rating alone. recall@10 is per relevant item. Behind ± is the
-standard error of the share of logs."""
+{MANY:,} such users, all cells seen. A rating one star higher is {STEP} times as likely to be seen, {STEP_OF_FEW:g}
+times with 40 users; popular items are seen more often too, but for NaiveBayes, which takes p to depend on the rating
+alone. recall@10 is per relevant item. Behind ± is the standard error of the share of logs."""

@@ -82,8 +82,8 @@ def pair(models: Mapping[str, Floats], truth: Truth, metric: str, draw: Draw) ->
         gap = result.difference(a, b, metric=metric, estimator="snips")
         if abs(gap.value) > CLEAR * gap.stderr:
             ahead = gap.value < 0 if result.better[metric] == "lower" else gap.value > 0
-            clear.append((abs(gap.value) / gap.stderr, (a, b) if ahead else (b, a)))
-    closest = sorted(clear)[: (len(clear) + 1) // 2]  # where the models are far apart, any log tells
+            clear.append((gap.stderr / abs(gap.value), (a, b) if ahead else (b, a)))
+    closest = sorted(clear, reverse=True)[: (len(clear) + 1) // 2]  # where the models are far apart, any log tells
     return closest[draw.integers(len(closest))][1] if closest else None
 
 

@@ -98,7 +98,8 @@ def exact_gamma(a: Floats, b: Floats, train: ol.Feedback, test: ol.Feedback) -> 
     """
     assert test.propensity is not None and test.share is not None and train.share is not None  # noqa: S101, PT018
     p, s, t = test.propensity, test.share, train.share[0]
-    d = test.rating * (_discounts(a, train, test) - _discounts(b, train, test))  # (n,)
+    candidates = test.n_items - np.bincount(train.user, minlength=test.n_users)  # |C_u|, (U,)
+    d = candidates[test.user] * test.rating * (_discounts(a, train, test) - _discounts(b, train, test))  # (n,)
     sign = np.sign(np.sum(d * (1 - p * t) / (p * s)))
 
     def worst(gamma: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 from openloop.audits.answers import Assumption, PairAnswer, Reason, Verdict
 
@@ -33,8 +34,9 @@ def test_the_words_end_with_the_remedy():
 
 
 def test_a_reason_that_the_headline_has_is_not_told_twice():
-    assert CONDITIONAL.told == ("too few rows",)
-    assert Verdict(level="none", headline="No: too few rows.", reasons=(THIN,)).told == ()
+    other = replace(THIN, about="x and y", text="too close")
+    assert Verdict(level="none", headline="No: too few rows.", reasons=(THIN, other)).told == ("x and y: too close",)
+    assert CONDITIONAL.told == ()  # the condition is in the headline
 
 
 def test_a_pair_is_found_in_either_order():
@@ -49,5 +51,6 @@ def test_records_are_json_with_infinity_in_words():
         "name": "kappa", "holds_to": 0.5, "flips_at": "infinite", "required": 1.0
     }  # fmt: skip
     assert found["pairs"][0]["reasons"][0] == {
-        "code": "rows", "text": "too few rows", "value": 12.0, "limit": 100.0, "remedy": "collect more"
+        "code": "rows", "text": "too few rows", "value": 12.0, "limit": 100.0, "remedy": "collect more",
+        "about": "",
     }  # fmt: skip

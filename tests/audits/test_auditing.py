@@ -194,7 +194,13 @@ def test_a_log_that_stays_a_frame_gives_the_same_verdict():
             same(x.estimates["a"].value, y.estimates["a"].value, rtol=1e-6)
     assert there.setting.ratings == here.setting.ratings
     assert there.setting.scored_users == here.setting.scored_users
-    assert there.curves == ()  # they need the rows sorted
+    assert {c.against for c in there.curves} == {"rho"}  # bounds against Γ need the rows sorted
+    (streamed,) = there.curves
+    (held,) = (c for c in here.curves if c.against == "rho")
+    same(streamed.value, held.value)
+    same(streamed.turns_low, held.turns_low)
+    for a, b in zip(there.contrasts["mae", "snips"], here.contrasts["mae", "snips"], strict=True):
+        same((a.gamma, a.gamma_low), (b.gamma, b.gamma_low))
 
 
 # -- bad input -----------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from openloop.audits.basis import Basis, unexposed, unit_weights
+from openloop.audits.basis import Basis, unexposed
 from openloop.core.levels import LevelSample
 from openloop.core.propensities import Propensities
 from tests.audits.cases import LOG
@@ -49,8 +49,3 @@ def test_positives_without_exposure_are_clicks():
     assert Basis.of(None, replace(LOG, positives=True)) == Basis(positives=True)  # the log says what was shown
     assert unexposed(clicks, None)
     assert not unexposed(clicks, ONES)
-
-
-def test_unit_weights_count_every_row_once():
-    np.testing.assert_array_equal(unit_weights(LOG).weights, np.ones(len(LOG)))
-    assert unit_weights(LOG).check(LOG)

@@ -25,10 +25,8 @@ def test_curves_start_at_the_estimates_and_cross_zero_at_gamma_star():
     same(single.high[0], result["a", "mae", "snips"].value)
     same(pair.low[0], own[0].value)
     gamma = own[0].gamma
-    crossed = (
-        np.interp(0.0, pair.high, pair.gamma) if own[0].value < 0 else np.interp(0.0, pair.low[::-1], pair.gamma[::-1])
-    )
-    assert pair.gamma[0] < gamma < pair.gamma[-1]
+    crossed = np.interp(0.0, pair.high, pair.at) if own[0].value < 0 else np.interp(0.0, pair.low[::-1], pair.at[::-1])
+    assert pair.at[0] < gamma < pair.at[-1]
     assert abs(crossed / gamma - 1) < 0.02  # between points of the curve
 
 

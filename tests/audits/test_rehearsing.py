@@ -9,13 +9,8 @@ import pytest
 import openloop as ol
 from openloop.audits.auditing import audit
 from openloop.audits.contrasts import contrasts
-from openloop.audits.rehearsing import moved, swapped
-from openloop.core.moments import Moments
 from openloop.data.simulate import World, low_rank
 from openloop.errors import InputError, UndefinedError
-from openloop.estimators.weighted import ips, snips
-from openloop.metrics.naming import metric
-from tests.examples import same
 from tests.facts import facts
 
 SHARES = (0.1, 0.2, 0.3, 0.25, 0.15)
@@ -38,30 +33,6 @@ def rehearsed(of: World, log=None, p=None, draws=30, metrics=("mae",), models=No
         of.predictions if models is None else models, log, p, metrics=metrics, rehearse=draws, check=False, **options
     )
     return found.rehearsal
-
-
-# -- the two worlds --------------------------------------------------------------------------------------------
-
-
-def small_moments(values: np.ndarray) -> Moments:
-    n, weight = np.ones((3, 1)), np.array([[1.0], [2.0], [3.0]])
-    sums = {"n": n, "gain": values[:, None], "weight": weight, "wgain": weight * values[:, None]}
-    return Moments(metric=metric("mae"), sums=sums, cells=np.full(3, 2.0))
-
-
-def test_gains_that_are_all_larger_move_the_estimate_by_as_much():
-    m = small_moments(np.array([1.0, 2.0, 4.0]))
-    same(snips(moved(m, 0.25)).value, snips(m).value + 0.25)
-    same(ips(moved(m, 0.25)).value, ips(m).value + 0.25 * 6 / 6)
-    same(snips(moved(m, 0.25)).stderr, snips(m).stderr)
-
-
-def test_models_change_places_for_the_users_named():
-    a, b = small_moments(np.array([1.0, 2.0, 4.0])), small_moments(np.array([5.0, 6.0, 7.0]))
-    first, second = swapped(a, b, np.array([True, False, True]))
-    same(first.sums["gain"][:, 0], [5, 2, 7])
-    same(second.sums["wgain"][:, 0], [1, 12, 12])
-    same(first.sums["weight"], a.sums["weight"])
 
 
 # -- rates -----------------------------------------------------------------------------------------------------
@@ -138,9 +109,31 @@ def test_a_model_of_ratings_is_drawn_from_by_imputed_ones():
     assert abs(found.rows / len(log) - 1) < 0.25
 
 
+def test_balanced_weights_are_drawn_from_under_a_split():
+    of = world(gap=0.5)
+    train, test = ol.split(of.observe(1), test=0.5, rng=0)
+    sample = np.random.default_rng(0).choice(of.ratings.ravel(), 300)
+    seen = ol.propensity.Balanced(ol.propensity.Logistic()).fit(of.observe(1), uniform=sample)
+    found = rehearsed(of, test, seen, draws=10, exclude=train)
+    assert abs(found.rows / len(test) - 1) < 0.15
+    assert found.different.right >= 8
+
+
 def test_no_rehearsal_without_being_asked_for():
     of = world()
     assert audit(of.predictions, of.observe(1), np.array(of.propensities), metrics=["mae"]).rehearsal is None
+
+
+def test_propensities_that_do_not_see_ratings_are_judged_under_rho():
+    # a is better where ratings are high, which blind propensities may overstate; else the rules see the same.
+    of = world(users=200)
+    models = {"a": np.full(of.ratings.shape, 3.2), "b": np.full(of.ratings.shape, 2.6)}
+    log = of.observe(1)
+    seen = ol.propensity.Logistic().fit(log)
+    known = rehearsed(of, log, np.array(seen.matrix()), models=models, draws=10)
+    blind = rehearsed(of, log, seen, models=models, draws=10)
+    assert (known.a, known.power) == ("a", 1)
+    assert (blind.different.right, blind.different.conditional) == (0, 10)
 
 
 # -- refusals --------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ CLEAR = {"mf": noisy(0.02), "bpr": noisy(0.0), "pop": noisy(-0.05)}
 CLOSE = {"mf": noisy(0.0), "bpr": noisy(0.0), "pop": noisy(-0.05)}
 STRONGER = {name: values + 0.1 * (name == "mf") for name, values in CLEAR.items()}
 TURNED = {"mf": CLEAR["bpr"], "bpr": CLEAR["mf"], "pop": CLEAR["pop"]}
-PARTS = {pair: PairSums(parts=(9.0, 4.0)) for pair in [("mf", "bpr"), ("mf", "pop"), ("bpr", "pop")]}
+PARTS = {pair: PairSums(parts=(0.0, 9.0, 4.0)) for pair in [("mf", "bpr"), ("mf", "pop"), ("bpr", "pop")]}
 
 
 def test_the_model_that_beats_all_others_is_named_with_size_interval_and_p():
@@ -346,7 +346,7 @@ def test_of_several_pairs_the_weakest_condition_is_in_the_headline():
     assert verdict.level == "conditional"
     assert re.search(facts("mf is ahead of bpr and pop", "1.15 times", "2.5 times"), verdict.headline)
     assert re.search(facts("mf is ahead of bpr", "1.30 times"), verdict.sentences[0])
-    assert {r.text.partition(":")[0] for r in verdict.reasons} == {"mf and bpr", "mf and pop"}
+    assert {r.about for r in verdict.reasons} == {"mf and bpr", "mf and pop"}
 
 
 def test_one_pair_without_an_answer_leaves_none():

@@ -61,8 +61,8 @@ def test_a_difference_is_paired_and_has_its_own_variance_over_cells(result):
 
 
 def test_a_turned_pair_exchanges_its_parts():
-    pair = PairSums(cell_variance=0.5, parts=(0.5, 1.0, 2.0))
-    assert pair.swapped() == PairSums(cell_variance=0.5, parts=(-0.5, 2.0, 1.0))
+    pair = PairSums(cell_variance=0.5, parts=(3.0, 1.0, 2.0), form="ratio")
+    assert pair.swapped() == PairSums(cell_variance=0.5, parts=(-3.0, 2.0, 1.0), form="ratio")
     assert PairSums().swapped() == PairSums()
 
 

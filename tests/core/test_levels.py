@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from openloop.core.levels import LevelSample
+from openloop.core.levels import LevelSample, spread
 
 
 def test_a_level_holds_the_ratings_up_to_the_next():
@@ -12,3 +12,10 @@ def test_a_level_holds_the_ratings_up_to_the_next():
     assert sample.codes(np.array([1.0, 2.9, 3.0, 4.4, 4.5, 5.0])).tolist() == [0, 0, 1, 1, 2, 2]
     assert sample.codes(np.array([0.5])).tolist() == [0]  # below the lowest
     assert len(sample) == 3
+
+
+def test_levels_that_are_absent_leave_their_shares_to_the_nearest_on_both_sides():
+    shares, present = np.array([0.1, 0.2, 0.3, 0.4]), np.array([False, True, False, True])
+    np.testing.assert_allclose(spread(shares, present), [0, 0.2 + 0.1 + 0.15, 0, 0.4 + 0.15])
+    np.testing.assert_allclose(spread(shares, np.ones(4, bool)), shares)
+    np.testing.assert_allclose(spread(shares, np.array([True, False, False, False])), [1, 0, 0, 0])

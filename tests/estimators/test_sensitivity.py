@@ -201,6 +201,26 @@ def test_a_part_tilts_p_and_not_pi():
     same(ratio_bounds(delta, weight, star, certain=each), ratio_bounds(delta, weight, star, certain=certain))
 
 
+def test_under_an_exclusion_gamma_is_of_p_and_not_of_pi():
+    # s = .2 and t = .8; 10 rows with p = .3 in favour, 16 with p = .9 against: w = 1/(p·s) − t/s is 12.7 and 1.56.
+    s, t = 0.2, 0.8
+    p, delta = np.repeat([0.3, 0.9], [10, 16]), np.repeat([1.0, -1.0], [10, 16])
+
+    def difference(p):
+        return np.sum((1 - p * t) / (p * s) * delta)
+
+    weight = (1 - p * t) / (p * s)
+    up, down = weight @ np.maximum(delta, 0), weight @ np.maximum(-delta, 0)
+    assert math.sqrt(up / down) == pytest.approx(2.256, abs=1e-3)  # π off by a factor
+    off = np.where(delta > 0, 1.52, 1 / 1.52)
+    assert difference(p) > 100
+    assert difference(p * off) < 0  # but the factor 1.52 on p flips it
+    gamma = critical_gamma(*parts(delta, weight, (1 - t) / s))
+    for step, sign in ((0.999, 1), (1.001, -1)):
+        odds = p / (1 - p) * np.where(delta > 0, gamma * step, 1 / (gamma * step))
+        assert difference(odds / (1 + odds)) * sign > 0
+
+
 def test_a_cap_is_felt_where_a_users_bound_exceeds_it():
     free, capped = (np.array(every_bound(*sample(), form="ratio")[name]) for name in ("user", "capped"))
     same(capped[:, 0], free[:, 0])

@@ -48,7 +48,7 @@ def test_the_leaderboard_is_in_the_order_that_it_declares(result):
 def test_wins_are_counted_after_holm(audit, result):
     found = audit.contrasts["mae", "snips"]
     table = tables.leaderboard(result, "mae", "snips", found, {})
-    wins = {row[0].text: cell.value for row, cell in zip(table.rows, column(table, "beats"), strict=True)}
+    wins = {row[0].text: cell.value for row, cell in zip(table.rows, column(table, "ahead of"), strict=True)}
     assert wins == {model: sum(c.better == model for c in found) for model in NAMES}
 
 
@@ -90,5 +90,5 @@ def test_shares_of_rows_are_of_the_log_and_not_of_the_open_loop(audit):
 def test_bounds_begin_and_end_with_the_curve(audit):
     curve = audit.curves[0]
     gammas = [cell.value for cell in column(tables.bounds([curve]), "Γ")]
-    assert (gammas[0], gammas[-1]) == (1.0, curve.gamma[-1])
+    assert (gammas[0], gammas[-1]) == (1.0, curve.at[-1])
     assert gammas == sorted(set(gammas))

@@ -22,7 +22,7 @@ from openloop.reporting.weight_figures import (
 
 
 def curve(low, high, gamma=(1.0, 2.0, 4.0), b: str | None = "b") -> Curve:
-    return Curve(metric="mae", estimator="snips", a="a", b=b, gamma=gamma, low=low, high=high)
+    return Curve(metric="mae", estimator="snips", a="a", b=b, at=gamma, low=low, high=high)
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.5, 4.0, 12.0])

@@ -93,8 +93,9 @@ def test_the_parts_of_a_pair_are_its_weighted_positive_and_negative_differences(
     pair = result.pair("a", "b", metric=name, estimator="snips")
     a, b = result["a", name, "snips"], result["b", name, "snips"]
     total = a.columns[:, 1].sum()
-    assert min(pair.parts) > 0
-    same((pair.parts[0] - pair.parts[1]) / total, a.value - b.value)
+    fixed, positive, negative = pair.parts
+    assert min(positive, negative) > 0
+    same((fixed + positive - negative) / total, a.value - b.value)
 
 
 def test_metrics_without_sums_over_pairs_have_none(result):

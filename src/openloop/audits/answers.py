@@ -11,16 +11,20 @@ Level = Literal["verdict", "conditional", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why something is no verdict, or not without an assumption: `value` missed `limit`, and `remedy` would help."""
+    """Why something is no verdict, or not without an assumption: `value` missed `limit`, and `remedy` may help.
+
+    `about` names the two models that it concerns, where there are others.
+    """
 
     code: str
     text: str
     value: float | None = None
     limit: float | None = None
     remedy: str = ""
+    about: str = ""
 
     def __str__(self) -> str:
-        return self.text
+        return f"{self.about}: {self.text}" if self.about else self.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +86,9 @@ class Verdict:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """The reasons in words, without one that the headline has already."""
-        return tuple(r.text for r in self.reasons if r.text not in self.headline)
+        """The reasons in words, without what the headline says already: a condition, or the first reason."""
+        left = (str(r) for r in self.reasons if r.text not in self.headline)
+        return () if self.level == "conditional" else tuple(left)
 
     def pair(self, a: str, b: str) -> PairAnswer | None:
         """The answer for two models, None where they were not compared."""

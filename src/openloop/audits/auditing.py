@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from openloop.audits.basis import Basis, unit_weights
+from openloop.audits.basis import Basis
 from openloop.audits.contrasts import contrasts, estimators_of
 from openloop.audits.curves import curves, with_gamma
 from openloop.audits.evidence import Evidence
@@ -118,17 +118,18 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
     if asked.min_item_rows:
         few = narrowed(models, log, propensities, asked)
         models, log, seen, asked, population = few.models, few.log, few.propensities, few.asked, few.population
-    if basis.clicks:
-        seen, asked = unit_weights(log), for_clicks(asked)
+    asked = for_clicks(asked) if basis.clicks else asked
     ready = prepared(models, log, seen, asked)
     if asked.rehearse:
         rehearsable(ready, seen, asked.rehearse)
     warnings = list(_warnings(ready, chosen=not asked.lenient))
-    ready = _fitting(ready) if asked.lenient else ready
+    ready = _fitting(ready) if asked.lenient and not basis.clicks else ready
     with ThreadPoolExecutor(1) as pool:  # the check refits a model, which need not wait for the estimates
         checking = pool.submit(_check, propensities, whole if asked.check is True else asked.check, asked.rng)
         step("estimating", 0.1)
         result = _shown(ready.compare("all", tilt=True, step=step))
+        if any(tilts.against("kappa") is not None for tilts in result.tilts.values()):
+            basis, result = replace(basis, positives=True, clicks=True), as_liking(result)
         cut = ready.source.about().threshold
         sample = None if asked.open_loop is None else open_loop_of(models, asked.open_loop, result, asked, cut)
         step("looking for what could change the verdict", 0.5)
@@ -165,6 +166,19 @@ def _shown(result: Comparison) -> Comparison:
     beside = "snips" in result.estimators or any(estimator == "snips" for _, estimator in result.skipped)
     kept = {key: why for key, why in result.skipped.items() if not (beside and key[1] == "snips_user")}
     return replace(result, skipped=kept)
+
+
+def as_liking(result: Comparison) -> Comparison:
+    """Positives of which nobody said what was shown, with all of popularity taken for liking, κ = 0.
+
+    Then the plain averages of adg, atop and recall@k are unbiased, per user.
+    """
+    unbiased = {name for name in result.metrics if name in result.tilts}
+    estimates = {
+        key: replace(e, estimand="per user") if key[1] in unbiased and key[2] == "naive" else e
+        for key, e in result.estimates.items()
+    }
+    return replace(result, estimates=estimates)
 
 
 def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: Basis, **known: Any) -> Evidence:

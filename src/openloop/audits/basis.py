@@ -48,11 +48,6 @@ def unexposed(log: Feedback, propensities: Any) -> bool:
     return log.positives and log.propensity is None and propensities is None
 
 
-def unit_weights(log: Feedback) -> Propensities:
-    """Every row counts once, which is κ = 0: all of popularity is liking."""
-    return Propensities(values=np.ones(len(log)), fingerprint=log.fingerprint)
-
-
 def _of_one_row(given: Any, log: Feedback) -> Propensities | None:
     """The propensities of one row say what all rest on; bare numbers say nothing."""
     if isinstance(given, Propensities):

@@ -75,10 +75,11 @@ def _completed(estimators: Sequence[str | Method], strata: Sequence[int | str]) 
 
 
 def for_clicks(asked: AuditQuestion) -> AuditQuestion:
-    """The question for positives of which nobody said what was shown: equal weights have neither strata nor a scale."""
+    """The question for positives of which nobody said what was shown: every row counts once, which is naive."""
     given = [method(e).name for e in asked.estimators]
     default = given == [method(e).name for e in _completed(ESTIMATORS, asked.strata)]
     return replace(
-        asked, metrics=CLICKS if asked.lenient else asked.metrics,
-        estimators=("snips", "snips_user", "naive") if default else asked.estimators,
-    )  # fmt: skip
+        asked,
+        metrics=CLICKS if asked.lenient else asked.metrics,
+        estimators=("naive",) if default else asked.estimators,
+    )

@@ -12,7 +12,7 @@ LEVEL = 0.95  # of the intervals of both rates
 ASSUMES = (
     "it takes the propensities as right, and imputes the ratings that were not seen",
     "it redraws the rows, and which of the two models serves a user better; the users stay the same",
-    "it applies the rules about two models under one metric and estimator; strata and other estimators are not redrawn",
+    "it applies the rules about two models under one metric; strata, an open loop and doubts are not redrawn",
 )
 
 

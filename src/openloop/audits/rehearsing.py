@@ -1,7 +1,7 @@
 """How a log is rehearsed: drawn again and again from its propensities, and judged by the verdict's own rules.
 
-The losses of two models on all cells are computed once. A draw then is a few sums per user, of which both worlds are
-made: one in which the models are equal, and the same with a difference put in.
+The losses of two models on all cells are computed once, and a draw then is a few sums per user. It is judged twice:
+with the models made equal, and with the estimated difference put in.
 """
 
 from __future__ import annotations
@@ -15,14 +15,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openloop.audits import rules
 from openloop.audits.contrasts import Contrast, by_rank, contrasts
+from openloop.audits.drawing import DrawnLog, LevelLead, Levels, exchanged
 from openloop.audits.evidence import Evidence
 from openloop.audits.imputing import impute
 from openloop.audits.question import AuditQuestion
 from openloop.audits.rehearsal import Outcomes, Rehearsal
+from openloop.audits.sensitivity import with_limits
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
-from openloop.core.metric import Metric, reaches
+from openloop.core.estimate import Estimate
+from openloop.core.feedback import Floats
+from openloop.core.metric import Metric
 from openloop.core.moments import Moments
 from openloop.errors import InputError, UndefinedError
 from openloop.estimators.estimands import SEEN, estimand
@@ -33,14 +38,16 @@ from openloop.propensity.known import Known
 from openloop.sources.arrays import rows as rows_of
 from openloop.sources.arrays.completing import Completed, completed
 from openloop.sources.arrays.source import FeedbackSource
+from openloop.sources.arrays.tilting import Tilter
 from openloop.sources.predictions import Predictions
-from openloop.sources.terms import Common, Needed, assemble
+from openloop.sources.terms import Common, Needed
+from openloop.sources.tilts import TiltPlan
 from openloop.support.arguments import generator, is_whole
 from openloop.support.progress import Step
 
 MAX_CELLS = 50_000_000  # of the population: four grids of them are held
-LEAST_ROWS = 100  # a log with fewer supports no verdict
-FAMILIES = ("snips", "ips", "snips_user", "clipped")  # estimators that are sums over rows
+PLAIN_SUMS = ("snips", "ips", "snips_user")  # estimators that are made of sums over rows
+FAMILIES = (*PLAIN_SUMS, "clipped")
 NOT_REDRAWN: dict[str, Any] = {
     "best": {}, "strata": (), "paradoxes": (), "open_loop": None, "doubts": (), "leaks": ()
 }  # evidence about the log that is there  # fmt: skip
@@ -51,14 +58,18 @@ def rehearse(ready: Prepared, found: Evidence, propensities: Any, asked: AuditQu
     """Rehearse the two leading models under the verdict's metric and estimator."""
     source = rehearsable(ready, propensities, asked.rehearse)
     metric = next(m for m in ready.metrics if m.name == found.metric)
-    way = _method(found, metric)
+    methods = _methods(found, metric)
     lead = _leading(found)
     seed = int(generator("rehearse", asked.rng).integers(2**62))
     _check_models(source, metric, (lead.a, lead.b))
     weights = source.view("prediction").rows.weight()
     imputed = impute(source.subject.log, np.ones(len(source.subject.log)) if weights is None else weights, seed)
     whole = completed(source, metric, (lead.a, lead.b), imputed.ratings, propensities)
-    stage = Stage(whole=whole, metric=metric, method=way, models=(lead.a, lead.b), found=found, seed=seed)
+    stage = Stage(
+        whole=whole, metric=metric, methods=methods, models=(lead.a, lead.b), found=found, seed=seed,
+        tilting=source.tilter(metric.on).plan if found.basis.blind or found.basis.balanced else None,
+        rows_of_items=source.subject.log.rows_of_items, levels=Levels.of(source.subject, whole),
+    )  # fmt: skip
     return stage.play(asked.rehearse, lead.value, step)
 
 
@@ -75,103 +86,91 @@ def _leading(found: Evidence) -> Contrast:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stage:
-    """Two models on all cells, ready to be drawn from."""
+    """Two models on all cells, ready to be drawn from; `methods` are the estimators whose sums are at hand."""
 
     whole: Completed
     metric: Metric
-    method: Method
+    methods: tuple[Method, ...]  # that of the verdict first
     models: tuple[str, str]
     found: Evidence
+    tilting: TiltPlan | None  # None: the rules ask for no tilt
+    rows_of_items: npt.NDArray[np.int64]
     seed: int
+    levels: Levels | None = None  # of the sample that propensities were fitted with
 
     def play(self, draws: int, difference: float, step: Step) -> Rehearsal:
         """Draw and judge; the same seed draws the same logs."""
-        equal, different, rows = Counter[str](), Counter[str](), 0.0
-        room = self.whole.expected
-        room = int(room + SPARE * math.sqrt(room) + LEAST_ROWS)
-        gap, shift = self._gap(), self._shift(difference)
+        equal, different, rows = Counter[str](), Counter[str](), 0
+        lead, room = self._lead(), self.whole.expected
+        put_in = lead.by_level - lead.mean + self._of_gains(difference)  # (L,)
+        room = int(room + SPARE * math.sqrt(room) + rules.EFFECTIVE_ROWS)
         for draw in range(draws):
             step("rehearsing", 0.9 + 0.1 * draw / draws)
             cells = drawn_cells(self.seed + 1 + draw, self.whole.probability, self.whole.factor, room)
-            pair = self._moments(cells)
-            rows += float(pair[0].sums["n"].sum())
-            swap = np.random.default_rng((self.seed, draw)).random(len(self.whole.factor)) < 0.5
-            a, b = swapped(moved(pair[0], -gap), pair[1], swap)
-            equal[self._answer(a, b)] += 1
-            different[self._answer(moved(a, shift), b)] += 1
+            log = self._log(cells)
+            places = np.random.default_rng((self.seed, draw)).random(len(self.whole.factor)) < 0.5  # (U,)
+            level, (a, b) = lead.levels(log.rows.rating), self._gains(log.cells)
+            a, b = exchanged(a - lead.by_level[level], b, places[log.rows.user])
+            rows += len(log.rows)
+            equal[self._answer(log, (a, b))] += 1
+            different[self._answer(log, (a + put_in[level], b))] += 1
         return Rehearsal(
-            a=self.models[0], b=self.models[1], metric=self.metric.name, estimator=self.method.name, draws=draws,
+            a=self.models[0], b=self.models[1], metric=self.metric.name, estimator=self.methods[0].name, draws=draws,
             difference=difference, rows=rows / draws, equal=Outcomes(**equal), different=Outcomes(**different),
         )  # fmt: skip
 
-    def _moments(self, cells: npt.NDArray[np.int64]) -> list[Moments]:
-        """The sums of both models over a drawn log."""
-        rows, wanted = self.whole.rows(cells), Needed(cap=self.method.cap)
-        base = rows_of.base_sums(rows)
-        if self.metric.kind == "user":
-            counts = rows.relevant > 0
-            rows, cells = rows.take(counts), cells[counts]
-        common = Common(cells=rows.cells, base=base, weights=rows_of.weight_summary(rows), scaled=rows.scaled)
-        gains = (self.whole.gains[m].ravel()[cells].astype(np.float64) for m in self.models)
-        return [assemble(self.metric, rows_of.sums(self.metric, rows, d, wanted), wanted, common) for d in gains]
+    def _lead(self) -> LevelLead:
+        return LevelLead.of(self.whole, self.metric, self.models, per_user=self.methods[0].name == "snips_user")
 
-    def _answer(self, a: Moments, b: Moments) -> str:
-        """What the verdict's rules say of the two models on a drawn log."""
-        if not a.users:
+    def _log(self, cells: npt.NDArray[np.int64]) -> DrawnLog:
+        """The log that observed these cells, as far as the models do not matter."""
+        every, item = self.whole.rows(cells), (cells % self.whole.rating.shape[1]).astype(np.int32)
+        every = every if self.levels is None else self.levels.refitted(every)
+        keep = every.relevant > 0 if self.metric.kind == "user" else None
+        rows, cells = (every, cells) if keep is None else (every.take(keep), cells[keep])
+        common = Common(
+            cells=rows.cells, base=rows_of.base_sums(every), weights=rows_of.weight_summary(rows), scaled=rows.scaled,
+            edges=rows.edges, sample=None if self.levels is None else self.levels.sample,
+        )  # fmt: skip
+        tilter = None if self.tilting is None else Tilter.over(self.tilting, every, item, self.rows_of_items)
+        return DrawnLog(rows=rows, cells=cells, keep=keep, common=common, tilter=tilter)
+
+    def _gains(self, cells: npt.NDArray[np.int64]) -> Iterator[Floats]:
+        return (self.whole.gains[m].ravel()[cells].astype(np.float64) for m in self.models)
+
+    def _answer(self, log: DrawnLog, gains: tuple[Floats, Floats]) -> str:
+        """What the verdict's rules say of the two models, with these gains of a drawn log's rows."""
+        if not len(log.rows):
             return "none"
-        found, family = self.found, (self.metric.name, self.method.name)
-        what = estimand(self.metric, self.method.name, self.method.share)
-        estimates = {
-            (model, *family): replace(self.method.estimate(m), method=self.method.name, estimand=what)
-            for model, m in zip(self.models, (a, b), strict=True)
-        }
-        result = Comparison(estimates=estimates, better=found.result.better, level=found.result.level)
-        own = contrasts(result, *family, beside=self._beside())
-        verdict = decide(replace(found, result=result, contrasts={family: own}, **NOT_REDRAWN))
+        metric, found, named = self.metric.name, self.found, dict(zip(self.models, gains, strict=True))
+        wanted = Needed(cap=next((way.cap for way in self.methods if way.clips), None))
+        moments = {m: log.moments(self.metric, gain, wanted) for m, gain in named.items()}
+        result = Comparison(
+            estimates={(m, metric, e.name): self._estimate(e, x) for m, x in moments.items() for e in self.methods},
+            better=found.result.better, level=found.result.level,
+            tilts={} if log.tilter is None else {metric: log.tilter.sums(log.rows, named, (), log.keep)},
+        )  # fmt: skip
+        drawn = {(metric, way.name): contrasts(result, metric, way.name) for way in self.methods[1:]}
+        drawn[found.family] = with_limits(result, contrasts(result, *found.family, beside=self._beside()))
+        mass = None if found.mass is None else log.mass
+        verdict = decide(replace(found, result=result, contrasts=drawn, mass=mass, **NOT_REDRAWN))
         if verdict.level != "verdict":
             return verdict.level
         return "right" if verdict.winner == self.models[0] else "wrong"
+
+    def _estimate(self, way: Method, m: Moments) -> Estimate:
+        return replace(way.estimate(m), method=way.name, estimand=estimand(self.metric, way.name))
 
     def _beside(self) -> list[float]:
         """The p-values of the other pairs, which are as they were."""
         return [c.pvalue for c in self.found.own if c.models != frozenset(self.models)]
 
-    def _gap(self) -> float:
-        """a − b on the completed ratings, of what the estimator averages."""
-        a, b = (self.whole.gains[m] for m in self.models)
-        counts = self.whole.probability > 0
-        if self.metric.kind == "user":
-            counts &= reaches(self.whole.rating, self.whole.threshold)
-        n, total = counts.sum(axis=1), np.where(counts, a - b, 0.0).sum(axis=1)
-        if self.method.name == "snips_user":
-            return float(np.mean(total[n > 0] / n[n > 0]))
-        return float(total.sum() / max(1, n.sum()))
-
-    def _shift(self, difference: float) -> float:
-        """What a's gains are moved by: the difference; under a root, what makes it of equal squares."""
+    def _of_gains(self, difference: float) -> float:
+        """How much gains must differ for the estimates to differ so; under a root, by squares beside b's."""
         if not self.metric.root:
             return difference
         squares = float(self.whole.gains[self.models[1]][self.whole.probability > 0].mean(dtype=np.float64))
         return (math.sqrt(squares) + difference) ** 2 - squares
-
-
-MOVED = {"gain": "n", "wgain": "weight", "cutgain": "cut"}  # a sum of gains, and the sum that a constant is taken times
-
-
-def moved(m: Moments, by: float) -> Moments:
-    """The moments of gains that are all larger by a constant."""
-    sums = {name: values + by * m.sums[MOVED[name]] if name in MOVED else values for name, values in m.sums.items()}
-    return replace(m, sums=sums)
-
-
-def swapped(a: Moments, b: Moments, who: npt.NDArray[np.bool_]) -> tuple[Moments, Moments]:
-    """The moments of two models that change places for some users."""
-
-    def mixed(m: Moments, other: Moments) -> Moments:
-        taken = {name: np.where(who[:, None], other.sums[name], m.sums[name]) for name in MOVED if name in m.sums}
-        return replace(m, sums=m.sums | taken)
-
-    return mixed(a, b), mixed(b, a)
 
 
 # -- refusals ------------------------------------------------------------------------------------------------
@@ -191,19 +190,21 @@ def rehearsable(ready: Prepared, propensities: Any, draws: int) -> FeedbackSourc
 
 def _reasons(source: FeedbackSource, propensities: Any) -> Iterator[str]:
     log, subject = source.subject.log, source.subject
+    if log.positives:
+        yield "the log has positives only: what was shown and not liked is not known, so no log can be drawn like it."
     if log.n_users * log.n_items > MAX_CELLS:
         yield (
             f"needs losses on all cells, and {log.n_users:,} × {log.n_items:,} are more than {MAX_CELLS:,}; take a "
             "sample of users."
         )
-    if len(log) < LEAST_ROWS:
-        yield f"the log has {len(log):,} rows, and no verdict rests on fewer than {LEAST_ROWS}; collect more."
+    if len(log) < rules.EFFECTIVE_ROWS:
+        yield f"the log has {len(log):,} rows, and no verdict rests on fewer than {rules.EFFECTIVE_ROWS}; collect more."
     if subject.propensity is None:
         yield "there are no propensities to draw from; pass a fitted model."
     if subject.grid is None and (isinstance(propensities, Known) or not getattr(propensities, "sees_rating", False)):
         yield (
             "the propensities are those of observed rows only, so cells that were not observed have no chance to be "
-            "drawn; pass a fitted model, or a users × items array."
+            "drawn; pass a fitted model without min_item_rows=, or a users × items array."
         )
 
 
@@ -219,12 +220,19 @@ def _check_models(source: FeedbackSource, metric: Metric, models: tuple[str, str
             )
 
 
-def _method(found: Evidence, metric: Metric) -> Method:
-    """The verdict's estimator, with the cap that it had."""
-    way = method(found.estimator)
-    if way.name.partition("@")[0] not in FAMILIES or estimand(metric, way.name, way.share) == SEEN:
+def _methods(found: Evidence, metric: Metric) -> tuple[Method, ...]:
+    """The verdict's estimator, and those beside it that the rules look at and the same sums give."""
+    own = method(found.estimator)
+    if _stem(own.name) not in FAMILIES or estimand(metric, own.name) == SEEN:
         raise UndefinedError(
-            f"rehearse: {way.name} of {metric.name} is no debiased sum over rows, which a rehearsal could redraw; "
+            f"rehearse: {own.name} of {metric.name} is no debiased sum over rows, which a rehearsal could redraw; "
             "audit by snips, ips, snips_user or clipped of a metric per cell, per user or per relevant item."
         )
-    return replace(way, cap=found.seen().cap) if way.clips else way
+    if own.clips:
+        own = replace(own, cap=found.seen().cap)
+    beside = [e for m, e in found.contrasts if m == metric.name and e != own.name and e in (*PLAIN_SUMS, "naive")]
+    return (own, *(method(e) for e in beside))
+
+
+def _stem(name: str) -> str:
+    return name.partition("@")[0]

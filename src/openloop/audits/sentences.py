@@ -24,15 +24,14 @@ Answers = Mapping[frozenset[str], PairAnswer]
 
 def pair_sentences(found: Evidence, leader: str, answers: Answers, *, alone: bool) -> Iterator[str]:
     """A sentence for each other model, the closest first; `alone`: the headline has the only pair's condition."""
+    how = ", every row counted once" if found.basis.clicks else f" by {found.estimator}"
     for number, c in enumerate(found.of(leader)):
         answer = answers[c.models]
         verb = "beats" if answer.level == "verdict" else "is ahead of"
-        stays = (
-            condition(answer.assumption) if answer.level == "conditional" and answer.assumption and not alone else ""
-        )
+        given = answer.assumption if answer.level == "conditional" and not alone else None
         parts = [
-            f"{leader} {verb} {c.b} by {size(found, c)} by {found.estimator}",
-            *([stays] if stays else []),
+            f"{leader} {verb} {c.b} by {size(found, c)}{how}",
+            *([] if given is None else [f"this holds {condition(given)}"]),
             *_strata_words(found, leader, c.b),
             *_gamma_words(c),
             *([] if number else _sample_words(found.result[leader, *found.family])),
@@ -41,6 +40,16 @@ def pair_sentences(found: Evidence, leader: str, answers: Answers, *, alone: boo
     closest = found.of(leader)[0]
     if answers[closest.models].level != "none":
         yield from _plan_words(closest)
+    yield from _required_words([answers[c.models] for c in found.of(leader)])
+
+
+def _required_words(own: Sequence[PairAnswer]) -> Iterator[str]:
+    """What a conditional finding lacks to be a verdict."""
+    for given in (p.assumption for p in own if p.level == "conditional" and p.assumption is not None):
+        times_likelier = f"up to {given.required:g} times"
+        needed = "whatever share of popularity is exposure" if given.name == "kappa" else times_likelier
+        yield f"For a verdict it would have to hold {needed}."
+        return
 
 
 def _plan_words(c: Contrast) -> Iterator[str]:

@@ -66,7 +66,7 @@ def _first(found: Evidence) -> str:
 def _reasons(own: Sequence[PairAnswer], everywhere: Sequence[Reason], *, many: bool) -> tuple[Reason, ...]:
     """What stands against the leading model, each once; what concerns one pair of several says which."""
     named = [
-        replace(r, text=f"{p.a} and {p.b}: {r.text}") if many and r.code in rules.OF_A_PAIR else r
+        replace(r, about=f"{p.a} and {p.b}") if many and r.code in rules.OF_A_PAIR else r
         for p in own
         for r in p.reasons
     ]
@@ -84,7 +84,7 @@ def _answer(found: Evidence, c: Contrast, everywhere: Sequence[Reason]) -> PairA
     c = c.of(c.better)
     reasons = (*everywhere, *(reason for rule in OF_PAIRS for reason in rule(found, c)))
     assumed = _assumption(found, c)
-    hard = [r for r in reasons if r.code not in ASSUMED or r.value is None]
+    hard = [r for r in reasons if r.code not in ASSUMED or r.value is None or r.value <= rules.BASE[r.code]]
     level: Level = "none" if hard else "conditional" if reasons else "verdict"
     return PairAnswer(
         a=c.a, b=c.b, better=c.a, level=level, estimand=c.estimand, assumption=assumed, reasons=reasons
@@ -92,9 +92,16 @@ def _answer(found: Evidence, c: Contrast, everywhere: Sequence[Reason]) -> PairA
 
 
 def _assumption(found: Evidence, c: Contrast) -> Assumption | None:
+    c = _tilted(found, c)
     if found.basis.clicks:
         return rules.assumption("kappa", c.kappa, c.kappa_low)
     return rules.assumption("rho", c.rho, c.rho_low) if _needs_rho(found) else None
+
+
+def _tilted(found: Evidence, c: Contrast) -> Contrast:
+    """The contrast whose weights are tilted by ratings: that of snips, also beside another estimator of its order."""
+    snips = found.between(c.a, c.b, "snips")
+    return c if snips is None or c.rho_low is not None or not found.ahead(snips.value) else snips
 
 
 def _needs_rho(found: Evidence) -> bool:
@@ -132,6 +139,8 @@ def _support(found: Evidence) -> Iterator[Reason]:
 
 def _biased(found: Evidence) -> Iterator[Reason]:
     """The plain average, by name or in all but name."""
+    if found.basis.clicks and found.estimand != SEEN:
+        return
     if found.estimator in PLAIN or (found.equal(found.estimator, "naive") and not found.evenly_weighted):
         yield Reason(
             code="biased", remedy=rules.GIVEN if found.estimator in PLAIN else rules.ESTIMATOR,
@@ -183,17 +192,21 @@ def _leaked(found: Evidence, c: Contrast) -> Iterator[Reason]:
 
 def _per_user(found: Evidence, c: Contrast) -> Iterator[Reason]:
     """Users or relevant items, where it matters which of them count once."""
+    once = "it depends on whether users or relevant items count once"
+    if found.basis.clicks and c.kappa == 0:  # κ tilts the mean over relevant items, which has the other order already
+        text = f"{once}: {c.estimand} {c.a} is ahead, per relevant item {c.b} is"
+        yield Reason(code="per-user", value=0.0, text=text)
     other = {"snips": "snips_user", "snips_user": "snips"}.get(found.estimator)
     theirs = None if other is None else found.between(c.a, c.b, other)
     if theirs is not None and _against(found, theirs):
         yield Reason(
             code="per-user", value=theirs.value, remedy=rules.PER_USER,
-            text=f"it depends on whether users or relevant items count once: {c.estimand} {c.a} is ahead, "
-            f"{theirs.estimand} {c.b} is, by {size(found, theirs)}",
+            text=f"{once}: {c.estimand} {c.a} is ahead, {theirs.estimand} {c.b} is, by {size(found, theirs)}",
         )  # fmt: skip
 
 
 def _assumed(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    c = _tilted(found, c)
     if found.basis.clicks:
         yield from rules.clicks(c.kappa, c.kappa_low)
     elif _needs_rho(found):
@@ -268,7 +281,7 @@ def _headline(
     found: Evidence, level: Level, leaders: Sequence[str], pairs: Sequence[PairAnswer], reasons: Sequence[Reason]
 ) -> str:
     if level == "none":
-        return f"This log cannot tell {_not_told(found, leaders, pairs)}: {reasons[0]}."
+        return f"This log cannot tell {_not_told(found, leaders, pairs)}: {reasons[0].text}."
     rivals = [m for m in found.result.ranking(*found.family) if m not in leaders]
     met = [m for m in rivals if any(m in p.models for a in leaders for p in _of(pairs, a))]
     one = len(leaders) == 1

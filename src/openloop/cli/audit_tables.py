@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from openloop.cli.voice import for_command
-from openloop.support.wording import critical, estimands, level_of, pvalue, reasons
+from openloop.support.wording import TURNS, critical, estimands, level_of, pvalue, reasons
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from openloop.audits.results import Audit
+    from openloop.audits.results import Audit, Curve
 
 MOST_PAIRS = 21  # of up to seven models
-TURNS = {"gamma": "Γ*", "rho": "ρ*", "kappa": "κ*"}  # where the order turns
+EXPOSURES = {0.0: "κ = 0", 0.5: "κ = ½", 1.0: "κ = 1"}
 
 
 def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
@@ -29,14 +31,12 @@ def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
     for warning in found.warnings:
         yield Text.assemble(("warning: ", "yellow"), for_command(warning, command))
     yield from () if found.rehearsal is None else (str(found.rehearsal),)
-    yield ""
-    yield _leaderboard(found, found.metric)
-    yield ""
-    yield _comparisons(found)
+    yield from _leaderboard(found, found.metric)
+    yield from _comparisons(found)
+    yield from _exposures(found)
     for metric in found.result.metrics:
         if metric != found.metric:
-            yield ""
-            yield _leaderboard(found, metric)
+            yield from _leaderboard(found, metric)
     yield ""
     left_out = (f"left out: {reason}" for reason in reasons(found.result.skipped))
     lines = (*left_out, *(f"! {flag}" for flag in _flags(found)), *(f"note: {note}" for note in found.notes))
@@ -52,9 +52,22 @@ def _flags(found: Audit) -> list[str]:
     return [f"{', '.join(dict.fromkeys(where))}: {flag}" for flag, where in marked.items()]
 
 
-def _leaderboard(found: Audit, metric: str) -> RenderableType:
+def _titled(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> Iterator[RenderableType]:
+    """A table under its title, which may be wider; the first column names the line."""
     from rich.table import Table
     from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", no_wrap=number > 0)
+    for line in lines:
+        table.add_row(Text(line[0]), *line[1:])
+    yield ""
+    yield Text(title, style="bold")
+    yield table
+
+
+def _leaderboard(found: Audit, metric: str) -> Iterator[RenderableType]:
 
     from openloop.audits.contrasts import estimators_of
 
@@ -62,14 +75,11 @@ def _leaderboard(found: Audit, metric: str) -> RenderableType:
     estimators = estimators_of(result, metric)
     title = f"{metric}, {better} is better; ± {level_of(result.level)} interval over users"
     title += f"\n{estimands({name: result[result.models[0], metric, name].estimand for name in estimators})}"
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    table.add_column("model")
-    for name in estimators:
-        table.add_column(name, justify="right", no_wrap=True)
     order = found.estimator if found.estimator in estimators else estimators[0]
-    for model in result.ranking(metric, order):
-        table.add_row(Text(model), *(_cell(found, model, metric, name) for name in estimators))
-    return table
+    lines = [
+        [model, *(_cell(found, model, metric, name) for name in estimators)] for model in result.ranking(metric, order)
+    ]
+    yield from _titled(title, ["model", *estimators], lines)
 
 
 def _cell(found: Audit, model: str, metric: str, estimator: str) -> str:
@@ -83,10 +93,7 @@ def _cell(found: Audit, model: str, metric: str, estimator: str) -> str:
     return f"{fixed(estimate.value, decimals)} ±{fixed((high - low) / 2, decimals)}{mark}"
 
 
-def _comparisons(found: Audit) -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
-
+def _comparisons(found: Audit) -> Iterator[RenderableType]:
     from openloop.audits.contrasts import by_rank
     from openloop.reporting.words import rounded
 
@@ -95,27 +102,45 @@ def _comparisons(found: Audit) -> RenderableType:
     title = f"pairs by {found.estimator} of {found.metric}, {pairs[0].estimand}"
     if len(pairs) > MOST_PAIRS:
         title += f", the first {MOST_PAIRS} of {len(pairs)}"
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     turning = [name for name in TURNS if any(getattr(c, name) is not None for c in pairs)]
-    heads = (
-        "difference",
-        f"{level_of(found.result.level)}, unadjusted",
-        "Holm p",
-        *(TURNS[n] for n in turning),
-        "answer",
-    )
-    table.add_column("a − b")
-    for head in heads:
-        table.add_column(head, justify="right", no_wrap=True)
+    interval = f"{level_of(found.result.level)}, unadjusted"
+    columns = ["a − b", "difference", interval, "Holm p", *(TURNS[name] for name in turning), "answer"]
+    lines: list[list[str]] = []
     for c in pairs[:MOST_PAIRS]:
-        value, interval = rounded(c.value, c.low, c.high, sign=True)
         answer = found.verdict.pair(c.a, c.b)
-        table.add_row(
-            Text(f"{c.a} − {c.b}"),
-            value,
-            interval,
-            pvalue(c.holm),
-            *(critical(name, getattr(c, name)) for name in turning),
-            "" if answer is None else answer.level,
-        )
-    return table
+        turns = (critical(name, getattr(c, name)) for name in turning)
+        shown = rounded(c.value, c.low, c.high, sign=True)
+        lines.append([f"{c.a} − {c.b}", *shown, pvalue(c.holm), *turns, "" if answer is None else answer.level])
+    yield from _titled(title, columns, lines)
+
+
+def _exposures(found: Audit) -> Iterator[RenderableType]:
+    """Of positives only: each pair where none, half or all of popularity is exposure."""
+    from openloop.reporting.words import rounded
+
+    ranking = found.result.ranking(found.metric, found.estimator)
+    curves = [_turned(c, ranking) for c in found.curves if c.against == "kappa" and c.metric == found.metric]
+    if not curves:
+        return
+    lines = [
+        [f"{c.a} − {c.b}", *(rounded(c.value[k], c.low[k], c.high[k], sign=True)[0] + _unsure(c, k) for k in at),
+         "holds throughout" if c.turns_low == math.inf else f"turns at {critical('kappa', c.turns)}"]
+        for c in curves[:MOST_PAIRS]
+        for at in [[c.at.index(kappa) for kappa in EXPOSURES]]
+    ]  # fmt: skip
+    title = (
+        f"pairs by {found.metric}, per relevant item, where none, half and all of popularity is exposure (? not sure)"
+    )
+    yield from _titled(title, ["a − b", *EXPOSURES.values(), "order"], lines)
+
+
+def _turned(c: Curve, ranking: Sequence[str]) -> Curve:
+    """The curve with the better ranked model first."""
+    if c.b is None or ranking.index(c.a) < ranking.index(c.b):
+        return c
+    value, low, high = (tuple(-x for x in values) for values in (c.value, c.high, c.low))
+    return replace(c, a=c.b, b=c.a, value=value, low=low, high=high)
+
+
+def _unsure(c: Curve, k: int) -> str:
+    return "?" if c.low[k] <= 0 <= c.high[k] else " "

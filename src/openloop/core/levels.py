@@ -49,3 +49,13 @@ class LevelSample:
     def codes(self, rating: Array) -> npt.NDArray[np.int64]:
         """The level of each rating."""
         return np.maximum(np.searchsorted(self.levels, rating, side="right") - 1, 0)
+
+
+def spread(shares: Floats, present: Array) -> Floats:
+    """Shares by level (L,) over the levels that are `present` (L,): others' go to the nearest on both sides."""
+    found, held = np.where(present, shares, 0.0), np.flatnonzero(present)
+    for r in np.flatnonzero(~present):
+        at = int(np.searchsorted(held, r))
+        near = held[max(at - 1, 0) : at + 1]
+        found[near] += shares[r] / len(near)
+    return found

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from openloop.support.lazy import lazily
 
 if TYPE_CHECKING:
+    from openloop.propensity.balanced import Balanced
     from openloop.propensity.boosted import Boosted
     from openloop.propensity.calibrated import Calibrated
     from openloop.propensity.checks.checking import Check, check
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from openloop.propensity.uniform import Uniform
 
 __all__ = [
-    "Uniform", "Known", "Popularity", "NaiveBayes", "Logistic", "LowRank", "Boosted", "Calibrated",
+    "Uniform", "Known", "Popularity", "NaiveBayes", "Logistic", "LowRank", "Boosted", "Calibrated", "Balanced",
     "check", "Check",
 ]  # fmt: skip
 
@@ -36,6 +37,7 @@ _NAMES = {
     "low_rank": "LowRank",
     "boosted": "Boosted",
     "calibrated": "Calibrated",
+    "balanced": "Balanced",
     "checks.checking": "check Check",
 }
 

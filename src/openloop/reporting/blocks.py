@@ -142,7 +142,8 @@ class Heading:
 
 STATES = {
     "supported": ("The log supports a choice", "M4 10.5 8.5 15 16 5.5"),
-    "unsupported": ("The log does not support a choice", "M5 5 15 15 M15 5 5 15"),
+    "conditional": ("The log supports a choice under an assumption", "M4 12 Q7 6 10 10 T16 8"),
+    "unsupported": ("The log cannot tell", "M5 5 15 15 M15 5 5 15"),
     "neutral": ("A comparison, without a verdict", "M4 10 16 10"),
 }
 
@@ -152,10 +153,11 @@ class VerdictBlock:
     """What the page says first: a state with its icon, a headline, and what supports or limits it."""
 
     kind: ClassVar[str] = "verdict"
-    state: Literal["supported", "unsupported", "neutral"]
+    state: Literal["supported", "conditional", "unsupported", "neutral"]
     headline: str
     sentences: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
+    remedy: str = ""
     warnings: tuple[str, ...] = ()
 
     @property

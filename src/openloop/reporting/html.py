@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Literal
 
+from openloop.audits.answers import Level
 from openloop.audits.results import Audit
 from openloop.core.comparison import Comparison
 from openloop.errors import InputError
@@ -15,6 +17,10 @@ from openloop.reporting.sections import Subject
 from openloop.reporting.words import moment
 from openloop.support.atomic import replacing
 from openloop.support.wording import counted
+
+STATES: dict[Level, Literal["supported", "conditional", "unsupported"]] = {
+    "verdict": "supported", "conditional": "conditional", "none": "unsupported",
+}  # fmt: skip
 
 
 def report(result: Audit | Comparison, path: str | os.PathLike[str], *, title: str | None = None) -> None:
@@ -61,10 +67,11 @@ def _verdict(of: Subject) -> VerdictBlock:
         return VerdictBlock(state="neutral", headline=_comparison_words(of))
     verdict = of.audit.verdict
     return VerdictBlock(
-        state="supported" if verdict.supported else "unsupported",
+        state=STATES[verdict.level],
         headline=verdict.headline,
         sentences=verdict.sentences,
         reasons=verdict.told,
+        remedy=verdict.remedy,
         warnings=of.audit.warnings,
     )
 

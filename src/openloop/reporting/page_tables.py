@@ -15,10 +15,11 @@ from openloop.reporting.audit_figures import OPEN_LOOP, facing, ranks
 from openloop.reporting.blocks import Cell, TableBlock
 from openloop.reporting.weight_figures import carried_by, propensity_bins
 from openloop.reporting.words import direction, fixed, number, outcome, rounded, span
-from openloop.support.wording import joined, level_of, percent, pvalue, times
+from openloop.support.wording import TURNS, critical, estimands, joined, level_of, percent, pvalue
 
 CONTRASTS = 400  # in a table, at most
 GAMMAS = 9  # lines of a table of bounds
+SAME = 1e-9  # relative: means that are equal but for rounding
 HEAVIEST = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
 
 
@@ -39,21 +40,25 @@ def leaderboard(
     """Models by estimators; best first by one of them, with the tests of that one beside."""
     names = estimators_of(result, metric)
     wins = {m: sum(c.better == m for c in found) for m in result.models}
+    rivals = {m: sum(m in c.models for c in found) for m in result.models}
     rows = tuple(
         (
             name(model),
             *(estimated(result[model, metric, e], result.level) for e in names),
-            *([value(wins[model], f"{wins[model]} of {len(wins) - 1}")] if len(wins) > 1 else []),
+            *([value(wins[model], f"{wins[model]} of {rivals[model]}")] if len(wins) > 1 else []),
             *([value(best[model], percent(best[model]))] if best else []),
         )
         for model in result.ranking(metric, estimator)
     )
     lower = direction(result, metric) == "lower"
-    tests = ["how many others each model beats"] * (len(wins) > 1) + ["its chance to be best"] * bool(best)
+    tests = ["how many others each model is significantly ahead of"] * (len(wins) > 1) + [
+        "its chance to be best"
+    ] * bool(best)
     return TableBlock(
         caption=f"{metric}, {'lower' if lower else 'higher'} is better; in small print, {level_of(result.level)} "
-        f"intervals over users{f'; by {estimator}, {joined(tests)}' if tests else ''}",
-        columns=("model", *names, *(["beats"] if len(wins) > 1 else []), *(["chance to be best"] if best else [])),
+        f"intervals over users{f'; by {estimator}, {joined(tests)}' if tests else ''}. What is estimated: "
+        f"{estimands({e: result[result.models[0], metric, e].estimand for e in names})}",
+        columns=("model", *names, *(["ahead of"] if len(wins) > 1 else []), *(["chance to be best"] if best else [])),
         rows=rows,
         order=(names.index(estimator) + 1, "ascending" if lower else "descending"),
         notes=tuple(dict.fromkeys(_flags(result, metric))),
@@ -78,21 +83,36 @@ def _flags(result: Comparison, metric: str) -> list[str]:
 def differences(result: Comparison, metric: str, estimator: str, found: Sequence[Contrast]) -> TableBlock:
     """All pairs under one metric and estimator."""
     shown, left = facing(result, metric, estimator, found)
+    turning = [k for k in TURNS if any(getattr(c, k) is not None for c in found)] or ["gamma"]
     rows = tuple(
         (
             name(c.a), name(c.b), value(c.value, *rounded(c.value, c.low, c.high, sign=True)),
             value(c.pvalue, pvalue(c.pvalue)), value(c.holm, pvalue(c.holm)),
-            value(c.effect, fixed(c.effect, 2)), value(c.gamma, times(c.gamma)), Cell(text=outcome(c)),
+            value(c.effect, fixed(c.effect, 2)),
+            *(value(getattr(c, k), critical(k, getattr(c, k))) for k in turning), Cell(text=outcome(c)),
         )
         for c in shown[:CONTRASTS]
     )  # fmt: skip
     return TableBlock(
-        caption=f"Paired differences in {metric} under {estimator}, first − second, with unadjusted "
+        caption=f"Paired differences in {metric} under {estimator}, {_estimand(found)}first − second, with unadjusted "
         f"{level_of(result.level)} intervals over users",
-        columns=("first", "second", "difference", "p", "Holm p", "effect size", "Γ*", "outcome"),
+        columns=(
+            "first",
+            "second",
+            "difference",
+            "p",
+            "Holm p",
+            "effect size",
+            *(TURNS[k] for k in turning),
+            "outcome",
+        ),
         rows=rows,
         notes=(f"{left} pairs without the best ranked model are left out.",) if left else (),
     )
+
+
+def _estimand(found: Sequence[Contrast]) -> str:
+    return f"{found[0].estimand}, " if found and found[0].estimand else ""
 
 
 def places(result: Comparison, metric: str, open_loop: Comparison | None) -> TableBlock:
@@ -142,7 +162,7 @@ def _with_plain(table: StrataTable) -> Iterator[StrataLine]:
     """The lines, and behind each stratum its plain means where they are others."""
     for line in table.lines:
         yield line
-        if any(e.value != line.estimates[m].value for m, e in line.plain.items()):
+        if not all(math.isclose(e.value, line.estimates[m].value, rel_tol=SAME) for m, e in line.plain.items()):
             yield replace(line, name=f"{line.name}, plain", estimates=line.plain, best=None)
 
 

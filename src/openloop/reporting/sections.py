@@ -80,7 +80,7 @@ class Subject:
 def facts(of: Subject) -> Terms:
     """A few numbers that matter, of the model in front."""
     first = of.result.ranking(of.metric, of.estimator)[0]
-    winner = first if of.audit is None else of.audit.verdict.winner or first
+    winner = first if of.audit is None else of.audit.verdict.leader or first
     e = of.result[winner, of.metric, of.estimator]
     seen = e.diagnostics
     share = of.best(of.metric, of.estimator).get(winner)
@@ -89,7 +89,7 @@ def facts(of: Subject) -> Terms:
     gamma = _least_gamma(of, winner)
     text, interval = rounded(e.value, *e.limits(of.result.level))
     items = [
-        (f"{of.estimator} of {of.metric}", text, f"{winner}; {interval}"),
+        (f"{of.estimator} of {of.metric}", text, f"{winner}, {e.estimand}; {interval}"),
         ("effective sample", f"{effective:,.0f}", f"of {counted(seen.n, 'row')}, {weighted}"),
         ("users who count", f"{seen.users:,}", "they have rows for this metric; intervals are over them"),
     ]

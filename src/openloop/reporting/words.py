@@ -105,7 +105,7 @@ def outcome(c: Contrast) -> str:
     if c.better is None:
         return f"{c.a} and {c.b} are not told apart"
     (other,) = c.models - {c.better}
-    return f"{c.better} beats {other}"
+    return f"{c.better} is ahead of {other}"
 
 
 def about_metric(name: str) -> str:

@@ -208,7 +208,7 @@ def dense_outcome(
         return _listed(name, model.ranking, users[0] * log.n_items + flat, exclusion), flat
     scores = _scorer(model.grid(name) if isinstance(model, Predictions) else model, name, log)(users)  # (B, I)
     if np.isnan(scores).any() or (on == "prediction" and np.isinf(scores).any()):
-        msg = f"model {name!r}: its scores of all cells, which are needed here, are not all finite; repair the model."
+        msg = f"model {name!r}: its scores of all cells, which dr and a rehearsal need, are not all finite; repair it."
         raise PredictionError(msg)
     if on == "prediction":
         return Outcome(prediction=scores.ravel()[flat].astype(np.float64)), flat

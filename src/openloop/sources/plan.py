@@ -182,7 +182,7 @@ def conclude(
             except UndefinedError as error:
                 skipped[name] = str(error)
                 continue
-            what = estimand(metric, method.name, method.share or "catalogue")
+            what = estimand(metric, method.name, method.share)
             for model, estimate in zip(source.models, found, strict=True):
                 taken = estimate.p_taken or ("known" if method.weighted else "")
                 estimates[model, *name] = replace(estimate, method=method.name, estimand=what, p_taken=taken)

@@ -34,7 +34,7 @@ class TiltPlan:
 
 
 def planned(*, weighted: bool, span: tuple[float, float], positives: bool, by_items: bool, typical: float) -> TiltPlan:
-    """ρ where rows are weighted and ratings differ, κ for unweighted positives; the median row's item has `typical` rows.
+    """ρ where rows are weighted and ratings differ, κ for unweighted positives; `typical`: rows of the median item.
 
     Propensities that were fitted to each item's rows have taken in what the mean rating does to them: only what differs
     within items is tilted then, so each item's Σw stays.

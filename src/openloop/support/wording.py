@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+TURNS = {"gamma": "Γ*", "rho": "ρ*", "kappa": "κ*"}  # what says where an order turns
+
 
 def joined(names: Sequence[str]) -> str:
     """a, b and c."""

@@ -124,7 +124,8 @@ def test_above_a_set_size_only_clusters_of_users_leave_the_engine(case, monkeypa
         return found
 
     monkeypatch.setattr(frame_source, "reduce", counted)
-    options = {"metrics": ["mae", "recall@3", "ndcg"], "estimators": ["naive", "ips", "snips"], "complete": True}
+    estimators = ["naive", "ips", "snips", "stratified@3", "stratified@3:observed"]
+    options = {"metrics": ["mae", "recall@3", "ndcg"], "estimators": estimators, "complete": True}
     whole = case.evaluate(**options)
     sizes.clear()
     found = case.evaluate(max_users=10, **options)
@@ -136,6 +137,8 @@ def test_above_a_set_size_only_clusters_of_users_leave_the_engine(case, monkeypa
         assert 0.3 < found[key].stderr / whole[key].stderr < 3
     assert ("a", "mae", "snips") in found.estimates
     assert ("a", "recall@3", "snips") in found.estimates
+    assert ("a", "recall@3", "stratified@3") in found.estimates  # relevant cells are pooled, with their shares
+    assert "max_users=" in found.skipped["recall@3", "stratified@3:observed"]
     assert "max_users=" in found.skipped["ndcg", "snips"]
     assert "max_users=" in found.skipped["recall@3", "naive"]
 

@@ -86,8 +86,7 @@ def gather(wanted: AuditRequest, step: Step = silent) -> AuditInputs:
             exclude=train, open_loop=found.open_loop, groups=found.groups(log), check=wanted.check and whole,
         ),
         notes=tuple(found.notes), about_log=str(wanted.log),
-        about_propensity="none" if propensities is None
-        else found.choice.source(split=whole is not log) + wanted.corrections,
+        about_propensity=found.choice.source(split=whole is not log) + wanted.corrections,
     )  # fmt: skip
 
 
@@ -168,8 +167,7 @@ class _Reading:
         wanted, model = self.wanted, self.choice.model
         if self.choice.none:
             return None
-        if self.choice.guessed:
-            self.notes.append(GUESSED)
+        self.notes += [GUESSED] if self.choice.guessed else []
         if model is None:
             return Propensities(values=log.propensity, floor=wanted.floor, fingerprint=log.fingerprint)  # pyright: ignore[reportArgumentType], it was read
         fitted = fit(model, whole, self.chosen, wanted.seed)

@@ -199,9 +199,9 @@ def at_cells(model: Any, users: Vocabulary, items: Vocabulary, cell: Int64s) -> 
 
 def check_cells(model: Any) -> None:
     """Refuse a model whose p depends on more than the cell, with the reason that its matrix() gives."""
-    inner = model
-    while hasattr(inner, "inner_"):  # around another model, that one decides
-        inner = inner.inner_
+    inner: Any = model
+    while isinstance(inner, CellModel) and hasattr(inner, "inner_"):  # around another model, that one decides
+        inner = getattr(inner, "inner_")  # noqa: B009, a cell model need not have it
     if not isinstance(inner, CellModel):
         inner.matrix()
 

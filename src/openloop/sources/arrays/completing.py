@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback, Floats, distinct
 from openloop.core.metric import Metric, reaches
-from openloop.core.propensities import part_probability
+from openloop.core.propensities import Propensities, part_probability
 from openloop.sources.arrays.rows import ArrayColumns, Rows
 from openloop.sources.arrays.source import FeedbackSource, Scored
 from openloop.sources.observation import Observation, View
@@ -57,6 +57,7 @@ class Completed:
             rating=rating,
             relevant=reaches(rating, self.threshold).astype(np.float64),
             probability=self.probability.ravel()[cells].astype(np.float64),
+            certain=None,
         )
 
 
@@ -99,7 +100,7 @@ def _gains(name: str, model: Any, metric: Metric, view: View, subject: Scored, u
     rated = rating.ravel()[at].astype(np.float64)
     rows = replace(
         view.rows, user=(users[0] + at // rating.shape[1]).astype(np.int32), rating=rated, probability=None,
-        relevant=reaches(rated, subject.threshold).astype(np.float64),
+        relevant=reaches(rated, subject.threshold).astype(np.float64), certain=None,
     )  # fmt: skip
     found = np.zeros(rating.size, np.float32)
     found[at] = metric.gain(ArrayColumns(rows, outcome))
@@ -110,18 +111,21 @@ def _gains(name: str, model: Any, metric: Metric, view: View, subject: Scored, u
 
 
 def _chances(view: View, subject: Scored, users: Array, rating: Grid, propensities: Any) -> Floats:
-    """π = p·s/(1 − p·t) of every cell of consecutive users, (B, I)."""
-    p = _of_cells(subject.log, users, rating, propensities) if subject.grid is None else subject.grid[users]
-    seen = view.observation
-    t = np.zeros(len(users)) if seen is None else seen.excluded[users]
-    return part_probability(p, _shares(seen, subject.log)[users, None], t[:, None])
+    """π = p·s/(1 − p·t) of every cell of consecutive users, (B, I); of balanced weights, times what balancing did."""
+    seen, shape = view.observation, rating.shape
+    s, t = _shares(seen, subject.log)[users], np.zeros(len(users)) if seen is None else seen.excluded[users]
+    if subject.grid is not None:
+        return part_probability(subject.grid[users], s[:, None], t[:, None])
+    found = _of_cells(subject.log, users, rating, propensities)
+    p = found.used if found.base is None else found.base  # a balanced p may exceed 1
+    return part_probability(p.reshape(shape), s[:, None], t[:, None]) * (found.used / p).reshape(shape)
 
 
-def _of_cells(log: Feedback, users: Array, rating: Grid, model: Any) -> Floats:
+def _of_cells(log: Feedback, users: Array, rating: Grid, model: Any) -> Propensities:
     """The p of every cell by a model that looks at its rating."""
     user, item = np.repeat(users, log.n_items), np.tile(np.arange(log.n_items, dtype=np.int32), len(users))
     cells = Feedback(user=user, item=item, rating=rating.ravel(), users=log.users, items=log.items)
-    return model.predict(cells).used.reshape(rating.shape)
+    return model.predict(cells)
 
 
 def _shares(seen: Observation | None, log: Feedback) -> Floats:

@@ -41,7 +41,7 @@ def from_feedback(
         Scored(
             models=ready, log=log, exclude=asked.exclude, threshold=threshold, propensity=values,
             predicted=_predicted(ready, log, asked), grid=grid, floored=made.clipped if made and made.floor else None,
-            by_items=made is not None and made.by_items, balanced=made is not None and made.base is not None,
+            by_items=made is not None and made.by_items, base=None if made is None else made.base,
             imputation=_imputed_ratings(asked.imputation, log),
             groups=_groups(asked, log, sample), sample=sample,
             bounded=any(m.name == "ips" for m in asked.methods),
@@ -110,11 +110,12 @@ def _furthest(log: Feedback) -> npt.NDArray[np.float32]:
 
 
 def _taken(scored: Scored, keep: npt.NDArray[np.bool_]) -> Scored:
-    log, p = scored.log, scored.propensity
+    log, p, base = scored.log, scored.propensity, scored.base
     return replace(
         scored,
         log=log.take(keep, origin=log.origin or log.fingerprint),  # what is left is still a part of that log
         propensity=None if p is None else p[keep],
+        base=None if base is None else base[keep],
         predicted={name: array[keep] for name, array in scored.predicted.items()},
         groups={name: (labels, codes[keep]) for name, (labels, codes) in scored.groups.items()},
         dropped=int(len(keep) - keep.sum()),

@@ -20,6 +20,7 @@ from openloop.metrics.rating import MAX_LEVELS
 from openloop.sources.arrays import rows as rows_of
 from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
 from openloop.sources.arrays.tilting import Tilter
+from openloop.sources.balancing import balanced_probability, candidate_levels
 from openloop.sources.observation import Group, View, overlap
 from openloop.sources.outcomes import dense_outcome, predictions, predicts, ranks
 from openloop.sources.plan import LEVELS, MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
@@ -42,7 +43,7 @@ class Scored:
     floored: float | None = None  # the share of propensities that a floor raised
     by_items: bool = False  # propensities were fitted to each item's rows of this log
     sample: LevelSample | None = None  # the uniform sample that they were fitted with
-    balanced: bool = False  # they were balanced, and are no probabilities any more
+    base: Floats | None = None  # of each row, before propensities were balanced, which are no probabilities any more
     imputation: Any = None  # ratings (U, I), or losses by (model, metric)
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
     bounded: bool = True  # whether Σ1/π² over the grid is needed, for Hoeffding's interval
@@ -51,8 +52,21 @@ class Scored:
     def view(self, on: str) -> View:
         """What metrics of one kind are estimated over: only rankings lose what is excluded."""
         exclude = self.exclude if on == "rank" else None
-        seen = self.log, self.propensity, self.grid, exclude, self.threshold, self.groups
-        return View.of(*seen, scaled=not self.balanced)
+        if self.base is None:
+            return View.of(self.log, self.propensity, self.grid, exclude, self.threshold, self.groups)
+        view = View.of(self.log, self.base, None, exclude, self.threshold, self.groups, scaled=False)
+        return replace(view, rows=self._balanced(view, exclude))
+
+    @property
+    def balanced(self) -> bool:
+        """Whether propensities were balanced."""
+        return self.base is not None
+
+    def _balanced(self, view: View, exclude: Feedback | None) -> Rows:
+        pi, p, base = (np.asarray(x) for x in (view.rows.probability, self.propensity, self.base))
+        tilt = base / p  # w′/w of the whole log
+        levels = None if self.sample is None else candidate_levels(self.sample, self.log, exclude, view.exclusion)
+        return replace(view.rows, probability=balanced_probability(pi, tilt, self.log, self.sample, levels))
 
 
 class FeedbackSource:

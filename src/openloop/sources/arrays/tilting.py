@@ -51,9 +51,14 @@ class Tilter:
             by_items=scored.by_items,
             typical=float(np.median(log.rows_of_items[log.item])),
         )
-        made = {"rho": partial(_by_rating, rows, log.item, log.n_items, raked=plan.raked),
-                "kappa": partial(_by_popularity, log.rows_of_items, len(log))}  # fmt: skip
-        return cls(plan=plan, item=log.item, factors={what: made[what]() for what in plan.against})
+        return cls.over(plan, rows, log.item, log.rows_of_items)
+
+    @classmethod
+    def over(cls, plan: TiltPlan, rows: Rows, item: npt.NDArray[np.int32], rows_of_items: Array) -> Tilter:
+        """The tilts that are planned, of all scored rows and their items."""
+        made = {"rho": partial(_by_rating, rows, item, len(rows_of_items), raked=plan.raked),
+                "kappa": partial(_by_popularity, rows_of_items, len(rows))}  # fmt: skip
+        return cls(plan=plan, item=item, factors={what: made[what]() for what in plan.against})
 
     def sums(
         self,

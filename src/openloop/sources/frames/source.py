@@ -83,7 +83,6 @@ class FrameSource:
         self._refuse()
         self._given_threshold = asked.threshold
         self._scaled, self._by_items = asked.scaled, asked.by_items
-        self._one_log = asked.share is not None or not asked.scaled
         self._n_users, self._n_items = self._population(asked.population)
         joined.check_complete(self._n_items)
         self._frame = self._clustered(asked.max_users)
@@ -261,7 +260,7 @@ class FrameSource:
 
     def _tilter(self) -> FrameTilter:
         span = self.about().span
-        excluded = self._joined.excluded if self._one_log else None  # of the whole log these are rows, too
+        excluded = self._joined.excluded  # what models were trained on is a part of the whole log
         counts = ItemCounts.of(self._joined.frame, None if excluded is None else excluded.pairs)
         plan = planned(
             weighted=self._weighted, span=span, positives=bool(reaches(span[0], self._threshold)),

@@ -1,0 +1,246 @@
+"""`Balanced`: another model's weights, raked to the population's ratings, margins and means."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.core.covariates import Covariates
+from openloop.core.feedback import Array, Feedback, Floats, check_feedback, check_fitted, distinct, frozen
+from openloop.core.levels import LevelSample
+from openloop.core.propensities import Propensities
+from openloop.errors import InputError, RatingError, UndefinedError, listing
+from openloop.propensity.base import PropensityEstimator, check_grid, row_counts
+from openloop.propensity.checks.held_out import refit, unfitted
+from openloop.propensity.samples import Drawn, Ratings, plain, refuse_sample
+from openloop.propensity.solvers.calibration import REACHED, Raked, calibrate, rake
+from openloop.propensity.targets import Target, level_shares, margins_of, means_of
+from openloop.support.wording import percent
+
+MAX_GROUPS = 10  # of ratings: finer scales are balanced by so many groups
+FEWEST = 20  # rows of the item of the median row, from which on items keep their sums
+
+
+class Balanced(PropensityEstimator):
+    """w′ = w·g_r·h_i: the weights w of `model` with the population's share of each rating level r.
+
+    fit(log, uniform=sample) fits a copy of `model` and takes the shares from ratings of cells that were drawn at
+    random, smoothed: π̂_r = (n_r + 1)/(n₀ + L); 200 ratings do. The sample is a Feedback or a list, as for NaiveBayes.
+    Where the model has fitted each item's p, it has taken the effect of the ratings for one of the item, so each item
+    keeps its Σw: provided that the item of the median row has 20 rows, and that such weights exist. Scales of over
+    ten levels are balanced by ten groups. A level of which the log has no row leaves its share to its neighbours.
+
+    `margins` are shares of categories, {"age": {"18-25": 0.2, …}}, of columns of the `user_features` or
+    `item_features` given to fit; `functions` are means over the population, {"name": (h, mean)}, h a function of the
+    users, items (codes) and ratings of rows. With either a sample is optional. Then w′ ∝ w·exp(μᵀh).
+
+    A balanced weight may fall below 1, and its p exceed 1. Learned: `inner_`, `sample_` and `levels_` (None without a
+    sample), `factors_` (g of each level), `item_factors_` (h, (I,)), `keeps_items_`, `unseen_share_` (of the
+    population, at levels without a row), `targets_`, `mu_`.
+    """
+
+    sees_rating = True
+
+    def __init__(
+        self,
+        model: Any,
+        margins: Mapping[str, Mapping[Any, float]] | None = None,
+        functions: Mapping[str, tuple[Any, float]] | None = None,
+    ) -> None:
+        self.model: Any = model
+        self.margins = margins
+        self.functions = functions
+
+    @property
+    def assumes(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What is taken for granted."""
+        name = type(self.model).__name__
+        return f"being observed depends on what {name} sees and, by one factor each, on what was balanced"
+
+    @property
+    def fits_items(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether items keep the Σw that the model has fitted."""
+        return getattr(self, "keeps_items_", False)
+
+    def fit(
+        self,
+        feedback: Feedback,
+        uniform: Feedback | npt.ArrayLike | None = None,
+        *,
+        user_features: Any = None,
+        item_features: Any = None,
+    ) -> Balanced:
+        """Fit the model, then move its weights as little as the targets allow."""
+        side = {"uniform": uniform, "user_features": user_features, "item_features": item_features}
+        given = {name: value for name, value in side.items() if value is not None}
+        self._check(feedback, given)
+        taken = {name: value for name, value in given.items() if name in _taken(self.model)}
+        return self._balance(feedback, unfitted(self.model).fit(feedback, **taken), given)
+
+    def refit(self, feedback: Feedback) -> Balanced:
+        """A fresh copy, fitted on another part of the log with the same sample, margins and choices of the model."""
+        check_fitted(self)
+        fresh = Balanced(self.model, self.margins, self.functions)
+        return fresh._balance(feedback, refit(self.inner_, feedback), self.side_)
+
+    def _check(self, feedback: Feedback, given: Mapping[str, Any]) -> None:
+        check_feedback("Balanced", feedback)
+        if feedback.positives:
+            raise UndefinedError(
+                "Balanced: this log holds positives only, so it has no ratings to balance, and the model's p are the "
+                "chance of being shown and liked; give the chance of being shown as a column of the log."
+            )
+        if "uniform" not in given and not self.margins and not self.functions:
+            raise InputError(
+                "Balanced: needs to know something of the population; pass fit(log, uniform=sample), ratings of cells "
+                "drawn at random, or margins= or functions=."
+            )
+
+    def _balance(self, feedback: Feedback, inner: Any, given: dict[str, Any]) -> Balanced:
+        self.inner_: Any = inner
+        notes = [*getattr(inner, "notes_", ()), *self._learn_levels(feedback, given.get("uniform"))]
+        self.targets_ = tuple(self._targets(feedback, given))
+        w = 1.0 / inner.predict(feedback).used  # (n,)
+        found, why = self._calibrated(feedback, w)
+        self.mu_ = found.mu
+        tilted = w * np.exp(self._tilt(feedback, found.mu))
+        self.item_factors_ = frozen(_item_factors(feedback, w, tilted, by_item=self.keeps_items_))
+        self.factors_ = None if self.sample_ is None else frozen(np.exp(found.mu[: len(self.sample_)]))
+        return self._remember(feedback, *notes, *why, **given)
+
+    def _learn_levels(self, feedback: Feedback, uniform: Any) -> list[str]:
+        """What the sample says of the ratings, and what there is to note about it."""
+        self.sample_: LevelSample | None = None
+        self.levels_, self.unseen_share_, self.grouped_ = None, 0.0, False
+        if uniform is None:
+            return []
+        drawn = Drawn.of("Balanced", uniform, feedback.users)
+        levels = distinct(np.concatenate([distinct(feedback.rating), distinct(drawn.rating)]))
+        self.grouped_ = len(levels) > MAX_GROUPS
+        levels = _groups(levels, drawn.rating) if self.grouped_ else levels
+        rows = float(row_counts(self, feedback).sum())
+        sample = self.sample_ = drawn.level_sample(levels, drawn.shares(levels, 1.0), rows)
+        present = _present(sample, feedback)
+        self.levels_, self.unseen_share_ = sample.levels, float(sample.shares[~present].sum())
+        return list(_level_notes(sample, present, self.unseen_share_, grouped=self.grouped_))
+
+    def _targets(self, feedback: Feedback, given: Mapping[str, Any]) -> Iterator[Target]:
+        """Ratings first, so that the first of μ are theirs."""
+        if self.sample_ is not None:
+            yield level_shares(self.sample_, _present(self.sample_, feedback))
+        user = Covariates.of(given.get("user_features"), feedback.users, "user")
+        item = Covariates.of(given.get("item_features"), feedback.items, "item")
+        yield from margins_of(self.margins or {}, user, item)
+        yield from means_of(self.functions or {})
+
+    def _calibrated(self, feedback: Feedback, w: Floats) -> tuple[Raked, list[str]]:
+        """With items' sums kept where that can be done, and why where it cannot."""
+        median = float(np.median(feedback.rows_of_items[feedback.item]))
+        self.keeps_items_, notes = False, list[str]()
+        if getattr(self.inner_, "fits_items", False):
+            if median < FEWEST:
+                notes.append(
+                    f"items do not keep their sums of weights: that of the median row has {median:.0f} rows, and "
+                    f"{FEWEST} are needed"
+                )
+            elif (found := self._solved(feedback, w, feedback.item)).converged:
+                self.keeps_items_ = True
+                return found, notes
+            else:
+                notes.append("items do not keep their sums of weights: no weights have these and all that is balanced")
+        found = self._solved(feedback, w, None)
+        _refuse_unreached(self.targets_, found)
+        return found, notes
+
+    def _solved(self, feedback: Feedback, w: Floats, item: Array | None) -> Raked:
+        if self.sample_ is not None and len(self.targets_) == 1:  # rows of one item and level move together
+            return rake(w, self.sample_.codes(feedback.rating), self.targets_[0].means, item)
+        H = np.hstack([target.columns(feedback) for target in self.targets_])  # (n, K)
+        return calibrate(w, H, np.concatenate([target.means for target in self.targets_]), item)
+
+    def _tilt(self, feedback: Feedback, mu: Floats) -> Floats:
+        """μᵀh of each row."""
+        ends = np.cumsum([len(target.names) for target in self.targets_])
+        parts = np.split(mu, ends[:-1])
+        return np.sum([target.tilt(feedback, part) for target, part in zip(self.targets_, parts, strict=True)], axis=0)
+
+    def predict(self, feedback: Feedback) -> Propensities:
+        """1/w′ of each row, and the model's own p as `base`; refused for the sample itself."""
+        check_grid(self, feedback)
+        refuse_sample("Balanced", self.side_.get("uniform"), feedback)
+        self._check_ratings(feedback.rating)
+        p = self.inner_.predict(feedback).used
+        values = p * np.exp(-self._tilt(feedback, self.mu_)) / self.item_factors_[feedback.item]
+        return self._found(feedback, values, base=p, sample=self.sample_)
+
+    def _check_ratings(self, rating: Array) -> None:
+        """A rating that neither log nor sample had belongs to no level, unless levels are groups."""
+        if self.sample_ is None or self.grouped_:
+            return
+        unknown = np.setdiff1d(rating, self.sample_.levels)
+        if len(unknown):
+            raise RatingError(
+                f"Balanced: no rating {listing(plain(unknown))} in the log or sample it was fitted on, so their weight "
+                f"is not known; they have {listing(plain(self.sample_.levels))}. Fit on a log with all levels."
+            )
+
+    def matrix(self) -> Floats:
+        """Undefined: the weight of a cell depends on its rating, which is known for observed cells only."""
+        check_fitted(self)
+        raise UndefinedError(
+            "Balanced: weights depend on a cell's rating, which is known for observed cells only, so there is no "
+            "matrix of all cells; predict(feedback) gives the p of the rows of a log."
+        )
+
+
+def _groups(levels: Ratings, sample: Ratings) -> Ratings:
+    """Where ten groups of ratings begin, of about equal shares of the population."""
+    cuts = np.quantile(sample, np.arange(1, MAX_GROUPS) / MAX_GROUPS, method="inverted_cdf")
+    return distinct(np.concatenate([levels[:1], cuts.astype(np.float32)]))
+
+
+def _present(sample: LevelSample, feedback: Feedback) -> Array:
+    return np.bincount(sample.codes(feedback.rating), minlength=len(sample)) > 0
+
+
+def _level_notes(sample: LevelSample, present: Array, unseen: float, *, grouped: bool) -> Iterator[str]:
+    if grouped:
+        starts = listing(plain(sample.levels), MAX_GROUPS)
+        yield f"ratings are balanced by {len(sample)} groups, which begin at {starts}"
+    if not present.all():
+        yield (
+            f"the log has no row of ratings {listing(plain(sample.levels[~present]))}, whose share of the population "
+            f"is {percent(unseen)}: it is given to the neighbouring levels"
+        )
+
+
+def _item_factors(feedback: Feedback, w: Floats, tilted: Floats, *, by_item: bool) -> Floats:
+    """h_i = Σ_i w/Σ_i w·exp(μᵀh), or one factor for all; items without rows have the latter."""
+    factors = np.full(feedback.n_items, w.sum() / tilted.sum())
+    if by_item:
+        before, after = (np.bincount(feedback.item, x, minlength=feedback.n_items) for x in (w, tilted))
+        np.divide(before, after, out=factors, where=after > 0)
+    return factors
+
+
+def _taken(model: Any) -> set[str]:
+    """What the fit of a model takes beside the feedback; that of Calibrated what the model within it takes."""
+    while hasattr(model, "model"):
+        model = model.model
+    return set(inspect.signature(model.fit).parameters)
+
+
+def _refuse_unreached(targets: tuple[Target, ...], found: Raked) -> None:
+    if found.converged:
+        return
+    names, means = (np.concatenate([getattr(target, what) for target in targets]) for what in ("names", "means"))
+    far = np.abs(found.off) > REACHED
+    missed = [f"{name} ({mean:g})" for name, mean in zip(names[far], means[far], strict=True)]
+    raise InputError(
+        f"Balanced: no weights of the log's rows have the means {listing(missed, 10)}; they may contradict each other, "
+        "or lie outside what the rows hold: correct them, or leave some out."
+    )
