@@ -403,3 +403,23 @@ def test_positions_that_would_swap_the_names_of_a_log_without_header_are_refused
     with pytest.raises(ColumnError, match=facts("column 1", "--user", "'item'", "header")):
         run(tmp_path / "log.csv", tmp_path / "out.csv", user=1, item=0)
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_balanced_weights_are_written_as_weights(csv, tmp_path):
+    pl.DataFrame({"stars": WORLD.ratings.ravel()[::3]}).write_csv(tmp_path / "sample.csv")
+    done = run(csv, tmp_path / "out.csv", **NAMED, model=f"balanced:popularity={tmp_path / 'sample.csv'}")
+    log = ol.read(csv, **NAMED)
+    expected = ol.propensity.Balanced(ol.propensity.Popularity()).fit(log, uniform=WORLD.ratings.ravel()[::3])
+    again = ol.read(tmp_path / "out.csv", **NAMED, weight="weight")
+    np.testing.assert_allclose(again.weight, expected.predict(log).weights)
+    assert re.search(facts("'weight'", "--propensity balanced=SAMPLE"), done.summary())
+    assert done.check().balancing is not None
+    run(csv, tmp_path / "named.csv", **NAMED, model=f"balanced={tmp_path / 'sample.csv'}", column="w")
+    assert ol.read(tmp_path / "named.csv", **NAMED, weight="w").weight.min() > 0
+
+
+def test_the_check_of_clicks_says_that_p_is_no_exposure(rows, tmp_path):
+    rows.select("uid", "mid").write_csv(tmp_path / "clicks.csv")
+    done = run(tmp_path / "clicks.csv", tmp_path / "out.csv", user="uid", item="mid")
+    assert done.log.positives
+    assert any("positives" in flag for flag in done.check().flags)

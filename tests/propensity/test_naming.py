@@ -102,3 +102,21 @@ def test_a_model_around_another_is_one_line_of_the_table(monkeypatch):
     for text in ("around:popularty=s.csv", "around:popularity"):
         with pytest.raises(OpenloopError, match=r"popularty|around:popularity=SAMPLE"):
             ModelSpec.parse(text)
+
+
+def test_balanced_is_around_logistic_unless_another_model_is_named():
+    plain, named = (ModelSpec.parse(text) for text in ("balanced=s.csv", "balanced:popularity=s.csv"))
+    assert isinstance(plain.model(rng=3), ol.propensity.Balanced)
+    assert isinstance(plain.model(rng=3).model, ol.propensity.Logistic)
+    assert plain.model(rng=3).model.rng == 3
+    assert isinstance(named.model(rng=0).model, ol.propensity.Popularity)
+    assert sample_of("balanced:popularity=s.csv") == "s.csv"
+    assert "balanced=SAMPLE" in FORMS
+
+
+def test_what_is_done_to_p_is_done_before_balancing():
+    made = ModelSpec.parse("balanced:popularity=s.csv", gamma=2.0, calibrate="platt", floor=0.1).model(rng=5)
+    assert isinstance(made, ol.propensity.Balanced)
+    assert isinstance(made.model, ol.propensity.Calibrated)
+    assert (made.model.method, made.model.floor, made.model.model.gamma) == ("platt", 0.1, 2.0)
+    assert isinstance(ModelSpec.parse("balanced=s.csv", floor=0.1).bare(0).model, ol.propensity.Logistic)

@@ -148,7 +148,7 @@ def _settled(e: Estimate, size: float) -> Estimate:
     if e.stderr > tiny:
         return replace(e, value=value)
     none = np.zeros(e.n_users)
-    return replace(e, value=value, influence=none, deviations=none, sample_effects=np.zeros_like(e.sample_effects))
+    return replace(e, value=value, influence=none, deviations=none, sample_effects=np.empty(0), replicates=np.empty(0))
 
 
 def winner(a: str, b: str, e: Estimate, adjusted: float, better: str, level: float) -> str | None:

@@ -21,7 +21,9 @@ def propensity(
     model: Annotated[
         str,
         typer.Option(
-            metavar="NAME[=SAMPLE]", help=f"{options.MODELS}; SAMPLE: ratings of cells drawn at random, or such a log."
+            metavar="NAME[=SAMPLE]",
+            help=f"{options.MODELS}, of logistic or as balanced:popularity=SAMPLE; SAMPLE: ratings of cells drawn at "
+            "random, or such a log.",
         ),
     ],
     out: Annotated[
@@ -40,7 +42,9 @@ def propensity(
     calibrate: options.Calibrate = "none",
     floor: options.Floor = 0.0,
     quantile: options.Quantile = None,
-    column: Annotated[str, typer.Option(metavar="NAME", help="The name of the new column.")] = "propensity",
+    column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The new column; else propensity, of balanced: weight.")
+    ] = None,
     seed: options.Seed = 0,
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Check the propensities on held-out cells; refits the model.")

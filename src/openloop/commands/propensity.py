@@ -36,7 +36,8 @@ class PropensityRequest(FitRequest):
     """What to read, which model to fit, and what to write where; whatever cannot work is refused here.
 
     `model` is NAME[=SAMPLE]; `uniform` is another way to name the sample. `users` and `items` are sizes of a population
-    with the ids 0 … n-1. `column` is the name of the new column.
+    with the ids 0 … n-1. `column` is the name of the new column, by default propensity. A balanced p may exceed 1, so
+    its weight is written instead, by default as weight.
     """
 
     out: FilePath
@@ -44,12 +45,12 @@ class PropensityRequest(FitRequest):
     uniform: FilePath | None = None
     users: int | None = None
     items: int | None = None
-    column: str = "propensity"
+    column: str | None = None
 
     def __post_init__(self) -> None:
         FitRequest.__post_init__(self)
-        if not self.column:
-            raise InputError("--column must not be empty; leave it out for 'propensity'.")
+        if self.column == "":
+            raise InputError("--column must not be empty; leave it out for 'propensity' or 'weight'.")
         check_extension(self.out)
         refuse_overwriting([self.out], self.inputs)
 
@@ -59,6 +60,16 @@ class PropensityRequest(FitRequest):
         if self.uniform is not None and "=" in self.model:
             raise InputError(f"--uniform {self.uniform}: --model {self.model} names a sample already; leave one out.")
         return self.spec(self.model if self.uniform is None else f"{self.model}={self.uniform}")
+
+    @property
+    def balanced(self) -> bool:
+        """Whether weights are balanced, so that they are what is written."""
+        return self.chosen.name == "balanced"
+
+    @property
+    def target(self) -> str:
+        """The name of the new column."""
+        return self.column or ("weight" if self.balanced else "propensity")
 
     @property
     def inputs(self) -> list[FilePath]:
@@ -81,8 +92,14 @@ class Estimated:
         return tuple(getattr(self.fitted, "notes_", ()))
 
     def summary(self) -> str:
-        """What was read and fitted, in one line."""
-        return f"{log_line(self.wanted.log, self.log)}; fitted {self.wanted.chosen}"
+        """What was read and fitted, in one line, and what was written where that is no p."""
+        fitted = f"{log_line(self.wanted.log, self.log)}; fitted {self.wanted.chosen}"
+        if not self.wanted.balanced:
+            return fitted
+        return (
+            f"{fitted}; column {self.wanted.target!r} has weights, for training; an audit balances each part that it "
+            "scores, so pass it --propensity balanced=SAMPLE"
+        )
 
     def check(self, step: Step = silent) -> Check:
         """How far the propensities can be trusted; refits the model a few times."""
@@ -91,21 +108,22 @@ class Estimated:
 
 
 def estimate(wanted: PropensityRequest, step: Step = silent) -> Estimated:
-    """Fit the model to the log, and write the log with a column of propensities.
+    """Fit the model to the log, and write the log with a column of propensities, or of balanced weights.
 
     All columns and the order of the rows stay as they are. A delimited file without a header gets one, of the
     names by which `ol.read` calls its columns (user, item, rating, time, column_5 …). Nothing is written unless
     everything before has worked; checks come afterwards, so that a long one cannot lose the fit.
     """
     step("reading the log", 0.0)
-    table = open_to_extend(wanted.log, wanted.columns, wanted.column)
+    table = open_to_extend(wanted.log, wanted.columns, wanted.target)
     rows = holdable(table, table.fetch(table.columns), suffix(wanted.out))
     log = read(wanted.log, **wanted.columns, users=wanted.users, items=wanted.items)
     if len(log) != len(rows):
         raise InputError(f"{wanted.log}: changed while it was read ({len(rows):,}, then {len(log):,} rows); try again.")
     step(f"fitting {wanted.chosen}", 0.3)
     model = fit(wanted.chosen, log, choose_log(table, wanted.columns), wanted.seed)
-    p = in_input_order(log, model.predict(log).used)
+    p = model.predict(log)
     step("writing the log", 0.9)
-    write(wanted.out, rows.with_columns(pl.Series(wanted.column, p)))
+    found = in_input_order(log, p.weights if wanted.balanced else p.used)
+    write(wanted.out, rows.with_columns(pl.Series(wanted.target, found)))
     return Estimated(wanted=wanted, log=log, fitted=model)

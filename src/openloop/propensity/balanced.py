@@ -1,4 +1,4 @@
-"""`Balanced`: another model's weights, raked to what is known of the population: its ratings, margins and means."""
+"""`Balanced`: another model's weights, raked to the population's ratings, margins and means."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from openloop.errors import InputError, RatingError, UndefinedError, listing
 from openloop.propensity.base import PropensityEstimator, check_grid, row_counts
 from openloop.propensity.checks.held_out import refit, unfitted
 from openloop.propensity.samples import Drawn, Ratings, plain, refuse_sample
-from openloop.propensity.solvers.calibration import REACHED, Calibration, calibrate, rake
+from openloop.propensity.solvers.calibration import REACHED, Raked, calibrate, rake
 from openloop.propensity.targets import Target, level_shares, margins_of, means_of
 from openloop.support.wording import percent
 
@@ -59,7 +59,7 @@ class Balanced(PropensityEstimator):
     def assumes(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """What is taken for granted."""
         name = type(self.model).__name__
-        return f"beside what {name} sees, being observed depends on what was balanced alone, each by a factor"
+        return f"being observed depends on what {name} sees and, by one factor each, on what was balanced"
 
     @property
     def fits_items(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -137,7 +137,7 @@ class Balanced(PropensityEstimator):
         yield from margins_of(self.margins or {}, user, item)
         yield from means_of(self.functions or {})
 
-    def _calibrated(self, feedback: Feedback, w: Floats) -> tuple[Calibration, list[str]]:
+    def _calibrated(self, feedback: Feedback, w: Floats) -> tuple[Raked, list[str]]:
         """With items' sums kept where that can be done, and why where it cannot."""
         median = float(np.median(feedback.rows_of_items[feedback.item]))
         self.keeps_items_, notes = False, list[str]()
@@ -156,7 +156,7 @@ class Balanced(PropensityEstimator):
         _refuse_unreached(self.targets_, found)
         return found, notes
 
-    def _solved(self, feedback: Feedback, w: Floats, item: Array | None) -> Calibration:
+    def _solved(self, feedback: Feedback, w: Floats, item: Array | None) -> Raked:
         if self.sample_ is not None and len(self.targets_) == 1:  # rows of one item and level move together
             return rake(w, self.sample_.codes(feedback.rating), self.targets_[0].means, item)
         H = np.hstack([target.columns(feedback) for target in self.targets_])  # (n, K)
@@ -234,7 +234,7 @@ def _taken(model: Any) -> set[str]:
     return set(inspect.signature(model.fit).parameters)
 
 
-def _refuse_unreached(targets: tuple[Target, ...], found: Calibration) -> None:
+def _refuse_unreached(targets: tuple[Target, ...], found: Raked) -> None:
     if found.converged:
         return
     names, means = (np.concatenate([getattr(target, what) for target in targets]) for what in ("names", "means"))

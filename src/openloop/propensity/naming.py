@@ -34,6 +34,7 @@ MODELS = {
     "logistic": Entry(model="Logistic", features="both"),
     "low-rank": Entry(model="LowRank"),
     "boosted": Entry(model="Boosted", features="any"),
+    "balanced": Entry(model="Balanced", sample=True, inside="logistic"),
 }
 FORMS = tuple(f"{name}=SAMPLE" if entry.sample else name for name, entry in MODELS.items())
 CALIBRATIONS = ("none", "isotonic", "platt")
@@ -84,23 +85,28 @@ class ModelSpec:
 
     def bare(self, rng: int) -> Any:
         """The model, unfitted, without calibration or floor."""
-        made: Any = None
-        for entry in reversed(self.entries):
-            made = getattr(propensity, entry.model)(*(() if made is None else (made,)))
-            if entry.gamma:
-                made.set_params(gamma=self.gamma)
-            if "rng" in made.get_params(deep=False):
-                made.set_params(rng=rng)
-        return made
+        return self._around(self._made(self.entries[-1], rng), rng)
 
     def model(self, rng: int) -> Any:
-        """The model, unfitted; within `Calibrated` where its p are to be mapped or raised."""
-        method = None if self.calibrate == "none" else self.calibrate
-        if method is None and self.floor == 0 and self.quantile is None:
-            return self.bare(rng)
-        return propensity.Calibrated(
-            self.bare(rng), method=method, floor=self.floor, quantile=self.quantile, rng=rng
-        )  # fmt: skip
+        """The model, unfitted; the p of the innermost are mapped or raised by `Calibrated` where that is asked for."""
+        made, method = self._made(self.entries[-1], rng), None if self.calibrate == "none" else self.calibrate
+        if method is not None or self.floor > 0 or self.quantile is not None:
+            made = propensity.Calibrated(made, method=method, floor=self.floor, quantile=self.quantile, rng=rng)
+        return self._around(made, rng)
+
+    def _around(self, made: Any, rng: int) -> Any:
+        """The model within those that are written before it."""
+        for entry in reversed(self.entries[:-1]):
+            made = self._made(entry, rng, made)
+        return made
+
+    def _made(self, entry: Entry, rng: int, *inside: Any) -> Any:
+        made = getattr(propensity, entry.model)(*inside)
+        if entry.gamma:
+            made.set_params(gamma=self.gamma)
+        if "rng" in made.get_params(deep=False):
+            made.set_params(rng=rng)
+        return made
 
 
 def parts(text: str) -> tuple[str, str | None, str | None]:
@@ -142,7 +148,7 @@ def _check_sample(spec: ModelSpec) -> None:
     if needed and not spec.sample:
         raise InputError(f"{spec}: needs ratings of cells drawn at random; write {spec}=SAMPLE, their file.")
     if not needed and spec.sample is not None:
-        raise InputError(f"{spec}={spec.sample}: only {_those('sample')} takes a sample; write {spec}.")
+        raise InputError(f"{spec}={spec.sample}: only {_those('sample')} take a sample; write {spec}.")
 
 
 def _check_features(spec: ModelSpec) -> None:

@@ -40,7 +40,7 @@ class Shares:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Mean:
+class KnownMean:
     """A function of users, items and ratings, and its mean over the population."""
 
     names: tuple[str, ...]
@@ -62,7 +62,7 @@ class Mean:
         return self.columns(feedback)[:, 0] * mu[0]
 
 
-Target = Shares | Mean
+Target = Shares | KnownMean
 
 
 def level_shares(sample: LevelSample, present: Any) -> Shares:
@@ -89,7 +89,7 @@ def margins_of(
         yield Shares(names=names, means=np.array(list(shares.values()), np.float64), codes=partial(_by_id, side, of_id))
 
 
-def means_of(given: Mapping[str, Any]) -> Iterator[Mean]:
+def means_of(given: Mapping[str, Any]) -> Iterator[KnownMean]:
     """Functions with their means."""
     for name, pair in given.items():
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not callable(pair[0]) or not is_number(pair[1]):
@@ -97,7 +97,7 @@ def means_of(given: Mapping[str, Any]) -> Iterator[Mean]:
                 f"Balanced: functions[{name!r}] must be a function of users, items and ratings and its mean, got "
                 f"{pair!r:.60}; write {{{name!r}: (h, mean)}}."
             )
-        yield Mean(names=(name,), means=np.array([pair[1]], np.float64), function=pair[0])
+        yield KnownMean(names=(name,), means=np.array([pair[1]], np.float64), function=pair[0])
 
 
 def _by_rating(sample: LevelSample, feedback: Feedback) -> Int64s:

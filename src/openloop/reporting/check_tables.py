@@ -31,6 +31,16 @@ def balance(check: Check) -> TableBlock:
     return TableBlock(caption="Rows − grid, in standard deviations of the grid", columns=columns, rows=rows)
 
 
+def balancing(check: Check) -> TableBlock:
+    """The means that were balanced."""
+    moved = () if check.balancing is None else check.balancing.moved
+    rows = tuple(
+        (name(m.name), *(value(x, number(x, 3)) for x in (m.rows, m.before, m.after, m.target))) for m in moved
+    )
+    columns = ("mean of", "rows as they are", "weighted by the model", "balanced", "population")
+    return TableBlock(caption="What was balanced", columns=columns, rows=rows)
+
+
 def overlap(check: Check) -> TableBlock:
     """The histogram of p over rows and cells."""
     found = check.overlap

@@ -12,7 +12,7 @@ from openloop.reporting import check_tables
 from openloop.reporting import page_tables as tables
 from openloop.reporting.audit_figures import critical_difference_chart
 from openloop.reporting.blocks import Bullets, Code, Fold, Heading, Section, Terms, Text, figures
-from openloop.reporting.figures import calibration_curve, love_plot, margins_plot, overlap_plot
+from openloop.reporting.figures import balancing_plot, calibration_curve, love_plot, margins_plot, overlap_plot
 from openloop.reporting.sections import Subject
 from openloop.reporting.weight_figures import (
     carried_by,
@@ -90,6 +90,13 @@ def _check(check: Check) -> Iterator[Any]:
             f"error {number(found.error, 2)}, of which about {number(found.chance, 2)} is chance."
         )
         yield from figures(calibration_curve(check), [alt], [check_tables.calibration(check)])
+    if check.balancing is not None:
+        worth = tuple(map(number, (check.balancing.effective_before, check.balancing.effective_after)))
+        alts = [
+            f"The means of {len(check.balancing.moved)} things that were balanced, before and after.",
+            f"Weights before balancing, worth {worth[0]} rows, and after, worth {worth[1]}.",
+        ]
+        yield from figures(balancing_plot(check.balancing), alts, [check_tables.balancing(check)])
     balance = check_tables.balance(check)
     if balance.rows:
         off = [d.name for d in check.balance if abs(d.after or 0.0) > 0.1]

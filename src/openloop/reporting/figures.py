@@ -22,6 +22,7 @@ from openloop.reporting.audit_figures import (
     leaderboard_chart,
     strata_chart,
 )
+from openloop.reporting.balancing_figures import balancing_charts, balancing_plot
 from openloop.reporting.rendering import chart_page
 from openloop.reporting.style import BLUE, GREY, GRID, LINE, ORANGE, log_axis, styled, titled
 from openloop.reporting.weight_figures import concentration_chart, ratings_chart, sensitivity_chart, weights_chart
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "leaderboard_chart", "forest_plot", "bump_chart", "strata_chart", "critical_difference_chart",
     "weights_chart", "concentration_chart", "sensitivity_chart", "ratings_chart",
-    "calibration_curve", "love_plot", "overlap_plot", "margins_plot", "check_figures", "save",
+    "calibration_curve", "love_plot", "overlap_plot", "margins_plot", "balancing_plot", "check_figures", "save",
 ]  # fmt: skip
 
 FORMATS = ("html", "svg", "png", "json")
@@ -64,13 +65,14 @@ def margins_plot(check: Check) -> Chart:
 
 
 def check_figures(check: Check) -> Chart:
-    """All four in one chart."""
+    """All four in one chart, and of balanced weights what balancing did."""
     import altair as alt
 
     return styled(
         alt.vconcat(
             _beside(_calibration(check), _overlap(check)),
             _beside(_love(check), _margins(check)),
+            *([] if check.balancing is None else [balancing_charts(check.balancing)]),
             spacing=40,
             title=alt.TitleParams(
                 f"{check.model} on {check.rows:,} rows of {check.users:,} users × {check.items:,} items",

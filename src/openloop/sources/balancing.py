@@ -1,4 +1,4 @@
-"""Balanced weights of a scored part: the shares of its rating levels raked once more, to those of the candidates.
+"""Balanced weights of a scored part: its rating levels raked once more, to the shares of candidates.
 
 A part holds each level by its chance, and under `exclude` the candidates are no longer the population that weights were
 balanced to. What balancing did to the items is kept: a part has too few rows of an item to do it again.

@@ -445,3 +445,17 @@ def test_a_part_that_lacks_bad_ratings_by_chance_is_not_one_of_positives(files):
 def test_an_excluded_log_without_ratings_is_refused_beside_one_that_has_them(clicks):
     with pytest.raises(ColumnError, match=facts("rating=")):
         gather(wanted(clicks, GRIDS, exclude=clicks / "clicked_train.csv", **NAMED))
+
+
+def test_balanced_propensities_are_fitted_with_a_sample_that_is_named(files):
+    asked = wanted(files, GRIDS, exclude=files / "train", propensity=f"balanced={files / 'sample'}", **NAMED)
+    found = gather(asked)
+    sample = ol.read(files / "sample", **NAMED, uniform=True)
+    model = ol.propensity.Balanced(ol.propensity.Logistic())
+    whole = ol.Feedback.from_arrays(
+        *(np.concatenate([getattr(p, n) for p in (files.test, files.train)]) for n in ("user", "item", "rating")),
+        users=files.test.users, items=files.test.items,
+    )  # fmt: skip
+    fitted = model.fit(whole, uniform=sample)
+    np.testing.assert_allclose(found.propensities.predict(found.log).values, fitted.predict(files.test).values)
+    assert found.about_propensity.startswith("balanced, fitted on")

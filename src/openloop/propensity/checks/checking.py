@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Feedback, check_feedback
+from openloop.core.propensities import Propensities
 from openloop.core.weights import Diagnostics
 from openloop.errors import InputError, UndefinedError
 from openloop.propensity.checks.balance import Difference, Margin, balance, margins
+from openloop.propensity.checks.balancing import Balancing, balancing
 from openloop.propensity.checks.held_out import Calibration, calibration
 from openloop.propensity.checks.overlap import Heavy, Overlap, observed_only, overlap, row_weights, weigh
 from openloop.support.atomic import Recorded, finite
@@ -34,7 +36,8 @@ class Check(Recorded):
     """What a check found; `not_computed` has the reason for each part that is None or empty.
 
     `calibration` is on held-out cells, `margins` by user and by item, `balance` by covariate, `heaviest` are the
-    rows with the largest weights, `notes` the model's own, `flags` what to mind.
+    rows with the largest weights, `notes` the model's own, `flags` what to mind. `balancing` is of `Balanced`, and then
+    calibration, margins and overlap are of the model within it.
     """
 
     model: str
@@ -47,6 +50,7 @@ class Check(Recorded):
     weights: Diagnostics
     heaviest: tuple[Heavy, ...]
     overlap: Overlap
+    balancing: Balancing | None = None
     not_computed: dict[str, str] = field(default_factory=dict[str, str])
     notes: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
@@ -86,18 +90,21 @@ def check(
     p = model.predict(feedback).check(feedback)
     user, item = _covariates(model, feedback, covariates)
     missing: dict[str, str] = {}
-    judged = _unless("calibration", missing, lambda: _calibration(model, feedback, folds, bins, rng))
-    sums = _unless("margins", missing, lambda: margins(model, feedback, p.floor)) or ()
-    spread = _unless("overlap", missing, lambda: overlap(model, feedback, p.used, rng)) or observed_only(p.used)
+    # A balanced p depends on the rating, which no unobserved cell has: there the model within is judged.
+    inner, own = (model, p) if p.base is None else (model.inner_, model.inner_.predict(feedback))
+    judged = _unless("calibration", missing, lambda: _calibration(inner, feedback, folds, bins, rng))
+    sums = _unless("margins", missing, lambda: margins(inner, feedback, own.floor)) or ()
+    spread = _unless("overlap", missing, lambda: overlap(inner, feedback, own.used, rng)) or observed_only(own.used)
     weights, heaviest = weigh(feedback, p)
     if weights.mass is None:
         missing["mass"] = "this part of a log has no share, so its weights are right up to a factor only"
     differences = balance(feedback, row_weights(feedback, p.used), user, item)
-    flags = (*weights.flags, *_flags(judged, sums, differences, spread))
+    flags = (*weights.flags, *_flags(judged, sums, differences, spread), *_exposure_flags(feedback, p))
     return Check(
         model=name_of(model), rows=len(feedback), users=feedback.n_users, items=feedback.n_items, calibration=judged,
-        margins=sums, balance=differences, weights=weights, heaviest=heaviest, overlap=spread, not_computed=missing,
-        notes=tuple(getattr(model, "notes_", ())), flags=flags,
+        margins=sums, balance=differences, weights=weights, heaviest=heaviest, overlap=spread,
+        balancing=balancing(model, feedback, p), not_computed=missing, notes=tuple(getattr(model, "notes_", ())),
+        flags=flags,
     )  # fmt: skip
 
 
@@ -157,6 +164,14 @@ def _flags(
         yield f"poor overlap: the p of rows and of the grid have {spread.coefficient:.0%} in common"
     if spread.below is not None and spread.below > UNSEEN:
         yield f"{spread.below:.0%} of the grid have a p below that of every row: nothing in the log speaks for them"
+
+
+def _exposure_flags(feedback: Feedback, p: Propensities) -> Iterator[str]:
+    if feedback.positives and p.blind:
+        yield (
+            "the log holds positives only: these are the chances of being shown and liked, which weights must not be "
+            "made of, and evaluating with them is refused"
+        )
 
 
 def worse_than_uniform(judged: Calibration) -> bool:

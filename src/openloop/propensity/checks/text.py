@@ -18,9 +18,10 @@ NAME = 26  # characters of a name or an id
 
 def render(check: Check) -> str:
     """The whole check."""
-    parts = (_calibration, _margins, _balance, _weights, _overlap)
+    parts = (_calibration, _margins, _balance, _balancing, _weights, _overlap)
     title = f"{check.model} on {check.rows:,} rows of {check.users:,} users × {check.items:,} items"
-    lines = [title, *(line for part in parts for line in ("", *part(check)))]
+    written = (list(part(check)) for part in parts)
+    lines = [title, *(line for part in written if part for line in ("", *part))]
     tail = [*(f"note: {note}" for note in check.notes), *(f"mind: {flag}" for flag in check.flags)]
     return "\n".join([*lines, *([""] if tail else []), *(line for text in tail for line in _wrapped(text))])
 
@@ -79,6 +80,16 @@ def _balance(check: Check) -> Iterator[str]:
     constant = [_short(d.name) for d in check.balance if d.after is None]
     if constant:
         yield from _wrapped(f"the same for all, so without a difference: {', '.join(constant)}", indent="  ")
+
+
+def _balancing(check: Check) -> Iterator[str]:
+    found = check.balancing
+    if found is None:
+        return
+    yield "balancing: means of the rows, weighted by the model within, balanced, and of the population"
+    rows = [(_short(m.name, 40), *map(number, (m.rows, m.before, m.after, m.target))) for m in found.moved]
+    yield from _table([("", "rows", "model", "balanced", "target"), *rows], left=(0,))
+    yield f"  effective rows {number(found.effective_before)} before, {number(found.effective_after)} after"
 
 
 def _weights(check: Check) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Weights moved as little as possible until functions of the rows have given means: w′ = w·exp(μᵀh), by dual Newton.
+"""Weights moved until functions of the rows have given means: w′ = w·exp(μᵀh), by dual Newton.
 
 Deville & Särndal 1992 call it calibration; where the functions are indicators it is raking.
 """
@@ -22,7 +22,7 @@ UNBOUNDED = 100.0  # log factors beyond it: no weights reach the targets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Calibration:
+class Raked:
     """The factor w′/w of each row, μ, and how far each mean is from its target, in parts of the range of its h."""
 
     factor: Floats  # (n,)
@@ -35,7 +35,7 @@ class Calibration:
         return bool(np.all(np.abs(self.off) <= REACHED))
 
 
-def calibrate(w: Floats, H: Floats, means: Floats, block: Array | None = None) -> Calibration:
+def calibrate(w: Floats, H: Floats, means: Floats, block: Array | None = None) -> Raked:
     """The w′ nearest to w in relative entropy under which each column of H (n, K) has its mean (K,).
 
     Σw′ = Σw, also within each block of rows where `block` (n,) says to which a row belongs.
@@ -49,7 +49,7 @@ def calibrate(w: Floats, H: Floats, means: Floats, block: Array | None = None) -
     q = rows.shares(mu)
     factor = np.empty(len(w))
     factor[order] = q * w.sum() / w[order]
-    return Calibration(factor=factor, mu=mu / scale, off=q @ rows.C)
+    return Raked(factor=factor, mu=mu / scale, off=q @ rows.C)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,7 +112,7 @@ def _minimum(rows: _Rows) -> Floats:
 # -- levels --------------------------------------------------------------------------------------------------
 
 
-def rake(w: Floats, level: Int64s, shares: Floats, block: Array | None = None) -> Calibration:
+def rake(w: Floats, level: Int64s, shares: Floats, block: Array | None = None) -> Raked:
     """w′ = w·g_r·h_b, g = exp(μ): each level r (of 0 … L−1) has its share (L,) of Σw, and each block keeps its Σw.
 
     Every level that has a share needs a row. Rows of one block and level have one factor, so few cells are moved.
@@ -123,4 +123,4 @@ def rake(w: Floats, level: Int64s, shares: Floats, block: Array | None = None) -
     table: Floats = np.bincount(place, w).astype(np.float64)
     H = (held[:, None] % L == np.arange(L)).astype(np.float64)
     found = calibrate(table, H, shares / shares.sum(), None if block is None else held // L)
-    return Calibration(factor=found.factor[place], mu=found.mu, off=found.off)
+    return Raked(factor=found.factor[place], mu=found.mu, off=found.off)
