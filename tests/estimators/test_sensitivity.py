@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from openloop.core.estimate import complex_step
+from openloop.core.totals import complex_step
 from openloop.errors import InputError, UndefinedError
 from openloop.estimators.sensitivity import (
     critical_gamma,
