@@ -24,8 +24,8 @@ from openloop.errors import (
     PropensityError,
     UndefinedError,
 )
-from tests.facts import facts
 from tests.examples import CELL, ESTIMATORS, METRICS, NORMALISED, ORDERED, POOLED, same, small_world
+from tests.facts import facts
 
 WORLD = small_world()
 LOG = WORLD.observe(1)

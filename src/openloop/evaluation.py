@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
@@ -13,7 +13,12 @@ from openloop.errors import InputError, UndefinedError
 from openloop.estimators.naming import Method
 from openloop.sources.plan import Source, chosen_pairs, conclude
 from openloop.sources.question import Question
+from openloop.support.fields import fields_of
+from openloop.support.progress import Step, progress, silent
 from openloop.support.wording import reasons
+
+if TYPE_CHECKING:
+    from openloop.sources.arrays.refitting import Refitting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,17 +30,33 @@ class Prepared:
     methods: Sequence[Method]
     notes: Sequence[str]
     level: float
+    refitting: Refitting | None = None
 
-    def compare(self, pairs: str | Iterable[tuple[str, str]] | None = None, *, tilt: bool = False) -> Comparison:
+    def compare(
+        self, pairs: str | Iterable[tuple[str, str]] | None = None, *, tilt: bool = False, step: Step = silent
+    ) -> Comparison:
         """Every estimate, the own sums of the pairs and, with `tilt`, those that tell how far weights may be off."""
         found = conclude(self.source, self.metrics, self.methods, chosen_pairs(self.source.models, pairs), tilt=tilt)
         if not found.estimates:
             raise UndefinedError(" ".join(reasons(found.skipped)))
+        found = self._refitted(found, step)
         order = [(m, x.name, e.name) for m in self.source.models for x in self.metrics for e in self.methods]
         return replace(
             found, estimates={key: found.estimates[key] for key in order if key in found.estimates},
             better={m.name: m.better for m in self.metrics}, notes=(*self.notes, *found.notes), level=self.level,
         )  # fmt: skip
+
+    def _refitted(self, found: Comparison, step: Step) -> Comparison:
+        again = self.refitting
+        if again is None:
+            return found
+        with progress("refitting", again.replicates, show=step is silent) as advance:
+
+            def tell(done: int) -> None:
+                advance(done, f"{again.replicates} draws of users")
+                step("fitting the propensities again", 0.1 + 0.4 * done / again.replicates)
+
+            return again.applied(found, [(m, e) for m in self.metrics for e in self.methods], tell)
 
 
 def evaluate(
@@ -60,6 +81,10 @@ def evaluate(
     complete: bool = False,
     distinct: bool = False,
     max_users: int = 2_000_000,
+    refit: bool = False,
+    refit_on: Any = None,
+    replicates: int = 200,
+    rng: Any = 0,
 ) -> Comparison:
     """Estimate each metric of each model by each estimator.
 
@@ -76,13 +101,13 @@ def evaluate(
     estimator a recommender or U × I array of imputed ratings, or losses by (model, metric); fitted without the
     scored cells. `missing` predictions are an "error", or "drop" their rows, or count as "worst". `pairs` names
     the pairs whose own sums are taken: by default all of up to ten models.
+
+    `refit=True` takes errors over users from a bootstrap that fits the model given as `propensities` again to each of
+    `replicates` draws of users, with `rng`: on this log, or on `refit_on`, the log that it was fitted on and that this
+    one is a part of.
     """
-    asked = Question(
-        metrics=metrics, estimators=estimators, exclude=exclude, threshold=threshold, missing=missing, level=level,
-        imputation=imputation, user=user, item=item, rating=rating, population=population, share=share,
-        excluded_share=excluded_share, complete=complete, distinct=distinct, max_users=max_users,
-    )  # fmt: skip
-    return prepared(models, log, propensities, asked).compare(pairs)
+    given = locals()
+    return prepared(models, log, propensities, Question(**fields_of(Question, given))).compare(pairs)
 
 
 def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Question) -> Prepared:
@@ -94,7 +119,20 @@ def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Ques
     source, notes = _source(models, log, propensities, asked)
     if asked.exclude is None and "rank" in asked.kinds:
         notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
-    return Prepared(source=source, metrics=asked.measures, methods=asked.methods, notes=notes, level=asked.level)
+    return Prepared(
+        source=source, metrics=asked.measures, methods=asked.methods, notes=notes, level=asked.level,
+        refitting=_refitting(source, propensities, asked),
+    )  # fmt: skip
+
+
+def _refitting(source: Source, propensities: Any, asked: Question) -> Refitting | None:
+    if not asked.refit:
+        if asked.refit_on is not None:
+            raise InputError("evaluate: refit_on= is the log that refit=True fits again on; pass that, too.")
+        return None
+    from openloop.sources.arrays.refitting import Refitting
+
+    return Refitting.of(source, propensities, asked)
 
 
 def _source(models: Mapping[str, Any], log: Any, propensities: Any, asked: Question) -> tuple[Source, list[str]]:

@@ -109,6 +109,16 @@ def test_a_model_of_ratings_is_drawn_from_by_imputed_ones():
     assert abs(found.rows / len(log) - 1) < 0.25
 
 
+def test_balanced_weights_are_drawn_from_under_a_split():
+    of = world(gap=0.5)
+    train, test = ol.split(of.observe(1), test=0.5, rng=0)
+    sample = np.random.default_rng(0).choice(of.ratings.ravel(), 300)
+    seen = ol.propensity.Balanced(ol.propensity.Logistic()).fit(of.observe(1), uniform=sample)
+    found = rehearsed(of, test, seen, draws=10, exclude=train)
+    assert abs(found.rows / len(test) - 1) < 0.15
+    assert found.different.right >= 8
+
+
 def test_no_rehearsal_without_being_asked_for():
     of = world()
     assert audit(of.predictions, of.observe(1), np.array(of.propensities), metrics=["mae"]).rehearsal is None

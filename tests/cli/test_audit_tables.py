@@ -58,7 +58,7 @@ def test_estimates_that_need_care_are_marked_and_explained():
 def test_estimands_answers_and_what_turns_an_order_are_shown(many):
     text = shown(many)
     assert "snips per cell; naive on what was seen" in text
-    assert re.search(r"a − b +difference +95 %, unadjusted +Holm p +Γ\* +answer", text)
+    assert re.search(r"a − b +difference +95 %, unadjusted +Holm p +Γ\* +ρ\* +answer", text)
     line = next(line for line in text.splitlines() if line.startswith("m0 − m1"))
     assert line.rstrip().endswith(many.verdict.pair("m0", "m1").level)
     pair = many.contrasts["mae", "snips"]

@@ -133,7 +133,11 @@ def test_a_failed_write_leaves_the_old_file(result, tmp_path, monkeypatch):
 
 def test_the_text_is_an_aligned_table_with_reasons_notes_and_flags(result):
     lines = str(result).splitlines()
-    assert lines[0].split()[:4] == ["model", "metric", "estimator", "value"]
+    assert lines[0].split()[:5] == ["model", "metric", "estimator", "estimand", "value"]
+    assert lines[0].split()[-1] == "p"
+    weighted = [line for line in lines[1 : 1 + len(result.estimates)] if "snips" in line]
+    assert all("per cell" in line or "per relevant item" in line for line in weighted)
+    assert all(line.endswith("known") for line in weighted)
     assert re.search(facts("95%", "interval", "users"), lines[0])
     at = lines[0].index("estimator")
     assert all(line[at:].startswith(("naive", "ips", "snips")) for line in lines[1 : 1 + len(result.estimates)])

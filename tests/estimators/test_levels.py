@@ -158,7 +158,7 @@ def test_equal_models_differ_by_nothing():
 
 def test_a_difference_shares_the_sample():
     # Two models whose losses differ by a constant at every rating: the sample does not matter to which is better.
-    Y, predictions, log = world(0)
+    Y, _, log = world(0)
     result = score({"a": Y + 1.0, "b": Y + 3.0}, log, naive_bayes(Y, log, 50), "mae", "mse")
     gap = result.difference("a", "b", metric="mae", estimator="snips")
     assert gap.value == pytest.approx(-2)

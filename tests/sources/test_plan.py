@@ -128,6 +128,7 @@ class Recording:
 
     models = ("m",)
     in_one_pass = True
+    levelled = False
 
     def __init__(self, refuses=()):
         self.asked, self.refuses = [], refuses

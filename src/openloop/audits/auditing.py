@@ -69,6 +69,9 @@ def audit(
     baseline: str | None = None,
     min_item_rows: int = 0,
     rehearse: int = 0,
+    refit: bool = False,
+    refit_on: Any = None,
+    replicates: int = 200,
     rng: Any = 0,
     user: str | None = None,
     item: str | None = None,
@@ -124,7 +127,7 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
     with ThreadPoolExecutor(1) as pool:  # the check refits a model, which need not wait for the estimates
         checking = pool.submit(_check, propensities, whole if asked.check is True else asked.check, asked.rng)
         step("estimating", 0.1)
-        result = _shown(ready.compare("all", tilt=True))
+        result = _shown(ready.compare("all", tilt=True, step=step))
         if any(tilts.against("kappa") is not None for tilts in result.tilts.values()):
             basis, result = replace(basis, positives=True, clicks=True), as_liking(result)
         cut = ready.source.about().threshold

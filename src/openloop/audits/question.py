@@ -40,7 +40,6 @@ class AuditQuestion(Question):
     baseline: str | None = None  # compare the others with this model only
     min_item_rows: int = 0  # items with fewer rows in the whole log are no part of the population
     rehearse: int = 0  # logs to draw from the propensities, to see how often they give a verdict
-    rng: Any = 0
 
     def __post_init__(self) -> None:
         if not self.metrics:

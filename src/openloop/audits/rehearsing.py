@@ -204,7 +204,7 @@ def _reasons(source: FeedbackSource, propensities: Any) -> Iterator[str]:
     if subject.grid is None and (isinstance(propensities, Known) or not getattr(propensities, "sees_rating", False)):
         yield (
             "the propensities are those of observed rows only, so cells that were not observed have no chance to be "
-            "drawn; pass a fitted model, or a users × items array."
+            "drawn; pass a fitted model without min_item_rows=, or a users × items array."
         )
 
 

@@ -13,7 +13,10 @@ from openloop.errors import InputError, UndefinedError, did_you_mean
 from openloop.support.atomic import Recorded
 
 Key = tuple[str, str, str]  # model, metric, estimator
-COLUMNS = ("model", "metric", "estimator", "value", "stderr", "low", "high", "n", "users", "effective_size", "flags")
+COLUMNS = (
+    "model", "metric", "estimator", "estimand", "value", "stderr", "low", "high", "propensities", "n", "users",
+    "effective_size", "flags",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +109,7 @@ class Comparison(Recorded):
             low, high = e.limits(self.level)
             seen = e.diagnostics
             values = (
-                model, metric, estimator, e.value, e.stderr, low, high,
+                model, metric, estimator, e.estimand, e.value, e.stderr, low, high, e.p_taken,
                 seen.n, seen.users, seen.effective_size, "; ".join(seen.flags),
             )  # fmt: skip
             yield dict(zip(COLUMNS, values, strict=True))
@@ -134,7 +137,10 @@ class Comparison(Recorded):
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        header = ("model", "metric", "estimator", "value", f"{self.level:.0%} interval over users", "effective n")
+        header = (
+            "model", "metric", "estimator", "estimand", "value", f"{self.level:.0%} interval over users",
+            "effective n", "p",
+        )  # fmt: skip
         body = [header, *(self._cells(row) for row in self.rows())]
         widths = [max(len(line[c]) for line in body) for c in range(len(header))]
         for line in body:
@@ -149,7 +155,8 @@ class Comparison(Recorded):
         size = f"{row['n']:,}" if row["effective_size"] is None else f"{row['effective_size']:,.0f} of {row['n']:,}"
         mark = " !" if row["flags"] else ""
         interval = f"{row['low']:.4g} … {row['high']:.4g}"
-        return (row["model"], row["metric"], row["estimator"], f"{row['value']:.4g}{mark}", interval, size)
+        named = (row["model"], row["metric"], row["estimator"], row["estimand"])
+        return (*named, f"{row['value']:.4g}{mark}", interval, size, row["propensities"])
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in COLUMNS)

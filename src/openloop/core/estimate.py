@@ -24,6 +24,7 @@ from openloop.support.arguments import check_level
 
 ROUNDING = 1e-12  # of a value: parts that are smaller come of the order of summation
 TAKEN = ("known", "corrected", "refitted")  # how an interval takes p, from the least that is claimed
+_TAKEN_AS = {"known": "taken as known", "corrected": "corrected for their sample", "refitted": "refitted"}
 
 
 class Interval(NamedTuple):
@@ -44,7 +45,8 @@ class Estimate:
     `deviations` are J_u, from the function where they are not given, and `units` is m, the users that take part.
     `denominator_users` is (ΣW_u)²/ΣW_u² of the denominator's parts: what heavy users leave of their number.
     `sample_effects` are the parts of a uniform sample of `sample_size` ratings: their squares add up to its variance.
-    `p_taken` says how the interval takes p: "" (there is none), "known" or "corrected".
+    `replicates` are values in draws of users to which the propensities were fitted again: where there are any, they
+    tell the error. `p_taken` says how the interval takes p: "" (there is none), "known", "corrected" or "refitted".
     `root`: the value is a square root, and its interval is that of the square, cut at 0.
     """
 
@@ -62,6 +64,7 @@ class Estimate:
     denominator_users: float = math.inf
     sample_effects: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     sample_size: int = 0
+    replicates: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     p_taken: str = ""
     whole_users: bool = False  # a split drew users, with all their cells at once
     root: bool = False
@@ -104,9 +107,11 @@ class Estimate:
     @property
     def stderr(self) -> float:
         """√((m−1)/m · ΣJ_u²), the jackknife's, with the sample's part; NaN where there is none."""
-        return self._jackknife(self.deviations, self.sample_variance)
+        return self._spread(self.deviations, self.sample_variance, self.replicates)
 
-    def _jackknife(self, deviations: Floats, sample_variance: float) -> float:
+    def _spread(self, deviations: Floats, sample_variance: float, replicates: Floats) -> float:
+        if len(replicates):
+            return float(np.nanstd(replicates, ddof=1))
         m = self.units
         if min(m, self.scored_users) < 2:
             return math.nan
@@ -154,7 +159,7 @@ class Estimate:
         if over == "cells":
             return 2 * self.value * error
         squares = self.deviations * (2 * self.value + self.deviations)
-        return self._jackknife(squares, 4 * self.value**2 * self.sample_variance)
+        return self._spread(squares, 4 * self.value**2 * self.sample_variance, self.replicates**2)
 
     def limits(self, level: float = 0.95) -> Interval:
         """The interval over users, NaN where there is none."""
@@ -195,13 +200,13 @@ class Estimate:
 
     def without(self, user: int) -> Estimate:
         """The estimate with that user, by position, left out."""
-        kept = self.columns.copy()
+        kept = self.columns.copy(order="K")
         kept[user] = 0.0
         with np.errstate(invalid="ignore", divide="ignore"):  # nothing may be left
             value, _, influence = smooth(self.function, kept)
         return replace(
             self, value=value, influence=influence, columns=kept, deviations=leave_one_out(self.function, kept),
-            units=self.units - 1, cell_variance=None,
+            units=self.units - 1, cell_variance=None, replicates=np.empty(0),
         )  # fmt: skip
 
     def without_most_influential(self) -> Estimate:
@@ -218,7 +223,7 @@ class Estimate:
         variance = None if self.cell_variance is None else self.cell_variance * factor**2
         return replace(
             self, value=self.value * factor, influence=self.influence * factor, deviations=self.deviations * factor,
-            sample_effects=self.sample_effects * factor, cell_variance=variance,
+            sample_effects=self.sample_effects * factor, replicates=self.replicates * factor, cell_variance=variance,
             function=Scaled(self.function, factor), root=False,
         )  # fmt: skip
 
@@ -233,6 +238,7 @@ class Estimate:
             msg = f"estimates of {self.n_users:,} and {other.n_users:,} users cannot be paired; use the same log."
             raise AlignmentError(msg)
         f, g, m = self.function, other.function, self.columns.shape[1]
+        linear = isinstance(f, Shifted) and isinstance(g, Shifted)  # and so is what they combine to
         found = replace(
             self,
             value=self.value + sign * other.value,
@@ -240,17 +246,18 @@ class Estimate:
             deviations=self.deviations + sign * other.deviations,
             sample_effects=_summed(self.sample_effects, sign * other.sample_effects),
             sample_size=max(self.sample_size, other.sample_size),
+            replicates=_paired(self.replicates, sign * other.replicates),
             units=max(self.units, other.units),
             denominator_users=min(self.denominator_users, other.denominator_users),
             cell_variance=None,
-            columns=np.hstack([self.columns, other.columns]),
-            function=Combined(f, g, m, sign),
+            columns=self.columns if linear else np.hstack([self.columns, other.columns]),
+            function=f if linear else Combined(f, g, m, sign),
             method=self.method if self.method == other.method else f"{self.method}, {other.method}",
             metric=self.metric if self.metric == other.metric else f"{self.metric}, {other.metric}",
             p_taken=next((taken for taken in TAKEN if taken in (self.p_taken, other.p_taken)), ""),
             root=False,
         )
-        return found.linear() if isinstance(f, Shifted) and isinstance(g, Shifted) else found
+        return found.linear() if linear else found
 
     def linear(self) -> Estimate:
         """The same without the sums that it was computed from: as the value less J_u for every user left out."""
@@ -259,11 +266,13 @@ class Estimate:
         return replace(self, columns=parts[:, None], function=Shifted(self.value - float(parts.sum())))
 
     def __str__(self) -> str:
-        head = f"{self.method} of {self.metric}: {self.value:.4g}"
+        named = f"{self.method} of {self.metric}"
+        head = f"{named}, {self.estimand}: {self.value:.4g}" if self.estimand else f"{named}: {self.value:.4g}"
         low, high = self.limits()
         if math.isnan(low):
             return head
-        return f"{head} (standard error {self.stderr:.2g}, 95 % interval over users {low:.4g} … {high:.4g})"
+        taken = f", propensities {_TAKEN_AS[self.p_taken]}" if self.p_taken else ""
+        return f"{head} (standard error {self.stderr:.2g}, 95 % interval over users {low:.4g} … {high:.4g}{taken})"
 
     def _repr_html_(self) -> str:
         low, high = self.limits()
@@ -281,6 +290,11 @@ def _concentration(influence: Floats, value: float, units: int) -> tuple[float, 
         return float(units), 1 / max(units, 1)
     squares = np.square(influence / largest)
     return effective_size(squares), 1 / float(squares.sum())
+
+
+def _paired(a: Floats, b: Floats) -> Floats:
+    """The replicates of a sum, draw by draw; none where one side has none."""
+    return a + b if len(a) == len(b) else np.empty(0)
 
 
 def _summed(a: Floats, b: Floats) -> Floats:

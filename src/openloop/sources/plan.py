@@ -6,6 +6,7 @@ Between the two lie the rows, wherever they are: a source answers requests, and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Protocol
@@ -191,6 +192,18 @@ def conclude(
             tilts[metric.name] = source.tilts(metric, pairs)
     notes = tuple(dict.fromkeys(note for found in tilts.values() for note in found.notes))
     return Comparison(estimates=estimates, skipped=skipped, pairs=own, tilts=tilts, notes=notes)
+
+
+def values(source: Source, wanted: Sequence[tuple[Metric, Method]]) -> dict[Key, float]:
+    """The values alone, of what the source is known to have; without those that are undefined."""
+    resolved, found = _with_caps(source, wanted), dict[Key, float]()
+    for metric, method in wanted:
+        asked = {model: _request(metric, method, (model,), resolved) for model in source.models}
+        moments = source.moments(list(asked.values()))
+        with suppress(UndefinedError):
+            for model, request in asked.items():
+                found[model, metric.name, method.name] = method.estimate(moments[request]).value
+    return found
 
 
 def _tilted(source: Source, batch: Sequence[tuple[Metric, Method]]) -> list[Metric]:

@@ -41,6 +41,10 @@ class Question:
     groups: Mapping[str, Any] = field(default_factory=dict[str, Any])
     scaled: bool = True  # False: the frame's propensities are known up to a factor only, as after a split by time
     by_items: bool = False  # the frame's propensities were fitted to each item's rows of the log
+    refit: bool = False  # errors by a bootstrap over users that fits the propensities again
+    refit_on: Any = None  # the log that they were fitted on, of which the scored one may be a part
+    replicates: int = 200
+    rng: Any = 0
     lenient: bool = False  # metrics that some model cannot serve are left out, with the reason
     measures: tuple[Metric, ...] = field(init=False)
     methods: tuple[Method, ...] = field(init=False)
