@@ -127,8 +127,9 @@ def holdable(table: InputTable, rows: pl.DataFrame, kind: str) -> pl.DataFrame:
 def _refuse_other_roles(name: str, columns: Sequence[str], roles: Mapping[str, Column]) -> None:
     """Without a header columns are named by position: the file written would call items users."""
     for role, at in roles.items():
-        given = isinstance(at, int) and not isinstance(at, bool)  # False: there is no such column
-        called = columns[int(at)] if given and 0 <= int(at) < len(columns) else role
+        if at is False:  # there is no such column
+            continue
+        called = columns[at] if isinstance(at, int) and 0 <= at < len(columns) else role
         if called != role and called in roles:
             raise ColumnError(
                 f"{name}: column {at} is given as --{role}, but is called {called!r} here, and would be so in --out; "
