@@ -6,8 +6,11 @@ import re
 from dataclasses import replace
 
 from openloop.audits.rankings import Friedman
+from openloop.data.simulate import movie_lovers
+from openloop.propensity.balanced import Balanced
 from openloop.propensity.checks.checking import check
 from openloop.propensity.known import Known
+from openloop.propensity.uniform import Uniform
 from openloop.reporting import evidence
 from openloop.reporting.blocks import Code, FigureBlock, Section
 from openloop.reporting.sections import Subject
@@ -74,3 +77,12 @@ def test_notes_stand_once_and_their_absence_is_said(subject):
     assert words(evidence.left_out(subject)).count("threshold 4 was assumed") == 1
     bare = replace(comparison(metrics=("mae",)), notes=(), skipped={})
     assert "Nothing" in words(evidence.left_out(Subject.of(bare)))
+
+
+def test_what_was_balanced_is_shown_beside_the_check(audit):
+    rated = movie_lovers(users=40, items=15)
+    seen = rated.observe(0)
+    model = Balanced(Uniform()).fit(seen, uniform=rated.ratings.ravel()[::3])
+    (section,) = evidence.weights(Subject.of(replace(audit, check=check(model, seen, folds=None))))
+    assert {"What was balanced", "Weights before and after"} <= set(titles(section))
+    assert "rating 5" in words(section)
