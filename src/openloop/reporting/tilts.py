@@ -9,11 +9,11 @@ from typing import Any
 from openloop.audits.results import Curve
 from openloop.core.tilts import Against
 from openloop.reporting import page_tables as tables
-from openloop.reporting.blocks import Heading, Section, Text, figures
+from openloop.reporting.blocks import Bullets, Heading, Section, Text, figures
 from openloop.reporting.sections import Subject
 from openloop.reporting.sensitivity_figures import TILTS, sensitivity_chart, turns
 from openloop.reporting.words import number, signed, span
-from openloop.support.wording import counted, critical
+from openloop.support.wording import counted, critical, times
 
 DIFFERENCES = 6  # curves of differences that are drawn, against each
 
@@ -49,7 +49,19 @@ def sensitivity(of: Subject) -> Iterator[Section]:
         curves = [curve for curve in of.audit.curves if curve.against == against]
         if curves:
             blocks += [Heading(text=heading), Text(text=_introduction(of, curves[0])), *_curves(of, curves)]
+            blocks += _scale(of) if against == "gamma" else ()
     yield Section(id="sensitivity", title="Sensitivity to wrong weights", blocks=tuple(blocks))
+
+
+def _scale(of: Subject) -> Iterator[Any]:
+    """What a Γ is like, and how large it must be, where that is known."""
+    audit = of.audit
+    if audit is not None and audit.benchmarks:
+        yield Bullets(title="For comparison", items=tuple(f"{words}." for words in audit.benchmarks))
+    least = None if audit is None or audit.open_loop is None else audit.open_loop.gamma_min
+    if least is not None:
+        known = f"are off by at least {times(least)}" if least > 1 else "need not be off"
+        yield Text(text=f"The ratings of the open loop show that weights {known} (Γ_min, as a factor).")
 
 
 def _introduction(of: Subject, curve: Curve) -> str:

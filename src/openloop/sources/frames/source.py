@@ -224,12 +224,13 @@ class FrameSource:
 
     def _about(self) -> LogFacts:
         """What is scored."""
-        levels = self._levels if len(self._levels) <= MAX_LISTED else np.empty(0)
-        base, y = self.base(None), nw.col("y")
-        ends = only_row(self._joined.frame.select(y.min().alias("low"), y.max().alias("high")))
+        base, y, frame = self.base(None), nw.col("y"), self._joined.frame
+        weight = self._joined.weights["prediction"].weight if self._weighted else None
+        counted = frame_facts.rating_counts(frame, weight) if len(self._levels) <= MAX_LISTED else ((), ())
+        ends = only_row(frame.select(y.min().alias("low"), y.max().alias("high")))
         return LogFacts(
             rows=int(base.sums["n",].sum()), users=self._n_users, items=self._n_items, scored_users=len(base.ids),
-            ratings=frame_facts.rating_counts(self._joined.frame, levels), span=(ends["low"], ends["high"]),
+            ratings=counted[0], masses=counted[1], span=(ends["low"], ends["high"]),
             threshold=self._threshold, dropped=self._joined.dropped,
             excluded=None if self._joined.excluded is None else int(self.exclusions()[1].sum()),
         )  # fmt: skip
