@@ -14,7 +14,7 @@ from openloop.reporting.sections import Subject
 from tests.audit_cases import comparison, log
 from tests.facts import facts
 
-OPTIONAL = (evidence.weights, evidence.sensitivity, evidence.open_loop, evidence.data)
+OPTIONAL = (evidence.weights, evidence.open_loop, evidence.data)
 
 
 def words(section: Section) -> str:
@@ -27,7 +27,7 @@ def titles(section: Section) -> list[str]:
 
 def test_a_bare_comparison_has_none_of_them_but_notes_and_definitions():
     of = Subject.of(comparison())
-    assert [list(part(of)) for part in (*OPTIONAL, evidence.friedman)] == [[]] * 5
+    assert [list(part(of)) for part in (*OPTIONAL, evidence.friedman)] == [[]] * 4
     assert "ips of recall@10" in words(evidence.left_out(of))
     assert "mean absolute difference" in words(evidence.computed(of))
 
@@ -47,15 +47,6 @@ def test_what_was_not_checked_is_said(audit):
     (section,) = evidence.weights(Subject.of(replace(audit, check=check(Known().fit(log()), log()))))
     assert re.search(facts("Calibration", "not computed", "Known"), words(section))
     assert ".." not in words(section)
-
-
-def test_each_difference_has_a_curve_and_the_models_share_one(audit, subject):
-    (section,) = evidence.sensitivity(subject)
-    assert titles(section) == ["Sensitivity of fours − ones", "Sensitivity of the models"]
-    many = tuple(replace(audit.curves[0], b=f"m{n}") for n in range(9))
-    (section,) = evidence.sensitivity(Subject.of(replace(audit, curves=many)))
-    assert len(titles(section)) == 6
-    assert "3 more differences" in words(section)
 
 
 def test_the_open_loop_is_held_against_each_estimator(audit, subject):

@@ -47,6 +47,12 @@ def rows(frame: Any) -> int:
     return int(only_row(frame.select(nw.len().alias("n")))["n"])
 
 
+def ends(items: Any) -> tuple[int, int]:
+    """The least and the largest of integer ids i; of no ids, 0."""
+    found = only_row(items.select(nw.col("i").min().alias("low"), nw.col("i").max().alias("high")))
+    return int(found["low"] or 0), int(found["high"] or 0)
+
+
 def repeats(pairs: Any) -> int:
     """How many rows repeat a pair (u, i); 0 where none does."""
     if (width := _width(pairs)) is not None:
