@@ -17,6 +17,7 @@ from openloop.estimators.sensitivity import (
     critical_gamma,
     critical_gamma_users,
     ips_bounds,
+    least_gamma,
     log_gamma,
     ratio_bounds,
     user_ratio_bounds,
@@ -133,6 +134,32 @@ def test_gamma_star_by_hand(D, A, B, wanted):
     # D + A/Γ − BΓ = 0; where the difference is negative, the same with A and B swapped and −D
     assert critical_gamma(D, A, B) == pytest.approx(wanted)
     assert critical_gamma(-D, B, A) == pytest.approx(wanted)
+
+
+def test_the_least_gamma_by_hand():
+    # 10,000 effective rows and 10,000 drawn: half against a quarter at least 2, odds of 1 and ⅓, no doubt of them.
+    mass, drawn = np.array([0.5, 0.5]), np.array([7500.0, 2500.0])
+    error = math.sqrt((4 + 16 / 3) / 1e4)
+    wanted = math.exp((math.log(3) - 2.2414 * error) / 2)  # z = 2.2414 for two ratings
+    assert least_gamma(mass, 1e4, drawn) == pytest.approx(wanted, rel=1e-4)
+    assert least_gamma(mass * 7, 1e4, drawn) == least_gamma(mass, 1e4, drawn)
+    assert least_gamma(mass, 1e4, np.array([5000.0, 5000.0])) == 1
+    assert least_gamma(mass, 10.0, np.array([3.0, 1.0])) == 1  # too few to tell
+    assert math.isfinite(least_gamma(mass, 1e4, np.array([100.0, 0.0])))
+    assert least_gamma(np.ones(1), 10.0, np.ones(1)) == 1
+
+
+def test_right_weights_are_rarely_called_wrong_and_wrong_ones_never_too_wrong():
+    rng, shares, logs = np.random.default_rng(0), np.array([0.2, 0.25, 0.25, 0.2, 0.1]), 400
+    for factor in (1.0, 1.3):
+        called = 0
+        for _ in range(logs):
+            y, w = rng.choice(5, 2000, p=shares), 1 / np.exp(rng.uniform(np.log(0.05), 0, 2000))
+            w = w * np.where(y >= 3, factor, 1 / factor)
+            drawn = np.bincount(rng.choice(5, 300, p=shares), minlength=5).astype(float)
+            found = least_gamma(np.bincount(y, w, 5), w.sum() ** 2 / (w @ w), drawn)
+            called += found > factor
+        assert called / logs < 0.05 + 2 * math.sqrt(0.05 * 0.95 / logs)
 
 
 def test_the_slope_of_gamma_star_is_that_of_the_least_difference():

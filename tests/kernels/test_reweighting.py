@@ -7,8 +7,8 @@ import pytest
 
 from openloop.kernels import reweighting
 from openloop.kernels.reweighting import (
-    Split,
     Weighting,
+    WeightParts,
     item_sums,
     item_sums_numpy,
     part_sums,
@@ -47,7 +47,7 @@ def test_kernels_are_their_definitions(clusters, points, monkeypatch):
     weighting, gains, user = rows(points=points)
     own = gains, user, clusters
     np.testing.assert_allclose(tilted_sums(weighting, *own), tilted_sums_numpy(weighting, *own), rtol=1e-10, atol=1e-9)
-    split = Split(weight=weighting.weight, fixed=np.broadcast_to(0.7, 500))
+    split = WeightParts(weight=weighting.weight, fixed=np.broadcast_to(0.7, 500))
     pairs = np.array([[0, 1], [0, 2], [2, 1]])
     found, wanted = (sums(split, gains, pairs, user, clusters) for sums in (part_sums, part_sums_numpy))
     np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-9)
@@ -64,7 +64,7 @@ def test_users_are_dealt_and_none_is_lost():
 def test_models_that_differ_in_one_direction_have_no_other_part():
     weighting, gains, user = rows()
     ahead = [gains[0], gains[0] - np.abs(gains[1])]
-    found = part_sums(Split(weighting.weight, weighting.weight / 2), ahead, np.array([[0, 1], [1, 0]]), user, 5)
+    found = part_sums(WeightParts(weighting.weight, weighting.weight / 2), ahead, np.array([[0, 1], [1, 0]]), user, 5)
     assert (found[:, 0, 2] == 0).all()
     assert (found[:, 1, 1] == 0).all()
     np.testing.assert_allclose(found[:, 0], found[:, 1][:, [0, 2, 1]] * [-1, 1, 1])

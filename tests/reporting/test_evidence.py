@@ -6,15 +6,18 @@ import re
 from dataclasses import replace
 
 from openloop.audits.rankings import Friedman
+from openloop.data.simulate import movie_lovers
+from openloop.propensity.balanced import Balanced
 from openloop.propensity.checks.checking import check
 from openloop.propensity.known import Known
+from openloop.propensity.uniform import Uniform
 from openloop.reporting import evidence
 from openloop.reporting.blocks import Code, FigureBlock, Section
 from openloop.reporting.sections import Subject
 from tests.audit_cases import comparison, log
 from tests.facts import facts
 
-OPTIONAL = (evidence.weights, evidence.sensitivity, evidence.open_loop, evidence.data)
+OPTIONAL = (evidence.weights, evidence.open_loop, evidence.data)
 
 
 def words(section: Section) -> str:
@@ -27,7 +30,7 @@ def titles(section: Section) -> list[str]:
 
 def test_a_bare_comparison_has_none_of_them_but_notes_and_definitions():
     of = Subject.of(comparison())
-    assert [list(part(of)) for part in (*OPTIONAL, evidence.friedman)] == [[]] * 5
+    assert [list(part(of)) for part in (*OPTIONAL, evidence.friedman)] == [[]] * 4
     assert "ips of recall@10" in words(evidence.left_out(of))
     assert "mean absolute difference" in words(evidence.computed(of))
 
@@ -47,15 +50,6 @@ def test_what_was_not_checked_is_said(audit):
     (section,) = evidence.weights(Subject.of(replace(audit, check=check(Known().fit(log()), log()))))
     assert re.search(facts("Calibration", "not computed", "Known"), words(section))
     assert ".." not in words(section)
-
-
-def test_each_difference_has_a_curve_and_the_models_share_one(audit, subject):
-    (section,) = evidence.sensitivity(subject)
-    assert titles(section) == ["Sensitivity of fours − ones", "Sensitivity of the models"]
-    many = tuple(replace(audit.curves[0], b=f"m{n}") for n in range(9))
-    (section,) = evidence.sensitivity(Subject.of(replace(audit, curves=many)))
-    assert len(titles(section)) == 6
-    assert "3 more differences" in words(section)
 
 
 def test_the_open_loop_is_held_against_each_estimator(audit, subject):
@@ -82,4 +76,15 @@ def test_the_command_and_the_versions_are_there(audit, subject):
 def test_notes_stand_once_and_their_absence_is_said(subject):
     assert words(evidence.left_out(subject)).count("threshold 4 was assumed") == 1
     bare = replace(comparison(metrics=("mae",)), notes=(), skipped={})
+    calm = {key: replace(e, diagnostics=replace(e.diagnostics, flags=())) for key, e in bare.estimates.items()}
+    bare = replace(bare, estimates=calm)
     assert "Nothing" in words(evidence.left_out(Subject.of(bare)))
+
+
+def test_what_was_balanced_is_shown_beside_the_check(audit):
+    rated = movie_lovers(users=40, items=15)
+    seen = rated.observe(0)
+    model = Balanced(Uniform()).fit(seen, uniform=rated.ratings.ravel()[::3])
+    (section,) = evidence.weights(Subject.of(replace(audit, check=check(model, seen, folds=None))))
+    assert {"What was balanced", "Weights before and after"} <= set(titles(section))
+    assert "rating 5" in words(section)

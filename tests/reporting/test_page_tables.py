@@ -21,7 +21,7 @@ def test_every_row_has_every_column(audit, result):
         tables.differences(result, "mae", "snips", audit.contrasts["mae", "snips"]),
         tables.places(result, "mae", audit.open_loop.result),
         tables.strata(audit.strata[0], 0.95),
-        tables.bounds(audit.curves),
+        tables.tilted(audit.curves),
         tables.histogram(audit.weights),
         tables.heaviest(audit.weights),
         tables.scores(audit.open_loop, "mae"),
@@ -89,6 +89,6 @@ def test_shares_of_rows_are_of_the_log_and_not_of_the_open_loop(audit):
 
 def test_bounds_begin_and_end_with_the_curve(audit):
     curve = audit.curves[0]
-    gammas = [cell.value for cell in column(tables.bounds([curve]), "Γ")]
+    gammas = [cell.value for cell in column(tables.tilted([curve]), "Γ")]
     assert (gammas[0], gammas[-1]) == (1.0, curve.at[-1])
     assert gammas == sorted(set(gammas))

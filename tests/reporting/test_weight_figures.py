@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 
-from openloop.audits.results import Curve
 from openloop.core.weights import WeightSummary
 from openloop.reporting.weight_figures import (
     carried_by,
     concentration_chart,
-    crossing,
     propensity_bins,
     ratings_chart,
-    sensitivity_chart,
     weights_chart,
 )
-
-
-def curve(low, high, gamma=(1.0, 2.0, 4.0), b: str | None = "b") -> Curve:
-    return Curve(metric="mae", estimator="snips", a="a", b=b, at=gamma, low=low, high=high)
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.5, 4.0, 12.0])
@@ -48,20 +40,6 @@ def test_concentration_by_hand():
 def test_equal_weights_are_not_concentrated():
     summary = WeightSummary.of(np.full(1000, 7.0))
     assert carried_by(summary, 0.3) == pytest.approx(0.3)
-
-
-def test_the_band_reaches_zero_where_interpolation_in_log_gamma_says():
-    assert crossing(curve((2.0, 1.0, -1.0), (2.0, 3.0, 5.0))) == pytest.approx(math.sqrt(8))
-    assert crossing(curve((-2.0, -3.0, -5.0), (-2.0, 0.0, 1.0))) == pytest.approx(2.0)
-    assert crossing(curve((2.0, 1.5, 1.0), (2.0, 3.0, 4.0))) is None
-    assert crossing(curve((0.0, -1.0, -2.0), (0.0, 1.0, 2.0))) is None
-
-
-def test_the_critical_gamma_is_marked_for_a_difference_only():
-    marked = str(sensitivity_chart(curve((2.0, 1.0, -1.0), (2.0, 3.0, 5.0))).to_dict(validate=True))
-    assert "Γ* = 2.83×" in marked
-    assert "Γ* = 2.5×" in str(sensitivity_chart(curve((2.0, 1.0, -1.0), (2.0, 3.0, 5.0)), 2.5).to_dict())
-    assert "Γ*" not in str(sensitivity_chart([curve((2.0, 1.0, -1.0), (2.0, 3.0, 5.0), b=None)]).to_dict(validate=True))
 
 
 def test_charts_of_weights_and_ratings_are_valid_and_hold_their_numbers(audit):

@@ -125,13 +125,14 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
     warnings = list(_warnings(ready, chosen=not asked.lenient))
     ready = _fitting(ready) if asked.lenient and not basis.clicks else ready
     with ThreadPoolExecutor(1) as pool:  # the check refits a model, which need not wait for the estimates
-        checking = pool.submit(_check, propensities, whole if asked.check is True else asked.check, asked.rng)
+        fitted = whole if asked.check is True else asked.check  # the log that a model was fitted on
+        checking = pool.submit(_check, propensities, fitted, asked.rng)
+        likening = pool.submit(_benchmarks, propensities, fitted)
         step("estimating", 0.1)
         result = _shown(ready.compare("all", tilt=True, step=step))
         if any(tilts.against("kappa") is not None for tilts in result.tilts.values()):
             basis, result = replace(basis, positives=True, clicks=True), as_liking(result)
-        cut = ready.source.about().threshold
-        sample = None if asked.open_loop is None else open_loop_of(models, asked.open_loop, result, asked, cut)
+        sample = None if asked.open_loop is None else open_loop_of(models, asked.open_loop, result, asked, ready.source)
         step("looking for what could change the verdict", 0.5)
         granted = getattr(propensities, "assumes", "") if asked.assumes is None else asked.assumes
         evidence = _evidence(
@@ -139,7 +140,7 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
             rare=_rare(ready.source, log),
         )  # fmt: skip
         step("checking the propensities", 0.8)
-        checked = checking.result()
+        checked, likened = checking.result(), likening.result()
     warnings += [] if checked is None else [f"propensities: {flag}" for flag in checked.flags]
     evidence = replace(evidence, doubts=(*asked.doubts, *_doubts(ready, checked)))
     verdict = decide(evidence)
@@ -153,7 +154,7 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
             *curves(ready.source, metric, evidence.own, verdict.leader or result.ranking(*evidence.family)[0]),
             *tilted_curves(result, evidence.own),
         ),
-        friedman=ranks_within_users(result, evidence.family) if len(models) >= SEVERAL else None,
+        benchmarks=likened, friedman=ranks_within_users(result, evidence.family) if len(models) >= SEVERAL else None,
         open_loop=sample, weights=ready.source.summary(all_rows(metric.on)), check=checked, warnings=tuple(warnings),
         setting=_setting(ready.source, propensities, whole, began),
         rehearsal=rehearsed(ready, evidence, seen, asked, step) if asked.rehearse else None,
@@ -261,6 +262,15 @@ def _check(propensities: Any, log: Any, rng: Any) -> Any:
     from openloop import propensity
 
     return propensity.check(propensities, log, folds=5 if len(log) < MANY_ROWS else 2, rng=rng)
+
+
+def _benchmarks(propensities: Any, log: Any) -> tuple[str, ...]:
+    """How far leaving out a part of the propensity model moves p, in words."""
+    if not hasattr(propensities, "fit") or not isinstance(log, Feedback) or len(log) >= MANY_ROWS:
+        return ()
+    from openloop.propensity.checks.benchmarks import benchmarks
+
+    return tuple(str(found) for found in benchmarks(propensities, log))
 
 
 def _doubts(ready: Prepared, checked: Any) -> Iterator[str]:

@@ -16,15 +16,17 @@ from openloop.audits.strata import judged
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
 from openloop.errors import PredictionError, UndefinedError
-from openloop.evaluation import evaluate
+from openloop.estimators.sensitivity import least_gamma
+from openloop.evaluation import prepared
 from openloop.metrics.naming import metric as metric_named
+from openloop.sources.plan import LogFacts, Source
 from openloop.sources.question import Question
 
 
 def open_loop_of(
-    models: Mapping[str, Any], sample: Any, result: Comparison, asked: Question, threshold: float
+    models: Mapping[str, Any], sample: Any, result: Comparison, asked: Question, source: Source
 ) -> OpenLoop:
-    """What a uniform sample says of the models by the plain average, which is unbiased there.
+    """What a uniform sample says of the models by the plain average, which is unbiased there, and of the log's weights.
 
     Rankings are among the candidates, so that cells which were excluded are no part of their open loop.
     """
@@ -34,28 +36,44 @@ def open_loop_of(
         rows["rank"] = sample.take(outside)
         if not outside.all():
             notes.append(f"{int((~outside).sum()):,} rows of the open loop are excluded, and left out of its rankings")
-    parts: list[Comparison] = []
+    parts, facts = list[Comparison](), list[LogFacts]()
     for on, part in rows.items():
         names = [name for name in result.metrics if metric_named(name).on == on]
         if names:
-            parts.append(_sampled(models, part, names, asked, threshold))
+            compared, about = _sampled(models, part, names, asked, source.about().threshold)
+            parts.append(compared)
+            facts.append(about)
     estimates = {key: e for part in parts for key, e in part.estimates.items()}
     if not estimates:
         raise UndefinedError("open_loop: none of its rows can be scored; give ratings of more cells.")
     found = replace(parts[0], estimates=estimates, better=result.better, notes=tuple(notes))
     size = len(sample) if isinstance(sample, Feedback) else max(e.diagnostics.n for e in estimates.values())
-    return against_open_loop(result, found, size)
+    return replace(against_open_loop(result, found, size), gamma_min=gamma_min(source, facts[0], asked.level))
+
+
+def gamma_min(source: Source, sample: LogFacts, level: float) -> float | None:
+    """By what factor the log's weights must at least be off; None without weights, or where ratings are no levels."""
+    about, summary = source.about(), source.summary(metric_named("mae"))  # for which every scored row counts
+    if summary is None or not about.masses or not sample.ratings:
+        return None
+    seen, drawn = dict(zip([y for y, _ in about.ratings], about.masses, strict=True)), dict(sample.ratings)
+    levels = sorted({*seen, *drawn})
+    mass, number = (np.array([counts.get(y, 0.0) for y in levels], np.float64) for counts in (seen, drawn))
+    return least_gamma(mass, summary.effective_size, number, level)
 
 
 def _sampled(
     models: Mapping[str, Any], sample: Any, metrics: Sequence[str], asked: Question, threshold: float
-) -> Comparison:
+) -> tuple[Comparison, LogFacts]:
+    """What the plain average says, and what was scored."""
+    question = Question(
+        metrics=metrics, estimators=["naive"], exclude=asked.exclude, threshold=threshold, missing=asked.missing,
+        level=asked.level, user=asked.user, item=asked.item, rating=asked.rating, population=asked.population,
+        complete=asked.complete, distinct=asked.distinct,
+    )  # fmt: skip
     try:
-        return evaluate(
-            models, sample, metrics=metrics, estimators=["naive"], exclude=asked.exclude, threshold=threshold,
-            missing=asked.missing, level=asked.level, user=asked.user, item=asked.item, rating=asked.rating,
-            population=asked.population, complete=asked.complete, distinct=asked.distinct, pairs=[],
-        )  # fmt: skip
+        ready = prepared(models, sample, None, question)
+        return ready.compare([]), ready.source.about()
     except PredictionError as error:
         raise PredictionError(f"open_loop: {error}") from error
 

@@ -108,6 +108,7 @@ class OpenLoop:
     result: Comparison  # naive over the sample
     scores: tuple[Score, ...]
     contrasts: dict[str, tuple[Contrast, ...]] = field(default_factory=dict[str, tuple[Contrast, ...]])  # by metric
+    gamma_min: float | None = None  # by how much weights must at least be off; None without weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +136,7 @@ class Audit(Recorded):
     strata: tuple[StrataTable, ...] = ()
     paradoxes: tuple[Paradox, ...] = ()
     curves: tuple[Curve, ...] = ()
+    benchmarks: tuple[str, ...] = ()  # how far leaving out a part of the propensity model moves p
     friedman: Friedman | None = None
     open_loop: OpenLoop | None = None
     rehearsal: Rehearsal | None = None  # of the two leading models, where it was asked for
@@ -180,6 +182,7 @@ class Audit(Recorded):
             "strata": [_table_record(t) for t in self.strata],
             "paradoxes": [asdict(p) for p in self.paradoxes],
             "sensitivity": [plain(asdict(c)) for c in self.curves],
+            "benchmarks": list(self.benchmarks),
             "friedman": None if self.friedman is None else asdict(self.friedman),
             "open_loop": None if self.open_loop is None else _open_loop_record(self.open_loop),
             "rehearsal": None if self.rehearsal is None else self.rehearsal.records(),
@@ -234,4 +237,5 @@ def _open_loop_record(found: OpenLoop) -> dict[str, Any]:
         "rows": found.rows,
         "comparison": found.result.records(),
         "scores": [asdict(score) for score in found.scores],
+        "gamma_min": found.gamma_min,
     }

@@ -32,7 +32,7 @@ def _with_limits(result: Comparison, c: Contrast) -> Contrast:
     known: dict[str, Any] = {}
     parts = tilts.parts_of(c.a, c.b)
     if parts is not None and c.gamma is not None and moves_with_weights(c.estimator):
-        known["gamma_low"] = gamma_limit(parts, result.level)
+        known["gamma_low"] = gamma_limit(parts, result.level, c.df)
     for against in TILTED:
         curve = tilted_curve(result, tilts, c, against)
         if curve is not None:

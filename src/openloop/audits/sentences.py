@@ -83,7 +83,7 @@ def condition(given: Assumption) -> str:
     if given.name == "kappa":
         where = f"it turns near {percent(given.flips_at)}" if turns else "beyond that it is not sure, but never turns"
         return f"while at most {percent(given.holds_to)} of popularity is exposure; {where}"
-    near = f"it turns near {given.flips_at:.2g} times"
+    near = f"it turns near {given.flips_at:.2f} times"
     return (
         f"while a rating one star higher makes being observed at most {given.holds_to:.2f} times likelier than the "
         f"propensities say; {near if turns else 'beyond that it is not sure, but did not turn as far as was tried'}"

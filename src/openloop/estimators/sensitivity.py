@@ -74,6 +74,26 @@ def critical_gamma(fixed: float, positive: float, negative: float) -> float:
     return math.exp(size) if size < math.log(MAX_GAMMA) else math.inf
 
 
+def least_gamma(mass: Floats, effective: float, drawn: Floats, level: float = 0.95) -> float:
+    """Γ_min: by how much weights must at least be off, as the weighted log lacks the ratings of a uniform sample.
+
+    `mass` is Σw and `drawn` the sample's number of each rating (L,), rising; `effective` is the log's effective size.
+    With s_r and π_r the shares of Y ≥ r in both, and se² = 1/(n₀π_r(1 − π_r)) + 1/(n_eff s_r(1 − s_r)),
+    Γ_min = exp(½·max_r(|logit s_r − logit π_r| − z·se)₊): a factor Γ on each weight moves a share's odds by Γ² at most.
+    z is two-sided, divided by the number of ratings.
+    """
+    from scipy.special import logit, ndtri
+
+    n0 = float(drawn.sum())
+    sizes = np.array([[effective], [n0]])
+    at_least = np.stack([values[::-1].cumsum()[::-1][1:] / values.sum() for values in (mass, drawn)])  # (2, L − 1)
+    share = (at_least * sizes + 0.5) / (sizes + 1)  # no share is 0 or 1
+    error = np.sqrt((1 / (sizes * share * (1 - share))).sum(axis=0))
+    z = float(ndtri(1 - (1 - level) / 2 / len(mass)))
+    over = np.abs(np.subtract(*logit(share))) - z * error
+    return math.exp(max(0.0, float(over.max(initial=0.0))) / 2)
+
+
 def ratio_bounds(
     delta: Floats, weight: Floats, gammas: npt.ArrayLike, *, form: str = "odds", certain: Floats | float = 1.0
 ) -> Bounds:

@@ -6,7 +6,7 @@ The sums come by clusters of users, T = Σ_c x_c; a jackknife leaves each cluste
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,8 +47,8 @@ class Jackknife:
         return stdtrit(self.df, (1 + level) / 2) * self.stderr
 
 
-def gamma_limit(parts: Floats, level: float = 0.95) -> float:
-    """Γ*₉₅ = Γ*·exp(−t·se(log Γ*)), at least 1; `parts` are D, A and B by cluster (m, 3).
+def gamma_limit(parts: Floats, level: float = 0.95, df: float = math.inf) -> float:
+    """Γ*₉₅ = Γ*·exp(−t·se(log Γ*)), at least 1; `parts` are D, A and B by cluster (m, 3), t has at most `df`.
 
     The error of log Γ* is the jackknife's: with few negative rows it is the better one (the truth at Γ₀ = 66, 40 users:
     P(Γ*₉₅ > Γ₀) was .022, with the influence .054, by inverting the interval of the least difference .20). Where some
@@ -65,7 +65,8 @@ def gamma_limit(parts: Floats, level: float = 0.95) -> float:
         unseen = total + np.array([0.0, 0.0, UNSEEN * total[1] / len(own)])
         return _at_least_one(float(log_gamma(unseen)))
     found = Jackknife.of(log_gamma(total), without, np.abs(own).sum(axis=1))
-    return _at_least_one(float(found.value - found.margin(level)))
+    margin = replace(found, df=np.minimum(found.df, df)).margin(level)
+    return _at_least_one(float(found.value - margin))
 
 
 def _leading(total: Floats, parts: Floats) -> tuple[Floats, Floats]:

@@ -98,14 +98,14 @@ def _add_items(weight: Floats, level: Array, item: Array, by_level: Floats, sums
             sums[item[i], g] += weight[i] * by_level[level[i], g]
 
 
-class Split(NamedTuple):
+class WeightParts(NamedTuple):
     """Weights w, and of each the part a that propensities cannot move; b = w − a is the other."""
 
     weight: Floats  # (n,)
     fixed: Floats  # (n,)
 
 
-def part_sums(rows: Split, gains: Sequence[Floats], pairs: Array, user: Array, clusters: int) -> Floats:
+def part_sums(rows: WeightParts, gains: Sequence[Floats], pairs: Array, user: Array, clusters: int) -> Floats:
     """Σad, Σbd₊ and Σbd₋ of each cluster and pair of models, d = δ_j − δ_k: (clusters, P, 3)."""
     sums = np.zeros((clusters, len(pairs), 3))
     for part in _blocks(len(user)):
@@ -114,7 +114,7 @@ def part_sums(rows: Split, gains: Sequence[Floats], pairs: Array, user: Array, c
     return sums
 
 
-def part_sums_numpy(rows: Split, gains: Sequence[Floats], pairs: Array, user: Array, clusters: int) -> Floats:
+def part_sums_numpy(rows: WeightParts, gains: Sequence[Floats], pairs: Array, user: Array, clusters: int) -> Floats:
     """The definition."""
     sums, moving = np.zeros((clusters, len(pairs), 3)), np.maximum(rows.weight - rows.fixed, 0.0)
     for p, (j, k) in enumerate(pairs):

@@ -1,11 +1,11 @@
-"""The sections about what estimates rest on: weights, sensitivity, open loop, data and computation."""
+"""The sections about what estimates rest on: weights, open loop, data and computation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from openloop.audits.results import Curve, OpenLoop, Setting
+from openloop.audits.results import OpenLoop, Setting
 from openloop.core.weights import WeightSummary
 from openloop.propensity.checks.checking import Check
 from openloop.reporting import check_tables
@@ -17,16 +17,13 @@ from openloop.reporting.sections import Subject
 from openloop.reporting.weight_figures import (
     carried_by,
     concentration_chart,
-    crossing,
     ratings_chart,
-    sensitivity_chart,
     weights_chart,
 )
-from openloop.reporting.words import about_estimator, about_metric, moment, number, span
-from openloop.support.wording import chance, counted, joined, level_of, percent, times
+from openloop.reporting.words import about_estimator, about_metric, moment, number
+from openloop.support.wording import chance, counted, joined, level_of, percent
 
 MANY_MODELS = 6  # from here on Friedman's summary has a section
-DIFFERENCES = 6  # curves of differences that are drawn
 
 READING = (
     "An estimate is of all users and items, as if all had been observed; its interval is over users like these.",
@@ -114,44 +111,6 @@ def _check(check: Check) -> Iterator[Any]:
             for m in check.margins
         ]
         yield from figures(margins_plot(check), alts, [check_tables.margins(check)])
-
-
-def sensitivity(of: Subject) -> Iterator[Section]:
-    """Bounds against Γ: of differences one chart each, of the models one together."""
-    if of.audit is None or not of.audit.curves:
-        return
-    pairs = [curve for curve in of.audit.curves if curve.b is not None]
-    singles = [curve for curve in of.audit.curves if curve.b is None]
-    blocks: list[Any] = [
-        Text(
-            text="Propensities are never quite right. If every one of them may be off by a factor of up to Γ either "
-            "way, an estimate can lie anywhere in the band. Γ* is where a difference may first be 0."
-        )
-    ]
-    for curve in pairs[:DIFFERENCES]:
-        blocks += _curve(of, curve)
-    if len(pairs) > DIFFERENCES:
-        left = counted(len(pairs) - DIFFERENCES, "more difference")
-        blocks.append(Text(text=f"The bounds of {left} are in the table only."))
-        blocks.append(tables.bounds(pairs[DIFFERENCES:]))
-    if singles:
-        bounds = "; ".join(f"{c.a} {span(c.low[-1], c.high[-1])}" for c in singles[:10])
-        alt = f"Bounds of each model's {singles[0].metric} against Γ. At Γ = {number(singles[0].at[-1], 3)}: {bounds}."
-        blocks += figures(sensitivity_chart(singles), [alt], [tables.bounds(singles)])
-    yield Section(id="sensitivity", title="Sensitivity to wrong propensities", blocks=tuple(blocks))
-
-
-def _curve(of: Subject, curve: Curve) -> tuple[Any, ...]:
-    found = of.contrasts(curve.metric, curve.estimator)
-    own = next((c.gamma for c in found if curve.a in c.models and curve.b in c.models), None)
-    gamma = crossing(curve) if own is None else own
-    words = "it stays on one side of 0" if gamma is None else f"it may be 0 from Γ* = {times(gamma)} on"
-    k = len(curve.at) // 2
-    alt = (
-        f"Bounds of the difference {curve.a} − {curve.b} in {curve.metric} against Γ: {number(curve.low[0])} at Γ = 1, "
-        f"{span(curve.low[k], curve.high[k])} at Γ = {number(curve.at[k], 3)}; {words}."
-    )
-    return figures(sensitivity_chart(curve, own), [alt], [tables.bounds([curve])])
 
 
 def open_loop(of: Subject) -> Iterator[Section]:

@@ -24,8 +24,9 @@ from openloop.reporting.audit_figures import (
 )
 from openloop.reporting.balancing_figures import balancing_charts, balancing_plot
 from openloop.reporting.rendering import chart_page
+from openloop.reporting.sensitivity_figures import sensitivity_chart
 from openloop.reporting.style import BLUE, GREY, GRID, LINE, ORANGE, log_axis, styled, titled
-from openloop.reporting.weight_figures import concentration_chart, ratings_chart, sensitivity_chart, weights_chart
+from openloop.reporting.weight_figures import concentration_chart, ratings_chart, weights_chart
 from openloop.support.atomic import replacing
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from openloop.audits.answers import Level
 from openloop.audits.results import Audit
 from openloop.core.comparison import Comparison
 from openloop.errors import InputError
-from openloop.reporting import evidence, rehearsals, sections
+from openloop.reporting import evidence, rehearsals, sections, tilts
 from openloop.reporting.blocks import Section, VerdictBlock
 from openloop.reporting.rendering import page_of
 from openloop.reporting.sections import Subject
@@ -51,7 +51,7 @@ def _sections(of: Subject) -> Iterator[Section]:
     yield from sections.strata(of)
     for part in (
         evidence.weights,
-        evidence.sensitivity,
+        tilts.sensitivity,
         rehearsals.rehearsal,
         evidence.open_loop,
         evidence.friedman,

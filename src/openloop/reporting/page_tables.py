@@ -13,6 +13,7 @@ from openloop.core.estimate import Estimate
 from openloop.core.weights import WeightSummary
 from openloop.reporting.audit_figures import OPEN_LOOP, facing, ranks
 from openloop.reporting.blocks import Cell, TableBlock
+from openloop.reporting.sensitivity_figures import TILTS
 from openloop.reporting.weight_figures import carried_by, propensity_bins
 from openloop.reporting.words import direction, fixed, number, outcome, rounded, span
 from openloop.support.wording import TURNS, critical, estimands, joined, level_of, percent, pvalue
@@ -183,18 +184,26 @@ def _starred(line: StrataLine, models: Sequence[str], level: float) -> Iterator[
             yield value(e.value, text + ("*" if model == line.best else ""), interval)
 
 
-def bounds(curves: Sequence[Curve]) -> TableBlock:
-    """Bounds of each curve at some of its Γ."""
+def tilted(curves: Sequence[Curve]) -> TableBlock:
+    """Each curve at some of its points: bounds against Γ, values with their intervals against ρ and κ."""
+    first = curves[0]
     rows = tuple(
         (
             name(c.a if c.b is None else f"{c.a} − {c.b}"),
-            *(value(c.at[k], number(c.at[k], 3)), value(c.low[k]), value(c.high[k])),
+            value(c.at[k], critical(c.against, c.at[k])),
+            *([value(c.value[k])] if c.value else []),
+            *(value(c.low[k]), value(c.high[k])),
         )
         for c in curves
         for k in sorted({round(n * (len(c.at) - 1) / (GAMMAS - 1)) for n in range(GAMMAS)})
     )
-    caption = f"Bounds of {curves[0].estimator} of {curves[0].metric} when propensities are off by up to Γ either way"
-    return TableBlock(caption=caption, columns=("of", "Γ", "lowest", "highest"), rows=rows)
+    of = f"{first.estimator} of {first.metric}"
+    if first.against == "gamma":
+        caption = f"Bounds of {of} when propensities are off by up to Γ either way"
+        return TableBlock(caption=caption, columns=("of", "Γ", "lowest", "highest"), rows=rows)
+    letter = TILTS[first.against].letter
+    caption = f"Differences in {first.metric} against {letter}, with their intervals"
+    return TableBlock(caption=caption, columns=("of", letter, "difference", "low", "high"), rows=rows)
 
 
 def histogram(summary: WeightSummary) -> TableBlock:

@@ -1,4 +1,4 @@
-"""The figures of weights and of the data: propensities, concentration, sensitivity to wrong ones, ratings.
+"""The figures of weights and of the data: propensities, concentration, ratings.
 
 Each can be shown by itself in a notebook. Altair is imported by the first chart.
 """
@@ -7,24 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from openloop.audits.results import Curve
 from openloop.core.feedback import Floats
 from openloop.core.metric import reaches
 from openloop.core.weights import BINS_PER_OCTAVE, N_BINS, WeightSummary
-from openloop.reporting.style import BLUE, GREY, ORANGE, data, log_axis, rule_at, series, styled, titled
+from openloop.reporting.style import BLUE, GREY, ORANGE, data, log_axis, styled, titled
 from openloop.reporting.words import number
-from openloop.support.wording import percent, times
+from openloop.support.wording import percent
 
 if TYPE_CHECKING:
     from openloop.reporting.style import Chart, Rows
 
 WIDTH, HEIGHT = 560, 240
 BARS = 40  # of a histogram, at most
-GAMMAS = (1, 1.1, 1.2, 1.35, 1.5, 1.75, 2, 2.5, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100)
 
 
 def weights_chart(summary: WeightSummary) -> Chart:
@@ -124,70 +122,6 @@ def concentration_chart(summary: WeightSummary) -> Chart:
         f"the heaviest 10 % carry {percent(carried_by(summary, 0.1))}.",
     )
     return styled(chart.properties(width=WIDTH, height=HEIGHT, title=title))
-
-
-def sensitivity_chart(curves: Sequence[Curve] | Curve, critical: float | None = None) -> Chart:
-    """Bounds of estimates, or of one difference, when every propensity may be off by up to Γ either way.
-
-    `critical` is Γ*, from which on a difference may be 0; read off the curve where it is not given.
-    """
-    import altair as alt
-
-    found = [curves] if isinstance(curves, Curve) else list(curves)
-    difference = found[0].b is not None
-    names = [curve.a if curve.b is None else f"{curve.a} − {curve.b}" for curve in found]
-    rows: Rows = [
-        {"gamma": g, "low": low, "high": high, "of": name}
-        for curve, name in zip(found, names, strict=True)
-        for g, low, high in zip(curve.at, curve.low, curve.high, strict=True)
-    ]
-    most = max(row["gamma"] for row in rows)
-    axis = alt.Axis(values=[g for g in GAMMAS if g <= most], format="~g", labelOverlap=True)
-    legend = None if len(found) == 1 else alt.Undefined
-    base = data(rows).encode(
-        x=alt.X("gamma:Q", scale=alt.Scale(type="log", domain=[1, most], nice=False), axis=axis,
-                title="Γ: every propensity off by up to this factor"),
-        color=series("of", names)["color"].legend(legend),
-    )  # fmt: skip
-    y = alt.Y("low:Q", title=f"{'difference in ' if difference else ''}{found[0].metric}", scale=alt.Scale(zero=False))
-    tooltip = ["of:N", *(alt.Tooltip(f"{name}:Q", format=".4g") for name in ("gamma", "low", "high"))]
-    layers = [
-        base.mark_area(opacity=0.18).encode(y=y, y2=alt.Y2("high:Q"), tooltip=tooltip),
-        base.mark_line(strokeWidth=2).encode(y=y),
-        base.mark_line(strokeWidth=2).encode(y=alt.Y("high:Q")),
-    ]
-    of = f"{found[0].metric}, {found[0].estimator}"
-    title = titled(f"Sensitivity of {names[0]}" if difference else "Sensitivity of the models", of)
-    return styled(alt.layer(*layers, *_zero(found[0], critical)).properties(width=WIDTH, height=HEIGHT, title=title))
-
-
-def _zero(curve: Curve, critical: float | None) -> list[Any]:
-    """For a difference, the line at 0 and where the band reaches it."""
-    import altair as alt
-
-    if curve.b is None:
-        return []
-    at = crossing(curve) if critical is None else critical
-    if at is None or not 1 < at <= curve.at[-1]:
-        return [rule_at(0, "y")]
-    late = at > math.sqrt(curve.at[-1])
-    text = data([{"at": at, "text": f"Γ* = {times(at)}"}]).mark_text(
-        align="right" if late else "left", dx=-5 if late else 5, y=10, fontSize=12, color=GREY
-    )
-    return [rule_at(0, "y"), rule_at(at, dashed=True), text.encode(x=alt.X("at:Q"), text="text:N")]
-
-
-def crossing(curve: Curve) -> float | None:
-    """The Γ at which the nearer bound reaches 0, interpolated; None where it stays away, or starts beyond."""
-    nearer = np.asarray(curve.low if curve.low[0] > 0 else curve.high)
-    side = np.sign(nearer[0])
-    beyond = np.flatnonzero(nearer * side <= 0)
-    if side == 0 or not len(beyond):
-        return None
-    k = int(beyond[0])
-    logs = np.log(curve.at)
-    part = nearer[k - 1] / (nearer[k - 1] - nearer[k])
-    return float(np.exp(logs[k - 1] + part * (logs[k] - logs[k - 1])))
 
 
 def ratings_chart(ratings: Sequence[tuple[float, int]], threshold: float | None = None) -> Chart:

@@ -51,7 +51,10 @@ class StrataFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFacts:
-    """What was scored. `ratings` counts the rows of each rating, empty where they are too many to list."""
+    """What was scored. `ratings` counts the rows of each rating, empty where they are too many to list.
+
+    `masses` are their Σw over all cells, empty without propensities.
+    """
 
     rows: int
     users: int
@@ -62,6 +65,7 @@ class LogFacts:
     threshold: float
     excluded: int | None = None  # rows that leave the rankings; None: nothing was excluded
     dropped: int = 0  # rows of the log that some model does not predict
+    masses: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -196,7 +196,7 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Audit
     step("finding propensities", 0.6)
     parts = SplitScans.of(wanted, log.frame(types), train, notes)
     more = parts.more(wanted, notes, complete=_complete(models, frames, known))
-    more["by_items"] = choice.model is not None and bool(getattr(choice.model.bare(0), "fits_items", False))
+    more["by_items"] = choice.model is not None and choice.model.bare(0).fits_items
     return AuditInputs(
         models={name: found if len(found) > 1 else found[0] for name, found in frames.items()},
         log=parts.with_propensity(choice, wanted.floor, known, notes),

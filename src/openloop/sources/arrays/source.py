@@ -175,12 +175,14 @@ class FeedbackSource:
 
     def _about(self) -> LogFacts:
         """What is scored."""
-        levels, counts = np.unique(self._log.rating, return_counts=True)
+        levels, place, counts = np.unique(self._log.rating, return_inverse=True, return_counts=True)
+        weight, listed = self.view("prediction").rows.weight(), len(levels) <= MAX_LISTED
         span = float(levels[0]), float(levels[-1])
-        listed = zip(levels.tolist(), counts.tolist(), strict=True) if len(levels) <= MAX_LISTED else ()
         return LogFacts(
             rows=len(self._log), users=self._log.n_users, items=self._log.n_items,
-            scored_users=len(distinct(self._log.user)), ratings=tuple(listed), span=span,
+            scored_users=len(distinct(self._log.user)), span=span,
+            ratings=tuple(zip(levels.tolist(), counts.tolist(), strict=True)) if listed else (),
+            masses=() if weight is None or not listed else tuple(np.bincount(place, weight).tolist()),
             threshold=self._scored.threshold, dropped=self._scored.dropped,
             excluded=None if self._scored.exclude is None else len(self._scored.exclude),
         )  # fmt: skip

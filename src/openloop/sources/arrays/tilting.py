@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Array, Floats
 from openloop.core.tilts import CLUSTERS, Against, TiltedSums, Tilts
-from openloop.kernels.reweighting import Split, Weighting, item_sums, part_sums, tilted_sums
+from openloop.kernels.reweighting import Weighting, WeightParts, item_sums, part_sums, tilted_sums
 from openloop.sources.arrays.rows import Rows
 from openloop.sources.observation import View
 from openloop.sources.tilts import GRIDS, TiltPlan, place, planned, popularity_factors, rating_factors
@@ -24,7 +24,7 @@ STEPS = 2520  # of the scale of ratings: all scales of up to ten steps are exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Factors:
+class RowFactors:
     """What the weight of a row is multiplied by: one factor by its level, one by its item, at each grid point."""
 
     level: Array  # (n,) of every scored row
@@ -38,7 +38,7 @@ class Tilter:
 
     plan: TiltPlan
     item: npt.NDArray[np.int32]  # of every scored row
-    factors: Mapping[Against, Factors]
+    factors: Mapping[Against, RowFactors]
 
     @classmethod
     def of(cls, scored: Scored, view: View) -> Tilter:
@@ -86,11 +86,11 @@ class Tilter:
         if weight is not None and pairs:
             fixed = np.broadcast_to(0.0, len(rows)) if rows.certain is None else rows.certain
             places = np.array([[models.index(m) for m in pair] for pair in pairs])
-            parts = part_sums(Split(weight, fixed), list(gains.values()), places, rows.user, clusters)
+            parts = part_sums(WeightParts(weight, fixed), list(gains.values()), places, rows.user, clusters)
         return Tilts(models=models, pairs=tuple(pairs), parts=parts, sums=tuple(found), notes=self.plan.notes)
 
 
-def _by_rating(rows: Rows, item: Array, items: int, *, raked: bool) -> Factors:
+def _by_rating(rows: Rows, item: Array, items: int, *, raked: bool) -> RowFactors:
     """ρ^−r, and with raking h_i(ρ) = Σ_i w / Σ_i wρ^−r over all scored rows of an item."""
     low, high = float(rows.rating.min()), float(rows.rating.max())
     level = np.rint((rows.rating - low) * (STEPS / (high - low))).astype(np.int16)
@@ -99,9 +99,9 @@ def _by_rating(rows: Rows, item: Array, items: int, *, raked: bool) -> Factors:
     if raked and weight is not None:
         tilted = item_sums(weight, level, item, by_level, items)  # (I, G)
         np.divide(tilted[:, :1], tilted, out=by_item, where=tilted > 0)  # at ρ = 1 nothing is tilted
-    return Factors(level=level, by_level=by_level, by_item=by_item)
+    return RowFactors(level=level, by_level=by_level, by_item=by_item)
 
 
-def _by_popularity(rows_of_items: Array, rows: int) -> Factors:
+def _by_popularity(rows_of_items: Array, rows: int) -> RowFactors:
     by_item = popularity_factors(rows_of_items)
-    return Factors(level=np.zeros(rows, np.int16), by_level=np.ones((1, by_item.shape[1])), by_item=by_item)
+    return RowFactors(level=np.zeros(rows, np.int16), by_level=np.ones((1, by_item.shape[1])), by_item=by_item)

@@ -47,6 +47,12 @@ def rows(frame: Any) -> int:
     return int(only_row(frame.select(nw.len().alias("n")))["n"])
 
 
+def ends(items: Any) -> tuple[int, int]:
+    """The least and the largest of integer ids i; of no ids, 0."""
+    found = only_row(items.select(nw.col("i").min().alias("low"), nw.col("i").max().alias("high")))
+    return int(found["low"] or 0), int(found["high"] or 0)
+
+
 def repeats(pairs: Any) -> int:
     """How many rows repeat a pair (u, i); 0 where none does."""
     if (width := _width(pairs)) is not None:
@@ -149,13 +155,14 @@ def strata_limits(frame: Any, strata: int) -> Floats:
     return np.stack([table["low"].to_numpy(), table["high"].to_numpy()], axis=1)
 
 
-def rating_counts(frame: Any, levels: Floats) -> tuple[tuple[float, int], ...]:
-    """The rows of each rating."""
-    if not len(levels):
-        return ()
-    counted = frame.select("y", nw.lit(1.0).alias("n")).group_by("y").agg(nw.col("n").sum())
-    table = collected(counted.sort("y"))
-    return tuple((float(y), int(n)) for y, n in zip(table["y"].to_list(), table["n"].to_list(), strict=True))
+def rating_counts(frame: Any, weight: str | None) -> tuple[tuple[tuple[float, int], ...], tuple[float, ...]]:
+    """The rows of each rating, and their Σw where they have weights."""
+    named = [nw.lit(1.0).alias("n"), *([] if weight is None else [nw.col(weight).alias("mass")])]
+    totals = [nw.col("n").sum(), *([] if weight is None else [nw.col("mass").sum()])]
+    table = collected(frame.select("y", *named).group_by("y").agg(*totals).sort("y"))
+    columns = [table[name].cast(nw.Float64()).to_list() for name in ("y", "n")]
+    counts = tuple((y, int(n)) for y, n in zip(*columns, strict=True))
+    return counts, () if weight is None else tuple(table["mass"].cast(nw.Float64()).to_list())
 
 
 def answers(frame: Any, column: str) -> Answers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import narwhals as nw
@@ -36,11 +36,10 @@ from openloop.sources.frames.rows import (
     reduce,
     reduce_total,
 )
-from openloop.sources.frames.tilting import FrameTilter, ItemCounts
+from openloop.sources.frames.tilting import FrameTilter
 from openloop.sources.plan import MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts
 from openloop.sources.question import Question
 from openloop.sources.terms import Common, assemble, paired
-from openloop.sources.tilts import planned
 
 CLUSTERS = 100_000
 WRONG: dict[str, tuple[type[InputError], str]] = {
@@ -158,7 +157,7 @@ class FrameSource:
         frame, excluded = self._joined.frame.select("i"), self._joined.excluded
         frames = [frame] if excluded is None else [frame, excluded.pairs.select("i")]
         if enough is not None and frame.collect_schema()["i"].is_integer():
-            lows, highs = zip(*map(_ends, frames), strict=True)
+            lows, highs = zip(*map(frame_facts.ends, frames), strict=True)
             if max(highs) - min(lows) < enough:
                 return max(highs) - min(lows) + 1
         known, *others = (part.unique() for part in frames)
@@ -225,12 +224,13 @@ class FrameSource:
 
     def _about(self) -> LogFacts:
         """What is scored."""
-        levels = self._levels if len(self._levels) <= MAX_LISTED else np.empty(0)
-        base, y = self.base(None), nw.col("y")
-        ends = only_row(self._joined.frame.select(y.min().alias("low"), y.max().alias("high")))
+        base, y, frame = self.base(None), nw.col("y"), self._joined.frame
+        weight = self._joined.weights["prediction"].weight if self._weighted else None
+        counted = frame_facts.rating_counts(frame, weight) if len(self._levels) <= MAX_LISTED else ((), ())
+        ends = only_row(frame.select(y.min().alias("low"), y.max().alias("high")))
         return LogFacts(
             rows=int(base.sums["n",].sum()), users=self._n_users, items=self._n_items, scored_users=len(base.ids),
-            ratings=frame_facts.rating_counts(self._joined.frame, levels), span=(ends["low"], ends["high"]),
+            ratings=counted[0], masses=counted[1], span=(ends["low"], ends["high"]),
             threshold=self._threshold, dropped=self._joined.dropped,
             excluded=None if self._joined.excluded is None else int(self.exclusions()[1].sum()),
         )  # fmt: skip
@@ -259,17 +259,8 @@ class FrameSource:
         return self.tilter().tilts(metric, pairs)
 
     def _tilter(self) -> FrameTilter:
-        span = self.about().span
-        excluded = self._joined.excluded  # what models were trained on is a part of the whole log
-        counts = ItemCounts.of(self._joined.frame, None if excluded is None else excluded.pairs)
-        plan = planned(
-            weighted=self._weighted, span=span, positives=bool(reaches(span[0], self._threshold)),
-            by_items=self._by_items, typical=counts.typical,
-        )  # fmt: skip
-        return FrameTilter(
-            joined=self._joined, rows_for=lambda kind: self._rows_for(kind, None),
-            setting=lambda metric: self._setting(None, [metric]), counts=counts, span=span, plan=plan,
-        )  # fmt: skip
+        rows, setting = partial(self._rows_for, strata=None), lambda metric: self._setting(None, [metric])
+        return FrameTilter.of(self._joined, rows, setting, self.about(), by_items=self._by_items)
 
     def moments(self, requests: Sequence[Request]) -> dict[Request, Moments]:
         """The moments of each request, all of one kind of row and one set of strata in one pass."""
@@ -403,9 +394,3 @@ def _two_counts(given: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return n_users > 0 and n_items > 0
-
-
-def _ends(ids: Any) -> tuple[int, int]:
-    """The least and the largest of integer ids; of no ids, 0."""
-    found = only_row(ids.select(nw.col("i").min().alias("low"), nw.col("i").max().alias("high")))
-    return int(found["low"] or 0), int(found["high"] or 0)

@@ -11,12 +11,13 @@ import narwhals as nw
 import numpy as np
 
 from openloop.core.feedback import Floats
-from openloop.core.metric import Metric
+from openloop.core.metric import Metric, reaches
 from openloop.core.tilts import CLUSTERS, Against, TiltedSums, Tilts
 from openloop.sources.frames.joining import Joined
 from openloop.sources.frames.rows import FrameColumns, FrameSetting, Key, Reduced, collected, reduce
+from openloop.sources.plan import LogFacts
 from openloop.sources.terms import parts
-from openloop.sources.tilts import GRIDS, TiltPlan, place
+from openloop.sources.tilts import GRIDS, TiltPlan, place, planned
 
 ITEM = "i"
 
@@ -105,6 +106,24 @@ class FrameTilter:
     counts: ItemCounts
     span: tuple[float, float]  # of the ratings
     plan: TiltPlan
+
+    @classmethod
+    def of(
+        cls,
+        joined: Joined,
+        rows_for: Callable[[str], Any],
+        setting: Callable[[Metric], FrameSetting],
+        about: LogFacts,
+        *,
+        by_items: bool,
+    ) -> FrameTilter:
+        """The tilts that a log has; what models were trained on and is excluded is a part of the whole log."""
+        counts = ItemCounts.of(joined.frame, None if joined.excluded is None else joined.excluded.pairs)
+        plan = planned(
+            weighted=bool(joined.weights), span=about.span, positives=bool(reaches(about.span[0], about.threshold)),
+            by_items=by_items, typical=counts.typical,
+        )  # fmt: skip
+        return cls(joined=joined, rows_for=rows_for, setting=setting, counts=counts, span=about.span, plan=plan)
 
     def tilts(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> Tilts:
         """The sums of a metric's gains by cluster of users."""
