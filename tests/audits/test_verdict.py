@@ -247,6 +247,9 @@ def test_an_open_loop_that_agrees_is_told():
     assert found.winner == "mf"
     told = facts("open loop", "500 rows", "mf first", "snips", "3 of 3 pairs")
     assert any(re.search(told, s) for s in found.sentences)
+    assert not any("off by" in s for s in found.sentences)
+    off = decide(evidence(comparison(CLEAR), open_loop=replace(open_loop(CLEAR), gamma_min=1.44)))
+    assert any(re.search(facts("weights", "off by 1.44×"), s) for s in off.sentences)
 
 
 def test_models_that_are_the_same_to_every_user_are_called_so():
