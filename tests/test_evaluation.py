@@ -429,3 +429,16 @@ def test_one_user_with_rows_has_no_interval():
     assert np.isnan(found.stderr)
     with pytest.raises(UndefinedError, match=facts("interval", "users", 1)):
         found.interval()
+
+
+def test_after_a_split_by_user_only_users_are_a_sample():
+    test = ol.split(LOG, test=0.5, by="user", rng=0)[1]
+    result = ol.evaluate(MODELS, test, metrics=["mae"], estimators=["naive", "ips", "snips", "stratified"])
+    gap = result.difference("a", "b", metric="mae", estimator="snips")
+    for found in (*result.estimates.values(), gap):
+        assert np.isfinite(found.interval()).all()
+        with pytest.raises(UndefinedError, match=facts("mae", "cells", "split by user")):
+            found.interval(over="cells")
+    by_row = ol.split(LOG, test=0.5, rng=0)[1]
+    result = ol.evaluate(MODELS, by_row, metrics=["mae"], estimators=["snips"])
+    assert result["a", "mae", "snips"].cell_stderr > 0

@@ -19,12 +19,12 @@ def raters(train: ol.Feedback) -> dict[str, Any]:
     """Six models that predict ratings."""
     learners = ol.learners
     fits: dict[str, Any] = {
-        "average": learners.GlobalAverage(),
         "bias": learners.Bias(),
-        "bias, shrunk": learners.Bias(reg=50.0),
         "mf 5": learners.MF(factors=5, reg=5.0, tol=1e-3, threads=1),
-        "mf 10": learners.MF(factors=10, reg=7.0, tol=1e-3, threads=1),
-        "mf 20": learners.MF(factors=20, reg=7.0, tol=1e-3, threads=1),
+        "mf 10": learners.MF(factors=10, reg=5.0, tol=1e-3, threads=1),
+        "mf 10, λ 10": learners.MF(factors=10, reg=10.0, tol=1e-3, threads=1),
+        "mf 20": learners.MF(factors=20, reg=5.0, tol=1e-3, threads=1),
+        "mf 20, λ 10": learners.MF(factors=20, reg=10.0, tol=1e-3, threads=1),
     }
     return {name: learner.fit(train) for name, learner in fits.items()}
 
@@ -33,9 +33,9 @@ def rankers(train: ol.Feedback) -> dict[str, Any]:
     """Six models that rank."""
     learners = ol.learners
     fits: dict[str, Any] = {
-        "random": learners.Random(),
         "popular": learners.Popularity(),
         "svd 5": learners.PureSVD(factors=5),
+        "svd 10": learners.PureSVD(factors=10),
         "svd 20": learners.PureSVD(factors=20),
         "wmf 10": learners.WMF(factors=10),
         "wmf 30": learners.WMF(factors=30),

@@ -334,3 +334,115 @@ def test_every_pair_is_compared():
     models = {f"m{k}": WORLD.ratings + np.random.default_rng(k).normal(0, 1, WORLD.ratings.shape) for k in range(12)}
     found = ol.audit(models, LOG, **QUICK)
     assert [(c.a, c.b) for c in found.contrasts["mae", "snips"]] == list(combinations(models, 2))
+
+
+# -- the three answers, end to end ---------------------------------------------------------------------------
+
+
+def biased_world(rng, rho, users=300, items=120):
+    """Observation by popularity and rating, `rho` a star; one model errs on what is disliked, the other evenly."""
+    rng = np.random.default_rng(rng)
+    popular = np.exp(rng.normal(0, 0.8, items))
+    Y = np.clip(np.rint(3 + rng.normal(size=(users, items)) + 0.5 * np.log(popular)), 1, 5)
+    p = np.clip(0.06 * popular * rho ** (Y - 3), 0.002, 0.5)
+    error = rng.normal(size=Y.shape)
+    models = {"liked": Y + np.where(Y >= 3, 0.4, 2.6) * error, "even": Y + 0.9 * error}
+    return World(ratings=Y.astype(np.float32), propensities=p, predictions=models)
+
+
+def test_blind_propensities_do_not_decide_what_balanced_ones_do():
+    world = biased_world(0, rho=1.8)
+    log, rng = replace(world.observe(1), propensity=None), np.random.default_rng(2)
+    asked = {"metrics": ["mae"], "check": False}
+    blind = ol.audit(world.predictions, log, ol.propensity.Logistic().fit(log), **asked)
+    assert (blind.verdict.level, blind.verdict.winner) == ("conditional", None)
+    pair = blind.contrast("liked", "even")
+    assert 1 < pair.rho_low < 1.5
+    assert blind.verdict.pairs[0].assumption.holds_to == pytest.approx(1 + 0.75 * (pair.rho_low - 1))
+    drawn = rng.choice(world.ratings.ravel(), 400, replace=False)
+    balanced = ol.propensity.Balanced(ol.propensity.Logistic()).fit(log, uniform=drawn)
+    mended = ol.audit(world.predictions, log, balanced, **asked)
+    truth = ol.evaluate(world.predictions, world.everything(), metrics=["mae"], estimators=["naive"])
+    assert mended.verdict.winner == truth.ranking("mae", "naive")[0] == "even"
+    assert blind.verdict.leader == "liked"  # what the plain weights would have chosen
+
+
+def clicks_of(popular_is_liked, rng=0, users=300, items=100):
+    """Clicks whose popularity is liking or exposure; a model that knows tastes, and one that knows popularity."""
+    rng = np.random.default_rng(rng)
+    popular = rng.normal(0, 1.2, items)
+    taste = rng.normal(size=(users, items)) + popular_is_liked * popular
+    shown = rng.random(taste.shape) < 1 / (1 + np.exp(1.5 - (1 - popular_is_liked) * 1.5 * popular))
+    user, item = np.nonzero(shown & (taste > 0.5))
+    log = Feedback.from_arrays(user, item, np.ones(len(user)), users=users, items=items, positives=True)
+    models = {"taste": taste + rng.normal(size=taste.shape), "popular": np.tile(popular, (users, 1))}
+    return log, models
+
+
+def test_clicks_are_judged_with_every_row_counted_once_and_must_hold_for_any_exposure():
+    log, models = clicks_of(popular_is_liked=0)  # popularity is exposure, and the popular model is no good
+    train, test = ol.split(log, test=0.5, rng=0)
+    found = ol.audit(models, test, exclude=train)
+    assert (found.metric, found.estimator, found.result.metrics) == ("recall@10", "naive", ("recall@10", "adg"))
+    assert found.result["taste", "recall@10", "naive"].estimand == "per user"
+    assert found.verdict.winner in (None, "taste")
+    assert found.contrast("taste", "popular").kappa is not None
+    assert {c.against for c in found.curves} == {"kappa"}
+    assert any("positives only" in s for s in found.verdict.sentences)
+
+
+def test_a_click_log_that_rewards_popularity_says_under_what_it_does():
+    log, models = clicks_of(popular_is_liked=0, rng=1)
+    blurred = models | {"taste": models["taste"] + np.random.default_rng(5).normal(0, 3, models["taste"].shape)}
+    train, test = ol.split(log, test=0.5, rng=0)
+    found = ol.audit(blurred, test, exclude=train)
+    assert found.verdict.level == "conditional"  # popular is ahead only while popularity is taken for liking
+    assert found.verdict.leader == "popular"
+    assert re.search(facts("popular is ahead of taste", "popularity", "exposure"), found.verdict.headline)
+    assert re.search(facts("exposure", "impressions"), found.verdict.remedy)
+
+
+def test_a_metric_beside_what_clicks_can_say_is_on_what_was_seen():
+    log, models = clicks_of(popular_is_liked=1)
+    train, test = ol.split(log, test=0.5, rng=0)
+    found = ol.audit(models, test, exclude=train, metrics=["ndcg@10"])
+    assert found.verdict.level == "none"
+
+
+def test_a_baseline_leaves_the_other_pairs_out_of_holms_correction():
+    world = rating_world(np.random.default_rng(3))
+    log = world.observe(1)
+    whole = ol.audit(world.predictions, log, **QUICK)
+    found = ol.audit(world.predictions, log, baseline="m2", **QUICK)
+    assert len(found.contrasts["mae", "snips"]) == 4
+    for c in found.contrasts["mae", "snips"]:
+        assert "m2" in c.models
+        assert c.pvalue == whole.contrast(c.a, c.b).pvalue
+        assert c.holm <= whole.contrast(c.a, c.b).holm
+    with pytest.raises(InputError, match=facts("m0", "m1", "baseline=")):
+        found.contrast("m0", "m1")
+    with pytest.raises(InputError, match=facts("baseline=", "m9")):
+        ol.audit(world.predictions, log, baseline="m9", **QUICK)
+
+
+def test_a_contrast_is_reached_by_names_with_the_first_first():
+    found = ol.audit(WORLD.predictions, LOG, **QUICK)
+    a, b = found.models[:2]
+    assert found.contrast(b, a).value == -found.contrast(a, b).value
+    assert found.contrast(a, b, metric="mae", estimator="naive").estimand == "on what was seen"
+    with pytest.raises(InputError, match=facts("nobody")):
+        found.contrast(a, "nobody")
+    with pytest.raises(InputError, match=facts("mse")):
+        found.contrast(a, b, metric="mse")
+
+
+def test_hardly_ever_seen_is_no_ground_for_a_verdict():
+    """Half of the population is seen once in 5,000 cells: snips cannot know it, and its weights do not add up."""
+    rng = np.random.default_rng(0)
+    Y = rng.integers(1, 6, (60, 50)).astype(np.float32)
+    p = np.where(Y >= 4, 0.5, 0.0002)
+    models = {"liked": Y + np.where(Y >= 4, 0.1, 4.0), "ok": Y + 0.5}
+    log = World(ratings=Y, propensities=p, predictions=models).observe(1)
+    found = ol.audit(models, log, metrics=["mae"])
+    assert found.verdict.level == "none"
+    assert "overlap" in {r.code for r in found.verdict.reasons}

@@ -77,9 +77,9 @@ def test_an_order_that_holds_up_to_one_and_a_half_needs_no_assumption(rho_low):
 def test_blind_propensities_name_the_value_at_which_the_order_turns():
     (reason,) = rules.blind(1.73, 1.42)
     assert (reason.code, reason.value, reason.limit, reason.remedy) == ("rho", 1.42, 1.5, rules.RATINGS)
-    assert re.search(facts("1.7 times", "1.4 times", "1.5 times"), reason.text)
+    assert re.search(facts("1.73 times", "1.42 times", "1.5 times"), reason.text)
     (never,) = rules.blind(math.inf, 1.42)
-    assert re.search(facts("no longer significant", "1.4 times"), never.text)
+    assert re.search(facts("no longer significant", "1.42 times"), never.text)
 
 
 def test_what_is_not_known_is_in_the_way():

@@ -28,7 +28,7 @@ USERS = np.random.default_rng(1).normal(size=50)
         ),
         (
             Assumption(name="rho", holds_to=1.3, flips_at=1.74, required=1.5),
-            f"{STAR}; it turns near 1.7 times",
+            f"{STAR}; it turns near 1.74 times",
         ),
         (
             Assumption(name="rho", holds_to=1.3, flips_at=math.inf, required=1.5),

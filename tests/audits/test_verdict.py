@@ -247,6 +247,9 @@ def test_an_open_loop_that_agrees_is_told():
     assert found.winner == "mf"
     told = facts("open loop", "500 rows", "mf first", "snips", "3 of 3 pairs")
     assert any(re.search(told, s) for s in found.sentences)
+    assert not any("off by" in s for s in found.sentences)
+    off = decide(evidence(comparison(CLEAR), open_loop=replace(open_loop(CLEAR), gamma_min=1.44)))
+    assert any(re.search(facts("weights", "off by 1.44×"), s) for s in off.sentences)
 
 
 def test_models_that_are_the_same_to_every_user_are_called_so():
@@ -278,7 +281,7 @@ def test_blind_propensities_give_a_conditional_finding_with_its_remedy():
     found = decide(tilted(basis=BLIND, rho=1.7, rho_low=1.4))
     assert (found.level, found.winner, found.leader, found.supported) == ("conditional", None, "mf", False)
     assert found.unbeaten == ("mf", "bpr")  # ahead is not beaten
-    told = facts("mf is ahead of bpr", "recall@10", "per relevant item", "one star", "1.30 times", "1.7 times")
+    told = facts("mf is ahead of bpr", "recall@10", "per relevant item", "one star", "1.30 times", "1.70 times")
     assert re.search(told, found.headline)
     (pair,) = found.pairs
     assert (pair.better, pair.level, pair.estimand) == ("mf", "conditional", "per relevant item")
@@ -287,6 +290,13 @@ def test_blind_propensities_give_a_conditional_finding_with_its_remedy():
     assert [(r.code, r.value, r.limit) for r in pair.reasons] == [("rho", 1.4, 1.5)]
     assert re.search(facts("200 ratings", "random", "ol.propensity.Balanced(model)"), found.remedy)
     assert str(found).endswith(found.remedy)
+
+
+def test_an_order_that_holds_for_nothing_is_no_finding():
+    assert decide(tilted(basis=BLIND, rho=1.2, rho_low=1.004)).level == "none"
+    assert decide(tilted(basis=BLIND, rho=1.2, rho_low=1.02)).level == "conditional"
+    turned = decide(tilted(basis=CLICKS, kappa=0.0, kappa_low=0.0))  # per relevant item the other is ahead
+    assert (turned.level, turned.reasons[0].code) == ("none", "per-user")
 
 
 def test_blind_propensities_whose_order_holds_give_a_verdict():
@@ -344,7 +354,7 @@ def test_of_several_pairs_the_weakest_condition_is_in_the_headline():
     own = tuple(replace(c, rho=2.5, rho_low=1.2) if "pop" in c.models else c for c in found.own)
     verdict = decide(replace(found, contrasts={found.family: own}))
     assert verdict.level == "conditional"
-    assert re.search(facts("mf is ahead of bpr and pop", "1.15 times", "2.5 times"), verdict.headline)
+    assert re.search(facts("mf is ahead of bpr and pop", "1.15 times", "2.50 times"), verdict.headline)
     assert re.search(facts("mf is ahead of bpr", "1.30 times"), verdict.sentences[0])
     assert {r.about for r in verdict.reasons} == {"mf and bpr", "mf and pop"}
 

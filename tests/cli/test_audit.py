@@ -223,19 +223,21 @@ def test_names_of_models_stay_text(files):
 # -- exit codes ----------------------------------------------------------------------------------------------
 
 
-def _verdict(supported):
+def _verdict(level):
     thin = Reason(code="rows", text="too thin")
-    level = "verdict" if supported else "none"
-    return Verdict(level=level, headline="So it is.", reasons=() if supported else (thin,))
+    remedy = "" if level == "verdict" else "What may help: leaving out rare items by min_item_rows=30."
+    return Verdict(level=level, headline="So it is.", reasons=() if level == "verdict" else (thin,), remedy=remedy)
 
 
-@pytest.mark.parametrize("supported", [True, False])
-def test_the_exit_code_says_whether_the_log_supports_a_choice(files, tmp_path, monkeypatch, supported):
-    monkeypatch.setattr("openloop.audits.auditing.decide", lambda _found: _verdict(supported))
+@pytest.mark.parametrize(("level", "code"), [("verdict", 0), ("conditional", 3), ("none", 3)])
+def test_the_exit_code_says_whether_the_log_supports_a_choice(files, tmp_path, monkeypatch, level, code):
+    monkeypatch.setattr("openloop.audits.auditing.decide", lambda _found: _verdict(level))
     done = run(*words(files, *MAE, "--report", tmp_path / "r.html", "--json", tmp_path / "r.json"))
-    assert done.exit_code == (0 if supported else 3)
+    assert done.exit_code == code
     assert done.stdout.startswith("So it is.")
-    assert ("- too thin" in done.stdout) is not supported
+    assert ("- too thin" in done.stdout) is (level == "none")
+    assert ("--min-item-rows 30" in done.stdout) is (level != "verdict")
+    assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["verdict"]["level"] == level
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.html", "r.json"]
 
 

@@ -270,3 +270,30 @@ def test_tables_of_the_other_side_are_refused(files, tmp_path):
     result = run("propensity", files / "log.csv", "--model", "logistic", "--out", tmp_path / "out.csv", *side)
     assert result.exit_code == 2
     assert re.search(facts("--user-features", "'item_id'", "--item-features"), result.stderr)
+
+
+def test_balanced_weights_are_written_checked_and_drawn(files, tmp_path):
+    out, picture = tmp_path / "out.csv", tmp_path / "checks.html"
+    given = f"balanced={files / 'uniform.csv'}"
+    result = run("propensity", files / "log.csv", "--model", given, "--out", out, "--figures", picture)
+    assert result.exit_code == 0, result.output
+    log = ol.read(files / "log.csv")
+    model = ol.propensity.Balanced(ol.propensity.Logistic()).fit(
+        log, uniform=ol.read(files / "uniform.csv", uniform=True)
+    )
+    np.testing.assert_allclose(ol.read(out, weight="weight").weight, model.predict(log).weights)
+    assert re.search(facts("balancing", "rating 5", "'weight'"), result.stdout)
+    assert "What was balanced" in picture.read_text(encoding="utf-8")
+
+
+def test_clicks_are_read_without_ratings(files, tmp_path):
+    clicks = tmp_path / "clicks.csv"
+    pl.read_csv(files / "log.csv").select("user", "item", "rating").write_csv(clicks, include_header=False)
+    result = run("propensity", clicks, "--model", "popularity", "--no-rating", "--out", tmp_path / "out.csv")
+    assert result.exit_code == 0, result.output
+    assert "positives only" in result.stdout
+    result = run(
+        "propensity", clicks, "--model", "popularity", "--no-rating", "--rating", "2", "--out", tmp_path / "x.csv"
+    )
+    assert result.exit_code == 2
+    assert re.search(facts("--no-rating", "--rating 2"), result.output)

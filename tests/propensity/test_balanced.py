@@ -260,3 +260,8 @@ def test_its_own_sample_is_not_scored():
     fitted = Balanced(Uniform()).fit(rest, uniform=sample)
     with pytest.raises(LeakError, match=facts("Balanced")):
         fitted.predict(sample)
+
+
+def test_balancing_comes_last():
+    with pytest.raises(UndefinedError, match=facts("Calibrated", "Balanced(Calibrated(model))")):
+        Calibrated(Balanced(Uniform()), method=None, floor=0.1).fit(LOG, uniform=SAMPLE)

@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import numpy as np
+
 from openloop.audits.rankings import Friedman
+from openloop.data.simulate import movie_lovers
+from openloop.propensity.balanced import Balanced
 from openloop.propensity.checks.checking import check
 from openloop.propensity.known import Known
+from openloop.propensity.uniform import Uniform
 from openloop.reporting import evidence
 from openloop.reporting.blocks import Code, FigureBlock, Section
 from openloop.reporting.sections import Subject
 from tests.audit_cases import comparison, log
 from tests.facts import facts
+from tests.verdicts import comparison as means
 
 OPTIONAL = (evidence.weights, evidence.open_loop, evidence.data)
 
@@ -72,5 +78,15 @@ def test_the_command_and_the_versions_are_there(audit, subject):
 
 def test_notes_stand_once_and_their_absence_is_said(subject):
     assert words(evidence.left_out(subject)).count("threshold 4 was assumed") == 1
-    bare = replace(comparison(metrics=("mae",)), notes=(), skipped={})
+    users = np.random.default_rng(0).normal(size=(2, 400))
+    bare = means({"a": users[0], "b": users[1]})  # no note, nothing skipped, and nothing to mind
     assert "Nothing" in words(evidence.left_out(Subject.of(bare)))
+
+
+def test_what_was_balanced_is_shown_beside_the_check(audit):
+    rated = movie_lovers(users=40, items=15)
+    seen = rated.observe(0)
+    model = Balanced(Uniform()).fit(seen, uniform=rated.ratings.ravel()[::3])
+    (section,) = evidence.weights(Subject.of(replace(audit, check=check(model, seen, folds=None))))
+    assert {"What was balanced", "Weights before and after"} <= set(titles(section))
+    assert "rating 5" in words(section)

@@ -50,7 +50,7 @@ def test_every_figure_has_words_with_numbers_and_all_but_those_under_a_table_hav
 def test_the_facts_are_of_the_winner(subject):
     found = {term: (value, words) for term, value, words in sections.facts(subject).items}
     assert found["effective sample"][0] == f"{subject.result['fours', 'mae', 'snips'].diagnostics.effective_size:,.0f}"
-    assert found["snips of mae"][1].startswith("fours; ")
+    assert found["snips of mae"][1].startswith("fours, per cell; ")
     assert found["Γ*"][0] == "–"  # its difference to the next model covers 0
 
 

@@ -16,6 +16,7 @@ EFFECTIVE_ROWS, USERS = 100, 30
 HEAVY = 0.1  # of Σw: no row may carry more
 RHO, KAPPA = 1.5, 1.0  # up to which an order must hold
 BASE = {"rho": 1.0, "kappa": 0.0}  # nothing beyond the propensities; all of popularity is liking
+TELLING = 0.01  # beyond the base: an order that holds for less holds for nothing
 CARRIED = 0.75  # of the way from the base to the 95 % limit: what is printed as safe
 SAMPLE = 200  # ratings drawn at random that let balanced weights decide
 UNSEEN = 0.05  # of the population, with ratings of which the log has no row
@@ -128,11 +129,11 @@ def blind(rho: float | None, rho_low: float | None) -> Iterator[Reason]:
 
 def _rho_words(rho: float | None, rho_low: float) -> str:
     where = (
-        "is no longer significant" if rho is None or math.isinf(rho) else f"turns near {rho:.2g} times, and may turn"
+        "is no longer significant" if rho is None or math.isinf(rho) else f"turns near {rho:.2f} times, and may turn"
     )
     return (
         "the propensities do not see the rating: the order must hold while a rating one star higher makes being "
-        f"observed {RHO:g} times likelier than they say, and it {where} from {rho_low:.2g} times on"
+        f"observed {RHO:g} times likelier than they say, and it {where} from {rho_low:.2f} times on"
     )
 
 

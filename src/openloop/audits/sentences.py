@@ -83,7 +83,7 @@ def condition(given: Assumption) -> str:
     if given.name == "kappa":
         where = f"it turns near {percent(given.flips_at)}" if turns else "beyond that it is not sure, but never turns"
         return f"while at most {percent(given.holds_to)} of popularity is exposure; {where}"
-    near = f"it turns near {given.flips_at:.2g} times"
+    near = f"it turns near {given.flips_at:.2f} times"
     return (
         f"while a rating one star higher makes being observed at most {given.holds_to:.2f} times likelier than the "
         f"propensities say; {near if turns else 'beyond that it is not sure, but did not turn as far as was tried'}"
@@ -162,6 +162,8 @@ def _open_loop_words(found: Evidence, winner: str) -> Iterator[str]:
     )
     first_too = f"has {winner} first too" if first == winner else f"has {first} first"
     yield f"The open loop, {counted(sample.rows, 'row')} that nobody chose, {first_too}{pairs}."
+    if sample.gamma_min is not None and sample.gamma_min > 1:
+        yield f"By its ratings, some weights are off by {times(sample.gamma_min)} at least."
 
 
 def _paradoxes(found: Evidence) -> Iterator[str]:

@@ -84,11 +84,18 @@ def _answer(found: Evidence, c: Contrast, everywhere: Sequence[Reason]) -> PairA
     c = c.of(c.better)
     reasons = (*everywhere, *(reason for rule in OF_PAIRS for reason in rule(found, c)))
     assumed = _assumption(found, c)
-    hard = [r for r in reasons if r.code not in ASSUMED or r.value is None or r.value <= rules.BASE[r.code]]
+    hard = [r for r in reasons if not _assumable(r)]
     level: Level = "none" if hard else "conditional" if reasons else "verdict"
     return PairAnswer(
         a=c.a, b=c.b, better=c.a, level=level, estimand=c.estimand, assumption=assumed, reasons=reasons
     )  # fmt: skip
+
+
+def _assumable(reason: Reason) -> bool:
+    """Whether an assumption can take the place of a reason: one under which the order holds for more than nothing."""
+    if reason.code not in ASSUMED or reason.value is None:
+        return False
+    return reason.value > rules.BASE[reason.code] + rules.TELLING
 
 
 def _assumption(found: Evidence, c: Contrast) -> Assumption | None:

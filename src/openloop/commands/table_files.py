@@ -127,6 +127,8 @@ def holdable(table: InputTable, rows: pl.DataFrame, kind: str) -> pl.DataFrame:
 def _refuse_other_roles(name: str, columns: Sequence[str], roles: Mapping[str, Column]) -> None:
     """Without a header columns are named by position: the file written would call items users."""
     for role, at in roles.items():
+        if at is False:  # there is no such column
+            continue
         called = columns[at] if isinstance(at, int) and 0 <= at < len(columns) else role
         if called != role and called in roles:
             raise ColumnError(

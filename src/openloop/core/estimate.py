@@ -200,7 +200,7 @@ class Estimate:
 
     def without(self, user: int) -> Estimate:
         """The estimate with that user, by position, left out."""
-        kept = self.columns.copy()
+        kept = self.columns.copy(order="K")
         kept[user] = 0.0
         with np.errstate(invalid="ignore", divide="ignore"):  # nothing may be left
             value, _, influence = smooth(self.function, kept)
@@ -238,6 +238,7 @@ class Estimate:
             msg = f"estimates of {self.n_users:,} and {other.n_users:,} users cannot be paired; use the same log."
             raise AlignmentError(msg)
         f, g, m = self.function, other.function, self.columns.shape[1]
+        linear = isinstance(f, Shifted) and isinstance(g, Shifted)  # and so is what they combine to
         found = replace(
             self,
             value=self.value + sign * other.value,
@@ -249,14 +250,14 @@ class Estimate:
             units=max(self.units, other.units),
             denominator_users=min(self.denominator_users, other.denominator_users),
             cell_variance=None,
-            columns=np.hstack([self.columns, other.columns]),
-            function=Combined(f, g, m, sign),
+            columns=self.columns if linear else np.hstack([self.columns, other.columns]),
+            function=f if linear else Combined(f, g, m, sign),
             method=self.method if self.method == other.method else f"{self.method}, {other.method}",
             metric=self.metric if self.metric == other.metric else f"{self.metric}, {other.metric}",
             p_taken=next((taken for taken in TAKEN if taken in (self.p_taken, other.p_taken)), ""),
             root=False,
         )
-        return found.linear() if isinstance(f, Shifted) and isinstance(g, Shifted) else found
+        return found.linear() if linear else found
 
     def linear(self) -> Estimate:
         """The same without the sums that it was computed from: as the value less J_u for every user left out."""

@@ -96,7 +96,13 @@ class Calibrated(CellModel):
         side = side or getattr(self.model, "side_", {})
         self.inner_: Any = unfitted(self.model).fit(feedback, **side)
         self.map_, notes = self._fit_map(feedback)
-        p = self._mapped(self.inner_.predict(feedback).used)
+        found = self.inner_.predict(feedback)
+        if found.base is not None:
+            raise UndefinedError(
+                "Calibrated: balanced weights are no longer one over a probability, which this could map or raise; "
+                "balance last: Balanced(Calibrated(model))."
+            )
+        p = self._mapped(found.used)
         self.floor_ = max(self.floor, 0.0 if self.quantile is None else float(np.quantile(p, self.quantile)))
         if self.floor_ > 0:
             raised = float(np.mean(p < self.floor_))

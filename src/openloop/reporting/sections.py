@@ -22,11 +22,15 @@ from openloop.reporting.audit_figures import (
 )
 from openloop.reporting.blocks import Bullets, Fold, Heading, Section, Terms, Text, figures
 from openloop.reporting.words import direction, number, outcome, rounded, signed, span
-from openloop.support.wording import chance, counted, joined, level_of, percent, times
+from openloop.support.wording import TURNS, chance, counted, critical, joined, level_of, percent, times
 
 PREFERRED = ("snips", "stratified", "ips", "dr", "clipped")  # for a comparison, which names no estimator itself
 NO_GAMMA = "not known, or a difference to another model covers 0"
-GAMMA = "the order could turn once propensities are off by more than this"
+TURNING = {
+    "gamma": "the order could turn once propensities are off by more than this",
+    "rho": "the order turns where a rating one star higher makes being observed so many times likelier than they say",
+    "kappa": "the order turns where so much of popularity is exposure",
+}
 SPOKEN = 10  # pairs or models in a text that describes a chart
 
 
@@ -86,23 +90,25 @@ def facts(of: Subject) -> Terms:
     share = of.best(of.metric, of.estimator).get(winner)
     effective = seen.n if seen.effective_size is None else seen.effective_size
     weighted = "unweighted" if seen.effective_size is None else "after weighting"
-    gamma = _least_gamma(of, winner)
+    turns = {name: value for name in TURNS if (value := _least(of, winner, name)) is not None}
     text, interval = rounded(e.value, *e.limits(of.result.level))
     items = [
         (f"{of.estimator} of {of.metric}", text, f"{winner}, {e.estimand}; {interval}"),
         ("effective sample", f"{effective:,.0f}", f"of {counted(seen.n, 'row')}, {weighted}"),
         ("users who count", f"{seen.users:,}", "they have rows for this metric; intervals are over them"),
     ]
-    if of.audit is not None or gamma is not None:
-        items.append(("Γ*", times(gamma), NO_GAMMA if gamma is None else GAMMA))
+    items += [(TURNS[name], critical(name, value), TURNING[name]) for name, value in turns.items()]
+    if of.audit is not None and not turns:
+        items.append(("Γ*", times(None), NO_GAMMA))
     if share is not None:
         items.append(("chance to be best", percent(share), f"{winner}, by bootstrap over users"))
     return Terms(items=tuple(items), large=True)
 
 
-def _least_gamma(of: Subject, model: str) -> float | None:
+def _least(of: Subject, model: str, name: str) -> float | None:
+    """The least Γ*, ρ* or κ* of a model's differences; None where one of them is not known."""
     own = [c for c in of.contrasts(of.metric, of.estimator) if model in c.models]
-    known = [c.gamma for c in own if c.gamma is not None]
+    known = [value for c in own if (value := getattr(c, name)) is not None]
     return min(known) if own and len(known) == len(own) else None
 
 

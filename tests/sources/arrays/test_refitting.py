@@ -92,6 +92,22 @@ def test_it_agrees_with_the_correction_for_a_sample_and_says_so():
     assert "refitted" in str(found)
 
 
+def test_balanced_weights_are_balanced_again():
+    ratings = np.random.default_rng(0).choice(WORLD.ratings.ravel(), 200)
+    seen = ol.propensity.Balanced(ol.propensity.Logistic()).fit(LOG, uniform=ratings)
+    train, test = ol.split(LOG, test=0.5, rng=0)
+    asked = {"metrics": ["mae", "recall@3"], "estimators": ["snips"], "exclude": train}
+    ready = prepared(MODELS, test, seen, Question(**asked))
+    corrected = ready.compare()
+    everyone = Redrawn.of(ready.source, seen, np.arange(60), gridded=False)
+    for key, value in values(everyone, [(metric(m), method("snips")) for m in asked["metrics"]]).items():
+        same(value, corrected[key].value, rtol=1e-6)  # raking stops at 1e-6
+    found = refitted(MODELS, test, seen, **asked, refit_on=LOG, replicates=200)
+    for key, e in found.estimates.items():
+        assert np.isfinite(e.replicates).all()
+        assert e.stderr == pytest.approx(corrected[key].stderr, rel=0.35)
+
+
 def test_weights_that_are_all_alike_have_the_jackknifes_error():
     seen = ol.propensity.Uniform().fit(LOG)
     found = refitted(MODELS, LOG, seen, ["rmse"], ["snips", "naive"], replicates=300)

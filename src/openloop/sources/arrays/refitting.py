@@ -96,6 +96,7 @@ class Redrawn(FeedbackSource):
 
     def __init__(self, base: FeedbackSource, scored: Any, draw: Codes, at: Codes) -> None:
         super().__init__(scored)
+        self.levelled = False  # values alone are asked for
         self._base, self._draw, self._at = base, draw, at
 
     @classmethod
@@ -105,7 +106,7 @@ class Redrawn(FeedbackSource):
         log, at = redrawn(subject.log, draw)
         p = fitted.predict(log)
         scored = replace(
-            subject, log=log, propensity=p.used, sample=None, bounded=False,
+            subject, log=log, propensity=p.used, base=p.base, sample=p.sample, bounded=False,
             exclude=None if subject.exclude is None else redrawn(subject.exclude, draw)[0],
             predicted={name: array[at] for name, array in subject.predicted.items()},
             groups={name: (labels, codes[at]) for name, (labels, codes) in subject.groups.items()},
