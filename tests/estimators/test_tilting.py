@@ -95,9 +95,10 @@ def test_clusters_without_rows_change_nothing_and_one_alone_has_no_interval():
 @pytest.mark.parametrize(
     ("values", "sign", "wanted"),
     [
-        ([2, 1, -1], 1, 2.0), ([-2, -1, 1], -1, 2.0), ([2, 1, 0.5], 1, math.inf), ([2, 1, 0], 1, 2.5),
-        ([-1, 1, 1], 1, 1.0), ([1, -1, 1], 1, 1.25),
+        ([1, 0.5, -0.5], 1, 2.0), ([-1, -0.5, 0.5], -1, 2.0), ([2, 1, 0.5], 1, math.inf), ([2, 1, 0], 1, 2.5),
+        ([-1, 1, 1], 1, 1.0), ([3, 1.25, -0.75], 1, 2.0),
     ],
 )  # fmt: skip
 def test_the_first_turn_is_found(values, sign, wanted):
-    assert turning([1.0, 1.5, 2.5], values, sign) == wanted
+    # straight lines, and at last (x − 2)(x − 4), where a chord would say 2.125
+    assert turning([1.0, 1.5, 2.5], values, sign) == pytest.approx(wanted)

@@ -111,7 +111,9 @@ def test_a_level_is_the_nearest_and_a_midpoint_goes_up():
 def test_a_pairs_sums_are_of_the_difference_row_by_row():
     other = Outcome(prediction=WORLD.predictions["a"][LOG.user, LOG.item])
     mae = metric("mae")
-    found = sums(mae, ROWS, gains(mae, ROWS, OUTCOME) - gains(mae, ROWS, other), Needed(powers=POWERS, pair=True, parts=True))
+    found = sums(
+        mae, ROWS, gains(mae, ROWS, OUTCOME) - gains(mae, ROWS, other), Needed(powers=POWERS, pair=True, parts=True)
+    )
     d = np.abs(LOG.rating - OUTCOME.prediction) - np.abs(LOG.rating - other.prediction)
     w, p, s = 1 / LOG.propensity, LOG.propensity, ROWS.stratum
     same(found["positive"].sum(), (w * np.maximum(d, 0)).sum())
