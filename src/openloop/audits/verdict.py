@@ -167,7 +167,7 @@ def _undebiased(found: Evidence) -> Iterator[Reason]:
 
 def _by_rating(found: Evidence) -> Iterator[Reason]:
     """Weights by the rating alone are nearly constant among relevant rows."""
-    if found.ranked and found.basis.sample is not None and not found.basis.balanced:
+    if found.ranked and found.basis.by_rating:
         yield Reason(
             code="by-rating", remedy=rules.RATINGS,
             text="the propensities depend on the rating alone, which leaves rankings nearly unweighted",
