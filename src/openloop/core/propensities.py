@@ -20,8 +20,8 @@ class Propensities:
     Made by a model they carry the fingerprint of their Feedback, and another one is refused; made from a bare
     array only the length can be checked. `sample` is what they were fitted with, where that was a uniform sample.
     `base` are the p before they were balanced, None where they were not; a balanced p may exceed 1. `blind`: fitted
-    without looking at ratings. `by_items`: the model has fitted each item's p to this log. `by_rating`: p depends on the
-    rating alone.
+    without looking at ratings. `by_items`: the model has fitted each item's p to this log. `by_rating`: p depends on
+    the rating alone.
     """
 
     values: Floats
