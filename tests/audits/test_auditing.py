@@ -402,10 +402,19 @@ def test_a_click_log_that_rewards_popularity_says_under_what_it_does():
     assert re.search(facts("exposure", "impressions"), found.verdict.remedy)
 
 
-def test_a_metric_beside_what_clicks_can_say_is_on_what_was_seen():
+@pytest.mark.parametrize("metric", ["ndcg@10", "dcg@10", "prec@10", "mae"])
+def test_a_metric_beside_what_clicks_can_say_is_on_what_was_seen(metric):
     log, models = clicks_of(popular_is_liked=1)
     train, test = ol.split(log, test=0.5, rng=0)
-    found = ol.audit(models, test, exclude=train, metrics=["ndcg@10"])
+    found = ol.audit(models, test, exclude=train, metrics=[metric])
+    assert found.result["taste", metric, "naive"].estimand == "on what was seen"
+    assert (found.verdict.level, found.verdict.reasons[0].code) == ("none", "estimand")
+    assert re.search(facts("recall@k", "adg", "atop"), found.verdict.remedy)
+
+
+def test_an_average_of_good_ratings_alone_is_no_verdict_on_ratings():
+    good = replace(LOG.take(LOG.rating >= 4), propensity=None)  # none below the threshold: positives, all the same
+    found = ol.audit({"near": WORLD.ratings + 0.01, "far": WORLD.ratings + 2.0}, good, metrics=["mae"])
     assert found.verdict.level == "none"
 
 

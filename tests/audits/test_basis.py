@@ -9,7 +9,12 @@ import numpy as np
 from openloop.audits.basis import Basis, unexposed
 from openloop.core.levels import LevelSample
 from openloop.core.propensities import Propensities
-from tests.audits.cases import LOG
+from openloop.propensity.balanced import Balanced
+from openloop.propensity.calibrated import Calibrated
+from openloop.propensity.naive_bayes import NaiveBayes
+from openloop.propensity.popularity import Popularity
+from openloop.propensity.uniform import Uniform
+from tests.audits.cases import LOG, WORLD
 
 SAMPLE = LevelSample(levels=np.arange(1.0, 6.0), shares=np.full(5, 0.2), size=250, rows=1000)
 ONES = np.full(len(LOG), 0.5)
@@ -17,8 +22,6 @@ ONES = np.full(len(LOG), 0.5)
 
 class Model:
     """Predicts propensities of any rows."""
-
-    unseen_share_ = 0.07
 
     def __init__(self, **known):
         self.known = known
@@ -37,9 +40,26 @@ def test_numbers_and_columns_are_given():
 
 
 def test_a_model_says_what_it_saw():
-    assert Basis.of(Model(blind=True), LOG) == Basis(blind=True, unseen=0.07)
-    assert Basis.of(Model(sample=SAMPLE), LOG) == Basis(sample=250, unseen=0.07)
-    assert Basis.of(Model(sample=SAMPLE, base=True), LOG) == Basis(sample=250, balanced=True, unseen=0.07)
+    assert Basis.of(Model(blind=True), LOG) == Basis(blind=True)
+    assert Basis.of(Model(sample=SAMPLE, by_rating=True), LOG) == Basis(sample=250, by_rating=True)
+    assert Basis.of(Model(sample=SAMPLE, base=True), LOG) == Basis(sample=250, balanced=True)
+
+
+def test_ratings_that_the_log_lacks_are_known_from_a_model_and_from_its_numbers():
+    log, model = LOG.take(LOG.rating > 1), Model(sample=SAMPLE, base=True)
+    for given in (model, model.predict(log)):
+        assert Basis.of(given, log) == Basis(sample=250, balanced=True, unseen=0.2)
+
+
+def test_what_depends_on_the_rating_alone_does_so_in_every_wrapping():
+    drawn = np.random.default_rng(0).choice(WORLD.ratings.ravel(), 300)
+    bayes, log = NaiveBayes(), replace(LOG, propensity=None)
+    for model in (bayes, Calibrated(bayes, method=None, floor=0.001), Balanced(bayes), Balanced(Uniform())):
+        fitted = model.fit(log, uniform=drawn)
+        for given in (fitted, fitted.predict(log)):
+            found = Basis.of(given, log)
+            assert (found.by_rating, found.sample, found.blind) == (True, 300, False), model
+    assert not Basis.of(Balanced(Popularity(gamma=1)).fit(log, uniform=drawn), log).by_rating
 
 
 def test_positives_without_exposure_are_clicks():

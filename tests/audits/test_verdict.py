@@ -323,12 +323,14 @@ def test_with_200_ratings_drawn_at_random_balanced_weights_decide(size, level):
 
 
 def test_weights_by_the_rating_alone_judge_ratings_and_no_rankings():
-    basis = Basis(sample=600)
+    basis = Basis(sample=600, by_rating=True)
     assert decide(tilted(basis=basis)).level == "verdict"
     found = decide(replace(tilted(basis=basis), ranked=True))
     assert (found.level, found.reasons[0].code) == ("none", "by-rating")
     assert "Balanced" in found.remedy
-    balanced = replace(tilted(basis=replace(basis, balanced=True)), ranked=True)
+    alone = replace(tilted(basis=replace(basis, balanced=True)), ranked=True)
+    assert decide(alone).level == "none"  # balancing by the rating adds nothing to weights by the rating
+    balanced = replace(tilted(basis=Basis(sample=600, balanced=True)), ranked=True)
     assert decide(balanced).level == "verdict"
 
 

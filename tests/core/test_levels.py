@@ -19,3 +19,10 @@ def test_levels_that_are_absent_leave_their_shares_to_the_nearest_on_both_sides(
     np.testing.assert_allclose(spread(shares, present), [0, 0.2 + 0.1 + 0.15, 0, 0.4 + 0.15])
     np.testing.assert_allclose(spread(shares, np.ones(4, bool)), shares)
     np.testing.assert_allclose(spread(shares, np.array([True, False, False, False])), [1, 0, 0, 0])
+
+
+def test_levels_that_no_rating_has_are_unseen():
+    sample = LevelSample(levels=np.array([1.0, 2.0, 4.0]), shares=np.array([0.5, 0.3, 0.2]), size=10, rows=5)
+    assert sample.present(np.array([1.0, 5.0])).tolist() == [True, False, True]
+    assert sample.unseen(np.array([1.0, 5.0])) == 0.3
+    assert sample.unseen(np.array([1.0, 3.0, 4.0])) == 0

@@ -131,7 +131,7 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
         step("estimating", 0.1)
         result = _shown(ready.compare("all", tilt=True, step=step))
         if any(tilts.against("kappa") is not None for tilts in result.tilts.values()):
-            basis, result = replace(basis, positives=True, clicks=True), as_liking(result)
+            basis, result = replace(basis, positives=True, clicks=True), as_liking(result, ready.metrics)
         sample = None if asked.open_loop is None else open_loop_of(models, asked.open_loop, result, asked, ready.source)
         step("looking for what could change the verdict", 0.5)
         granted = getattr(propensities, "assumes", "") if asked.assumes is None else asked.assumes
@@ -169,12 +169,13 @@ def _shown(result: Comparison) -> Comparison:
     return replace(result, skipped=kept)
 
 
-def as_liking(result: Comparison) -> Comparison:
+def as_liking(result: Comparison, metrics: Sequence[Metric]) -> Comparison:
     """Positives of which nobody said what was shown, with all of popularity taken for liking, κ = 0.
 
-    Then the plain averages of adg, atop and recall@k are unbiased, per user.
+    Then the plain averages of adg, atop and recall@k are unbiased, per user, and no others are: a cell metric is about
+    what was not liked, too.
     """
-    unbiased = {name for name in result.metrics if name in result.tilts}
+    unbiased = {m.name for m in metrics if m.pooled}
     estimates = {
         key: replace(e, estimand="per user") if key[1] in unbiased and key[2] == "naive" else e
         for key, e in result.estimates.items()

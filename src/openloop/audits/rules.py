@@ -26,6 +26,7 @@ OF_A_PAIR = ("one-user", "rho", "kappa", "untold", "same")  # reasons whose word
 
 # What may help, the cheapest first.
 METRIC = "a metric that weights can debias, such as recall@10, dcg@10 or mae"
+LIKED = "a metric that positives can tell: recall@k, adg or atop"
 ESTIMATOR = "an estimator that corrects the selection, such as snips"
 PER_USER = "deciding which one counts: ask for the estimator snips_user without snips where it is users"
 UNSEEING = "a model that has not seen the scored rows"
@@ -36,7 +37,7 @@ RATINGS = f"{SAMPLE} ratings of cells drawn at random, given to ol.propensity.Ba
 LONGER = "a longer log, with more users and rows"
 EXPOSURE = "logging what was shown: exposure as a column of propensities, or some impressions shown at random"
 RANDOMISED = "showing some impressions at random and logging them, as what is never shown cannot be judged"
-REMEDIES = (METRIC, ESTIMATOR, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, LONGER, EXPOSURE, RANDOMISED)
+REMEDIES = (METRIC, LIKED, ESTIMATOR, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, LONGER, EXPOSURE, RANDOMISED)
 
 
 def cheapest(reasons: Sequence[Reason]) -> str:

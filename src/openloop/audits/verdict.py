@@ -145,10 +145,14 @@ def _support(found: Evidence) -> Iterator[Reason]:
 
 
 def _biased(found: Evidence) -> Iterator[Reason]:
-    """The plain average, by name or in all but name."""
-    if found.basis.clicks and found.estimand != SEEN:
-        return
-    if found.estimator in PLAIN or (found.equal(found.estimator, "naive") and not found.evenly_weighted):
+    """The plain average, by name or in all but name; of positives it is unbiased for some metrics."""
+    if found.basis.clicks:
+        if found.estimand == SEEN:
+            yield Reason(
+                code="estimand", remedy=rules.LIKED,
+                text=f"{found.metric} of positives describes what was seen, whatever share of popularity is exposure",
+            )  # fmt: skip
+    elif found.estimator in PLAIN or (found.equal(found.estimator, "naive") and not found.evenly_weighted):
         yield Reason(
             code="biased", remedy=rules.GIVEN if found.estimator in PLAIN else rules.ESTIMATOR,
             text=f"{found.estimator} does not correct the selection: an average over what was observed rewards models "
@@ -167,7 +171,7 @@ def _undebiased(found: Evidence) -> Iterator[Reason]:
 
 def _by_rating(found: Evidence) -> Iterator[Reason]:
     """Weights by the rating alone are nearly constant among relevant rows."""
-    if found.ranked and found.basis.sample is not None and not found.basis.balanced:
+    if found.ranked and found.basis.by_rating:
         yield Reason(
             code="by-rating", remedy=rules.RATINGS,
             text="the propensities depend on the rating alone, which leaves rankings nearly unweighted",

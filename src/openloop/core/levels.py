@@ -50,6 +50,14 @@ class LevelSample:
         """The level of each rating."""
         return np.maximum(np.searchsorted(self.levels, rating, side="right") - 1, 0)
 
+    def present(self, rating: Array) -> npt.NDArray[np.bool_]:
+        """Which levels some of the ratings have, (L,)."""
+        return np.bincount(self.codes(rating), minlength=len(self)) > 0
+
+    def unseen(self, rating: Array) -> float:
+        """The population's share of levels that none of the ratings has."""
+        return float(self.shares[~self.present(rating)].sum())
+
 
 def spread(shares: Floats, present: Array) -> Floats:
     """Shares by level (L,) over the levels that are `present` (L,): others' go to the nearest on both sides."""

@@ -20,7 +20,8 @@ class Propensities:
     Made by a model they carry the fingerprint of their Feedback, and another one is refused; made from a bare
     array only the length can be checked. `sample` is what they were fitted with, where that was a uniform sample.
     `base` are the p before they were balanced, None where they were not; a balanced p may exceed 1. `blind`: fitted
-    without looking at ratings. `by_items`: the model has fitted each item's p to this log.
+    without looking at ratings. `by_items`: the model has fitted each item's p to this log. `by_rating`: p depends on
+    the rating alone.
     """
 
     values: Floats
@@ -30,6 +31,7 @@ class Propensities:
     base: Floats | None = None
     blind: bool = False
     by_items: bool = False
+    by_rating: bool = False
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, np.float64)

@@ -40,7 +40,7 @@ class Balanced(PropensityEstimator):
 
     A balanced weight may fall below 1, and its p exceed 1. Learned: `inner_`, `sample_` and `levels_` (None without a
     sample), `factors_` (g of each level), `item_factors_` (h, (I,)), `keeps_items_`, `unseen_share_` (of the
-    population, at levels without a row), `targets_`, `mu_`.
+    population, at levels without a row), `by_rating_` (weights differ by the rating alone), `targets_`, `mu_`.
     """
 
     sees_rating = True
@@ -104,9 +104,12 @@ class Balanced(PropensityEstimator):
         self.inner_: Any = inner
         notes = [*getattr(inner, "notes_", ()), *self._learn_levels(feedback, given.get("uniform"))]
         self.targets_ = tuple(self._targets(feedback, given))
-        w = 1.0 / inner.predict(feedback).used  # (n,)
+        before = inner.predict(feedback)
+        w = 1.0 / before.used  # (n,)
         found, why = self._calibrated(feedback, w)
         self.mu_ = found.mu
+        alone = before.by_rating or bool(np.ptp(w) == 0)  # what is balanced has no other differences
+        self.by_rating_ = alone and self.sample_ is not None and len(self.targets_) == 1
         tilted = w * np.exp(self._tilt(feedback, found.mu))
         self.item_factors_ = frozen(_item_factors(feedback, w, tilted, by_item=self.keeps_items_))
         self.factors_ = None if self.sample_ is None else frozen(np.exp(found.mu[: len(self.sample_)]))
@@ -124,14 +127,14 @@ class Balanced(PropensityEstimator):
         levels = _groups(levels, drawn.rating) if self.grouped_ else levels
         rows = float(row_counts(self, feedback).sum())
         sample = self.sample_ = drawn.level_sample(levels, drawn.shares(levels, 1.0), rows)
-        present = _present(sample, feedback)
-        self.levels_, self.unseen_share_ = sample.levels, float(sample.shares[~present].sum())
+        self.levels_, self.unseen_share_ = sample.levels, sample.unseen(feedback.rating)
+        present = sample.present(feedback.rating)
         return list(_level_notes(sample, present, self.unseen_share_, grouped=self.grouped_))
 
     def _targets(self, feedback: Feedback, given: Mapping[str, Any]) -> Iterator[Target]:
         """Ratings first, so that the first of μ are theirs."""
         if self.sample_ is not None:
-            yield level_shares(self.sample_, _present(self.sample_, feedback))
+            yield level_shares(self.sample_, self.sample_.present(feedback.rating))
         user = Covariates.of(given.get("user_features"), feedback.users, "user")
         item = Covariates.of(given.get("item_features"), feedback.items, "item")
         yield from margins_of(self.margins or {}, user, item)
@@ -175,7 +178,7 @@ class Balanced(PropensityEstimator):
         self._check_ratings(feedback.rating)
         p = self.inner_.predict(feedback).used
         values = p * np.exp(-self._tilt(feedback, self.mu_)) / self.item_factors_[feedback.item]
-        return self._found(feedback, values, base=p, sample=self.sample_)
+        return self._found(feedback, values, base=p, sample=self.sample_, by_rating=self.by_rating_)
 
     def _check_ratings(self, rating: Array) -> None:
         """A rating that neither log nor sample had belongs to no level, unless levels are groups."""
@@ -201,10 +204,6 @@ def _groups(levels: Ratings, sample: Ratings) -> Ratings:
     """Where ten groups of ratings begin, of about equal shares of the population."""
     cuts = np.quantile(sample, np.arange(1, MAX_GROUPS) / MAX_GROUPS, method="inverted_cdf")
     return distinct(np.concatenate([levels[:1], cuts.astype(np.float32)]))
-
-
-def _present(sample: LevelSample, feedback: Feedback) -> Array:
-    return np.bincount(sample.codes(feedback.rating), minlength=len(sample)) > 0
 
 
 def _level_notes(sample: LevelSample, present: Array, unseen: float, *, grouped: bool) -> Iterator[str]:

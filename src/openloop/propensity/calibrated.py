@@ -112,8 +112,9 @@ class Calibrated(CellModel):
     def predict(self, feedback: Feedback) -> Propensities:
         """The mapped p of each row, with the floor."""
         check_grid(self, feedback)
-        values = self._mapped(self.inner_.predict(feedback).used)
-        return self._found(feedback, values, floor=self.floor_)
+        found = self.inner_.predict(feedback)
+        values = self._mapped(found.used)
+        return self._found(feedback, values, floor=self.floor_, sample=found.sample, by_rating=found.by_rating)
 
     def _at(self, user: Array, item: Array) -> Floats:
         """The mapped p of cells in order, each once, before the floor."""

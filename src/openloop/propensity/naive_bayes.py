@@ -84,7 +84,7 @@ class NaiveBayes(PropensityEstimator):
                 f"known; it has {listing(plain(levels))}. Fit on a log with all levels."
             )
         values = np.array(list(self.propensity_by_rating_.values()))[at]  # (n,)
-        return self._found(feedback, values, sample=self.sample_)
+        return self._found(feedback, values, sample=self.sample_, by_rating=True)
 
     def matrix(self) -> Floats:
         """Undefined: the p of a cell depends on its rating, which is known for observed cells only."""
