@@ -336,6 +336,19 @@ def test_every_pair_is_compared():
     assert [(c.a, c.b) for c in found.contrasts["mae", "snips"]] == list(combinations(models, 2))
 
 
+@pytest.mark.parametrize("metric", ["recall@10", "mae"])
+@pytest.mark.parametrize(
+    ("estimator", "code"),
+    [("clipped@1", "clipped"), ("clipped@1000", None), ("stratified@1", "coarse"), ("snips", None)],
+)
+def test_a_plain_average_in_all_but_name_is_no_ground(estimator, code, metric):
+    world = biased_world(0, rho=1.4)
+    models = {"near": world.ratings + 0.01, "far": world.predictions["even"]}
+    found = ol.audit(models, world.observe(1), metrics=[metric], estimators=[estimator])
+    assert found.verdict.supported == (code is None)
+    assert code is None or code in [reason.code for reason in found.verdict.reasons]
+
+
 # -- the three answers, end to end ---------------------------------------------------------------------------
 
 

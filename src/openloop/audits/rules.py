@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from openloop.audits.answers import Assumption, Reason
+from openloop.estimators.stratified import COARSE_SHARE, COARSE_SPAN
 from openloop.support.wording import chance, counted, percent
 
 OVERLAP = (0.7, 1.4)  # of Σw/(U·I) over all scored rows
@@ -89,6 +90,22 @@ def support(
         yield Reason(
             code="heavy-row", value=largest, limit=HEAVY, remedy=remedy,
             text=f"support too thin: one row carries {percent(largest)} of all weight, at most {percent(HEAVY)} may be",
+        )  # fmt: skip
+
+
+def corrected(kept: float | None, coarse: float | None) -> Iterator[Reason]:
+    """Whether the estimator corrects the selection: Σ of cut weights over Σw, and the share of coarse strata."""
+    if kept is not None and kept < OVERLAP[0]:
+        yield Reason(
+            code="clipped", value=kept, limit=OVERLAP[0], remedy=ESTIMATOR,
+            text=f"clipping leaves {percent(kept)} of the weight, at least {percent(OVERLAP[0])} is needed: with less "
+            "the rows count nearly alike, as in a plain average",
+        )  # fmt: skip
+    if coarse is not None and coarse > COARSE_SHARE:
+        yield Reason(
+            code="coarse", value=coarse, limit=COARSE_SHARE, remedy=ESTIMATOR,
+            text=f"{percent(coarse)} of the population is in strata inside which propensities differ by more than a "
+            f"factor of {COARSE_SPAN:g}, and rows count alike there, as in a plain average",
         )  # fmt: skip
 
 

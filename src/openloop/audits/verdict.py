@@ -169,6 +169,11 @@ def _undebiased(found: Evidence) -> Iterator[Reason]:
         )  # fmt: skip
 
 
+def _corrected(found: Evidence) -> Iterator[Reason]:
+    seen = found.seen()
+    yield from rules.corrected(seen.kept_weight, seen.coarse_share)
+
+
 def _by_rating(found: Evidence) -> Iterator[Reason]:
     """Weights by the rating alone are nearly constant among relevant rows."""
     if found.ranked and found.basis.by_rating:
@@ -278,7 +283,7 @@ def _paradox_words(found: Evidence, c: Contrast) -> str:
 
 
 OF_THE_LOG: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
-    _doubts, _biased, _undebiased, _support, _overlap, _by_rating, _unseen
+    _doubts, _biased, _undebiased, _corrected, _support, _overlap, _by_rating, _unseen
 )  # fmt: skip
 OF_PAIRS: tuple[Callable[[Evidence, Contrast], Iterator[Reason]], ...] = (
     _leaked, _influential, _per_user, _contradicted, _against_most, _assumed

@@ -87,7 +87,8 @@ def _cut_diagnostics(found: Estimate, m: Moments) -> Estimate:
         return found
     total = float(m.stack("cut").sum())
     cut = replace(m, weights=m.weights.cut(m.cap, total))
-    known = replace(_diagnostics(cut), cap=m.cap, clipped_share=m.clipped)
+    kept = total / m.weights.total if m.weights.total else 1.0
+    known = replace(_diagnostics(cut), cap=m.cap, clipped_share=m.clipped, kept_weight=kept)
     short = total / m.population
     found = replace(found, diagnostics=known)
     if m.metric.kind == "user" or short >= MASS_RANGE[0]:
