@@ -15,10 +15,10 @@ from typing import Any
 from openloop.audits.basis import Basis
 from openloop.audits.contrasts import contrasts, estimators_of
 from openloop.audits.curves import curves, with_gamma
-from openloop.audits.evidence import Evidence
+from openloop.audits.evidence import Evidence, stem
 from openloop.audits.narrowing import narrowed
 from openloop.audits.open_loop import open_loop_of, with_open_loop
-from openloop.audits.question import ESTIMATORS, STRATA, AuditQuestion, for_clicks
+from openloop.audits.question import ESTIMATORS, POOLED, STRATA, AuditQuestion, for_clicks
 from openloop.audits.rankings import ranks_within_users
 from openloop.audits.rehearsing import rehearsable
 from openloop.audits.rehearsing import rehearse as rehearsed
@@ -163,9 +163,10 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
 
 
 def _shown(result: Comparison) -> Comparison:
-    """Without the reasons why snips has no twin per user here: its own are told, and nobody asked for that one."""
-    beside = "snips" in result.estimators or any(estimator == "snips" for _, estimator in result.skipped)
-    kept = {key: why for key, why in result.skipped.items() if not (beside and key[1] == "snips_user")}
+    """Without the reasons why there is no twin per user here, where nobody asked for that one."""
+    beside = {stem(name) for name in (*result.estimators, *(estimator for _, estimator in result.skipped))}
+    hidden = "snips_user" if beside & {*POOLED} else None
+    kept = {key: why for key, why in result.skipped.items() if key[1] != hidden}
     return replace(result, skipped=kept)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from openloop.audits.answers import Assumption, Reason
 from openloop.estimators.stratified import COARSE_SHARE, COARSE_SPAN
+from openloop.estimators.weighted import FEW_RELEVANT
 from openloop.support.wording import chance, counted, percent
 
 OVERLAP = (0.7, 1.4)  # of Σw/(U·I) over all scored rows
@@ -93,8 +94,12 @@ def support(
         )  # fmt: skip
 
 
-def corrected(kept: float | None, coarse: float | None) -> Iterator[Reason]:
-    """Whether the estimator corrects the selection: Σ of cut weights over Σw, and the share of coarse strata."""
+def corrected(kept: float | None, coarse: float | None, relevant: float | None) -> Iterator[Reason]:
+    """Whether an estimator corrects the selection, by what it has of these.
+
+    Σ of cut weights over Σw, the share of coarse strata, and the relevant rows of the median user, whose own ratio is
+    one of weights to each other.
+    """
     if kept is not None and kept < OVERLAP[0]:
         yield Reason(
             code="clipped", value=kept, limit=OVERLAP[0], remedy=ESTIMATOR,
@@ -106,6 +111,12 @@ def corrected(kept: float | None, coarse: float | None) -> Iterator[Reason]:
             code="coarse", value=coarse, limit=COARSE_SHARE, remedy=ESTIMATOR,
             text=f"{percent(coarse)} of the population is in strata inside which propensities differ by more than a "
             f"factor of {COARSE_SPAN:g}, and rows count alike there, as in a plain average",
+        )  # fmt: skip
+    if relevant is not None and relevant < FEW_RELEVANT:
+        yield Reason(
+            code="few-relevant", value=relevant, limit=FEW_RELEVANT, remedy=ESTIMATOR,
+            text=f"the median user has {relevant:g} relevant rows, at least {FEW_RELEVANT} are needed: with fewer a "
+            "user's own ratio is nearly the plain average",
         )  # fmt: skip
 
 

@@ -171,7 +171,7 @@ def _undebiased(found: Evidence) -> Iterator[Reason]:
 
 def _corrected(found: Evidence) -> Iterator[Reason]:
     seen = found.seen()
-    yield from rules.corrected(seen.kept_weight, seen.coarse_share)
+    yield from rules.corrected(seen.kept_weight, seen.coarse_share, seen.typical_relevant)
 
 
 def _by_rating(found: Evidence) -> Iterator[Reason]:
@@ -212,7 +212,7 @@ def _per_user(found: Evidence, c: Contrast) -> Iterator[Reason]:
     if found.basis.clicks and c.kappa == 0:  # κ tilts the mean over relevant items, which has the other order already
         text = f"{once}: {c.estimand} {c.a} is ahead, per relevant item {c.b} is"
         yield Reason(code="per-user", value=0.0, text=text)
-    other = {"snips": "snips_user", "snips_user": "snips"}.get(found.estimator)
+    other = {"per relevant item": "snips_user", "per user": "snips"}.get(c.estimand)
     theirs = None if other is None else found.between(c.a, c.b, other)
     if theirs is not None and _against(found, theirs):
         yield Reason(

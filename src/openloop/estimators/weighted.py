@@ -59,6 +59,7 @@ def snips_user(m: Moments) -> Estimate:
     estimate = mean_over_users(m, "snips_user", _quotient(m, "wgain", "weight"))
     n = m.sums["n"][:, 0]
     typical = float(np.median(n[n > 0])) if m.users else 0.0
+    estimate = replace(estimate, diagnostics=replace(estimate.diagnostics, typical_relevant=typical))
     if typical >= FEW_RELEVANT:
         return estimate
     return flag(estimate, f"users have {typical:g} relevant items (median): a user's own ratio is nearly naive")
