@@ -425,6 +425,18 @@ def test_a_metric_beside_what_clicks_can_say_is_on_what_was_seen(metric):
     assert re.search(facts("recall@k", "adg", "atop"), found.verdict.remedy)
 
 
+def test_propensities_fitted_on_good_ratings_alone_are_not_exposure():
+    world = biased_world(0, rho=1.2)
+    models, log = {"near": world.ratings, "far": world.predictions["even"]}, replace(world.observe(1), propensity=None)
+    codes = []
+    for part in (log, log.take(log.rating >= 4)):
+        found = ol.audit(models, part, ol.propensity.Popularity(gamma=1).fit(part), metrics=["recall@10"], check=False)
+        codes.append([reason.code for reason in found.verdict.reasons])
+    assert "exposure" not in codes[0]
+    assert "exposure" in codes[1]
+    assert found.verdict.level == "none"
+
+
 def test_an_average_of_good_ratings_alone_is_no_verdict_on_ratings():
     good = replace(LOG.take(LOG.rating >= 4), propensity=None)  # none below the threshold: positives, all the same
     found = ol.audit({"near": WORLD.ratings + 0.01, "far": WORLD.ratings + 2.0}, good, metrics=["mae"])

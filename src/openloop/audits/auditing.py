@@ -29,7 +29,7 @@ from openloop.audits.strata import paradoxes, strata_tables
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
-from openloop.core.metric import Metric
+from openloop.core.metric import Metric, reaches
 from openloop.errors import InputError, did_you_mean
 from openloop.estimators.estimands import PLAIN
 from openloop.estimators.naming import Method
@@ -201,11 +201,13 @@ def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: 
     }
     metric, estimator = _family(result)
     on = next(m.on for m in judged if m.name == metric)
+    about = ready.source.about()
     scaled = estimator not in PLAIN and not basis.positives  # of positives Σw is the liking rate
     return Evidence(
         result=result, metric=metric, estimator=estimator, contrasts=found, best=best, strata=tables,
         paradoxes=paradoxes(tables, result), leaks=tuple(m for m in ready.source.models if _copies(ready.source, m)),
-        basis=basis, ranked=on == "rank", mass=ready.source.mass(on) if scaled else None, **known,
+        basis=basis, ranked=on == "rank", liked=bool(reaches(about.span[0], about.threshold)),
+        mass=ready.source.mass(on) if scaled else None, **known,
     )  # fmt: skip
 
 

@@ -183,6 +183,16 @@ def _by_rating(found: Evidence) -> Iterator[Reason]:
         )  # fmt: skip
 
 
+def _exposed(found: Evidence) -> Iterator[Reason]:
+    """Propensities fitted on positives, whose weights divide the liking out; one p for all cells divides nothing."""
+    if found.liked and found.basis.blind and not found.evenly_weighted:
+        yield Reason(
+            code="exposure", remedy=rules.EXPOSURE,
+            text="no scored rating is below the threshold, so propensities fitted on the log are the chance of being "
+            "shown and liked",
+        )  # fmt: skip
+
+
 def _unseen(found: Evidence) -> Iterator[Reason]:
     """Ratings that the sample has and the log has not."""
     if found.basis.unseen > rules.UNSEEN:
@@ -283,7 +293,7 @@ def _paradox_words(found: Evidence, c: Contrast) -> str:
 
 
 OF_THE_LOG: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
-    _doubts, _biased, _undebiased, _corrected, _support, _overlap, _by_rating, _unseen
+    _doubts, _biased, _undebiased, _corrected, _support, _overlap, _by_rating, _exposed, _unseen
 )  # fmt: skip
 OF_PAIRS: tuple[Callable[[Evidence, Contrast], Iterator[Reason]], ...] = (
     _leaked, _influential, _per_user, _contradicted, _against_most, _assumed
