@@ -425,6 +425,23 @@ def test_a_metric_beside_what_clicks_can_say_is_on_what_was_seen(metric):
     assert re.search(facts("recall@k", "adg", "atop"), found.verdict.remedy)
 
 
+def test_where_exposure_is_given_the_weights_of_positives_add_up_to_the_liking_rate_in_frames_too():
+    rng = np.random.default_rng(1)
+    liked, shown = rng.random((300, 60)) < 0.3, np.broadcast_to(np.geomspace(0.6, 0.2, 60), (300, 60))
+    user, item = np.nonzero(liked & (rng.random(shown.shape) < shown))
+    rows = pl.DataFrame({"user": user, "item": item, "rating": np.ones(len(user)), "p": shown[user, item]})
+    log = ol.read(rows, propensity="p", users=np.arange(300), items=np.arange(60))
+    models = {name: liked + rng.normal(0, noise, liked.shape) for name, noise in (("near", 0.7), ("far", 3.0))}
+    cells = {"user": np.repeat(np.arange(300), 60), "item": np.tile(np.arange(60), 300)}
+    tables = {name: pl.DataFrame(cells | {"score": scores.ravel()}) for name, scores in models.items()}
+    whole = {"user": "user", "item": "item", "rating": "rating", "population": (300, 60), "complete": True}
+    for found in (
+        ol.audit(models, log, metrics=["recall@10"]),
+        ol.audit(tables, rows, "p", metrics=["recall@10"], **whole),
+    ):
+        assert (found.verdict.winner, found.estimator) == ("near", "snips")
+
+
 def test_propensities_fitted_on_good_ratings_alone_are_not_exposure():
     world = biased_world(0, rho=1.2)
     models, log = {"near": world.ratings, "far": world.predictions["even"]}, replace(world.observe(1), propensity=None)

@@ -30,6 +30,7 @@ from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
 from openloop.core.metric import Metric, reaches
+from openloop.data.reading import only_positives
 from openloop.errors import InputError, did_you_mean
 from openloop.estimators.estimands import PLAIN
 from openloop.estimators.naming import Method
@@ -120,6 +121,8 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
         models, log, seen, asked, population = few.models, few.log, few.propensities, few.asked, few.population
     asked = for_clicks(asked) if basis.clicks else asked
     ready = prepared(models, log, seen, asked)
+    if not isinstance(log, Feedback):  # which says so itself
+        basis = replace(basis, positives=only_positives(*ready.source.about().span))
     if asked.rehearse:
         rehearsable(ready, seen, asked.rehearse)
     warnings = list(_warnings(ready, chosen=not asked.lenient))
