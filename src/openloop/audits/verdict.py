@@ -64,7 +64,7 @@ def _first(found: Evidence) -> str:
 
 
 def _reasons(own: Sequence[PairAnswer], everywhere: Sequence[Reason], *, many: bool) -> tuple[Reason, ...]:
-    """What stands against the leading model, each once; what concerns one pair of several says which."""
+    """What speaks against the leading model, each once; what concerns one pair of several says which."""
     named = [
         replace(r, about=f"{p.a} and {p.b}") if many and r.code in rules.OF_A_PAIR else r
         for p in own
