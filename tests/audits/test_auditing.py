@@ -336,6 +336,19 @@ def test_every_pair_is_compared():
     assert [(c.a, c.b) for c in found.contrasts["mae", "snips"]] == list(combinations(models, 2))
 
 
+@pytest.mark.parametrize("metric", ["recall@10", "mae"])
+@pytest.mark.parametrize(
+    ("estimator", "code"),
+    [("clipped@1", "clipped"), ("clipped@1000", None), ("stratified@1", "coarse"), ("snips", None)],
+)
+def test_a_plain_average_in_all_but_name_is_no_ground(estimator, code, metric):
+    world = biased_world(0, rho=1.4)
+    models = {"near": world.ratings + 0.01, "far": world.predictions["even"]}
+    found = ol.audit(models, world.observe(1), metrics=[metric], estimators=[estimator])
+    assert found.verdict.supported == (code is None)
+    assert code is None or code in [reason.code for reason in found.verdict.reasons]
+
+
 # -- the three answers, end to end ---------------------------------------------------------------------------
 
 
@@ -410,6 +423,35 @@ def test_a_metric_beside_what_clicks_can_say_is_on_what_was_seen(metric):
     assert found.result["taste", metric, "naive"].estimand == "on what was seen"
     assert (found.verdict.level, found.verdict.reasons[0].code) == ("none", "estimand")
     assert re.search(facts("recall@k", "adg", "atop"), found.verdict.remedy)
+
+
+def test_where_exposure_is_given_the_weights_of_positives_add_up_to_the_liking_rate_in_frames_too():
+    rng = np.random.default_rng(1)
+    liked, shown = rng.random((300, 60)) < 0.3, np.broadcast_to(np.geomspace(0.6, 0.2, 60), (300, 60))
+    user, item = np.nonzero(liked & (rng.random(shown.shape) < shown))
+    rows = pl.DataFrame({"user": user, "item": item, "rating": np.ones(len(user)), "p": shown[user, item]})
+    log = ol.read(rows, propensity="p", users=np.arange(300), items=np.arange(60))
+    models = {name: liked + rng.normal(0, noise, liked.shape) for name, noise in (("near", 0.7), ("far", 3.0))}
+    cells = {"user": np.repeat(np.arange(300), 60), "item": np.tile(np.arange(60), 300)}
+    tables = {name: pl.DataFrame(cells | {"score": scores.ravel()}) for name, scores in models.items()}
+    whole = {"user": "user", "item": "item", "rating": "rating", "population": (300, 60), "complete": True}
+    for found in (
+        ol.audit(models, log, metrics=["recall@10"]),
+        ol.audit(tables, rows, "p", metrics=["recall@10"], **whole),
+    ):
+        assert (found.verdict.winner, found.estimator) == ("near", "snips")
+
+
+def test_propensities_fitted_on_good_ratings_alone_are_not_exposure():
+    world = biased_world(0, rho=1.2)
+    models, log = {"near": world.ratings, "far": world.predictions["even"]}, replace(world.observe(1), propensity=None)
+    codes = []
+    for part in (log, log.take(log.rating >= 4)):
+        found = ol.audit(models, part, ol.propensity.Popularity(gamma=1).fit(part), metrics=["recall@10"], check=False)
+        codes.append([reason.code for reason in found.verdict.reasons])
+    assert "exposure" not in codes[0]
+    assert "exposure" in codes[1]
+    assert found.verdict.level == "none"
 
 
 def test_an_average_of_good_ratings_alone_is_no_verdict_on_ratings():

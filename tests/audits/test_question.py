@@ -22,11 +22,26 @@ def test_naive_is_always_there_to_compare_with():
     assert list(AuditQuestion(estimators="naive").estimators) == ["naive"]
 
 
+def test_an_average_over_relevant_items_has_that_over_users_beside_it_and_not_the_reverse():
+    assert list(AuditQuestion(estimators=["ips", "clipped@20"]).estimators) == [
+        "ips",
+        "clipped@20",
+        "snips_user",
+        "naive",
+    ]
+    assert list(AuditQuestion(estimators=["snips_user"]).estimators) == ["snips_user", "naive"]
+    assert list(AuditQuestion(estimators=["ips"]).estimators) == ["ips", "naive"]
+
+
 def test_a_plain_stratified_has_the_first_strata():
-    assert list(AuditQuestion(estimators=["stratified"], strata=STRATA).estimators) == ["stratified", "naive"]
+    assert list(AuditQuestion(estimators=["stratified"], strata=STRATA).estimators) == [
+        "stratified",
+        "snips_user",
+        "naive",
+    ]
     found = AuditQuestion(estimators=["stratified", "stratified@7"], strata=[3, "2:width"])
-    assert list(found.estimators) == ["stratified@3", "stratified@7", "naive"]
-    assert list(AuditQuestion(estimators=["stratified"], strata=()).estimators) == ["stratified", "naive"]
+    assert list(found.estimators) == ["stratified@3", "snips_user", "stratified@7", "naive"]
+    assert list(AuditQuestion(estimators=["stratified"], strata=()).estimators) == ["stratified", "snips_user", "naive"]
 
 
 def test_groupings_are_strata_in_words_and_groups_by_name():

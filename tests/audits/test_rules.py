@@ -116,3 +116,12 @@ def test_the_cheapest_remedy_is_told():
 def test_every_remedy_has_its_place_in_the_order():
     named = {v for k, v in vars(rules).items() if k.isupper() and isinstance(v, str)}
     assert named == set(rules.REMEDIES)
+
+
+def test_weights_that_are_cut_or_averaged_away_correct_nothing():
+    assert list(rules.corrected(None, None, None)) == list(rules.corrected(0.7, 0.25, 5)) == []
+    (cut,), (coarse,) = rules.corrected(0.69, None, None), rules.corrected(None, 0.26, None)
+    assert (cut.code, cut.value, cut.limit, cut.remedy) == ("clipped", 0.69, 0.7, rules.ESTIMATOR)
+    assert (coarse.code, coarse.value, coarse.limit, coarse.remedy) == ("coarse", 0.26, 0.25, rules.ESTIMATOR)
+    (few,) = rules.corrected(None, None, 4.5)
+    assert (few.code, few.value, few.limit, few.remedy) == ("few-relevant", 4.5, 5, rules.ESTIMATOR)

@@ -393,6 +393,20 @@ def test_users_or_relevant_items_where_it_matters_which_count_once():
     assert decide(evidence(comparison(PAIR, estimators=["snips_user"]))).level == "verdict"
 
 
+@pytest.mark.parametrize("estimator", ["clipped@20", "stratified"])
+def test_every_average_over_relevant_items_is_held_against_that_over_users(estimator):
+    turned = comparison(PAIR, estimators=[estimator, "snips_user"], other={(METRIC, "snips_user"): TURNED})
+    found = decide(evidence(turned))
+    assert (found.level, found.reasons[0].code) == ("none", "per-user")
+
+
+@pytest.mark.parametrize(("relevant", "level"), [(5.0, "verdict"), (4.0, "none")])
+def test_users_with_few_relevant_rows_have_no_ratio_of_their_own(relevant, level):
+    found = decide(evidence(comparison(PAIR, estimators=["snips_user"], typical_relevant=relevant)))
+    assert found.level == level
+    assert [r.code for r in found.reasons] == ([] if level == "verdict" else ["few-relevant"])
+
+
 def test_a_baseline_is_compared_with_each_and_no_other_pairs_are():
     result = comparison(CLEAR)
     own = {(METRIC, "snips"): contrasts(result, METRIC, "snips", "pop")}

@@ -15,10 +15,10 @@ from typing import Any
 from openloop.audits.basis import Basis
 from openloop.audits.contrasts import contrasts, estimators_of
 from openloop.audits.curves import curves, with_gamma
-from openloop.audits.evidence import Evidence
+from openloop.audits.evidence import Evidence, stem
 from openloop.audits.narrowing import narrowed
 from openloop.audits.open_loop import open_loop_of, with_open_loop
-from openloop.audits.question import ESTIMATORS, STRATA, AuditQuestion, for_clicks
+from openloop.audits.question import ESTIMATORS, POOLED, STRATA, AuditQuestion, for_clicks
 from openloop.audits.rankings import ranks_within_users
 from openloop.audits.rehearsing import rehearsable
 from openloop.audits.rehearsing import rehearse as rehearsed
@@ -29,7 +29,8 @@ from openloop.audits.strata import paradoxes, strata_tables
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
-from openloop.core.metric import Metric
+from openloop.core.metric import Metric, reaches
+from openloop.data.reading import only_positives
 from openloop.errors import InputError, did_you_mean
 from openloop.estimators.estimands import PLAIN
 from openloop.estimators.naming import Method
@@ -120,6 +121,8 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
         models, log, seen, asked, population = few.models, few.log, few.propensities, few.asked, few.population
     asked = for_clicks(asked) if basis.clicks else asked
     ready = prepared(models, log, seen, asked)
+    if not isinstance(log, Feedback):  # which says so itself
+        basis = replace(basis, positives=only_positives(*ready.source.about().span))
     if asked.rehearse:
         rehearsable(ready, seen, asked.rehearse)
     warnings = list(_warnings(ready, chosen=not asked.lenient))
@@ -163,9 +166,10 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
 
 
 def _shown(result: Comparison) -> Comparison:
-    """Without the reasons why snips has no twin per user here: its own are told, and nobody asked for that one."""
-    beside = "snips" in result.estimators or any(estimator == "snips" for _, estimator in result.skipped)
-    kept = {key: why for key, why in result.skipped.items() if not (beside and key[1] == "snips_user")}
+    """Without the reasons why there is no twin per user here, where nobody asked for that one."""
+    beside = {stem(name) for name in (*result.estimators, *(estimator for _, estimator in result.skipped))}
+    hidden = "snips_user" if beside & {*POOLED} else None
+    kept = {key: why for key, why in result.skipped.items() if key[1] != hidden}
     return replace(result, skipped=kept)
 
 
@@ -200,11 +204,13 @@ def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: 
     }
     metric, estimator = _family(result)
     on = next(m.on for m in judged if m.name == metric)
+    about = ready.source.about()
     scaled = estimator not in PLAIN and not basis.positives  # of positives Σw is the liking rate
     return Evidence(
         result=result, metric=metric, estimator=estimator, contrasts=found, best=best, strata=tables,
         paradoxes=paradoxes(tables, result), leaks=tuple(m for m in ready.source.models if _copies(ready.source, m)),
-        basis=basis, ranked=on == "rank", mass=ready.source.mass(on) if scaled else None, **known,
+        basis=basis, ranked=on == "rank", liked=bool(reaches(about.span[0], about.threshold)),
+        mass=ready.source.mass(on) if scaled else None, **known,
     )  # fmt: skip
 
 

@@ -22,9 +22,10 @@ class Evidence:
     """What the verdict is made of.
 
     `basis` says where the weights come from, `mass` is Σw/(U·I) over all scored rows (None where p has no scale),
-    `rare` the share of Σw on items with few rows, `ranked` whether the metric judges rankings. `population` names what
-    is left of it, where it is not the whole. `doubts` are reasons against any choice that are known beforehand, `leaks`
-    models that were shown the answers, `assumes` what the propensities take for granted.
+    `rare` the share of Σw on items with few rows, `ranked` whether the metric judges rankings, `liked` whether no
+    scored rating is below the threshold. `population` names what is left of it, where it is not the whole. `doubts`
+    are reasons against any choice that are known beforehand, `leaks` models that were shown the answers, `assumes` what
+    the propensities take for granted.
     """
 
     result: Comparison
@@ -39,6 +40,7 @@ class Evidence:
     mass: float | None = None
     rare: float = 0.0
     ranked: bool = False
+    liked: bool = False
     population: str = ""
     doubts: tuple[str, ...] = ()
     leaks: tuple[str, ...] = ()

@@ -16,6 +16,7 @@ from openloop.sources.question import Question
 METRICS = ("recall@10", "dcg@10", "mae", "mse")  # those of them that the predictions can be judged by
 CLICKS = ("recall@10", "adg")  # where all rows are positives
 ESTIMATORS = ("snips", "ips", "stratified", "naive")
+POOLED = ("snips", "clipped", "stratified")  # estimators that average over relevant items
 STRATA = (5, "2:width")  # of equal mass, whether a difference holds throughout; the paper's two, for its paradox
 
 
@@ -24,9 +25,9 @@ class AuditQuestion(Question):
     """A `Question`, and what `audit` asks beyond it; see there for each.
 
     Without metrics those of `METRICS` are taken that all models can serve. A plain "stratified" has the first strata
-    asked for. Naive is always among the estimators, to compare the others with, and snips_user beside snips, to see
-    whether it matters that users or relevant items count once. `blind`: the frame's column of p was fitted without
-    seeing ratings.
+    asked for. Naive is always among the estimators, to compare the others with, and snips_user beside those that
+    average over relevant items, to see whether it matters which of them count once. `blind`: the frame's column of p
+    was fitted without seeing ratings.
     """
 
     metrics: Sequence[str | Metric] = ()
@@ -69,8 +70,9 @@ def _completed(estimators: Sequence[str | Method], strata: Sequence[int | str]) 
     if strata and strata[0] != STRATA[0]:
         named = [f"stratified@{strata[0]}" if e == "stratified" else e for e in named]
     given = {method(e).name for e in named}
-    if "snips" in given and "snips_user" not in given:
-        named.insert(1 + [method(e).name for e in named].index("snips"), "snips_user")
+    pooled = [place for place, e in enumerate(named) if method(e).name.partition("@")[0] in POOLED]
+    if pooled and "snips_user" not in given:
+        named.insert(1 + pooled[0], "snips_user")
     return named if "naive" in given else [*named, "naive"]
 
 

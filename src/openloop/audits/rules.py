@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterator, Sequence
 
 from openloop.audits.answers import Assumption, Reason
+from openloop.estimators.stratified import COARSE_SHARE, COARSE_SPAN
+from openloop.estimators.weighted import FEW_RELEVANT
 from openloop.support.wording import chance, counted, percent
 
 OVERLAP = (0.7, 1.4)  # of Σw/(U·I) over all scored rows
@@ -89,6 +91,32 @@ def support(
         yield Reason(
             code="heavy-row", value=largest, limit=HEAVY, remedy=remedy,
             text=f"support too thin: one row carries {percent(largest)} of all weight, at most {percent(HEAVY)} may be",
+        )  # fmt: skip
+
+
+def corrected(kept: float | None, coarse: float | None, relevant: float | None) -> Iterator[Reason]:
+    """Whether an estimator corrects the selection, by what it has of these.
+
+    Σ of cut weights over Σw, the share of coarse strata, and the relevant rows of the median user, whose own ratio is
+    one of weights to each other.
+    """
+    if kept is not None and kept < OVERLAP[0]:
+        yield Reason(
+            code="clipped", value=kept, limit=OVERLAP[0], remedy=ESTIMATOR,
+            text=f"clipping leaves {percent(kept)} of the weight, at least {percent(OVERLAP[0])} is needed: with less "
+            "the rows count nearly alike, as in a plain average",
+        )  # fmt: skip
+    if coarse is not None and coarse > COARSE_SHARE:
+        yield Reason(
+            code="coarse", value=coarse, limit=COARSE_SHARE, remedy=ESTIMATOR,
+            text=f"{percent(coarse)} of the population is in strata inside which propensities differ by more than a "
+            f"factor of {COARSE_SPAN:g}, and rows count alike there, as in a plain average",
+        )  # fmt: skip
+    if relevant is not None and relevant < FEW_RELEVANT:
+        yield Reason(
+            code="few-relevant", value=relevant, limit=FEW_RELEVANT, remedy=ESTIMATOR,
+            text=f"the median user has {relevant:g} relevant rows, at least {FEW_RELEVANT} are needed: with fewer a "
+            "user's own ratio is nearly the plain average",
         )  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def _first(found: Evidence) -> str:
 
 
 def _reasons(own: Sequence[PairAnswer], everywhere: Sequence[Reason], *, many: bool) -> tuple[Reason, ...]:
-    """What stands against the leading model, each once; what concerns one pair of several says which."""
+    """What speaks against the leading model, each once; what concerns one pair of several says which."""
     named = [
         replace(r, about=f"{p.a} and {p.b}") if many and r.code in rules.OF_A_PAIR else r
         for p in own
@@ -169,12 +169,27 @@ def _undebiased(found: Evidence) -> Iterator[Reason]:
         )  # fmt: skip
 
 
+def _corrected(found: Evidence) -> Iterator[Reason]:
+    seen = found.seen()
+    yield from rules.corrected(seen.kept_weight, seen.coarse_share, seen.typical_relevant)
+
+
 def _by_rating(found: Evidence) -> Iterator[Reason]:
     """Weights by the rating alone are nearly constant among relevant rows."""
     if found.ranked and found.basis.by_rating:
         yield Reason(
             code="by-rating", remedy=rules.RATINGS,
             text="the propensities depend on the rating alone, which leaves rankings nearly unweighted",
+        )  # fmt: skip
+
+
+def _exposed(found: Evidence) -> Iterator[Reason]:
+    """Propensities fitted on positives, whose weights divide the liking out; one p for all cells divides nothing."""
+    if found.liked and found.basis.blind and not found.evenly_weighted:
+        yield Reason(
+            code="exposure", remedy=rules.EXPOSURE,
+            text="no scored rating is below the threshold, so propensities fitted on the log are the chance of being "
+            "shown and liked",
         )  # fmt: skip
 
 
@@ -207,7 +222,7 @@ def _per_user(found: Evidence, c: Contrast) -> Iterator[Reason]:
     if found.basis.clicks and c.kappa == 0:  # κ tilts the mean over relevant items, which has the other order already
         text = f"{once}: {c.estimand} {c.a} is ahead, per relevant item {c.b} is"
         yield Reason(code="per-user", value=0.0, text=text)
-    other = {"snips": "snips_user", "snips_user": "snips"}.get(found.estimator)
+    other = {"per relevant item": "snips_user", "per user": "snips"}.get(c.estimand)
     theirs = None if other is None else found.between(c.a, c.b, other)
     if theirs is not None and _against(found, theirs):
         yield Reason(
@@ -278,7 +293,7 @@ def _paradox_words(found: Evidence, c: Contrast) -> str:
 
 
 OF_THE_LOG: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
-    _doubts, _biased, _undebiased, _support, _overlap, _by_rating, _unseen
+    _doubts, _biased, _undebiased, _corrected, _support, _overlap, _by_rating, _exposed, _unseen
 )  # fmt: skip
 OF_PAIRS: tuple[Callable[[Evidence, Contrast], Iterator[Reason]], ...] = (
     _leaked, _influential, _per_user, _contradicted, _against_most, _assumed

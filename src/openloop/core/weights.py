@@ -101,6 +101,9 @@ class Diagnostics:
     largest_share: float | None = None
     quantiles: dict[float, float] = field(default_factory=dict[float, float])
     clipped_share: float | None = None
+    kept_weight: float | None = None  # Σmin(w, cap)/Σw
+    coarse_share: float | None = None  # of the population, in strata inside which p differs much
+    typical_relevant: float | None = None  # median |S_u|, of an average of users' own ratios
     cap: float | None = None
     smallest_propensity: float | None = None
     mass: float | None = None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 from openloop.core.metric import Metric
 
 Estimand = Literal["per cell", "per user", "per relevant item", "on what was seen"]
-ESTIMANDS = get_args(Estimand)
 SEEN: Estimand = "on what was seen"
 PLAIN = ("naive", "ips_eq3")  # they correct no selection
 

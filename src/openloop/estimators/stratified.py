@@ -186,8 +186,10 @@ def catalogue_cells(grid: Floats, at: tuple[float, ...], excluded: tuple[Any, An
 
 def _described(found: Estimate, m: Moments, share: Shares, shares: Floats, bottom: Floats) -> Estimate:
     known = shares / shares.sum()  # (S,)
-    found = replace(found, diagnostics=replace(found.diagnostics, shares=tuple(float(s) for s in known)))
-    notes = [*_empty(known, bottom.sum(axis=0)), *([] if _is(share, "observed") else _coarse(m, known))]
+    coarse = None if _is(share, "observed") else _coarse_share(m, known)
+    shown = replace(found.diagnostics, shares=tuple(float(s) for s in known), coarse_share=coarse)
+    found = replace(found, diagnostics=shown)
+    notes = [*_empty(known, bottom.sum(axis=0)), *_coarse(coarse)]
     if _is(share, "observed") and m.metric.kind == "cell":
         notes.append("observed shares of a cell metric give the naive estimate again")
     return flag(found, *notes)
@@ -198,12 +200,15 @@ def _empty(shares: Floats, filled: Floats) -> Iterator[str]:
         yield (f"stratum {s + 1} of {len(shares)} has no scored row that counts; its share {shares[s]:.1%} was spread")
 
 
-def _coarse(m: Moments, shares: Floats) -> Iterator[str]:
-    """Strata inside which p differs so much that rows counted alike are selected rows again."""
+def _coarse_share(m: Moments, shares: Floats) -> float | None:
+    """The share of strata inside which p differs so much that rows counted alike are selected rows again."""
     if m.limits is None:
-        return
-    wide = m.limits[:, 1] > COARSE_SPAN * m.limits[:, 0]  # (S,)
-    if (held := float(shares[wide].sum())) > COARSE_SHARE:
+        return None
+    return float(shares[m.limits[:, 1] > COARSE_SPAN * m.limits[:, 0]].sum())
+
+
+def _coarse(held: float | None) -> Iterator[str]:
+    if held is not None and held > COARSE_SHARE:
         yield (
             f"coarse strata: {held:.0%} of the population is in strata inside which propensities differ by more than a "
             f"factor of {COARSE_SPAN:g}, so their means are biased; snips weights inside them too"

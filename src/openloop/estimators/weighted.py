@@ -59,6 +59,7 @@ def snips_user(m: Moments) -> Estimate:
     estimate = mean_over_users(m, "snips_user", _quotient(m, "wgain", "weight"))
     n = m.sums["n"][:, 0]
     typical = float(np.median(n[n > 0])) if m.users else 0.0
+    estimate = replace(estimate, diagnostics=replace(estimate.diagnostics, typical_relevant=typical))
     if typical >= FEW_RELEVANT:
         return estimate
     return flag(estimate, f"users have {typical:g} relevant items (median): a user's own ratio is nearly naive")
@@ -87,7 +88,8 @@ def _cut_diagnostics(found: Estimate, m: Moments) -> Estimate:
         return found
     total = float(m.stack("cut").sum())
     cut = replace(m, weights=m.weights.cut(m.cap, total))
-    known = replace(_diagnostics(cut), cap=m.cap, clipped_share=m.clipped)
+    kept = total / m.weights.total if m.weights.total else 1.0
+    known = replace(_diagnostics(cut), cap=m.cap, clipped_share=m.clipped, kept_weight=kept)
     short = total / m.population
     found = replace(found, diagnostics=known)
     if m.metric.kind == "user" or short >= MASS_RANGE[0]:

@@ -17,12 +17,11 @@ from openloop.errors import InputError, RatingError, UndefinedError, listing
 from openloop.propensity.base import PropensityEstimator, check_grid, row_counts
 from openloop.propensity.checks.held_out import refit, unfitted
 from openloop.propensity.samples import Drawn, Ratings, plain, refuse_sample
-from openloop.propensity.solvers.calibration import REACHED, Raked, calibrate, rake
+from openloop.propensity.solvers.calibration import FEWEST, REACHED, Raked, calibrate, rake
 from openloop.propensity.targets import Target, level_shares, margins_of, means_of
 from openloop.support.wording import percent
 
 MAX_GROUPS = 10  # of ratings: finer scales are balanced by so many groups
-FEWEST = 20  # rows of the item of the median row, from which on items keep their sums
 
 
 class Balanced(PropensityEstimator):

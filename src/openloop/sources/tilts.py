@@ -10,12 +10,12 @@ import numpy as np
 from openloop.core.feedback import Array, Floats
 from openloop.core.metric import Metric
 from openloop.core.tilts import Against
+from openloop.propensity.solvers.calibration import FEWEST
 
 RHOS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
 KAPPAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 GRIDS: dict[Against, tuple[float, ...]] = {"rho": RHOS, "kappa": KAPPAS}
 STARS = 4.0  # steps of the scale that ρ is per, whatever the log's scale
-ENOUGH = 20  # rows of the median row's item in the whole log: with fewer, an item's Σw is held by chance
 FEW = 10  # rows of the item below which n^−κ is shrunk
 
 
@@ -41,10 +41,10 @@ def planned(*, weighted: bool, span: tuple[float, float], positives: bool, by_it
     """
     notes: list[str] = []
     if weighted:
-        raked = by_items and typical >= ENOUGH
+        raked = by_items and typical >= FEWEST
         differ = span[0] < span[1]
         if by_items and differ and not raked:
-            notes.append(f"ρ does not keep each item's Σw: {_few(typical, ENOUGH)}")
+            notes.append(f"ρ does not keep each item's Σw: {_few(typical, FEWEST)}")
         return TiltPlan(against=("rho",) if differ else (), raked=raked, notes=tuple(notes))
     if positives and typical < FEW:
         notes.append(f"κ is shrunk, so κ = 1 acts like less: {_few(typical, FEW)}")

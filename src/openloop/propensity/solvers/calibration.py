@@ -15,6 +15,7 @@ from openloop.core.feedback import Array, Floats
 Int64s = npt.NDArray[np.int64]
 
 REACHED = 1e-6  # of the range of h: so near its target a mean counts as met
+FEWEST = 20  # rows of the median row's item in the whole log: with fewer, an item's Σw is held by chance
 EXACT = 1e-12  # Newton goes on to here, which is a step or two more
 STEPS = 100
 LONGEST = 4.0  # largest change of a log weight in a step: further on the dual is not nearly quadratic
