@@ -42,6 +42,8 @@ COMMAND = command("user", "rating", "users", "items", "bias_reg", "reg", "seed",
             "unknown: 7; raise --users and --items.",
         ),
         # What is no keyword stays.
+        ("balanced: needs a sample; write balanced=SAMPLE.", "balanced: needs a sample; write balanced=SAMPLE."),
+        ("nobody said; pass users=, balanced=SAMPLE, or 7.", "nobody said; pass --users, balanced=SAMPLE, or 7."),
         ("data/user=1/log.csv: no rows; check it.", "data/user=1/log.csv: no rows; check it."),
         ("user=1/log.csv: no rows.", "user=1/log.csv: no rows."),
         ("column 'user=' is odd; rename it.", "column 'user=' is odd; rename it."),
