@@ -31,7 +31,7 @@ from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
 from openloop.core.metric import Metric
 from openloop.errors import InputError, did_you_mean
-from openloop.estimators.estimands import PLAIN
+from openloop.estimators.estimands import PLAIN, Estimand
 from openloop.estimators.naming import Method
 from openloop.estimators.resampling import probability_of_being_best
 from openloop.evaluation import Prepared, prepared
@@ -131,7 +131,7 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
         step("estimating", 0.1)
         result = _shown(ready.compare("all", tilt=True, step=step))
         if any(tilts.against("kappa") is not None for tilts in result.tilts.values()):
-            basis, result = replace(basis, positives=True, clicks=True), as_liking(result)
+            basis, result = replace(basis, positives=True, clicks=True), as_liking(result, ready.metrics)
         sample = None if asked.open_loop is None else open_loop_of(models, asked.open_loop, result, asked, ready.source)
         step("looking for what could change the verdict", 0.5)
         granted = getattr(propensities, "assumes", "") if asked.assumes is None else asked.assumes
@@ -169,14 +169,16 @@ def _shown(result: Comparison) -> Comparison:
     return replace(result, skipped=kept)
 
 
-def as_liking(result: Comparison) -> Comparison:
+def as_liking(result: Comparison, metrics: Sequence[Metric]) -> Comparison:
     """Positives of which nobody said what was shown, with all of popularity taken for liking, κ = 0.
 
-    Then the plain averages of adg, atop and recall@k are unbiased, per user.
+    Then the plain averages of adg, atop and recall@k are unbiased, per user, and the mean over rows of a gain by rank
+    per relevant item. An error of predictions stays one on what was liked.
     """
-    unbiased = {name for name in result.metrics if name in result.tilts}
+    told: dict[str, Estimand] = {m.name: "per relevant item" for m in metrics if (m.kind, m.on) == ("cell", "rank")}
+    told |= {m.name: "per user" for m in metrics if m.unbiased}
     estimates = {
-        key: replace(e, estimand="per user") if key[1] in unbiased and key[2] == "naive" else e
+        key: replace(e, estimand=told[key[1]]) if key[1] in told and key[2] == "naive" else e
         for key, e in result.estimates.items()
     }
     return replace(result, estimates=estimates)

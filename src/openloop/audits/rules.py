@@ -26,7 +26,8 @@ OF_A_PAIR = ("one-user", "rho", "kappa", "untold", "same")  # reasons whose word
 
 # What may help, the cheapest first.
 METRIC = "a metric that weights can debias, such as recall@10, dcg@10 or mae"
-ESTIMATOR = "an estimator that corrects the selection, such as snips"
+RANKING = "a metric of rankings that positives can answer, such as recall@10 or adg"
+ESTIMATOR = "an estimator that corrects the selection, such as snips with propensities"
 PER_USER = "deciding which one counts: ask for the estimator snips_user without snips where it is users"
 UNSEEING = "a model that has not seen the scored rows"
 RARE = f"leaving out rare items, which carry the weights, by min_item_rows={RARE_ROWS}"
@@ -36,7 +37,7 @@ RATINGS = f"{SAMPLE} ratings of cells drawn at random, given to ol.propensity.Ba
 LONGER = "a longer log, with more users and rows"
 EXPOSURE = "logging what was shown: exposure as a column of propensities, or some impressions shown at random"
 RANDOMISED = "showing some impressions at random and logging them, as what is never shown cannot be judged"
-REMEDIES = (METRIC, ESTIMATOR, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, LONGER, EXPOSURE, RANDOMISED)
+REMEDIES = (METRIC, RANKING, ESTIMATOR, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, LONGER, EXPOSURE, RANDOMISED)
 
 
 def cheapest(reasons: Sequence[Reason]) -> str:
