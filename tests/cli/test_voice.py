@@ -28,6 +28,7 @@ COMMAND = command("user", "rating", "users", "items", "bias_reg", "reg", "seed",
         ("MF: rng must be a seed; pass rng=0.", "MF: rng must be a seed; pass --seed 0."),
         ("with reg=0.1; pass a smaller reg=.", "with --reg 0.1; pass a smaller --reg."),
         ('none with reg=0; pass a larger one, or seed="7".', "none with --reg 0; pass a larger one, or --seed 7."),
+        ("times; pass rating= with it, or rating=False.", "times; pass --rating with it, or --no-rating."),
         ("rankings only; name metrics= such as mae.", "rankings only; name --metric such as mae."),
         # Ways out that the command does not have.
         ("twice; pass duplicates='last', 'first' or 'mean', or drop one.", "twice; drop one."),

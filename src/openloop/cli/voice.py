@@ -12,6 +12,7 @@ END = re.compile(r"[.)]*$")
 INSTEAD = {
     "or a vocabulary that has them": "or raise users= and items=",
     "pass id= with its name": "call it id",
+    "rating=False": "--no-rating",
     "or pass exclude=None": "or leave out --exclude",
     "given to ol.propensity.Balanced(model).fit(log, uniform=sample)": "as --propensity balanced=sample.csv",
 }
