@@ -460,6 +460,26 @@ def test_an_average_of_good_ratings_alone_is_no_verdict_on_ratings():
     assert found.verdict.level == "none"
 
 
+@pytest.mark.parametrize("exposure", [False, True])
+def test_positives_say_nothing_of_errors_on_what_was_not_liked(exposure):
+    rng = np.random.default_rng(0)
+    ratings = rng.integers(1, 6, (60, 40)).astype(float)
+    models = {"fives": np.full(ratings.shape, 5.0), "near": ratings + 0.5}  # of all ratings the first is far off
+    user, item = np.nonzero((ratings == 5) & (rng.random(ratings.shape) < 0.8))
+    log = Feedback.from_arrays(user, item, np.full(len(user), 5.0), users=60, items=40, positives=True)
+    found = ol.audit(models, log, np.full(len(log), 0.8) if exposure else None, metrics=["mae"])
+    assert (found.verdict.level, found.verdict.reasons[0].code) == ("none", "positives")
+    assert found.contrast("fives", "near").better == "fives"  # what the log would have chosen
+    assert re.search(facts("rankings", "recall@10"), found.verdict.remedy)
+
+
+def test_a_gain_by_rank_of_clicks_is_per_relevant_item():
+    log, models = clicks_of(popular_is_liked=1)
+    found = ol.audit(models, log, metrics=["dcg@10", "recall@10", "mae"])
+    told = {m: found.result["taste", m, "naive"].estimand for m in found.result.metrics}
+    assert told == {"dcg@10": "per relevant item", "recall@10": "per user", "mae": "on what was seen"}
+
+
 def test_a_baseline_leaves_the_other_pairs_out_of_holms_correction():
     world = rating_world(np.random.default_rng(3))
     log = world.observe(1)

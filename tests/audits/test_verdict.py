@@ -273,7 +273,8 @@ BLIND, CLICKS = Basis(blind=True), Basis(positives=True, clicks=True)
 
 def tilted(values=PAIR, **known):
     """Evidence whose contrasts have these critical values."""
-    found = evidence(comparison(values), basis=known.pop("basis", Basis()))
+    basis = known.pop("basis", Basis())
+    found = evidence(comparison(values), basis=basis, ranked=basis.positives)
     return replace(found, contrasts={f: tuple(replace(c, **known) for c in own) for f, own in found.contrasts.items()})
 
 
@@ -422,10 +423,25 @@ def test_a_baseline_is_compared_with_each_and_no_other_pairs_are():
     assert "mf beats bpr on" in found.headline
 
 
-def test_more_models_make_fewer_pairs_the_remedy():
-    assert re.search(facts("fewer models", "baseline=NAME"), decide(evidence(comparison(CLOSE))).remedy)
-    two = {"mf": CLOSE["mf"], "bpr": CLOSE["bpr"]}
-    assert "longer log" in decide(evidence(comparison(two))).remedy
+def test_fewer_pairs_are_the_remedy_where_holms_correction_alone_is_in_the_way():
+    remedy = decide(tilted(CLOSE, pvalue=0.03, holm=0.09, better=None)).remedy
+    assert re.search(facts("fewer models", "baseline=NAME"), remedy)
+    assert "longer log" in decide(tilted(CLOSE, pvalue=0.06, holm=0.18, better=None)).remedy
+    assert "longer log" in decide(tilted({"mf": CLOSE["mf"], "bpr": CLOSE["bpr"]})).remedy
+
+
+def test_weights_that_do_not_see_the_rating_may_hide_a_difference():
+    close = {"mf": CLOSE["mf"], "bpr": CLOSE["bpr"]}
+    assert re.search(facts("200 ratings", "random"), decide(tilted(close, basis=BLIND)).remedy)
+    assert "200 ratings" in decide(tilted(close, basis=Basis(sample=20, balanced=True))).remedy
+    thin = decide(replace(tilted(close, basis=BLIND), doubts=("the check failed",)))
+    assert "longer log" in thin.remedy
+
+
+def test_positives_have_no_errors_of_what_was_not_liked():
+    found = decide(replace(tilted(basis=CLICKS, kappa=math.inf, kappa_low=math.inf), ranked=False))
+    assert (found.level, found.reasons[0].code) == ("none", "positives")
+    assert re.search(facts("positives only", "liked"), found.headline)
 
 
 def test_no_reweighting_could_flip_what_every_row_says():

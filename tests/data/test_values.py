@@ -129,6 +129,11 @@ def test_ratings_that_are_refused(column, told):
         ratings(column, "log")
 
 
+def test_propensities_above_1_may_be_weights():
+    with pytest.raises(PropensityError, match=facts("log: p", "2 of 3", "(0, 1]", "1/p", "percentages")):
+        propensities(pl.Series([40.0, 0.5, 2.0]), "log: p")
+
+
 def test_propensities():
     assert propensities(pl.Series([1.0, 0.5, 1e-100]), "log").tolist() == [1, 0.5, 1e-100]
     for bad in (0.0, -1.0, 1.01, INF, 1e-200):

@@ -29,7 +29,7 @@ OF_A_PAIR = ("one-user", "rho", "kappa", "untold", "same")  # reasons whose word
 # What may help, the cheapest first.
 METRIC = "a metric that weights can debias, such as recall@10, dcg@10 or mae"
 LIKED = "a metric that positives can tell: recall@k, adg or atop"
-ESTIMATOR = "an estimator that corrects the selection, such as snips"
+ESTIMATOR = "an estimator that corrects the selection, such as snips with propensities"
 PER_USER = "deciding which one counts: ask for the estimator snips_user without snips where it is users"
 UNSEEING = "a model that has not seen the scored rows"
 RARE = f"leaving out rare items, which carry the weights, by min_item_rows={RARE_ROWS}"

@@ -79,7 +79,7 @@ def _reasons(own: Sequence[PairAnswer], everywhere: Sequence[Reason], *, many: b
 def _answer(found: Evidence, c: Contrast, everywhere: Sequence[Reason]) -> PairAnswer:
     """The answer for two models; the better one first where there is one."""
     if c.better is None:
-        reasons: tuple[Reason, ...] = (*everywhere, *_untold(found, c))
+        reasons: tuple[Reason, ...] = (*everywhere, *_untold(found, c, sound=not everywhere))
         return PairAnswer(a=c.a, b=c.b, better=None, level="none", estimand=c.estimand, reasons=reasons)
     c = c.of(c.better)
     reasons = (*everywhere, *(reason for rule in OF_PAIRS for reason in rule(found, c)))
@@ -117,15 +117,25 @@ def _needs_rho(found: Evidence) -> bool:
     return (found.basis.blind or few) and not found.basis.clicks
 
 
-def _untold(found: Evidence, c: Contrast) -> Iterator[Reason]:
-    remedy = rules.FEWER if len(found.own) > 1 else rules.LONGER
+def _untold(found: Evidence, c: Contrast, *, sound: bool) -> Iterator[Reason]:
+    """Two models that cannot be told apart; `sound`: nothing else speaks against the log."""
     if c.value == c.stderr == 0:
         yield Reason(code="same", text="the two are the same to every user")
         return
     yield Reason(
-        code="untold", value=c.holm, limit=1 - found.result.level, remedy=remedy,
+        code="untold", value=c.holm, limit=1 - found.result.level, remedy=_telling(found, c, sound=sound),
         text=f"they differ by {size(found, c)}",
     )  # fmt: skip
+
+
+def _telling(found: Evidence, c: Contrast, *, sound: bool) -> str:
+    """What may tell two models apart: fewer pairs where Holm's correction alone is in the way.
+
+    Weights that do not see the rating may hide a difference, and a longer log hides it as well.
+    """
+    if c.pvalue < 1 - found.result.level:
+        return rules.FEWER
+    return rules.RATINGS if sound and _needs_rho(found) else rules.LONGER
 
 
 # -- rules about the log -------------------------------------------------------------------------------------
@@ -147,16 +157,25 @@ def _support(found: Evidence) -> Iterator[Reason]:
 def _biased(found: Evidence) -> Iterator[Reason]:
     """The plain average, by name or in all but name; of positives it is unbiased for some metrics."""
     if found.basis.clicks:
-        if found.estimand == SEEN:
+        if found.estimand == SEEN and found.ranked:
             yield Reason(
                 code="estimand", remedy=rules.LIKED,
                 text=f"{found.metric} of positives describes what was seen, whatever share of popularity is exposure",
             )  # fmt: skip
     elif found.estimator in PLAIN or (found.equal(found.estimator, "naive") and not found.evenly_weighted):
         yield Reason(
-            code="biased", remedy=rules.GIVEN if found.estimator in PLAIN else rules.ESTIMATOR,
+            code="biased", remedy=rules.ESTIMATOR,
             text=f"{found.estimator} does not correct the selection: an average over what was observed rewards models "
             "that copy the old system",
+        )  # fmt: skip
+
+
+def _liked(found: Evidence) -> Iterator[Reason]:
+    """Errors of predictions where only what was liked has a rating."""
+    if found.basis.positives and not found.ranked:
+        yield Reason(
+            code="positives", remedy=rules.LIKED,
+            text=f"this log has positives only, so {found.metric} is known of what was liked, and of nothing else",
         )  # fmt: skip
 
 
@@ -293,7 +312,7 @@ def _paradox_words(found: Evidence, c: Contrast) -> str:
 
 
 OF_THE_LOG: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
-    _doubts, _biased, _undebiased, _corrected, _support, _overlap, _by_rating, _exposed, _unseen
+    _doubts, _liked, _biased, _undebiased, _corrected, _support, _overlap, _by_rating, _exposed, _unseen
 )  # fmt: skip
 OF_PAIRS: tuple[Callable[[Evidence, Contrast], Iterator[Reason]], ...] = (
     _leaked, _influential, _per_user, _contradicted, _against_most, _assumed

@@ -12,6 +12,7 @@ END = re.compile(r"[.)]*$")
 INSTEAD = {
     "or a vocabulary that has them": "or raise users= and items=",
     "pass id= with its name": "call it id",
+    "rating=False": "--no-rating",
     "or pass exclude=None": "or leave out --exclude",
     "given to ol.propensity.Balanced(model).fit(log, uniform=sample)": "as --propensity balanced=sample.csv",
 }
@@ -40,7 +41,12 @@ def _possible(remedy: str, options: dict[str, str]) -> str:
 
 
 def _within(text: str, options: dict[str, str]) -> bool:
-    return all(_name(found) in options for found in KEYWORD.finditer(text))
+    return all(_name(found) in options or _placeholder(found) for found in KEYWORD.finditer(text))
+
+
+def _placeholder(found: re.Match[str]) -> bool:
+    """Whether it is the value of an option, as a command writes it: balanced=SAMPLE."""
+    return (found[2] or "").isupper()
 
 
 def _name(found: re.Match[str]) -> str:

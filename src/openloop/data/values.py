@@ -18,6 +18,7 @@ from openloop.errors import InputError, PropensityError, RatingError, listing
 _EXACT = 2**53
 
 _REPAIR = "drop or repair those rows"
+_PROBABILITIES = f"give probabilities, where these are weights 1/p or percentages, or {_REPAIR}"
 
 
 def ids(column: pl.Series, what: str, *, text: bool = False, keep_text: bool = False) -> pl.Series:
@@ -97,7 +98,8 @@ def propensities(column: pl.Series, what: str) -> npt.NDArray[np.float64]:
     """Numbers in (0, 1]."""
     values = _numbers(column, what, "propensities", PropensityError)
     outside = ~values.is_between(LEAST, 1) | values.is_nan()
-    _refuse(outside, values, what, "propensities are outside (0, 1]", error=PropensityError)
+    remedy = _PROBABILITIES if (values > 1).any() else _REPAIR
+    _refuse(outside, values, what, "propensities are outside (0, 1]", remedy, error=PropensityError)
     return values.to_numpy()
 
 

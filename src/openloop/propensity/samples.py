@@ -89,6 +89,11 @@ def plain(ratings: Any) -> list[float]:
 
 def refuse_sample(who: str, sample: Any, feedback: Feedback) -> None:
     """Refuse to speak of a uniform sample, or of cells of the one that a model was fitted with."""
+    if isinstance(sample, Feedback) and not sample.uniform and sample.fingerprint == feedback.fingerprint:
+        raise LeakError(
+            f"{who}: the uniform sample is the log itself, whose {len(sample):,} rows were chosen; give ratings of "
+            "cells drawn at random."
+        )
     if feedback.uniform or (isinstance(sample, Feedback) and _leaks(sample, feedback)):
         raise LeakError(
             f"{who}: this feedback is marked as a uniform sample, or has cells of the one that the model was "

@@ -119,7 +119,7 @@ def not_predicted(what: str, number: int, rows: int, users: Sequence[Any]) -> Pr
     """The error of scored rows without a prediction; `users` are the first of them."""
     return PredictionError(
         f"{what}: no prediction for {number:,} of {rows:,} scored rows, such as those of users {listing(users[:3])}; "
-        'predict them, or pass missing="drop" or "worst".'
+        'predict them, or pass missing="drop" or missing="worst".'
     )
 
 
