@@ -89,10 +89,11 @@ def plain(ratings: Any) -> list[float]:
 
 def refuse_sample(who: str, sample: Any, feedback: Feedback) -> None:
     """Refuse to speak of a uniform sample, or of cells of the one that a model was fitted with."""
-    if isinstance(sample, Feedback) and not sample.uniform and sample.fingerprint == feedback.fingerprint:
+    same = isinstance(sample, Feedback) and sample.fingerprint in {feedback.fingerprint, feedback.origin}
+    if same and not feedback.uniform:
         raise LeakError(
-            f"{who}: the uniform sample is the log itself, whose {len(sample):,} rows were chosen; give ratings of "
-            "cells drawn at random."
+            f"{who}: the uniform sample is the scored log itself; give ratings of other cells, drawn at random, or set "
+            "a part aside with ol.split, fit with it and score the rest."
         )
     if feedback.uniform or (isinstance(sample, Feedback) and _leaks(sample, feedback)):
         raise LeakError(
