@@ -282,7 +282,8 @@ def _benchmarks(propensities: Any, log: Any) -> tuple[str, ...]:
 
 def _doubts(ready: Prepared, checked: Any) -> Iterator[str]:
     """Why this log supports no choice, whatever the estimates."""
-    if checked is not None and checked.no_better_than_none:
+    # Balanced weights do not rest on what the model within them predicts, which may be one p for all cells.
+    if checked is not None and checked.no_better_than_none and checked.balancing is None:
         yield "the propensities predict held-out cells worse than one p for all cells would"
     about = ready.source.about()
     share = about.dropped / (about.rows + about.dropped)
