@@ -475,6 +475,18 @@ def test_positives_say_nothing_of_errors_on_what_was_not_liked(exposure):
     assert re.search(facts("positives", "recall@k"), found.verdict.remedy)
 
 
+@pytest.mark.parametrize(("estimator", "level"), [("snips", "verdict"), ("stratified", "none"), ("clipped@50", "none")])
+def test_an_interval_that_leaves_out_the_samples_error_gives_no_verdict(estimator, level):
+    world = biased_world(0, rho=1.2)
+    log = replace(world.observe(1), propensity=None)
+    sample = np.random.default_rng(0).choice(world.ratings.ravel(), 300, replace=False)
+    seen = ol.propensity.NaiveBayes().fit(log, uniform=sample)
+    models = {"near": world.ratings + 0.1, "far": world.ratings + 1.0}
+    found = ol.audit(models, log, seen, metrics=["mae"], estimators=[estimator], check=False)
+    assert found.verdict.level == level
+    assert ("taken-as-known" in [r.code for r in found.verdict.reasons]) == (level == "none")
+
+
 def test_a_baseline_leaves_the_other_pairs_out_of_holms_correction():
     world = rating_world(np.random.default_rng(3))
     log = world.observe(1)

@@ -132,3 +132,14 @@ def _truth(Y, scores, train):
     top, liked = (rank <= 5) & candidate, (Y >= 4) & candidate
     gain = candidate.sum(axis=1)[:, None] * Y * top / np.log2(1 + rank)
     return {"dcg@5": gain[candidate].mean(), "recall@5": top[liked].mean()}
+
+
+def test_strata_of_balanced_weights_correct_what_balancing_does():
+    Y, p, _, _ = world(3)
+    train, test = split_log(Y, p, 3)
+    log = whole(train, test)
+    seen = Balanced(Logistic()).fit(log, uniform=np.random.default_rng(3).choice(Y.ravel(), 2_000, replace=False))
+    model = np.where(Y >= 4, Y + 0.2, Y + 1.0)
+    result = ol.evaluate({"m": model}, log, seen, metrics=["mae"], estimators=["naive", "snips", "stratified"])
+    naive, snips, stratified = (result["m", "mae", e].value for e in ("naive", "snips", "stratified"))
+    assert abs(stratified - snips) < 0.1 * abs(naive - snips)

@@ -30,6 +30,7 @@ OF_A_PAIR = ("one-user", "rho", "kappa", "untold", "same")  # reasons whose word
 METRIC = "a metric that weights can debias, such as recall@10, dcg@10 or mae"
 LIKED = "a metric that positives can tell: recall@k, adg or atop"
 ESTIMATOR = "an estimator that corrects the selection, such as snips with propensities"
+COUNTED = "the estimator snips, whose interval counts the sample's error, or refit=True"
 PER_USER = "deciding which one counts: ask for the estimator snips_user without snips where it is users"
 UNSEEING = "a model that has not seen the scored rows"
 RARE = f"leaving out rare items, which carry the weights, by min_item_rows={RARE_ROWS}"
@@ -39,7 +40,9 @@ RATINGS = f"{SAMPLE} ratings of cells drawn at random, given to ol.propensity.Ba
 LONGER = "a longer log, with more users and rows"
 EXPOSURE = "logging what was shown: exposure as a column of propensities, or some impressions shown at random"
 RANDOMISED = "showing some impressions at random and logging them, as what is never shown cannot be judged"
-REMEDIES = (METRIC, LIKED, ESTIMATOR, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, LONGER, EXPOSURE, RANDOMISED)
+REMEDIES = (
+    METRIC, LIKED, ESTIMATOR, COUNTED, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, LONGER, EXPOSURE, RANDOMISED
+)  # fmt: skip
 
 
 def cheapest(reasons: Sequence[Reason]) -> str:

@@ -212,6 +212,17 @@ def _exposed(found: Evidence) -> Iterator[Reason]:
         )  # fmt: skip
 
 
+def _taken_as_known(found: Evidence) -> Iterator[Reason]:
+    """Propensities from a small sample, whose error the interval leaves out."""
+    taken = found.result[found.result.models[0], *found.family].p_taken
+    if found.basis.sample is not None and taken == "known":
+        yield Reason(
+            code="taken-as-known", value=found.basis.sample, remedy=rules.COUNTED,
+            text=f"the propensities come from {found.basis.sample:,} ratings drawn at random, and the interval of "
+            f"{found.estimator} leaves their error out",
+        )  # fmt: skip
+
+
 def _unseen(found: Evidence) -> Iterator[Reason]:
     """Ratings that the sample has and the log has not."""
     if found.basis.unseen > rules.UNSEEN:
@@ -312,7 +323,8 @@ def _paradox_words(found: Evidence, c: Contrast) -> str:
 
 
 OF_THE_LOG: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
-    _doubts, _liked, _biased, _undebiased, _corrected, _support, _overlap, _by_rating, _exposed, _unseen
+    _doubts, _liked, _biased, _undebiased, _corrected, _support, _overlap, _by_rating, _exposed, _taken_as_known,
+    _unseen,
 )  # fmt: skip
 OF_PAIRS: tuple[Callable[[Evidence, Contrast], Iterator[Reason]], ...] = (
     _leaked, _influential, _per_user, _contradicted, _against_most, _assumed

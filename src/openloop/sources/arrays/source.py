@@ -55,7 +55,9 @@ class Scored:
         if self.base is None:
             return View.of(self.log, self.propensity, self.grid, exclude, self.threshold, self.groups)
         view = View.of(self.log, self.base, None, exclude, self.threshold, self.groups, scaled=False)
-        return replace(view, rows=self._balanced(view, exclude))
+        # Strata of p before it was balanced would leave inside them what balancing corrects.
+        seen: Any = view.observation
+        return replace(view, rows=self._balanced(view, exclude), observation=replace(seen, values=self.propensity))
 
     @property
     def balanced(self) -> bool:
