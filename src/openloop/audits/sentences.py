@@ -163,7 +163,7 @@ def _open_loop_words(found: Evidence, winner: str) -> Iterator[str]:
     first_too = f"has {winner} first too" if first == winner else f"has {first} first"
     yield f"The open loop, {counted(sample.rows, 'row')} that nobody chose, {first_too}{pairs}."
     if sample.gamma_min is not None and sample.gamma_min > 1:
-        yield f"By its ratings, some weights are off by {times(sample.gamma_min)} at least."
+        yield f"Its ratings show that some weights are off by at least {times(sample.gamma_min)}."
 
 
 def _paradoxes(found: Evidence) -> Iterator[str]:
