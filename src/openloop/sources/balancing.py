@@ -47,7 +47,7 @@ def with_leverage(sample: LevelSample, whole: Floats, left: Floats) -> LevelSamp
     """The sample where a level has `left` (L,) of the `whole` (L,) cells that it says: d log left_r/d log π_r.
 
     left_r = U·I·π_r − excluded_r, so that this is whole_r/left_r. (Taken for 1 the sample's error was a third too small
-    in rankings of a log that held 35 % of all cells.)
+    in rankings of a log that held 30 % of all cells.)
     """
     known = left > 0
     return replace(sample, leverage=np.where(known, np.maximum(1.0, whole / np.where(known, left, 1.0)), 1.0))
