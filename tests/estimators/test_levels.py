@@ -39,6 +39,10 @@ def naive_bayes(Y: np.ndarray, log: Feedback, size: int, *, named: bool = False,
     return ol.propensity.NaiveBayes().fit(log, uniform=given)
 
 
+def balanced():
+    return ol.propensity.Balanced(ol.propensity.Uniform())
+
+
 def score(models, log, seen, *metrics, estimators=("ips", "snips"), **more):
     return ol.evaluate(models, log, seen, metrics=metrics, estimators=estimators, threshold=4, **more)
 
@@ -219,3 +223,34 @@ def test_intervals_cover_where_known_propensities_would_not():
             covered[name] += truth in found.interval()
     assert covered["corrected"] >= 88
     assert covered["corrected"] >= covered["known"]
+
+
+# -- under exclude -------------------------------------------------------------------------------------------
+
+
+def test_shares_follow_the_samples_as_steeply_as_excluded_cells_make_them():
+    sample = LevelSample(levels=[1, 2], shares=[0.5, 0.5], size=40, rows=1, leverage=np.array([2.0, 1.0]))
+    same(sample_effects(sample, np.array([0.1, -0.2])), np.array([0.2, -0.2]) / np.sqrt(20))
+    named = replace(sample, user=np.zeros(40, np.int32), level=np.repeat([0, 1], 20))
+    function = by_level(named, np.array([1.0, 1.0]), 1, None)
+    totals = np.array([1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 22.0, 20.0])  # Σwδ, Σw, Σ_all w; 22 drawn where 20 were
+    same(function(totals), 1.2 / 2.2)  # a tenth more of π_1 is a fifth more of its candidates
+
+
+@pytest.mark.parametrize("estimator", ["ips", "snips"])
+@pytest.mark.parametrize("fit", [ol.propensity.NaiveBayes, balanced])
+def test_the_samples_variance_is_that_of_what_another_sample_would_change(fit, estimator):
+    _, predictions, log = world(3)
+    train, test = ol.split(log, test=0.4, rng=0)
+    drawn = 2000 * np.array([0.2, 0.2, 0.2, 0.2, 0.2])
+
+    def found(counts):
+        seen = fit().fit(log, uniform=np.repeat([1.0, 2.0, 3.0, 4.0, 5.0], counts.astype(int)))
+        return score({"m": predictions}, test, seen, "dcg@10", estimators=[estimator], exclude=train)[
+            "m", "dcg@10", estimator
+        ]
+
+    step = 20 * np.eye(5)
+    slope = np.array([(found(drawn + s).value - found(drawn - s).value) / 40 for s in step])  # of one more rating
+    variance = drawn @ slope**2 - (drawn @ slope) ** 2 / drawn.sum()
+    assert found(drawn).sample_variance == pytest.approx(variance, rel=0.01)

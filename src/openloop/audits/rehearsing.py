@@ -65,10 +65,12 @@ def rehearse(ready: Prepared, found: Evidence, propensities: Any, asked: AuditQu
     weights = source.view("prediction").rows.weight()
     imputed = impute(source.subject.log, np.ones(len(source.subject.log)) if weights is None else weights, seed)
     whole = completed(source, metric, (lead.a, lead.b), imputed.ratings, propensities)
+    subject = source.subject
+    weighed = replace(subject, sample=subject.sample_for(metric.on, source.view(metric.on)))
     stage = Stage(
         whole=whole, metric=metric, methods=methods, models=(lead.a, lead.b), found=found, seed=seed,
         tilting=source.tilter(metric.on).plan if found.basis.blind or found.basis.balanced else None,
-        rows_of_items=source.subject.log.rows_of_items, levels=Levels.of(source.subject, whole),
+        rows_of_items=subject.log.rows_of_items, levels=Levels.of(weighed, whole),
     )  # fmt: skip
     return stage.play(asked.rehearse, lead.value, step)
 

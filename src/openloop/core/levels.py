@@ -16,7 +16,8 @@ class LevelSample:
 
     Level r holds the ratings from `levels[r]` up to the next one. `user` and `level` are those of each rating drawn,
     `user` in the codes of the log's users; None where the sample does not name users of the log. `rows` is the number
-    of rows of the log that propensities were fitted on with this sample.
+    of rows of the log that propensities were fitted on with this sample. `leverage` is d log(cells of
+    level r)/d log π_r: above 1 where a fixed number of cells is excluded.
     """
 
     levels: Floats  # (L,) rising
@@ -25,6 +26,7 @@ class LevelSample:
     rows: float
     user: Ints | None = None  # (n₀,)
     level: npt.NDArray[np.int64] | None = None  # (n₀,)
+    leverage: Floats | float = 1.0  # (L,)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", frozen(np.asarray(self.levels, np.float64)))

@@ -30,6 +30,7 @@ class ByLevel:
     cells: bool = False
     drawn: Floats | None = None  # (L,)
     expected: Floats | None = None  # (L,) what `drawn` is divided by, never below it
+    leverage: Floats | float = 1.0  # (L,) how steeply the shares follow those of the sample
 
     def __call__(self, totals: Any) -> Any:
         """The value at the totals (..., 3L), then |C| for ips, then the sample's ratings (..., L) by level."""
@@ -51,7 +52,7 @@ class ByLevel:
         """How far another sample would change each level's share, the shares adding up to the same."""
         if self.drawn is None or self.expected is None:
             return np.ones(len(self.shares))
-        factor = 1.0 + (drawn - self.drawn) / self.expected
+        factor = 1.0 + self.leverage * (drawn - self.drawn) / self.expected
         return factor * self.shares.sum() / (self.shares * factor).sum(axis=-1, keepdims=True)
 
 
@@ -65,6 +66,7 @@ def by_level(sample: LevelSample, mass: Floats, scored: float, cells: float | No
         drawn=drawn,
         # π̂_r n₀, smoothed, may be less than what was drawn
         expected=None if drawn is None else np.maximum(np.maximum(drawn, sample.shares * sample.size), 1e-300),
+        leverage=sample.leverage,
     )
 
 
@@ -80,8 +82,10 @@ def drawn_by_user(sample: LevelSample, n_users: int) -> Floats | None:
 def sample_effects(sample: LevelSample, slopes: Floats) -> Floats:
     """(g_r − π̂_r Σg)/√(n₀ π̂_r) with g_r the estimate's slope in log π_r: their squares add up to the sample's variance.
 
-    For snips g_r = π_r(δ̄_r − θ), so that this is (1/n₀) Σ_r π_r(δ̄_r − θ)².
+    `slopes` are those in the log of each level's Σw. For snips g_r = π_r(δ̄_r − θ), so that this is
+    (1/n₀) Σ_r π_r(δ̄_r − θ)²; under `exclude` it is U·I·π_r/(U·I·π_r − excluded_r) times as much.
     """
+    slopes = slopes * sample.leverage
     seen = sample.shares > 0
     spread = np.sqrt(sample.size * np.where(seen, sample.shares, 1.0))
     return np.where(seen, (slopes - sample.shares * slopes.sum()) / spread, 0.0)

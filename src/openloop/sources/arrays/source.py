@@ -20,7 +20,7 @@ from openloop.metrics.rating import MAX_LEVELS
 from openloop.sources.arrays import rows as rows_of
 from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
 from openloop.sources.arrays.tilting import Tilter
-from openloop.sources.balancing import balanced_probability, candidate_levels
+from openloop.sources.balancing import balanced_probability, candidate_levels, with_leverage
 from openloop.sources.observation import Group, View, overlap
 from openloop.sources.outcomes import dense_outcome, predictions, predicts, ranks
 from openloop.sources.plan import LEVELS, MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
@@ -69,6 +69,20 @@ class Scored:
         tilt = base / p  # w′/w of the whole log
         levels = None if self.sample is None else candidate_levels(self.sample, self.log, exclude, view.exclusion)
         return replace(view.rows, probability=balanced_probability(pi, tilt, self.log, self.sample, levels))
+
+    def sample_for(self, on: str, view: View) -> LevelSample | None:
+        """The uniform sample, as metrics of one kind depend on it."""
+        if self.sample is None or self.exclude is None or on != "rank":
+            return self.sample
+        if self.balanced:
+            cells = self.log.n_users * self.log.n_items * self.sample.shares
+            return with_leverage(
+                self.sample, cells, candidate_levels(self.sample, self.log, self.exclude, view.exclusion)
+            )
+        s, level = 1.0 if self.log.share is None else self.log.share, self.sample.codes(self.log.rating)
+        weights = (1.0 / (np.asarray(self.propensity) * s), 1.0 / np.asarray(view.rows.probability))  # 1/(p·s), 1/π
+        whole, left = (np.bincount(level, w, len(self.sample)).astype(np.float64) for w in weights)
+        return with_leverage(self.sample, whole, left)
 
 
 class FeedbackSource:
@@ -257,7 +271,7 @@ class FeedbackSource:
         counted = self.rows_for(kind, on, strata)
         return Common(
             cells=rows.cells, base=rows_of.base_sums(rows), weights=rows_of.weight_summary(counted),
-            edges=rows.edges, sample=self._scored.sample if strata == LEVELS else None,
+            edges=rows.edges, sample=self._scored.sample_for(on, self.view(on)) if strata == LEVELS else None,
             limits=rows.limits, catalogue=self.catalogue(on, strata),
             inverse_squares=self.inverse_squares(on) if self._scored.bounded else None,
             scaled=rows.scaled, floored=self._scored.floored, whole_users="user" in self._log.split,
