@@ -60,6 +60,7 @@ class Estimate:
     columns: Floats = field(repr=False)
     function: Function = field(repr=False)
     deviations: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+    squared_deviations: float = field(default=math.nan, repr=False)  # ΣJ_u²
     units: int = 0
     denominator_users: float = math.inf
     sample_effects: Floats = field(default_factory=lambda: np.empty(0), repr=False)
@@ -72,10 +73,15 @@ class Estimate:
     def __post_init__(self) -> None:
         influence = np.asarray(self.influence, np.float64)
         given = len(self.deviations) == len(influence)
-        deviations = self.deviations if given else leave_one_out(self.function, self.columns)
+        deviations = np.asarray(self.deviations if given else leave_one_out(self.function, self.columns), np.float64)
         units = self.units or int(np.count_nonzero(self.columns.any(axis=1)))
-        seen = self.diagnostics.resting_on(*_concentration(influence, self.value, units))
-        found = {"influence": frozen(influence), "deviations": frozen(np.asarray(deviations, np.float64))}
+        # Frozen parts went through here before: a copy with other names need not look at all users again.
+        seen, squares = self.diagnostics, self.squared_deviations
+        if influence.flags.writeable or seen.effective_users is None:
+            seen = seen.resting_on(*_concentration(influence, self.value, units))
+        if deviations.flags.writeable or math.isnan(squares):
+            squares = float(deviations @ deviations)
+        found = {"influence": frozen(influence), "deviations": frozen(deviations), "squared_deviations": squares}
         for name, value in (found | {"units": units, "diagnostics": seen}).items():
             object.__setattr__(self, name, value)
 
@@ -107,15 +113,15 @@ class Estimate:
     @property
     def stderr(self) -> float:
         """√((m−1)/m · ΣJ_u²), the jackknife's, with the sample's part; NaN where there is none."""
-        return self._spread(self.deviations, self.sample_variance, self.replicates)
+        return self._spread(self.squared_deviations, self.sample_variance, self.replicates)
 
-    def _spread(self, deviations: Floats, sample_variance: float, replicates: Floats) -> float:
+    def _spread(self, squares: float, sample_variance: float, replicates: Floats) -> float:
         if len(replicates):
             return float(np.nanstd(replicates, ddof=1))
         m = self.units
         if min(m, self.scored_users) < 2:
             return math.nan
-        found = math.sqrt((m - 1) / m * float(np.square(deviations).sum()) + sample_variance)
+        found = math.sqrt((m - 1) / m * squares + sample_variance)
         return found if math.isfinite(found) else math.nan
 
     @property
@@ -159,7 +165,7 @@ class Estimate:
         if over == "cells":
             return 2 * self.value * error
         squares = self.deviations * (2 * self.value + self.deviations)
-        return self._spread(squares, 4 * self.value**2 * self.sample_variance, self.replicates**2)
+        return self._spread(float(squares @ squares), 4 * self.value**2 * self.sample_variance, self.replicates**2)
 
     def limits(self, level: float = 0.95) -> Interval:
         """The interval over users, NaN where there is none."""
