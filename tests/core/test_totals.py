@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from openloop.core.totals import Combined, Root, Scaled, Shifted, complex_step, leave_one_out, smooth
+from openloop.core.totals import Combined, Root, Scaled, Shifted, complex_step, freedom, leave_one_out, smooth
 from openloop.estimators.weighted import quotient
 from tests.examples import same
 
@@ -63,3 +63,11 @@ def test_functions_can_be_pickled(function, wanted):
     totals = np.array([4.0, 2.0, 3.0, 2.0])
     same(function(totals), wanted)
     same(pickle.loads(pickle.dumps(function))(totals), wanted)  # noqa: S301 (its own bytes)
+
+
+def test_the_fewest_of_units_effective_parts_and_heavy_weights_tell_the_freedom():
+    assert freedom(40, 20.0, 30.0) == 29  # heavy weights
+    assert freedom(40, 5.0, 39.5) == 14  # three times the effective parts, less one
+    assert freedom(12, 20.0, 30.0) == 11  # units
+    assert freedom(40, 0.4, 30.0) == 1  # never less
+    assert freedom(9, np.array([np.inf, 2.0]), 30.0).tolist() == [8, 5]

@@ -20,8 +20,7 @@ from openloop.audits.narrowing import narrowed
 from openloop.audits.open_loop import open_loop_of, with_open_loop
 from openloop.audits.question import ESTIMATORS, POOLED, STRATA, AuditQuestion, for_clicks
 from openloop.audits.rankings import ranks_within_users
-from openloop.audits.rehearsing import rehearsable
-from openloop.audits.rehearsing import rehearse as rehearsed
+from openloop.audits.rehearsal import Rehearsal
 from openloop.audits.results import Audit, Family, Setting
 from openloop.audits.rules import EFFECTIVE_ROWS, RARE_ROWS
 from openloop.audits.sensitivity import tilted_curves, with_limits
@@ -124,6 +123,8 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
     if not isinstance(log, Feedback):  # which says so itself
         basis = replace(basis, positives=only_positives(*ready.source.about().span))
     if asked.rehearse:
+        from openloop.audits.rehearsing import rehearsable  # it loads learners, which no other audit needs
+
         rehearsable(ready, seen, asked.rehearse)
     warnings = list(_warnings(ready, chosen=not asked.lenient))
     ready = _fitting(ready) if asked.lenient and not basis.clicks else ready
@@ -160,9 +161,17 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
         benchmarks=likened, friedman=ranks_within_users(result, evidence.family) if len(models) >= SEVERAL else None,
         open_loop=sample, weights=ready.source.summary(all_rows(metric.on)), check=checked, warnings=tuple(warnings),
         setting=_setting(ready.source, propensities, whole, began),
-        rehearsal=rehearsed(ready, evidence, seen, asked, step) if asked.rehearse else None,
+        rehearsal=_rehearsal(ready, evidence, seen, asked, step),
         notes=result.notes if sample is None else (*result.notes, *sample.result.notes),
     )  # fmt: skip
+
+
+def _rehearsal(ready: Prepared, found: Evidence, seen: Any, asked: AuditQuestion, step: Step) -> Rehearsal | None:
+    if not asked.rehearse:
+        return None
+    from openloop.audits.rehearsing import rehearse
+
+    return rehearse(ready, found, seen, asked, step)
 
 
 def _shown(result: Comparison) -> Comparison:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from openloop.core.feedback import Floats, frozen
-from openloop.core.totals import Combined, Function, Scaled, Shifted, leave_one_out, smooth
+from openloop.core.totals import Combined, Function, Scaled, Shifted, freedom, leave_one_out, smooth
 from openloop.core.weights import Diagnostics, effective_size
 from openloop.errors import AlignmentError, InputError, UndefinedError
 from openloop.support.arguments import check_level
@@ -126,11 +126,11 @@ class Estimate:
 
     @property
     def df(self) -> float:
-        """The degrees of freedom of t: max(1, min(m − 1, 3(Σψ²)²/Σψ⁴ − 1, (ΣW)²/ΣW² − 1)).
+        """The degrees of freedom of t, by `core.totals.freedom`.
 
         With a uniform sample's part, those of the sum by Satterthwaite.
         """
-        users = max(1.0, min(self.units - 1, 3 * self.effective_users - 1, self.denominator_users - 1))
+        users = float(freedom(self.units, self.effective_users, self.denominator_users))
         sample, total = self.sample_variance, self.stderr**2
         if not sample > 0:
             return users

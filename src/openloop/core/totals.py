@@ -39,6 +39,14 @@ def leave_one_out(function: Function, columns: Floats) -> Floats:
         return left - function(totals)
 
 
+def freedom(units: int, effective: Any, heavy: Any) -> Any:
+    """The degrees of freedom of t: max(1, min(m − 1, 3(Σψ²)²/Σψ⁴ − 1, (ΣW)²/ΣW² − 1)).
+
+    Of m units that take part, `effective` are (Σψ²)²/Σψ⁴ of their parts and `heavy` (ΣW)²/ΣW² of their weights.
+    """
+    return np.maximum(1.0, np.minimum(np.minimum(3 * effective - 1, heavy - 1), units - 1))
+
+
 @dataclass(frozen=True, slots=True)
 class Scaled:
     """A function times a factor."""

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import Floats
+from openloop.core.totals import freedom
 from openloop.estimators.sensitivity import MAX_GAMMA, log_gamma
 
 UNSEEN = -math.log(0.025)  # 3.69: with fewer such clusters expected, one in forty samples has none
@@ -30,14 +31,13 @@ class Jackknife:
     def of(cls, value: Any, without: Floats, mass: Floats) -> Jackknife:
         """From the values without each of m clusters (m, ...), whose weights are `mass` (m, ...).
 
-        se² = (m−1)/m · Σ(f(T − x_c) − f(T))², df = max(1, min(m − 1, 3(Σψ²)²/Σψ⁴ − 1, (ΣW)²/ΣW² − 1)).
+        se² = (m−1)/m · Σ(f(T − x_c) − f(T))²; df are those of `Estimate`, with f(T − x_c) − f(T) in the place of ψ.
         """
         m, off = len(without), without - value
         squares, fourths = np.square(off).sum(axis=0), (off**4).sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            spread = np.where(fourths > 0, 3 * squares**2 / fourths - 1, np.inf)
-        heavy = mass.sum(axis=0) ** 2 / np.square(mass).sum(axis=0) - 1
-        df = np.maximum(1.0, np.minimum(np.minimum(spread, heavy), m - 1))
+            effective = np.where(fourths > 0, squares**2 / fourths, np.inf)
+        df = freedom(m, effective, mass.sum(axis=0) ** 2 / np.square(mass).sum(axis=0))
         return cls(value=np.asarray(value), stderr=np.sqrt((m - 1) / m * squares), df=df)
 
     def margin(self, level: float) -> Floats:
