@@ -132,7 +132,7 @@ class Stage:
         rows, cells = (every, cells) if keep is None else (every.take(keep), cells[keep])
         common = Common(
             cells=rows.cells, base=rows_of.base_sums(every), weights=rows_of.weight_summary(rows), scaled=rows.scaled,
-            edges=rows.edges, sample=None if self.levels is None else self.levels.sample,
+            unbalanced=rows.unbalanced, edges=rows.edges, sample=None if self.levels is None else self.levels.sample,
         )  # fmt: skip
         tilter = None if self.tilting is None else Tilter.over(self.tilting, every, item, self.rows_of_items)
         return DrawnLog(rows=rows, cells=cells, keep=keep, common=common, tilter=tilter)

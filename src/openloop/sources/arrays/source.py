@@ -66,9 +66,10 @@ class Scored:
 
     def _balanced(self, view: View, exclude: Feedback | None) -> Rows:
         pi, p, base = (np.asarray(x) for x in (view.rows.probability, self.propensity, self.base))
-        tilt = base / p  # w′/w of the whole log
+        cells, tilt = float(view.rows.cells.sum()), base / p  # |C|; w′/w of the whole log
         levels = None if self.sample is None else candidate_levels(self.sample, self.log, exclude, view.exclusion)
-        return replace(view.rows, probability=balanced_probability(pi, tilt, self.log, self.sample, levels))
+        balanced = balanced_probability(tilt / pi, cells, self.log, self.sample, levels)
+        return replace(view.rows, probability=balanced, unbalanced=float((1.0 / pi).sum()) / cells)
 
     def sample_for(self, on: str, view: View) -> LevelSample | None:
         """The uniform sample, as metrics of one kind depend on it."""
@@ -274,7 +275,8 @@ class FeedbackSource:
             edges=rows.edges, sample=self._scored.sample_for(on, self.view(on)) if strata == LEVELS else None,
             limits=rows.limits, catalogue=self.catalogue(on, strata),
             inverse_squares=self.inverse_squares(on) if self._scored.bounded else None,
-            scaled=rows.scaled, floored=self._scored.floored, whole_users="user" in self._log.split,
+            scaled=rows.scaled, unbalanced=rows.unbalanced, floored=self._scored.floored,
+            whole_users="user" in self._log.split,
         )  # fmt: skip
 
     def _inverse_squares(self, on: str) -> float | None:
