@@ -49,7 +49,7 @@ MAX_CELLS = 50_000_000  # of the population: four grids of them are held
 PLAIN_SUMS = ("snips", "ips", "snips_user")  # estimators that are made of sums over rows
 FAMILIES = (*PLAIN_SUMS, "clipped")
 NOT_REDRAWN: dict[str, Any] = {
-    "best": {}, "strata": (), "paradoxes": (), "open_loop": None, "doubts": (), "leaks": ()
+    "best": {}, "strata": (), "paradoxes": (), "open_loop": None, "doubts": (), "leaks": (), "listed": {}
 }  # evidence about the log that is there  # fmt: skip
 SPARE = 6.0  # standard deviations of the number of rows, for which room is made beforehand
 
@@ -150,7 +150,7 @@ class Stage:
         result = Comparison(
             estimates={(m, metric, e.name): self._estimate(e, x) for m, x in moments.items() for e in self.methods},
             better=found.result.better, level=found.result.level,
-            tilts={} if log.tilter is None else {metric: log.tilter.sums(log.rows, named, (), log.keep)},
+            tilts={} if log.tilter is None else {metric: log.tilter.sums(log.rows, named, (self.models,), log.keep)},
         )  # fmt: skip
         drawn = {(metric, way.name): contrasts(result, metric, way.name) for way in self.methods[1:]}
         drawn[found.family] = with_limits(result, contrasts(result, *found.family, beside=self._beside()))

@@ -40,6 +40,7 @@ class Moments:
     cap: float | None = None
     clipped: float | None = None  # share of rows whose weight was cut
     floored: float | None = None  # share of propensities that a floor raised
+    kept_weight: float | None = None  # Σ1/max(p, floor) over Σ1/p
     scaled: bool = True  # whether Σw should add up to the population
     unbalanced: float | None = None  # Σw/|C| before weights were balanced, which makes it 1; None: they were not
     whole_users: bool = False  # a split drew users, with all their cells at once

@@ -90,7 +90,7 @@ def _cut_diagnostics(found: Estimate, m: Moments) -> Estimate:
         return found
     total = float(m.stack("cut").sum())
     cut = replace(m, weights=m.weights.cut(m.cap, total))
-    kept = total / m.weights.total if m.weights.total else 1.0
+    kept = (total / m.weights.total if m.weights.total else 1.0) * (1.0 if m.kept_weight is None else m.kept_weight)
     known = replace(_diagnostics(cut), cap=m.cap, clipped_share=m.clipped, kept_weight=kept)
     short = total / m.population
     found = replace(found, diagnostics=known)
@@ -293,7 +293,9 @@ def _diagnostics(m: Moments) -> Diagnostics:
     # Relevant rows stand for the relevant cells, whose number is not known: their Σw has no yardstick.
     before = 1.0 if m.unbalanced is None else m.unbalanced
     mass = found.mass * before if m.metric.kind == "cell" and found.mass is not None else None
-    return replace(found, inverse_squares=m.inverse_squares, mass=mass, loss_variance=_loss_variance(m))
+    return replace(
+        found, inverse_squares=m.inverse_squares, mass=mass, loss_variance=_loss_variance(m), kept_weight=m.kept_weight
+    )
 
 
 def _loss_variance(m: Moments) -> float | None:

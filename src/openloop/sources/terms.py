@@ -146,6 +146,7 @@ class Common:
     scaled: bool = True  # whether Σw should add up to the population
     unbalanced: float | None = None  # Σw/|C| before weights were balanced, which makes it 1; None: they were not
     floored: float | None = None  # the share of propensities that a floor raised
+    kept_weight: float | None = None  # Σ1/max(p, floor) over Σ1/p
     whole_users: bool = False  # a split drew users, with all their cells at once
 
     @property
@@ -171,6 +172,7 @@ def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Needed, common:
         cap=wanted.cap if "cut" in kept else None,
         clipped=float(total["clipped"].sum()) / n if "clipped" in total and n else None,
         floored=common.floored,
+        kept_weight=common.kept_weight,
         scaled=common.scaled,
         unbalanced=common.unbalanced,
         whole_users=common.whole_users,
