@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.audits.answers import Reason, Verdict
+from openloop.audits.answers import Assumption, PairAnswer, Reason, Verdict
 from openloop.audits.auditing import audit as judge
 from openloop.audits.auditing import conduct
 from openloop.audits.results import Audit
@@ -224,9 +224,13 @@ def test_names_of_models_stay_text(files):
 
 
 def _verdict(level):
-    thin = Reason(code="rows", text="too thin")
+    thin = Reason(code="rho", text="too thin")
     remedy = "" if level == "verdict" else "What may help: leaving out rare items by min_item_rows=30."
-    return Verdict(level=level, headline="So it is.", reasons=() if level == "verdict" else (thin,), remedy=remedy)
+    given = Assumption(name="rho", holds_to=1.1, flips_at=1.3, required=1.5)  # whose reason a conditional answer is
+    pair = PairAnswer(a="x", b="y", better="x", level=level, estimand="per cell", assumption=given)
+    return Verdict(
+        level=level, headline="So it is.", reasons=() if level == "verdict" else (thin,), remedy=remedy, pairs=(pair,)
+    )
 
 
 @pytest.mark.parametrize(("level", "code"), [("verdict", 0), ("conditional", 3), ("none", 3)])
