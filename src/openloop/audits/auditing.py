@@ -36,6 +36,7 @@ from openloop.estimators.naming import Method
 from openloop.estimators.resampling import probability_of_being_best
 from openloop.evaluation import Prepared, prepared
 from openloop.metrics.naming import metric as metric_named
+from openloop.sources.arrays.source import FeedbackSource
 from openloop.sources.plan import Answers, LogFacts, Source
 from openloop.support.fields import fields_of
 from openloop.support.progress import Step, silent
@@ -219,8 +220,20 @@ def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: 
         result=result, metric=metric, estimator=estimator, contrasts=found, best=best, strata=tables,
         paradoxes=paradoxes(tables, result), leaks=tuple(m for m in ready.source.models if _copies(ready.source, m)),
         basis=basis, ranked=on == "rank", liked=bool(reaches(about.span[0], about.threshold)),
-        mass=ready.source.mass(on) if scaled else None, **known,
+        mass=ready.source.mass(on) if scaled else None,
+        listed=_listed(ready.source, next(m for m in judged if m.name == metric), basis), **known,
     )  # fmt: skip
+
+
+def _listed(source: Source, metric: Metric, basis: Basis) -> dict[str, float]:
+    """What each model would score if everything were liked, where weights were made of this log and can be so tried.
+
+    Weights that are blind to the rating and were fitted to users and items do not show what is liked less: what is
+    seen more often may be liked more.
+    """
+    made = (basis.balanced or basis.by_cells) and not basis.positives
+    tried = metric.on == "rank" and metric.better == "higher" and not metric.groups
+    return source.listed(metric) if made and tried and isinstance(source, FeedbackSource) else {}
 
 
 def _rare(source: Source, log: Any) -> float:
