@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from openloop.core.metric import Metric
@@ -14,6 +15,7 @@ PLAIN: dict[str, Callable[[], Metric]] = {
     "rmse": lambda: rating.rmse,
     "accuracy": lambda: rating.accuracy,
     "dcg": ranking.discounted_gain,
+    "rbp": ranking.rank_biased_precision,
     "adg": ranking.average_discounted_gain,
     "atop": ranking.area_under_top,
     "ndcg": ranking.normalised_gain,
@@ -30,7 +32,7 @@ AT_K: dict[str, Callable[[int], Metric]] = {
     "ndcg": ranking.normalised_gain,
     "hit": ranking.hit,
 }
-NAMES = (*PLAIN, *(f"{name}@k" for name in AT_K))
+NAMES = (*PLAIN, "rbp:p", *(f"{name}@k" for name in AT_K))
 
 
 def metric(name: str | Metric) -> Metric:
@@ -46,4 +48,21 @@ def metric(name: str | Metric) -> Metric:
         return AT_K[stem](int(cut))
     if not at and stem in PLAIN:
         return PLAIN[stem]()
+    if stem.startswith("rbp:"):
+        return ranking.rank_biased_precision(_persistence(name))
     raise NameFormatError(f"metric {name!r} is not known.{did_you_mean(name, NAMES)}")
+
+
+def _persistence(name: str) -> float:
+    """The p of rbp:p."""
+    given = name.partition(":")[2].strip()
+    try:
+        p = float(given)
+    except ValueError:
+        p = math.nan
+    if not 0 < p < 1:
+        raise NameFormatError(
+            f"metric {name!r}: what follows the colon is the persistence, strictly between 0 and 1, got {given!r}; "
+            "rbp alone has 0.8."
+        )
+    return p
