@@ -185,6 +185,10 @@ class Estimate:
         return error, float(stdtrit(self.df, (1 + level) / 2))
 
     def _no_interval(self) -> UndefinedError:
+        if not self.units:
+            return UndefinedError(
+                f"interval: {self.metric} is no sum over users, so that it has no interval over them; use .value."
+            )
         counted = min(self.units, self.scored_users)
         if counted < 2:
             return UndefinedError(f"interval: over users needs at least two users whose rows count, here is {counted}.")
