@@ -29,6 +29,13 @@ METRICS = {
     "mrr": "1/rank of a user's first relevant item",
     "hit": "share of users with a relevant item in the top k",
     "auc": "chance that a relevant item ranks above another candidate",
+    "coverage": "share of all items that some user's list holds",
+    "gini": "how unevenly items are listed: 0 where all are listed equally often, near 1 where all users get one list",
+    "popularity": "share of users who have a row of the listed item, averaged over each list and over users",
+    "novelty": "bits, -log2 of the listed item's popularity, averaged likewise; an item without rows counts as with one",
+    "new": "share of listed items without rows",
+    "similarity": "cosine of the covariates of two items of a list, averaged over pairs and over users",
+    "overlap": "share of listed items that the running model lists for the same user, too",
 }
 
 ESTIMATORS = {

@@ -59,10 +59,10 @@ class Question:
         check_shares(*self.shares)
         if self.excluded_share is not None and self.exclude is None:
             raise InputError("evaluate: excluded_share= is the share of the log that exclude= is; pass that, too.")
-        asked = _distinct([any_metric(m) for m in _listed("metrics", self.metrics)])
+        asked = _distinct([any_metric(m) for m in listed("metrics", self.metrics)])
         object.__setattr__(self, "measures", tuple(m for m in asked if isinstance(m, Metric)))
         object.__setattr__(self, "list_measures", tuple(m for m in asked if isinstance(m, ListMetric)))
-        object.__setattr__(self, "methods", _distinct([method(e) for e in _listed("estimators", self.estimators)]))
+        object.__setattr__(self, "methods", _distinct([method(e) for e in listed("estimators", self.estimators)]))
 
     @property
     def shares(self) -> tuple[float, float]:
@@ -76,9 +76,10 @@ class Question:
         return {m.on for m in self.measures} | ({"rank"} if self.list_measures else set())
 
 
-def _listed(name: str, values: Any) -> list[Any]:
+def listed(name: str, values: Any, least: int = 1) -> list[Any]:
+    """What is asked for, as a list; a single name is one."""
     found = [values] if isinstance(values, str | Metric | ListMetric | Method) else list(values)
-    if not found:
+    if len(found) < least:
         raise InputError(f"evaluate: {name} is empty; name at least one.")
     return found
 
