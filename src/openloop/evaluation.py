@@ -119,8 +119,8 @@ def evaluate(
     one is a part of.
 
     Metrics of lists, such as "coverage@10", describe what models list for users; they need no estimator, and are found
-    as `result[model, metric, "lists"]`. "overlap@10" is with the lists of the model that `running` names, "similarity@10"
-    of `item_features`: Covariates, or an array with a row for each item.
+    as `result[model, metric, "lists"]`. "overlap@10" compares with the model that `running` names,
+    "similarity@10" needs `item_features`: Covariates, or an array with a row for each item.
     """
     given = locals()
     return prepared(models, log, propensities, Question(**fields_of(Question, given))).compare(pairs)

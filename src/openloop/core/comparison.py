@@ -93,7 +93,10 @@ class Comparison(Recorded):
             return self.lists[model, metric]
         if (metric, estimator) in self.skipped:
             raise UndefinedError(self.skipped[metric, estimator])
-        known_metrics, known_ways = (*self.metrics, *self.list_metrics), (*self.estimators, *([LISTS] if self.lists else []))
+        known_metrics, known_ways = (
+            (*self.metrics, *self.list_metrics),
+            (*self.estimators, *([LISTS] if self.lists else [])),
+        )
         for name, known in ((model, self.models), (metric, known_metrics), (estimator, known_ways)):
             if name not in known:
                 raise InputError(f"Comparison has no {name!r}.{did_you_mean(name, known)}")
@@ -142,7 +145,9 @@ class Comparison(Recorded):
         """The estimates, what was skipped and the notes as plain values."""
         return {
             "level": self.level,
-            "estimates": [self._row(*key, e) | {"diagnostics": asdict(e.diagnostics)} for key, e in self.estimates.items()],
+            "estimates": [
+                self._row(*key, e) | {"diagnostics": asdict(e.diagnostics)} for key, e in self.estimates.items()
+            ],
             "lists": [self._row(*key, LISTS, e) for key, e in self.lists.items()],
             "skipped": [{"metric": m, "estimator": e, "reason": why} for (m, e), why in self.skipped.items()],
             "notes": list(self.notes),

@@ -1,6 +1,7 @@
 """The best few of each row of scores, in order; -inf is no candidate, and of equal scores the first leads.
 
-`best` takes rows that are at hand, `best_lists` makes them a block of users at a time. Kernels know nothing about models: rows of scores are all that they ask for.
+`best` takes rows that are at hand, `best_lists` asks for those of a block of users at a time. Kernels know nothing
+about models: rows of scores are all that they ask for.
 """
 
 from __future__ import annotations
@@ -41,10 +42,11 @@ def best_lists(
     *,
     threads: int | None = None,
 ) -> tuple[Ints, int]:
-    """The k best of all I items of each of U users (U, k), without the excluded ones of user u, item[ptr[u]:ptr[u + 1]].
+    """The k best items of every user (U, k), -1 where there are fewer; user u's item[ptr[u]:ptr[u + 1]] are excluded.
 
-    Beside them the number of users of whom an item that was left out scores as much as the last of the list. `scores_of`
-    is called from several threads at once, each with a BLAS of one thread; blocks do not depend on `threads`.
+    Beside them the number of users of whom an item that was left out scores as much as the last of the list.
+    `scores_of` is called from several threads at once, each with a BLAS of one thread; blocks do not depend on
+    `threads`. `shape` is (U, I).
     """
     n_users, n_items = shape
     lists = np.empty((n_users, min(k, n_items)), np.int32)
@@ -57,7 +59,9 @@ def best_lists(
         scores[np.repeat(users - first, np.diff(ptr)), excluded_item[ptr[0] : ptr[-1]]] = -np.inf
         lists[users], candidates = best(scores, k)
         if (bad := np.flatnonzero(candidates < 0)).size:
-            raise UndefinedError(f"user {users[bad[0]]} has NaN or +inf among the scores, which have no order; use -inf.")
+            raise UndefinedError(
+                f"user {users[bad[0]]} has NaN or +inf among the scores, which have no order; use -inf."
+            )
         return _tied(scores, lists[users])
 
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers(threads, step, n_items)) as pool:

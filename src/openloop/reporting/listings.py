@@ -30,8 +30,8 @@ def _table(result: Comparison) -> TableBlock:
     rows = tuple((name(m), *(_cell(result, m, metric) for metric in result.list_metrics)) for m in result.models)
     users = max(e.diagnostics.users for e in result.lists.values())
     return TableBlock(
-        caption=f"Lists of up to {counted(users, 'user')}; in small print, {level_of(result.level)} intervals over users "
-        "of what is a mean over them",
+        caption=f"Lists of up to {counted(users, 'user')}; in small print, {level_of(result.level)} intervals over "
+        "users of what is a mean over them",
         columns=("model", *result.list_metrics),
         rows=rows,
     )

@@ -84,7 +84,9 @@ def list_notes(without: Mapping[str, int], tied: Mapping[str, int], users: int) 
     if some := {model: n for model, n in without.items() if n}:
         found.append(f"users without a list are left out of means over lists: {_counts(some, users)}")
     if some := {model: n for model, n in tied.items() if n > TIED * users}:
-        found.append(f"lists that end among tied items have those of them that come first by id: {_counts(some, users)}")
+        found.append(
+            f"lists that end among tied items have those of them that come first by id: {_counts(some, users)}"
+        )
     return found
 
 
@@ -126,7 +128,7 @@ def _mean_over_users(metric: ListMetric, sums: ListSums, values: Floats) -> Esti
 
 
 def _property(metric: ListMetric, sums: ListSums, value: float) -> Estimate:
-    """A property of all lists together, which more users would change: it is no mean over users, and has no interval."""
+    """A property of all lists together, which more users would change: no mean over users, so without an interval."""
     users = len(sums.length)
     found = Estimate(
         value=value, influence=np.zeros(users), method=LISTS, metric=metric.name, estimand="of all lists together",

@@ -172,9 +172,7 @@ def _refuse_excluded(name: str, table: Predictions, exclusion: Exclusion) -> Non
         raise ranks_excluded(f"model {name!r}", out)
 
 
-def top_lists(
-    name: str, model: Any, log: Feedback, exclusion: Exclusion, k: int
-) -> tuple[npt.NDArray[np.int32], int]:
+def top_lists(name: str, model: Any, log: Feedback, exclusion: Exclusion, k: int) -> tuple[npt.NDArray[np.int32], int]:
     """The k best candidates of every user (U, k), -1 where there are fewer; of equal scores the smaller code leads.
 
     Beside them the number of users of whom a candidate that was left out ties with the last of the list.

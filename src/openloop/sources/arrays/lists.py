@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -23,13 +22,11 @@ from openloop.sources.rules import Coverage, unlisted
 ItemLists = npt.NDArray[np.int32]  # (U, k), -1 where a list is shorter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Entries:
-    """`ListColumns` of the entries of all lists, by user and item."""
+    """`ListColumns` of the entries of all lists, as arrays; `shared` is None where it is not asked for."""
 
-    users: float
-    rows: Floats
-    shared: Any  # None where it is not asked for
+    def __init__(self, users: int, rows: Floats, shared: Floats | None) -> None:
+        self.users, self.rows, self.shared = float(users), rows, shared
 
     def log2(self, x: Column) -> Column:
         """The logarithm to base 2."""
@@ -44,7 +41,12 @@ class ArrayLists:
     """Lists of models that score all items, or of tables with ranks; see `sources.lists.ListSource`."""
 
     def __init__(
-        self, models: Mapping[str, Any], log: Feedback, exclusion: Exclusion, coverage: Mapping[str, Coverage], asked: Question
+        self,
+        models: Mapping[str, Any],
+        log: Feedback,
+        exclusion: Exclusion,
+        coverage: Mapping[str, Coverage],
+        asked: Question,
     ) -> None:
         self.models = tuple(models)
         self._given, self._log, self._exclusion, self._coverage, self._asked = models, log, exclusion, coverage, asked
@@ -88,8 +90,8 @@ class ArrayLists:
         cells = self._cells(lists)
         user, item = np.divmod(cells, I)
         length = np.bincount(user, minlength=U).astype(np.float64)
-        shared = None if running is None else held(running, cells).astype(np.float64) if len(running) else 0.0 * cells
-        x = Entries(users=float(U), rows=self._rows[item], shared=shared)
+        shared: Any = None if running is None else held(running, cells) * 1.0 if len(running) else np.zeros(len(cells))
+        x = Entries(U, self._rows[item], shared)
         values: dict[str, Floats] = {}
         for metric in metrics:
             if metric.gain is not None:
