@@ -32,8 +32,8 @@ METRICS = {
     "coverage": "share of all items that some user's list holds",
     "gini": "how unevenly items are listed: 0 where all are listed equally often, near 1 where all users get one list",
     "popularity": "share of users who have a row of the listed item, averaged over each list and over users",
-    "novelty": "−log2 of the listed item's popularity, in bits, averaged likewise; an item without rows counts as if it "
-    "had one",
+    "novelty": "−log2 of the listed item's popularity, in bits, averaged likewise; an item without rows counts as if "
+    "it had one",
     "new": "share of listed items without rows",
     "similarity": "cosine of the covariates of two items of a list, averaged over pairs and over users",
     "overlap": "share of listed items that the running model lists for the same user, too",

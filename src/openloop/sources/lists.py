@@ -6,7 +6,7 @@ Where lists come from is the business of arrays and frames; here they are sums b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -130,9 +130,8 @@ def _mean_over_users(metric: ListMetric, sums: ListSums, values: Floats) -> Esti
 def _property(metric: ListMetric, sums: ListSums, value: float) -> Estimate:
     """A property of all lists together, which more users would change: no mean over users, so without an interval."""
     users = len(sums.length)
-    found = Estimate(
+    seen = Diagnostics(n=int(sums.length.sum()), users=int(np.count_nonzero(sums.length)))
+    return Estimate(
         value=value, influence=np.zeros(users), method=LISTS, metric=metric.name, estimand="of all lists together",
-        columns=np.zeros((users, 1)), function=Shifted(value),
+        diagnostics=seen, columns=np.zeros((users, 1)), function=Shifted(value),
     )  # fmt: skip
-    listed = Diagnostics(n=int(sums.length.sum()), users=int(np.count_nonzero(sums.length)), effective_users=0.0)
-    return replace(found, diagnostics=listed)

@@ -103,7 +103,7 @@ def test_factors_scores_and_tables_list_the_same():
     ranks = (-scores).argsort(axis=1).argsort(axis=1) + 1
     ranked = full.with_columns(rank=pl.Series(ranks.ravel()))
     models = {
-        "m": scores, "factors": Factors(P, Q, users=log.users, items=log.items), "full": full,
+        "m": scores, "factors": Factors(P, Q, users=range(30), items=range(12)), "full": full,
         "ranks": ranked.drop("score"), "top": ranked.filter(pl.col("rank") <= 4),
     }  # fmt: skip
     found = ol.evaluate(models, log, metrics=ALL, running="m", item_features=rng.normal(size=(12, 2)))
