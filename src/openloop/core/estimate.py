@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from openloop.core.feedback import Floats, frozen
-from openloop.core.totals import Combined, Function, Scaled, Shifted, freedom, leave_one_out, smooth
-from openloop.core.weights import Diagnostics, effective_size
+from openloop.core.totals import Combined, Function, Scaled, Shifted, freedom, leave_one_out, smooth, squared
+from openloop.core.weights import Diagnostics
 from openloop.errors import AlignmentError, InputError, UndefinedError
 from openloop.support.arguments import check_level
 
@@ -81,7 +81,7 @@ class Estimate:
         if units and (influence.flags.writeable or seen.effective_users is None):
             seen = seen.resting_on(*_concentration(influence, self.value, units))
         if deviations.flags.writeable or math.isnan(squares):
-            squares = float(deviations @ deviations)
+            squares = squared(deviations)
         found = {"influence": frozen(influence), "deviations": frozen(deviations), "squared_deviations": squares}
         for name, value in (found | {"units": units, "diagnostics": seen}).items():
             object.__setattr__(self, name, value)
@@ -166,7 +166,7 @@ class Estimate:
         if over == "cells":
             return 2 * self.value * error
         squares = self.deviations * (2 * self.value + self.deviations)
-        return self._spread(float(squares @ squares), 4 * self.value**2 * self.sample_variance, self.replicates**2)
+        return self._spread(squared(squares), 4 * self.value**2 * self.sample_variance, self.replicates**2)
 
     def limits(self, level: float = 0.95) -> Interval:
         """The interval over users, NaN where there is none."""
@@ -268,9 +268,11 @@ class Estimate:
 
     def linear(self) -> Estimate:
         """The same without the sums that it was computed from: as the value less J_u for every user left out."""
-        # Where nothing is left without a user, the influence is all there is.
-        parts = np.where(np.isfinite(self.deviations), -self.deviations, self.influence / self.n_users)
-        return replace(self, columns=parts[:, None], function=Shifted(self.value - float(parts.sum())))
+        parts, total = self.deviations, float(self.deviations.sum())
+        if not math.isfinite(total):  # where nothing is left without a user, the influence is all there is
+            parts = np.where(np.isfinite(parts), parts, -self.influence / self.n_users)
+            total = float(parts.sum())
+        return replace(self, columns=parts[:, None], function=Shifted(self.value + total))
 
     def __str__(self) -> str:
         named = f"{self.method} of {self.metric}"
@@ -295,8 +297,9 @@ def _concentration(influence: Floats, value: float, units: int) -> tuple[float, 
     largest = float(np.abs(influence).max(initial=0.0))
     if not largest > ROUNDING * abs(value):
         return float(units), 1 / max(units, 1)
-    squares = np.square(influence / largest)
-    return effective_size(squares), 1 / float(squares.sum())
+    squares = np.square(influence / largest)  # the fourth powers stay finite
+    total = float(squares.sum())
+    return total**2 / squared(squares), 1 / total
 
 
 def _paired(a: Floats, b: Floats) -> Floats:
