@@ -28,6 +28,7 @@ from openloop.audits.strata import paradoxes, strata_tables
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
+from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric, reaches
 from openloop.data.reading import only_positives
 from openloop.errors import InputError, did_you_mean
@@ -54,7 +55,7 @@ def audit(
     log: Any,
     propensities: Any = None,
     *,
-    metrics: Sequence[str | Metric] | None = None,
+    metrics: Sequence[str | Metric | ListMetric] | None = None,
     estimators: Sequence[str | Method] = ESTIMATORS,
     exclude: Any = None,
     threshold: float | None = None,
@@ -74,6 +75,8 @@ def audit(
     refit_on: Any = None,
     replicates: int = 200,
     rng: Any = 0,
+    running: str | None = None,
+    item_features: Any = None,
     user: str | None = None,
     item: str | None = None,
     rating: str | None = None,
@@ -97,6 +100,8 @@ def audit(
     items with fewer rows in the whole log out of the population. `rehearse` draws so many logs from the propensities,
     and tells how often they give a verdict on equal models, and on models that differ. Of a log of positives only,
     without propensities, every row counts once, and the verdict must hold whatever share of popularity is exposure.
+    Beside rankings it shows what models list for users, which decides nothing: how much of the catalogue, how popular
+    items, with `running` how much of it the model of that name lists now, with `item_features` how alike the items are.
     """
     given = locals() | {"metrics": metrics or (), "groups": groups or {}}
     return conduct(models, log, propensities, AuditQuestion(**fields_of(AuditQuestion, given)), step)

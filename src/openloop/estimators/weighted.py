@@ -131,7 +131,7 @@ def _by_level(m: Moments, method: str) -> Estimate:
     drawn = drawn_by_user(sample, m.n_users)
     columns = [top, bottom, mass, *([m.cells[:, None]] if over_cells else []), *([] if drawn is None else [drawn])]
     found = estimate(
-        m, method, np.asfortranarray(np.hstack(columns)), function, m.powers,
+        m, method, side_by_side(*columns), function, m.powers,
         [(BASIS[name], r) for name in ("wgain", "weight", "mass") for r in range(len(sample))],
         carried=m.cells if over_cells else bottom.sum(axis=1),
     )  # fmt: skip
@@ -233,8 +233,8 @@ def per_user_values(m: Moments, gain: str) -> Floats:
 
 
 def side_by_side(*columns: Floats) -> Floats:
-    """Columns (U, m), each of them contiguous: sums over users then are ten times faster."""
-    return np.array(columns).T
+    """Columns (U,) or (U, k) as (U, m), each of them contiguous: sums over users then are ten times faster."""
+    return np.vstack([column.T for column in columns]).T
 
 
 def quotient(totals: Any) -> Any:

@@ -189,7 +189,11 @@ def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Needed, common:
 
 
 def paired(a: Moments, b: Moments, sums: Mapping[str, Floats]) -> Moments:
-    """The moments of the difference of two models' gains; `sums` are those that only the pair's own rows give."""
+    """The moments of the difference of two models' gains, of all users together; `sums` are of the pair's own rows.
+
+    Its parts by user are those of the models.
+    """
+    a, b = a.as_one_user(), b.as_one_user()
     total = {name: values.sum(axis=0) for name, values in sums.items()}
     gains = ("gain", "wgain", "cutgain")
     return replace(

@@ -18,6 +18,7 @@ from openloop.core.weights import WeightSummary
 from openloop.estimators.naming import Method
 from openloop.metrics.rating import MAX_LEVELS
 from openloop.sources.arrays import rows as rows_of
+from openloop.sources.arrays.lists import ArrayLists
 from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
 from openloop.sources.arrays.tilting import Tilter
 from openloop.sources.balancing import balanced_probability, candidate_levels, with_leverage
@@ -25,6 +26,7 @@ from openloop.sources.observation import Group, View, overlap
 from openloop.sources.outcomes import dense_outcome, predictions, predicts, ranks
 from openloop.sources.plan import LEVELS, MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
 from openloop.sources.predictions import Predictions
+from openloop.sources.question import Question
 from openloop.sources.rules import Coverage
 from openloop.sources.terms import Common, assemble, paired
 
@@ -243,6 +245,11 @@ class FeedbackSource:
     def scored(self, metric: Metric, models: Sequence[str]) -> tuple[Rows, list[Outcome]] | None:
         """The rows that count for a metric, and what each model makes of them."""
         return self.rows_for(metric.kind, metric.on, None), [self.outcome(model, metric) for model in models]
+
+    def lists(self, asked: Question) -> ArrayLists:
+        """What models list for users, of the candidates of rankings."""
+        coverage = {name: self.coverage(name) for name in self.models}
+        return ArrayLists(self._scored.models, self._log, self.view("rank").exclusion, coverage, asked)
 
     def tilts(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> Tilts:
         """Sums of tilted weights of the rows that count for a metric."""
