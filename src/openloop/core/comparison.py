@@ -91,6 +91,10 @@ class Comparison(Recorded):
         pair = self.pair(a, b, metric=metric, estimator=estimator)
         return replace(found, cell_variance=None if pair is None else pair.cell_variance)
 
+    def lift(self, a: str, b: str, *, metric: str, estimator: str) -> Estimate:
+        """The paired estimate of V_a/V_b − 1: by which share of b's value a is larger."""
+        return self[a, metric, estimator].lift(self[b, metric, estimator])
+
     def pair(self, a: str, b: str, *, metric: str, estimator: str) -> PairSums | None:
         """The pair's own sums, None where they were not asked for."""
         if (a, b, metric, estimator) in self.pairs:

@@ -14,6 +14,7 @@ import numpy as np
 from openloop.core.feedback import Floats
 
 Function = Callable[[Any], Any]  # totals (..., m) → value (...); analytic in each total
+BLOCK = 2**16
 
 
 def smooth(function: Function, columns: Floats) -> tuple[float, Floats, Floats]:
@@ -34,9 +35,13 @@ def complex_step(function: Function, at: Floats) -> Floats:
 def leave_one_out(function: Function, columns: Floats) -> Floats:
     """J_u = f(T − x_u) − f(T) of every user (U,), by one call; not finite where nothing is left without a user."""
     totals = columns.sum(axis=0)  # (m,)
+    found = np.empty(len(columns))
     with np.errstate(invalid="ignore", divide="ignore"):
-        left: Any = function(totals - columns)  # (U,)
-        return left - function(totals)
+        whole = function(totals)
+        for start in range(0, len(columns), BLOCK):  # users at a time: many columns of many users are not copied whole
+            part = slice(start, start + BLOCK)
+            found[part] = function(totals - columns[part]) - whole
+    return found
 
 
 def freedom(units: int, effective: Any, heavy: Any) -> Any:
@@ -93,3 +98,27 @@ class Root:
     def __call__(self, totals: Any) -> Any:
         """The value at the totals (..., m)."""
         return np.sqrt(self.inner(totals))
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """f of the first m totals over g of the others, less 1."""
+
+    f: Function
+    g: Function
+    m: int
+
+    def __call__(self, totals: Any) -> Any:
+        """The value at the totals (..., m + n)."""
+        return self.f(totals[..., : self.m]) / self.g(totals[..., self.m :]) - 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """A function plus one more total: what a fitted nuisance adds to each user's part, of which the sum is 0."""
+
+    inner: Function
+
+    def __call__(self, totals: Any) -> Any:
+        """The value at the totals (..., m + 1)."""
+        return self.inner(totals[..., :-1]) + totals[..., -1]

@@ -1,0 +1,61 @@
+"""`ListQuestion`: what is asked of rankers and impressions, checked once and handed down whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from openloop.errors import InputError
+from openloop.estimators.lists import ListMethod, list_method, list_metric
+from openloop.support.arguments import check_level
+
+CANDIDATES = ("all", "shown")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ListQuestion:
+    """What is asked of rankers and impressions; see `evaluate` for each. Columns are those of a log in a frame."""
+
+    metrics: Sequence[str] | str | None = None
+    estimators: Sequence[str | ListMethod] | str | None = None
+    candidates: str = "all"
+    imputation: Any = None
+    level: float = 0.95
+    user: str | None = None
+    item: str | None = None
+    request: str | None = None
+    position: str | None = None
+    reward: str | None = None
+    propensity: str | None = None
+    exposure: Sequence[str] | None = None
+    prefix: str | None = None
+    slate: str | None = None
+    shuffled: str | None = None
+    pool: str | None = None
+    max_users: int = 2_000_000
+    measures: tuple[str, ...] = field(init=False)
+    methods: tuple[ListMethod, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_level("evaluate", self.level)
+        if self.candidates not in CANDIDATES:
+            raise InputError(f'evaluate: candidates must be "all" or "shown", got {self.candidates!r}.')
+        measures = [list_metric(name) for name in _listed("metrics", self.metrics, ("clicks",))]
+        methods = [list_method(name) for name in _listed("estimators", self.estimators, ("snpbm", "sniips"))]
+        object.__setattr__(self, "measures", tuple(dict.fromkeys(measures)))
+        object.__setattr__(self, "methods", tuple({m.name: m for m in methods}.values()))
+
+    @property
+    def reorders(self) -> bool:
+        """Whether models reorder what was shown."""
+        return self.candidates == "shown"
+
+
+def _listed(name: str, given: Any, default: tuple[str, ...]) -> list[Any]:
+    if given is None:
+        return list(default)
+    found = [given] if isinstance(given, str | ListMethod) else list(given)
+    if not found:
+        raise InputError(f"evaluate: {name} is empty; name at least one.")
+    return found
