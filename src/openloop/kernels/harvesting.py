@@ -103,13 +103,13 @@ def row_scores(cells: Cells, theta: Floats, cell: Ints, reward: Floats, cluster:
     totals = np.add.reduceat(cells.shown * theta[cells.position], cells.start[:-1])  # (G,) Σ_j n_gj θ_j
     rate = np.add.reduceat(cells.clicks, cells.start[:-1]) / totals  # (G,) r_g
     share = cells.shown * theta[cells.position] / totals[group]  # (cells,) p_gk
-    _add_rows(cells.start, cells.position, group, share, (rate[group] * theta[cells.position]), cell, reward, cluster, sums)
+    _add_rows(
+        cells.start, cells.position, group, share, (rate[group] * theta[cells.position]), cell, reward, cluster, sums
+    )
     return sums
 
 
-def row_scores_numpy(
-    cells: Cells, theta: Floats, cell: Ints, reward: Floats, cluster: Array, clusters: int
-) -> Floats:
+def row_scores_numpy(cells: Cells, theta: Floats, cell: Ints, reward: Floats, cluster: Array, clusters: int) -> Floats:
     """The definition, with a row of K numbers for each row."""
     n, c = dense(cells, len(theta))
     group = np.repeat(np.arange(len(n)), np.diff(cells.start))[cell]  # (rows,)

@@ -39,9 +39,9 @@ class Examination(BaseEstimator):
     `by` says where the position is as good as random.
 
     - "randomised": in shuffled requests, or everywhere with weights 1/π0. Methods: "shuffled" (the default where the
-      log has shuffled requests), "weighted" (all rows, 1/π0), and "affine", E[c | i, k] = a_k q_i + b_k, for trust bias.
+      log has shuffled requests), "weighted" (all rows, 1/π0), and for trust bias "affine", E[c | i, k] = a_k q_i + b_k.
     - "assignment": given the item's ranks under all arms of an experiment whose arm is drawn at each request.
-    - "user-item": given the user and the item, if ranks do not react to clicks. It is checked, and refused where they do.
+    - "user-item": given the user and the item, if ranks do not react to clicks: checked, and refused where they do.
     - "item": given the item. Saying so declares that positions do not depend on who asks: no check can tell.
     - "known": θ is given, as `theta=`, and has no error.
 
@@ -52,9 +52,7 @@ class Examination(BaseEstimator):
     `notes_`. "affine" has a_k as `theta_` and `trust_`, b_k as `offset_` with `offset_influence_` (U, K).
     """
 
-    def __init__(
-        self, by: str = "randomised", method: str | None = None, theta: npt.ArrayLike | None = None
-    ) -> None:
+    def __init__(self, by: str = "randomised", method: str | None = None, theta: npt.ArrayLike | None = None) -> None:
         self.by = by
         self.method = method
         self.theta: Any = theta
@@ -109,7 +107,7 @@ class Examination(BaseEstimator):
             return
         if found.rejects:
             raise UndefinedError(
-                f'Examination(by="user-item"): {found.words}. Use by="assignment", or "randomised" on shuffled requests.'
+                f'Examination(by="user-item"): {found.words}. Use by="assignment", or shuffle some requests.'
             )
 
     def _remember(self, found: Curve) -> None:
@@ -124,10 +122,14 @@ class Examination(BaseEstimator):
     @property
     def stderr_(self) -> Floats:
         """The standard error of log θ, (K,); refused for methods that have none."""
+        psi = self._parts()
+        return np.sqrt(np.square(psi).sum(axis=0) / len(psi) / max(len(psi) - 1, 1))
+
+    def _parts(self) -> Floats:
         check_fitted(self)
-        if self.covariance_ is None:
+        if self.influence_ is None:
             raise UndefinedError(f'Examination: method "{self.method_}" has no standard errors; use method="harvest".')
-        return np.sqrt(np.diag(self.covariance_))
+        return self.influence_
 
     def interval(self, level: float = 0.95) -> Floats:
         """Limits of each θ_k, (K, 2), symmetric in log θ: users like these, by t; θ_1 = 1 has no width."""
@@ -140,8 +142,7 @@ class Examination(BaseEstimator):
 
     def _freedom(self) -> Floats:
         """The degrees of freedom of each log θ_k, (K,), by `core.totals.freedom`."""
-        assert self.influence_ is not None
-        squares = np.square(self.influence_)
+        squares: Any = np.square(self._parts())
         total, fourth = squares.sum(axis=0), np.square(squares).sum(axis=0)
         effective = np.divide(total**2, fourth, out=np.full(len(total), np.inf), where=fourth > 0)
         return freedom(max(2, int(np.count_nonzero(squares.any(axis=1)))), effective, np.inf)
@@ -196,7 +197,8 @@ def _check_parameters(by: str, method: str | None, theta: Any) -> None:
         raise InputError(f"Examination: by={by!r} is unknown.{did_you_mean(str(by), METHODS)}")
     if method is not None and method not in METHODS[by]:
         raise InputError(
-            f"Examination(by={by!r}): method={method!r} is not one of {', '.join(METHODS[by])}; leave it out for the default."
+            f"Examination(by={by!r}): method={method!r} is not one of {', '.join(METHODS[by])}; "
+            "leave it out for the default."
         )
     if (by == "known") != (theta is not None):
         raise InputError(f'Examination(by={by!r}): theta= is for by="known", which needs it.')
@@ -213,8 +215,8 @@ def _check_log(log: Any) -> None:
     if len(negative):
         at = int(negative[0])
         raise RatingError(
-            f"Examination: {len(negative):,} rewards are below 0, first at {log.where(at)}: {log.reward[at]}; θ_k·q_i is "
-            "for clicks, orders and other rewards from 0."
+            f"Examination: {len(negative):,} rewards are below 0, first at {log.where(at)}: {log.reward[at]}; θ_k·q_i "
+            "is for clicks, orders and other rewards from 0."
         )
 
 

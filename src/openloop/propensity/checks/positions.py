@@ -82,7 +82,9 @@ def items_above_check(log: Impressions, ranks: Array | None = None) -> PositionC
     above is taken relative to all other items of the request: those are drawn in both cases.
     """
     if log.requests is None:
-        raise UndefinedError("items above: the log names no requests, so nobody knows what was above; read it with request=.")
+        raise UndefinedError(
+            "items above: the log names no requests, so nobody knows what was above; read it with request=."
+        )
     rows = shuffled_rows(log)
     label = log.item if ranks is None else _ranks(log, ranks)
     q, fold = quality(log, label, _shuffled_theta(log, rows)), per_cluster(log, rows) % 2
@@ -206,13 +208,13 @@ def one_theta_check(better: Curve, worse: Curve) -> PositionCheck:
     """Whether log θ of better and of worse items differ: Hotelling's T², which is χ² with K − 1 for many users."""
     from scipy.special import fdtrc
 
-    assert better.influence is not None
-    assert worse.influence is not None
     d = np.log(better.theta[1:] / worse.theta[1:])
-    psi = (better.influence - worse.influence)[:, 1:]  # (U, K − 1)
+    psi = (better.parts - worse.parts)[:, 1:]  # (U, K − 1)
     m, U, p = int(np.count_nonzero(psi.any(axis=1))), len(psi), len(d)
     if m < max(FEW, 2 * p):
-        raise UndefinedError(f"one theta: {m} users or requests carry θ of better and worse items; {max(FEW, 2 * p)} are needed")
+        raise UndefinedError(
+            f"one theta: {m} users or requests carry θ of better and worse items; {max(FEW, 2 * p)} are needed"
+        )
     squared = float(d @ np.linalg.solve(psi.T @ psi / U / (U - 1), d))
     pvalue = float(fdtrc(p, m - p, squared * (m - p) / (p * (m - 1))))
     rejected = pvalue < LEVEL

@@ -13,7 +13,7 @@ ROUNDS = 300  # of EM
 
 
 def all_pairs(cells: Cells, depth: int) -> Floats:
-    """Agarwal et al. 2019, AllPairs: the likelihood of click rates p_k r_kj over groups that were shown at both k and j.
+    """Agarwal et al. 2019, AllPairs: the likelihood of click rates p_k r_kj of groups that were shown at k and j.
 
     Row k of `hit` has Σ c_gk/n_gk over the groups that were shown at j too, `miss` the rest.
     """

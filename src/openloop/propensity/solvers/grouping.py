@@ -125,7 +125,7 @@ def _informative(found: Grouped) -> Grouped:
     start = np.append(0, np.cumsum(sizes[keep]))
     renamed = np.cumsum(kept) - 1
     return Grouped(
-        cells=Cells(start, *(values[kept] for values in cells[1:])),
+        cells=Cells(start, cells.position[kept], cells.shown[kept], cells.clicks[kept]),
         row=found.row[row_kept],
         cell=renamed[found.cell[row_kept]],
     )

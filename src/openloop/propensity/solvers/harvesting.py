@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from openloop.core.feedback import Floats
+from openloop.core.feedback import Array, Floats
 from openloop.core.impressions import Impressions
 from openloop.errors import DivergenceError, UndefinedError, listing
 from openloop.kernels.harvesting import Cells, links, row_scores, score_and_information
@@ -27,6 +27,13 @@ class Curve:
     theta: Floats  # (K,)
     influence: Floats | None
 
+    @property
+    def parts(self) -> Floats:
+        """The influence, which must be there."""
+        if self.influence is None:
+            raise UndefinedError("Examination: this θ has no influence per user.")
+        return self.influence
+
 
 def harvest(log: Impressions, found: Grouped) -> Curve:
     """θ that solves the score equation, with ψ_u(log θ) = U·H⁻¹ Σ_rows e(1_k − p_g) summed by cluster."""
@@ -43,7 +50,7 @@ def harvest(log: Impressions, found: Grouped) -> Curve:
 
 def solve(cells: Cells, depth: int) -> Floats:
     """θ (K,) by Newton on log θ; the likelihood is concave, and strictly so where positions are linked."""
-    b = np.zeros(depth)
+    b, largest = np.zeros(depth), np.inf
     for _ in range(ROUNDS):
         score, H = score_and_information(cells, np.exp(b))
         step = np.linalg.solve(H[1:, 1:], score[1:])
@@ -52,8 +59,8 @@ def solve(cells: Cells, depth: int) -> Floats:
         if largest < PRECISION:
             return np.exp(b)
     raise DivergenceError(
-        f"Examination: Newton moved log θ by {largest:.2g} in its {ROUNDS}th round and did not settle; the links between "
-        "positions rest on too few clicks."
+        f"Examination: Newton still moved log θ by {largest:.2g} after {ROUNDS} rounds; the links between positions "
+        "rest on too few clicks."
     )
 
 
@@ -74,12 +81,12 @@ def refuse_cut(cells: Cells, depth: int) -> None:
         return
     first, other = part == part[0], part != part[0]
     raise UndefinedError(
-        f"Examination: positions {_named(first)} are not linked to {_named(other)}: {_cut(beats, first, other)}. Drop the rows at "
-        "the positions that are not linked, or shuffle some requests."
+        f"Examination: positions {_named(first)} are not linked to {_named(other)}: "
+        f"{_cut(beats, first, other)}. Drop the rows at the positions that are not linked, or shuffle some requests."
     )
 
 
-def _cut(beats: Floats, first: Floats, other: Floats) -> str:
+def _cut(beats: Array, first: Array, other: Array) -> str:
     """Which clicks are missing."""
     forth, back = bool(beats[np.ix_(first, other)].any()), bool(beats[np.ix_(other, first)].any())
     if not forth and not back:
@@ -89,5 +96,5 @@ def _cut(beats: Floats, first: Floats, other: Floats) -> str:
     return f"no group that was shown at both has a click at {_named(other)}"
 
 
-def _named(which: Floats) -> str:
+def _named(which: Array) -> str:
     return listing((np.flatnonzero(which) + 1).tolist(), limit=10)

@@ -59,8 +59,8 @@ def logged_weights(log: Impressions) -> Floats:
     if log.exposure is not None and bool(np.any(log.exposure == 0)):
         rows = int(np.count_nonzero((log.exposure == 0).any(axis=1)))
         raise UndefinedError(
-            f"Examination: {rows:,} of {len(log):,} rows show an item that has no chance at some position (exposure 0), "
-            'so 1/π0 does not balance positions; use by="assignment" or "user-item", or shuffle some requests.'
+            f"Examination: {rows:,} of {len(log):,} rows show an item that has no chance at some position (exposure "
+            '0), so 1/π0 does not balance positions; use by="assignment" or "user-item", or shuffle some requests.'
         )
     return 1.0 / log.propensity
 
@@ -85,7 +85,7 @@ def rates(log: Impressions, rows: Array, weight: Floats | None = None) -> Rates:
     at = T / W
     at_parts = sums(u * np.int64(K) + k, w * (c - at[k]) / W[k], U * K).reshape(U, K)
     top = k == 0  # position 1
-    first, first_parts = np.empty(K), np.empty((U, K))
+    first, first_parts, value, part = np.empty(K), np.empty((U, K)), 0.0, np.empty(U)
     reach, w, c, u = lengths(log)[log.request[rows]][top], w[top], c[top], u[top]
     for j in range(K):
         if j == 0 or bool(np.any(reach == j)):  # else the same requests as above
@@ -93,7 +93,9 @@ def rates(log: Impressions, rows: Array, weight: Floats | None = None) -> Rates:
             bottom = float(w[on].sum())
             value = float((w[on] * c[on]).sum()) / bottom if bottom > 0 else 0.0
             if value == 0:
-                raise UndefinedError(f"Examination: no request that reaches position {j + 1} has a click at position 1.")
+                raise UndefinedError(
+                    f"Examination: no request that reaches position {j + 1} has a click at position 1."
+                )
             part = sums(u[on], w[on] * (c[on] - value) / bottom, U)
         first[j], first_parts[:, j] = value, part
     return Rates(at=at, first=first, at_parts=at_parts, first_parts=first_parts)
