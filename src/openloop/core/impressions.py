@@ -1,4 +1,4 @@
-"""`Impressions`: what was shown at which position of which request, and what came of it; sorted, coded and checked.
+"""`Impressions`: what was shown at which position of which request, and what came of it; sorted, coded, checked.
 
 Impressions know nothing about files, dataframes, examination or rankers.
 """
@@ -132,6 +132,8 @@ class Impressions:
         for name in PER_REQUEST:
             if name in by_row:
                 by_row[name] = _one_per_request(name, by_row[name], first, order)
+        if request is not None and "requests" not in rest:
+            rest["requests"] = Vocabulary.range(len(first))
         if "user" in by_row and "users" not in rest:
             rest["users"] = Vocabulary.range(int(by_row["user"].max()) + 1)
         known = items if isinstance(items, Vocabulary) else Vocabulary.range(items or int(by_row["item"].max()) + 1)
