@@ -215,10 +215,6 @@ class Estimate:
             units=self.units - 1, cell_variance=None, replicates=np.empty(0),
         )  # fmt: skip
 
-    def without_most_influential(self) -> Estimate:
-        """The estimate without the user of the largest |ψ|."""
-        return self.without(int(np.argmax(np.abs(self.influence))))
-
     def __add__(self, other: Estimate) -> Estimate:
         return self._combine(other, 1.0)
 
