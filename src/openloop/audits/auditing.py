@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
-from importlib import import_module
-from importlib.metadata import version
 from typing import Any
 
 from openloop.audits.basis import Basis
@@ -21,7 +17,7 @@ from openloop.audits.open_loop import open_loop_of, with_open_loop
 from openloop.audits.question import ESTIMATORS, POOLED, STRATA, AuditQuestion, for_clicks
 from openloop.audits.rankings import ranks_within_users
 from openloop.audits.rehearsal import Rehearsal
-from openloop.audits.results import Audit, Family, Setting
+from openloop.audits.results import Audit, Family, Setting, stamped
 from openloop.audits.rules import EFFECTIVE_ROWS, RARE_ROWS
 from openloop.audits.sensitivity import tilted_curves, with_limits
 from openloop.audits.strata import paradoxes, strata_tables
@@ -45,7 +41,6 @@ SEVERAL = 3  # models: from here on Friedman's test says more than a pair does
 COPIED = 0.99  # from this share of rows on, predictions that are the ratings are a leak
 MANY_ROWS = 5_000_000  # so many hold out enough cells in two folds: each is a refit
 DROPPED = 0.05  # of the rows: more of them left out is another question
-PACKAGES = ("numpy", "scipy", "polars", "narwhals", "numba", "scikit-learn")
 
 
 def audit(
@@ -334,12 +329,4 @@ def _setting(source: Source, propensities: Any, log: Any, began: float) -> Setti
         words = "the log's own" if isinstance(log, Feedback) and log.propensity is not None else "none"
     else:
         words = f"column {propensities!r}" if isinstance(propensities, str) else type(propensities).__name__
-    return Setting(
-        **asdict(about), propensity=words, versions=_versions(), seconds=time.perf_counter() - began,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-    )  # fmt: skip
-
-
-def _versions() -> dict[str, str]:
-    found = {"openloop": import_module("openloop").__version__, "python": platform.python_version()}
-    return found | {name: version(name) for name in PACKAGES}
+    return stamped(Setting(**asdict(about), propensity=words), began)

@@ -7,13 +7,19 @@ The nouns of an audit and their plain records; they are filled by `openloop.audi
 from __future__ import annotations
 
 import html
+import platform
+import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from importlib import import_module
+from importlib.metadata import version
 from typing import Any, Literal
 
 from openloop.audits.answers import Verdict, plain
 from openloop.audits.contrasts import Contrast
 from openloop.audits.paradox import Paradox
+from openloop.audits.positions import Positions
 from openloop.audits.rankings import Correlation, Friedman
 from openloop.audits.rehearsal import Rehearsal
 from openloop.core.comparison import Comparison
@@ -25,6 +31,7 @@ from openloop.sources.plan import LogFacts
 from openloop.support.atomic import Recorded
 
 Family = tuple[str, str]  # metric, estimator
+PACKAGES = ("numpy", "scipy", "polars", "narwhals", "numba", "scikit-learn")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -123,6 +130,15 @@ class Setting(LogFacts):
     seconds: float = 0.0
 
 
+def stamped(setting: Setting, began: float) -> Setting:
+    """With the versions, the time, and the seconds since `began`."""
+    known = {"openloop": import_module("openloop").__version__, "python": platform.python_version()}
+    return replace(
+        setting, versions=known | {name: version(name) for name in PACKAGES}, seconds=time.perf_counter() - began,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Audit(Recorded):
     """The verdict and what it rests on. `metric` and `estimator` are those that the verdict is about."""
@@ -139,6 +155,7 @@ class Audit(Recorded):
     benchmarks: tuple[str, ...] = ()  # how far leaving out a part of the propensity model moves p
     friedman: Friedman | None = None
     open_loop: OpenLoop | None = None
+    positions: Positions | None = None  # of impressions
     rehearsal: Rehearsal | None = None  # of the two leading models, where it was asked for
     weights: WeightSummary | None = None  # of all scored rows
     check: Any = None  # a propensity Check, where a model was fitted here
@@ -185,6 +202,7 @@ class Audit(Recorded):
             "benchmarks": list(self.benchmarks),
             "friedman": None if self.friedman is None else asdict(self.friedman),
             "open_loop": None if self.open_loop is None else _open_loop_record(self.open_loop),
+            "positions": None if self.positions is None else self.positions.records(),
             "rehearsal": None if self.rehearsal is None else self.rehearsal.records(),
             "weights": None if self.weights is None else _weights_record(self.weights),
             "propensity_check": None if self.check is None else self.check.to_dict(),

@@ -44,13 +44,18 @@ class ListSource(Protocol):
 
 def compare_lists(models: Mapping[str, Any], log: Any, exam: Any, asked: ListQuestion) -> Comparison:
     """Estimate each metric of each ranker by each estimator, from Impressions or from a frame of them."""
+    return conclude_lists(list_source(models, log, exam, asked), asked)
+
+
+def list_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ListQuestion) -> ListSource:
+    """The rankers and the log, checked and ready to be asked for moments."""
     if isinstance(log, Impressions):
         from openloop.sources.impressions.source import impression_source
 
-        return conclude_lists(impression_source(models, log, exam, asked), asked)
+        return impression_source(models, log, exam, asked)
     from openloop.sources.impressions.frames import frame_source
 
-    return conclude_lists(frame_source(models, log, exam, asked), asked)
+    return frame_source(models, log, exam, asked)
 
 
 def conclude_lists(source: ListSource, asked: ListQuestion) -> Comparison:
