@@ -80,17 +80,17 @@ def _add_information(
 ) -> None:
     for g in range(start.size - 1):
         first, last = start[g], start[g + 1]
-        C, total = 0.0, 0.0
+        clicked, total = 0.0, 0.0
         for i in range(first, last):
-            C += clicks[i]
+            clicked += clicks[i]
             total += shown[i] * theta[position[i]]
         for i in range(first, last):
             k = position[i]
             p = shown[i] * theta[k] / total
-            score[k] += clicks[i] - C * p
-            information[k, k] += C * p
+            score[k] += clicks[i] - clicked * p
+            information[k, k] += clicked * p
             for j in range(first, last):
-                information[k, position[j]] -= C * p * (shown[j] * theta[position[j]] / total)
+                information[k, position[j]] -= clicked * p * (shown[j] * theta[position[j]] / total)
 
 
 def row_scores(cells: Cells, theta: Floats, cell: Ints, reward: Floats, cluster: Array, clusters: int) -> Floats:

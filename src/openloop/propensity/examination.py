@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from openloop.core.feedback import Array, Floats, check_fitted, frozen
+from openloop.core.feedback import Array, Floats, frozen
 from openloop.core.impressions import Impressions
 from openloop.core.totals import freedom
 from openloop.errors import AlignmentError, InputError, RatingError, UndefinedError, did_you_mean
@@ -126,7 +126,7 @@ class Examination(BaseEstimator):
         return np.sqrt(np.square(psi).sum(axis=0) / len(psi) / max(len(psi) - 1, 1))
 
     def _parts(self) -> Floats:
-        check_fitted(self)
+        _check_fitted(self)
         if self.influence_ is None:
             raise UndefinedError(f'Examination: method "{self.method_}" has no standard errors; use method="harvest".')
         return self.influence_
@@ -150,14 +150,14 @@ class Examination(BaseEstimator):
     def check(self, log: Impressions, ranks: Array | None = None) -> ExaminationChecks:
         """Checks of what θ and its use assume: "items above", "reaction", "one theta".
 
-        `ranks` (n,) are a model's ranks of the rows, 0 for none: `items_above_check` is sharper with them.
+        `ranks` (n,) are a model's ranks of the rows, 0 for none: the first and the last check are sharper with them.
         """
-        check_fitted(self)
+        _check_fitted(self)
         _check_log(log)
         tests = {
             "items above": lambda: items_above_check(log, ranks),
             "reaction": lambda: reaction_check(log),
-            "one theta": lambda: self._one_theta(log),
+            "one theta": lambda: self._one_theta(log, ranks),
         }
         made: dict[str, PositionCheck] = {}
         missing: dict[str, str] = {}
@@ -168,11 +168,11 @@ class Examination(BaseEstimator):
                 missing[name] = str(reason)
         return ExaminationChecks(checks=made, not_computed=missing)
 
-    def _one_theta(self, log: Impressions) -> PositionCheck:
+    def _one_theta(self, log: Impressions, ranks: Array | None) -> PositionCheck:
         if self.method_ not in ("shuffled", "weighted", "harvest"):
             raise UndefinedError(f'one theta: method "{self.method_}" has no θ of better and worse items with errors')
         fit = self._drawn if self.by == "randomised" else self._harvested
-        better = better_items(log, self.theta_)
+        better = better_items(log, self.theta_, ranks)
         return one_theta_check(fit(log, better), fit(log, ~better))
 
 
@@ -206,6 +206,13 @@ def _check_parameters(by: str, method: str | None, theta: Any) -> None:
         values = np.asarray(theta)
         if values.ndim != 1 or values.dtype.kind not in "fiu" or not bool(np.all((values > 0) & np.isfinite(values))):
             raise InputError(f"Examination: theta must be a list of finite numbers above 0, got {theta!r:.60}.")
+
+
+def _check_fitted(model: Examination) -> None:
+    if not hasattr(model, "theta_"):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError("Examination: not fitted; call fit(log) first.")
 
 
 def _check_log(log: Any) -> None:

@@ -77,16 +77,17 @@ def items_above_check(log: Impressions, ranks: Array | None = None) -> PositionC
     """Whether a reward depends on the items above it, from shuffled requests, which draw what is above.
 
     Rewards at k, demeaned within the item's own label and position, are regressed on the mean q̂ of the items above; q̂
-    of a label is fitted without these users. The label is the item, or its rank under a model: `ranks` (n,), one for
-    each row of the log, 0 where the model does not rank it. Where requests have candidates of their own, the mean q̂
-    above is taken relative to all other items of the request: those are drawn in both cases.
+    of a label is fitted without these users. The label is the item's rank under a model: `ranks` (n,), one for each
+    row of the log, 0 where the model does not rank it. Without ranks it is the rank under the first arm of the log, or
+    where its exposure is largest, or at last the item itself, which tells least where tastes differ. Where requests
+    have candidates of their own, the mean q̂ above is taken less that of all other items of the request.
     """
     if log.requests is None:
         raise UndefinedError(
             "items above: the log names no requests, so nobody knows what was above; read it with request=."
         )
     rows = shuffled_rows(log)
-    label = log.item if ranks is None else _ranks(log, ranks)
+    label = _label(log, ranks)
     q, fold = quality(log, label, _shuffled_theta(log, rows)), per_cluster(log, rows) % 2
     h, above = _above(log, rows, q)
     position = log.position[rows]
@@ -99,12 +100,24 @@ def items_above_check(log: Impressions, ranks: Array | None = None) -> PositionC
     )  # fmt: skip
 
 
-def _ranks(log: Impressions, ranks: Array) -> Array:
+def _label(log: Impressions, ranks: Array | None) -> Array:
+    """A model's ranks, or what the log itself says about how good an item is for a request: its rankers know the user."""
+    if ranks is not None:
+        return _checked(log, ranks)
+    if log.arms is not None:
+        return log.arms[:, 0]
+    if log.exposure is not None:
+        ranked = log.exposure.max(axis=1) > log.exposure.min(axis=1)
+        return np.where(ranked, log.exposure.argmax(axis=1) + 1, 0)
+    return log.item
+
+
+def _checked(log: Impressions, ranks: Array) -> Array:
     given = np.asarray(ranks)
     if given.shape != (len(log),) or given.dtype.kind not in "iu" or int(given.min()) < 0:
         raise AlignmentError(
-            f"items above: ranks must be {len(log):,} whole numbers from 0, one for each row of the log, got shape "
-            f"{given.shape} of {given.dtype}."
+            f"ranks must be {len(log):,} whole numbers from 0, one for each row of the log, got shape {given.shape} of "
+            f"{given.dtype}; 0 is for rows that the model does not rank."
         )
     return given
 
@@ -192,15 +205,19 @@ def _in_time(log: Impressions) -> Array:
 # -- better and worse items have one θ --------------------------------------------------------------------------
 
 
-def better_items(log: Impressions, theta: Floats) -> Array:
-    """Whether each row's item is among the better half of the items, by q̂ from the users of the other half; (n,)."""
-    q, fold = quality(log, log.item, theta), log.cluster[log.request] % 2
+def better_items(log: Impressions, theta: Floats, ranks: Array | None = None) -> Array:
+    """Whether each row's label is among the better, which have half of the rewards; (n,).
+
+    The label is as in `items_above_check`, and its q̂ is fitted without these users.
+    """
+    q, fold = quality(log, _label(log, ranks), theta), log.cluster[log.request] % 2
     better = np.zeros(len(log), np.bool_)
     for half in (0, 1):
         on = np.flatnonzero(fold == half)
-        shown = on[np.unique(log.item[on], return_index=True)[1]]  # a row of each item
-        if len(shown):
-            better[on] = q[on] >= np.median(q[shown])
+        if len(on):
+            values, at = np.unique(q[on], return_inverse=True)
+            rewards = np.cumsum(np.bincount(at, log.reward[on]))
+            better[on] = q[on] >= values[np.searchsorted(rewards, rewards[-1] / 2)]
     return better
 
 
