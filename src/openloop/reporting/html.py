@@ -48,10 +48,11 @@ def _sections(of: Subject) -> Iterator[Section]:
     if len(of.result.models) > 1:
         yield sections.differences(of)
         yield sections.places(of)
-    yield from sections.strata(of)
+    if of.shown is None:
+        yield from sections.strata(of)
+        yield from evidence.weights(of)
     for part in (
         positions.positions,
-        evidence.weights,
         tilts.sensitivity,
         rehearsals.rehearsal,
         evidence.open_loop,

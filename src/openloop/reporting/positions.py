@@ -24,7 +24,7 @@ EXAMINATION, RATES = "examination θ", "clicks per row, by those at position 1"
 
 def positions(of: Subject) -> Iterator[Section]:
     """What the log says of its positions, where it is one of impressions."""
-    found = None if of.audit is None else of.audit.positions
+    found = of.shown
     if found is None:
         return
     yield Section(id="positions", title="Positions", blocks=(*_curve(of, found), *_matches(of), *_checks(found)))
