@@ -103,9 +103,7 @@ def weighted_sums(
 
 
 @njit(cache=True, nogil=True)
-def _add(
-    w: Floats, gain: Floats, group: Ints, request: Ints, position: Ints, weight: Floats, wgain: Floats
-) -> None:
+def _add(w: Floats, gain: Floats, group: Ints, request: Ints, position: Ints, weight: Floats, wgain: Floats) -> None:
     for row in range(len(w)):
         if w[row] != 0:
             u, k = group[request[row]], position[row] - 1
@@ -119,10 +117,12 @@ def weighted_sums_plain(
     """As `weighted_sums`."""
     place = group[request].astype(np.int64) * shape[1] + position - 1
     size = shape[0] * shape[1]
-    return (
-        np.bincount(place, w, minlength=size).reshape(shape),
-        np.bincount(place, w * gain, minlength=size).reshape(shape),
-    )
+    return totals(place, w, size).reshape(shape), totals(place, w * gain, size).reshape(shape)
+
+
+def totals(place: Array, values: Array, size: int) -> Floats:
+    """Σ of the values at each place 0 … size − 1."""
+    return np.asarray(np.bincount(place, values, minlength=size), np.float64)
 
 
 def position_facts(w: Floats, position: Ints, depth: int) -> tuple[Floats, Floats]:
@@ -142,7 +142,4 @@ def _count(w: Floats, position: Ints, matches: Floats, squares: Floats) -> None:
 
 def position_facts_plain(w: Floats, position: Ints, depth: int) -> tuple[Floats, Floats]:
     """As `position_facts`."""
-    return (
-        np.bincount(position - 1, w != 0, minlength=depth).astype(np.float64),
-        np.bincount(position - 1, w * w, minlength=depth),
-    )
+    return totals(position - 1, w != 0, depth), totals(position - 1, w * w, depth)

@@ -13,7 +13,7 @@ from openloop.core.impressions import Impressions
 from openloop.core.list_moments import Examined, ListMoments
 from openloop.errors import InputError
 from openloop.kernels.examining import BELOW, ExaminedRows, examined_slopes, examined_weights
-from openloop.kernels.lists import position_facts, prefix_hits, weighted_sums
+from openloop.kernels.lists import position_facts, prefix_hits, totals, weighted_sums
 from openloop.sources.impressions.examined import examined_by
 from openloop.sources.impressions.imputing import Imputed
 from openloop.sources.impressions.question import ListQuestion
@@ -91,7 +91,8 @@ class ImpressionSource:
         if below != "shown":
             given[below] = _logged(getattr(log, below))
         return ExaminedRows(
-            request=log.request, position=log.position, depth=self.depth, rank=found.rank, below=BELOW.index(below), **given
+            request=log.request, position=log.position, depth=self.depth, rank=found.rank, below=BELOW.index(below),
+            **given,
         )  # fmt: skip
 
     def _scaled_theta(self) -> Floats:
@@ -119,7 +120,7 @@ class ImpressionSource:
         """
         log = self.log
         K = self.depth.astype(np.float64)
-        m = K if self.support.reorders or log.pool is None else log.pool.astype(np.float64)
+        m = _logged(log.pool).astype(np.float64)
         if bool(np.any(m < K)):
             raise InputError("evaluate: some requests show more items than their pool of candidates has; check pool=.")
         if found.probability is None:
@@ -127,7 +128,7 @@ class ImpressionSource:
         else:
             inside = np.arange(log.depth) < self.depth[log.request][:, None]
             listed = (found.probability * inside).sum(axis=1)
-        M, O = (np.bincount(log.request, x) for x in (self._own_position(found), listed))  # (N,)
+        M, O = (totals(log.request, x, log.n_requests) for x in (self._own_position(found), listed))  # (N,)
         rest = np.divide(m * O - K**2, K * (m - K), out=np.zeros(len(K)), where=m > K)
         w = 1 + (m - 1) * (rest + M - O / K)
         return np.where(_logged(log.shuffled), w, 0.0)[log.request]
@@ -139,9 +140,12 @@ class ImpressionSource:
         if shuffled not in self.counts:
             log = self.log
             every = _logged(log.shuffled).astype(np.float64) if shuffled else np.ones(log.n_requests)
-            requests = np.bincount(log.cluster, every, minlength=log.n_clusters)
+            requests = totals(log.cluster, every, log.n_clusters)
             rows, shape = every[log.request], (log.n_clusters, log.depth)
-            self.counts[shuffled] = requests, weighted_sums(rows, rows, log.cluster, log.request, log.position, shape)[0]
+            self.counts[shuffled] = (
+                requests,
+                weighted_sums(rows, rows, log.cluster, log.request, log.position, shape)[0],
+            )
         return self.counts[shuffled]
 
     def _gain(self, kind: str, *, robust: bool) -> tuple[Floats, Floats | None]:
@@ -170,12 +174,12 @@ class ImpressionSource:
         """The moments with what is imputed for the model's lists, and how both parts move with θ."""
         if self.imputed is None:
             return m
-        log, K = self.log, self.log.depth
+        log = self.log
         above = w if m.kind == "rips" else None
         direct, slopes = self.imputed.of_lists(log, found, self._theta, self.depth, above)
-        taken = np.bincount(log.position - 1, w * expected, minlength=K)  # ∂Σw(c − θq̂)/∂log θ_k at fixed w, but for −
+        taken = totals(log.position - 1, w * expected, log.depth)  # ∂Σw(c − θq̂)/∂log θ_k at fixed w, but for −
         return replace(
-            m, direct=np.bincount(log.cluster, direct, minlength=log.n_clusters),
+            m, direct=totals(log.cluster, direct, log.n_clusters),
             slope_wgain=m.slope_wgain + slopes - taken,
         )  # fmt: skip
 
@@ -219,7 +223,7 @@ def _check_exposure(log: Impressions) -> None:
         return
     if log.exposure.shape[1] < log.depth:
         raise InputError(
-            f"evaluate: exposure has {log.exposure.shape[1]} positions, and the log has {log.depth}; give one column each."
+            f"evaluate: exposure has {log.exposure.shape[1]} positions, and the log {log.depth}; give one column each."
         )
     own = log.exposure[np.arange(len(log)), log.position - 1]
     if bool(np.any(own <= 0)):
