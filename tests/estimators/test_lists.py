@@ -236,10 +236,10 @@ def test_theta_of_this_log_moves_with_its_users():
 
 def test_intervals_cover_with_theta_fitted_on_the_log():
     """θ taken as known, an interval falls out of the band that a coverage of 95 % has in so many logs."""
-    least = binom.ppf(0.005, 50, 0.95) / 50
-    deep = world(depth=6, logging="deterministic", shuffle=0.03, users=300)
+    least = binom.ppf(0.005, 60, 0.95) / 60
+    deep = world(depth=6, logging="deterministic", shuffle=0.08, users=250, base=-0.5)
     truth, inside, known = deep.truth("a"), [], []
-    for seed in range(50):
+    for seed in range(60):
         log = replace(deep.observe(seed), propensity=None, exposure=None)
         exam = randomised(log)
         for kept, theta in ((inside, exam), (known, exam.theta_)):

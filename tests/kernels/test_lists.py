@@ -51,6 +51,9 @@ def test_kernels_are_their_twins(seed):
     for found, wanted in zip(lists.weighted_sums(*given), lists.weighted_sums_plain(*given), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
     for found, wanted in zip(
-        lists.position_facts(w, position, 5), lists.position_facts_plain(w, position, 5), strict=True
+        lists.position_facts(w, gain, position, 5), lists.position_facts_plain(w, gain, position, 5), strict=True
     ):
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    for places in (position, position + 1, np.where(position == 2, 3, position)):
+        whole = lists.whole_lists(request, places)
+        assert whole == lists.whole_lists_plain(request, places) == (places is position)

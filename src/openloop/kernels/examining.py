@@ -74,7 +74,10 @@ def examined_weights_plain(theta: Floats, rows: ExaminedRows, tops: Floats | Non
 
 
 def examined_slopes(w: Floats, gain: Floats, theta: Floats, rows: ExaminedRows, *, moving: bool = True) -> Floats:
-    """Σ w·gain·∂log w/∂log θ_l over the rows, (K,); `moving`: the top depends on θ, not on the rank alone."""
+    """Σ w·gain·∂log w/∂log θ_l over the rows, (K,).
+
+    `gain` is each row's (n,), or that of each position (K,). `moving`: the top depends on θ, not on the rank alone.
+    """
     slopes, by_depth = np.zeros(len(theta)), np.zeros(len(theta) + 1)
     if moving:
         _add_tops(w, gain, theta, rows, slopes)
@@ -87,7 +90,7 @@ def examined_slopes(w: Floats, gain: Floats, theta: Floats, rows: ExaminedRows, 
 @njit(cache=True, nogil=True)
 def _add_tops(w: Floats, gain: Floats, theta: Floats, rows: ExaminedRows, slopes: Floats) -> None:
     for row in range(len(w)):
-        x = w[row] * gain[row]
+        x = w[row] * (gain[row] if len(gain) == len(w) else gain[rows.position[row] - 1])
         if x == 0:
             continue
         if len(rows.probability):
@@ -105,7 +108,7 @@ def _subtract_belows(
     w: Floats, gain: Floats, theta: Floats, rows: ExaminedRows, slopes: Floats, by_depth: Floats
 ) -> None:
     for row in range(len(w)):
-        x = w[row] * gain[row]
+        x = w[row] * (gain[row] if len(gain) == len(w) else gain[rows.position[row] - 1])
         if x == 0:
             continue
         if rows.below == 0:
@@ -122,7 +125,7 @@ def _subtract_belows(
 
 def examined_slopes_plain(w: Floats, gain: Floats, theta: Floats, rows: ExaminedRows, *, moving: bool = True) -> Floats:
     """As `examined_slopes`."""
-    inside, x = _inside(theta, rows), w * gain
+    inside, x = _inside(theta, rows), w * (gain if len(gain) == len(w) else gain[rows.position - 1])
     found = np.zeros(len(theta))
     if moving:
         parts = rows.probability if len(rows.probability) else _at(rows.rank, len(theta))

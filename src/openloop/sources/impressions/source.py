@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from openloop.core.feedback import Floats, Ints
+from openloop.core.feedback import Array, Floats, Ints
 from openloop.core.impressions import Impressions
 from openloop.core.list_moments import Examined, ListMoments
 from openloop.errors import InputError
 from openloop.kernels.examining import BELOW, ExaminedRows, examined_slopes, examined_weights
-from openloop.kernels.lists import position_facts, prefix_hits, totals, weighted_sums
+from openloop.kernels.lists import position_facts, prefix_hits, totals, weighted_sums, whole_lists
 from openloop.sources.impressions.examined import examined_by
 from openloop.sources.impressions.imputing import Imputed
 from openloop.sources.impressions.question import ListQuestion
@@ -48,11 +48,10 @@ class ImpressionSource:
         gain, residuals = self._gain(kind, robust=robust)
         requests, shown = self._counted(shuffled=kind == "pi")
         weight, wgain = weighted_sums(w, gain, log.cluster, log.request, log.position, shown.shape)
-        matches, squares = position_facts(w, log.position, log.depth)
-        rewards = w * log.reward
+        matches, squares, clicks = position_facts(w, log.reward, log.position, log.depth)
         m = ListMoments(
             kind=kind, requests=requests, shown=shown, weight=weight, wgain=wgain, matches=matches, squares=squares,
-            clicks=float(rewards.sum()), click_squares=float(rewards @ rewards),
+            clicks=float(clicks[0]), click_squares=float(clicks[1]),
             slope_wgain=np.zeros(self._parameters), slope_wtheta=np.zeros(self._parameters),
             examined=self.examined, denominator=self.support.denominator, reordered=self.support.reorders,
             per="request" if self.support.requests else "impression",
@@ -71,18 +70,18 @@ class ImpressionSource:
         if kind == "pi":
             return self._pi_weights(found), None
         if kind == "iips":
-            return self._own_position(found) / _logged(self.log.propensity), None
+            return _inverse(self._own_position(found), _logged(self.log.propensity)), None
         hits = prefix_hits(found.rank == self.log.position, self.log.request)
         if kind == "rips":
-            return hits / _logged(self.log.prefix), None
+            return _inverse(hits, _logged(self.log.prefix)), None
         last = self.log.request_ptr[1:] - 1
         slate = _logged(self.log.prefix)[last] if self.log.slate is None else self.log.slate
         return (hits[last] / slate)[self.log.request], None
 
-    def _own_position(self, found: Ranking) -> Floats:
+    def _own_position(self, found: Ranking) -> Array:
         """π_k(a_k): whether the model shows the same item there, or its probability."""
         if found.probability is None:
-            return (found.rank == self.log.position).astype(np.float64)
+            return found.rank == self.log.position
         return found.probability[np.arange(len(self.log)), self.log.position - 1]
 
     def _rows(self, found: Ranking) -> ExaminedRows:
@@ -150,12 +149,12 @@ class ImpressionSource:
 
     def _gain(self, kind: str, *, robust: bool) -> tuple[Floats, Floats | None]:
         """c, c − b_k, or c − θ_k·q̂ with θ_k·q̂; (n,) each."""
-        c, at = self.log.reward, self.log.position - 1
+        c = self.log.reward
         if kind == "affine" and self.examined is not None and self.examined.offset is not None:
-            return c - self.examined.offset[at], None
+            return c - self.examined.offset[self.log.position - 1], None
         if not robust or self.imputed is None:
             return c, None
-        expected = self._theta[at] * self.imputed.of_rows(self.log)
+        expected = self._theta[self.log.position - 1] * self.imputed.of_rows(self.log)
         return c - expected, expected
 
     def _with_slopes(self, m: ListMoments, w: Floats, gain: Floats, rows: ExaminedRows) -> ListMoments:
@@ -166,7 +165,7 @@ class ImpressionSource:
         if m.kind == "affine":
             by_theta = np.concatenate([by_theta, m.shown.sum(axis=0) - weight])
         else:
-            mass = examined_slopes(w, theta[self.log.position - 1], scaled, rows, moving=moving) + theta * weight
+            mass = examined_slopes(w, theta, scaled, rows, moving=moving) + theta * weight
             m = replace(m, slope_wtheta=mass)
         return replace(m, slope_wgain=by_theta)
 
@@ -191,7 +190,8 @@ def impression_source(models: Mapping[str, Any], log: Impressions, exam: Any, as
     rankings = {name: ranking(name, model, log, asked) for name, model in models.items()}
     affine = examined is not None and examined.offset is not None
     support = LogSupport(
-        requests=log.requests is not None, whole=_whole(log), propensity=log.propensity is not None,
+        requests=log.requests is not None, whole=whole_lists(log.request, log.position),
+        propensity=log.propensity is not None,
         exposure=log.exposure is not None, prefix=log.prefix is not None, slate=log.slate is not None,
         shuffled=log.shuffled is not None and bool(log.shuffled.any()), pool=log.pool is not None,
         theta=examined is not None, affine=affine, reorders=asked.reorders,
@@ -212,12 +212,6 @@ def impression_source(models: Mapping[str, Any], log: Impressions, exam: Any, as
     )  # fmt: skip
 
 
-def _whole(log: Impressions) -> bool:
-    """Whether the positions of each request are 1, 2, 3 …"""
-    step = np.diff(log.request, prepend=-1) > 0
-    return bool(np.all(np.where(step, log.position == 1, np.diff(log.position, prepend=0) == 1)))
-
-
 def _check_exposure(log: Impressions) -> None:
     if log.exposure is None:
         return
@@ -231,6 +225,12 @@ def _check_exposure(log: Impressions) -> None:
             f"evaluate: exposure is 0 at the row's own position, where it was shown, first at "
             f"{log.where(int(np.argmax(own <= 0)))}; repair those rows."
         )
+
+
+def _inverse(target: Array, logged: Floats) -> Floats:
+    """target/logged, without the division where the target is 0."""
+    w = np.zeros(len(logged))
+    return np.divide(target, logged, out=w, where=target != 0)
 
 
 def _logged(values: Any) -> Any:
