@@ -151,7 +151,8 @@ class ClickWorld:
         """Both as frames of user, item and rank from 1, for the users of a log."""
         import polars as pl
 
-        assert shown.users is not None, "a log of this world has users"  # noqa: S101 (for the type)
+        if shown.users is None:
+            raise InputError("click_world: this log has no users, so it is none of this world; observe() makes one.")
         who = shown.users.ids
         user, item = np.repeat(who, self.items), np.tile(np.arange(self.items), len(who))
         found = {name: ranks(self.scores(name, who)).ravel() for name in ("a", "b")}
