@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
+from openloop.core.impressions import Impressions
 from openloop.core.metric import Metric
 from openloop.errors import InputError, UndefinedError
 from openloop.estimators.naming import Method
@@ -18,6 +20,7 @@ from openloop.support.progress import Step, progress, silent
 from openloop.support.wording import reasons
 
 if TYPE_CHECKING:
+    from openloop.estimators.lists import ListMethod
     from openloop.sources.arrays.refitting import Refitting
 
 
@@ -64,8 +67,8 @@ def evaluate(
     log: Any,
     propensities: Any = None,
     *,
-    metrics: Sequence[str | Metric] = ("mae", "mse"),
-    estimators: Sequence[str | Method] = ("naive", "ips", "snips", "stratified"),
+    metrics: Sequence[str | Metric] | None = None,
+    estimators: Sequence[str | Method | ListMethod] | None = None,
     exclude: Any = None,
     threshold: float | None = None,
     missing: str = "error",
@@ -85,6 +88,16 @@ def evaluate(
     refit_on: Any = None,
     replicates: int = 200,
     rng: Any = 0,
+    candidates: str = "all",
+    position: str | None = None,
+    request: str | None = None,
+    reward: str | None = None,
+    propensity: str | None = None,
+    exposure: Sequence[str] | None = None,
+    prefix: str | None = None,
+    slate: str | None = None,
+    shuffled: str | None = None,
+    pool: str | None = None,
 ) -> Comparison:
     """Estimate each metric of each model by each estimator.
 
@@ -105,17 +118,66 @@ def evaluate(
     `refit=True` takes errors over users from a bootstrap that fits the model given as `propensities` again to each of
     `replicates` draws of users, with `rng`: on this log, or on `refit_on`, the log that it was fitted on and that this
     one is a part of.
+
+    `metrics` are by default mae and mse, `estimators` naive, ips, snips and stratified.
+
+    `log` may also be Impressions, or with `position` a frame of them, whose columns `request`, `reward`, `propensity`,
+    `exposure` (one for each position), `prefix`, `slate`, `shuffled` and `pool` name as in `ol.read`. Then `models` are
+    rankers: tables (request or user, item, rank or score; or position and probability), functions of users and items,
+    recommenders, or ranks of the shown rows; `propensities` is a fitted Examination, θ as an array, or None; `metrics`
+    are of clicks, ctr and dcg, `estimators` by default snpbm and sniips; `imputation` is a reward for each item.
+    `candidates="shown"` asks what a ranker would earn by reordering what was shown.
     """
     given = locals()
+    _check_models(models)
+    if isinstance(log, Impressions) or position is not None:
+        return _of_impressions(given)
+    _refuse_given(given, LISTS_ONLY, "they are options of impressions; pass position= or Impressions")
+    given["metrics"] = ("mae", "mse") if metrics is None else metrics
+    given["estimators"] = ("naive", "ips", "snips", "stratified") if estimators is None else estimators
     return prepared(models, log, propensities, Question(**fields_of(Question, given))).compare(pairs)
+
+
+def _of_impressions(given: Mapping[str, Any]) -> Comparison:
+    from openloop.sources.impressions.comparing import compare_lists
+    from openloop.sources.impressions.question import ListQuestion
+
+    others = {name for name in DEFAULTS if name not in {f.name for f in fields(ListQuestion)}} - {"pairs", "rng"}
+    _refuse_given(given, sorted(others), "the log is one of impressions")
+    asked = ListQuestion(**fields_of(ListQuestion, given))
+    if isinstance(given["log"], Impressions):
+        _refuse_given(given, COLUMNS_OF_A_FRAME, "the log is Impressions, which knows its columns")
+    return compare_lists(given["models"], given["log"], given["propensities"], asked)
+
+
+def _refuse_given(given: Mapping[str, Any], names: Iterable[str], why: str) -> None:
+    """Refuse options that were given and would be ignored."""
+    for name in names:
+        if given[name] is not DEFAULTS[name] and given[name] != DEFAULTS[name]:
+            raise InputError(f"evaluate: {name}= does not apply: {why}.")
+
+
+LISTS_ONLY = (
+    "candidates", "request", "reward", "propensity", "exposure", "prefix", "slate", "shuffled", "pool",
+)  # fmt: skip
+COLUMNS_OF_A_FRAME = ("position", "reward", "propensity", "exposure", "prefix", "slate", "shuffled", "pool")
+DEFAULTS = {
+    name: parameter.default
+    for name, parameter in signature(evaluate).parameters.items()
+    if parameter.kind is parameter.KEYWORD_ONLY
+}
+
+
+def _check_models(models: Any) -> None:
+    if not isinstance(models, Mapping) or not models:
+        raise InputError("evaluate: models must name at least one, as {name: recommender, array or frame}.")
+    if not all(isinstance(name, str) for name in models):  # pyright: ignore[reportUnknownVariableType]
+        raise InputError(f"evaluate: names of models must be text, got {list(models)}; use str(name).")  # pyright: ignore[reportUnknownArgumentType]
 
 
 def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Question) -> Prepared:
     """Check the models against the log; the rows are reduced when estimates are asked for."""
-    if not isinstance(models, Mapping) or not models:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError("evaluate: models must name at least one, as {name: recommender, array or frame}.")
-    if not all(isinstance(name, str) for name in models):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"evaluate: names of models must be text, got {list(models)}; use str(name).")
+    _check_models(models)
     source, notes = _source(models, log, propensities, asked)
     if asked.exclude is None and "rank" in asked.kinds:
         notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")

@@ -237,7 +237,9 @@ class Estimate:
     def lift(self, other: Estimate) -> Estimate:
         """A/B − 1, paired by user: by which share of the other's value this one is larger."""
         if not other.value:
-            raise UndefinedError(f"lift: {other.method} of {other.metric} is 0 for the other model, so no share of it is.")
+            raise UndefinedError(
+                f"lift: {other.method} of {other.metric} is 0 for the other model, so no share of it is."
+            )
         A, B = self.value, other.value
         named = self._combine(other, -1.0)  # what is no number: names, sizes and how p was taken
         with np.errstate(invalid="ignore", divide="ignore"):  # nothing may be left without a user

@@ -22,8 +22,8 @@ OVER_ROWS = ("matches", "squares", "click_squares", "clicks", "slope_wgain", "sl
 class Examined:
     """θ as estimates take it, and how uncertain it is.
 
-    Fitted on the scored log: `influence` holds each cluster's part in the P parameters. Fitted on another log of `size`
-    clusters: `effects` are independent parts, effectsᵀ·effects the parameters' covariance. Neither: θ is taken as known.
+    Fitted on the scored log: `influence` holds each cluster's part in the P parameters. Fitted on another log of
+    `size` clusters: `effects` are independent parts, effectsᵀ·effects the parameters' covariance. Neither: θ is known.
     The parameters are log θ (P = K); in the affine model, whose a is `theta` and whose b is `offset`, log a and b
     (P = 2K).
     """
@@ -47,8 +47,8 @@ class ListMoments:
     By cluster: `requests` n_u; at each position `shown` rows, `wgain` Σwc (of residuals for a doubly robust form) and
     `weight` Σw; `direct`, what such a form imputes for the model's lists. Over all rows: at each position `matches`
     (rows with a weight) and `squares` Σw²; `clicks` Σwc and `click_squares` Σ(wc)². `slope_wgain` and `slope_wtheta`
-    are the derivatives of Σwc + direct and of Σwθ by each parameter of examination. `denominator` says what weights divide by:
-    "exposure" (Σ_jθ_jπ0_j), "propensity" (π0 at the row's own position) or "shown" (θ_k alone: nothing is random).
+    are the derivatives of Σwc + direct and of Σwθ by each parameter of examination. `denominator` says what weights
+    divide by: "exposure" (Σ_jθ_jπ0_j), "propensity" (π0 at the row's own position) or "shown" (θ_k alone).
     `per` is what a value is a mean over: "request", or "impression" where the log names no requests.
     """
 
@@ -76,7 +76,9 @@ class ListMoments:
         for name in BY_POSITION:
             values = getattr(self, name)
             if values.shape != shape:
-                msg = f"ListMoments: {name} has shape {values.shape}, shown has {shape}; sums are (clusters, positions)."
+                msg = (
+                    f"ListMoments: {name} has shape {values.shape}, shown has {shape}; sums are (clusters, positions)."
+                )
                 raise AlignmentError(msg)
             object.__setattr__(self, name, frozen(values))
         if self.requests.shape != shape[:1]:

@@ -38,7 +38,9 @@ def weighted_sum(m: ListMoments, method: str) -> Estimate:
         top = top + m.direct
     if m.kind == "affine" and m.examined is not None and m.examined.offset is not None:
         top = top + m.shown @ m.examined.offset
-    return _estimate(m, method, side_by_side(top, m.units), quotient, (m.slope_wgain, 0 * m.slope_wgain))
+    rests_on_theta = m.kind in EXAMINED or m.direct is not None
+    slopes = (m.slope_wgain, 0 * m.slope_wgain) if rests_on_theta else None
+    return _estimate(m, method, side_by_side(top, m.units), quotient, slopes)
 
 
 def by_position(m: ListMoments, method: str) -> Estimate:
@@ -82,7 +84,6 @@ def _estimate(
     """
     value, gradient, influence = smooth(function, columns)
     effects, size, taken, examined = np.empty(0), 0, "known", m.examined
-    carried = columns[:, 1] if slopes is not None else m.weight.sum(axis=1)
     if slopes is not None and examined is not None and examined.fitted:
         slope, taken = np.stack(slopes, axis=1) @ gradient, "corrected"  # (P,)
         if examined.influence is not None:
@@ -95,7 +96,7 @@ def _estimate(
     return Estimate(
         value=value, influence=influence, method=method, metric=m.metric, estimand=estimand(m), p_taken=taken,
         columns=columns, function=function, deviations=leave_one_out(function, columns),
-        denominator_users=effective_size(np.abs(carried)), sample_effects=effects, sample_size=size,
+        denominator_users=effective_size(m.units), sample_effects=effects, sample_size=size,
         diagnostics=_diagnostics(m, method),
     ).linear()  # fmt: skip
 

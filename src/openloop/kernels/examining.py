@@ -37,12 +37,12 @@ class ExaminedRows(NamedTuple):
 def examined_weights(theta: Floats, rows: ExaminedRows, tops: Floats | None = None) -> Floats:
     """top/below of each row; `tops` (L,) are those of each rank, whatever K_n, in place of θ_σ."""
     w = np.zeros(len(rows.position))
-    _weigh(theta, theta if tops is None else tops, tops is None, rows, w)
+    _weigh(theta, np.empty(0) if tops is None else tops, rows, w)
     return w
 
 
 @njit(cache=True, nogil=True)
-def _weigh(theta: Floats, tops: Floats, cut: bool, rows: ExaminedRows, w: Floats) -> None:
+def _weigh(theta: Floats, tops: Floats, rows: ExaminedRows, w: Floats) -> None:
     total = np.append(0.0, np.cumsum(theta))
     for row in range(len(w)):
         d = rows.depth[rows.request[row]]
@@ -50,8 +50,10 @@ def _weigh(theta: Floats, tops: Floats, cut: bool, rows: ExaminedRows, w: Floats
         if len(rows.probability):
             for j in range(d):
                 top += theta[j] * rows.probability[row, j]
-        elif 1 <= rows.rank[row] <= (d if cut else len(tops)):
-            top = tops[rows.rank[row] - 1]
+        elif len(tops):
+            top = tops[rows.rank[row] - 1] if rows.rank[row] > 0 else 0.0
+        elif 1 <= rows.rank[row] <= d:
+            top = theta[rows.rank[row] - 1]
         if top == 0:
             continue
         if rows.below == 0:
@@ -72,48 +74,58 @@ def examined_weights_plain(theta: Floats, rows: ExaminedRows, tops: Floats | Non
 
 
 def examined_slopes(w: Floats, gain: Floats, theta: Floats, rows: ExaminedRows, *, moving: bool = True) -> Floats:
-    """Σ w·gain·∂log w/∂log θ_l over the rows, (K,); `moving`: the top depends on θ, not on the rank alone."""
+    """Σ w·gain·∂log w/∂log θ_l over the rows, (K,).
+
+    `gain` is each row's (n,), or that of each position (K,). `moving`: the top depends on θ, not on the rank alone.
+    """
     slopes, by_depth = np.zeros(len(theta)), np.zeros(len(theta) + 1)
-    _slope(w, gain, theta, rows, moving, slopes, by_depth)
+    if moving:
+        _add_tops(w, gain, theta, rows, slopes)
+    _subtract_belows(w, gain, theta, rows, slopes, by_depth)
     # ∂log(π0·Σθ)/∂log θ_l = θ_l/Σ_{j≤d}θ_j for l ≤ d, the same for all rows of a depth
     share = np.cumsum((by_depth[1:] / np.cumsum(theta))[::-1])[::-1]
     return slopes - theta * share
 
 
 @njit(cache=True, nogil=True)
-def _slope(
-    w: Floats, gain: Floats, theta: Floats, rows: ExaminedRows, moving: bool, slopes: Floats, by_depth: Floats
-) -> None:
+def _add_tops(w: Floats, gain: Floats, theta: Floats, rows: ExaminedRows, slopes: Floats) -> None:
     for row in range(len(w)):
-        x = w[row] * gain[row]
+        x = w[row] * (gain[row] if len(gain) == len(w) else gain[rows.position[row] - 1])
         if x == 0:
             continue
-        d = rows.depth[rows.request[row]]
-        if moving and len(rows.probability):
-            top = 0.0
+        if len(rows.probability):
+            d, top = rows.depth[rows.request[row]], 0.0
             for j in range(d):
                 top += theta[j] * rows.probability[row, j]
             for j in range(d):
                 slopes[j] += x * theta[j] * rows.probability[row, j] / top
-        elif moving:
+        else:
             slopes[rows.rank[row] - 1] += x
+
+
+@njit(cache=True, nogil=True)
+def _subtract_belows(
+    w: Floats, gain: Floats, theta: Floats, rows: ExaminedRows, slopes: Floats, by_depth: Floats
+) -> None:
+    for row in range(len(w)):
+        x = w[row] * (gain[row] if len(gain) == len(w) else gain[rows.position[row] - 1])
+        if x == 0:
+            continue
         if rows.below == 0:
-            below = 0.0
+            d, below = rows.depth[rows.request[row]], 0.0
             for j in range(d):
                 below += theta[j] * rows.exposure[row, j]
             for j in range(d):
                 slopes[j] -= x * theta[j] * rows.exposure[row, j] / below
         elif rows.below == 1:
-            by_depth[d] += x
+            by_depth[rows.depth[rows.request[row]]] += x
         else:
             slopes[rows.position[row] - 1] -= x
 
 
-def examined_slopes_plain(
-    w: Floats, gain: Floats, theta: Floats, rows: ExaminedRows, *, moving: bool = True
-) -> Floats:
+def examined_slopes_plain(w: Floats, gain: Floats, theta: Floats, rows: ExaminedRows, *, moving: bool = True) -> Floats:
     """As `examined_slopes`."""
-    inside, x = _inside(theta, rows), w * gain
+    inside, x = _inside(theta, rows), w * (gain if len(gain) == len(w) else gain[rows.position - 1])
     found = np.zeros(len(theta))
     if moving:
         parts = rows.probability if len(rows.probability) else _at(rows.rank, len(theta))

@@ -103,9 +103,7 @@ def weighted_sums(
 
 
 @njit(cache=True, nogil=True)
-def _add(
-    w: Floats, gain: Floats, group: Ints, request: Ints, position: Ints, weight: Floats, wgain: Floats
-) -> None:
+def _add(w: Floats, gain: Floats, group: Ints, request: Ints, position: Ints, weight: Floats, wgain: Floats) -> None:
     for row in range(len(w)):
         if w[row] != 0:
             u, k = group[request[row]], position[row] - 1
@@ -119,30 +117,52 @@ def weighted_sums_plain(
     """As `weighted_sums`."""
     place = group[request].astype(np.int64) * shape[1] + position - 1
     size = shape[0] * shape[1]
-    return (
-        np.bincount(place, w, minlength=size).reshape(shape),
-        np.bincount(place, w * gain, minlength=size).reshape(shape),
-    )
+    return totals(place, w, size).reshape(shape), totals(place, w * gain, size).reshape(shape)
 
 
-def position_facts(w: Floats, position: Ints, depth: int) -> tuple[Floats, Floats]:
-    """Rows with a weight, and Σw², at each position; (K,) each."""
-    matches, squares = np.zeros(depth), np.zeros(depth)
-    _count(w, position, matches, squares)
-    return matches, squares
+def totals(place: Array, values: Array, size: int) -> Floats:
+    """Σ of the values at each place 0 … size − 1."""
+    return np.asarray(np.bincount(place, values, minlength=size), np.float64)
+
+
+def position_facts(w: Floats, reward: Floats, position: Ints, depth: int) -> tuple[Floats, Floats, Floats]:
+    """Rows with a weight and Σw² at each position, (K,) each; and Σw·reward with Σ(w·reward)², (2,)."""
+    matches, squares, clicks = np.zeros(depth), np.zeros(depth), np.zeros(2)
+    _count(w, reward, position, matches, squares, clicks)
+    return matches, squares, clicks
 
 
 @njit(cache=True, nogil=True)
-def _count(w: Floats, position: Ints, matches: Floats, squares: Floats) -> None:
+def _count(w: Floats, reward: Floats, position: Ints, matches: Floats, squares: Floats, clicks: Floats) -> None:
     for row in range(len(w)):
         if w[row] != 0:
             matches[position[row] - 1] += 1
             squares[position[row] - 1] += w[row] * w[row]
+            clicks[0] += w[row] * reward[row]
+            clicks[1] += (w[row] * reward[row]) ** 2
 
 
-def position_facts_plain(w: Floats, position: Ints, depth: int) -> tuple[Floats, Floats]:
+def position_facts_plain(w: Floats, reward: Floats, position: Ints, depth: int) -> tuple[Floats, Floats, Floats]:
     """As `position_facts`."""
-    return (
-        np.bincount(position - 1, w != 0, minlength=depth).astype(np.float64),
-        np.bincount(position - 1, w * w, minlength=depth),
-    )
+    clicks = np.array([(w * reward).sum(), np.square(w * reward).sum()])
+    return totals(position - 1, w != 0, depth), totals(position - 1, w * w, depth), clicks
+
+
+def whole_lists(request: Ints, position: Ints) -> bool:
+    """Whether the positions of each request are 1, 2, 3 …"""
+    return bool(_consecutive(request, position))
+
+
+@njit(cache=True, nogil=True)
+def _consecutive(request: Ints, position: Ints) -> bool:
+    for row in range(len(position)):
+        first = row == 0 or request[row] != request[row - 1]
+        if position[row] != (1 if first else position[row - 1] + 1):
+            return False
+    return True
+
+
+def whole_lists_plain(request: Ints, position: Ints) -> bool:
+    """As `whole_lists`."""
+    first = np.diff(request, prepend=-1) > 0
+    return bool(np.all(np.where(first, position == 1, np.diff(position, prepend=0) == 1)))

@@ -100,5 +100,5 @@ def _estimates(
             try:
                 found[model, metric, method.name] = method.estimate(replace(m, metric=metric))
             except UndefinedError as error:
-                lost[metric, method.name] = f"model {model!r}: {error}"
+                lost[metric, method.name] = f"{str(error).rstrip('.')} (model {model!r})."
     return {key: e for key, e in found.items() if key[1:] not in lost}, lost

@@ -15,7 +15,7 @@ from openloop.errors import InputError
 def examined_by(given: Any, log: Impressions | None, depth: int) -> Examined | None:
     """θ of positions 1 … depth from an examination, an array, or None; `log` is None where rows stay in a frame.
 
-    Fitted on this very log, θ and the values have common errors, cluster by cluster. Fitted on another, independent ones.
+    Fitted on this very log, θ and the values have common errors, cluster by cluster; on another, independent ones.
     """
     if given is None:
         return None

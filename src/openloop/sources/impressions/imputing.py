@@ -11,6 +11,7 @@ import numpy.typing as npt
 from openloop.core.feedback import Array, Floats
 from openloop.core.impressions import Impressions
 from openloop.errors import InputError
+from openloop.kernels.lists import totals
 from openloop.sources.impressions.rankers import Ranking
 
 FOLDS = 2
@@ -29,10 +30,8 @@ class Imputed:
         """q̂_i = (Σc + s·c̄)/(Σθ + s) over the other fold's rows, s the shrinkage and c̄ = Σc/Σθ of all items."""
         fold = log.cluster.astype(np.int64) % FOLDS
         place = (1 - fold[log.request]) * log.n_items + log.item
-        top, low = (
-            np.bincount(place, x, minlength=FOLDS * log.n_items).reshape(FOLDS, -1)
-            for x in (log.reward, theta[log.position - 1])
-        )  # (2, I)
+        both = (totals(place, x, FOLDS * log.n_items) for x in (log.reward, theta[log.position - 1]))
+        top, low = (x.reshape(FOLDS, -1) for x in both)  # (2, I)
         mean = top.sum(axis=1, keepdims=True) / np.maximum(low.sum(axis=1, keepdims=True), 1e-300)
         return cls(q=np.hstack([(top + SHRINKAGE * mean) / (low + SHRINKAGE), mean]), fold=fold)
 
@@ -42,7 +41,7 @@ class Imputed:
         q = np.asarray(values, np.float64)
         if q.shape != (log.n_items,) or not bool(np.isfinite(q).all()):
             raise InputError(
-                f"imputation: give a finite reward at position 1 for each of the {log.n_items:,} items, in order of id; "
+                f"imputation: give a finite reward at position 1 for each of the {log.n_items:,} items by id, "
                 f"got shape {q.shape}."
             )
         both = np.append(q, q.mean())
@@ -62,7 +61,7 @@ class Imputed:
         direct, slopes = np.zeros(log.n_requests), np.zeros(log.depth)
         if found.lists is None:  # the model reorders what was shown
             term = theta[found.rank - 1] * self.of_rows(log)
-            return np.bincount(log.request, term), np.bincount(found.rank - 1, term, minlength=log.depth)
+            return totals(log.request, term, log.n_requests), totals(found.rank - 1, term, log.depth)
         first = log.request_ptr[:-1]
         for k in range(min(log.depth, found.lists.lists.shape[1])):
             item = found.lists.lists[found.lists.key, k]  # (N,)

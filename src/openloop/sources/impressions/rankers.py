@@ -63,7 +63,7 @@ def ranking(name: str, model: Any, log: Impressions, asked: ListQuestion) -> Ran
 def _row_ranks(what: str, model: Array, log: Impressions) -> Ranking:
     if model.shape != (len(log),) or model.dtype.kind not in "iu":
         raise AlignmentError(
-            f"{what}: an array must hold one whole rank per shown row, in the order of the Impressions ({len(log):,},), "
+            f"{what}: an array must hold one whole rank per shown row, in the order of Impressions ({len(log):,},), "
             f"0 where the model does not list the item; got {model.dtype} of shape {model.shape}."
         )
     return Ranking(rank=model.astype(np.int32))
@@ -129,10 +129,13 @@ def _of_recommender(what: str, model: Any, log: Impressions) -> _Scores:
 
 def _of_function(what: str, function: Any, log: Impressions) -> _Scores:
     """f(users, items) -> scores of ids; where the log names no users, f gets requests."""
-    users, key = (log.users, log.user) if log.user is not None else (log.requests, np.arange(log.n_requests))
-    if users is None or key is None:
-        raise PredictionError(f"{what}: the log names neither users nor requests, so a function has nothing to rank for.")
-    who: Vocabulary = users
+    users = log.requests if log.user is None else log.users
+    if users is None:
+        raise PredictionError(
+            f"{what}: the log names neither users nor requests, so a function has nothing to rank for."
+        )
+    who = users
+    key = np.arange(log.n_requests, dtype=np.int32) if log.user is None else log.user
 
     def pairs(owner: Array, item: Array) -> Array:
         return np.asarray(function(who.ids[owner], log.items.ids[item]))
@@ -142,7 +145,7 @@ def _of_function(what: str, function: Any, log: Impressions) -> _Scores:
         found = pairs(np.repeat(owners, log.n_items), item)
         return _finite(what, found, (len(item),)).reshape(len(owners), log.n_items)
 
-    return _Scores(pairs=pairs, grid=grid, owners=len(who), key=key.astype(np.int32))
+    return _Scores(pairs=pairs, grid=grid, owners=len(who), key=key)
 
 
 def _finite(what: str, found: Array, shape: tuple[int, ...]) -> Floats:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from openloop.core.feedback import Floats, Ints
+from openloop.core.feedback import Array, Floats, Ints
 from openloop.core.impressions import Impressions
 from openloop.core.list_moments import Examined, ListMoments
 from openloop.errors import InputError
 from openloop.kernels.examining import BELOW, ExaminedRows, examined_slopes, examined_weights
-from openloop.kernels.lists import position_facts, prefix_hits, weighted_sums
+from openloop.kernels.lists import position_facts, prefix_hits, totals, weighted_sums, whole_lists
 from openloop.sources.impressions.examined import examined_by
 from openloop.sources.impressions.imputing import Imputed
 from openloop.sources.impressions.question import ListQuestion
@@ -48,11 +48,10 @@ class ImpressionSource:
         gain, residuals = self._gain(kind, robust=robust)
         requests, shown = self._counted(shuffled=kind == "pi")
         weight, wgain = weighted_sums(w, gain, log.cluster, log.request, log.position, shown.shape)
-        matches, squares = position_facts(w, log.position, log.depth)
-        rewards = w * log.reward
+        matches, squares, clicks = position_facts(w, log.reward, log.position, log.depth)
         m = ListMoments(
             kind=kind, requests=requests, shown=shown, weight=weight, wgain=wgain, matches=matches, squares=squares,
-            clicks=float(rewards.sum()), click_squares=float(rewards @ rewards),
+            clicks=float(clicks[0]), click_squares=float(clicks[1]),
             slope_wgain=np.zeros(self._parameters), slope_wtheta=np.zeros(self._parameters),
             examined=self.examined, denominator=self.support.denominator, reordered=self.support.reorders,
             per="request" if self.support.requests else "impression",
@@ -71,18 +70,18 @@ class ImpressionSource:
         if kind == "pi":
             return self._pi_weights(found), None
         if kind == "iips":
-            return self._own_position(found) / _logged(self.log.propensity), None
+            return _inverse(self._own_position(found), _logged(self.log.propensity)), None
         hits = prefix_hits(found.rank == self.log.position, self.log.request)
         if kind == "rips":
-            return hits / _logged(self.log.prefix), None
+            return _inverse(hits, _logged(self.log.prefix)), None
         last = self.log.request_ptr[1:] - 1
         slate = _logged(self.log.prefix)[last] if self.log.slate is None else self.log.slate
         return (hits[last] / slate)[self.log.request], None
 
-    def _own_position(self, found: Ranking) -> Floats:
+    def _own_position(self, found: Ranking) -> Array:
         """π_k(a_k): whether the model shows the same item there, or its probability."""
         if found.probability is None:
-            return (found.rank == self.log.position).astype(np.float64)
+            return found.rank == self.log.position
         return found.probability[np.arange(len(self.log)), self.log.position - 1]
 
     def _rows(self, found: Ranking) -> ExaminedRows:
@@ -91,7 +90,8 @@ class ImpressionSource:
         if below != "shown":
             given[below] = _logged(getattr(log, below))
         return ExaminedRows(
-            request=log.request, position=log.position, depth=self.depth, rank=found.rank, below=BELOW.index(below), **given
+            request=log.request, position=log.position, depth=self.depth, rank=found.rank, below=BELOW.index(below),
+            **given,
         )  # fmt: skip
 
     def _scaled_theta(self) -> Floats:
@@ -119,7 +119,7 @@ class ImpressionSource:
         """
         log = self.log
         K = self.depth.astype(np.float64)
-        m = K if self.support.reorders or log.pool is None else log.pool.astype(np.float64)
+        m = _logged(log.pool).astype(np.float64)
         if bool(np.any(m < K)):
             raise InputError("evaluate: some requests show more items than their pool of candidates has; check pool=.")
         if found.probability is None:
@@ -127,7 +127,7 @@ class ImpressionSource:
         else:
             inside = np.arange(log.depth) < self.depth[log.request][:, None]
             listed = (found.probability * inside).sum(axis=1)
-        M, O = (np.bincount(log.request, x) for x in (self._own_position(found), listed))  # (N,)
+        M, O = (totals(log.request, x, log.n_requests) for x in (self._own_position(found), listed))  # (N,)
         rest = np.divide(m * O - K**2, K * (m - K), out=np.zeros(len(K)), where=m > K)
         w = 1 + (m - 1) * (rest + M - O / K)
         return np.where(_logged(log.shuffled), w, 0.0)[log.request]
@@ -139,19 +139,22 @@ class ImpressionSource:
         if shuffled not in self.counts:
             log = self.log
             every = _logged(log.shuffled).astype(np.float64) if shuffled else np.ones(log.n_requests)
-            requests = np.bincount(log.cluster, every, minlength=log.n_clusters)
+            requests = totals(log.cluster, every, log.n_clusters)
             rows, shape = every[log.request], (log.n_clusters, log.depth)
-            self.counts[shuffled] = requests, weighted_sums(rows, rows, log.cluster, log.request, log.position, shape)[0]
+            self.counts[shuffled] = (
+                requests,
+                weighted_sums(rows, rows, log.cluster, log.request, log.position, shape)[0],
+            )
         return self.counts[shuffled]
 
     def _gain(self, kind: str, *, robust: bool) -> tuple[Floats, Floats | None]:
         """c, c − b_k, or c − θ_k·q̂ with θ_k·q̂; (n,) each."""
-        c, at = self.log.reward, self.log.position - 1
+        c = self.log.reward
         if kind == "affine" and self.examined is not None and self.examined.offset is not None:
-            return c - self.examined.offset[at], None
+            return c - self.examined.offset[self.log.position - 1], None
         if not robust or self.imputed is None:
             return c, None
-        expected = self._theta[at] * self.imputed.of_rows(self.log)
+        expected = self._theta[self.log.position - 1] * self.imputed.of_rows(self.log)
         return c - expected, expected
 
     def _with_slopes(self, m: ListMoments, w: Floats, gain: Floats, rows: ExaminedRows) -> ListMoments:
@@ -162,7 +165,7 @@ class ImpressionSource:
         if m.kind == "affine":
             by_theta = np.concatenate([by_theta, m.shown.sum(axis=0) - weight])
         else:
-            mass = examined_slopes(w, theta[self.log.position - 1], scaled, rows, moving=moving) + theta * weight
+            mass = examined_slopes(w, theta, scaled, rows, moving=moving) + theta * weight
             m = replace(m, slope_wtheta=mass)
         return replace(m, slope_wgain=by_theta)
 
@@ -170,12 +173,12 @@ class ImpressionSource:
         """The moments with what is imputed for the model's lists, and how both parts move with θ."""
         if self.imputed is None:
             return m
-        log, K = self.log, self.log.depth
+        log = self.log
         above = w if m.kind == "rips" else None
         direct, slopes = self.imputed.of_lists(log, found, self._theta, self.depth, above)
-        taken = np.bincount(log.position - 1, w * expected, minlength=K)  # ∂Σw(c − θq̂)/∂log θ_k at fixed w, but for −
+        taken = totals(log.position - 1, w * expected, log.depth)  # ∂Σw(c − θq̂)/∂log θ_k at fixed w, but for −
         return replace(
-            m, direct=np.bincount(log.cluster, direct, minlength=log.n_clusters),
+            m, direct=totals(log.cluster, direct, log.n_clusters),
             slope_wgain=m.slope_wgain + slopes - taken,
         )  # fmt: skip
 
@@ -187,7 +190,8 @@ def impression_source(models: Mapping[str, Any], log: Impressions, exam: Any, as
     rankings = {name: ranking(name, model, log, asked) for name, model in models.items()}
     affine = examined is not None and examined.offset is not None
     support = LogSupport(
-        requests=log.requests is not None, whole=_whole(log), propensity=log.propensity is not None,
+        requests=log.requests is not None, whole=whole_lists(log.request, log.position),
+        propensity=log.propensity is not None,
         exposure=log.exposure is not None, prefix=log.prefix is not None, slate=log.slate is not None,
         shuffled=log.shuffled is not None and bool(log.shuffled.any()), pool=log.pool is not None,
         theta=examined is not None, affine=affine, reorders=asked.reorders,
@@ -208,18 +212,12 @@ def impression_source(models: Mapping[str, Any], log: Impressions, exam: Any, as
     )  # fmt: skip
 
 
-def _whole(log: Impressions) -> bool:
-    """Whether the positions of each request are 1, 2, 3 …"""
-    step = np.diff(log.request, prepend=-1) > 0
-    return bool(np.all(np.where(step, log.position == 1, np.diff(log.position, prepend=0) == 1)))
-
-
 def _check_exposure(log: Impressions) -> None:
     if log.exposure is None:
         return
     if log.exposure.shape[1] < log.depth:
         raise InputError(
-            f"evaluate: exposure has {log.exposure.shape[1]} positions, and the log has {log.depth}; give one column each."
+            f"evaluate: exposure has {log.exposure.shape[1]} positions, and the log {log.depth}; give one column each."
         )
     own = log.exposure[np.arange(len(log)), log.position - 1]
     if bool(np.any(own <= 0)):
@@ -227,6 +225,12 @@ def _check_exposure(log: Impressions) -> None:
             f"evaluate: exposure is 0 at the row's own position, where it was shown, first at "
             f"{log.where(int(np.argmax(own <= 0)))}; repair those rows."
         )
+
+
+def _inverse(target: Array, logged: Floats) -> Floats:
+    """target/logged, without the division where the target is 0."""
+    w = np.zeros(len(logged))
+    return np.divide(target, logged, out=w, where=target != 0)
 
 
 def _logged(values: Any) -> Any:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-CONDITIONAL = (
-    'under candidates="shown" it needs probabilities given the items shown, and the logged ones are among all candidates'
+CONDITIONAL = 'under candidates="shown" it needs probabilities given the items shown, which the logged ones are not'
+
+ONE_POSITION = (
+    "pbm: only the propensity at the row's own position is logged; weights are right if every item has a chance at "
+    "every position"
 )
 
 
@@ -38,8 +41,7 @@ class LogSupport:
     def notes(self) -> list[str]:
         """What the reader should know about weights by θ."""
         if self.theta and self.denominator == "propensity":
-            return ["pbm: only the propensity at the row's own position is logged, so weights are right if every item "
-                    "has a chance at every position"]  # fmt: skip
+            return [ONE_POSITION]
         return []
 
     def refusal(self, kind: str, *, robust: bool = False) -> str | None:
@@ -72,9 +74,11 @@ class LogSupport:
     def _pi_reason(self, kind: str) -> str | None:
         if not self.requests or not self.whole:
             return "it needs whole lists, and the log names no requests or lacks positions of some"
+        if self.reorders:
+            return "it takes shuffled requests alone, and what they show is not what the others show"
         if not self.shuffled:
             return "it needs shuffled requests; pass shuffled="
-        return None if self.pool or self.reorders else "it needs the number of candidates; pass pool="
+        return None if self.pool else "it needs the number of candidates; pass pool="
 
     def _examined_reason(self, kind: str) -> str | None:
         if not self.theta:

@@ -16,7 +16,7 @@ import polars as pl
 from openloop.core.feedback import Array, Floats, Ints, Vocabulary
 from openloop.core.impressions import Impressions
 from openloop.data import values
-from openloop.data.columns import InputTable, choose, shared
+from openloop.data.columns import choose, shared
 from openloop.data.encoding import find
 from openloop.data.frames import open_frame
 from openloop.errors import ColumnError, InputError, PredictionError, listing
@@ -121,7 +121,8 @@ def _numbers(what: str, column: pl.Series) -> Floats:
     bad = int(np.count_nonzero(~np.isfinite(found)))
     if bad:
         raise PredictionError(
-            f"{what}: {bad:,} of {len(found):,} values in column {column.name!r} are missing or not finite; repair them."
+            f"{what}: {bad:,} of {len(found):,} values in column {column.name!r} are missing or not finite; repair "
+            "them."
         )
     return found
 
@@ -174,7 +175,9 @@ def _ranks_of_scores(rows: TableRows) -> npt.NDArray[np.int64]:
 def _refuse_repeats(rows: TableRows, n_items: int) -> None:
     known = rows.item < n_items
     if _repeats(rows.owner[known], rows.item[known]):
-        raise PredictionError(f"{rows.what}: some ({rows.side}, item) pairs are in it more than once; keep one of each.")
+        raise PredictionError(
+            f"{rows.what}: some ({rows.side}, item) pairs are in it more than once; keep one of each."
+        )
 
 
 def _repeats(owner: Array, value: Array) -> bool:
@@ -216,6 +219,6 @@ def _check_probabilities(rows: TableRows, position: Floats, p: Floats) -> None:
     if sums.max() > 1 + 1e-6:
         at = int(np.argmax(sums))
         raise PredictionError(
-            f"{rows.what}: the probabilities of {rows.side} {rows.names.ids[at // depth]!r} at position {at % depth + 1} "
-            f"add up to {sums[at]:.4g}; one item is shown there, so at most to 1."
+            f"{rows.what}: the probabilities of {rows.side} {rows.names.ids[at // depth]!r} at position "
+            f"{at % depth + 1} add up to {sums[at]:.4g}; one item is shown there, so at most to 1."
         )
