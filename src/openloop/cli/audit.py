@@ -17,11 +17,13 @@ from openloop.cli.options import (
     number,
     page,
     progress,
-    request,
     several,
     show,
     tell_written,
 )
+
+from openloop.errors import InputError
+from openloop.support.fields import fields_named
 
 if TYPE_CHECKING:
     from openloop.audits.results import Audit
@@ -42,6 +44,38 @@ Users = Annotated[
 Items = Annotated[
     str | None,
     typer.Option(metavar="N|FILE", callback=name_or_number, help="All items: 0 … N-1, or a file that lists their ids."),
+]
+
+
+# -- options of a log with positions --------------------------------------------------------------------------
+
+PANEL = "A log of impressions"
+
+
+def _column(words: str) -> Any:
+    return Annotated[
+        str | None, typer.Option(metavar="COLUMN", callback=name_or_number, rich_help_panel=PANEL, help=words)
+    ]
+
+
+def _columns(option: str, words: str) -> Any:
+    return Annotated[
+        list[str] | None, typer.Option(option, metavar="COLUMN", callback=several, rich_help_panel=PANEL, help=words)
+    ]
+
+
+Position = _column("The column of positions, from 1: each row of LOG is then an item that was shown.")
+Request = _column("The list that a row belongs to; else found by its name.")
+Reward = _column("A click, order or time; else found by its name.")
+Shuffled = _column("Whether the request's order was drawn at random.")
+Pool = _column("How many candidates the request had.")
+Exposure = _columns("--exposure", "The item's probability at position 1, 2 …, in this order. Repeatable.")
+Prefix = _column("The probability of the list down to this row.")
+Slate = _column("The probability of the whole list.")
+Arms = _columns("--arm", "The item's rank under an arm of an experiment. Repeatable.")
+Candidates = Annotated[
+    str,
+    typer.Option(metavar="WHICH", rich_help_panel=PANEL, help="What rankers choose from: all, or what was shown."),
 ]
 
 
@@ -128,6 +162,16 @@ def audit(
         bool | None,
         typer.Option("--stream/--no-stream", help="Leave rows on disk; else only where they may not fit into memory."),
     ] = None,
+    position: Position = None,
+    request: Request = None,
+    reward: Reward = None,
+    shuffled: Shuffled = None,
+    pool: Pool = None,
+    exposure: Exposure = None,
+    prefix: Prefix = None,
+    slate: Slate = None,
+    arms: Arms = None,
+    candidates: Candidates = "all",
     report: Annotated[
         str | None, typer.Option(metavar="FILE.html", callback=page, help="Write the whole audit as one page.")
     ] = None,
@@ -138,16 +182,12 @@ def audit(
     Exit code 0 with a verdict, 3 where the log cannot tell or can under an assumption only, 2 on bad input, 1 where an
     output could not be written.
 
+    With --position the log is one of impressions, and models are rankers: tables of request or user, item, and rank or
+    score. --propensity is then examination, logged, or a column.
+
     A model given twice has two tables: the scores of the log's pairs, and a list with a rank column.
     """
-    from openloop.commands.audit.inputs import run
-    from openloop.commands.audit.request import AuditRequest
-    from openloop.commands.table_files import refuse_overwriting
-
-    wanted = request(AuditRequest, ctx)
-    refuse_overwriting(files(report, json), wanted.inputs)
-    with progress() as step:
-        found = run(wanted, command_of(ctx), step)
+    found = _audited(ctx, files(report, json), shown=position is not None)
     written = _write(found, report, None if json == "-" else json)  # first, as a reader may close the pipe
     if json == "-":
         typer.echo(found.to_json())
@@ -157,6 +197,33 @@ def audit(
         raise typer.Exit(FAILED)
     if not found.verdict.supported:
         raise typer.Exit(UNSUPPORTED)
+
+
+def _audited(ctx: typer.Context, outputs: list[str], *, shown: bool) -> Audit:
+    """The audit of a log of feedback, or of impressions."""
+    from openloop.commands.table_files import refuse_overwriting
+
+    if shown:
+        from openloop.commands.audit.impressions import ShownRequest as Wanted
+        from openloop.commands.audit.impressions import run_shown as run
+    else:
+        from openloop.commands.audit.inputs import run
+        from openloop.commands.audit.request import AuditRequest as Wanted
+    _refuse_others(ctx, Wanted, shown=shown)
+    wanted: Any = options.request(Wanted, ctx)
+    refuse_overwriting(outputs, wanted.inputs)
+    with progress() as step:
+        return run(wanted, command_of(ctx), step)
+
+
+def _refuse_others(ctx: typer.Context, wanted: type[Any], *, shown: bool) -> None:
+    """Refuse options that were given, and that this kind of log has no use for."""
+    known = {*fields_named(wanted), "report", "json"}
+    for parameter in ctx.command.params:
+        source = ctx.get_parameter_source(str(parameter.name))
+        if source is not None and source.name == "COMMANDLINE" and parameter.name not in known:
+            why = "a log with positions has no use for it" if shown else "it is for a log with positions"
+            raise InputError(f"{parameter.opts[0]}: {why}; {'leave it out' if shown else 'pass position=, too'}.")
 
 
 def command_of(ctx: typer.Context) -> str:

@@ -12,3 +12,8 @@ def fields_of(kind: type[Any], given: Any) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         given = {field.name: getattr(given, field.name) for field in fields(given)}
     return {field.name: given[field.name] for field in fields(kind) if field.name in given}
+
+
+def fields_named(kind: type[Any]) -> list[str]:
+    """The names of a dataclass's fields."""
+    return [field.name for field in fields(kind)]
