@@ -21,7 +21,7 @@ from openloop.propensity.checks.positions import (
     reaction_check,
 )
 from openloop.propensity.solvers.click_models import all_pairs, em
-from openloop.propensity.solvers.grouping import KEYS, group
+from openloop.propensity.solvers.grouping import KEYS, group, refuse_silent, sums
 from openloop.propensity.solvers.harvesting import Curve, harvest
 from openloop.propensity.solvers.randomising import affine, logged_weights, randomised, shuffled_rows
 from openloop.support.arguments import check_level
@@ -65,8 +65,6 @@ class Examination(BaseEstimator):
         self.method_ = self.method or _default_method(self.by, log)
         for name in ("trust_", "offset_", "offset_influence_"):
             vars(self).pop(name, None)
-        if self.by == "user-item":
-            self._refuse_reaction(log)
         self._remember(self._curve(log))
         self.fingerprint_ = log.fingerprint
         return self
@@ -74,6 +72,7 @@ class Examination(BaseEstimator):
     def _curve(self, log: Impressions) -> Curve:
         if self.by == "known":
             return _given(self.theta, log)
+        _check_positions(log)
         if self.method_ == "affine":
             found = affine(log)
             self.trust_, self.offset_ = frozen(found.slope.theta), frozen(found.offset)
@@ -81,11 +80,13 @@ class Examination(BaseEstimator):
             return found.slope
         if self.by == "randomised":
             return self._drawn(log, np.ones(len(log), np.bool_))
+        if self.by == "user-item":
+            self._refuse_reaction(log)
         if self.method_ == "harvest":
             return self._harvested(log, None)
         _check_clicks(log, self.method_)
         cells = group(log, KEYS[self.by](log), every=True).cells
-        self.notes_ = (f"{self.method_} has no intervals, and does not tell whether θ is identified",)
+        self.notes_ += (f"{self.method_} has no intervals, and does not tell whether θ is identified",)
         return Curve(theta=(all_pairs if self.method_ == "all_pairs" else em)(cells, log.depth), influence=None)
 
     def _drawn(self, log: Impressions, part: Array) -> Curve:
@@ -218,13 +219,13 @@ def _check_fitted(model: Examination) -> None:
 def _check_log(log: Any) -> None:
     if not isinstance(log, Impressions):
         raise InputError(f"Examination: the log must be Impressions, got {type(log).__name__}; read it with position=.")
-    negative = np.flatnonzero(log.reward < 0)
-    if len(negative):
-        at = int(negative[0])
-        raise RatingError(
-            f"Examination: {len(negative):,} rewards are below 0, first at {log.where(at)}: {log.reward[at]}; θ_k·q_i "
-            "is for clicks, orders and other rewards from 0."
-        )
+
+
+def _check_positions(log: Impressions) -> None:
+    """Refuse what no method can fit: a single position, and one without clicks."""
+    if log.depth == 1:
+        raise UndefinedError("Examination: the log has one position only, so there are no two to compare.")
+    refuse_silent(sums(log.position - 1, log.reward, log.depth), "in the log")
 
 
 def _check_clicks(log: Impressions, method: str) -> None:

@@ -101,7 +101,7 @@ def items_above_check(log: Impressions, ranks: Array | None = None) -> PositionC
 
 
 def _label(log: Impressions, ranks: Array | None) -> Array:
-    """A model's ranks, or what the log itself says about how good an item is for a request: its rankers know the user."""
+    """A model's ranks, or what the log itself says of how good an item is for a request: its rankers know the user."""
     if ranks is not None:
         return _checked(log, ranks)
     if log.arms is not None:

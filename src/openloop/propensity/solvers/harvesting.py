@@ -68,8 +68,6 @@ def refuse_cut(cells: Cells, depth: int) -> None:
     """Ford (1957): θ exists if and only if every position is linked to every other, along steps in both directions."""
     from scipy.sparse.csgraph import connected_components
 
-    if depth == 1:
-        raise UndefinedError("Examination: the log has one position only, so there are no two to compare; θ_1 = 1.")
     if len(cells.start) < 2:
         raise UndefinedError(
             "Examination: nothing is identified. No group was shown at two positions and clicked, so position and item "

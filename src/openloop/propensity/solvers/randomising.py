@@ -9,9 +9,9 @@ import numpy as np
 
 from openloop.core.feedback import Array, Floats
 from openloop.core.impressions import Impressions
-from openloop.errors import ColumnError, UndefinedError, listing
+from openloop.errors import ColumnError, UndefinedError
 from openloop.kernels.harvesting import Cells, dense
-from openloop.propensity.solvers.grouping import Grouped, by_user_item, group, lengths, per_cluster, sums
+from openloop.propensity.solvers.grouping import Grouped, by_user_item, group, lengths, per_cluster, refuse_silent, sums
 from openloop.propensity.solvers.harvesting import Curve
 
 BLOCK = 2**18  # groups whose counts are brought into a dense table at a time
@@ -76,12 +76,10 @@ def randomised(log: Impressions, rows: Array, weight: Floats | None = None) -> C
 def rates(log: Impressions, rows: Array, weight: Floats | None = None) -> Rates:
     """Rates at each position, and at position 1 of the same requests; w = 1 without weights."""
     K, U = log.depth, log.n_clusters
-    if K == 1:
-        raise UndefinedError("Examination: the log has one position only, so there are no two to compare; θ_1 = 1.")
     k, c, u = log.position[rows] - 1, log.reward[rows], per_cluster(log, rows)
     w = np.ones(len(rows)) if weight is None else weight[rows]
     W, T = sums(k, w, K), sums(k, w * c, K)
-    _refuse_empty(T)
+    refuse_silent(T, "in the rows whose position was drawn")
     at = T / W
     at_parts = sums(u * np.int64(K) + k, w * (c - at[k]) / W[k], U * K).reshape(U, K)
     top = k == 0  # position 1
@@ -99,15 +97,6 @@ def rates(log: Impressions, rows: Array, weight: Floats | None = None) -> Rates:
             part = sums(u[on], w[on] * (c[on] - value) / bottom, U)
         first[j], first_parts[:, j] = value, part
     return Rates(at=at, first=first, at_parts=at_parts, first_parts=first_parts)
-
-
-def _refuse_empty(clicks: Floats) -> None:
-    empty = np.flatnonzero(clicks == 0) + 1
-    if len(empty):
-        raise UndefinedError(
-            f"Examination: no clicks at position {listing(empty.tolist(), limit=10)} of {len(clicks)} in the rows that "
-            "were drawn at random, so its θ cannot be told from 0; drop the rows there, or shuffle more requests."
-        )
 
 
 # -- trust: E[c | i, k] = a_k q_i + b_k -------------------------------------------------------------------------
@@ -198,8 +187,9 @@ def _blocks(log: Impressions, found: Grouped) -> Iterator[tuple[Floats, Floats, 
     """n, c and Σc² of groups by position, (B, K) each, and their clusters."""
     cells = found.cells
     squares = sums(found.cell, np.square(log.reward[found.row]), len(cells.position))
-    first_row = found.row[np.searchsorted(found.cell, cells.start[:-1])]
-    cluster = per_cluster(log, first_row)
+    of_cell = np.empty(len(cells.position), np.int64)
+    of_cell[found.cell] = per_cluster(log, found.row)  # a group is one user's
+    cluster = of_cell[cells.start[:-1]]
     for g in range(0, found.groups, BLOCK):
         start = cells.start[g : g + BLOCK + 1]
         own = slice(start[0], start[-1])
