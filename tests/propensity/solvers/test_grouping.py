@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -33,9 +35,8 @@ def shown(**changes):
 
 def table(found):
     """The cells of each group as (position, shown, clicks)."""
-    cells = [list(zip(*values, strict=True)) for values in [tuple(v.tolist() for v in found.cells[1:])]][0]
-    starts = found.cells.start
-    return [cells[a:b] for a, b in zip(starts, starts[1:], strict=False)]
+    cells = list(zip(*(values.tolist() for values in found.cells[1:]), strict=True))
+    return [cells[a:b] for a, b in pairwise(found.cells.start)]
 
 
 def test_only_clicked_groups_at_two_positions_count():

@@ -53,7 +53,10 @@ def test_the_influence_is_the_slope_in_a_users_weight(by):
         moved = []
         for step in (1e-4, -1e-4):
             weight = 1 + step * (user == u)
-            sums = [np.bincount(found.cell, w, minlength=len(found.cells.shown)) for w in (weight, weight * log.reward[found.row])]
+            sums = [
+                np.bincount(found.cell, w, minlength=len(found.cells.shown))
+                for w in (weight, weight * log.reward[found.row])
+            ]
             moved.append(np.log(solve(Cells(*found.cells[:2], *sums), log.depth)))
         np.testing.assert_allclose(psi[u], log.n_clusters * (moved[0] - moved[1]) / 2e-4, rtol=1e-4, atol=1e-4)
 

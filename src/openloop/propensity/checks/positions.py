@@ -17,7 +17,7 @@ from openloop.kernels.harvesting import sorted_order
 from openloop.propensity.solvers.grouping import by_user_item, combined, per_cluster, sums
 from openloop.propensity.solvers.harvesting import Curve
 from openloop.propensity.solvers.randomising import shuffled_rows
-from openloop.support.atomic import Recorded, finite
+from openloop.support.atomic import Recorded
 from openloop.support.wording import chance
 
 LEVEL = 0.05  # two-sided
@@ -64,10 +64,10 @@ class ExaminationChecks(Recorded):
         made = [f"{name}: {found.words}" for name, found in self.checks.items()]
         return "\n".join(made + [f"{name}: not computed, {why}" for name, why in self.not_computed.items()])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, text and dictionaries, as JSON has them."""
+    def records(self) -> dict[str, Any]:
+        """Everything as plain values, with what each check decides."""
         made = {name: asdict(found) | {"rejects": found.rejects} for name, found in self.checks.items()}
-        return finite({"checks": made, "not_computed": self.not_computed})
+        return {"checks": made, "not_computed": self.not_computed}
 
 
 # -- items above do not matter ----------------------------------------------------------------------------------

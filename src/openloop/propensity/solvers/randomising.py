@@ -69,8 +69,9 @@ def randomised(log: Impressions, rows: Array, weight: Floats | None = None) -> C
     """θ_k = (Σwc/Σw at k)/(Σwc/Σw at 1) within requests with K_n ≥ k; ψ of its logarithm per cluster."""
     found = rates(log, rows, weight)
     influence = log.n_clusters * (found.at_parts / found.at - found.first_parts / found.first)
-    influence[:, 0] = 0.0
-    return Curve(theta=found.at / found.first, influence=influence)
+    theta = found.at / found.first
+    theta[0], influence[:, 0] = 1.0, 0.0  # but for rounding they are
+    return Curve(theta=theta, influence=influence)
 
 
 def rates(log: Impressions, rows: Array, weight: Floats | None = None) -> Rates:
