@@ -1,4 +1,4 @@
-"""Clicks of groups by position: rows sorted by group, the score of log θ and its information, rows' parts in it.
+"""Clicks of groups by position: the score of log θ, its information, and what each row adds to them.
 
 A group g was shown n_gk times at position k and clicked c_gk times; C_g = Σ_k c_gk. Given C_g, its clicks fall on
 positions with p_gk = n_gk θ_k/Σ_j n_gj θ_j, so the score of log θ is Σ_g (c_gk − C_g p_gk) and its information

@@ -1,4 +1,4 @@
-"""`Examination`: θ_k, how much position k is looked at, from an impression log that tells position and item apart."""
+"""`Examination`: θ_k, how much position k is looked at, where a log tells position and item apart."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from openloop.propensity.checks.positions import (
 )
 from openloop.propensity.solvers.click_models import all_pairs, em
 from openloop.propensity.solvers.grouping import KEYS, group, refuse_silent, sums
-from openloop.propensity.solvers.harvesting import Curve, harvest
+from openloop.propensity.solvers.harvesting import ThetaCurve, harvest
 from openloop.propensity.solvers.randomising import affine, logged_weights, randomised, shuffled_rows
 from openloop.support.arguments import check_level
 
@@ -69,7 +69,7 @@ class Examination(BaseEstimator):
         self.fingerprint_ = log.fingerprint
         return self
 
-    def _curve(self, log: Impressions) -> Curve:
+    def _curve(self, log: Impressions) -> ThetaCurve:
         if self.by == "known":
             return _given(self.theta, log)
         _check_positions(log)
@@ -87,16 +87,16 @@ class Examination(BaseEstimator):
         _check_clicks(log, self.method_)
         cells = group(log, KEYS[self.by](log), every=True).cells
         self.notes_ += (f"{self.method_} has no intervals, and does not tell whether θ is identified",)
-        return Curve(theta=(all_pairs if self.method_ == "all_pairs" else em)(cells, log.depth), influence=None)
+        return ThetaCurve(theta=(all_pairs if self.method_ == "all_pairs" else em)(cells, log.depth), influence=None)
 
-    def _drawn(self, log: Impressions, part: Array) -> Curve:
+    def _drawn(self, log: Impressions, part: Array) -> ThetaCurve:
         """θ of the rows of a part whose position was drawn."""
         if self.method_ == "weighted":
             return randomised(log, np.flatnonzero(part), logged_weights(log))
         rows = shuffled_rows(log)
         return randomised(log, rows[part[rows]])
 
-    def _harvested(self, log: Impressions, part: Array | None) -> Curve:
+    def _harvested(self, log: Impressions, part: Array | None) -> ThetaCurve:
         rows = None if part is None else np.flatnonzero(part)
         return harvest(log, group(log, KEYS[self.by](log), rows=rows))
 
@@ -111,7 +111,7 @@ class Examination(BaseEstimator):
                 f'Examination(by="user-item"): {found.words}. Use by="assignment", or shuffle some requests.'
             )
 
-    def _remember(self, found: Curve) -> None:
+    def _remember(self, found: ThetaCurve) -> None:
         self.theta_ = frozen(found.theta)
         self.influence_: Floats | None = None
         self.covariance_: Floats | None = None
@@ -183,14 +183,14 @@ def _default_method(by: str, log: Impressions) -> str:
     return "shuffled" if log.shuffled is not None and bool(log.shuffled.any()) else "weighted"
 
 
-def _given(theta: npt.ArrayLike, log: Impressions) -> Curve:
+def _given(theta: npt.ArrayLike, log: Impressions) -> ThetaCurve:
     values = np.asarray(theta, np.float64)
     if len(values) < log.depth:
         raise AlignmentError(
             f'Examination(by="known"): theta has {len(values)} positions, the log {log.depth}; give one θ per position.'
         )
     values = values[: log.depth] / values[0]
-    return Curve(theta=values, influence=np.zeros((log.n_clusters, log.depth)))
+    return ThetaCurve(theta=values, influence=np.zeros((log.n_clusters, log.depth)))
 
 
 def _check_parameters(by: str, method: str | None, theta: Any) -> None:

@@ -24,7 +24,7 @@ from openloop.propensity.checks.positions import (
     quality,
     reaction_check,
 )
-from openloop.propensity.solvers.harvesting import Curve
+from openloop.propensity.solvers.harvesting import ThetaCurve
 from openloop.propensity.solvers.randomising import randomised, shuffled_rows
 from tests.facts import facts
 
@@ -192,12 +192,12 @@ def test_chi_squared_by_hand():
     psi = np.zeros((100, 2))
     psi[:, 1] = np.tile([1, -1], 50)
     found = one_theta_check(
-        Curve(theta=np.array([1, 0.5]), influence=psi), Curve(theta=np.array([1, 0.25]), influence=0 * psi)
+        ThetaCurve(theta=np.array([1, 0.5]), influence=psi), ThetaCurve(theta=np.array([1, 0.25]), influence=0 * psi)
     )
     assert found.statistic == pytest.approx(99 * np.log(2) ** 2)
     assert (found.df, found.clusters, found.rejects) == (1, 100, True)
     with pytest.raises(UndefinedError, match=facts("one theta", "30")):
-        one_theta_check(Curve(theta=np.ones(2), influence=psi[:9]), Curve(theta=np.ones(2), influence=psi[:9] * 2))
+        one_theta_check(ThetaCurve(theta=np.ones(2), influence=psi[:9]), ThetaCurve(theta=np.ones(2), influence=psi[:9] * 2))
 
 
 # -- results ----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from openloop.errors import DivergenceError, UndefinedError
 from openloop.kernels.harvesting import Cells
 from openloop.propensity.solvers import harvesting
 from openloop.propensity.solvers.grouping import KEYS, group
-from openloop.propensity.solvers.harvesting import Curve, harvest, refuse_cut, solve
+from openloop.propensity.solvers.harvesting import ThetaCurve, harvest, refuse_cut, solve
 from tests.facts import facts
 
 
@@ -90,4 +90,4 @@ def test_newton_that_does_not_settle_says_so(monkeypatch):
 
 def test_a_curve_without_influence_says_so():
     with pytest.raises(UndefinedError, match=facts("Examination")):
-        _ = Curve(theta=np.ones(2), influence=None).parts
+        _ = ThetaCurve(theta=np.ones(2), influence=None).parts

@@ -15,7 +15,7 @@ from openloop.core.weights import effective_size
 from openloop.errors import AlignmentError, UndefinedError
 from openloop.kernels.harvesting import sorted_order
 from openloop.propensity.solvers.grouping import by_user_item, combined, per_cluster, sums
-from openloop.propensity.solvers.harvesting import Curve
+from openloop.propensity.solvers.harvesting import ThetaCurve
 from openloop.propensity.solvers.randomising import shuffled_rows
 from openloop.support.atomic import Recorded
 from openloop.support.wording import chance
@@ -221,7 +221,7 @@ def better_items(log: Impressions, theta: Floats, ranks: Array | None = None) ->
     return better
 
 
-def one_theta_check(better: Curve, worse: Curve) -> PositionCheck:
+def one_theta_check(better: ThetaCurve, worse: ThetaCurve) -> PositionCheck:
     """Whether log θ of better and of worse items differ: Hotelling's T², which is χ² with K − 1 for many users."""
     from scipy.special import fdtrc
 

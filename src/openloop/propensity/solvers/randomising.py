@@ -12,7 +12,7 @@ from openloop.core.impressions import Impressions
 from openloop.errors import ColumnError, UndefinedError
 from openloop.kernels.harvesting import Cells, dense
 from openloop.propensity.solvers.grouping import Grouped, by_user_item, group, lengths, per_cluster, refuse_silent, sums
-from openloop.propensity.solvers.harvesting import Curve
+from openloop.propensity.solvers.harvesting import ThetaCurve
 
 BLOCK = 2**18  # groups whose counts are brought into a dense table at a time
 
@@ -65,13 +65,13 @@ def logged_weights(log: Impressions) -> Floats:
     return 1.0 / log.propensity
 
 
-def randomised(log: Impressions, rows: Array, weight: Floats | None = None) -> Curve:
+def randomised(log: Impressions, rows: Array, weight: Floats | None = None) -> ThetaCurve:
     """θ_k = (Σwc/Σw at k)/(Σwc/Σw at 1) within requests with K_n ≥ k; ψ of its logarithm per cluster."""
     found = rates(log, rows, weight)
     influence = log.n_clusters * (found.at_parts / found.at - found.first_parts / found.first)
     theta = found.at / found.first
     theta[0], influence[:, 0] = 1.0, 0.0  # but for rounding they are
-    return Curve(theta=theta, influence=influence)
+    return ThetaCurve(theta=theta, influence=influence)
 
 
 def rates(log: Impressions, rows: Array, weight: Floats | None = None) -> Rates:
@@ -107,7 +107,7 @@ def rates(log: Impressions, rows: Array, weight: Floats | None = None) -> Rates:
 class Affine:
     """a_k with a_1 = 1 and the influence of its logarithm, b_k with b_1 = 0 and its own influence; (K,) and (U, K)."""
 
-    slope: Curve
+    slope: ThetaCurve
     offset: Floats
     offset_influence: Floats
 
@@ -137,7 +137,7 @@ def affine(log: Impressions) -> Affine:
     offset_parts[:, 0] = 0.0
     U = log.n_clusters
     return Affine(
-        slope=Curve(theta=a, influence=U * a_parts / a),
+        slope=ThetaCurve(theta=a, influence=U * a_parts / a),
         offset=m.at - a * m.first,
         offset_influence=U * offset_parts,
     )
