@@ -22,6 +22,8 @@ OBVIOUS: Mapping[str, str] = {
     "user": "user users uid usr username customer member reviewer visitor account viewer person",
     "item": "item items iid movie mid film product asin sku song track artist book isbn article video game",
     "rating": "rating ratings stars star score value click clicks clicked overall",
+    "request": "request requests query slate",
+    "reward": "reward rewards click clicks clicked",
 }
 
 

@@ -1,14 +1,15 @@
-"""`read`: a log, from a file or any dataframe, becomes Feedback."""
+"""`read`: a log, from a file or any dataframe, becomes Feedback, or Impressions where it has positions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, overload
 
 import numpy as np
 
 from openloop.core.feedback import Array, Feedback, Ints, Vocabulary
+from openloop.core.impressions import Impressions
 from openloop.data import values
 from openloop.data.cells import (
     Duplicates,
@@ -19,16 +20,12 @@ from openloop.data.cells import (
     repeated,
     sort_cells,
 )
-from openloop.data.columns import Column, InputTable, choose, choose_log
-from openloop.data.encoding import encode, find, refuse_unknown, vocabulary
+from openloop.data.columns import PAIR, Column, choose, choose_log
+from openloop.data.encoding import Unknown, coded, vocabulary
 from openloop.data.formats import open_source
+from openloop.data.impressions import ShownColumns, read_impressions
 from openloop.data.values import row_list
 from openloop.errors import DuplicateError, EmptyError, InputError, did_you_mean
-
-if TYPE_CHECKING:
-    import polars as pl
-
-Unknown = Literal["error", "drop"]
 
 BEST = 4.0, 5.0  # of five stars: a log that has no others was filtered
 
@@ -40,6 +37,12 @@ _CHECKED = {
 }
 
 
+@overload
+def read(source: Any, *, position: str | int, **options: Any) -> Impressions: ...
+@overload
+def read(
+    source: Any, *, user: Column = None, item: Column = None, rating: Column = None, time: Column = None, **options: Any
+) -> Feedback: ...
 def read(
     source: Any,
     *,
@@ -57,7 +60,9 @@ def read(
     separator: str | None = None,
     header: bool | None = None,
     uniform: bool = False,
-) -> Feedback:
+    position: Column = None,
+    **shown: Any,
+) -> Feedback | Impressions:
     """Feedback from a path (CSV, TSV, `::`, Parquet, JSON lines; also .gz) or any dataframe.
 
     Columns are names, or positions from 0; user, item and rating are found by obvious names (userId,
@@ -80,7 +85,23 @@ def read(
 
     `.row` is each cell's row in the input, counted from 0 without header and blank lines, so that
     `.align(array)` brings an array in input order along. `uniform` marks a uniform sample of the population.
+
+    `position=` makes it Impressions, one row for each item that was shown: `position` counts from 1, `reward=` is a
+    click, or any number that is not negative, `request=` the list, `user=` whose; a pair may come any number of times.
+    What the logging policy did: `propensity=`, `exposure=[…]` (its probability at each position), `prefix=`, `slate=`,
+    `shuffled=`, `pool=` (how many candidates), `arms=[…]` (ranks under the arms of an experiment). request, user, item
+    and reward are found by obvious names; `request=False` and `user=False` say that there are none. With
+    `unknown="drop"` a request is left out as a whole.
     """
+    if position is not None or shown:
+        others = {"rating": rating, "weight": weight, "like": like, "uniform": uniform or None}
+        others["duplicates"] = None if duplicates == "error" else duplicates
+        _refuse_mixture(position, shown, [name for name, value in others.items() if value is not None])
+    if position is not None:
+        _refuse_option("unknown", unknown, ("error", "drop"))
+        columns = ShownColumns(position=position, item=item, user=user, propensity=propensity, time=time, **shown)
+        table = open_source(source, columns.named, separator=separator, header=header)
+        return read_impressions(table, columns, dict(zip(PAIR, _known(users, items, None), strict=True)), unknown)
     _refuse_option("unknown", unknown, ("error", "drop"))
     _refuse_option("duplicates", duplicates, ("error", "first", "last", "mean"))
     asked = {"user": user, "item": item, "rating": rating}
@@ -91,8 +112,8 @@ def read(
     if frame.height == 0:
         raise EmptyError(f"{table.name}: no rows; an estimate needs at least one observed cell.")
     known_users, known_items = _known(users, items, like)
-    user_ids, user_codes = _coded(table, frame[chosen["user"]], "user", known_users, unknown)
-    item_ids, item_codes = _coded(table, frame[chosen["item"]], "item", known_items, unknown)
+    user_ids, user_codes = coded(table, frame[chosen["user"]], "user", known_users, unknown)
+    item_ids, item_codes = coded(table, frame[chosen["item"]], "item", known_items, unknown)
     columns = {
         role: _CHECKED[role](frame[column], f"{table.name}: {role} column {column!r}")
         for role, column in chosen.items()
@@ -135,21 +156,6 @@ def _known(users: Any, items: Any, like: Any) -> tuple[Vocabulary | None, Vocabu
     return known
 
 
-def _coded(
-    table: InputTable, column: pl.Series, role: str, known: Vocabulary | None, unknown: Unknown
-) -> tuple[Vocabulary, Ints]:
-    """The vocabulary of users or items, and the code of each row, -1 where it is to be dropped."""
-    what = f"{table.name}: {role} column {column.name!r}"
-    as_text = known is not None and known.ids.dtype.kind != "i"
-    checked = values.ids(column, what, text=table.text, keep_text=as_text)
-    if known is None:
-        return encode(checked)
-    codes = find(checked, known, text=table.text)
-    if unknown == "error":
-        refuse_unknown(checked, codes, known, what)
-    return known, codes
-
-
 def _feedback(log: _Log, duplicates: Duplicates, **known: bool) -> Feedback:
     cell, row = _in_order(log)
     kept = _each_once(log, cell, row, duplicates)
@@ -190,6 +196,17 @@ def _each_once(log: _Log, cell: Int64s, row: Int64s, duplicates: Duplicates) -> 
         f"{log.name}: {len(twice):,} (user, item) pairs occur more than once, as {pair} "
         f"in {row_list(here)}; pass duplicates='last', 'first' or 'mean', or drop all but one of each."
     )
+
+
+def _refuse_mixture(position: Column, shown: Mapping[str, Any], feedback: Sequence[str]) -> None:
+    """Keywords of impressions need a position, and keywords of Feedback alone have no meaning beside one."""
+    known = [field.name for field in fields(ShownColumns)]
+    if strange := [name for name in shown if name not in known]:
+        raise InputError(f"read: {strange[0]}= is no keyword.{did_you_mean(strange[0], known)}")
+    if position is None and (alone := [name for name, value in shown.items() if value is not None]):
+        raise InputError(f"read: {alone[0]}= is for logs with positions; name their column with position=.")
+    if position is not None and feedback:
+        raise InputError(f"read: {feedback[0]}= is for logs without positions; leave out either it or position=.")
 
 
 def _refuse_option(name: str, value: str, known: tuple[str, ...]) -> None:

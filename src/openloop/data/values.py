@@ -111,6 +111,39 @@ def weights(column: pl.Series, what: str) -> npt.NDArray[np.float64]:
     return values.to_numpy()
 
 
+def rewards(column: pl.Series, what: str) -> npt.NDArray[np.float64]:
+    """Finite numbers that are not negative; booleans count as 0 and 1."""
+    values = _numbers(column, what, "rewards", RatingError)
+    _refuse(~(values.is_finite() & (values >= 0)), values, what, "rewards are not finite and ≥ 0", error=RatingError)
+    return values.to_numpy()
+
+
+def exposures(column: pl.Series, what: str) -> npt.NDArray[np.float64]:
+    """Numbers in [0, 1]."""
+    values = _numbers(column, what, "exposures", PropensityError)
+    outside = ~values.is_between(0, 1) | values.is_nan()
+    _refuse(outside, values, what, "exposures are outside [0, 1]", _PROBABILITIES, error=PropensityError)
+    return values.to_numpy()
+
+
+def flags(column: pl.Series, what: str) -> npt.NDArray[np.bool_]:
+    """Booleans, also as 0 and 1."""
+    values = _numbers(column, what, "flags", InputError)
+    _refuse(~values.is_in([0.0, 1.0]), values, what, "flags are neither true nor false")
+    return values.to_numpy() == 1
+
+
+def whole(column: pl.Series, what: str, noun: str, least: int) -> npt.NDArray[np.int32]:
+    """Whole numbers from `least` on, as 32-bit integers."""
+    values = column if column.dtype.is_integer() else _numbers(column, what, noun, InputError)
+    _refuse(values.is_null(), values, what, f"{noun} are missing", show=False)
+    outside = ~values.is_between(least, 2**31 - 1)
+    broken = outside if column.dtype.is_integer() else outside | values.is_nan() | (values % 1 != 0)
+    remedy = f"count from {least}, or {_REPAIR}"
+    _refuse(broken, values, what, f"{noun} are not whole numbers from {least} on", remedy)
+    return values.cast(pl.Int32).to_numpy()
+
+
 def times(column: pl.Series, what: str) -> npt.NDArray[Any]:
     """Integers and floats as they are; dates and datetimes as microseconds since 1970 in UTC."""
     column = _plain(column)
