@@ -101,6 +101,8 @@ def test_items_above_need_requests_that_were_shuffled_and_ranks_of_each_row():
         items_above_check(replace(log, shuffled=None))
     with pytest.raises(UndefinedError, match=facts("request=")):
         items_above_check(Impressions.from_arrays(item=log.item, position=log.position, reward=log.reward))
+    with pytest.raises(UndefinedError, match=facts("items above", "lack rows")):
+        items_above_check(replace(log, position=log.position + 1, exposure=None))
     for wrong in (np.ones(3, int), np.ones(len(log)), np.full(len(log), -1)):
         with pytest.raises(AlignmentError, match=facts("ranks", f"{len(log):,}")):
             items_above_check(log, wrong)
@@ -197,7 +199,9 @@ def test_chi_squared_by_hand():
     assert found.statistic == pytest.approx(99 * np.log(2) ** 2)
     assert (found.df, found.clusters, found.rejects) == (1, 100, True)
     with pytest.raises(UndefinedError, match=facts("one theta", "30")):
-        one_theta_check(ThetaCurve(theta=np.ones(2), influence=psi[:9]), ThetaCurve(theta=np.ones(2), influence=psi[:9] * 2))
+        one_theta_check(
+            ThetaCurve(theta=np.ones(2), influence=psi[:9]), ThetaCurve(theta=np.ones(2), influence=psi[:9] * 2)
+        )
 
 
 # -- results ----------------------------------------------------------------------------------------------------

@@ -86,6 +86,8 @@ def items_above_check(log: Impressions, ranks: Array | None = None) -> PositionC
         raise UndefinedError(
             "items above: the log names no requests, so nobody knows what was above; read it with request=."
         )
+    if not log.whole:
+        raise UndefinedError("items above: some requests lack rows above others, so nobody knows what was above.")
     rows = shuffled_rows(log)
     label = _label(log, ranks)
     q, fold = quality(log, label, _shuffled_theta(log, rows)), per_cluster(log, rows) % 2
