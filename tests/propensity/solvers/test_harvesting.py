@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from openloop.core.feedback import Vocabulary
 from openloop.core.impressions import Impressions
 from openloop.data.click_worlds import click_world
 from openloop.errors import DivergenceError, UndefinedError
 from openloop.kernels.harvesting import Cells
 from openloop.propensity.solvers import harvesting
-from openloop.propensity.solvers.grouping import KEYS, group
+from openloop.propensity.solvers.grouping import KEYS, combined, group
 from openloop.propensity.solvers.harvesting import ThetaCurve, harvest, refuse_cut, solve
 from tests.facts import facts
 
@@ -59,6 +60,31 @@ def test_the_influence_is_the_slope_in_a_users_weight(by):
             ]
             moved.append(np.log(solve(Cells(*found.cells[:2], *sums), log.depth)))
         np.testing.assert_allclose(psi[u], log.n_clusters * (moved[0] - moved[1]) / 2e-4, rtol=1e-4, atol=1e-4)
+
+
+def short_and_long(seed, requests=8000):
+    """Two arms by a coin; short lists (2 of 5) have better items than long ones (4 of 5); θ_k = 1/k."""
+    rng = np.random.default_rng(seed)
+    length = rng.choice([2, 4], requests)
+    first = np.argsort(rng.random((requests, 5)), axis=1)
+    second = np.argsort(np.argsort(np.argsort(first, axis=1) + rng.normal(0, 1.5, first.shape), axis=1), axis=1)
+    ranks = np.stack([np.argsort(first, axis=1), second]) + 1  # (2, N, I)
+    place = ranks[rng.integers(2, size=requests), np.arange(requests)]  # (N, I)
+    request, item = np.nonzero(place <= length[:, None])
+    k, q = place[request, item], np.where(length[request] == 2, 0.6, 0.15)
+    return Impressions.from_arrays(
+        item=item, position=k, reward=(rng.random(len(k)) < q / k).astype(float), request=request,
+        requests=Vocabulary.range(requests), arms=ranks[:, request, item].T,
+    )  # fmt: skip
+
+
+def test_lists_of_several_lengths_do_not_bias_theta():
+    log = short_and_long(0)
+    found = harvest(log, group(log, KEYS["assignment"](log)))
+    errors = np.sqrt(np.square(found.parts).sum(axis=0)) / log.n_clusters
+    assert np.abs(np.log(found.theta * np.arange(1, 5))[1:] / errors[1:]).max() < 4
+    mixed = harvest(log, group(log, combined(*log.arms.T))).theta  # ranks alone, whatever the length
+    assert mixed[2] < 0.5 / 3
 
 
 def test_nothing_identified_is_refused():
