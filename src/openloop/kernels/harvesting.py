@@ -1,4 +1,4 @@
-"""Clicks of groups by position: rows sorted by group, the score of log θ and its information, rows' parts in it.
+"""Clicks of groups by position: the score of log θ, its information, and what each row adds to them.
 
 A group g was shown n_gk times at position k and clicked c_gk times; C_g = Σ_k c_gk. Given C_g, its clicks fall on
 positions with p_gk = n_gk θ_k/Σ_j n_gj θ_j, so the score of log θ is Σ_g (c_gk − C_g p_gk) and its information
@@ -19,6 +19,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
 
+SPAN = 2  # a table for keys may be so many times longer than they are many
 DIGIT = 11  # bits of a key that one pass of the sort looks at: its 2,048 counts stay in the nearest cache
 
 
@@ -29,6 +30,38 @@ class Cells(NamedTuple):
     position: Ints  # (cells,) from 0
     shown: Floats  # (cells,) n_gk
     clicks: Floats  # (cells,) c_gk
+
+
+def coded(key: Ints) -> tuple[Ints, Ints]:
+    """The distinct keys, sorted, and the place of each key among them; keys count from 0.
+
+    Keys in a narrow range are looked up in a table, others are sorted.
+    """
+    size = int(key.max(initial=-1)) + 1
+    if size <= SPAN * len(key):
+        there = np.zeros(size, np.bool_)
+        there[key] = True
+        return np.flatnonzero(there), (np.cumsum(there) - 1)[key]
+    order = sorted_order(key)
+    values, places = np.empty(len(key), np.int64), np.empty(len(key), np.int64)
+    found = _number(key, order, values, places)
+    return values[:found].copy(), places
+
+
+def coded_numpy(key: Ints) -> tuple[Ints, Ints]:
+    """The definition."""
+    return np.unique(key, return_inverse=True)
+
+
+@njit(cache=True, nogil=True)
+def _number(key: Ints, order: Ints, values: Ints, places: Ints) -> int:
+    found = 0
+    for i in order:
+        if found == 0 or values[found - 1] != key[i]:
+            values[found] = key[i]
+            found += 1
+        places[i] = found - 1
+    return found
 
 
 def sorted_order(key: Ints) -> Ints:

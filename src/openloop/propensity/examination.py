@@ -1,4 +1,4 @@
-"""`Examination`: θ_k, how much position k is looked at, from an impression log that tells position and item apart."""
+"""`Examination`: θ_k, how much position k is looked at, where a log tells position and item apart."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from openloop.propensity.checks.positions import (
     reaction_check,
 )
 from openloop.propensity.solvers.click_models import all_pairs, em
-from openloop.propensity.solvers.grouping import KEYS, group
-from openloop.propensity.solvers.harvesting import Curve, harvest
+from openloop.propensity.solvers.grouping import KEYS, group, refuse_silent, sums
+from openloop.propensity.solvers.harvesting import ThetaCurve, harvest
 from openloop.propensity.solvers.randomising import affine, logged_weights, randomised, shuffled_rows
 from openloop.support.arguments import check_level
 
@@ -65,15 +65,14 @@ class Examination(BaseEstimator):
         self.method_ = self.method or _default_method(self.by, log)
         for name in ("trust_", "offset_", "offset_influence_"):
             vars(self).pop(name, None)
-        if self.by == "user-item":
-            self._refuse_reaction(log)
         self._remember(self._curve(log))
         self.fingerprint_ = log.fingerprint
         return self
 
-    def _curve(self, log: Impressions) -> Curve:
+    def _curve(self, log: Impressions) -> ThetaCurve:
         if self.by == "known":
             return _given(self.theta, log)
+        _check_positions(log)
         if self.method_ == "affine":
             found = affine(log)
             self.trust_, self.offset_ = frozen(found.slope.theta), frozen(found.offset)
@@ -81,21 +80,23 @@ class Examination(BaseEstimator):
             return found.slope
         if self.by == "randomised":
             return self._drawn(log, np.ones(len(log), np.bool_))
+        if self.by == "user-item":
+            self._refuse_reaction(log)
         if self.method_ == "harvest":
             return self._harvested(log, None)
         _check_clicks(log, self.method_)
         cells = group(log, KEYS[self.by](log), every=True).cells
-        self.notes_ = (f"{self.method_} has no intervals, and does not tell whether θ is identified",)
-        return Curve(theta=(all_pairs if self.method_ == "all_pairs" else em)(cells, log.depth), influence=None)
+        self.notes_ += (f"{self.method_} has no intervals, and does not tell whether θ is identified",)
+        return ThetaCurve(theta=(all_pairs if self.method_ == "all_pairs" else em)(cells, log.depth), influence=None)
 
-    def _drawn(self, log: Impressions, part: Array) -> Curve:
+    def _drawn(self, log: Impressions, part: Array) -> ThetaCurve:
         """θ of the rows of a part whose position was drawn."""
         if self.method_ == "weighted":
             return randomised(log, np.flatnonzero(part), logged_weights(log))
         rows = shuffled_rows(log)
         return randomised(log, rows[part[rows]])
 
-    def _harvested(self, log: Impressions, part: Array | None) -> Curve:
+    def _harvested(self, log: Impressions, part: Array | None) -> ThetaCurve:
         rows = None if part is None else np.flatnonzero(part)
         return harvest(log, group(log, KEYS[self.by](log), rows=rows))
 
@@ -110,7 +111,7 @@ class Examination(BaseEstimator):
                 f'Examination(by="user-item"): {found.words}. Use by="assignment", or shuffle some requests.'
             )
 
-    def _remember(self, found: Curve) -> None:
+    def _remember(self, found: ThetaCurve) -> None:
         self.theta_ = frozen(found.theta)
         self.influence_: Floats | None = None
         self.covariance_: Floats | None = None
@@ -182,14 +183,14 @@ def _default_method(by: str, log: Impressions) -> str:
     return "shuffled" if log.shuffled is not None and bool(log.shuffled.any()) else "weighted"
 
 
-def _given(theta: npt.ArrayLike, log: Impressions) -> Curve:
+def _given(theta: npt.ArrayLike, log: Impressions) -> ThetaCurve:
     values = np.asarray(theta, np.float64)
     if len(values) < log.depth:
         raise AlignmentError(
             f'Examination(by="known"): theta has {len(values)} positions, the log {log.depth}; give one θ per position.'
         )
     values = values[: log.depth] / values[0]
-    return Curve(theta=values, influence=np.zeros((log.n_clusters, log.depth)))
+    return ThetaCurve(theta=values, influence=np.zeros((log.n_clusters, log.depth)))
 
 
 def _check_parameters(by: str, method: str | None, theta: Any) -> None:
@@ -218,13 +219,13 @@ def _check_fitted(model: Examination) -> None:
 def _check_log(log: Any) -> None:
     if not isinstance(log, Impressions):
         raise InputError(f"Examination: the log must be Impressions, got {type(log).__name__}; read it with position=.")
-    negative = np.flatnonzero(log.reward < 0)
-    if len(negative):
-        at = int(negative[0])
-        raise RatingError(
-            f"Examination: {len(negative):,} rewards are below 0, first at {log.where(at)}: {log.reward[at]}; θ_k·q_i "
-            "is for clicks, orders and other rewards from 0."
-        )
+
+
+def _check_positions(log: Impressions) -> None:
+    """Refuse what no method can fit: a single position, and one without clicks."""
+    if log.depth == 1:
+        raise UndefinedError("Examination: the log has one position only, so there are no two to compare.")
+    refuse_silent(sums(log.position - 1, log.reward, log.depth), "in the log")
 
 
 def _check_clicks(log: Impressions, method: str) -> None:

@@ -15,9 +15,9 @@ from openloop.core.weights import effective_size
 from openloop.errors import AlignmentError, UndefinedError
 from openloop.kernels.harvesting import sorted_order
 from openloop.propensity.solvers.grouping import by_user_item, combined, per_cluster, sums
-from openloop.propensity.solvers.harvesting import Curve
+from openloop.propensity.solvers.harvesting import ThetaCurve
 from openloop.propensity.solvers.randomising import shuffled_rows
-from openloop.support.atomic import Recorded, finite
+from openloop.support.atomic import Recorded
 from openloop.support.wording import chance
 
 LEVEL = 0.05  # two-sided
@@ -64,10 +64,10 @@ class ExaminationChecks(Recorded):
         made = [f"{name}: {found.words}" for name, found in self.checks.items()]
         return "\n".join(made + [f"{name}: not computed, {why}" for name, why in self.not_computed.items()])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, text and dictionaries, as JSON has them."""
+    def records(self) -> dict[str, Any]:
+        """Everything as plain values, with what each check decides."""
         made = {name: asdict(found) | {"rejects": found.rejects} for name, found in self.checks.items()}
-        return finite({"checks": made, "not_computed": self.not_computed})
+        return {"checks": made, "not_computed": self.not_computed}
 
 
 # -- items above do not matter ----------------------------------------------------------------------------------
@@ -86,6 +86,8 @@ def items_above_check(log: Impressions, ranks: Array | None = None) -> PositionC
         raise UndefinedError(
             "items above: the log names no requests, so nobody knows what was above; read it with request=."
         )
+    if not log.whole:
+        raise UndefinedError("items above: some requests lack rows above others, so nobody knows what was above.")
     rows = shuffled_rows(log)
     label = _label(log, ranks)
     q, fold = quality(log, label, _shuffled_theta(log, rows)), per_cluster(log, rows) % 2
@@ -101,7 +103,7 @@ def items_above_check(log: Impressions, ranks: Array | None = None) -> PositionC
 
 
 def _label(log: Impressions, ranks: Array | None) -> Array:
-    """A model's ranks, or what the log itself says about how good an item is for a request: its rankers know the user."""
+    """A model's ranks, or what the log itself says of how good an item is for a request: its rankers know the user."""
     if ranks is not None:
         return _checked(log, ranks)
     if log.arms is not None:
@@ -221,7 +223,7 @@ def better_items(log: Impressions, theta: Floats, ranks: Array | None = None) ->
     return better
 
 
-def one_theta_check(better: Curve, worse: Curve) -> PositionCheck:
+def one_theta_check(better: ThetaCurve, worse: ThetaCurve) -> PositionCheck:
     """Whether log θ of better and of worse items differ: Hotelling's T², which is χ² with K − 1 for many users."""
     from scipy.special import fdtrc
 

@@ -1,4 +1,4 @@
-"""θ as the literature fits it, for studies: all pairs (Agarwal et al. 2019) and EM (Wang et al. 2018); no intervals."""
+"""θ as the literature fits it, for studies: all pairs (Agarwal et al. 2019) and EM (Wang et al. 2018)."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Array, Floats
 from openloop.core.impressions import Impressions
-from openloop.errors import ColumnError
-from openloop.kernels.harvesting import Cells, sorted_order
+from openloop.errors import ColumnError, UndefinedError, listing
+from openloop.kernels.harvesting import Cells, coded
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -23,11 +23,11 @@ SLOTS = 16  # of a table of hashed keys, for each key in it: 1 of 16 other keys 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Grouped:
-    """Cells of groups, and the rows in them, sorted by cell."""
+    """Cells of groups, and the rows in them, in the order of the log."""
 
     cells: Cells
     row: Ints  # (m,) of the log
-    cell: Ints  # (m,) rising
+    cell: Ints  # (m,)
 
     @property
     def groups(self) -> int:
@@ -74,13 +74,13 @@ def lengths(log: Impressions) -> Array:
     return log.position[log.request_ptr[1:] - 1]
 
 
-def combined(*columns: Array) -> Ints:
-    """One key for each combination of values from 0."""
+def combined(*columns: Array, last: int = 0) -> Ints:
+    """One key for each combination of values from 0; `last` is how many values the last column may have, if given."""
     key = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        size = int(column.max(initial=0)) + 1
+    for at, column in enumerate(columns):
+        size = last if last and at == len(columns) - 1 else int(column.max(initial=0)) + 1
         if (int(key.max(initial=0)) + 1) * size >= LARGEST:
-            key = np.unique(key, return_inverse=True)[1]
+            key = coded(key)[1]
         key *= size
         key += column
     return key
@@ -90,18 +90,15 @@ def group(log: Impressions, key: Ints, *, rows: Array | None = None, every: bool
     """The groups of equal keys among `rows`; without `every`, those with clicks at one of two or more positions."""
     if rows is None:
         rows = np.arange(len(log))
+    else:
+        key = key[rows]
     if not every:
-        rows = rows[_may_be_clicked(key[rows], log.reward[rows] > 0)]
-    cell_key = combined(key[rows], log.position[rows] - 1)
-    order = sorted_order(cell_key)
-    row, cell_key = rows[order], cell_key[order]
-    first = np.flatnonzero(np.diff(cell_key, prepend=-1))  # (cells,) the first row of each
-    own = key[row[first]]
-    start = np.append(np.flatnonzero(np.diff(own, prepend=-1)), len(first))  # (G + 1,)
-    shown = np.diff(np.append(first, len(row))).astype(np.float64)
-    clicks: Any = np.add.reduceat(log.reward[row], first) if len(first) else np.empty(0)
-    cells = Cells(start, log.position[row[first]].astype(np.int64) - 1, shown, clicks)
-    found = Grouped(cells=cells, row=row, cell=np.repeat(np.arange(len(first)), shown.astype(np.int64)))
+        kept = _may_be_clicked(key, log.reward[rows] > 0)
+        rows, key = rows[kept], key[kept]
+    values, cell = coded(combined(key, log.position[rows] - 1, last=log.depth))
+    start = np.append(np.flatnonzero(np.diff(values // log.depth, prepend=-1)), len(values))  # (G + 1,)
+    shown, clicks = (sums(cell, weight, len(values)) for weight in (np.ones(len(cell)), log.reward[rows]))
+    found = Grouped(cells=Cells(start, values % log.depth, shown, clicks), row=rows, cell=cell)
     return found if every else _informative(found)
 
 
@@ -121,6 +118,8 @@ def _informative(found: Grouped) -> Grouped:
         return found
     keep = (np.add.reduceat(cells.clicks, cells.start[:-1]) > 0) & (sizes > 1)  # (G,)
     kept = np.repeat(keep, sizes)  # (cells,)
+    if bool(kept.all()):
+        return found
     row_kept = kept[found.cell]
     start = np.append(0, np.cumsum(sizes[keep]))
     renamed = np.cumsum(kept) - 1
@@ -129,6 +128,16 @@ def _informative(found: Grouped) -> Grouped:
         row=found.row[row_kept],
         cell=renamed[found.cell[row_kept]],
     )
+
+
+def refuse_silent(clicks: Floats, where: str) -> None:
+    """Refuse rewards by position (K,) that are 0 somewhere: such a θ cannot be told from 0."""
+    silent = np.flatnonzero(clicks == 0) + 1
+    if len(silent):
+        raise UndefinedError(
+            f"Examination: no clicks at position {listing(silent.tolist(), limit=10)} of {len(clicks)} {where}, so its "
+            "θ cannot be told from 0; leave the rows there out."
+        )
 
 
 def per_cluster(log: Impressions, rows: Array) -> Array:

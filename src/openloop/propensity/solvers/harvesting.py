@@ -21,7 +21,7 @@ ROUNDS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Curve:
+class ThetaCurve:
     """θ by position with θ_1 = 1, and the influence of log θ per cluster (U, K), None where a method has none."""
 
     theta: Floats  # (K,)
@@ -35,7 +35,7 @@ class Curve:
         return self.influence
 
 
-def harvest(log: Impressions, found: Grouped) -> Curve:
+def harvest(log: Impressions, found: Grouped) -> ThetaCurve:
     """θ that solves the score equation, with ψ_u(log θ) = U·H⁻¹ Σ_rows e(1_k − p_g) summed by cluster."""
     cells, depth = found.cells, log.depth
     refuse_cut(cells, depth)
@@ -45,7 +45,7 @@ def harvest(log: Impressions, found: Grouped) -> Curve:
     scores = row_scores(cells, theta, found.cell, log.reward[found.row], cluster, log.n_clusters)  # (U, K)
     influence = np.zeros_like(scores)
     influence[:, 1:] = log.n_clusters * np.linalg.solve(H[1:, 1:], scores[:, 1:].T).T
-    return Curve(theta=theta, influence=influence)
+    return ThetaCurve(theta=theta, influence=influence)
 
 
 def solve(cells: Cells, depth: int) -> Floats:
@@ -68,8 +68,6 @@ def refuse_cut(cells: Cells, depth: int) -> None:
     """Ford (1957): θ exists if and only if every position is linked to every other, along steps in both directions."""
     from scipy.sparse.csgraph import connected_components
 
-    if depth == 1:
-        raise UndefinedError("Examination: the log has one position only, so there are no two to compare; θ_1 = 1.")
     if len(cells.start) < 2:
         raise UndefinedError(
             "Examination: nothing is identified. No group was shown at two positions and clicked, so position and item "

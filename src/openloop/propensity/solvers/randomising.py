@@ -9,10 +9,10 @@ import numpy as np
 
 from openloop.core.feedback import Array, Floats
 from openloop.core.impressions import Impressions
-from openloop.errors import ColumnError, UndefinedError, listing
+from openloop.errors import ColumnError, UndefinedError
 from openloop.kernels.harvesting import Cells, dense
-from openloop.propensity.solvers.grouping import Grouped, by_user_item, group, lengths, per_cluster, sums
-from openloop.propensity.solvers.harvesting import Curve
+from openloop.propensity.solvers.grouping import Grouped, by_user_item, group, lengths, per_cluster, refuse_silent, sums
+from openloop.propensity.solvers.harvesting import ThetaCurve
 
 BLOCK = 2**18  # groups whose counts are brought into a dense table at a time
 
@@ -65,23 +65,22 @@ def logged_weights(log: Impressions) -> Floats:
     return 1.0 / log.propensity
 
 
-def randomised(log: Impressions, rows: Array, weight: Floats | None = None) -> Curve:
+def randomised(log: Impressions, rows: Array, weight: Floats | None = None) -> ThetaCurve:
     """θ_k = (Σwc/Σw at k)/(Σwc/Σw at 1) within requests with K_n ≥ k; ψ of its logarithm per cluster."""
     found = rates(log, rows, weight)
     influence = log.n_clusters * (found.at_parts / found.at - found.first_parts / found.first)
-    influence[:, 0] = 0.0
-    return Curve(theta=found.at / found.first, influence=influence)
+    theta = found.at / found.first
+    theta[0], influence[:, 0] = 1.0, 0.0  # but for rounding they are
+    return ThetaCurve(theta=theta, influence=influence)
 
 
 def rates(log: Impressions, rows: Array, weight: Floats | None = None) -> Rates:
     """Rates at each position, and at position 1 of the same requests; w = 1 without weights."""
     K, U = log.depth, log.n_clusters
-    if K == 1:
-        raise UndefinedError("Examination: the log has one position only, so there are no two to compare; θ_1 = 1.")
     k, c, u = log.position[rows] - 1, log.reward[rows], per_cluster(log, rows)
     w = np.ones(len(rows)) if weight is None else weight[rows]
     W, T = sums(k, w, K), sums(k, w * c, K)
-    _refuse_empty(T)
+    refuse_silent(T, "in the rows whose position was drawn")
     at = T / W
     at_parts = sums(u * np.int64(K) + k, w * (c - at[k]) / W[k], U * K).reshape(U, K)
     top = k == 0  # position 1
@@ -101,15 +100,6 @@ def rates(log: Impressions, rows: Array, weight: Floats | None = None) -> Rates:
     return Rates(at=at, first=first, at_parts=at_parts, first_parts=first_parts)
 
 
-def _refuse_empty(clicks: Floats) -> None:
-    empty = np.flatnonzero(clicks == 0) + 1
-    if len(empty):
-        raise UndefinedError(
-            f"Examination: no clicks at position {listing(empty.tolist(), limit=10)} of {len(clicks)} in the rows that "
-            "were drawn at random, so its θ cannot be told from 0; drop the rows there, or shuffle more requests."
-        )
-
-
 # -- trust: E[c | i, k] = a_k q_i + b_k -------------------------------------------------------------------------
 
 
@@ -117,7 +107,7 @@ def _refuse_empty(clicks: Floats) -> None:
 class Affine:
     """a_k with a_1 = 1 and the influence of its logarithm, b_k with b_1 = 0 and its own influence; (K,) and (U, K)."""
 
-    slope: Curve
+    slope: ThetaCurve
     offset: Floats
     offset_influence: Floats
 
@@ -147,7 +137,7 @@ def affine(log: Impressions) -> Affine:
     offset_parts[:, 0] = 0.0
     U = log.n_clusters
     return Affine(
-        slope=Curve(theta=a, influence=U * a_parts / a),
+        slope=ThetaCurve(theta=a, influence=U * a_parts / a),
         offset=m.at - a * m.first,
         offset_influence=U * offset_parts,
     )
@@ -198,8 +188,9 @@ def _blocks(log: Impressions, found: Grouped) -> Iterator[tuple[Floats, Floats, 
     """n, c and Σc² of groups by position, (B, K) each, and their clusters."""
     cells = found.cells
     squares = sums(found.cell, np.square(log.reward[found.row]), len(cells.position))
-    first_row = found.row[np.searchsorted(found.cell, cells.start[:-1])]
-    cluster = per_cluster(log, first_row)
+    of_cell = np.empty(len(cells.position), np.int64)
+    of_cell[found.cell] = per_cluster(log, found.row)  # a group is one user's
+    cluster = of_cell[cells.start[:-1]]
     for g in range(0, found.groups, BLOCK):
         start = cells.start[g : g + BLOCK + 1]
         own = slice(start[0], start[-1])
