@@ -97,13 +97,13 @@ def _checked(frame: Any, exposures: Sequence[str]) -> int:
     found = only_row(flagged.select(*totals, nw.col("rows").sum(), nw.col("depth").max()))
     if not found["rows"]:
         raise EmptyError("the log: no rows; a value needs at least one item that was shown.")
-    for name in wrong:
-        if number := int(found[f"bad_{name}"] or 0):
+    bad = {name: int(found[f"bad_{name}"] or 0) for name in wrong}
+    if not bad["k"] and exposures and len(exposures) != found["depth"]:
+        raise InputError(f"exposure: {len(exposures)} columns for {found['depth']:g} positions; give one for each.")
+    for name, number in bad.items():
+        if number:
             raise _refused(name, number, int(found["rows"]))
-    depth = int(found["depth"])
-    if exposures and len(exposures) != depth:
-        raise InputError(f"exposure: {len(exposures)} columns for {depth} positions; give one for each.")
-    return depth
+    return int(found["depth"])
 
 
 def _refused(name: str, number: int, size: int) -> InputError:

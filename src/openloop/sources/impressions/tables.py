@@ -216,8 +216,8 @@ def _check_probabilities(rows: TableRows, position: Floats, p: Floats) -> None:
     depth = int(whole.max())
     sums = np.bincount(rows.owner * np.int64(depth) + whole - 1, p, minlength=len(rows.names) * depth)
     if sums.max() > 1 + 1e-6:
-        at = int(np.argmax(sums))
+        at, k = divmod(int(np.argmax(sums)), depth)
         raise PredictionError(
-            f"{rows.what}: the probabilities of {rows.side} {rows.names.ids[at // depth]!r} at position "
-            f"{at % depth + 1} add up to {sums[at]:.4g}; one item is shown there, so at most to 1."
+            f"{rows.what}: the probabilities of {rows.side} {rows.names.ids.tolist()[at]!r} at position {k + 1} add "
+            f"up to {sums.max():.4g}; one item is shown there, so at most to 1."
         )
