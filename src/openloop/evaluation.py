@@ -75,7 +75,7 @@ def evaluate(
     level: float = 0.95,
     imputation: Any = None,
     pairs: str | Iterable[tuple[str, str]] | None = None,
-    user: str | None = None,
+    user: str | bool | None = None,
     item: str | None = None,
     rating: str | None = None,
     population: tuple[int, int] | None = None,
@@ -90,7 +90,7 @@ def evaluate(
     rng: Any = 0,
     candidates: str = "all",
     position: str | None = None,
-    request: str | None = None,
+    request: str | bool | None = None,
     reward: str | None = None,
     propensity: str | None = None,
     exposure: Sequence[str] | None = None,
@@ -126,7 +126,8 @@ def evaluate(
     rankers: tables (request or user, item, rank or score; or position and probability), functions of users and items,
     recommenders, or ranks of the shown rows; `propensities` is a fitted Examination, θ as an array, or None; `metrics`
     are of clicks, ctr and dcg, `estimators` by default snpbm and sniips; `imputation` is a reward for each item.
-    `candidates="shown"` asks what a ranker would earn by reordering what was shown.
+    `request=False` and `user=False` say that a frame has none. `candidates="shown"` asks what a ranker would earn by
+    reordering what was shown.
     """
     given = locals()
     _check_models(models)

@@ -1,1 +1,1 @@
-"""what was shown: Impressions or a frame of them and rankers as a source of ListMoments."""
+"""What was shown: Impressions or a frame of them and rankers as a source of ListMoments."""

@@ -22,9 +22,9 @@ class ListQuestion:
     candidates: str = "all"
     imputation: Any = None
     level: float = 0.95
-    user: str | None = None
+    user: str | bool | None = None
     item: str | None = None
-    request: str | None = None
+    request: str | bool | None = None
     position: str | None = None
     reward: str | None = None
     propensity: str | None = None

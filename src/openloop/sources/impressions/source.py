@@ -75,8 +75,7 @@ class ImpressionSource:
         if kind == "rips":
             return _inverse(hits, _logged(self.log.prefix)), None
         last = self.log.request_ptr[1:] - 1
-        slate = _logged(self.log.prefix)[last] if self.log.slate is None else self.log.slate
-        return (hits[last] / slate)[self.log.request], None
+        return (hits[last] / _logged(self.log.slate))[self.log.request], None
 
     def _own_position(self, found: Ranking) -> Array:
         """π_k(a_k): whether the model shows the same item there, or its probability."""
@@ -120,8 +119,6 @@ class ImpressionSource:
         log = self.log
         K = self.depth.astype(np.float64)
         m = _logged(log.pool).astype(np.float64)
-        if bool(np.any(m < K)):
-            raise InputError("evaluate: some requests show more items than their pool of candidates has; check pool=.")
         if found.probability is None:
             listed = (found.rank > 0) & (found.rank <= self.depth[log.request])
         else:
@@ -185,7 +182,6 @@ class ImpressionSource:
 
 def impression_source(models: Mapping[str, Any], log: Impressions, exam: Any, asked: ListQuestion) -> ImpressionSource:
     """The log with what each ranker says of it, checked and resolved."""
-    _check_exposure(log)
     examined = examined_by(exam, log, log.depth)
     rankings = {name: ranking(name, model, log, asked) for name, model in models.items()}
     affine = examined is not None and examined.offset is not None
@@ -210,21 +206,6 @@ def impression_source(models: Mapping[str, Any], log: Impressions, exam: Any, as
         log=log, rankings=rankings, examined=examined, support=support, imputed=imputed, depth=depth,
         notes=(*notes, *support.notes),
     )  # fmt: skip
-
-
-def _check_exposure(log: Impressions) -> None:
-    if log.exposure is None:
-        return
-    if log.exposure.shape[1] < log.depth:
-        raise InputError(
-            f"evaluate: exposure has {log.exposure.shape[1]} positions, and the log {log.depth}; give one column each."
-        )
-    own = log.exposure[np.arange(len(log)), log.position - 1]
-    if bool(np.any(own <= 0)):
-        raise InputError(
-            f"evaluate: exposure is 0 at the row's own position, where it was shown, first at "
-            f"{log.where(int(np.argmax(own <= 0)))}; repair those rows."
-        )
 
 
 def _inverse(target: Array, logged: Floats) -> Floats:

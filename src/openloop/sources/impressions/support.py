@@ -29,6 +29,7 @@ class LogSupport:
     reorders: bool  # candidates="shown"
     random: str = ""  # a model that was given as probabilities
     unlisted: str = ""  # a model of whose list only the shown items are known
+    in_frame: bool = False  # rows stay in their engine
 
     @property
     def denominator(self) -> str:
@@ -62,7 +63,7 @@ class LogSupport:
         if self.random:
             return f"model {self.random!r} is random, and its probability of whole lists is not given"
         column = "slate" if kind == "sips" else "prefix"
-        if not (self.prefix or (kind == "sips" and self.slate)):
+        if not getattr(self, column):
             return f"the log has no probabilities of {'lists' if kind == 'sips' else 'prefixes'}; pass {column}="
         return None
 
@@ -104,6 +105,8 @@ class LogSupport:
         return reason
 
     def _robust_reason(self, kind: str) -> str | None:
+        if self.in_frame:
+            return "what it imputes is fitted to rows in memory; read the log with ol.read"
         if not self.theta or self.affine:
             return "what it imputes is θ·q; pass ol.propensity.Examination(…).fit(log) or θ as an array"
         if not self.requests or not self.whole:

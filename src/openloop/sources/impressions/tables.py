@@ -16,7 +16,7 @@ import polars as pl
 from openloop.core.feedback import Array, Floats, Ints, Vocabulary
 from openloop.core.impressions import Impressions
 from openloop.data import values
-from openloop.data.columns import choose, shared
+from openloop.data.columns import choose, names_a, shared
 from openloop.data.encoding import find
 from openloop.data.frames import open_frame
 from openloop.errors import ColumnError, InputError, PredictionError, listing
@@ -24,7 +24,6 @@ from openloop.sources import rules
 from openloop.sources.impressions.question import ListQuestion
 from openloop.sources.predictions import unknown_ids
 
-REQUESTS = ("request", "request_id")
 NONE = -1  # the code of no item
 
 
@@ -80,7 +79,7 @@ def read_table(what: str, frame: Any, log: Impressions, asked: ListQuestion) -> 
 def id_columns(table: Any, asked: ListQuestion) -> tuple[str, str, str]:
     """Whether a table has lists of requests or of users, and its columns of these and of items."""
     known = shared(table, {"request": asked.request, "user": asked.user, "item": asked.item})
-    request = known.get("request") or next((name for name in REQUESTS if name in table.columns), None)
+    request = known.get("request") or next((name for name in table.columns if names_a("request", name)), None)
     side = "user" if request is None else "request"
     given = {"item": known.get("item"), side: known.get("user") if request is None else request}
     chosen = choose(table, given, required=("user", "item") if request is None else ("item",))
@@ -217,8 +216,8 @@ def _check_probabilities(rows: TableRows, position: Floats, p: Floats) -> None:
     depth = int(whole.max())
     sums = np.bincount(rows.owner * np.int64(depth) + whole - 1, p, minlength=len(rows.names) * depth)
     if sums.max() > 1 + 1e-6:
-        at = int(np.argmax(sums))
+        at, k = divmod(int(np.argmax(sums)), depth)
         raise PredictionError(
-            f"{rows.what}: the probabilities of {rows.side} {rows.names.ids[at // depth]!r} at position "
-            f"{at % depth + 1} add up to {sums[at]:.4g}; one item is shown there, so at most to 1."
+            f"{rows.what}: the probabilities of {rows.side} {rows.names.ids.tolist()[at]!r} at position {k + 1} add "
+            f"up to {sums.max():.4g}; one item is shown there, so at most to 1."
         )
