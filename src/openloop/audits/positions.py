@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ class Positions:
             "lines": [asdict(line) for line in self.lines],
             "requests": self.requests,
             "clusters": self.clusters,
-            "checks": {name: asdict(c) | {"rejects": c.rejects} for name, c in self.checks.items()},
+            "checks": ExaminationChecks(checks=self.checks).records()["checks"],
             "unchecked": self.unchecked,
         }
 
@@ -83,18 +83,20 @@ def _lines(log: Impressions, exam: Any, level: float) -> tuple[PositionLine, ...
 
 
 def _checks(log: Impressions, exam: Any, ranks: Mapping[str, Any]) -> ExaminationChecks:
-    """The examination's own checks; items above by each model's ranks, where one rejects by its part of the 5 %."""
-    own = exam.check(log) if hasattr(exam, "check") else ExaminationChecks()
-    made = {name: check for name, check in own.checks.items() if name != "items above"}
-    missing = {name: why for name, why in own.not_computed.items() if name != "items above"}
+    """The examination's checks by the log's own labels and by each model's ranks, of which the sharpest counts."""
+    labels = (None, *ranks.values())
+    tried = [exam.check(log, label) if hasattr(exam, "check") else _items_above(log, label) for label in labels]
+    made = {
+        name: min((found.checks[name] for found in tried if name in found.checks), key=lambda check: check.pvalue)
+        for name in dict.fromkeys(name for found in tried for name in found.checks)
+    }
+    missing = {name: why for name, why in tried[0].not_computed.items() if name not in made}
+    by_labels = {name: check.one_of(len(labels)) for name, check in made.items() if name in ASSUMED}
+    return ExaminationChecks(checks=made | by_labels, not_computed=missing)
+
+
+def _items_above(log: Impressions, label: Any) -> ExaminationChecks:
     try:
-        made["items above"] = _sharpest([items_above_check(log, found) for found in (None, *ranks.values())])
+        return ExaminationChecks(checks={"items above": items_above_check(log, label)})
     except (UndefinedError, InputError) as reason:
-        missing["items above"] = str(reason)
-    return ExaminationChecks(checks=made, not_computed=missing)
-
-
-def _sharpest(found: list[PositionCheck]) -> PositionCheck:
-    """The check with the least p-value, times their number (Bonferroni)."""
-    first = min(found, key=lambda check: check.pvalue)
-    return replace(first, pvalue=min(1.0, first.pvalue * len(found)))
+        return ExaminationChecks(not_computed={"items above": str(reason)})

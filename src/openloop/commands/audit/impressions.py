@@ -153,5 +153,4 @@ def _ranker(path: FilePath) -> Any:
     """A table of lists, or a model file."""
     if suffix(path) == MODEL:
         return learners.load(path)
-    table = open_file(path, {})
-    return table.fetch(list(table.columns))
+    return open_file(path, {"rating": None})

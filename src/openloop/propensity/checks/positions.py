@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,14 +30,28 @@ CHECKED_ROWS = 2**23  # of a larger log, every n-th user is checked for reaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionCheck:
-    """One check: its statistic (z, or χ² with `df` degrees of freedom), p-value, and what it means in words."""
+    """One check: its statistic (z, or χ² with `df` degrees of freedom), p-value, and what it means in words.
+
+    `meanings` are what it means that it rejects, and that it does not.
+    """
 
     name: str
     statistic: float
     pvalue: float
     df: float
     clusters: int
-    words: str
+    meanings: tuple[str, str]
+    letter: str = "z"
+
+    @property
+    def words(self) -> str:
+        """What it means, with its numbers."""
+        value = f"{self.statistic:+.1f}" if self.letter == "z" else f"{self.statistic:.1f} with {self.df:g}"
+        return f"{self.meanings[0 if self.rejects else 1]} ({self.letter} {value}, p {chance(self.pvalue)})"
+
+    def one_of(self, tests: int) -> PositionCheck:
+        """The same as the least p-value of so many tests (Bonferroni)."""
+        return replace(self, pvalue=min(1.0, self.pvalue * tests))
 
     @property
     def rejects(self) -> bool:
@@ -66,7 +80,7 @@ class ExaminationChecks(Recorded):
 
     def records(self) -> dict[str, Any]:
         """Everything as plain values, with what each check decides."""
-        made = {name: asdict(found) | {"rejects": found.rejects} for name, found in self.checks.items()}
+        made = {name: asdict(found) | {"rejects": found.rejects, "words": found.words} for name, found in self.checks.items()}
         return {"checks": made, "not_computed": self.not_computed}
 
 
@@ -236,15 +250,10 @@ def one_theta_check(better: ThetaCurve, worse: ThetaCurve) -> PositionCheck:
         )
     squared = float(d @ np.linalg.solve(psi.T @ psi / U / (U - 1), d))
     pvalue = float(fdtrc(p, m - p, squared * (m - p) / (p * (m - 1))))
-    rejected = pvalue < LEVEL
-    words = (
-        "better and worse items have different θ, as under trust bias: the reward is not θ_k·q_i"
-        if rejected
-        else "no sign that better and worse items differ in θ"
-    )
     return PositionCheck(
-        name="one theta", statistic=squared, pvalue=pvalue, df=float(p), clusters=m,
-        words=f"{words} (χ² {squared:.1f} with {p}, p {chance(pvalue)})",
+        name="one theta", statistic=squared, pvalue=pvalue, df=float(p), clusters=m, letter="χ²",
+        meanings=("better and worse items have different θ, as under trust bias: the reward is not θ_k·q_i",
+                  "no sign that better and worse items differ in θ"),
     )  # fmt: skip
 
 
@@ -272,5 +281,5 @@ def _by_cluster(name: str, x: Floats, cluster: Array, size: int, words: tuple[st
     pvalue = float(2 * stdtr(df, -abs(z)))
     return PositionCheck(
         name=name, statistic=z, pvalue=pvalue, df=df, clusters=m,
-        words=f"{words[0] if pvalue < LEVEL else words[1]} (z {z:+.1f}, p {chance(pvalue)})",
+        meanings=words,
     )  # fmt: skip

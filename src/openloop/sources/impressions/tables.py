@@ -16,13 +16,13 @@ import polars as pl
 from openloop.core.feedback import Array, Floats, Ints, Vocabulary
 from openloop.core.impressions import Impressions
 from openloop.data import values
-from openloop.data.columns import choose, names_a, shared
+from openloop.data.columns import InputTable, choose, names_a, shared
 from openloop.data.encoding import find
 from openloop.data.frames import open_frame
 from openloop.errors import ColumnError, InputError, PredictionError, listing
 from openloop.sources import rules
 from openloop.sources.impressions.question import ListQuestion
-from openloop.sources.predictions import unknown_ids
+from openloop.sources.predictions import unknown_ids, written_numbers
 
 NONE = -1  # the code of no item
 
@@ -51,7 +51,7 @@ class TableRows:
 def read_table(what: str, frame: Any, log: Impressions, asked: ListQuestion) -> TableRows:
     """The rows of a table that belong to the log's requests; unknown requests and users are left out."""
     try:
-        table = replace(open_frame(frame), name=what)
+        table = replace(frame if isinstance(frame, InputTable) else open_frame(frame), name=what)
     except InputError as error:
         raise PredictionError(
             f"{what}: {type(frame).__name__} is no ranker; give a table (request or user, item, rank or score), a "
@@ -63,11 +63,11 @@ def read_table(what: str, frame: Any, log: Impressions, asked: ListQuestion) -> 
     if rows.height == 0:
         raise rules.no_rows(what)
     names, key = _owners(what, side, log)
-    codes = _codes(what, side, rows[owner], names)
+    codes = _codes(what, side, rows[owner], names, text=table.text)
     if not bool((codes >= 0).any()):
         raise unknown_ids(what, side, rows[owner].unique(), rows.height, integers=names.ids.dtype.kind == "i")
     kept = codes >= 0
-    items = _codes(what, "item", rows[item], log.items)[kept]
+    items = _codes(what, "item", rows[item], log.items, text=table.text)[kept]
     if not bool((items >= 0).any()):
         raise unknown_ids(what, "item", rows[item].unique(), rows.height, integers=log.items.ids.dtype.kind == "i")
     return TableRows(
@@ -107,16 +107,14 @@ def _owners(what: str, side: str, log: Impressions) -> tuple[Vocabulary, Ints]:
     return log.users, log.user
 
 
-def _codes(what: str, side: str, column: pl.Series, known: Vocabulary) -> Ints:
+def _codes(what: str, side: str, column: pl.Series, known: Vocabulary, *, text: bool) -> Ints:
     integers = known.ids.dtype.kind == "i"
-    ids = values.ids(column, f"{what}: {side} column {column.name!r}", keep_text=not integers)
-    return find(ids, known)
+    ids = values.ids(column, f"{what}: {side} column {column.name!r}", text=text, keep_text=not integers)
+    return find(ids, known, text=text)
 
 
 def _numbers(what: str, column: pl.Series) -> Floats:
-    if not (column.dtype.is_numeric() or isinstance(column.dtype, pl.Boolean)):
-        raise rules.not_numbers(what, column.name)
-    found = column.cast(pl.Float64).to_numpy()
+    found = written_numbers(what, column)
     bad = int(np.count_nonzero(~np.isfinite(found)))
     if bad:
         raise PredictionError(
