@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from inspect import signature
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from openloop.core.comparison import Comparison
@@ -15,7 +14,7 @@ from openloop.errors import InputError, UndefinedError
 from openloop.estimators.naming import Method
 from openloop.sources.plan import Source, chosen_pairs, conclude
 from openloop.sources.question import Question
-from openloop.support.fields import fields_of
+from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, progress, silent
 from openloop.support.wording import reasons
 
@@ -133,40 +132,30 @@ def evaluate(
     _check_models(models)
     if isinstance(log, Impressions) or position is not None:
         return _of_impressions(given)
-    _refuse_given(given, LISTS_ONLY, "they are options of impressions; pass position= or Impressions")
+    refuse_shown("evaluate", changed(evaluate, given))
     given["metrics"] = ("mae", "mse") if metrics is None else metrics
     given["estimators"] = ("naive", "ips", "snips", "stratified") if estimators is None else estimators
     return prepared(models, log, propensities, Question(**fields_of(Question, given))).compare(pairs)
 
 
+def refuse_shown(verb: str, given: Iterable[str]) -> None:
+    """Refuse options of impressions where the log is none."""
+    for name in given:
+        if name in SHOWN_ONLY:
+            raise InputError(f"{verb}: {name}= is an option of impressions; pass position=, or Impressions.")
+
+
+SHOWN_ONLY = ("candidates", "request", "reward", "propensity", "exposure", "prefix", "slate", "shuffled", "pool")
+
+
 def _of_impressions(given: Mapping[str, Any]) -> Comparison:
     from openloop.sources.impressions.comparing import compare_lists
-    from openloop.sources.impressions.question import ListQuestion
+    from openloop.sources.impressions.question import ListQuestion, refuse_ignored
 
-    others = {name for name in DEFAULTS if name not in {f.name for f in fields(ListQuestion)}} - {"pairs", "rng"}
-    _refuse_given(given, sorted(others), "the log is one of impressions")
-    asked = ListQuestion(**fields_of(ListQuestion, given))
-    if isinstance(given["log"], Impressions):
-        _refuse_given(given, COLUMNS_OF_A_FRAME, "the log is Impressions, which knows its columns")
-    return compare_lists(given["models"], given["log"], given["propensities"], asked)
-
-
-def _refuse_given(given: Mapping[str, Any], names: Iterable[str], why: str) -> None:
-    """Refuse options that were given and would be ignored."""
-    for name in names:
-        if given[name] is not DEFAULTS[name] and given[name] != DEFAULTS[name]:
-            raise InputError(f"evaluate: {name}= does not apply: {why}.")
-
-
-LISTS_ONLY = (
-    "candidates", "request", "reward", "propensity", "exposure", "prefix", "slate", "shuffled", "pool",
-)  # fmt: skip
-COLUMNS_OF_A_FRAME = ("position", "reward", "propensity", "exposure", "prefix", "slate", "shuffled", "pool")
-DEFAULTS = {
-    name: parameter.default
-    for name, parameter in signature(evaluate).parameters.items()
-    if parameter.kind is parameter.KEYWORD_ONLY
-}
+    refuse_ignored("evaluate", changed(evaluate, given), ListQuestion, given["log"], ("pairs", "rng"))
+    return compare_lists(
+        given["models"], given["log"], given["propensities"], ListQuestion(**fields_of(ListQuestion, given))
+    )
 
 
 def _check_models(models: Any) -> None:

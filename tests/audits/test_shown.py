@@ -113,3 +113,15 @@ def test_without_examination_the_logged_propensities_decide():
     one = conduct_shown(world.ranks(log), log, None, ShownAudit())
     assert one.estimator == "sniips"
     assert np.isnan([line.theta or np.nan for line in one.positions.lines]).all()
+
+
+def test_audit_takes_impressions(found):
+    world = world_of()
+    log = world.observe(rng=1)
+    exam = Examination(by="randomised").fit(log)
+    same = ol.audit(world.ranks(log), log, exam)
+    assert same.verdict == found.verdict
+    with pytest.raises(InputError, match=facts("threshold")):
+        ol.audit(world.ranks(log), log, exam, threshold=3)
+    with pytest.raises(InputError, match=facts("prefix", "Impressions")):
+        ol.audit(world.ranks(log), log, exam, prefix="p")

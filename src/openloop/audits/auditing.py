@@ -24,16 +24,17 @@ from openloop.audits.strata import paradoxes, strata_tables
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
+from openloop.core.impressions import Impressions
 from openloop.core.metric import Metric, reaches
 from openloop.data.reading import only_positives
 from openloop.errors import InputError, did_you_mean
 from openloop.estimators.estimands import PLAIN
 from openloop.estimators.naming import Method
 from openloop.estimators.resampling import probability_of_being_best
-from openloop.evaluation import Prepared, prepared
+from openloop.evaluation import Prepared, prepared, refuse_shown
 from openloop.metrics.naming import metric as metric_named
 from openloop.sources.plan import Answers, LogFacts, Source
-from openloop.support.fields import fields_of
+from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, silent
 from openloop.support.wording import joined, percent
 
@@ -76,6 +77,16 @@ def audit(
     excluded_share: float | None = None,
     complete: bool = False,
     distinct: bool = False,
+    candidates: str = "all",
+    position: str | None = None,
+    request: str | bool | None = None,
+    reward: str | None = None,
+    propensity: str | None = None,
+    exposure: Sequence[str] | None = None,
+    prefix: str | None = None,
+    slate: str | None = None,
+    shuffled: str | None = None,
+    pool: str | None = None,
     step: Step = silent,
 ) -> Audit:
     """Which of the models is better for users, how sure that is, and whether the log can say at all.
@@ -91,8 +102,17 @@ def audit(
     items with fewer rows in the whole log out of the population. `rehearse` draws so many logs from the propensities,
     and tells how often they give a verdict on equal models, and on models that differ. Of a log of positives only,
     without propensities, every row counts once, and the verdict must hold whatever share of popularity is exposure.
+
+    Of Impressions, or with `position` a frame of them, the models are rankers, and all is as in `evaluate` of these:
+    `propensities` is a fitted Examination; the verdict is about expected clicks, by examination where that is known.
     """
-    given = locals() | {"metrics": metrics or (), "groups": groups or {}}
+    given = locals()
+    if isinstance(log, Impressions) or position is not None:
+        from openloop.audits.shown import conduct_shown, shown_question
+
+        return conduct_shown(models, log, propensities, shown_question(given, changed(audit, given)), step)
+    refuse_shown("audit", changed(audit, given))
+    given |= {"metrics": metrics or (), "groups": groups or {}}
     return conduct(models, log, propensities, AuditQuestion(**fields_of(AuditQuestion, given)), step)
 
 

@@ -21,8 +21,9 @@ from openloop.errors import InputError, did_you_mean
 from openloop.estimators.lists import ListMethod
 from openloop.estimators.resampling import probability_of_being_best
 from openloop.sources.impressions.comparing import ListSource, conclude_lists, list_source
-from openloop.sources.impressions.question import ListQuestion
+from openloop.sources.impressions.question import ListQuestion, refuse_ignored
 from openloop.sources.impressions.source import ImpressionSource
+from openloop.support.fields import fields_of
 from openloop.support.progress import Step, silent
 
 ESTIMATORS = ("snpbm", "sniips", "snrips", "pi")
@@ -45,6 +46,13 @@ class ShownAudit(ListQuestion):
     baseline: str | None = None
     doubts: Sequence[str] = ()
     rng: Any = 0
+
+
+def shown_question(given: Mapping[str, Any], named: Sequence[str]) -> ShownAudit:
+    """The question in the arguments of `audit`; `named` are those that were given, of which none is ignored."""
+    refuse_ignored("audit", named, ShownAudit, given["log"], ("step",))
+    asked = fields_of(ShownAudit, given)
+    return ShownAudit(**asked | {"estimators": given["estimators"] if "estimators" in named else ESTIMATORS})
 
 
 def conduct_shown(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownAudit, step: Step = silent) -> Audit:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
+from inspect import signature
 from typing import Any
 
 
@@ -17,3 +18,9 @@ def fields_of(kind: type[Any], given: Any) -> dict[str, Any]:
 def fields_named(kind: type[Any]) -> list[str]:
     """The names of a dataclass's fields."""
     return [field.name for field in fields(kind)]
+
+
+def changed(function: Callable[..., Any], given: Mapping[str, Any]) -> list[str]:
+    """The keywords of a function whose values are not its defaults."""
+    known = {name: p.default for name, p in signature(function).parameters.items() if p.kind is p.KEYWORD_ONLY}
+    return [name for name, default in known.items() if given[name] is not default and given[name] != default]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from openloop.core.impressions import Impressions
 from openloop.errors import InputError
 from openloop.estimators.lists import ListMethod, list_method, list_metric
 from openloop.support.arguments import check_level
+from openloop.support.fields import fields_named
 
 CANDIDATES = ("all", "shown")
 
@@ -59,3 +61,16 @@ def _listed(name: str, given: Any, default: tuple[str, ...]) -> list[Any]:
     if not found:
         raise InputError(f"evaluate: {name} is empty; name at least one.")
     return found
+
+
+OF_FRAMES = ("position", "reward", "propensity", "exposure", "prefix", "slate", "shuffled", "pool")
+
+
+def refuse_ignored(verb: str, given: Iterable[str], kind: type[Any], log: Any, more: Sequence[str] = ()) -> None:
+    """Refuse options that were given and that impressions have no use for; `more` are used beside the question."""
+    known = {*fields_named(kind), *more}
+    for name in given:
+        if name not in known:
+            raise InputError(f"{verb}: {name}= does not apply: the log is one of impressions.")
+        if name in OF_FRAMES and isinstance(log, Impressions):
+            raise InputError(f"{verb}: {name}= does not apply: the log is Impressions, which knows its columns.")
