@@ -85,6 +85,9 @@ def condition(given: Assumption) -> str:
         where = f"it turns near {percent(given.flips_at)}" if turns else "beyond that it is not sure, but never turns"
         return f"while at most {percent(given.holds_to)} of popularity is exposure; {where}"
     near = f"it turns near {given.flips_at:.2f} times"
+    if given.name == "gamma":
+        off = f"while propensities are off by at most {given.holds_to:.2f} times, either way"
+        return f"{off}; {near if turns else 'beyond that it is not sure'}"
     return (
         f"while a rating one star higher makes being observed at most {given.holds_to:.2f} times likelier than the "
         f"propensities say; {near if turns else 'beyond that it is not sure, but did not turn as far as was tried'}"

@@ -101,7 +101,7 @@ class Diagnostics:
     largest_share: float | None = None
     quantiles: dict[float, float] = field(default_factory=dict[float, float])
     clipped_share: float | None = None
-    kept_weight: float | None = None  # Σmin(w, cap)/Σw
+    kept_weight: float | None = None  # Σ of the weights over Σ1/p, where a cap or a floor cut them
     coarse_share: float | None = None  # of the population, in strata inside which p differs much
     typical_relevant: float | None = None  # median |S_u|, of an average of users' own ratios
     cap: float | None = None

@@ -80,7 +80,10 @@ class ExaminationChecks(Recorded):
 
     def records(self) -> dict[str, Any]:
         """Everything as plain values, with what each check decides."""
-        made = {name: asdict(found) | {"rejects": found.rejects, "words": found.words} for name, found in self.checks.items()}
+        made = {
+            name: asdict(found) | {"rejects": found.rejects, "words": found.words}
+            for name, found in self.checks.items()
+        }
         return {"checks": made, "not_computed": self.not_computed}
 
 
