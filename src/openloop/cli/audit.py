@@ -21,7 +21,6 @@ from openloop.cli.options import (
     show,
     tell_written,
 )
-
 from openloop.errors import InputError
 from openloop.support.fields import fields_named
 

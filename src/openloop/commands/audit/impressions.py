@@ -62,8 +62,8 @@ class ShownRequest:
         names = [name for name, _ in self.models]
         if len({*names}) < max(2, len(names)):
             raise InputError(
-                f"audit: compares rankers, so it needs at least two names with one table each, got {names}; add another "
-                "NAME=TABLE."
+                f"audit: compares rankers, so it needs at least two names with one table each, got {names}; add "
+                "another NAME=TABLE."
             )
         for name in self.metrics:
             list_metric(name)
