@@ -1,4 +1,4 @@
-"""An audit of impressions: right where its estimators' assumptions hold, silent where a check or support speaks against it."""
+"""An audit of impressions: right where its estimators' assumptions hold, silent where a check speaks against it."""
 
 from __future__ import annotations
 

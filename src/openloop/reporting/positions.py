@@ -33,8 +33,8 @@ def positions(of: Subject) -> Iterator[Section]:
 def _curve(of: Subject, found: Positions) -> Iterator[Any]:
     over = f"{counted(found.requests, 'request')}; intervals are over {found.clusters}"
     yield Text(
-        text=f"An item is clicked if its position is looked at and it attracts. θ is how much each position is looked at "
-        f"relative to the first; raw click rates mix it with which items were shown there. {over.capitalize()}."
+        text="An item is clicked if its position is looked at and it attracts. θ is how much each position is looked "
+        f"at relative to the first; raw click rates mix it with which items were shown there. {over.capitalize()}."
     )
     told = [
         f"position {line.position}: rate {number(line.rate, 3)}"
@@ -49,7 +49,8 @@ def _table(found: Positions) -> TableBlock:
     rows = tuple(
         (
             value(line.position, f"{line.position}"), value(line.rows, f"{line.rows:,}"),
-            value(line.rate, number(line.rate, 3)), value(line.theta, number(line.theta, 3), _limits(line.low, line.high)),
+            value(line.rate, number(line.rate, 3)),
+            value(line.theta, number(line.theta, 3), _limits(line.low, line.high)),
         )
         for line in found.lines
     )  # fmt: skip

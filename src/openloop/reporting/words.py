@@ -51,13 +51,14 @@ ESTIMATORS = {
     "dr": "imputed losses everywhere, corrected by the weighted residuals of observed rows",
     "stratified": "means inside strata of propensity, put together by the strata's shares of the population: snips "
     "with weights averaged inside strata",
-    "snpbm": "clicks weighted by how much the model's position for the item is looked at over how much the item was, "
-    "divided by the sum of what that gives a click everywhere; right when a click is examination times attraction",
-    "sniips": "rows that the model shows at the same position, weighted by 1/π0 and divided by the sum of weights; right "
-    "when a click depends on the item and its position",
+    "snpbm": "clicks weighted by how much the item's position in the model's list is looked at over how much the item "
+    "was, divided by what that gives a click everywhere; right when a click is examination times attraction",
+    "sniips": "rows that the model shows at the same position, weighted by 1/π0 and divided by the sum of weights; "
+    "right when a click depends on the item and its position",
     "snrips": "rows down to which the model shows the same list, weighted by 1/π0 of it; right when a click depends on "
     "the items at or above it",
-    "snsips": "requests for which the model shows the same list, weighted by 1/π0 of it; right whatever clicks depend on",
+    "snsips": "requests for which the model shows the same list, weighted by 1/π0 of it; right whatever clicks depend "
+    "on",
     "pi": "pseudo-inverse (Swaminathan et al., 2017), from shuffled requests; right when the reward of a list is a sum "
     "over its slots",
     "affine": "as pbm, with an offset for trust in what comes first",

@@ -7,11 +7,10 @@ their code is I, one above the log's own.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from openloop.core.feedback import Array, Floats, Ints, Vocabulary
 from openloop.core.impressions import Impressions
@@ -23,6 +22,9 @@ from openloop.errors import ColumnError, InputError, PredictionError, listing
 from openloop.sources import rules
 from openloop.sources.impressions.question import ListQuestion
 from openloop.sources.predictions import unknown_ids, written_numbers
+
+if TYPE_CHECKING:
+    import polars as pl
 
 NONE = -1  # the code of no item
 
