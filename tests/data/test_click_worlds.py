@@ -7,6 +7,7 @@ import pytest
 
 import openloop as ol
 from openloop.data.click_worlds import ClickWorld, click_world
+from openloop.data.logging_policies import ranks
 from openloop.errors import InputError
 from tests.facts import facts
 
@@ -54,6 +55,20 @@ def test_whole_lists_weighted_by_one_over_their_probability_give_the_truth(model
     mean, error = per_request(log, log.reward * np.repeat(same / log.slate, 2))
     assert error < 0.04
     assert mean == pytest.approx(world.truth("b"), abs=4 * error)
+
+
+@pytest.mark.parametrize("logging", ["shuffled", "plackett-luce", "two-rankers"])
+def test_clicks_weighted_by_exposure_give_the_truth_where_position_and_item_make_them(logging):
+    world = click_world(4000, logging=logging, shuffle=0.3)
+    log = world.observe(rng=8)
+    rank = ranks(world.scores("a", log.users.ids))[log.user[log.request], log.item]
+    wanted = np.append(world.theta, [0, 0, 0])[rank - 1]  # θ at the ranker's position, 0 below the list
+    mean, error = per_request(log, log.reward * wanted / (log.exposure @ world.theta))
+    assert error < 0.02
+    assert mean == pytest.approx(world.truth("a"), abs=4 * error)
+    mean, error = per_request(log, log.reward * (rank == log.position) / log.propensity)
+    assert error < 0.05
+    assert mean == pytest.approx(world.truth("a"), abs=4 * error)
 
 
 def test_a_deterministic_logger_logs_no_probabilities_and_others_do():
