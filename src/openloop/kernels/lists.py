@@ -1,4 +1,4 @@
-"""Lists of items beside lists of items: ranks, common prefixes, orders, and weighted sums by cluster and position.
+"""Lists of items beside lists of items: ranks, common prefixes, orders, and sums by cluster and position.
 
 Rows are sorted by request and position. A rank is from 1, and 0 where a list does not have the item. Each function has
 a plain twin, which is its definition.

@@ -15,7 +15,7 @@ from openloop.errors import InputError
 from openloop.kernels.examining import BELOW, ExaminedRows, examined_slopes, examined_weights
 from openloop.kernels.lists import position_facts, prefix_hits, totals, weighted_sums, whole_lists
 from openloop.sources.impressions.examined import examined_by
-from openloop.sources.impressions.imputing import Imputed
+from openloop.sources.impressions.imputing import ImputedRewards
 from openloop.sources.impressions.question import ListQuestion
 from openloop.sources.impressions.rankers import Ranking, ranking
 from openloop.sources.impressions.support import LogSupport
@@ -31,7 +31,7 @@ class ImpressionSource:
     rankings: Mapping[str, Ranking]
     examined: Examined | None
     support: LogSupport
-    imputed: Imputed | None
+    imputed: ImputedRewards | None
     depth: Ints  # (N,) K_n
     notes: tuple[str, ...] = ()
     counts: dict[bool, tuple[Floats, Floats]] = field(default_factory=dict[bool, tuple[Floats, Floats]])
@@ -197,7 +197,7 @@ def impression_source(models: Mapping[str, Any], log: Impressions, exam: Any, as
     imputed = None
     if examined is not None and any(method.robust for method in asked.methods):
         given = asked.imputation is not None
-        imputed = Imputed.given(asked.imputation, log) if given else Imputed.fitted(log, examined.theta)
+        imputed = ImputedRewards.given(asked.imputation, log) if given else ImputedRewards.fitted(log, examined.theta)
     depth = np.full(log.n_requests, log.depth, np.int32)
     if log.requests is not None:
         depth = log.position[log.request_ptr[1:] - 1]
