@@ -54,6 +54,3 @@ def test_kernels_are_their_twins(seed):
         lists.position_facts(w, gain, position, 5), lists.position_facts_plain(w, gain, position, 5), strict=True
     ):
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
-    for places in (position, position + 1, np.where(position == 2, 3, position)):
-        whole = lists.whole_lists(request, places)
-        assert whole == lists.whole_lists_plain(request, places) == (places is position)

@@ -1,4 +1,4 @@
-"""`ListMoments`: all that an estimator sees of impressions. Sums per cluster and position, and a few over all rows.
+"""`ListMoments`: all that an estimator sees of impressions. Sums per cluster and position, some over all rows.
 
 Left of here code touches rows and rankers; right of here, arrays as long as the number of users. Weights w are of one
 kind: sips, rips, iips, pbm, pi, affine, or that of dcg.

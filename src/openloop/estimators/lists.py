@@ -1,4 +1,4 @@
-"""Values of rankers from impressions: sips, rips, iips, pbm, pi and affine; self-normalised and doubly robust forms.
+"""Values of rankers from impressions: sips, rips, iips, pbm, pi, affine; normalised and doubly robust forms.
 
 Each is a function from ListMoments to an Estimate. Request n shows item a_k at position k ≤ K_n and earns c_k; w is the
 row's weight of the estimator's kind, N the requests, N_k those with a position k.

@@ -1,4 +1,4 @@
-"""Lists of items beside lists of items: ranks, common prefixes, orders, and weighted sums by cluster and position.
+"""Lists of items beside lists of items: ranks, common prefixes, orders, and sums by cluster and position.
 
 Rows are sorted by request and position. A rank is from 1, and 0 where a list does not have the item. Each function has
 a plain twin, which is its definition.
@@ -146,23 +146,3 @@ def position_facts_plain(w: Floats, reward: Floats, position: Ints, depth: int) 
     """As `position_facts`."""
     clicks = np.array([(w * reward).sum(), np.square(w * reward).sum()])
     return totals(position - 1, w != 0, depth), totals(position - 1, w * w, depth), clicks
-
-
-def whole_lists(request: Ints, position: Ints) -> bool:
-    """Whether the positions of each request are 1, 2, 3 …"""
-    return bool(_consecutive(request, position))
-
-
-@njit(cache=True, nogil=True)
-def _consecutive(request: Ints, position: Ints) -> bool:
-    for row in range(len(position)):
-        first = row == 0 or request[row] != request[row - 1]
-        if position[row] != (1 if first else position[row - 1] + 1):
-            return False
-    return True
-
-
-def whole_lists_plain(request: Ints, position: Ints) -> bool:
-    """As `whole_lists`."""
-    first = np.diff(request, prepend=-1) > 0
-    return bool(np.all(np.where(first, position == 1, np.diff(position, prepend=0) == 1)))

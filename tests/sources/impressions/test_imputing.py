@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from openloop.errors import InputError
-from openloop.sources.impressions.imputing import SHRINKAGE, Imputed
+from openloop.sources.impressions.imputing import SHRINKAGE, ImputedRewards
 from openloop.sources.impressions.question import ListQuestion
 from openloop.sources.impressions.rankers import ranking
 from tests.click_cases import cut, log_of, world
@@ -22,7 +22,7 @@ def test_a_users_own_rewards_do_not_count():
     log = log_of()
     even = log.user[log.request] % 2 == 0
     other = replace(log, reward=np.where(even, 1.0 - log.reward, log.reward))
-    a, b = (Imputed.fitted(x, THETA) for x in (log, other))
+    a, b = (ImputedRewards.fitted(x, THETA) for x in (log, other))
     same(a.q[0], b.q[0])
     assert not np.allclose(a.q[1], b.q[1])
 
@@ -34,7 +34,7 @@ def test_rates_are_shrunk_to_their_mean():
     theta = THETA[log.position - 1]
     mean = log.reward[every].sum() / theta[every].sum()
     wanted = (log.reward[rows].sum() + SHRINKAGE * mean) / (theta[rows].sum() + SHRINKAGE)
-    same(Imputed.fitted(log, THETA).q[0, [4, 6]], [wanted, mean])
+    same(ImputedRewards.fitted(log, THETA).q[0, [4, 6]], [wanted, mean])
 
 
 @pytest.mark.parametrize("candidates", ["all", "shown"])
@@ -42,7 +42,7 @@ def test_sums_over_the_models_lists(candidates):
     log = cut(log_of())
     depth = log.position[log.request_ptr[1:] - 1]
     found = ranking("a", world().ranks(log)["a"], log, ListQuestion(candidates=candidates))
-    imputed = Imputed.given(np.arange(6.0), log)
+    imputed = ImputedRewards.given(np.arange(6.0), log)
     direct, slopes = imputed.of_lists(log, found, THETA, depth)
     same(direct.sum(), slopes.sum())
     n = int(np.flatnonzero(depth == 2)[0])
@@ -56,11 +56,11 @@ def test_the_list_above_weights_each_term():
     log = log_of()
     found = ranking("a", world().ranks(log)["a"], log, ListQuestion())
     above = np.random.default_rng(0).random(len(log))
-    direct, _ = Imputed.given(np.arange(6.0), log).of_lists(log, found, THETA, np.full(log.n_requests, 3), above)
+    direct, _ = ImputedRewards.given(np.arange(6.0), log).of_lists(log, found, THETA, np.full(log.n_requests, 3), above)
     terms = found.lists.lists[log.user] * THETA  # (N, K): q̂ of item i is i
     same(direct, terms[:, 0] + above[0::3] * terms[:, 1] + above[1::3] * terms[:, 2])
 
 
 def test_what_is_given_must_fit():
     with pytest.raises(InputError, match=facts(6, "(2,)")):
-        Imputed.given([1.0, 2.0], log_of())
+        ImputedRewards.given([1.0, 2.0], log_of())

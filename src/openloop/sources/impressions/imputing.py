@@ -1,4 +1,4 @@
-"""What doubly robust forms impute: q̂ of each item, fitted without the users it is used for, and its sums over lists."""
+"""What doubly robust forms impute: q̂ of each item, fitted without the users it serves, summed over lists."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SHRINKAGE = 20.0  # an item with so much Σθ is as near to the mean as to its o
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Imputed:
+class ImputedRewards:
     """q̂ of each fold's users and each item, (2, I + 1): the last column is for items that the log never showed."""
 
     q: Floats
     fold: npt.NDArray[np.int64]  # (N,) of each request
 
     @classmethod
-    def fitted(cls, log: Impressions, theta: Floats) -> Imputed:
+    def fitted(cls, log: Impressions, theta: Floats) -> ImputedRewards:
         """q̂_i = (Σc + s·c̄)/(Σθ + s) over the other fold's rows, s the shrinkage and c̄ = Σc/Σθ of all items."""
         fold = log.cluster.astype(np.int64) % FOLDS
         place = (1 - fold[log.request]) * log.n_items + log.item
@@ -36,7 +36,7 @@ class Imputed:
         return cls(q=np.hstack([(top + SHRINKAGE * mean) / (low + SHRINKAGE), mean]), fold=fold)
 
     @classmethod
-    def given(cls, values: Any, log: Impressions) -> Imputed:
+    def given(cls, values: Any, log: Impressions) -> ImputedRewards:
         """q̂ that was fitted elsewhere, one for each item of the vocabulary."""
         q = np.asarray(values, np.float64)
         if q.shape != (log.n_items,) or not bool(np.isfinite(q).all()):

@@ -1,4 +1,4 @@
-"""`Ranking`: what a ranker says of the shown rows, from a table, a function, a recommender or an array of ranks.
+"""`Ranking`: what a ranker says of the shown rows; from a table, a function, a recommender or an array.
 
 Without candidates="shown" the candidates of a function or a recommender are all items of the log's vocabulary; a table
 brings its lists along. With it, whatever the ranker is orders the items of each request among themselves.

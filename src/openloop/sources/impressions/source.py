@@ -13,9 +13,9 @@ from openloop.core.impressions import Impressions
 from openloop.core.list_moments import Examined, ListMoments
 from openloop.errors import InputError
 from openloop.kernels.examining import BELOW, ExaminedRows, examined_slopes, examined_weights
-from openloop.kernels.lists import position_facts, prefix_hits, totals, weighted_sums, whole_lists
+from openloop.kernels.lists import position_facts, prefix_hits, totals, weighted_sums
 from openloop.sources.impressions.examined import examined_by
-from openloop.sources.impressions.imputing import Imputed
+from openloop.sources.impressions.imputing import ImputedRewards
 from openloop.sources.impressions.question import ListQuestion
 from openloop.sources.impressions.rankers import Ranking, ranking
 from openloop.sources.impressions.support import LogSupport
@@ -31,7 +31,7 @@ class ImpressionSource:
     rankings: Mapping[str, Ranking]
     examined: Examined | None
     support: LogSupport
-    imputed: Imputed | None
+    imputed: ImputedRewards | None
     depth: Ints  # (N,) K_n
     notes: tuple[str, ...] = ()
     counts: dict[bool, tuple[Floats, Floats]] = field(default_factory=dict[bool, tuple[Floats, Floats]])
@@ -186,7 +186,7 @@ def impression_source(models: Mapping[str, Any], log: Impressions, exam: Any, as
     rankings = {name: ranking(name, model, log, asked) for name, model in models.items()}
     affine = examined is not None and examined.offset is not None
     support = LogSupport(
-        requests=log.requests is not None, whole=whole_lists(log.request, log.position),
+        requests=log.requests is not None, whole=log.whole,
         propensity=log.propensity is not None,
         exposure=log.exposure is not None, prefix=log.prefix is not None, slate=log.slate is not None,
         shuffled=log.shuffled is not None and bool(log.shuffled.any()), pool=log.pool is not None,
@@ -197,7 +197,7 @@ def impression_source(models: Mapping[str, Any], log: Impressions, exam: Any, as
     imputed = None
     if examined is not None and any(method.robust for method in asked.methods):
         given = asked.imputation is not None
-        imputed = Imputed.given(asked.imputation, log) if given else Imputed.fitted(log, examined.theta)
+        imputed = ImputedRewards.given(asked.imputation, log) if given else ImputedRewards.fitted(log, examined.theta)
     depth = np.full(log.n_requests, log.depth, np.int32)
     if log.requests is not None:
         depth = log.position[log.request_ptr[1:] - 1]

@@ -1,4 +1,4 @@
-"""`LogSupport`: what a log of impressions holds, and so which kinds of weights it can give; refusals say why not."""
+"""`LogSupport`: what a log of impressions holds, and so which weights it can give; refusals say why not."""
 
 from __future__ import annotations
 
