@@ -21,7 +21,7 @@ from openloop.support.progress import Step, progress, silent
 from openloop.support.wording import reasons
 
 if TYPE_CHECKING:
-    from openloop.estimators.lists import ListMethod
+    from openloop.estimators.shown import ShownMethod
     from openloop.sources.arrays.refitting import Refitting
 
 
@@ -77,7 +77,7 @@ def evaluate(
     propensities: Any = None,
     *,
     metrics: Sequence[str | Metric | ListMetric] | None = None,
-    estimators: Sequence[str | Method | ListMethod] | None = None,
+    estimators: Sequence[str | Method | ShownMethod] | None = None,
     exclude: Any = None,
     threshold: float | None = None,
     missing: str = "error",
@@ -165,12 +165,12 @@ SHOWN_ONLY = ("candidates", "request", "reward", "propensity", "exposure", "pref
 
 
 def _of_impressions(given: Mapping[str, Any]) -> Comparison:
-    from openloop.sources.impressions.comparing import compare_lists
-    from openloop.sources.impressions.question import ListQuestion, refuse_ignored
+    from openloop.sources.impressions.comparing import compare_shown
+    from openloop.sources.impressions.question import ShownQuestion, refuse_ignored
 
-    refuse_ignored("evaluate", changed(evaluate, given), ListQuestion, given["log"], ("pairs", "rng"))
-    return compare_lists(
-        given["models"], given["log"], given["propensities"], ListQuestion(**fields_of(ListQuestion, given))
+    refuse_ignored("evaluate", changed(evaluate, given), ShownQuestion, given["log"], ("pairs", "rng"))
+    return compare_shown(
+        given["models"], given["log"], given["propensities"], ShownQuestion(**fields_of(ShownQuestion, given))
     )
 
 

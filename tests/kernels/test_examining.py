@@ -12,7 +12,7 @@ from openloop.kernels.examining import (
     examined_weights,
     examined_weights_plain,
 )
-from tests.kernels.test_lists import rows
+from tests.kernels.test_shown_lists import rows
 
 THETA = np.array([1.0, 0.6, 0.45, 0.3, 0.2])
 

@@ -18,10 +18,10 @@ from openloop.audits.verdict import Rulebook, against, decide, doubts, influenti
 from openloop.core.comparison import Comparison
 from openloop.core.impressions import Impressions
 from openloop.errors import InputError, did_you_mean
-from openloop.estimators.lists import ListMethod
 from openloop.estimators.resampling import probability_of_being_best
-from openloop.sources.impressions.comparing import ListSource, conclude_lists, list_source
-from openloop.sources.impressions.question import ListQuestion, refuse_ignored
+from openloop.estimators.shown import ShownMethod
+from openloop.sources.impressions.comparing import ShownSource, conclude_shown, shown_source
+from openloop.sources.impressions.question import ShownQuestion, refuse_ignored
 from openloop.sources.impressions.source import ImpressionSource
 from openloop.support.fields import fields_of
 from openloop.support.progress import Step, silent
@@ -39,10 +39,10 @@ class ShownEvidence(Evidence):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ShownAudit(ListQuestion):
-    """A `ListQuestion`, and what `audit` asks beyond it."""
+class ShownAudit(ShownQuestion):
+    """A `ShownQuestion`, and what `audit` asks beyond it."""
 
-    estimators: Sequence[str | ListMethod] | str | None = ESTIMATORS
+    estimators: Sequence[str | ShownMethod] | str | None = ESTIMATORS
     baseline: str | None = None
     doubts: Sequence[str] = ()
     rng: Any = 0
@@ -60,9 +60,9 @@ def conduct_shown(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownAu
     began = time.perf_counter()
     _check_models(models, asked)
     step("reading the models", 0.0)
-    source = list_source(models, log, exam, asked)
+    source = shown_source(models, log, exam, asked)
     step("estimating", 0.2)
-    result = conclude_lists(source, asked)
+    result = conclude_shown(source, asked)
     step("checking what values rest on", 0.6)
     seen = _positions(source, exam, asked)
     found = _evidence(result, asked, seen)
@@ -86,7 +86,7 @@ def _check_models(models: Mapping[str, Any], asked: ShownAudit) -> None:
         )
 
 
-def _positions(source: ListSource, exam: Any, asked: ShownAudit) -> Positions | None:
+def _positions(source: ShownSource, exam: Any, asked: ShownAudit) -> Positions | None:
     if not isinstance(source, ImpressionSource):
         return None
     ranks = {name: found.rank for name, found in source.rankings.items() if found.probability is None}

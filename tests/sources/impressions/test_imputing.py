@@ -7,7 +7,7 @@ import pytest
 
 from openloop.errors import InputError
 from openloop.sources.impressions.imputing import SHRINKAGE, ImputedRewards
-from openloop.sources.impressions.question import ListQuestion
+from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.rankers import ranking
 from tests.click_cases import cut, log_of, world
 from tests.examples import same
@@ -41,7 +41,7 @@ def test_rates_are_shrunk_to_their_mean():
 def test_sums_over_the_models_lists(candidates):
     log = cut(log_of())
     depth = log.position[log.request_ptr[1:] - 1]
-    found = ranking("a", world().ranks(log)["a"], log, ListQuestion(candidates=candidates))
+    found = ranking("a", world().ranks(log)["a"], log, ShownQuestion(candidates=candidates))
     imputed = ImputedRewards.given(np.arange(6.0), log)
     direct, slopes = imputed.of_lists(log, found, THETA, depth)
     same(direct.sum(), slopes.sum())
@@ -54,7 +54,7 @@ def test_sums_over_the_models_lists(candidates):
 
 def test_the_list_above_weights_each_term():
     log = log_of()
-    found = ranking("a", world().ranks(log)["a"], log, ListQuestion())
+    found = ranking("a", world().ranks(log)["a"], log, ShownQuestion())
     above = np.random.default_rng(0).random(len(log))
     direct, _ = ImputedRewards.given(np.arange(6.0), log).of_lists(log, found, THETA, np.full(log.n_requests, 3), above)
     terms = found.lists.lists[log.user] * THETA  # (N, K): q̂ of item i is i

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from openloop.errors import InputError, NameFormatError
-from openloop.sources.impressions.question import ListQuestion
+from openloop.sources.impressions.question import ShownQuestion
 from tests.facts import facts
 
 
 def test_defaults_and_names():
-    asked = ListQuestion()
+    asked = ShownQuestion()
     assert asked.measures == ("clicks",)
     assert [method.name for method in asked.methods] == ["snpbm", "sniips"]
-    again = ListQuestion(metrics=["CTR", "ctr"], estimators="PBM", candidates="shown")
+    again = ShownQuestion(metrics=["CTR", "ctr"], estimators="PBM", candidates="shown")
     assert (again.measures, [m.name for m in again.methods], again.reorders) == (("ctr",), ["pbm"], True)
 
 
@@ -30,4 +30,4 @@ def test_defaults_and_names():
 )
 def test_what_cannot_be_asked(options, error, told):
     with pytest.raises(error, match=facts(*told)):
-        ListQuestion(**options)
+        ShownQuestion(**options)

@@ -10,7 +10,7 @@ import pytest
 from openloop.core.feedback import Vocabulary
 from openloop.errors import AlignmentError, PredictionError
 from openloop.learners import GlobalAverage
-from openloop.sources.impressions.question import ListQuestion
+from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.rankers import ranking
 from tests.click_cases import log_of, world
 from tests.facts import facts
@@ -47,7 +47,7 @@ def requests():
 @pytest.mark.parametrize("candidates", ["all", "shown"])
 @pytest.mark.parametrize("metrics", ["clicks", "dcg"])
 def test_every_form_gives_the_same_ranks(candidates, metrics):
-    asked = ListQuestion(candidates=candidates, metrics=metrics)
+    asked = ShownQuestion(candidates=candidates, metrics=metrics)
     found = {name: ranking(name, model, LOG, asked) for name, model in forms().items()}
     wanted = found["ranks"].rank
     for name, other in found.items():
@@ -62,15 +62,15 @@ def test_every_form_gives_the_same_ranks(candidates, metrics):
 
 
 def test_an_array_holds_the_ranks_of_rows():
-    wanted = ranking("a", forms()["ranks"], LOG, ListQuestion())
-    found = ranking("a", wanted.rank.astype(np.int64), LOG, ListQuestion())
+    wanted = ranking("a", forms()["ranks"], LOG, ShownQuestion())
+    found = ranking("a", wanted.rank.astype(np.int64), LOG, ShownQuestion())
     np.testing.assert_array_equal(found.rank, wanted.rank)
     assert (found.lists is None, wanted.lists is None) == (True, False)
 
 
 def test_what_is_not_listed_comes_last_as_shown():
     only = np.where(LOG.position == 3, 1, 0).astype(np.int32)
-    found = ranking("a", only, LOG, ListQuestion(candidates="shown")).rank.reshape(-1, 3)
+    found = ranking("a", only, LOG, ShownQuestion(candidates="shown")).rank.reshape(-1, 3)
     assert (found == [2, 3, 1]).all()
 
 
@@ -93,41 +93,41 @@ class Other(Model):
 )
 def test_what_is_no_ranker(model, error, told):
     with pytest.raises(error, match=facts(*told)):
-        ranking("a", model, LOG, ListQuestion())
+        ranking("a", model, LOG, ShownQuestion())
 
 
 def test_candidates_that_the_log_does_not_name_are_refused():
     small = replace(LOG, pool=np.full(LOG.n_requests, 4, np.int32))
     with pytest.raises(PredictionError, match=facts("'a'", 6, 'candidates="shown"')):
-        ranking("a", Model(), small, ListQuestion())
-    assert ranking("a", Model(), small, ListQuestion(candidates="shown")).rank.min() == 1
+        ranking("a", Model(), small, ShownQuestion())
+    assert ranking("a", Model(), small, ShownQuestion(candidates="shown")).rank.min() == 1
 
 
 def test_a_recommender_needs_users_and_its_methods():
     bare = replace(LOG, user=None, users=None)
     with pytest.raises(PredictionError, match=facts("users", "none")):
-        ranking("a", Model(), bare, ListQuestion())
+        ranking("a", Model(), bare, ShownQuestion())
 
     class Half:
         def predict(self, user, item):
             return SCORES[user, item]
 
     with pytest.raises(PredictionError, match=facts("Half", "scores")):
-        ranking("a", Half(), LOG, ListQuestion())
+        ranking("a", Half(), LOG, ShownQuestion())
 
 
 def test_a_function_ranks_for_requests_where_no_users_are_logged():
     bare = replace(LOG, user=None, users=None)
-    found = ranking("a", lambda who, items: -(np.asarray(items) + who) % 6, bare, ListQuestion())
+    found = ranking("a", lambda who, items: -(np.asarray(items) + who) % 6, bare, ShownQuestion())
     assert found.lists.lists.shape == (LOG.n_requests, 3)
     with pytest.raises(PredictionError, match=facts("neither users nor requests")):
-        ranking("a", lambda _, items: items, replace(bare, requests=None), ListQuestion())
+        ranking("a", lambda _, items: items, replace(bare, requests=None), ShownQuestion())
 
 
 def test_probabilities_have_no_order():
     import polars as pl
 
     table = pl.DataFrame({"user": LOG.users.ids, "item": 0, "position": 1, "probability": 1.0})
-    assert ranking("a", table, LOG, ListQuestion()).probability.shape == (len(LOG), 3)
+    assert ranking("a", table, LOG, ShownQuestion()).probability.shape == (len(LOG), 3)
     with pytest.raises(PredictionError, match=facts("'a'", 'candidates="shown"')):
-        ranking("a", table, LOG, ListQuestion(candidates="shown"))
+        ranking("a", table, LOG, ShownQuestion(candidates="shown"))

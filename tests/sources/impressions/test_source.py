@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.sources.impressions.question import ListQuestion
+from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.source import impression_source
 from tests.click_cases import log_of, taken, world
 from tests.examples import same
@@ -19,7 +19,7 @@ LOG = log_of()
 
 def source(log=LOG, models=None, exam=None, **options):
     given = world().ranks(log) if models is None else models
-    return impression_source(given, log, world().theta if exam is None else exam, ListQuestion(**options))
+    return impression_source(given, log, world().theta if exam is None else exam, ShownQuestion(**options))
 
 
 def certain(table):

@@ -8,7 +8,7 @@ import pytest
 
 from openloop.core.impressions import Impressions
 from openloop.errors import ColumnError, PredictionError, UnknownIdError
-from openloop.sources.impressions.question import ListQuestion
+from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.tables import ranked_lists, read_table, row_probabilities
 from tests.facts import facts
 
@@ -25,7 +25,7 @@ def shown():
 
 def lists(frame, depth=None, log=None, **asked):
     log = shown() if log is None else log
-    return ranked_lists(read_table("model 'a'", frame, log, ListQuestion(**asked)), log.n_items, depth)
+    return ranked_lists(read_table("model 'a'", frame, log, ShownQuestion(**asked)), log.n_items, depth)
 
 
 def test_ranks_of_users_and_requests():
@@ -87,7 +87,7 @@ def test_a_log_without_users_or_requests_has_no_lists_of_them():
 def test_probabilities_at_every_position():
     table = {"user": [7, 7, 7, 8, 8], "item": [10, 11, 10, 10, 12], "position": [1, 1, 2, 2, 1]}
     frame = pl.DataFrame(table | {"probability": [0.25, 0.75, 0.5, 1.0, 0.4]})
-    rows = read_table("model 'a'", frame, shown(), ListQuestion())
+    rows = read_table("model 'a'", frame, shown(), ShownQuestion())
     assert row_probabilities(rows, shown()).tolist() == [[0.25, 0.5], [0.75, 0], [0.4, 0], [0, 1]]
 
 
@@ -103,6 +103,6 @@ def test_probabilities_at_every_position():
 )
 def test_what_is_no_distribution(changes, told):
     table = {"user": [7, 7], "item": [10, 11], "position": [1, 1], "probability": [0.5, 0.5]} | changes
-    rows = read_table("model 'a'", pl.DataFrame(table), shown(), ListQuestion())
+    rows = read_table("model 'a'", pl.DataFrame(table), shown(), ShownQuestion())
     with pytest.raises(PredictionError, match=facts(*told)):
         row_probabilities(rows, shown())

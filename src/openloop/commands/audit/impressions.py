@@ -18,7 +18,7 @@ from openloop.data.formats import open_file
 from openloop.data.impressions import ShownColumns
 from openloop.data.reading import read
 from openloop.errors import InputError, OpenloopError, did_you_mean
-from openloop.estimators.lists import list_method, list_metric
+from openloop.estimators.shown import shown_method, shown_metric
 from openloop.propensity.examination import METHODS, Examination
 from openloop.support.atomic import FilePath
 from openloop.support.fields import fields_of
@@ -66,9 +66,9 @@ class ShownRequest:
                 "another NAME=TABLE."
             )
         for name in self.metrics:
-            list_metric(name)
+            shown_metric(name)
         for name in self.estimators:
-            list_method(name)
+            shown_method(name)
         way = self.examines_by
         if way and way not in METHODS:
             raise InputError(f"--propensity {self.propensity}: no such way to examine.{did_you_mean(way, METHODS)}")

@@ -9,17 +9,17 @@ from typing import Any, Protocol
 from openloop.core.comparison import Comparison, Key
 from openloop.core.estimate import Estimate
 from openloop.core.impressions import Impressions
-from openloop.core.list_moments import ListMoments
+from openloop.core.shown_moments import ShownMoments
 from openloop.errors import UndefinedError
-from openloop.estimators.lists import ListMethod
-from openloop.sources.impressions.question import ListQuestion
+from openloop.estimators.shown import ShownMethod
+from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.support import LogSupport
 from openloop.support.wording import reasons
 
 Kind = tuple[str, bool]  # of weights, and whether something is imputed
 
 
-class ListSource(Protocol):
+class ShownSource(Protocol):
     """Where rows are reduced."""
 
     @property
@@ -37,17 +37,17 @@ class ListSource(Protocol):
         """What the reader of the estimates should know."""
         ...
 
-    def moments(self, model: str, kind: str, *, robust: bool = False) -> ListMoments:
+    def moments(self, model: str, kind: str, *, robust: bool = False) -> ShownMoments:
         """The moments of one ranker under one kind of weights."""
         ...
 
 
-def compare_lists(models: Mapping[str, Any], log: Any, exam: Any, asked: ListQuestion) -> Comparison:
+def compare_shown(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQuestion) -> Comparison:
     """Estimate each metric of each ranker by each estimator, from Impressions or from a frame of them."""
-    return conclude_lists(list_source(models, log, exam, asked), asked)
+    return conclude_shown(shown_source(models, log, exam, asked), asked)
 
 
-def list_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ListQuestion) -> ListSource:
+def shown_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQuestion) -> ShownSource:
     """The rankers and the log, checked and ready to be asked for moments."""
     if isinstance(log, Impressions):
         from openloop.sources.impressions.source import impression_source
@@ -58,10 +58,10 @@ def list_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ListQuest
     return frame_source(models, log, exam, asked)
 
 
-def conclude_lists(source: ListSource, asked: ListQuestion) -> Comparison:
+def conclude_shown(source: ShownSource, asked: ShownQuestion) -> Comparison:
     """Every estimate; those of one kind of weights share their moments."""
     skipped: dict[tuple[str, str], str] = {}
-    families: dict[Kind, list[tuple[str, ListMethod]]] = {}
+    families: dict[Kind, list[tuple[str, ShownMethod]]] = {}
     for metric in asked.measures:
         for method in asked.methods:
             kind = "dcg" if metric == "dcg" else method.kind
@@ -83,13 +83,13 @@ def conclude_lists(source: ListSource, asked: ListQuestion) -> Comparison:
     )  # fmt: skip
 
 
-def _refused(support: LogSupport, metric: str, method: ListMethod, kind: str) -> str | None:
+def _refused(support: LogSupport, metric: str, method: ShownMethod, kind: str) -> str | None:
     reason = support.refusal(kind, robust=method.robust)
     return None if reason is None else f"{method.name} of {metric} is undefined: {reason}."
 
 
 def _estimates(
-    source: ListSource, kind: Kind, family: list[tuple[str, ListMethod]]
+    source: ShownSource, kind: Kind, family: list[tuple[str, ShownMethod]]
 ) -> tuple[dict[Key, Estimate], dict[tuple[str, str], str]]:
     """The estimates of one kind of weights, each for all rankers or for none."""
     found: dict[Key, Estimate] = {}

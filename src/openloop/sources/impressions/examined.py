@@ -8,7 +8,7 @@ import numpy as np
 
 from openloop.core.feedback import Floats
 from openloop.core.impressions import Impressions
-from openloop.core.list_moments import Examined
+from openloop.core.shown_moments import Examined
 from openloop.errors import InputError
 
 

@@ -1,4 +1,4 @@
-"""`FrameListSource`: rows that stay in their engine; the weights as expressions, reduced to ListMoments there."""
+"""`FrameListSource`: rows that stay in their engine; the weights as expressions, reduced to ShownMoments there."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import narwhals as nw
 import numpy as np
 
 from openloop.core.feedback import Array, Floats, distinct
-from openloop.core.list_moments import Examined, ListMoments
+from openloop.core.shown_moments import Examined, ShownMoments
 from openloop.errors import InputError
 from openloop.sources.frames.facts import flag, only_row
 from openloop.sources.frames.rows import MAX_COLUMNS, collected, plain_ids
 from openloop.sources.impressions.examined import examined_by
 from openloop.sources.impressions.joining import JoinedLists, join_lists
-from openloop.sources.impressions.question import ListQuestion
+from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.support import LogSupport
 
 EXAMINED = ("pbm", "affine", "dcg")
 SUMS = ("shown", "requests", "weight", "wgain", "matches", "squares", "clicks", "click_squares")
 
 
-def frame_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ListQuestion) -> FrameListSource:
+def frame_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQuestion) -> FrameListSource:
     """A log of impressions in a frame, with rankers in frames of the same engine."""
     joined = join_lists(models, log, asked)
     examined = examined_by(exam, None, joined.depth)
@@ -42,10 +42,15 @@ def frame_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ListQues
 
 
 class FrameListSource:
-    """Answers by group-bys inside the engine; see `comparing.ListSource`."""
+    """Answers by group-bys inside the engine; see `comparing.ShownSource`."""
 
     def __init__(
-        self, joined: JoinedLists, asked: ListQuestion, examined: Examined | None, support: LogSupport, notes: list[str]
+        self,
+        joined: JoinedLists,
+        asked: ShownQuestion,
+        examined: Examined | None,
+        support: LogSupport,
+        notes: list[str],
     ) -> None:
         self.models, self.support, self.notes = joined.models, support, tuple(notes)
         self._joined, self._examined, self._depth = joined, examined, joined.depth
@@ -56,14 +61,14 @@ class FrameListSource:
                 f"{asked.max_users:,}; pass a larger one, or read the log with ol.read."
             )
 
-    def moments(self, model: str, kind: str, *, robust: bool = False) -> ListMoments:
+    def moments(self, model: str, kind: str, *, robust: bool = False) -> ShownMoments:
         """The moments of one ranker under one kind of weights."""
         frame = self._weighted(self.models.index(model), kind)
         ids, sums = self._sums(frame)
         over = {name: sums[name].sum(axis=0) for name in ("matches", "squares", "clicks", "click_squares")}
         P = self._depth * (2 if self.support.affine else 1)
         slopes = self._slopes(frame, kind, sums) if kind in EXAMINED else (np.zeros(P), np.zeros(P))
-        return ListMoments(
+        return ShownMoments(
             kind=kind, requests=sums["requests"].sum(axis=1), shown=sums["shown"], weight=sums["weight"],
             wgain=sums["wgain"], matches=over["matches"], squares=over["squares"], clicks=float(over["clicks"].sum()),
             click_squares=float(over["click_squares"].sum()), slope_wgain=slopes[0], slope_wtheta=slopes[1],

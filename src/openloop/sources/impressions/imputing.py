@@ -11,7 +11,7 @@ import numpy.typing as npt
 from openloop.core.feedback import Array, Floats
 from openloop.core.impressions import Impressions
 from openloop.errors import InputError
-from openloop.kernels.lists import totals
+from openloop.kernels.shown_lists import totals
 from openloop.sources.impressions.rankers import Ranking
 
 FOLDS = 2

@@ -20,7 +20,7 @@ from openloop.sources.frames.facts import absent, flag, only_row, rows
 from openloop.sources.frames.joining import settled
 from openloop.sources.frames.model_tables import number_facts
 from openloop.sources.frames.opening import EngineTable, opened
-from openloop.sources.impressions.question import ListQuestion
+from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.tables import id_columns, value_columns
 from openloop.support.fields import fields_of
 
@@ -39,7 +39,7 @@ class JoinedLists:
     whole: bool  # no request lacks a position
 
 
-def join_lists(models: Mapping[str, Any], log: Any, asked: ListQuestion) -> JoinedLists:
+def join_lists(models: Mapping[str, Any], log: Any, asked: ShownQuestion) -> JoinedLists:
     """One frame of a log of impressions and of rankers' lists."""
     table = opened("the log", log)
     chosen = ShownColumns(**fields_of(ShownColumns, asked)).choose(table)  # pyright: ignore[reportArgumentType]
@@ -152,7 +152,7 @@ class _Lists:
     frame: Any
 
 
-def _list_table(name: str, model: Any, log: EngineTable, asked: ListQuestion) -> _Lists:
+def _list_table(name: str, model: Any, log: EngineTable, asked: ShownQuestion) -> _Lists:
     what = f"model {name!r}"
     table = opened(what, model)
     if table.frame.implementation != log.frame.implementation:

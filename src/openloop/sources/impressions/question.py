@@ -1,4 +1,4 @@
-"""`ListQuestion`: what is asked of rankers and impressions, checked once and handed down whole."""
+"""`ShownQuestion`: what is asked of rankers and impressions, checked once and handed down whole."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from openloop.core.impressions import Impressions
 from openloop.errors import InputError
-from openloop.estimators.lists import ListMethod, list_method, list_metric
+from openloop.estimators.shown import ShownMethod, shown_method, shown_metric
 from openloop.support.arguments import check_level
 from openloop.support.fields import fields_named
 
@@ -16,11 +16,11 @@ CANDIDATES = ("all", "shown")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ListQuestion:
+class ShownQuestion:
     """What is asked of rankers and impressions; see `evaluate` for each. Columns are those of a log in a frame."""
 
     metrics: Sequence[str] | str | None = None
-    estimators: Sequence[str | ListMethod] | str | None = None
+    estimators: Sequence[str | ShownMethod] | str | None = None
     candidates: str = "all"
     imputation: Any = None
     level: float = 0.95
@@ -37,14 +37,14 @@ class ListQuestion:
     pool: str | None = None
     max_users: int = 2_000_000
     measures: tuple[str, ...] = field(init=False)
-    methods: tuple[ListMethod, ...] = field(init=False)
+    methods: tuple[ShownMethod, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         check_level("evaluate", self.level)
         if self.candidates not in CANDIDATES:
             raise InputError(f'evaluate: candidates must be "all" or "shown", got {self.candidates!r}.')
-        measures = [list_metric(name) for name in _listed("metrics", self.metrics, ("clicks",))]
-        methods = [list_method(name) for name in _listed("estimators", self.estimators, ("snpbm", "sniips"))]
+        measures = [shown_metric(name) for name in _listed("metrics", self.metrics, ("clicks",))]
+        methods = [shown_method(name) for name in _listed("estimators", self.estimators, ("snpbm", "sniips"))]
         object.__setattr__(self, "measures", tuple(dict.fromkeys(measures)))
         object.__setattr__(self, "methods", tuple({m.name: m for m in methods}.values()))
 
@@ -57,7 +57,7 @@ class ListQuestion:
 def _listed(name: str, given: Any, default: tuple[str, ...]) -> list[Any]:
     if given is None:
         return list(default)
-    found = [given] if isinstance(given, str | ListMethod) else list(given)
+    found = [given] if isinstance(given, str | ShownMethod) else list(given)
     if not found:
         raise InputError(f"evaluate: {name} is empty; name at least one.")
     return found

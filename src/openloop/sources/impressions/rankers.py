@@ -15,9 +15,9 @@ import numpy as np
 from openloop.core.feedback import Array, Floats, Ints, Vocabulary
 from openloop.core.impressions import Impressions
 from openloop.errors import AlignmentError, PredictionError
-from openloop.kernels.lists import ranks_in_lists, reordered
 from openloop.kernels.selecting import best
-from openloop.sources.impressions.question import ListQuestion
+from openloop.kernels.shown_lists import ranks_in_lists, reordered
+from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.tables import RankedLists, ranked_lists, read_table, row_probabilities
 
 BLOCK_CELLS = 2**22  # scores that are looked at at once
@@ -37,7 +37,7 @@ class Ranking:
     probability: Floats | None = None  # (n, K)
 
 
-def ranking(name: str, model: Any, log: Impressions, asked: ListQuestion) -> Ranking:
+def ranking(name: str, model: Any, log: Impressions, asked: ShownQuestion) -> Ranking:
     """What a ranker says of a log."""
     what = f"model {name!r}"
     if isinstance(model, type):
@@ -69,7 +69,7 @@ def _row_ranks(what: str, model: Array, log: Impressions) -> Ranking:
     return Ranking(rank=model.astype(np.int32))
 
 
-def _reordered_ranks(found: Ranking, log: Impressions, asked: ListQuestion) -> Ranking:
+def _reordered_ranks(found: Ranking, log: Impressions, asked: ShownQuestion) -> Ranking:
     """With candidates="shown" the ranks among the shown items; what is not listed comes last, as shown."""
     if not asked.reorders:
         return found
@@ -90,7 +90,7 @@ class _Scores:
     key: Ints  # (N,) the owner of each request
 
 
-def _scored(what: str, scores: _Scores, log: Impressions, asked: ListQuestion) -> Ranking:
+def _scored(what: str, scores: _Scores, log: Impressions, asked: ShownQuestion) -> Ranking:
     if asked.reorders:
         found = _finite(what, scores.pairs(scores.key[log.request], log.item), (len(log),))
         return Ranking(rank=reordered(-found, log.request, log.position))

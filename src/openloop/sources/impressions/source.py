@@ -10,13 +10,13 @@ import numpy as np
 
 from openloop.core.feedback import Array, Floats, Ints
 from openloop.core.impressions import Impressions
-from openloop.core.list_moments import Examined, ListMoments
+from openloop.core.shown_moments import Examined, ShownMoments
 from openloop.errors import InputError
 from openloop.kernels.examining import BELOW, ExaminedRows, examined_slopes, examined_weights
-from openloop.kernels.lists import position_facts, prefix_hits, totals, weighted_sums
+from openloop.kernels.shown_lists import position_facts, prefix_hits, totals, weighted_sums
 from openloop.sources.impressions.examined import examined_by
 from openloop.sources.impressions.imputing import ImputedRewards
-from openloop.sources.impressions.question import ListQuestion
+from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.rankers import Ranking, ranking
 from openloop.sources.impressions.support import LogSupport
 
@@ -41,7 +41,7 @@ class ImpressionSource:
         """The names of the rankers."""
         return tuple(self.rankings)
 
-    def moments(self, model: str, kind: str, *, robust: bool = False) -> ListMoments:
+    def moments(self, model: str, kind: str, *, robust: bool = False) -> ShownMoments:
         """The moments of one ranker under one kind of weights."""
         log, found = self.log, self.rankings[model]
         w, rows = self._weights(found, kind)
@@ -49,7 +49,7 @@ class ImpressionSource:
         requests, shown = self._counted(shuffled=kind == "pi")
         weight, wgain = weighted_sums(w, gain, log.cluster, log.request, log.position, shown.shape)
         matches, squares, clicks = position_facts(w, log.reward, log.position, log.depth)
-        m = ListMoments(
+        m = ShownMoments(
             kind=kind, requests=requests, shown=shown, weight=weight, wgain=wgain, matches=matches, squares=squares,
             clicks=float(clicks[0]), click_squares=float(clicks[1]),
             slope_wgain=np.zeros(self._parameters), slope_wtheta=np.zeros(self._parameters),
@@ -154,7 +154,7 @@ class ImpressionSource:
         expected = self._theta[self.log.position - 1] * self.imputed.of_rows(self.log)
         return c - expected, expected
 
-    def _with_slopes(self, m: ListMoments, w: Floats, gain: Floats, rows: ExaminedRows) -> ListMoments:
+    def _with_slopes(self, m: ShownMoments, w: Floats, gain: Floats, rows: ExaminedRows) -> ShownMoments:
         """∂Σw·gain/∂log θ and ∂Σwθ/∂log θ; of the affine model also by b: rows shown less Σw, at each position."""
         theta, scaled, weight = self._theta, self._scaled_theta(), m.weight.sum(axis=0)
         moving = m.kind != "dcg"
@@ -166,7 +166,7 @@ class ImpressionSource:
             m = replace(m, slope_wtheta=mass)
         return replace(m, slope_wgain=by_theta)
 
-    def _with_imputed(self, m: ListMoments, found: Ranking, w: Floats, expected: Floats) -> ListMoments:
+    def _with_imputed(self, m: ShownMoments, found: Ranking, w: Floats, expected: Floats) -> ShownMoments:
         """The moments with what is imputed for the model's lists, and how both parts move with θ."""
         if self.imputed is None:
             return m
@@ -180,7 +180,7 @@ class ImpressionSource:
         )  # fmt: skip
 
 
-def impression_source(models: Mapping[str, Any], log: Impressions, exam: Any, asked: ListQuestion) -> ImpressionSource:
+def impression_source(models: Mapping[str, Any], log: Impressions, exam: Any, asked: ShownQuestion) -> ImpressionSource:
     """The log with what each ranker says of it, checked and resolved."""
     examined = examined_by(exam, log, log.depth)
     rankings = {name: ranking(name, model, log, asked) for name, model in models.items()}

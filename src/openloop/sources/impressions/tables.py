@@ -20,7 +20,7 @@ from openloop.data.encoding import find
 from openloop.data.frames import open_frame
 from openloop.errors import ColumnError, InputError, PredictionError, listing
 from openloop.sources import rules
-from openloop.sources.impressions.question import ListQuestion
+from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.predictions import unknown_ids, written_numbers
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class TableRows:
     names: Vocabulary  # of the owners
 
 
-def read_table(what: str, frame: Any, log: Impressions, asked: ListQuestion) -> TableRows:
+def read_table(what: str, frame: Any, log: Impressions, asked: ShownQuestion) -> TableRows:
     """The rows of a table that belong to the log's requests; unknown requests and users are left out."""
     try:
         table = replace(frame if isinstance(frame, InputTable) else open_frame(frame), name=what)
@@ -78,7 +78,7 @@ def read_table(what: str, frame: Any, log: Impressions, asked: ListQuestion) -> 
     )  # fmt: skip
 
 
-def id_columns(table: Any, asked: ListQuestion) -> tuple[str, str, str]:
+def id_columns(table: Any, asked: ShownQuestion) -> tuple[str, str, str]:
     """Whether a table has lists of requests or of users, and its columns of these and of items."""
     known = shared(table, {"request": asked.request, "user": asked.user, "item": asked.item})
     request = known.get("request") or next((name for name in table.columns if names_a("request", name)), None)

@@ -1,4 +1,4 @@
-"""ListMoments: shapes are checked, parts merge to the whole, clusters by name."""
+"""ShownMoments: shapes are checked, parts merge to the whole, clusters by name."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from openloop.core.list_moments import BY_POSITION, OVER_ROWS, ListMoments, merged
+from openloop.core.shown_moments import BY_POSITION, OVER_ROWS, ShownMoments, merged
 from openloop.errors import AlignmentError
-from openloop.sources.impressions.question import ListQuestion
+from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.source import impression_source
 from tests.click_cases import log_of, taken, world
 from tests.examples import same
@@ -17,11 +17,11 @@ from tests.facts import facts
 
 
 def moments(log, kind="pbm", robust=False):
-    asked = ListQuestion(metrics="clicks", estimators=["pbm_dr"], imputation=np.full(log.n_items, 0.2))
+    asked = ShownQuestion(metrics="clicks", estimators=["pbm_dr"], imputation=np.full(log.n_items, 0.2))
     return impression_source(world().ranks(log), log, world().theta, asked).moments("a", kind, robust=robust)
 
 
-def assert_same(a: ListMoments, b: ListMoments):
+def assert_same(a: ShownMoments, b: ShownMoments):
     for name in (*BY_POSITION, *OVER_ROWS, "requests"):
         same(getattr(a, name), getattr(b, name))
 
@@ -45,7 +45,7 @@ def by_hand(ids, n, **changes):
         "matches": np.ones(2), "squares": np.ones(2), "clicks": 1.0, "click_squares": 1.0,
         "slope_wgain": np.zeros(2), "slope_wtheta": np.zeros(2), "ids": None if ids is None else np.array(ids),
     }  # fmt: skip
-    return ListMoments(**(given | changes))
+    return ShownMoments(**(given | changes))
 
 
 def test_parts_that_name_their_clusters_merge_by_name():

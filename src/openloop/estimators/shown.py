@@ -1,7 +1,7 @@
 """Values of rankers from impressions: sips, rips, iips, pbm, pi, affine; normalised and doubly robust forms.
 
-Each is a function from ListMoments to an Estimate. Request n shows item a_k at position k ≤ K_n and earns c_k; w is the
-row's weight of the estimator's kind, N the requests, N_k those with a position k.
+Each is a function from ShownMoments to an Estimate. Request n shows item a_k at position k ≤ K_n and earns c_k; w is
+the row's weight of the estimator's kind, N the requests, N_k those with a position k.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from openloop.core.estimate import Estimate
 from openloop.core.feedback import Floats
-from openloop.core.list_moments import ListMoments
+from openloop.core.shown_moments import ShownMoments
 from openloop.core.totals import Corrected, Function, leave_one_out, smooth
 from openloop.core.weights import THIN_SAMPLE, Diagnostics, effective_size, few_users
 from openloop.errors import NameFormatError, UndefinedError, did_you_mean
@@ -27,10 +27,10 @@ NOISE = 3.0  # standard errors that a reach estimated from random lists may be o
 MATCHING = ("sips", "rips", "iips")  # kinds whose weights are 0 unless the model shows the same item there
 EXAMINED = ("pbm", "affine", "dcg")  # kinds whose weights rest on θ
 
-Form = Callable[[ListMoments, str], Estimate]
+Form = Callable[[ShownMoments, str], Estimate]
 
 
-def weighted_sum(m: ListMoments, method: str) -> Estimate:
+def weighted_sum(m: ShownMoments, method: str) -> Estimate:
     """V̂ = Σ_n Σ_k w·c/N; affine adds Σ_k b_k, a doubly robust form what it imputes for the model's list."""
     _check(m, method)
     top = m.wgain.sum(axis=1)  # (U,)
@@ -43,7 +43,7 @@ def weighted_sum(m: ListMoments, method: str) -> Estimate:
     return _estimate(m, method, side_by_side(top, m.units), quotient, slopes)
 
 
-def by_position(m: ListMoments, method: str) -> Estimate:
+def by_position(m: ShownMoments, method: str) -> Estimate:
     """Self-normalised at each position: Σ_k (N_k/N)·V_k, V_k = Σwc/Σw at k."""
     _check(m, method)
     used = m.shown.any(axis=0)  # some log may lack a position
@@ -51,7 +51,7 @@ def by_position(m: ListMoments, method: str) -> Estimate:
     return _estimate(m, method, np.hstack([*parts, m.units[:, None]]), _by_position)
 
 
-def by_examination(m: ListMoments, method: str) -> Estimate:
+def by_examination(m: ShownMoments, method: str) -> Estimate:
     """Self-normalised by θ: Θ·Σwc/Σwθ, Θ the mean over requests of Σ_k θ_k."""
     _check(m, method)
     theta = m.theta
@@ -76,7 +76,7 @@ def _by_examination(totals: Any) -> Any:
 
 
 def _estimate(
-    m: ListMoments, method: str, columns: Floats, function: Function, slopes: tuple[Floats, ...] | None = None
+    m: ShownMoments, method: str, columns: Floats, function: Function, slopes: tuple[Floats, ...] | None = None
 ) -> Estimate:
     """The Estimate of a smooth function of totals; `slopes` (P,) are each total's derivatives by log θ (and b).
 
@@ -101,21 +101,21 @@ def _estimate(
     ).linear()  # fmt: skip
 
 
-def estimand(m: ListMoments) -> str:
+def estimand(m: ShownMoments) -> str:
     """What the value is, in words."""
     what = "expected discounted clicks" if m.metric == "dcg" else "expected clicks"
     per = "impression" if m.metric == "ctr" else m.per
     return f"{what} per {per}{', reordering what was shown' if m.reordered else ''}"
 
 
-def reach(m: ListMoments) -> tuple[float, float]:
+def reach(m: ShownMoments) -> tuple[float, float]:
     """Σwθ/ΣΘ, whose mean is the part of the model's exposure that the log supports; with its standard error."""
     columns = side_by_side(m.weight @ m.theta, m.shown @ m.theta)
     left = leave_one_out(quotient, columns)
     return float(quotient(columns.sum(axis=0))), float(np.sqrt(left @ left))
 
 
-def _diagnostics(m: ListMoments, method: str) -> Diagnostics:
+def _diagnostics(m: ShownMoments, method: str) -> Diagnostics:
     used = m.shown.any(axis=0)
     weight = m.weight.sum(axis=0)  # (K,)
     rows = np.divide(weight**2, m.squares, out=np.zeros(m.depth), where=m.squares > 0)[used]
@@ -139,7 +139,7 @@ def _diagnostics(m: ListMoments, method: str) -> Diagnostics:
 # -- refusals ------------------------------------------------------------------------------------------------
 
 
-def _check(m: ListMoments, method: str) -> None:
+def _check(m: ShownMoments, method: str) -> None:
     """Refuse moments that cannot carry the estimate."""
     if not m.matches.any():
         raise _undefined(m, method, "the model lists none of the shown items; check that ids are the log's")
@@ -151,7 +151,7 @@ def _check(m: ListMoments, method: str) -> None:
         _check_reach(m, method)
 
 
-def _check_reach(m: ListMoments, method: str) -> None:
+def _check_reach(m: ShownMoments, method: str) -> None:
     found, error = reach(m)
     if found + (0.0 if m.denominator == "shown" else NOISE * error) >= FULL_REACH:
         return
@@ -165,7 +165,7 @@ def _check_reach(m: ListMoments, method: str) -> None:
     )
 
 
-def _undefined(m: ListMoments, method: str, reason: str) -> UndefinedError:
+def _undefined(m: ShownMoments, method: str, reason: str) -> UndefinedError:
     return UndefinedError(f"{method} of {m.metric} is undefined: {reason}.")
 
 
@@ -173,7 +173,7 @@ def _undefined(m: ListMoments, method: str, reason: str) -> UndefinedError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListMethod:
+class ShownMethod:
     """An estimator of a ranker's value: the kind of its weights, and what it makes of their sums."""
 
     name: str
@@ -181,7 +181,7 @@ class ListMethod:
     form: Form = weighted_sum
     robust: bool = False
 
-    def estimate(self, m: ListMoments) -> Estimate:
+    def estimate(self, m: ShownMoments) -> Estimate:
         """The estimate from the moments of this method's kind."""
         return self.form(m, self.name)
 
@@ -195,24 +195,24 @@ class ListMethod:
 METHODS = {
     method.name: method
     for method in (
-        *(ListMethod(name=kind, kind=kind) for kind in ("sips", "rips", "iips", "pbm", "pi", "affine")),
-        *(ListMethod(name=f"sn{kind}", kind=kind, form=by_position) for kind in MATCHING),
-        ListMethod(name="snpbm", kind="pbm", form=by_examination),
-        *(ListMethod(name=f"{kind}_dr", kind=kind, robust=True) for kind in ("rips", "iips", "pbm")),
+        *(ShownMethod(name=kind, kind=kind) for kind in ("sips", "rips", "iips", "pbm", "pi", "affine")),
+        *(ShownMethod(name=f"sn{kind}", kind=kind, form=by_position) for kind in MATCHING),
+        ShownMethod(name="snpbm", kind="pbm", form=by_examination),
+        *(ShownMethod(name=f"{kind}_dr", kind=kind, robust=True) for kind in ("rips", "iips", "pbm")),
     )
 }
 
 
-def list_method(name: str | ListMethod) -> ListMethod:
+def shown_method(name: str | ShownMethod) -> ShownMethod:
     """The estimator of that name, such as "snpbm"."""
-    if isinstance(name, ListMethod):
+    if isinstance(name, ShownMethod):
         return name
     if str(name).strip().lower() not in METHODS:
         raise NameFormatError(f"estimator {name!r} is none of impressions.{did_you_mean(str(name), METHODS)}")
     return METHODS[str(name).strip().lower()]
 
 
-def list_metric(name: str) -> str:
+def shown_metric(name: str) -> str:
     """The metric of that name: clicks, ctr or dcg."""
     if str(name).strip().lower() not in METRICS:
         raise NameFormatError(f"metric {name!r} is none of impressions.{did_you_mean(str(name), METRICS)}")

@@ -10,10 +10,10 @@ from scipy.stats import binom
 
 import openloop as ol
 from openloop.core.impressions import Impressions
-from openloop.core.list_moments import Examined
+from openloop.core.shown_moments import Examined
 from openloop.errors import NameFormatError, UndefinedError
-from openloop.estimators.lists import METHODS, list_method, list_metric, reach
-from openloop.sources.impressions.question import ListQuestion
+from openloop.estimators.shown import METHODS, reach, shown_method, shown_metric
+from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.source import impression_source
 from tests.click_cases import ALL, Fitted, apart, cut, log_of, randomised, world
 from tests.examples import same
@@ -26,7 +26,7 @@ def evaluate(log, exam=None, models=None, estimators=ALL, **options):
 
 
 def moments(log, kind="pbm", exam=None, **options):
-    asked = ListQuestion(metrics="clicks", estimators="pbm", **options)
+    asked = ShownQuestion(metrics="clicks", estimators="pbm", **options)
     theta = world().theta if exam is None else exam
     return impression_source(world().ranks(log), log, theta, asked).moments("a", kind)
 
@@ -68,7 +68,7 @@ def test_the_slate_weight_is_that_of_the_pseudoinverse():
                 pool=np.full(lists.size, m), requests=ol.Vocabulary.range(len(lists)),
             )  # fmt: skip
             ranks = np.where(lists < K, lists + 1, 0).astype(np.int32).ravel()  # the model's list is 0, 1, …, K - 1
-            source = impression_source({"a": ranks}, log, None, ListQuestion(estimators="pi"))
+            source = impression_source({"a": ranks}, log, None, ShownQuestion(estimators="pi"))
             same(source.moments("a", "pi").weight[:, 0], wanted, atol=1e-9)
 
 
@@ -275,7 +275,7 @@ def test_a_log_cut_below_the_models_list_is_refused():
 def test_two_rankers_that_show_half_of_the_items_are_refused_too():
     two = world(items=10, depth=5, logging="two-rankers", users=1000)
     log = two.observe(0)
-    m = impression_source(two.ranks(log), log, two.theta, ListQuestion()).moments("a", "pbm")
+    m = impression_source(two.ranks(log), log, two.theta, ShownQuestion()).moments("a", "pbm")
     assert reach(m)[0] < 0.95
     with pytest.raises(UndefinedError, match=facts("snpbm", "0.99")):
         ol.evaluate(two.ranks(log), log, two.theta, estimators=["snpbm"])
@@ -302,7 +302,7 @@ def test_affine_is_right_under_trust_and_pbm_is_not():
     trust = world(model="trust", users=4000)
     log = trust.observe(5)
     a, b = trust.affine
-    asked = ListQuestion(estimators="affine")
+    asked = ShownQuestion(estimators="affine")
     source = impression_source(trust.ranks(log), log, a, asked)
     source = replace(source, examined=Examined(theta=a, offset=b), support=replace(source.support, affine=True))
     found = METHODS["affine"].estimate(source.moments("a", "affine"))
@@ -313,7 +313,7 @@ def test_affine_is_right_under_trust_and_pbm_is_not():
 
 @pytest.mark.parametrize(
     ("name", "parse"),
-    [("snppm", list_method), ("snips", list_method), ("recall@5", list_metric), ("click", list_metric)],
+    [("snppm", shown_method), ("snips", shown_method), ("recall@5", shown_metric), ("click", shown_metric)],
 )
 def test_names_that_are_none_are_refused(name, parse):
     with pytest.raises(NameFormatError, match=facts(repr(name))):
@@ -321,6 +321,6 @@ def test_names_that_are_none_are_refused(name, parse):
 
 
 def test_names_parse_back():
-    assert all(list_method(name.upper()).name == name for name in METHODS)
-    assert list_method(METHODS["pi"]) is METHODS["pi"]
-    assert list_metric(" CTR ") == "ctr"
+    assert all(shown_method(name.upper()).name == name for name in METHODS)
+    assert shown_method(METHODS["pi"]) is METHODS["pi"]
+    assert shown_metric(" CTR ") == "ctr"

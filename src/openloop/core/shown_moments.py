@@ -1,4 +1,4 @@
-"""`ListMoments`: all that an estimator sees of impressions. Sums per cluster and position, some over all rows.
+"""`ShownMoments`: all that an estimator sees of impressions. Sums per cluster and position, some over all rows.
 
 Left of here code touches rows and rankers; right of here, arrays as long as the number of users. Weights w are of one
 kind: sips, rips, iips, pbm, pi, affine, or that of dcg.
@@ -41,7 +41,7 @@ class Examined:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ListMoments:
+class ShownMoments:
     """Sums of one model's weighted rewards under one kind of weights.
 
     By cluster: `requests` n_u; at each position `shown` rows, `wgain` Σwc (of residuals for a doubly robust form) and
@@ -77,12 +77,12 @@ class ListMoments:
             values = getattr(self, name)
             if values.shape != shape:
                 msg = (
-                    f"ListMoments: {name} has shape {values.shape}, shown has {shape}; sums are (clusters, positions)."
+                    f"ShownMoments: {name} has shape {values.shape}, shown has {shape}; sums are (clusters, positions)."
                 )
                 raise AlignmentError(msg)
             object.__setattr__(self, name, frozen(values))
         if self.requests.shape != shape[:1]:
-            raise AlignmentError(f"ListMoments: requests has shape {self.requests.shape} for {shape[0]} clusters.")
+            raise AlignmentError(f"ShownMoments: requests has shape {self.requests.shape} for {shape[0]} clusters.")
 
     @property
     def n_clusters(self) -> int:
@@ -104,20 +104,20 @@ class ListMoments:
         """What the value is a mean over, by cluster (U,): requests, or for ctr the positions shown."""
         return self.shown.sum(axis=1) if self.metric == "ctr" else self.requests
 
-    def __add__(self, other: ListMoments) -> ListMoments:
+    def __add__(self, other: ShownMoments) -> ShownMoments:
         """The moments of the whole from those of two parts of its requests."""
         if (self.kind, self.metric, self.depth) != (other.kind, other.metric, other.depth):
-            raise AlignmentError("ListMoments: only moments of one kind of weights, one metric and one depth merge.")
+            raise AlignmentError("ShownMoments: only moments of one kind of weights, one metric and one depth merge.")
         a, b = (self, other) if _same(self.ids, other.ids) else _aligned(self, other)
         if a.n_clusters != b.n_clusters:
-            msg = f"ListMoments: parts of {a.n_clusters:,} and {b.n_clusters:,} clusters are not parts of one log."
+            msg = f"ShownMoments: parts of {a.n_clusters:,} and {b.n_clusters:,} clusters are not parts of one log."
             raise AlignmentError(msg)
         summed = {name: getattr(a, name) + getattr(b, name) for name in (*BY_POSITION, *OVER_ROWS, "requests")}
         direct = None if a.direct is None or b.direct is None else a.direct + b.direct
         return replace(a, **summed, direct=direct)
 
 
-def merged(parts: list[ListMoments]) -> ListMoments:
+def merged(parts: list[ShownMoments]) -> ShownMoments:
     """The moments of the whole from those of its parts."""
     return reduce(lambda a, b: a + b, parts)
 
@@ -126,15 +126,15 @@ def _same(a: Array | None, b: Array | None) -> bool:
     return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
-def _aligned(a: ListMoments, b: ListMoments) -> tuple[ListMoments, ListMoments]:
+def _aligned(a: ShownMoments, b: ShownMoments) -> tuple[ShownMoments, ShownMoments]:
     """Both on the union of their clusters; one that is absent from a part has zero sums there."""
     if a.ids is None or b.ids is None:
-        raise AlignmentError("ListMoments: one side names its clusters and the other does not; name both or neither.")
+        raise AlignmentError("ShownMoments: one side names its clusters and the other does not; name both or neither.")
     ids = np.union1d(a.ids, b.ids)
     return _spread(a, a.ids, ids), _spread(b, b.ids, ids)
 
 
-def _spread(part: ListMoments, own: Array, ids: Array) -> ListMoments:
+def _spread(part: ShownMoments, own: Array, ids: Array) -> ShownMoments:
     at, found = np.searchsorted(ids, own), dict[str, Floats]()
     for name in (*BY_POSITION, "requests", "direct"):
         values = getattr(part, name)
