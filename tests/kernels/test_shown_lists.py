@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openloop.kernels import lists
+from openloop.kernels import shown_lists as lists
 
 
 def rows(seed, requests=40, depth=5):
