@@ -42,7 +42,8 @@ class Estimate:
     """A value, its influence per user (mean zero) and, for cell metrics, its variance over cells.
 
     `columns` (U, m) and `function` are what it was computed from, so that a bootstrap need not reread the log.
-    `deviations` are J_u, from the function where they are not given, and `units` is m, the users that take part.
+    `deviations` are J_u, from the function where they are not given, and `units` is m, the users that take part; with
+    none the value is no sum over users, and has no interval.
     `denominator_users` is (ΣW_u)²/ΣW_u² of the denominator's parts: what heavy users leave of their number.
     `sample_effects` are the parts of a uniform sample of `sample_size` ratings: their squares add up to its variance.
     `replicates` are values in draws of users to which the propensities were fitted again: where there are any, they
@@ -77,7 +78,7 @@ class Estimate:
         units = self.units or int(np.count_nonzero(self.columns.any(axis=1)))
         # Frozen parts went through here before: a copy with other names need not look at all users again.
         seen, squares = self.diagnostics, self.squared_deviations
-        if influence.flags.writeable or seen.effective_users is None:
+        if units and (influence.flags.writeable or seen.effective_users is None):
             seen = seen.resting_on(*_concentration(influence, self.value, units))
         if deviations.flags.writeable or math.isnan(squares):
             squares = squared(deviations)
@@ -185,6 +186,10 @@ class Estimate:
         return error, float(stdtrit(self.df, (1 + level) / 2))
 
     def _no_interval(self) -> UndefinedError:
+        if not self.units:
+            return UndefinedError(
+                f"interval: {self.metric} is no sum over users, so that it has no interval over them; use .value."
+            )
         counted = min(self.units, self.scored_users)
         if counted < 2:
             return UndefinedError(f"interval: over users needs at least two users whose rows count, here is {counted}.")
@@ -214,10 +219,6 @@ class Estimate:
             self, value=value, influence=influence, columns=kept, deviations=leave_one_out(self.function, kept),
             units=self.units - 1, cell_variance=None, replicates=np.empty(0),
         )  # fmt: skip
-
-    def without_most_influential(self) -> Estimate:
-        """The estimate without the user of the largest |ψ|."""
-        return self.without(int(np.argmax(np.abs(self.influence))))
 
     def __add__(self, other: Estimate) -> Estimate:
         return self._combine(other, 1.0)

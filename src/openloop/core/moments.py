@@ -40,7 +40,9 @@ class Moments:
     cap: float | None = None
     clipped: float | None = None  # share of rows whose weight was cut
     floored: float | None = None  # share of propensities that a floor raised
+    kept_weight: float | None = None  # Σ1/max(p, floor) over Σ1/p
     scaled: bool = True  # whether Σw should add up to the population
+    unbalanced: float | None = None  # Σw/|C| before weights were balanced, which makes it 1; None: they were not
     whole_users: bool = False  # a split drew users, with all their cells at once
     caps: dict[float, Floats] = field(default_factory=dict[float, Floats])  # cap → (5,)
     parts: tuple[float, float, float] | None = None
@@ -83,6 +85,12 @@ class Moments:
     def users(self) -> int:
         """How many users have a row that counts."""
         return int(np.count_nonzero(self.sums["n"].sum(axis=1)))
+
+    @property
+    def mass(self) -> float:
+        """Σw/|C| of the rows that count, before weights were balanced."""
+        before = 1.0 if self.unbalanced is None else self.unbalanced
+        return float(self.stack("weight").sum()) / self.population * before
 
     def stack(self, *names: str) -> Floats:
         """The named sums as one array (U, names, S), each of its columns contiguous."""

@@ -30,6 +30,7 @@ class Rows:
     cells: Floats  # (U,) |C_u|
     probability: Floats | None = None  # p·s, or π under exclude
     scaled: bool = True  # False: the probability is right up to a factor
+    unbalanced: float | None = None  # Σw/|C| before weights were balanced, which makes it 1; None: they were not
     certain: Floats | None = None  # (1 − t)/s, the weight of p = 1; None: p has no odds
     stratum: npt.NDArray[np.int64] | None = None
     edges: tuple[float, ...] = ()
