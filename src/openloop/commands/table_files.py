@@ -12,6 +12,7 @@ import polars as pl
 
 from openloop.core.feedback import Feedback, Floats
 from openloop.data.columns import Column, InputTable, names_a
+from openloop.data.delimited import TextForm
 from openloop.data.formats import open_file
 from openloop.errors import ColumnError, FormatError, InputError, listing
 from openloop.support.atomic import FilePath, replacing
@@ -111,8 +112,8 @@ def open_list(path: FilePath, role: str, named: Column = None) -> InputTable:
     table = open_file(path, {role: named}, undivided=True)
     if len(table.columns) > 1 or not table.text:
         return table
-    first = open_file(path, {}, separator=",", header=True).columns[0]
-    return open_file(path, {}, separator=",", header=first in {named, "id"} or names_a(role, first))
+    first = open_file(path, {}, TextForm(separator=",", header=True)).columns[0]
+    return open_file(path, {}, TextForm(separator=",", header=first in {named, "id"} or names_a(role, first)))
 
 
 def holdable(table: InputTable, rows: pl.DataFrame, kind: str) -> pl.DataFrame:
