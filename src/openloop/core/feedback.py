@@ -127,7 +127,7 @@ class Feedback:
     input_rows: int = 0
     share: Floats | None = field(default_factory=lambda: np.ones(1))
     origin: str | None = None
-    split: tuple[str, ...] = ()  # of "row", "user", "leave-k-out", "time"
+    split: tuple[str, ...] = ()  # of "row", "user", "leave-k-out", "time", and "cold": less its cold rows
     item_rows: npt.NDArray[np.int64] | None = None  # (I,) of the log it was split from; None: this is the whole
     uniform: bool = False
     positives: bool = False

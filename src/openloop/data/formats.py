@@ -47,6 +47,12 @@ def open_source(source: Any, asked: Mapping[str, Column], form: TextForm = FOUND
     return open_frame(source)
 
 
+def is_text(path: str | os.PathLike[str]) -> bool:
+    """Whether the name of a file says that it is delimited text."""
+    suffixes = [s.lower() for s in Path(path).suffixes if s.lower() != ".gz"]
+    return bool(suffixes) and suffixes[-1] in TEXT
+
+
 def _kind(path: Path, separator: str | None) -> str:
     suffixes = [s.lower() for s in path.suffixes if s.lower() != ".gz"]
     suffix = suffixes[-1] if suffixes else ""

@@ -161,7 +161,9 @@ def _split_events(source: Any, test: Test, repeats: Repeats, request: ReadReques
 def _part(rows: Events, name: str, among: Mask, request: ReadRequest) -> Feedback:
     if not among.any():
         raise EmptyError(f"split: no row is left for {name}; change test=, or split by something else.")
-    return rows.merged(request.duplicates, among)
+    part = rows.merged(request.duplicates, among)
+    shared = len(rows.notes)
+    return replace(part, notes=(*rows.notes, *(f"{name}: {note}" for note in part.notes[shared:])))
 
 
 def _in(part: Feedback, other: Feedback) -> Mask:
