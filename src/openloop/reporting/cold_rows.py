@@ -29,8 +29,8 @@ def _tables(of: Subject, part: ColdPart, metric: str) -> Iterator[TableBlock]:
     if cold is None or any((model, metric, main) not in cold.estimates for model in of.result.models):
         return
     yield TableBlock(
-        caption=f"{metric} by {main}, with {level_of(of.result.level)} intervals over users. Cold are rows whose user or "
-        "item has no row in what the models were trained on; the verdict is about the others",
+        caption=f"{metric} by {main}, with {level_of(of.result.level)} intervals over users. Cold are rows whose user "
+        "or item has no row in what the models were trained on; the verdict is about the others",
         columns=("model", f"warm, {part.warm:,} rows", f"cold, {part.rows:,} rows"),
         rows=tuple(
             (name(model), *(estimated(found[model, metric, main], of.result.level) for found in (of.result, cold)))
