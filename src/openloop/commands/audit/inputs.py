@@ -121,7 +121,8 @@ class _Reading:
         else:
             train, log = split(wanted.log, wanted.test, by="time", repeats=wanted.repeats, **reading)
         sample = None if wanted.open_loop is None else self._beside(wanted.open_loop, known, {})
-        self.notes += [note for part in (train, log) if part is not None for note in part.notes]
+        told = [note for part in (train, log) if part is not None for note in part.notes]
+        self.notes = list(dict.fromkeys([*self.notes, *told]))
         parts = [part for part in (log, train, sample) if part is not None]
         users, items = (
             ids or united(role, [getattr(part, f"{role}s") for part in parts])
