@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from openloop.audits.results import Audit, Curve
+    from openloop.core.estimate import Estimate
 
+MOST_SETTLED = 3  # pairs with words on what would settle them; the report has all
 MOST_PAIRS = 21  # of up to seven models
 ACROSS = 4  # models beside each other
 EXPOSURES = {0.0: "κ = 0", 0.5: "κ = ½", 1.0: "κ = 1"}
@@ -35,6 +37,7 @@ def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
     yield from _leaderboard(found, found.metric)
     yield from _comparisons(found)
     yield from _exposures(found)
+    yield from _apart(found)
     for metric in found.result.metrics:
         if metric != found.metric:
             yield from _leaderboard(found, metric)
@@ -100,9 +103,12 @@ def _lists(found: Audit) -> Iterator[RenderableType]:
 
 
 def _cell(found: Audit, model: str, metric: str, estimator: str) -> str:
+    return _shown(found.result[model, metric, estimator], found)
+
+
+def _shown(estimate: Estimate, found: Audit) -> str:
     from openloop.reporting.words import decimals_of, fixed, number
 
-    estimate = found.result[model, metric, estimator]
     low, high = estimate.limits(found.result.level)
     mark, decimals = "!" if estimate.diagnostics.flags else "", decimals_of(low, high)
     if decimals is None:  # a point, or one user, who gives no interval
@@ -149,6 +155,24 @@ def _exposures(found: Audit) -> Iterator[RenderableType]:
         f"pairs by {found.metric}, per relevant item, where none, half and all of popularity is exposure (? not sure)"
     )
     yield from _titled(title, ["a − b", *EXPOSURES.values(), "order"], lines)
+    yield from map(str, found.settling[:MOST_SETTLED])
+
+
+def _apart(found: Audit) -> Iterator[RenderableType]:
+    """Warm and cold rows beside each other, where both were asked for."""
+    cold = found.cold
+    if cold is None or cold.result is None:
+        yield from () if cold is None or not cold.reason else (f"cold rows: {cold.reason}",)
+        return
+    where = found.metric, found.estimator
+    if where[0] not in cold.result.metrics or any((m, *where) not in cold.result.estimates for m in found.models):
+        return
+    lines = [
+        [model, _shown(found.result[model, *where], found), _shown(cold.result[model, *where], found)]
+        for model in found.result.ranking(*where)
+    ]
+    title = f"{found.metric} by {found.estimator}, users and items with training rows apart from those without"
+    yield from _titled(title, ["model", f"warm, {cold.warm:,} rows", f"cold, {cold.rows:,} rows"], lines)
 
 
 def _turned(c: Curve, ranking: Sequence[str]) -> Curve:

@@ -10,7 +10,7 @@ from openloop.audits.answers import Level
 from openloop.audits.results import Audit
 from openloop.core.comparison import Comparison
 from openloop.errors import InputError
-from openloop.reporting import evidence, listings, rehearsals, sections, tilts
+from openloop.reporting import cold_rows, evidence, listings, rehearsals, sections, tilts
 from openloop.reporting.blocks import Section, VerdictBlock
 from openloop.reporting.rendering import page_of
 from openloop.reporting.sections import Subject
@@ -49,6 +49,7 @@ def _sections(of: Subject) -> Iterator[Section]:
         yield sections.differences(of)
         yield sections.places(of)
     yield from sections.strata(of)
+    yield from cold_rows.cold(of)
     for part in (
         listings.lists,
         evidence.weights,

@@ -126,6 +126,10 @@ class Source(Protocol):
         """What is scored."""
         ...
 
+    def remarks(self) -> list[str]:
+        """What showed while models were asked, and a reader should know."""
+        ...
+
     def answers(self, model: str) -> Answers | None:
         """What a model says of the scored rows; None where it gives ranks alone."""
         ...
