@@ -48,7 +48,8 @@ class Prepared:
         order = [(m, x.name, e.name) for m in self.source.models for x in self.metrics for e in self.methods]
         return replace(
             found, estimates={key: found.estimates[key] for key in order if key in found.estimates},
-            better={m.name: m.better for m in self.metrics}, notes=(*self.notes, *found.notes), level=self.level,
+            better={m.name: m.better for m in self.metrics}, level=self.level,
+            notes=(*self.notes, *self.source.remarks(), *found.notes),
         )  # fmt: skip
 
     def _with_lists(self, found: Comparison) -> Comparison:

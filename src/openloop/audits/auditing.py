@@ -9,17 +9,19 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from openloop.audits.basis import Basis
+from openloop.audits.cold import WARM, parted
 from openloop.audits.contrasts import contrasts, estimators_of
 from openloop.audits.curves import curves, with_gamma
 from openloop.audits.evidence import Evidence, stem
 from openloop.audits.narrowing import narrowed
 from openloop.audits.open_loop import open_loop_of, with_open_loop
-from openloop.audits.question import ESTIMATORS, POOLED, STRATA, AuditQuestion, for_clicks
+from openloop.audits.question import ESTIMATORS, POOLED, STRATA, AuditQuestion, Cold, for_clicks
 from openloop.audits.rankings import ranks_within_users
 from openloop.audits.rehearsal import Rehearsal
 from openloop.audits.results import Audit, Family, Setting, stamped
 from openloop.audits.rules import EFFECTIVE_ROWS, RARE_ROWS
 from openloop.audits.sensitivity import tilted_curves, with_limits
+from openloop.audits.settling import settling_of
 from openloop.audits.strata import paradoxes, strata_tables
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
@@ -66,6 +68,8 @@ def audit(
     assumes: str | None = None,
     baseline: str | None = None,
     min_item_rows: int = 0,
+    cold: Cold = "keep",
+    trained_on: Any = None,
     rehearse: int = 0,
     refit: bool = False,
     refit_on: Any = None,
@@ -103,7 +107,9 @@ def audit(
     the log, or on the one given, of which the log may be a part. `doubts` are reasons of your own against any choice,
     `assumes` what the propensities take for granted, by default what their model does. `baseline` names a model that
     the others are compared with, and with no other: fewer pairs are told apart more easily. `min_item_rows` leaves
-    items with fewer rows in the whole log out of the population. `rehearse` draws so many logs from the propensities,
+    items with fewer rows in the whole log out of the population. `cold` says what becomes of rows whose user or item
+    has no row in `trained_on`, by default `exclude`: "keep", "drop", or "report" them apart; the verdict is then about
+    the others. `rehearse` draws so many logs from the propensities,
     and tells how often they give a verdict on equal models, and on models that differ. Of a log of positives only,
     without propensities, every row counts once, and the verdict must hold whatever share of popularity is exposure.
 
@@ -135,10 +141,15 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
         )
     step("reading the models", 0.0)
     basis, seen, whole = Basis.of(propensities, log, blind=asked.blind), propensities, log
-    population = ""
+    population, cold = "", None
+    if asked.cold != "keep":
+        apart = parted(models, log, propensities, for_clicks(asked) if basis.clicks else asked)
+        log, seen, asked, cold = apart.log, apart.propensities, apart.asked, apart.cold
+        population = "" if cold is None else WARM
     if asked.min_item_rows:
-        few = narrowed(models, log, propensities, asked)
-        models, log, seen, asked, population = few.models, few.log, few.propensities, few.asked, few.population
+        few = narrowed(models, log, seen, asked)
+        models, log, seen, asked = few.models, few.log, few.propensities, few.asked
+        population = f"{population}, {few.population}" if population else few.population
     asked = for_clicks(asked) if basis.clicks else asked
     ready = prepared(models, log, seen, asked)
     if not isinstance(log, Feedback):  # which says so itself
@@ -183,7 +194,8 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
         open_loop=sample, weights=ready.source.summary(all_rows(metric.on)), check=checked, warnings=tuple(warnings),
         setting=_setting(ready.source, propensities, whole, began),
         rehearsal=_rehearsal(ready, evidence, seen, asked, step),
-        notes=result.notes if sample is None else (*result.notes, *sample.result.notes),
+        notes=(*result.notes, *(sample.result.notes if sample else ()), *([str(cold)] if cold else [])),
+        cold=cold, settling=settling_of(result, evidence, ready.source.about(), cold.rows if cold else 0),
     )  # fmt: skip
 
 

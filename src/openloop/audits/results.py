@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from openloop.audits.answers import Verdict, plain
 from openloop.audits.contrasts import Contrast
@@ -29,6 +29,10 @@ from openloop.core.weights import WeightSummary
 from openloop.errors import InputError, did_you_mean
 from openloop.sources.plan import LogFacts
 from openloop.support.atomic import Recorded
+
+if TYPE_CHECKING:
+    from openloop.audits.cold import ColdPart
+    from openloop.audits.settling import Settling
 
 Family = tuple[str, str]  # metric, estimator
 PACKAGES = ("numpy", "scipy", "polars", "narwhals", "numba", "scikit-learn")
@@ -159,6 +163,8 @@ class Audit(Recorded):
     rehearsal: Rehearsal | None = None  # of the two leading models, where it was asked for
     weights: WeightSummary | None = None  # of all scored rows
     check: Any = None  # a propensity Check, where a model was fitted here
+    cold: ColdPart | None = None  # rows without training rows, which the verdict leaves out
+    settling: tuple[Settling, ...] = ()  # impressions that would settle pairs of a log of positives
     setting: Setting
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -206,6 +212,8 @@ class Audit(Recorded):
             "rehearsal": None if self.rehearsal is None else self.rehearsal.records(),
             "weights": None if self.weights is None else _weights_record(self.weights),
             "propensity_check": None if self.check is None else self.check.to_dict(),
+            "cold": None if self.cold is None else _cold_record(self.cold),
+            "settling": [asdict(found) for found in self.settling],
             "setting": asdict(self.setting),
             "warnings": list(self.warnings),
             "notes": list(self.notes),
@@ -225,6 +233,11 @@ class Audit(Recorded):
     def _repr_html_(self) -> str:
         words = "".join(f"<p>{html.escape(s)}</p>" for s in self.verdict.sentences)
         return f"<h3>{html.escape(self.verdict.headline)}</h3>{words}{self.result._repr_html_()}"  # pyright: ignore[reportPrivateUsage]
+
+
+def _cold_record(c: ColdPart) -> dict[str, Any]:
+    found = {"rows": c.rows, "warm_rows": c.warm, "users": c.users, "items": c.items, "reason": c.reason}
+    return found | {"comparison": None if c.result is None else c.result.records()}
 
 
 def _weights_record(w: WeightSummary) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from openloop.cli.options import (
     page,
     progress,
     several,
+    share_or_date,
     show,
     tell_written,
 )
@@ -93,6 +94,13 @@ def audit(
     item: options.Item = None,
     rating: options.Rating = None,
     no_rating: options.NoRating = False,
+    positive: options.Positive = None,
+    time: options.Time = None,
+    duplicates: options.Duplicates = "error",
+    separator: options.Separator = None,
+    header: options.Header = None,
+    skip: options.Skip = 0,
+    comment: options.Comment = None,
     propensity: Annotated[
         str | None,
         typer.Option(
@@ -123,6 +131,21 @@ def audit(
             "--estimator", metavar="NAME", callback=several, help="As snips or clipped@20; likewise. Repeatable."
         ),
     ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE|DATE",
+            callback=share_or_date,
+            help="Judge by the latest share of the log, or its rows from a date on; the rest is TRAIN. Needs --time.",
+        ),
+    ] = None,
+    repeats: Annotated[
+        str, typer.Option(metavar="WHAT", help="Pairs of --test that its TRAIN has, too: drop, or keep to score them.")
+    ] = "drop",
+    cold: Annotated[
+        str,
+        typer.Option(metavar="WHAT", help="Rows of users or items without rows in TRAIN: keep, drop, or report apart."),
+    ] = "keep",
     exclude: Annotated[
         str | None, typer.Option(metavar="TRAIN", help="Leave out of the rankings what this log holds.")
     ] = None,

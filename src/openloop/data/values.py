@@ -5,6 +5,7 @@ Rows in messages count from 0 and leave the header out, as `Feedback.row` does.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from openloop.errors import InputError, PropensityError, RatingError, listing
 
 # Beyond this, neighbouring whole numbers share one float.
 _EXACT = 2**53
+
+ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}\S*)?\s*$")
+EPOCH = 1e8  # seconds since 1970 are larger from 1973 on, and no rating is
 
 _REPAIR = "drop or repair those rows"
 _PROBABILITIES = f"give probabilities, where these are weights 1/p or percentages, or {_REPAIR}"
@@ -158,6 +162,19 @@ def times(column: pl.Series, what: str) -> npt.NDArray[Any]:
         _refuse(~column.is_finite(), column, what, "times are not finite")
     _refuse(column.is_null(), column, what, "times are missing", show=False)
     return column.cast(pl.Int64 if column.dtype.is_integer() else pl.Float64).to_numpy()
+
+
+def look_like_times(column: pl.Series) -> bool:
+    """Whether all values are dates, or numbers as large as those that count the time since 1970."""
+    column = column.drop_nulls()
+    if len(column) == 0 or column.dtype.is_temporal():
+        return len(column) > 0
+    if column.dtype == pl.String:
+        fields = column.str.strip_chars()
+        column = fields.cast(pl.Float64, strict=False)
+        if column.null_count():
+            return all(ISO.match(field) for field in fields)
+    return column.dtype.is_numeric() and bool((column >= EPOCH).all())
 
 
 def _written_times(column: pl.Series, what: str) -> pl.Series:
