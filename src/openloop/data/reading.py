@@ -101,10 +101,11 @@ def read(
     and reward are found by obvious names; `request=False` and `user=False` say that there are none. With
     `unknown="drop"` a request is left out as a whole.
     """
-    request = ReadRequest(**fields_of(ReadRequest, locals()))
+    given = locals()
+    request = ReadRequest(**fields_of(ReadRequest, given))
     if position is None and not shown:
         return request.events(source).merged(duplicates)
-    _refuse_mixture(position, shown, [name for name in OF_FEEDBACK if name in changed(read, locals())])
+    _refuse_mixture(position, shown, [name for name in changed(read, given) if name in OF_FEEDBACK])
     columns = ShownColumns(position=position, item=item, user=user, propensity=propensity, time=time, **shown)
     table = open_source(source, columns.named, request.form)
     return read_impressions(table, columns, dict(zip(PAIR, _known(users, items, None), strict=True)), unknown)

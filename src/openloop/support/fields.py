@@ -23,4 +23,9 @@ def fields_named(kind: type[Any]) -> list[str]:
 def changed(function: Callable[..., Any], given: Mapping[str, Any]) -> list[str]:
     """The keywords of a function whose values are not its defaults."""
     known = {name: p.default for name, p in signature(function).parameters.items() if p.kind is p.KEYWORD_ONLY}
-    return [name for name, default in known.items() if given[name] is not default and given[name] != default]
+    return [name for name, default in known.items() if not _same(given[name], default)]
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Whether a value is a default; an array is none, and is not compared with one."""
+    return value is default or (type(value) is type(default) and bool(value == default))
