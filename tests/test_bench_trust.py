@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import openloop as ol
+from bench import intervals
 from bench.trust import coverage, decisions, turning
 from bench.trust.__main__ import PARTS, main
 from bench.trust.biases import BIASES, Truth, given_of, propensities, step_of, truth_of
@@ -167,3 +168,12 @@ def test_an_unknown_part_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["nothing"])
     assert "nothing" in capsys.readouterr().err
+
+
+def test_the_bench_of_intervals_has_each_kind_of_each_metric():
+    users, rate, step, size = intervals.WORLDS["NaiveBayes, 600 ratings, 300 users"]
+    found = {(metric, kind): held for metric, kind, held in intervals.intervals(users, rate, step, size, 0)}
+    assert set(found) == {(metric, kind) for metric in intervals.METRICS for kind in intervals.KINDS}
+    # 600 ratings tell the levels' shares roughly, and the interval that counts their error is the widest of the three.
+    width = {kind: found["mae", kind][1] - found["mae", kind][0] for kind in intervals.KINDS}
+    assert 0 < max(width[kind] for kind in intervals.KINDS[:2]) < width["openloop"]

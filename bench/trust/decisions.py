@@ -112,10 +112,11 @@ def _answers(
 
 
 def _false_to(verdict: Any, better: str) -> float:
-    """`holds_to` of a conditional answer that has the worse model ahead; 0 where there is none."""
+    """`holds_to` of a condition on ρ under which the worse model is said to be ahead; 0 where there is none."""
     if verdict.level != "conditional" or verdict.leader == better:
         return 0.0
-    return float(verdict.pairs[0].assumption.holds_to)
+    given = verdict.pairs[0].assumption
+    return float(given.holds_to) if given.name == "rho" else 0.0  # by how much p is off otherwise, no world says
 
 
 # -- the part of the page ------------------------------------------------------------------------------------
@@ -215,8 +216,8 @@ def _goals(found: Found) -> Iterator[Goal]:
 WORDS = f"""MovieLens logs are completed by factorisation plus noise, so that every rating is known; Coat's randomly
 drawn ratings are taken as they are. From each world a log is drawn that is biased in one of eight ways. Two models that
 differ by at least {CLEAR:g} standard errors in truth, one of the closer half of such pairs, are audited with the
-propensities that the line names; NaiveBayes
-and Balanced (of Logistic) have {SAMPLE} ratings drawn at random. "A star" is how many times likelier one more star
-makes a rating to be seen, within items. Logistic, LowRank and Popularity are blind to the rating: they give a verdict
-only where the order would hold with up to {STEP} a star. A conditional answer is false where the worse model is said to
-be ahead up to a ρ that is at least the world's own."""
+propensities that the line names; NaiveBayes and Balanced (of Logistic) have {SAMPLE} ratings drawn at random. "A star"
+is how many times likelier one more star makes a rating to be seen, within items. Logistic, LowRank and Popularity are
+blind to the rating: they give a verdict only where the order would hold with up to {STEP} a star, and on rankings with
+p off by up to 1.1 times. A conditional answer is false where the worse model is said to be ahead up to a ρ that is at
+least the world's own."""

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
+from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
-from openloop.errors import InputError, UndefinedError
+from openloop.errors import InputError, UndefinedError, did_you_mean
 from openloop.estimators.naming import Method
+from openloop.sources.lists import described
 from openloop.sources.plan import Source, chosen_pairs, conclude
 from openloop.sources.question import Question
 from openloop.support.fields import fields_of
@@ -30,6 +32,7 @@ class Prepared:
     methods: Sequence[Method]
     notes: Sequence[str]
     level: float
+    asked: Question
     refitting: Refitting | None = None
 
     def compare(
@@ -37,15 +40,22 @@ class Prepared:
     ) -> Comparison:
         """Every estimate, the own sums of the pairs and, with `tilt`, those that tell how far weights may be off."""
         found = conclude(self.source, self.metrics, self.methods, chosen_pairs(self.source.models, pairs), tilt=tilt)
-        if not found.estimates:
+        found = self._with_lists(self._refitted(found, step))
+        if not found.estimates and (self.metrics or not found.lists):
             raise UndefinedError(" ".join(reasons(found.skipped)))
-        found = self._refitted(found, step)
         order = [(m, x.name, e.name) for m in self.source.models for x in self.metrics for e in self.methods]
         return replace(
             found, estimates={key: found.estimates[key] for key in order if key in found.estimates},
             better={m.name: m.better for m in self.metrics}, level=self.level,
             notes=(*self.notes, *self.source.remarks(), *found.notes),
         )  # fmt: skip
+
+    def _with_lists(self, found: Comparison) -> Comparison:
+        if not self.asked.list_measures:
+            return found
+        seen = described(self.source.lists(self.asked), self.asked)
+        skipped, notes = found.skipped | seen.skipped, (*found.notes, *seen.notes)
+        return replace(found, lists=seen.found, skipped=skipped, notes=notes)
 
     def _refitted(self, found: Comparison, step: Step) -> Comparison:
         again = self.refitting
@@ -65,7 +75,7 @@ def evaluate(
     log: Any,
     propensities: Any = None,
     *,
-    metrics: Sequence[str | Metric] = ("mae", "mse"),
+    metrics: Sequence[str | Metric | ListMetric] = ("mae", "mse"),
     estimators: Sequence[str | Method] = ("naive", "ips", "snips", "stratified"),
     exclude: Any = None,
     threshold: float | None = None,
@@ -86,6 +96,8 @@ def evaluate(
     refit_on: Any = None,
     replicates: int = 200,
     rng: Any = 0,
+    running: str | None = None,
+    item_features: Any = None,
 ) -> Comparison:
     """Estimate each metric of each model by each estimator.
 
@@ -106,6 +118,10 @@ def evaluate(
     `refit=True` takes errors over users from a bootstrap that fits the model given as `propensities` again to each of
     `replicates` draws of users, with `rng`: on this log, or on `refit_on`, the log that it was fitted on and that this
     one is a part of.
+
+    Metrics of lists, such as "coverage@10", describe what models list for users; they need no estimator, and are found
+    as `result[model, metric, "lists"]`. "overlap@10" compares with the model that `running` names,
+    "similarity@10" needs `item_features`: Covariates, or an array with a row for each item.
     """
     given = locals()
     return prepared(models, log, propensities, Question(**fields_of(Question, given))).compare(pairs)
@@ -117,12 +133,15 @@ def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Ques
         raise InputError("evaluate: models must name at least one, as {name: recommender, array or frame}.")
     if not all(isinstance(name, str) for name in models):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"evaluate: names of models must be text, got {list(models)}; use str(name).")
+    if asked.running is not None and asked.running not in models:
+        known = did_you_mean(asked.running, list(models))
+        raise InputError(f"evaluate: running= names no model: {asked.running!r}.{known}")
     source, notes = _source(models, log, propensities, asked)
     if asked.exclude is None and "rank" in asked.kinds:
         notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
     return Prepared(
         source=source, metrics=asked.measures, methods=asked.methods, notes=notes, level=asked.level,
-        refitting=_refitting(source, propensities, asked),
+        asked=asked, refitting=_refitting(source, propensities, asked),
     )  # fmt: skip
 
 

@@ -36,7 +36,9 @@ def test_the_words_end_with_the_remedy():
 def test_a_reason_that_the_headline_has_is_not_told_twice():
     other = replace(THIN, about="x and y", text="too close")
     assert Verdict(level="none", headline="No: too few rows.", reasons=(THIN, other)).told == ("x and y: too close",)
-    assert CONDITIONAL.told == ()  # the condition is in the headline
+    carried = replace(THIN, code="kappa", text="any share")
+    assert replace(CONDITIONAL, reasons=(carried,)).told == ()  # the condition is in the headline
+    assert replace(CONDITIONAL, reasons=(carried, THIN)).told == ("too few rows",)  # another one is not
 
 
 def test_a_pair_is_found_in_either_order():

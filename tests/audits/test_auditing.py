@@ -380,6 +380,61 @@ def test_blind_propensities_do_not_decide_what_balanced_ones_do():
     assert blind.verdict.leader == "liked"  # what the plain weights would have chosen
 
 
+def shown_world(rng, hidden, users=300, items=60):
+    """What was shown goes by something that no propensities see, times exp(`hidden`) a deviation, and by the rating.
+
+    "good" is a little better than chance, "old" knows nothing but what was shown.
+    """
+    rng = np.random.default_rng(rng)
+    Y = np.clip(np.rint(3 + rng.normal(size=(users, items))), 1, 5)
+    unseen = rng.normal(size=Y.shape)
+    p = np.clip(0.1 * np.exp(hidden * unseen) * 1.2 ** (Y - 3), 0.002, 0.6)
+    return World(
+        ratings=Y.astype(np.float32), propensities=p,
+        predictions={"good": Y + 4 * rng.normal(size=Y.shape), "old": unseen + 0.1 * Y},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["Balanced", "LowRank"])
+def test_a_list_that_was_shown_more_does_not_win(kind):
+    answers = {}
+    for hidden in (0.0, 0.8):
+        world = shown_world(0, hidden)
+        log = replace(world.observe(1), propensity=None)
+        drawn = np.random.default_rng(2).choice(world.ratings.ravel(), 400, replace=False)
+        seen = (
+            ol.propensity.LowRank(rank=1, radius=0.1).fit(log)
+            if kind == "LowRank"
+            else ol.propensity.Balanced(ol.propensity.Logistic()).fit(log, uniform=drawn)
+        )
+        answers[hidden] = ol.audit(world.predictions, log, seen, metrics=["recall@10"], threshold=4, check=False)
+        truth = ol.evaluate(
+            world.predictions, world.everything(), metrics=["recall@10"], estimators=["snips"], threshold=4
+        )
+        assert truth.ranking("recall@10", "snips")[0] == "good"
+    assert answers[0.0].verdict.winner == "good"
+    sure = answers[0.8].contrast("old", "good")
+    assert sure.better == "old"  # and significant
+    assert sure.rho_low == np.inf
+    reasons = {r.code: r for r in answers[0.8].verdict.reasons}
+    assert answers[0.8].verdict.level == "none"
+    assert reasons["lists"].value > reasons["lists"].limit > 1
+
+
+@pytest.mark.parametrize(("floor", "level"), [(0.0, "verdict"), (0.05, "verdict"), (1.0, "none")])
+def test_a_floor_that_leaves_no_weights_is_no_ground(floor, level):
+    """After a split by time Σw has no yardstick, so nothing but the floor itself tells."""
+    world = biased_world(0, rho=1.2)
+    models, log = {"near": world.ratings + 0.1, "far": world.ratings + 1.0}, world.observe(1)
+    timed = replace(log, time=np.random.default_rng(0).permutation(len(log)).astype(np.float64))
+    test = ol.split(timed, 0.5, by="time")[1]
+    found = ol.audit(models, test, ol.Propensities(values=test.propensity, floor=floor), metrics=["mae"])
+    assert found.verdict.level == level
+    codes = [r.code for r in found.verdict.reasons]
+    assert codes == (["clipped"] if level == "none" else [])
+    assert level == "verdict" or "floor" in found.verdict.remedy
+
+
 def clicks_of(popular_is_liked, rng=0, users=300, items=100):
     """Clicks whose popularity is liking or exposure; a model that knows tastes, and one that knows popularity."""
     rng = np.random.default_rng(rng)

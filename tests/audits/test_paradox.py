@@ -72,19 +72,19 @@ def test_published_tables_may_be_fed_together():
 
 def test_a_reversal_is_one_specific_sentence():
     (found,) = find([published("Table 1b")])
-    whole, part = ("A beats B", "0.373 against 0.369"), ("Q1", "99 %", "B beats A", "0.350 against 0.339")
+    whole, part = ("A is ahead of B", "0.373 against 0.369"), ("Q1", "99 %", "B is ahead of A", "0.350 against 0.339")
     assert re.search(facts("Simpson's paradox", "reversal", "ndcg", *whole, *part), str(found))
 
 
 def test_a_masking_is_one_specific_sentence():
     (found,) = find([replace(published("Table 5"), by="propensity")])
-    whole, part = ("0.245 against 0.244",), ("Q1", "93.5 %", "SVD20 beats GMF20", "0.215 against 0.199")
+    whole, part = ("0.245 against 0.244",), ("Q1", "93.5 %", "SVD20 is ahead of GMF20", "0.215 against 0.199")
     assert re.search(facts("Simpson's paradox", "masking", "ndcg", "propensity", *whole, *part), str(found))
 
 
 def test_words_show_the_digits_in_which_values_differ():
     (found,) = find([pair(star("", 0.52, 0.5, 1, True), star("", 0.50001, 0.50004, 1, True))])
-    whole, part = ("A beats B", "0.520 against 0.500"), ("100 %", "B beats A", "0.50004 against 0.50001")
+    whole, part = ("A is ahead of B", "0.520 against 0.500"), ("100 %", "B is ahead of A", "0.50004 against 0.50001")
     assert re.search(facts(*whole, *part), str(found))
 
 
@@ -145,7 +145,7 @@ def test_lower_is_better_names_the_other_model():
     (up,), (down,) = find([high]), find([replace(high, better="lower")])
     assert (up.kind, up.preferred) == ("reversal", "B")
     assert (down.kind, down.preferred) == ("reversal", "A")
-    assert re.search(facts("B beats A", "0.369 against 0.373"), str(down))
+    assert re.search(facts("B is ahead of A", "0.369 against 0.373"), str(down))
 
 
 def test_half_of_the_rows_is_no_majority():

@@ -4,17 +4,36 @@ from __future__ import annotations
 
 import pytest
 
-from openloop.audits.question import METRICS, STRATA, AuditQuestion
+from openloop.audits.question import LISTED, METRICS, STRATA, AuditQuestion, for_clicks
 from openloop.errors import InputError, NameFormatError
 from tests.facts import facts
 
 
 def test_without_a_word_an_audit_chooses_what_the_models_can_serve():
     asked = AuditQuestion()
-    assert asked.metrics == METRICS
+    assert asked.metrics == (*METRICS, *LISTED)
     assert asked.lenient
     assert tuple(asked.estimators) == ("snips", "snips_user", "ips", "stratified", "naive")
     assert not AuditQuestion(metrics=["mae"]).lenient
+
+
+def names(asked):
+    return [m.name for m in asked.list_measures]
+
+
+def test_lists_are_shown_beside_rankings_and_those_named_instead():
+    assert names(AuditQuestion(metrics=["mae"])) == []
+    assert names(AuditQuestion(metrics="recall@5")) == list(LISTED)
+    assert names(AuditQuestion(metrics=["recall@5", "gini@3"])) == ["gini@3"]
+    assert names(AuditQuestion(running="a", item_features=[[1]])) == [*LISTED, "similarity@10", "overlap@10"]
+    assert names(AuditQuestion(metrics=["mae", "overlap@3"], running="a")) == ["overlap@3"]
+    assert names(AuditQuestion(metrics=["mae"], running="a")) == ["overlap@10"]
+
+
+def test_an_audit_that_names_lists_alone_chooses_what_it_judges():
+    asked = AuditQuestion(metrics=["coverage@5"])
+    assert (tuple(m.name for m in asked.measures), names(asked), asked.lenient) == (METRICS, ["coverage@5"], True)
+    assert names(for_clicks(asked)) == ["coverage@5"]
 
 
 def test_naive_is_always_there_to_compare_with():

@@ -96,12 +96,40 @@ def test_clicks_must_hold_for_every_share_of_exposure():
     assert list(rules.clicks(math.inf, 1.0))  # at κ = 1 itself the interval covers 0
 
 
-@pytest.mark.parametrize(("name", "limit", "holds_to", "required"), [("rho", 1.4, 1.3, 1.5), ("kappa", 0.6, 0.45, 1.0)])
+def test_rankings_by_fitted_propensities_must_hold_while_these_are_a_bit_off():
+    assert list(rules.fitted(1.3, 1.1)) == list(rules.fitted(math.inf, math.inf)) == []
+    (reason,), (unknown,) = rules.fitted(1.2, 1.06), rules.fitted(None, None)
+    assert (reason.code, reason.value, reason.limit, reason.remedy) == ("gamma", 1.06, 1.1, rules.RATINGS)
+    assert re.search(facts("rankings", "1.1 times", "1.20 times", "1.06 times"), reason.text)
+    assert (unknown.code, unknown.value, unknown.limit) == ("gamma", None, 1.1)
+
+
+def test_a_list_that_was_shown_more_must_lead_by_more_than_that():
+    two = ("new", "old")
+    # odds: .2/.8 against .1/.9 is 2.25; .15/.85 against .1/.9 is 1.59
+    assert list(rules.lists(two, (0.2, 0.1), (0.15, 0.1), odds=True, balanced=True)) == []
+    assert list(rules.lists(two, (0.2, 0.1), (0.08, 0.1), odds=True, balanced=True)) == []  # shown less, and ahead
+    (reason,) = rules.lists(two, (0.15, 0.1), (0.2, 0.1), odds=True, balanced=True)
+    assert (reason.code, reason.remedy) == ("lists", rules.EXPOSURE)
+    assert (reason.value, reason.limit) == pytest.approx((2.25, 0.15 / 0.85 * 9))
+    assert re.search(facts("new", "2.25 times", "old", "1.59 times"), reason.text)
+    (plain,) = rules.lists(two, (3.0, 2.0), (0.75, 0.5), odds=False, balanced=False)
+    assert (plain.value, plain.limit, plain.remedy) == (pytest.approx(1.5), 1.5, rules.RATINGS)
+    (never,) = rules.lists(two, (0.2, 0.0), (0.2, 0.0), odds=True, balanced=True)  # of old's list nothing was seen
+    assert never.value == never.limit == math.inf
+
+
+@pytest.mark.parametrize(
+    ("name", "limit", "holds_to", "required"),
+    [("rho", 1.4, 1.3, 1.5), ("kappa", 0.6, 0.45, 1.0), ("gamma", 1.08, 1.06, 1.1)],
+)
 def test_what_is_printed_as_safe_is_three_quarters_of_the_way_to_the_limit(name, limit, holds_to, required):
     found = rules.assumption(name, 1.7, limit)
     assert found.holds_to == pytest.approx(holds_to)
     assert (found.flips_at, found.required) == (1.7, required)
     assert rules.assumption(name, 1.7, None) is None
+    base = rules.BASE[name]
+    assert rules.carried(found) == pytest.approx((holds_to - base) / (required - base))
 
 
 # -- remedies ------------------------------------------------------------------------------------------------
@@ -121,7 +149,7 @@ def test_every_remedy_has_its_place_in_the_order():
 def test_weights_that_are_cut_or_averaged_away_correct_nothing():
     assert list(rules.corrected(None, None, None)) == list(rules.corrected(0.7, 0.25, 5)) == []
     (cut,), (coarse,) = rules.corrected(0.69, None, None), rules.corrected(None, 0.26, None)
-    assert (cut.code, cut.value, cut.limit, cut.remedy) == ("clipped", 0.69, 0.7, rules.ESTIMATOR)
+    assert (cut.code, cut.value, cut.limit, cut.remedy) == ("clipped", 0.69, 0.7, rules.UNCUT)
     assert (coarse.code, coarse.value, coarse.limit, coarse.remedy) == ("coarse", 0.26, 0.25, rules.ESTIMATOR)
     (few,) = rules.corrected(None, None, 4.5)
     assert (few.code, few.value, few.limit, few.remedy) == ("few-relevant", 4.5, 5, rules.ESTIMATOR)

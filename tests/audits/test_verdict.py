@@ -307,6 +307,46 @@ def test_blind_propensities_whose_order_holds_give_a_verdict():
     assert "beats" in found.headline
 
 
+def ranked(**known):
+    return replace(tilted(**known), ranked=True)
+
+
+def test_rankings_by_blind_propensities_must_hold_while_these_are_a_bit_off():
+    sure = {"rho": math.inf, "rho_low": math.inf}
+    assert decide(ranked(basis=BLIND, **sure, gamma=1.3, gamma_low=1.1)).level == "verdict"
+    found = decide(ranked(basis=BLIND, **sure, gamma=1.2, gamma_low=1.08))
+    assert (found.level, found.leader, found.told) == ("conditional", "mf", ())
+    assert re.search(facts("mf is ahead of bpr", "propensities are off", "1.06 times", "1.20 times"), found.headline)
+    given = found.pairs[0].assumption
+    assert (given.name, given.flips_at, given.required) == ("gamma", 1.2, 1.1)
+    assert [(r.code, r.value, r.limit) for r in found.reasons] == [("gamma", 1.08, 1.1)]
+    assert any(re.search(facts("verdict", "1.1 times"), s) for s in found.sentences)
+    assert found.records()["pairs"][0]["assumption"]["name"] == "gamma"
+    assert decide(ranked(basis=BLIND, **sure, gamma=1.2, gamma_low=1.004)).level == "none"
+    assert decide(ranked(basis=BLIND, **sure)).reasons[0].code == "gamma"  # not known
+    # not of ratings, nor of p that was given
+    assert decide(tilted(basis=BLIND, **sure, gamma=1.2, gamma_low=1.08)).level == "verdict"
+    assert decide(ranked(gamma=1.2, gamma_low=1.08)).level == "verdict"
+
+
+def test_of_two_assumptions_that_are_missed_the_wider_one_is_the_condition_and_the_other_is_told():
+    found = decide(ranked(basis=BLIND, rho=1.7, rho_low=1.4, gamma=1.2, gamma_low=1.08))
+    assert (found.level, found.pairs[0].assumption.name) == ("conditional", "gamma")
+    assert [r.code for r in found.reasons] == ["rho", "gamma"]
+    (told,) = found.told
+    assert re.search(facts("one star higher", "1.70 times"), told)
+
+
+def test_a_list_that_the_weights_still_show_more_is_no_ground():
+    basis = Basis(sample=200, balanced=True)
+    even = ranked(basis=basis)
+    assert decide(replace(even, listed={"mf": 0.3, "bpr": 0.3})).level == "verdict"
+    found = decide(replace(even, listed={"mf": 0.4, "bpr": 0.3}))
+    assert (found.level, found.reasons[0].code) == ("none", "lists")
+    assert re.search(facts("mf", "bpr", "1.56 times"), found.headline)  # .4/.6 over .3/.7
+    assert "logging what was shown" in found.remedy
+
+
 def test_what_ratings_could_do_to_blind_propensities_must_be_known():
     found = decide(tilted(basis=BLIND))
     assert found.level == "none"

@@ -41,12 +41,6 @@ P = ("--propensity", "p")
 MAE = (*P, "--metric", "mae")
 
 
-def console_script(*words):
-    """The installed program."""
-    env = {"PATH": os.environ["PATH"], "COLUMNS": "80", "NO_COLOR": "1"}
-    return subprocess.run([INSTALLED, *map(str, words)], capture_output=True, text=True, check=False, env=env)
-
-
 def estimates(content):
     return {(e["model"], e["metric"], e["estimator"]): e for e in content["comparison"]["estimates"]}
 
@@ -64,15 +58,28 @@ def assert_numbers(content, found: Audit):
 # -- end to end ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [".csv", ".parquet", ".jsonl"])
-def test_the_installed_command_gives_the_numbers_of_the_library(tmp_path, kind):
+def installed(*words):
+    """What the installed program answers: exit code, stdout, stderr."""
+    env = {"PATH": os.environ["PATH"], "COLUMNS": "80", "NO_COLOR": "1"}
+    done = subprocess.run([INSTALLED, *map(str, words)], capture_output=True, text=True, check=False, env=env)
+    return done.returncode, done.stdout, done.stderr
+
+
+def here(*words):
+    """The same in this process, which has its imports behind it."""
+    done = run(*words)
+    return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(("kind", "answer"), [(".csv", installed), (".parquet", here), (".jsonl", here)])
+def test_the_command_gives_the_numbers_of_the_library(tmp_path, kind, answer):
     files = audit_files(tmp_path, kind)
     out = tmp_path / "found.json"
     page = ("--report", tmp_path / "r.html") if kind == ".csv" else ()
     more = (*P, "--exclude", files / "train", *page, "--json", out, "--metric", "ndcg@5", "--metric", "mae",
             "--strata", "3", "--strata", "region", "--open-loop", files / "sample")  # fmt: skip
-    done = console_script(*words(files, *more, models=("a_all", "b.npy", "c_wide.parquet")))
-    assert done.returncode in {0, 3}, done.stderr
+    code, stdout, stderr = answer(*words(files, *more, models=("a_all", "b.npy", "c_wide.parquet")))
+    assert code in {0, 3}, stderr
     content = json.loads(out.read_text(encoding="utf-8"))
     region = np.array(["north" if u % 3 else "south" for u in files.test.user])
     found = judge(
@@ -80,15 +87,15 @@ def test_the_installed_command_gives_the_numbers_of_the_library(tmp_path, kind):
         open_loop=files.sample,
     )  # fmt: skip
     assert_numbers(content, found)
-    assert done.returncode == (0 if found.verdict.supported else 3)
-    assert done.stdout.replace("\n", " ").startswith(found.verdict.headline[:40])
-    assert done.stderr.splitlines() == [f"wrote {path}" for path in (*page[1:], out)]
+    assert code == (0 if found.verdict.supported else 3)
+    assert stdout.replace("\n", " ").startswith(found.verdict.headline[:40])
+    assert stderr.splitlines() == [f"wrote {path}" for path in (*page[1:], out)]
     for path in page[1:]:
         assert path.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
 
 
 def test_a_model_file_and_a_fitted_propensity_model_are_judged(files, tmp_path):
-    done = console_script(
+    done = run(
         *words(files, "--propensity", "popularity", "--metric", "mae", "--json", "-", "--no-check", "--exclude",
                files / "train", models=("a", "bias.safetensors"))
     )  # fmt: skip
@@ -335,8 +342,8 @@ def test_a_model_that_lacks_users_and_items_is_judged_by_the_rest(files, tmp_pat
         assert trained.exit_code == 0, trained.output
     paths = [f"{model}={tmp_path / model}.safetensors" for model in ("mf", "bias")]
     given = ("audit", files / "log", *paths, "--exclude", files / "train", *P, "--no-check")
-    done = console_script(*given, "--metric", "ndcg@5", "--json", "-")
-    assert done.returncode in {0, 3}, done.stderr
+    done = run(*given, "--metric", "ndcg@5", "--json", "-")
+    assert done.exit_code in {0, 3}, done.stderr
     notes = json.loads(done.stdout)["notes"]
     for path in paths:
         name, _, file = path.partition("=")

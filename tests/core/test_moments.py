@@ -9,6 +9,8 @@ import pytest
 
 from openloop.core.moments import Moments
 from openloop.errors import AlignmentError, UndefinedError
+from openloop.estimators.stratified import stratified
+from openloop.estimators.weighted import clipped, ips, naive, snips
 from openloop.metrics.naming import metric
 from openloop.sources.arrays.rows import Outcome
 from tests.examples import moments, rows_of, same, small_world
@@ -54,6 +56,14 @@ def test_merging_is_commutative_and_associative():
 def test_strata_collapse_to_the_moments_without_them():
     assert_same_moments(of_rows().collapse(), of_rows(edges=()))
     assert of_rows().collapse().edges == ()
+
+
+def test_all_users_as_one_have_the_value_and_its_variance_over_cells():
+    whole = of_rows()
+    for estimator in (naive, ips, snips, clipped, stratified):
+        a, b = estimator(whole), estimator(whole.as_one_user())
+        same(a.value, b.value)
+        same(a.cell_variance, b.cell_variance)
 
 
 def test_strata_of_a_metric_on_whole_users_do_not_collapse():

@@ -25,6 +25,12 @@ def test_weights_are_one_over_p_and_no_larger_than_the_floor_allows():
     assert Propensities(values=[0.5]).clipped == 0
 
 
+def test_a_floor_says_what_it_leaves_of_the_weight():
+    assert Propensities(values=[0.5, 0.1]).kept_weight == 1
+    assert Propensities(values=[0.5, 0.1], floor=0.5).kept_weight == pytest.approx(4 / 12)
+    assert Propensities(values=[0.5, 0.0], floor=0.5).kept_weight == 1  # zeros count as the floor does
+
+
 def test_a_floor_makes_zeros_usable():
     assert Propensities(values=[0.0, 0.5], floor=0.25).weights.tolist() == [4, 2]
     with pytest.raises(PropensityError, match=facts("1 of 2", "are 0", "floor=")):

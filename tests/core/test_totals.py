@@ -54,7 +54,7 @@ def test_to_first_order_leaving_out_is_the_influence():
     [
         (Scaled(quotient, 3.0), 6.0),
         (Root(quotient), np.sqrt(2.0)),
-        (Shifted(0.5), 4.5),
+        (Shifted(0.5), -3.5),
         (Combined(quotient, quotient, 2, -1.0), 0.5),
     ],
     ids=["scaled", "root", "shifted", "combined"],

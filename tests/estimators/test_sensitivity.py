@@ -379,6 +379,13 @@ def test_no_difference_is_already_critical():
     assert critical_gamma_users(np.abs(sample()[0]), weight, norm, user) == math.inf
 
 
+def test_users_without_a_difference_do_not_move_what_is_critical():
+    delta, weight, norm, user = sample()
+    more = np.zeros(100), np.full(100, 3.0), np.ones(100), user.max() + 1 + np.arange(100) // 2
+    whole = (np.concatenate(both) for both in zip((delta, weight, norm, user), more, strict=True))
+    assert critical_gamma_users(*whole) == critical_gamma_users(delta, weight, norm, user)
+
+
 # -- another program -----------------------------------------------------------------------------------------
 
 

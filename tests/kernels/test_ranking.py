@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openloop.errors import InputError
-from openloop.kernels.ranking import TOTAL_BYTES, _workers, block_users, factor_ranks, ranks, ranks_numpy
+from openloop.kernels.ranking import TOTAL_BYTES, block_users, factor_ranks, ranks, ranks_numpy, workers
 from tests.facts import facts
 
 
@@ -136,9 +136,9 @@ def test_same_bits_whatever_the_thread_count():
 @pytest.mark.parametrize("n_items", [1, 100, 20_000, 3_000_000, 200_000_000])
 def test_blocks_fit_in_memory(n_items):
     block = block_users(n_items, 10**9)
-    workers = _workers(64, block, n_items)
-    assert min(block, workers) >= 1
-    assert block == workers == 1 or workers * block * n_items * 4 <= TOTAL_BYTES
+    threads = workers(64, block, n_items)
+    assert min(block, threads) >= 1
+    assert block == threads == 1 or threads * block * n_items * 4 <= TOTAL_BYTES
 
 
 def test_nan_is_refused_by_user():

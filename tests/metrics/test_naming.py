@@ -23,6 +23,19 @@ def test_every_k_parses_back(stem, k):
     assert (metric(f"{stem}@{k}").name, metric(f"{stem}@{k}").k) == (f"{stem}@{k}", k)
 
 
+@given(st.floats(0, 1, exclude_min=True, exclude_max=True))
+def test_every_persistence_parses_back(p):
+    found = metric(f"rbp:{p!r}")
+    assert metric(found.name).name == found.name
+    assert found.name == ("rbp" if p == 0.8 else f"rbp:{p!r}")
+
+
+@pytest.mark.parametrize("given", ["0", "1", "1.5", "-0.2", "nan", "", "much", "0.9@10"])
+def test_a_persistence_lies_between_0_and_1(given):
+    with pytest.raises(NameFormatError, match=facts(f"'rbp:{given}'", "persistence")):
+        metric(f"rbp:{given}")
+
+
 def test_case_spaces_and_leading_zeros_do_not_matter():
     assert metric(" NDCG@010 ").name == "ndcg@10"
 

@@ -63,6 +63,9 @@ def test_cell_metrics_by_hand_carry_the_papers_factors():
     same(naive("dcg@3", seen, SCORES, rating=Y), 5 * (4 * discount(1) + 5 * discount(3)) / 3)
     same(naive("prec@3", seen, SCORES, rating=Y), 5 / 3 * (4 + 5) / 3)
     same(naive("precision@3", seen, SCORES, rating=Y), 5 / 3 * 2 / 3)
+    # I · (1 − p) p^(rank − 1) of what is liked, with p = 0.8 and as named.
+    same(naive("rbp", seen, SCORES, rating=Y), 5 * 0.2 * (1 + 0.8**3 + 0.8**2) / 3)
+    same(naive("rbp:0.5", seen, SCORES, rating=Y), 5 * 0.5 * (1 + 0.5**3 + 0.5**2) / 3)
 
 
 def test_precision_divides_by_k_however_few_items_are_liked():
@@ -97,9 +100,38 @@ def test_the_ideal_is_cut_at_k():
     same(ideal_discount(np.array([3.0]), None), 1 + discount(2) + discount(3))
 
 
+def test_rbp_of_everything_seen_is_the_textbooks_and_adds_up_to_less_than_one():
+    everything = np.ones((2, 5), bool)
+    Y = np.where(LIKED, 5.0, 1.0)
+    same(naive("rbp", everything, SCORES, rating=Y), (0.2 * (1 + 0.8**3) + 0.2 * 0.8**2) / 2)  # Moffat & Zobel, Eq. 1
+    same(naive("rbp", everything, SCORES), 1 - 0.8**5)  # all five are liked
+
+
+def test_weights_debias_rbp_and_no_plain_average_does():
+    """Which class rbp belongs to: a sum over cells that ips estimates; liked cells seen more often mislead naive."""
+    rng = np.random.default_rng(0)
+    taste = rng.random((150, 25)) ** 2
+    Y = np.where(rng.random(taste.shape) < taste, 5.0, 1.0)
+    seen = np.where(Y > 4, 0.6, 0.2) * rng.uniform(0.5, 1, Y.shape)
+    world = ol.simulate.World(ratings=Y, propensities=seen, predictions={"m": taste + 0.3 * rng.random(Y.shape)})
+    truth = naive("rbp", np.ones(Y.shape, bool), world.predictions["m"], rating=Y)
+    found = [
+        ol.evaluate(world.predictions, world.observe(rng=draw), metrics=["rbp"], estimators=["naive", "ips", "snips"])
+        for draw in range(60)
+    ]
+    mean, error = (
+        {e: f([r["m", "rbp", e].value for r in found]) for e in ("naive", "ips", "snips")} for f in (np.mean, np.std)
+    )
+    for estimator in ("ips", "snips"):
+        assert abs(mean[estimator] - truth) < 3.5 * error[estimator] / np.sqrt(60)
+    assert mean["naive"] > 1.3 * truth
+    assert {found[0]["m", "rbp", e].estimand for e in ("ips", "snips")} == {"per cell"}
+
+
 # -- by law: ties are their expectation over random order ----------------------------------------------------
 
-EVERY = ("adg", "atop", "auc", "recall@2", "ndcg", "ndcg@2", "map", "mrr", "hit@2", "dcg", "dcg@3", "prec@2")
+EVERY = ("adg", "atop", "auc", "recall@2", "ndcg", "ndcg@2", "map", "mrr", "hit@2", "dcg", "dcg@3", "prec@2",
+         "rbp", "rbp:0.5")  # fmt: skip
 
 
 @pytest.mark.parametrize("metric", EVERY)

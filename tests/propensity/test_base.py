@@ -79,6 +79,7 @@ def test_rows_of_a_part_stand_for_the_rows_of_the_log():
         (Logistic(), {}, True, True),
         (LowRank(rank=1, radius=1.0), {}, True, True),
         (Calibrated(Logistic(), method=None, floor=0.1), {}, True, True),
+        (Calibrated(LowRank(rank=1, radius=1.0), method=None, floor=0.1), {}, True, True),
         (Calibrated(NaiveBayes(), method=None, floor=0.1), {"uniform": [1, 2]}, False, False),
         (NaiveBayes(), {"uniform": [1, 2]}, False, False),
         (Known(np.full((3, 4), 0.5)), {}, False, False),
@@ -90,4 +91,5 @@ def test_propensities_say_whether_ratings_and_items_were_looked_at(model, side, 
     log = Feedback.from_arrays([0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 2, 3], [1, 2, 2, 1, 1, 2], users=3, items=4)
     p = model.fit(log, **side).predict(log)
     assert (p.blind, p.by_items) == (blind, by_items)
+    assert p.by_cells == isinstance(getattr(model, "model", model), LowRank)
     assert (p.sample is not None) == ("uniform" in side)

@@ -49,6 +49,7 @@ def test_a_time_is_written_for_people_and_other_text_is_left_alone():
 def test_every_metric_and_estimator_has_a_line():
     assert all(about_metric(name) for name in PLAIN)
     assert all(about_metric(f"{name}@7").endswith("(k = 7)") for name in AT_K)
+    assert (about_metric("rbp")[-9:], about_metric("rbp:0.95")[-10:]) == ("(p = 0.8)", "(p = 0.95)")
     for name in ("naive", "ips", "snips", "snips_user", "clipped@20", "dr", "stratified@3:width", "ips_eq3"):
         assert about_estimator(name)
     assert about_estimator("clipped@20").endswith("(the cap is 20)")

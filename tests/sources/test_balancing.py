@@ -61,34 +61,62 @@ def test_a_scored_row_is_a_candidate_whatever_the_sample_says():
     np.testing.assert_allclose(candidate_levels(sample, SCORED, TRAIN, Exclusion.of(TRAIN, SCORED)), [7.2, 0, 1])
 
 
-def test_levels_have_their_candidates_and_weights_the_sum_that_they_had():
-    pi, tilt = np.array([0.5, 0.25, 0.5]), np.array([1.0, 1.0, 3.0])
-    p = balanced_probability(pi, tilt, SCORED, sample_of(0.5, 0.0, 0.5), np.array([3.0, 0.0, 1.0]))
-    np.testing.assert_allclose(1 / p, [2, 4, 2])  # Σ1/π = 8 in parts of 6 and 2
-    unraked = 1 / balanced_probability(pi, tilt, SCORED, None, None)
-    np.testing.assert_allclose(unraked, np.array([2, 4, 6]) * 8 / 12)
+def test_levels_have_their_candidates_and_weights_add_up_to_them():
+    w = np.array([2.0, 4.0, 6.0])
+    p = balanced_probability(w, 8.0, SCORED, sample_of(0.5, 0.0, 0.5), np.array([3.0, 0.0, 1.0]))
+    np.testing.assert_allclose(1 / p, [2, 4, 2])  # |C| = 8 in parts of 6 and 2
+    unraked = 1 / balanced_probability(w, 8.0, SCORED, None, None)
+    np.testing.assert_allclose(unraked, w * 8 / 12)
 
 
 # -- by law --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("on", ["mae", "dcg@5"])
-def test_a_part_is_raked_once_more_and_its_mass_is_the_models(on):
+def test_a_part_is_raked_once_more_and_its_weights_are_the_population(on):
     Y, p, popular, _ = world()
     train, test = split_log(Y, p, 1)
     sample = np.random.default_rng(5).choice(Y.ravel(), 200, replace=False)
     fitted = Balanced(Logistic()).fit(whole(train, test), uniform=sample)
     asked = Question(metrics=[on], estimators=["snips"], exclude=train)
     models = {"a": np.tile(popular, (U, 1))}
-    view = from_feedback(models, test, fitted, asked)[0].view("prediction" if on == "mae" else "rank")
-    plain = from_feedback(models, test, fitted.inner_, asked)[0].view("prediction" if on == "mae" else "rank")
-    w = view.rows.weight()
+    kind = "prediction" if on == "mae" else "rank"
+    source, plain = (from_feedback(models, test, seen, asked)[0] for seen in (fitted, fitted.inner_))
+    w = source.view(kind).rows.weight()
     shares = np.bincount(test.rating.astype(int), w)[1:] / w.sum()
     wanted = fitted.sample_.shares * U * I
     if on != "mae":
         wanted = wanted - np.bincount(train.rating.astype(int))[1:]
     np.testing.assert_allclose(shares, wanted / wanted.sum(), rtol=1e-8)
-    assert w.sum() == pytest.approx(plain.rows.weight().sum())
+    assert w.sum() == pytest.approx(wanted.sum())  # |C|
+    assert source.mass(kind) == pytest.approx(plain.mass(kind))  # what the model made of it tells of overlap
+
+
+@pytest.mark.parametrize("by", ["levels", "function"])
+@pytest.mark.parametrize("part", ["log", "test"])
+def test_ips_by_balanced_weights_is_snips_with_its_interval(by, part):
+    # As NB-IPS is NB-SNIPS on the scored log. Of 40 items four have no row, and Σw of the model is 10 % short.
+    Y, p, popular, _ = world()
+    train, test = split_log(Y, np.where(np.arange(I) < 4, 0.0, p), 1)
+    log = whole(train, test)
+    if by == "levels":
+        fitted = Balanced(Logistic()).fit(log, uniform=np.random.default_rng(5).choice(Y.ravel(), 200, replace=False))
+    else:
+        mean = {"third": (lambda user, item, rating: (user % 3) / 2.0, 0.45)}  # noqa: ARG005
+        fitted = Balanced(Logistic(), functions=mean).fit(log)
+    scored, exclude = (log, None) if part == "log" else (test, train)
+    metrics, ways = ["mae", "rmse", "dcg@5"], ["ips", "snips", "clipped@100000"]
+    found = ol.evaluate(
+        {"a": np.tile(popular, (U, 1))}, scored, fitted, metrics=metrics, estimators=ways, exclude=exclude
+    )
+    for metric in metrics:
+        ips, snips, cut = (found["a", metric, way] for way in ways)
+        assert ips.method == "ips"
+        assert ips.value == snips.value == pytest.approx(cut.value)
+        assert ips.interval(0.95) == snips.interval(0.95)
+        assert ips.interval(0.95, over="cells") == snips.interval(0.95, over="cells")
+        assert ips.diagnostics.mass == snips.diagnostics.mass == pytest.approx(cut.diagnostics.mass, rel=1e-6)
+        assert 0.8 < ips.diagnostics.mass < 0.97
 
 
 def test_rows_that_are_dropped_take_their_base_with_them():

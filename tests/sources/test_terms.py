@@ -95,8 +95,8 @@ def test_a_pair_has_the_difference_of_its_gains_and_its_own_products():
     )
     own = {"fixed": 3.0, "positive": 4.0, "negative": 1.0, "power02": 7.0}
     both = paired(a, b, {name: np.array([[value]]) for name, value in own.items()})
-    assert both.sums["gain"].tolist() == [[2], [2]]
-    assert both.sums["n"].tolist() == [[1], [1]]
+    assert both.sums["gain"].tolist() == [[4]]  # of all users together
+    assert both.sums["n"].tolist() == [[2]]
     assert both.parts == (3, 4, 1)
     assert paired(a, b, {name: np.array([[own[name]]]) for name in ("positive", "negative")}).parts == (0, 4, 1)
     assert both.powers[0, 0, 2] == 7

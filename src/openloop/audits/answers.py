@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Level = Literal["verdict", "conditional", "none"]
+Assumed = Literal["rho", "kappa", "gamma"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +33,10 @@ class Assumption:
     """What an order rests on: it holds up to `holds_to`, turns at `flips_at`, and a verdict needs `required`.
 
     "rho": how many times likelier a rating one star higher makes being observed, beyond the propensities. "kappa":
-    the share of popularity that is exposure.
+    the share of popularity that is exposure. "gamma": how many times propensities are off, either way.
     """
 
-    name: Literal["rho", "kappa"]
+    name: Assumed
     holds_to: float
     flips_at: float  # ∞: it does not turn on the grid
     required: float
@@ -87,8 +88,8 @@ class Verdict:
     @property
     def told(self) -> tuple[str, ...]:
         """The reasons in words, without what the headline says already: a condition, or the first reason."""
-        left = (str(r) for r in self.reasons if r.text not in self.headline)
-        return () if self.level == "conditional" else tuple(left)
+        said = {p.assumption.name for p in self.pairs if p.assumption} if self.level == "conditional" else set[str]()
+        return tuple(str(r) for r in self.reasons if r.text not in self.headline and r.code not in said)
 
     def pair(self, a: str, b: str) -> PairAnswer | None:
         """The answer for two models, None where they were not compared."""

@@ -30,6 +30,7 @@ from openloop.audits.strata import paradoxes, strata_tables
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
+from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric, reaches
 from openloop.data.reading import only_positives
 from openloop.errors import InputError, did_you_mean
@@ -38,6 +39,7 @@ from openloop.estimators.naming import Method
 from openloop.estimators.resampling import probability_of_being_best
 from openloop.evaluation import Prepared, prepared
 from openloop.metrics.naming import metric as metric_named
+from openloop.sources.arrays.source import FeedbackSource
 from openloop.sources.plan import Answers, LogFacts, Source
 from openloop.support.fields import fields_of
 from openloop.support.progress import Step, silent
@@ -55,7 +57,7 @@ def audit(
     log: Any,
     propensities: Any = None,
     *,
-    metrics: Sequence[str | Metric] | None = None,
+    metrics: Sequence[str | Metric | ListMetric] | None = None,
     estimators: Sequence[str | Method] = ESTIMATORS,
     exclude: Any = None,
     threshold: float | None = None,
@@ -77,6 +79,8 @@ def audit(
     refit_on: Any = None,
     replicates: int = 200,
     rng: Any = 0,
+    running: str | None = None,
+    item_features: Any = None,
     user: str | None = None,
     item: str | None = None,
     rating: str | None = None,
@@ -102,6 +106,8 @@ def audit(
     the others. `rehearse` draws so many logs from the propensities,
     and tells how often they give a verdict on equal models, and on models that differ. Of a log of positives only,
     without propensities, every row counts once, and the verdict must hold whatever share of popularity is exposure.
+    Beside rankings it shows what models list for users, which decides nothing: how much of the catalogue, how popular
+    items, with `running` how much of it the model of that name lists now, with `item_features` how alike the items are.
     """
     given = locals() | {"metrics": metrics or (), "groups": groups or {}}
     return conduct(models, log, propensities, AuditQuestion(**fields_of(AuditQuestion, given)), step)
@@ -231,8 +237,20 @@ def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: 
         result=result, metric=metric, estimator=estimator, contrasts=found, best=best, strata=tables,
         paradoxes=paradoxes(tables, result), leaks=tuple(m for m in ready.source.models if _copies(ready.source, m)),
         basis=basis, ranked=on == "rank", liked=bool(reaches(about.span[0], about.threshold)),
-        mass=ready.source.mass(on) if scaled else None, **known,
+        mass=ready.source.mass(on) if scaled else None,
+        listed=_listed(ready.source, next(m for m in judged if m.name == metric), basis), **known,
     )  # fmt: skip
+
+
+def _listed(source: Source, metric: Metric, basis: Basis) -> dict[str, float]:
+    """What each model would score if everything were liked, where weights were made of this log and can be so tried.
+
+    Weights that are blind to the rating and were fitted to users and items do not show what is liked less: what is
+    seen more often may be liked more.
+    """
+    made = (basis.balanced or basis.by_cells) and not basis.positives
+    tried = metric.on == "rank" and metric.better == "higher" and not metric.groups
+    return source.listed(metric) if made and tried and isinstance(source, FeedbackSource) else {}
 
 
 def _rare(source: Source, log: Any) -> float:

@@ -16,14 +16,15 @@ class Basis:
     """Where the weights come from.
 
     `blind`: p was fitted without seeing ratings. `sample`: the ratings drawn at random that p was fitted with.
-    `balanced`: weights were raked. `by_rating`: p depends on the rating alone. `unseen`: the population's share of
-    ratings of which the log has no row. `positives`: every row is one, so Σw is the liking rate. `clicks`: nobody said
-    what was shown either.
+    `balanced`: weights were raked. `by_cells`: p was fitted to single cells. `by_rating`: p depends on the rating
+    alone. `unseen`: the population's share of ratings of which the log has no row. `positives`: every row is one, so
+    Σw is the liking rate. `clicks`: nobody said what was shown either.
     """
 
     blind: bool = False
     sample: int | None = None
     balanced: bool = False
+    by_cells: bool = False
     by_rating: bool = False
     unseen: float = 0.0
     positives: bool = False
@@ -39,7 +40,7 @@ class Basis:
             return cls(blind=blind, positives=log.positives, clicks=unexposed(log, propensities))
         return cls(
             blind=blind or seen.blind, sample=None if seen.sample is None else seen.sample.size,
-            balanced=seen.base is not None, by_rating=seen.by_rating,
+            balanced=seen.base is not None, by_cells=seen.by_cells, by_rating=seen.by_rating,
             unseen=0.0 if seen.sample is None else seen.sample.unseen(log.rating), positives=log.positives,
         )  # fmt: skip
 

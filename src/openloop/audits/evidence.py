@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from openloop.audits.basis import Basis
@@ -25,7 +26,7 @@ class Evidence:
     `rare` the share of Σw on items with few rows, `ranked` whether the metric judges rankings, `liked` whether no
     scored rating is below the threshold. `population` names what is left of it, where it is not the whole. `doubts`
     are reasons against any choice that are known beforehand, `leaks` models that were shown the answers, `assumes` what
-    the propensities take for granted.
+    the propensities take for granted. `listed` is what each model would score on the log if everything were liked.
     """
 
     result: Comparison
@@ -45,6 +46,7 @@ class Evidence:
     doubts: tuple[str, ...] = ()
     leaks: tuple[str, ...] = ()
     assumes: str = ""
+    listed: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def family(self) -> Family:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.audits.question import AuditQuestion
+from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback
 from openloop.core.propensities import Propensities, row_propensities
 from openloop.core.protocols import FactorModel
@@ -60,6 +61,7 @@ def narrowed(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audi
             exclude=None if asked.exclude is None else _feedback(asked.exclude, kept),
             open_loop=None if asked.open_loop is None else _feedback(asked.open_loop, kept),
             groups={name: np.asarray(labels)[rows] for name, labels in asked.groups.items()},
+            item_features=_features(asked.item_features, log, kept),
         ),
         population=f"among the {int(kept.sum()):,} items with at least {least:,} rows",
     )  # fmt: skip
@@ -77,6 +79,12 @@ def _feedback(log: Feedback, kept: Mask) -> Feedback:
 def _codes(kept: Mask) -> npt.NDArray[np.int32]:
     """The new code of each item."""
     return (np.cumsum(kept) - 1).astype(np.int32)
+
+
+def _features(given: Any, log: Feedback, kept: Mask) -> Floats | None:
+    """The covariates of the kept items."""
+    found = Covariates.of(given, log.items, "item")
+    return None if found is None else found.values[kept]
 
 
 # -- propensities --------------------------------------------------------------------------------------------

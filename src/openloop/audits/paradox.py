@@ -115,11 +115,11 @@ class Paradox:
     def __str__(self) -> str:
         metric = f" by {self.pair.metric}" if self.pair.metric else ""
         grouping = f", rows grouped by {self.pair.by}" if self.pair.by else ""
-        says = "beats" if self.kind == "reversal" else "cannot be told from"
+        says = "is ahead of" if self.kind == "reversal" else "cannot be told from"
         return (
             f"Simpson's paradox ({self.kind}){metric}{grouping}: over all rows {self.other} {says} {self.preferred} "
             f"({self._values(self.pair.aggregate, self.other)}), but in {self.majority.name}, "
-            f"{100 * self.share:.3g} % of the rows, {self.preferred} beats {self.other} "
+            f"{100 * self.share:.3g} % of the rows, {self.preferred} is ahead of {self.other} "
             f"({self._values(self.majority, self.preferred)})"
         )
 

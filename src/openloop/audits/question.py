@@ -7,13 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from openloop.core.feedback import Feedback
+from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
 from openloop.errors import InputError, NameFormatError
 from openloop.estimators.naming import Method, method
+from openloop.metrics.naming import any_metric
 from openloop.sources.plan import Strata
-from openloop.sources.question import Question
+from openloop.sources.question import Question, listed
 
 METRICS = ("recall@10", "dcg@10", "mae", "mse")  # those of them that the predictions can be judged by
+LISTED = ("coverage@10", "gini@10", "popularity@10", "novelty@10", "new@10")  # shown beside rankings
+LISTED_GIVEN = {"item_features": "similarity@10", "running": "overlap@10"}  # and these, where that is given
 CLICKS = ("recall@10", "adg")  # where all rows are positives
 ESTIMATORS = ("snips", "ips", "stratified", "naive")
 Cold = Literal["keep", "drop", "report"]
@@ -26,13 +30,14 @@ STRATA = (5, "2:width")  # of equal mass, whether a difference holds throughout;
 class AuditQuestion(Question):
     """A `Question`, and what `audit` asks beyond it; see there for each.
 
-    Without metrics those of `METRICS` are taken that all models can serve. A plain "stratified" has the first strata
+    Without metrics those of `METRICS` are taken that all models can serve, and without metrics of lists `LISTED`
+    beside rankings. A plain "stratified" has the first strata
     asked for. Naive is always among the estimators, to compare the others with, and snips_user beside those that
     average over relevant items, to see whether it matters which of them count once. `blind`: the frame's column of p
     was fitted without seeing ratings.
     """
 
-    metrics: Sequence[str | Metric] = ()
+    metrics: Sequence[str | Metric | ListMetric] = ()
     estimators: Sequence[str | Method] = ESTIMATORS
     strata: Sequence[int | str] = STRATA
     open_loop: Any = None
@@ -47,15 +52,27 @@ class AuditQuestion(Question):
     rehearse: int = 0  # logs to draw from the propensities, to see how often they give a verdict
 
     def __post_init__(self) -> None:
-        if not self.metrics:
-            object.__setattr__(self, "metrics", METRICS)
-            object.__setattr__(self, "lenient", True)
+        self._complete_metrics()
         if isinstance(self.strata, int | str):
             object.__setattr__(self, "strata", (self.strata,))
         object.__setattr__(self, "estimators", _completed(self.estimators, self.strata))
         if self.min_item_rows < 0:
             raise InputError(f"audit: min_item_rows= must be 0 or more rows, got {self.min_item_rows}; 30 is usual.")
         Question.__post_init__(self)
+
+    def _complete_metrics(self) -> None:
+        """What is judged, and what is shown of lists beside it, where nobody said."""
+        named = listed("metrics", self.metrics, least=0)
+        known = [any_metric(m) for m in named]
+        if not any(isinstance(m, Metric) for m in known):
+            named, known = [*METRICS, *named], [*map(any_metric, METRICS), *known]
+            object.__setattr__(self, "lenient", True)
+        lists = [m for m in known if isinstance(m, ListMetric)]
+        if not lists and any(m.on == "rank" for m in known if isinstance(m, Metric)):
+            named += LISTED
+        asked = {m.needs for m in lists}
+        named += [m for need, m in LISTED_GIVEN.items() if getattr(self, need) is not None and need not in asked]
+        object.__setattr__(self, "metrics", tuple(named))
 
     @property
     def groupings(self) -> dict[str, Strata]:
@@ -86,6 +103,6 @@ def for_clicks(asked: AuditQuestion) -> AuditQuestion:
     default = given == [method(e).name for e in _completed(ESTIMATORS, asked.strata)]
     return replace(
         asked,
-        metrics=CLICKS if asked.lenient else asked.metrics,
+        metrics=(*CLICKS, *asked.list_measures) if asked.lenient else asked.metrics,
         estimators=("naive",) if default else asked.estimators,
     )

@@ -49,7 +49,7 @@ MAX_CELLS = 50_000_000  # of the population: four grids of them are held
 PLAIN_SUMS = ("snips", "ips", "snips_user")  # estimators that are made of sums over rows
 FAMILIES = (*PLAIN_SUMS, "clipped")
 NOT_REDRAWN: dict[str, Any] = {
-    "best": {}, "strata": (), "paradoxes": (), "open_loop": None, "doubts": (), "leaks": ()
+    "best": {}, "strata": (), "paradoxes": (), "open_loop": None, "doubts": (), "leaks": (), "listed": {}
 }  # evidence about the log that is there  # fmt: skip
 SPARE = 6.0  # standard deviations of the number of rows, for which room is made beforehand
 
@@ -132,7 +132,7 @@ class Stage:
         rows, cells = (every, cells) if keep is None else (every.take(keep), cells[keep])
         common = Common(
             cells=rows.cells, base=rows_of.base_sums(every), weights=rows_of.weight_summary(rows), scaled=rows.scaled,
-            edges=rows.edges, sample=None if self.levels is None else self.levels.sample,
+            unbalanced=rows.unbalanced, edges=rows.edges, sample=None if self.levels is None else self.levels.sample,
         )  # fmt: skip
         tilter = None if self.tilting is None else Tilter.over(self.tilting, every, item, self.rows_of_items)
         return DrawnLog(rows=rows, cells=cells, keep=keep, common=common, tilter=tilter)
@@ -150,7 +150,7 @@ class Stage:
         result = Comparison(
             estimates={(m, metric, e.name): self._estimate(e, x) for m, x in moments.items() for e in self.methods},
             better=found.result.better, level=found.result.level,
-            tilts={} if log.tilter is None else {metric: log.tilter.sums(log.rows, named, (), log.keep)},
+            tilts={} if log.tilter is None else {metric: log.tilter.sums(log.rows, named, (self.models,), log.keep)},
         )  # fmt: skip
         drawn = {(metric, way.name): contrasts(result, metric, way.name) for way in self.methods[1:]}
         drawn[found.family] = with_limits(result, contrasts(result, *found.family, beside=self._beside()))

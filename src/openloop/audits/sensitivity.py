@@ -14,6 +14,7 @@ from openloop.audits.results import Curve
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Floats
 from openloop.core.tilts import Against, Tilts
+from openloop.estimators.sensitivity import critical_gamma
 from openloop.estimators.tilting import Jackknife, differences, gamma_limit, turning
 
 # Whose contrasts a tilt belongs to: that of ratings to weighted means, that of popularity to logs without propensities.
@@ -31,7 +32,8 @@ def _with_limits(result: Comparison, c: Contrast) -> Contrast:
         return c
     known: dict[str, Any] = {}
     parts = tilts.parts_of(c.a, c.b)
-    if parts is not None and c.gamma is not None and moves_with_weights(c.estimator):
+    if parts is not None and (c.low > 0 or c.high < 0) and moves_with_weights(c.estimator):
+        known["gamma"] = critical_gamma(*parts.sum(axis=0)) if c.gamma is None else c.gamma
         known["gamma_low"] = gamma_limit(parts, result.level, c.df)
     for against in TILTED:
         curve = tilted_curve(result, tilts, c, against)

@@ -11,6 +11,7 @@ from openloop.audits.evidence import Evidence
 from openloop.audits.paradox import Paradox
 from openloop.audits.planning import plan
 from openloop.core.estimate import Estimate
+from openloop.core.weights import support_flags
 from openloop.errors import UndefinedError
 from openloop.estimators.estimands import PLAIN
 from openloop.support.wording import chance, counted, joined, level_of, percent, times
@@ -84,6 +85,9 @@ def condition(given: Assumption) -> str:
         where = f"it turns near {percent(given.flips_at)}" if turns else "beyond that it is not sure, but never turns"
         return f"while at most {percent(given.holds_to)} of popularity is exposure; {where}"
     near = f"it turns near {given.flips_at:.2f} times"
+    if given.name == "gamma":
+        off = f"while propensities are off by at most {given.holds_to:.2f} times, either way"
+        return f"{off}; {near if turns else 'beyond that it is not sure'}"
     return (
         f"while a rating one star higher makes being observed at most {given.holds_to:.2f} times likelier than the "
         f"propensities say; {near if turns else 'beyond that it is not sure, but did not turn as far as was tried'}"
@@ -142,9 +146,9 @@ def context(found: Evidence, winner: str) -> Iterator[str]:
         yield f"Among users like these, {winner} comes out best in {percent(share)} of bootstrap samples."
     yield from _open_loop_words(found, winner)
     yield from _agreement(found, winner)
-    yield from (
-        f"Mind: {flag}." for flag in found.seen().flags if not flag.startswith(("support too", "only ", "one "))
-    )
+    seen = found.seen()
+    told = support_flags(seen.n, seen.users, seen.effective_size, seen.largest_share)  # the rules speak of these
+    yield from (f"Mind: {flag}." for flag in seen.flags if flag not in told)
     yield from _paradoxes(found)
     for metric in found.result.metrics:
         if (metric, found.estimator) in found.contrasts and metric != found.metric:

@@ -20,7 +20,6 @@ from openloop.estimators.estimands import PLAIN, SEEN
 from openloop.support.wording import joined, percent
 
 LEVELS: tuple[Level, ...] = ("none", "conditional", "verdict")
-ASSUMED = ("rho", "kappa")  # reasons that an assumption can take the place of
 
 
 def decide(found: Evidence) -> Verdict:
@@ -83,7 +82,7 @@ def _answer(found: Evidence, c: Contrast, everywhere: Sequence[Reason]) -> PairA
         return PairAnswer(a=c.a, b=c.b, better=None, level="none", estimand=c.estimand, reasons=reasons)
     c = c.of(c.better)
     reasons = (*everywhere, *(reason for rule in OF_PAIRS for reason in rule(found, c)))
-    assumed = _assumption(found, c)
+    assumed = _assumption(found, c, reasons)
     hard = [r for r in reasons if not _assumable(r)]
     level: Level = "none" if hard else "conditional" if reasons else "verdict"
     return PairAnswer(
@@ -93,15 +92,17 @@ def _answer(found: Evidence, c: Contrast, everywhere: Sequence[Reason]) -> PairA
 
 def _assumable(reason: Reason) -> bool:
     """Whether an assumption can take the place of a reason: one under which the order holds for more than nothing."""
-    if reason.code not in ASSUMED or reason.value is None:
-        return False
-    return reason.value > rules.BASE[reason.code] + rules.TELLING
+    base = {str(name): value for name, value in rules.BASE.items()}.get(reason.code)
+    return base is not None and reason.value is not None and reason.value > base + rules.TELLING
 
 
-def _assumption(found: Evidence, c: Contrast) -> Assumption | None:
+def _assumption(found: Evidence, c: Contrast, reasons: Sequence[Reason]) -> Assumption | None:
+    """What the order rests on. Each is enough by its own kind of error; Γ, which is about any, comes first."""
     c = _tilted(found, c)
     if found.basis.clicks:
         return rules.assumption("kappa", c.kappa, c.kappa_low)
+    if any(reason.code == "gamma" for reason in reasons):
+        return rules.assumption("gamma", c.gamma, c.gamma_low)
     return rules.assumption("rho", c.rho, c.rho_low) if _needs_rho(found) else None
 
 
@@ -267,6 +268,18 @@ def _assumed(found: Evidence, c: Contrast) -> Iterator[Reason]:
         yield from rules.clicks(c.kappa, c.kappa_low)
     elif _needs_rho(found):
         yield from rules.blind(c.rho, c.rho_low)
+        if found.ranked and found.basis.blind:
+            yield from rules.fitted(c.gamma, c.gamma_low)
+
+
+def _shown_more(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    """Lists that the weighted log does not hold alike."""
+    if c.a in found.listed and c.b in found.listed and c.estimand != SEEN:
+        a, b = (found.result[m, *found.family].value for m in (c.a, c.b))
+        yield from rules.lists(
+            (c.a, c.b), (a, b), (found.listed[c.a], found.listed[c.b]),
+            odds=c.estimand != "per cell", balanced=found.basis.balanced,
+        )  # fmt: skip
 
 
 def _contradicted(found: Evidence, c: Contrast) -> Iterator[Reason]:
@@ -327,7 +340,7 @@ OF_THE_LOG: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _unseen,
 )  # fmt: skip
 OF_PAIRS: tuple[Callable[[Evidence, Contrast], Iterator[Reason]], ...] = (
-    _leaked, _influential, _per_user, _contradicted, _against_most, _assumed
+    _leaked, _influential, _per_user, _contradicted, _against_most, _shown_more, _assumed
 )  # fmt: skip
 
 
@@ -346,7 +359,7 @@ def _headline(
         return f"{joined(leaders)} {'beats' if one else 'beat'} {joined(met)} on {found.subject}."
     verb = f"{'is' if one else 'are'} ahead of"
     weakest = [p.assumption for a in leaders for p in _of(pairs, a) if p.level == "conditional" and p.assumption]
-    stays = condition(min(weakest, key=lambda x: x.holds_to))
+    stays = condition(min(weakest, key=rules.carried))
     return f"{joined(leaders)} {verb} {joined(met)} on {found.subject}, and {'stays' if one else 'stay'} so {stays}."
 
 

@@ -76,7 +76,12 @@ def audit(
         ),
     ] = None,
     user_features: options.UserFeatures = None,
-    item_features: options.ItemFeatures = None,
+    item_features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Covariates of each item, for logistic and boosted, and for how alike lists are."
+        ),
+    ] = None,
     gamma: options.Gamma = None,
     calibrate: options.Calibrate = "none",
     floor: options.Floor = 0.0,
@@ -130,6 +135,9 @@ def audit(
     baseline: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Compare the others with this model only: fewer pairs, told apart sooner."),
+    ] = None,
+    running: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The model that runs now: how much of its lists the others keep.")
     ] = None,
     min_item_rows: Annotated[
         int, typer.Option(metavar="N", min=0, help="Leave items with fewer rows out of the population.")

@@ -40,6 +40,7 @@ def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
     for metric in found.result.metrics:
         if metric != found.metric:
             yield from _leaderboard(found, metric)
+    yield from _lists(found)
     yield ""
     left_out = (f"left out: {reason}" for reason in reasons(found.result.skipped))
     lines = (*left_out, *(f"! {flag}" for flag in _flags(found)), *(f"note: {note}" for note in found.notes))
@@ -83,6 +84,18 @@ def _leaderboard(found: Audit, metric: str) -> Iterator[RenderableType]:
         [model, *(_cell(found, model, metric, name) for name in estimators)] for model in result.ranking(metric, order)
     ]
     yield from _titled(title, ["model", *estimators], lines)
+
+
+def _lists(found: Audit) -> Iterator[RenderableType]:
+    """What models list for users, beside the verdict."""
+    from openloop.core.lists import LISTS
+
+    result, names = found.result, found.result.list_metrics
+    if not names:
+        return
+    title = f"what models list for users, which decides nothing; ± {level_of(result.level)} interval over users"
+    lines = [[model, *(_cell(found, model, name, LISTS) for name in names)] for model in result.models]
+    yield from _titled(title, ["model", *names], lines)
 
 
 def _cell(found: Audit, model: str, metric: str, estimator: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from openloop.core.estimate import Estimate
+from openloop.core.lists import LISTS
 from openloop.core.tilts import Tilts
 from openloop.errors import InputError, UndefinedError, did_you_mean
 from openloop.support.atomic import Recorded
@@ -40,7 +42,10 @@ class PairSums:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Comparison(Recorded):
-    """`result[model, metric, estimator]` is an Estimate; `skipped[metric, estimator]` says why one is missing."""
+    """`result[model, metric, estimator]` is an Estimate; `skipped[metric, estimator]` says why one is missing.
+
+    `lists` are by (model, metric) what models list for users, which has no estimator: `result[model, metric, "lists"]`.
+    """
 
     estimates: dict[Key, Estimate]
     skipped: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
@@ -50,6 +55,7 @@ class Comparison(Recorded):
     better: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     notes: tuple[str, ...] = ()
     level: float = 0.95
+    lists: dict[tuple[str, str], Estimate] = field(default_factory=dict[tuple[str, str], Estimate])
     tilts: dict[str, Tilts] = field(default_factory=dict[str, Tilts], repr=False)  # by metric, where asked for
 
     def __post_init__(self) -> None:
@@ -60,12 +66,17 @@ class Comparison(Recorded):
     @property
     def models(self) -> tuple[str, ...]:
         """The models, in the order given."""
-        return tuple(dict.fromkeys(model for model, _, _ in self.estimates))
+        return tuple(dict.fromkeys(model for model, *_ in (*self.estimates, *self.lists)))
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """The metrics, in the order given."""
         return tuple(dict.fromkeys(metric for _, metric, _ in self.estimates))
+
+    @property
+    def list_metrics(self) -> tuple[str, ...]:
+        """The metrics of lists, in the order given."""
+        return tuple(dict.fromkeys(metric for _, metric in self.lists))
 
     @property
     def estimators(self) -> tuple[str, ...]:
@@ -78,9 +89,15 @@ class Comparison(Recorded):
         model, metric, estimator = key[0], str(key[1]).lower(), str(key[2]).lower()  # names are lower case
         if (model, metric, estimator) in self.estimates:
             return self.estimates[model, metric, estimator]
+        if estimator == LISTS and (model, metric) in self.lists:
+            return self.lists[model, metric]
         if (metric, estimator) in self.skipped:
             raise UndefinedError(self.skipped[metric, estimator])
-        for name, known in ((model, self.models), (metric, self.metrics), (estimator, self.estimators)):
+        known_metrics, known_ways = (
+            (*self.metrics, *self.list_metrics),
+            (*self.estimators, *([LISTS] if self.lists else [])),
+        )
+        for name, known in ((model, self.models), (metric, known_metrics), (estimator, known_ways)):
             if name not in known:
                 raise InputError(f"Comparison has no {name!r}.{did_you_mean(name, known)}")
         raise InputError(f"Comparison has no estimate for {key}.")
@@ -104,15 +121,18 @@ class Comparison(Recorded):
         return sorted(self.models, key=lambda model: sign * self[model, metric, estimator].value)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One plain record an estimate."""
-        for (model, metric, estimator), e in self.estimates.items():
-            low, high = e.limits(self.level)
-            seen = e.diagnostics
-            values = (
-                model, metric, estimator, e.estimand, e.value, e.stderr, low, high, e.p_taken,
-                seen.n, seen.users, seen.effective_size, "; ".join(seen.flags),
-            )  # fmt: skip
-            yield dict(zip(COLUMNS, values, strict=True))
+        """One plain record an estimate, those of lists last."""
+        yield from (self._row(*key, e) for key, e in self.estimates.items())
+        yield from (self._row(*key, LISTS, e) for key, e in self.lists.items())
+
+    def _row(self, model: str, metric: str, estimator: str, e: Estimate) -> dict[str, Any]:
+        low, high = e.limits(self.level)
+        seen = e.diagnostics
+        values = (
+            model, metric, estimator, e.estimand, e.value, e.stderr, low, high, e.p_taken,
+            seen.n, seen.users, seen.effective_size, "; ".join(seen.flags),
+        )  # fmt: skip
+        return dict(zip(COLUMNS, values, strict=True))
 
     def to_frame(self) -> Any:
         """The estimates as a Polars frame, one row each."""
@@ -126,9 +146,9 @@ class Comparison(Recorded):
         return {
             "level": self.level,
             "estimates": [
-                row | {"diagnostics": asdict(self.estimates[row["model"], row["metric"], row["estimator"]].diagnostics)}
-                for row in self.rows()
+                self._row(*key, e) | {"diagnostics": asdict(e.diagnostics)} for key, e in self.estimates.items()
             ],
+            "lists": [self._row(*key, LISTS, e) for key, e in self.lists.items()],
             "skipped": [{"metric": m, "estimator": e, "reason": why} for (m, e), why in self.skipped.items()],
             "notes": list(self.notes),
         }
@@ -154,7 +174,7 @@ class Comparison(Recorded):
     def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         size = f"{row['n']:,}" if row["effective_size"] is None else f"{row['effective_size']:,.0f} of {row['n']:,}"
         mark = " !" if row["flags"] else ""
-        interval = f"{row['low']:.4g} … {row['high']:.4g}"
+        interval = "–" if math.isnan(row["low"]) else f"{row['low']:.4g} … {row['high']:.4g}"
         named = (row["model"], row["metric"], row["estimator"], row["estimand"])
         return (*named, f"{row['value']:.4g}{mark}", interval, size, row["propensities"])
 

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from openloop.core.feedback import Floats, frozen
-from openloop.core.totals import Combined, Function, Scaled, Shifted, freedom, leave_one_out, smooth
-from openloop.core.weights import Diagnostics, effective_size
+from openloop.core.totals import Combined, Function, Scaled, Shifted, freedom, leave_one_out, smooth, squared
+from openloop.core.weights import Diagnostics
 from openloop.errors import AlignmentError, InputError, UndefinedError
 from openloop.support.arguments import check_level
 
@@ -42,7 +42,8 @@ class Estimate:
     """A value, its influence per user (mean zero) and, for cell metrics, its variance over cells.
 
     `columns` (U, m) and `function` are what it was computed from, so that a bootstrap need not reread the log.
-    `deviations` are J_u, from the function where they are not given, and `units` is m, the users that take part.
+    `deviations` are J_u, from the function where they are not given, and `units` is m, the users that take part; with
+    none the value is no sum over users, and has no interval.
     `denominator_users` is (ΣW_u)²/ΣW_u² of the denominator's parts: what heavy users leave of their number.
     `sample_effects` are the parts of a uniform sample of `sample_size` ratings: their squares add up to its variance.
     `replicates` are values in draws of users to which the propensities were fitted again: where there are any, they
@@ -77,10 +78,10 @@ class Estimate:
         units = self.units or int(np.count_nonzero(self.columns.any(axis=1)))
         # Frozen parts went through here before: a copy with other names need not look at all users again.
         seen, squares = self.diagnostics, self.squared_deviations
-        if influence.flags.writeable or seen.effective_users is None:
+        if units and (influence.flags.writeable or seen.effective_users is None):
             seen = seen.resting_on(*_concentration(influence, self.value, units))
         if deviations.flags.writeable or math.isnan(squares):
-            squares = float(deviations @ deviations)
+            squares = squared(deviations)
         found = {"influence": frozen(influence), "deviations": frozen(deviations), "squared_deviations": squares}
         for name, value in (found | {"units": units, "diagnostics": seen}).items():
             object.__setattr__(self, name, value)
@@ -165,7 +166,7 @@ class Estimate:
         if over == "cells":
             return 2 * self.value * error
         squares = self.deviations * (2 * self.value + self.deviations)
-        return self._spread(float(squares @ squares), 4 * self.value**2 * self.sample_variance, self.replicates**2)
+        return self._spread(squared(squares), 4 * self.value**2 * self.sample_variance, self.replicates**2)
 
     def limits(self, level: float = 0.95) -> Interval:
         """The interval over users, NaN where there is none."""
@@ -185,6 +186,10 @@ class Estimate:
         return error, float(stdtrit(self.df, (1 + level) / 2))
 
     def _no_interval(self) -> UndefinedError:
+        if not self.units:
+            return UndefinedError(
+                f"interval: {self.metric} is no sum over users, so that it has no interval over them; use .value."
+            )
         counted = min(self.units, self.scored_users)
         if counted < 2:
             return UndefinedError(f"interval: over users needs at least two users whose rows count, here is {counted}.")
@@ -214,10 +219,6 @@ class Estimate:
             self, value=value, influence=influence, columns=kept, deviations=leave_one_out(self.function, kept),
             units=self.units - 1, cell_variance=None, replicates=np.empty(0),
         )  # fmt: skip
-
-    def without_most_influential(self) -> Estimate:
-        """The estimate without the user of the largest |ψ|."""
-        return self.without(int(np.argmax(np.abs(self.influence))))
 
     def __add__(self, other: Estimate) -> Estimate:
         return self._combine(other, 1.0)
@@ -267,9 +268,11 @@ class Estimate:
 
     def linear(self) -> Estimate:
         """The same without the sums that it was computed from: as the value less J_u for every user left out."""
-        # Where nothing is left without a user, the influence is all there is.
-        parts = np.where(np.isfinite(self.deviations), -self.deviations, self.influence / self.n_users)
-        return replace(self, columns=parts[:, None], function=Shifted(self.value - float(parts.sum())))
+        parts, total = self.deviations, float(self.deviations.sum())
+        if not math.isfinite(total):  # where nothing is left without a user, the influence is all there is
+            parts = np.where(np.isfinite(parts), parts, -self.influence / self.n_users)
+            total = float(parts.sum())
+        return replace(self, columns=parts[:, None], function=Shifted(self.value + total))
 
     def __str__(self) -> str:
         named = f"{self.method} of {self.metric}"
@@ -294,8 +297,9 @@ def _concentration(influence: Floats, value: float, units: int) -> tuple[float, 
     largest = float(np.abs(influence).max(initial=0.0))
     if not largest > ROUNDING * abs(value):
         return float(units), 1 / max(units, 1)
-    squares = np.square(influence / largest)
-    return effective_size(squares), 1 / float(squares.sum())
+    squares = np.square(influence / largest)  # the fourth powers stay finite
+    total = float(squares.sum())
+    return total**2 / squared(squares), 1 / total
 
 
 def _paired(a: Floats, b: Floats) -> Floats:

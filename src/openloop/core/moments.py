@@ -40,7 +40,9 @@ class Moments:
     cap: float | None = None
     clipped: float | None = None  # share of rows whose weight was cut
     floored: float | None = None  # share of propensities that a floor raised
+    kept_weight: float | None = None  # Σ1/max(p, floor) over Σ1/p
     scaled: bool = True  # whether Σw should add up to the population
+    unbalanced: float | None = None  # Σw/|C| before weights were balanced, which makes it 1; None: they were not
     whole_users: bool = False  # a split drew users, with all their cells at once
     caps: dict[float, Floats] = field(default_factory=dict[float, Floats])  # cap → (5,)
     parts: tuple[float, float, float] | None = None
@@ -52,6 +54,7 @@ class Moments:
     sample: LevelSample | None = None  # the strata are its levels, and the propensities were fitted with it
     limits: Floats | None = None  # (S, 2) the least and the largest p of the scored rows in each stratum
     ids: Array | None = None
+    made: dict[str, Moments] = field(init=False, repr=False, default_factory=dict[str, "Moments"])  # of these, once
 
     def __post_init__(self) -> None:
         shape = self.sums["n"].shape
@@ -83,15 +86,21 @@ class Moments:
         """How many users have a row that counts."""
         return int(np.count_nonzero(self.sums["n"].sum(axis=1)))
 
+    @property
+    def mass(self) -> float:
+        """Σw/|C| of the rows that count, before weights were balanced."""
+        before = 1.0 if self.unbalanced is None else self.unbalanced
+        return float(self.stack("weight").sum()) / self.population * before
+
     def stack(self, *names: str) -> Floats:
-        """The named sums as one array (U, names, S)."""
+        """The named sums as one array (U, names, S), each of its columns contiguous."""
         missing = [name for name in names if name not in self.sums]
         if missing:
             raise UndefinedError(
                 f"{self.metric.name}: the moments have no {missing[0]!r}; propensities were not given, or the sum "
                 "was not asked for."
             )
-        return np.stack([self.sums[name] for name in names], axis=1)
+        return np.stack([self.sums[name].T for name in names]).transpose(2, 0, 1)
 
     def collapse(self) -> Moments:
         """The same without strata."""
@@ -100,16 +109,33 @@ class Moments:
         if self.metric.groups:
             msg = f"{self.metric.name}: its strata do not add up to the whole; accumulate without strata."
             raise UndefinedError(msg)
-        return replace(
-            self,
-            sums={name: values.sum(axis=1, keepdims=True) for name, values in self.sums.items()},
-            powers=None if self.powers is None else self.powers.sum(axis=0, keepdims=True),
-            cut_powers=None if self.cut_powers is None else self.cut_powers.sum(axis=0, keepdims=True),
-            catalogue=None,
-            edges=(),
-            sample=None,
-            limits=None,
-        )
+        if "collapsed" not in self.made:
+            self.made["collapsed"] = replace(
+                self,
+                sums={name: values.sum(axis=1, keepdims=True) for name, values in self.sums.items()},
+                powers=None if self.powers is None else self.powers.sum(axis=0, keepdims=True),
+                cut_powers=None if self.cut_powers is None else self.cut_powers.sum(axis=0, keepdims=True),
+                catalogue=None,
+                edges=(),
+                sample=None,
+                limits=None,
+            )
+        return self.made["collapsed"]
+
+    def as_one_user(self) -> Moments:
+        """The same with the sums of all users: enough for a value and its variance over cells."""
+        if "one user" not in self.made:
+            drawn = None if self.sample is None else self.sample.user
+            self.made["one user"] = replace(
+                self,
+                sums={name: values.sum(axis=0, keepdims=True) for name, values in self.sums.items()},
+                cells=self.cells.sum(keepdims=True),
+                imputed=None if self.imputed is None else self.imputed.sum(keepdims=True),
+                catalogue=None if self.catalogue is None else self.catalogue.sum(axis=0, keepdims=True),
+                sample=self.sample if drawn is None else replace(self.sample, user=np.zeros_like(drawn)),
+                ids=None,
+            )
+        return self.made["one user"]
 
     def __add__(self, other: Moments) -> Moments:
         """The moments of the whole from those of two parts of its rows."""

@@ -20,8 +20,8 @@ class Propensities:
     Made by a model they carry the fingerprint of their Feedback, and another one is refused; made from a bare
     array only the length can be checked. `sample` is what they were fitted with, where that was a uniform sample.
     `base` are the p before they were balanced, None where they were not; a balanced p may exceed 1. `blind`: fitted
-    without looking at ratings. `by_items`: the model has fitted each item's p to this log. `by_rating`: p depends on
-    the rating alone.
+    without looking at ratings. `by_items`: the model has fitted each item's p to this log, `by_cells`: that of single
+    cells, beyond their users and items. `by_rating`: p depends on the rating alone.
     """
 
     values: Floats
@@ -31,6 +31,7 @@ class Propensities:
     base: Floats | None = None
     blind: bool = False
     by_items: bool = False
+    by_cells: bool = False
     by_rating: bool = False
 
     def __post_init__(self) -> None:
@@ -81,6 +82,12 @@ class Propensities:
     def weights(self) -> Floats:
         """1 / max(p, floor)."""
         return 1.0 / self.used
+
+    @property
+    def kept_weight(self) -> float:
+        """Σ1/max(p, floor) over Σ1/p: what the floor leaves of the weight. A p of 0 counts as the floor does."""
+        own = np.where(self.values > 0, self.values, self.floor)
+        return float(self.weights.sum() / (1.0 / own).sum())
 
     @property
     def clipped(self) -> float:

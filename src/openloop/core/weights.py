@@ -101,7 +101,7 @@ class Diagnostics:
     largest_share: float | None = None
     quantiles: dict[float, float] = field(default_factory=dict[float, float])
     clipped_share: float | None = None
-    kept_weight: float | None = None  # Σmin(w, cap)/Σw
+    kept_weight: float | None = None  # Σ of the weights over Σ1/p, where a cap or a floor cut them
     coarse_share: float | None = None  # of the population, in strata inside which p differs much
     typical_relevant: float | None = None  # median |S_u|, of an average of users' own ratios
     cap: float | None = None
@@ -143,7 +143,7 @@ def diagnose(summary: WeightSummary, users: int, population: float, clipped: flo
         smallest_propensity=summary.smallest_propensity,
         mass=mass,
         population=population,
-        flags=tuple(_flags(summary, users)),
+        flags=tuple(support_flags(summary.n, users, summary.effective_size, summary.largest_share)),
     )
 
 
@@ -157,13 +157,13 @@ def mass_flag(mass: float) -> tuple[str, ...]:
     )
 
 
-def _flags(summary: WeightSummary, users: int) -> list[str]:
+def support_flags(n: int, users: int, effective_size: float | None, largest_share: float | None) -> list[str]:
+    """The flags for too few users, too few rows after weighting, and a row with too much of the weight."""
     flags = few_users(users)
-    size = summary.effective_size
-    if size < THIN_SAMPLE:
-        flags.append(f"support too thin: {summary.n:,} rows count as {size:.1f} after weighting")
-    if summary.largest_share > HEAVY_SHARE:
-        flags.append(f"one row carries {summary.largest_share:.0%} of all weight")
+    if effective_size is not None and effective_size < THIN_SAMPLE:
+        flags.append(f"support too thin: {n:,} rows count as {effective_size:.1f} after weighting")
+    if largest_share is not None and largest_share > HEAVY_SHARE:
+        flags.append(f"one row carries {largest_share:.0%} of all weight")
     return flags
 
 

@@ -208,7 +208,9 @@ def critical_gamma_users(
 
     tilt = Tilt.of("critical_gamma_users", weight, form, certain)
     rows, start = _by_user("critical_gamma_users", delta, tilt, norm, user)
-    value = float(highest_means(rows, start, np.ones(1))[0])
+    # A user whose δ are all 0 has the ratio 0 whatever the weights, and there may be many.
+    rows, start = _of_users(rows, start, np.logical_or.reduceat(rows.delta != 0, start[:-1]))
+    value = float(highest_means(rows, start, np.ones(1))[0]) if len(start) > 1 else 0.0
     if value == 0:
         return 1.0
     against = rows._replace(delta=-rows.delta) if value > 0 else rows
@@ -240,15 +242,19 @@ def _by_user(name: str, delta: Floats, tilt: Tilt, norm: Floats, user: Codes) ->
     if bool(np.any(norm < 0)):
         raise InputError(f"{name}: norm must not be negative, got {norm.min():g}.")
     rows = TiltedRows(*(np.ascontiguousarray(c, np.float64) for c in (delta, norm, *tilt)))
-    if present.all():
-        return rows, start
-    keep = np.repeat(present, np.diff(start))
-    return TiltedRows(*(column[keep] for column in rows)), _starts(user[keep])
+    return (rows, start) if present.all() else _of_users(rows, start, present)
 
 
 def _starts(user: Codes) -> Array:
     """Where each user's rows begin, and the end."""
     return np.concatenate([[0], np.flatnonzero(np.diff(user)) + 1, [len(user)]])
+
+
+def _of_users(rows: Any, start: Array, kept: npt.NDArray[np.bool_]) -> tuple[Any, Array]:
+    """The rows of some users, and where those of each begin."""
+    sizes = np.diff(start)
+    keep = np.repeat(kept, sizes)
+    return type(rows)(*(column[keep] for column in rows)), np.concatenate([[0], np.cumsum(sizes[kept])])
 
 
 def _check_rows(name: str, weight: Floats, *columns: Array) -> None:

@@ -43,7 +43,7 @@ def stratified(m: Moments, share: Shares = None) -> Estimate:
         raise undefined(m, "stratified", "no scored row counts: no rating reaches the threshold")
     if not found.values[bottom.any(axis=0)].any():
         raise undefined(m, "stratified", "no scored row lies in a stratum that has a share")
-    columns = np.concatenate([top, bottom] if found.own is None else [top, bottom, found.own], axis=1)  # (U, 2S or 3S)
+    columns = side_by_side(top, bottom, *([] if found.own is None else [found.own]))  # (U, 2S or 3S)
     places = [(BASIS[name], s) for name in ("gain", "n", *found.random) for s in range(m.n_strata)]
     function = partial(marginal, strata=m.n_strata, given=found.given)
     part = carried(bottom, found.values)
@@ -113,8 +113,8 @@ def marginal(totals: Any, strata: int, given: Floats | None) -> Any:
     top, bottom = totals[..., :strata], totals[..., strata : 2 * strata]
     share = totals[..., 2 * strata :] if given is None else given
     filled = np.real(bottom) > 0
-    means = np.where(filled, top / np.where(filled, bottom, 1.0), 0.0)
-    weight = np.where(filled, share, 0.0)
+    means = np.divide(top, bottom, out=np.zeros_like(top), where=filled)
+    weight = share * filled
     return (weight * means).sum(axis=-1) / weight.sum(axis=-1)
 
 
@@ -122,7 +122,7 @@ def carried(bottom: Floats, shares: Floats) -> Floats:
     """W_u = Σ_s share_s n_us/n_s, (U,): how much of the estimate each user carries; n_us the (U, S) of `bottom`."""
     n = bottom.sum(axis=0)  # (S,)
     weight = np.where(n > 0, shares, 0.0)
-    return bottom @ (weight / weight.sum() / np.where(n > 0, n, 1.0))
+    return np.einsum("us,s->u", bottom, weight / weight.sum() / np.where(n > 0, n, 1.0))
 
 
 # -- shares --------------------------------------------------------------------------------------------------

@@ -38,9 +38,11 @@ def naive(m: Moments) -> Estimate:
 
 
 def ips(m: Moments) -> Estimate:
-    """Inverse propensity scoring: Σwδ/(U·I) (Eq. 10)."""
+    """Inverse propensity scoring: Σwδ/(U·I) (Eq. 10); snips where balanced weights add up to U·I by construction."""
+    if m.unbalanced is not None:
+        return replace(snips(m), method="ips")
     found = _by_level(m, "ips") if m.sample is not None else ratio(_defined(m, "ips"), "ips", "wgain", "cells")
-    return flag(found, *mass_flag(_mass(m)))
+    return flag(found, *mass_flag(m.mass))
 
 
 def snips(m: Moments) -> Estimate:
@@ -88,7 +90,7 @@ def _cut_diagnostics(found: Estimate, m: Moments) -> Estimate:
         return found
     total = float(m.stack("cut").sum())
     cut = replace(m, weights=m.weights.cut(m.cap, total))
-    kept = total / m.weights.total if m.weights.total else 1.0
+    kept = (total / m.weights.total if m.weights.total else 1.0) * (1.0 if m.kept_weight is None else m.kept_weight)
     known = replace(_diagnostics(cut), cap=m.cap, clipped_share=m.clipped, kept_weight=kept)
     short = total / m.population
     found = replace(found, diagnostics=known)
@@ -129,7 +131,7 @@ def _by_level(m: Moments, method: str) -> Estimate:
     drawn = drawn_by_user(sample, m.n_users)
     columns = [top, bottom, mass, *([m.cells[:, None]] if over_cells else []), *([] if drawn is None else [drawn])]
     found = estimate(
-        m, method, np.asfortranarray(np.hstack(columns)), function, m.powers,
+        m, method, side_by_side(*columns), function, m.powers,
         [(BASIS[name], r) for name in ("wgain", "weight", "mass") for r in range(len(sample))],
         carried=m.cells if over_cells else bottom.sum(axis=1),
     )  # fmt: skip
@@ -231,8 +233,8 @@ def per_user_values(m: Moments, gain: str) -> Floats:
 
 
 def side_by_side(*columns: Floats) -> Floats:
-    """Columns (U, m), each of them contiguous: sums over users then are ten times faster."""
-    return np.array(columns).T
+    """Columns (U,) or (U, k) as (U, m), each of them contiguous: sums over users then are ten times faster."""
+    return np.vstack([column.T for column in columns]).T
 
 
 def quotient(totals: Any) -> Any:
@@ -289,8 +291,11 @@ def _diagnostics(m: Moments) -> Diagnostics:
         return Diagnostics(n=int(m.sums["n"].sum()), users=m.users, flags=tuple(few_users(m.users)))
     found = diagnose(m.weights, m.users, m.population, m.floored)
     # Relevant rows stand for the relevant cells, whose number is not known: their Σw has no yardstick.
-    mass = found.mass if m.metric.kind == "cell" else None
-    return replace(found, inverse_squares=m.inverse_squares, mass=mass, loss_variance=_loss_variance(m))
+    before = 1.0 if m.unbalanced is None else m.unbalanced
+    mass = found.mass * before if m.metric.kind == "cell" and found.mass is not None else None
+    return replace(
+        found, inverse_squares=m.inverse_squares, mass=mass, loss_variance=_loss_variance(m), kept_weight=m.kept_weight
+    )
 
 
 def _loss_variance(m: Moments) -> float | None:
@@ -301,12 +306,8 @@ def _loss_variance(m: Moments) -> float | None:
     return max(0.0, m.squares / total - (first / total) ** 2)  # one-pass sums cancel
 
 
-def _mass(m: Moments) -> float:
-    return float(m.stack("weight").sum()) / m.population
-
-
 def _scale_flag(m: Moments) -> tuple[str, ...]:
-    return mass_flag(_mass(m)) if m.metric.kind == "cell" and m.scaled else ()
+    return mass_flag(m.mass) if m.metric.kind == "cell" and m.scaled else ()
 
 
 Estimator = Callable[[Moments], Estimate]

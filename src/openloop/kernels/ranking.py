@@ -58,12 +58,12 @@ def ranks(
 
     def count(first: int) -> None:
         part = users[first : first + step]
-        scores = _block(scores_of(part), part.size, n_items)  # (B, I)
+        scores = checked_block(scores_of(part), part.size, n_items)  # (B, I)
         bad = count_above(scores, part, *wanted, *excluded, np.int32(1), h, e)
         if bad >= 0:
             raise PredictionError(f"ranks: user {part[bad]} has NaN scores, which have no rank; use -inf.")
 
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(_workers(threads, step, n_items)) as pool:
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers(threads, step, n_items)) as pool:
         list(pool.map(count, range(0, users.size, step)))
     return h, e
 
@@ -80,19 +80,25 @@ def factor_ranks(
     threads: int | None = None,
     block: int | None = None,
 ) -> tuple[Ints, Ints]:
-    """`ranks` of the scores P Qᵀ + b: one float32 matrix product a block."""
+    """`ranks` of the scores P Qᵀ + b."""
+    n_items = len(item_factors)
+    step = block or block_users(n_items, len(user_factors))
+    scores_of = factor_scorer(user_factors, item_factors, item_bias, step)
+    lists = (wanted_ptr, wanted_item, n_items, excluded_ptr, excluded_item)
+    return ranks(scores_of, *lists, threads=threads, block=step)
+
+
+def factor_scorer(user_factors: Array, item_factors: Array, item_bias: Array | None, step: int) -> Scorer:
+    """The scores P Qᵀ + b of up to `step` users by one float32 matrix product; a thread's next ones overwrite them."""
     P, Qt = _factors(user_factors, item_factors, item_bias)  # (U, K), (K, I)
-    n_items = Qt.shape[1]
-    step = block or block_users(n_items, len(P))
     own = threading.local()
 
     def scores_of(users: Pointers) -> Array:
         if not hasattr(own, "scores"):
-            own.scores = np.empty((step, n_items), np.float32)
+            own.scores = np.empty((step, Qt.shape[1]), np.float32)
         return np.matmul(P[users], Qt, out=own.scores[: users.size])  # (B, I)
 
-    lists = (wanted_ptr, wanted_item, n_items, excluded_ptr, excluded_item)
-    return ranks(scores_of, *lists, threads=threads, block=step)
+    return scores_of
 
 
 def block_users(n_items: int, n_users: int) -> int:
@@ -104,7 +110,7 @@ def block_users(n_items: int, n_users: int) -> int:
     return max(1, fit // 32 * 32 or fit)
 
 
-def _workers(threads: int | None, step: int, n_items: int) -> int:
+def workers(threads: int | None, step: int, n_items: int) -> int:
     """The threads asked for, or fewer where rows are so long that their blocks would not fit in memory."""
     fit = TOTAL_BYTES // max(4 * step * n_items, 1)
     return max(1, min(threads or os.cpu_count() or 1, fit))
@@ -119,7 +125,7 @@ def _factors(user: Array, item: Array, bias: Array | None) -> tuple[Array, Array
     return np.ascontiguousarray(user, np.float32), np.ascontiguousarray(item.T, np.float32)
 
 
-def _block(scores: Array, n_users: int, n_items: int) -> Array:
+def checked_block(scores: Array, n_users: int, n_items: int) -> Array:
     """Scores as the kernel reads them; only float32 stays float32, since rounding would make ties."""
     if scores.shape != (n_users, n_items):
         raise InputError(f"ranks: scores must be {n_users} users × {n_items} items, got {scores.shape}.")

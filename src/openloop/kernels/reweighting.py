@@ -40,7 +40,7 @@ def tilted_sums(rows: Weighting, gains: Sequence[Floats], user: Array, clusters:
         own = rows.weight[part], rows.level[part], rows.item[part]
         _add_tilted(*own, by_level, by_item, _side_by_side(gains, part), user[part], sums)
 
-    return _summed(add, len(user), (clusters, len(gains) + 1, WIDTH))[:, :, : rows.by_level.shape[1]]
+    return summed(add, len(user), (clusters, len(gains) + 1, WIDTH))[:, :, : rows.by_level.shape[1]]
 
 
 def tilted_sums_numpy(rows: Weighting, gains: Sequence[Floats], user: Array, clusters: int) -> Floats:
@@ -114,7 +114,7 @@ def part_sums(rows: WeightParts, gains: Sequence[Floats], pairs: Array, user: Ar
         fixed = np.ascontiguousarray(rows.fixed[part])  # may be one number, broadcast
         _add_parts(rows.weight[part], fixed, _side_by_side(gains, part), pairs, user[part], sums)
 
-    return _summed(add, len(user), (clusters, len(pairs), 3))
+    return summed(add, len(user), (clusters, len(pairs), 3))
 
 
 def part_sums_numpy(rows: WeightParts, gains: Sequence[Floats], pairs: Array, user: Array, clusters: int) -> Floats:
@@ -149,7 +149,7 @@ def _add_parts(weight: Floats, fixed: Floats, gains: Floats, pairs: Array, user:
             D[:], A[:], B[:] = 0.0, 0.0, 0.0
 
 
-def _summed(add: Callable[[slice, Floats], None], rows: int, shape: tuple[int, ...]) -> Floats:
+def summed(add: Callable[[slice, Floats], None], rows: int, shape: tuple[int, ...]) -> Floats:
     """The sums that `add` makes of blocks of rows. Parts are as many whatever the threads, and so are the bits."""
 
     def part(first: int) -> Floats:

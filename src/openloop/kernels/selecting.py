@@ -1,15 +1,21 @@
 """The best few of each row of scores, in order; -inf is no candidate, and of equal scores the first leads.
 
-Kernels know nothing about models: rows of scores are all that they ask for.
+`best` takes rows that are at hand, `best_lists` asks for those of a block of users at a time. Kernels know nothing
+about models: rows of scores are all that they ask for.
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
+from threadpoolctl import threadpool_limits
+
+from openloop.errors import UndefinedError
+from openloop.kernels.ranking import Scorer, block_users, checked_block, workers
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int32]
@@ -25,6 +31,48 @@ def best(scores: Array, k: int) -> tuple[Ints, Pointers]:
     chosen, candidates = np.empty((n_rows, min(k, n_columns)), np.int32), np.empty(n_rows, np.int64)
     fill_best(np.ascontiguousarray(scores), chosen, candidates)
     return chosen, candidates
+
+
+def best_lists(
+    scores_of: Scorer,
+    shape: tuple[int, int],
+    k: int,
+    excluded_ptr: Pointers,
+    excluded_item: Ints,
+    *,
+    threads: int | None = None,
+) -> tuple[Ints, int]:
+    """The k best items of every user (U, k), -1 where there are fewer; user u's item[ptr[u]:ptr[u + 1]] are excluded.
+
+    Beside them the number of users of whom an item that was left out scores as much as the last of the list.
+    `scores_of` is called from several threads at once, each with a BLAS of one thread; blocks do not depend on
+    `threads`. `shape` is (U, I).
+    """
+    n_users, n_items = shape
+    lists = np.empty((n_users, min(k, n_items)), np.int32)
+    step = block_users(n_items, n_users)
+
+    def select(first: int) -> int:
+        users = np.arange(first, min(first + step, n_users))
+        scores = np.array(checked_block(scores_of(users), users.size, n_items))  # (B, I), a copy: it is written to
+        ptr = excluded_ptr[first : users[-1] + 2]
+        scores[np.repeat(users - first, np.diff(ptr)), excluded_item[ptr[0] : ptr[-1]]] = -np.inf
+        lists[users], candidates = best(scores, k)
+        if (bad := np.flatnonzero(candidates < 0)).size:
+            raise UndefinedError(
+                f"user {users[bad[0]]} has NaN or +inf among the scores, which have no order; use -inf."
+            )
+        return _tied(scores, lists[users])
+
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers(threads, step, n_items)) as pool:
+        return lists, sum(pool.map(select, range(0, n_users, step)))
+
+
+def _tied(scores: Array, chosen: Ints) -> int:
+    """Of how many rows a candidate that was not chosen scores as much as the last one chosen."""
+    full = np.flatnonzero(chosen[:, -1] >= 0)
+    last = np.take_along_axis(scores[full], chosen[full, -1:], axis=1)  # (F, 1)
+    return int(np.sum(np.sum(scores[full] >= last, axis=1) > chosen.shape[1]))
 
 
 @njit(cache=True, nogil=True)

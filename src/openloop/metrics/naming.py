@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
+from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
 from openloop.errors import NameFormatError, did_you_mean
-from openloop.metrics import ranking, rating
+from openloop.metrics import lists, ranking, rating
 
 PLAIN: dict[str, Callable[[], Metric]] = {
     "mae": lambda: rating.mae,
@@ -14,6 +16,7 @@ PLAIN: dict[str, Callable[[], Metric]] = {
     "rmse": lambda: rating.rmse,
     "accuracy": lambda: rating.accuracy,
     "dcg": ranking.discounted_gain,
+    "rbp": ranking.rank_biased_precision,
     "adg": ranking.average_discounted_gain,
     "atop": ranking.area_under_top,
     "ndcg": ranking.normalised_gain,
@@ -30,20 +33,62 @@ AT_K: dict[str, Callable[[int], Metric]] = {
     "ndcg": ranking.normalised_gain,
     "hit": ranking.hit,
 }
-NAMES = (*PLAIN, *(f"{name}@k" for name in AT_K))
+OF_LISTS: dict[str, Callable[[int], ListMetric]] = {
+    "coverage": lists.coverage,
+    "gini": lists.gini,
+    "popularity": lists.popularity,
+    "novelty": lists.novelty,
+    "new": lists.new,
+    "similarity": lists.similarity,
+    "overlap": lists.overlap,
+}
+NAMES = (*PLAIN, "rbp:p", *(f"{name}@k" for name in (*AT_K, *OF_LISTS)))
 
 
 def metric(name: str | Metric) -> Metric:
     """The metric of that name, such as "mae" or "ndcg@10"; a Metric is returned as it is."""
-    if isinstance(name, Metric):
+    found = any_metric(name)
+    if isinstance(found, ListMetric):
+        raise NameFormatError(
+            f"metric {found.name!r} describes lists, and says nothing of how good they are; ask for it in metrics= of "
+            "ol.evaluate or ol.audit."
+        )
+    return found
+
+
+def any_metric(name: str | Metric | ListMetric) -> Metric | ListMetric:
+    """The metric of that name, one of lists such as "coverage@10" included; a metric is returned as it is."""
+    if isinstance(name, Metric | ListMetric):
         return name
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NameFormatError(f'metric {name!r}: give its name, such as "ndcg@10", or a Metric.')
     stem, at, cut = name.strip().lower().partition("@")
-    if at and stem in AT_K:
-        if not cut.isascii() or not cut.isdigit() or int(cut) < 1:
-            raise NameFormatError(f"metric {name!r}: what follows @ must be a whole number of at least 1, got {cut!r}.")
-        return AT_K[stem](int(cut))
+    if at and (found := (AT_K | OF_LISTS).get(stem)) is not None:
+        return found(_cut(name, cut))
     if not at and stem in PLAIN:
         return PLAIN[stem]()
+    if stem.startswith("rbp:"):
+        return ranking.rank_biased_precision(_persistence(name))
     raise NameFormatError(f"metric {name!r} is not known.{did_you_mean(name, NAMES)}")
+
+
+def _cut(name: str, given: str) -> int:
+    """The k of name@k."""
+    if not given.isascii() or not given.isdigit() or int(given) < 1:
+        raise NameFormatError(f"metric {name!r}: what follows @ must be a whole number of at least 1, got {given!r}.")
+    return int(given)
+
+
+def _persistence(name: str) -> float:
+    """The p of rbp:p."""
+    given = name.partition(":")[2].strip()
+    try:
+        p = float(given)
+    except ValueError:
+        p = math.nan
+    if not 0 < p < 1:
+        raise NameFormatError(
+            f"metric {name!r}: what follows the colon is the persistence, strictly between 0 and 1, got {given!r}; "
+            "rbp alone has 0.8."
+        )
+    return p

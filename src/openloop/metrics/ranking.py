@@ -10,6 +10,8 @@ import numpy as np
 from openloop.core.feedback import Floats
 from openloop.core.metric import Column, Columns, Metric, PerUser
 
+PERSISTENCE = 0.8  # of rbp: p where none is named
+
 
 def discounted_gain(k: int | None = None) -> Metric:
     """dcg, dcg@k: the discounted rating of what is ranked high."""
@@ -38,6 +40,21 @@ def precision(k: int) -> Metric:
         return x.cells / float(k) * x.relevant * x.hits(k)
 
     return Metric(name=f"precision@{k}", on="rank", kind="cell", gain=gain, better="higher", k=k, binary=True)
+
+
+def rank_biased_precision(persistence: float = PERSISTENCE) -> Metric:
+    """rbp, rbp:p: what a user meets who looks at the next item with probability p (Moffat & Zobel 2008).
+
+    A sum over a user's relevant items that is divided by nothing, as dcg is: hence a cell metric.
+    """
+    p = persistence
+
+    def gain(x: Columns) -> Column:
+        # δ = I · 1{Y ≥ threshold} · (1 − p) p^(rank − 1), whose mean over the ranks h+1 … h+e is p^h (1 − p^e)/e
+        return x.cells * x.relevant * p**x.above * (1.0 - p**x.tied) / x.tied
+
+    name = "rbp" if p == PERSISTENCE else f"rbp:{p!r}"
+    return Metric(name=name, on="rank", kind="cell", gain=gain, better="higher", binary=True)
 
 
 def _user(name: str, gain_of: PerUser, gain: object, **properties: object) -> Metric:

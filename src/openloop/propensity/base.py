@@ -23,12 +23,14 @@ class PropensityEstimator(BaseEstimator):
     """Learned by every fit: the grid as `users_` and `items_`, what it had to say as `notes_`.
 
     `assumes` says what the model takes for granted; empty where p was given to it. `sees_rating`: p may depend on the
-    rating; else it is blind to it. `fits_items`: each item's p is fitted to the log.
+    rating; else it is blind to it. `fits_items`: each item's p is fitted to the log, `fits_cells`: that of single
+    cells, beyond what their user and item have in common with others.
     """
 
     assumes: str = ""
     sees_rating: bool = False
     fits_items: bool = False
+    fits_cells: bool = False
     users_: Vocabulary
     items_: Vocabulary
     notes_: tuple[str, ...]
@@ -47,6 +49,7 @@ class PropensityEstimator(BaseEstimator):
             fingerprint=feedback.fingerprint,
             blind=not self.sees_rating,
             by_items=self.fits_items,
+            by_cells=self.fits_cells,
             **more,
         )
 

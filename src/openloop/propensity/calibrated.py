@@ -87,6 +87,11 @@ class Calibrated(CellModel):
         """Whether the model inside has fitted each item's p."""
         return getattr(self.model, "fits_items", False)
 
+    @property
+    def fits_cells(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the model inside has fitted the p of single cells."""
+        return getattr(self.model, "fits_cells", False)
+
     def fit(self, feedback: Feedback, **side: Any) -> Calibrated:
         """Fit the model, then the map; a fitted `model` lends its side information where none is given."""
         check_feedback("Calibrated", feedback)

@@ -59,6 +59,7 @@ class LowRank(CellModel):
 
     assumes = "being observed depends on a taste that many share, and not on the rating"
     fits_items = True
+    fits_cells = True
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from openloop.audits.answers import Level
 from openloop.audits.results import Audit
 from openloop.core.comparison import Comparison
 from openloop.errors import InputError
-from openloop.reporting import cold_rows, evidence, rehearsals, sections, tilts
+from openloop.reporting import cold_rows, evidence, listings, rehearsals, sections, tilts
 from openloop.reporting.blocks import Section, VerdictBlock
 from openloop.reporting.rendering import page_of
 from openloop.reporting.sections import Subject
@@ -51,6 +51,7 @@ def _sections(of: Subject) -> Iterator[Section]:
     yield from sections.strata(of)
     yield from cold_rows.cold(of)
     for part in (
+        listings.lists,
         evidence.weights,
         tilts.sensitivity,
         rehearsals.rehearsal,

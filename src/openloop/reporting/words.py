@@ -7,6 +7,7 @@ from datetime import datetime
 
 from openloop.audits.contrasts import Contrast
 from openloop.core.comparison import Comparison
+from openloop.metrics.ranking import PERSISTENCE
 
 METRICS = {
     "mae": "mean absolute difference between rating and prediction, over all user-item cells",
@@ -14,6 +15,8 @@ METRICS = {
     "rmse": "square root of mse",
     "accuracy": "share of all cells whose prediction rounds to the rating",
     "dcg": "rating of each item, discounted by 1/log2(1 + rank), summed over a user's items",
+    "rbp": "chance that the item a user looks at is relevant, where each look is followed by another with probability "
+    "p: (1 − p)·p^(rank − 1), summed over a user's relevant items",
     "prec": "mean rating of the top k",
     "precision": "share of the top k that is relevant; it divides by k however few relevant items there are",
     "cg": "mean rating of what a 0/1 matrix with a budget of k recommends",
@@ -26,6 +29,14 @@ METRICS = {
     "mrr": "1/rank of a user's first relevant item",
     "hit": "share of users with a relevant item in the top k",
     "auc": "chance that a relevant item ranks above another candidate",
+    "coverage": "share of all items that some user's list holds",
+    "gini": "how unevenly items are listed: 0 where all are listed equally often, near 1 where all users get one list",
+    "popularity": "share of users who have a row of the listed item, averaged over each list and over users",
+    "novelty": "−log2 of the listed item's popularity, in bits, averaged likewise; an item without rows counts as if "
+    "it had one",
+    "new": "share of listed items without rows",
+    "similarity": "cosine of the covariates of two items of a list, averaged over pairs and over users",
+    "overlap": "share of listed items that the running model lists for the same user, too",
 }
 
 ESTIMATORS = {
@@ -111,7 +122,10 @@ def outcome(c: Contrast) -> str:
 def about_metric(name: str) -> str:
     """One line on a metric, empty for one that is not ours."""
     stem, _, k = name.partition("@")
+    stem, _, p = stem.partition(":")
     text = METRICS.get(stem, "")
+    if stem == "rbp":
+        return f"{text} (p = {p or PERSISTENCE})"
     return f"{text} (k = {k})" if k and text else text
 
 

@@ -17,17 +17,18 @@ from openloop.sources.outcomes import Exclusion
 
 
 def balanced_probability(
-    pi: Floats, tilt: Floats, log: Feedback, sample: LevelSample | None, candidates: Floats | None
+    w: Floats, cells: float, log: Feedback, sample: LevelSample | None, candidates: Floats | None
 ) -> Floats:
-    """1/w′ of each scored row, w′ ∝ (w′/w of the log)/π with each level's share of the candidates; Σw′ = Σ1/π.
+    """1/w′ of each scored row: w′ ∝ w with each level's share of the candidates, and Σw′ = |C|.
 
-    `pi` is of the p before balancing, `tilt` is w′/w of each row in the whole log, `candidates` how many cells each
-    level has (L,). Without a uniform sample the tilt alone is left.
+    `w` are the weights of the part with what balancing did to them in the whole log, `cells` is |C|, of which each
+    level has `candidates` (L,). Without a uniform sample the shares stay as they are. Weights that balance shares say
+    nothing about the number of cells, which is known: with Σ1/π for it, which items without a row leave short of |C|,
+    intervals of ips covered .80.
     """
-    w = tilt / pi
     if sample is not None and candidates is not None:
         w = w * rake(w, sample.codes(log.rating), candidates).factor
-    return w.sum() / ((1.0 / pi).sum() * w)
+    return w.sum() / (cells * w)
 
 
 def candidate_levels(sample: LevelSample, log: Feedback, exclude: Feedback | None, exclusion: Exclusion) -> Floats:

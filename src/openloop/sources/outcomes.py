@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback, Floats, Ints, Vocabulary
 from openloop.core.protocols import FactorModel
-from openloop.errors import AlignmentError, InputError, PredictionError
+from openloop.errors import AlignmentError, InputError, PredictionError, UndefinedError
 from openloop.sources.arrays.rows import Outcome
 from openloop.sources.predictions import Predictions, from_frames
 from openloop.sources.rules import ranks_excluded
@@ -159,13 +159,47 @@ def ranks(name: str, model: Any, log: Feedback, exclusion: Exclusion) -> Outcome
 
 def _listed(name: str, table: Predictions, cells: npt.NDArray[np.int64], exclusion: Exclusion) -> Outcome:
     """Ranks of cells from a list: what it does not hold ranks below it."""
+    _refuse_excluded(name, table, exclusion)
+    found = np.full(len(cells), np.nan) if table.rank is None else table.at(table.rank, cells)
+    above = np.where(np.isnan(found), table.depth, found - 1).astype(np.int64)
+    return Outcome(above=above, tied=np.ones_like(above))
+
+
+def _refuse_excluded(name: str, table: Predictions, exclusion: Exclusion) -> None:
     excluded = exclusion.cells
     out = int(held(excluded, table.cell).sum()) if len(excluded) else 0
     if out:
         raise ranks_excluded(f"model {name!r}", out)
-    found = np.full(len(cells), np.nan) if table.rank is None else table.at(table.rank, cells)
-    above = np.where(np.isnan(found), table.depth, found - 1).astype(np.int64)
-    return Outcome(above=above, tied=np.ones_like(above))
+
+
+def top_lists(name: str, model: Any, log: Feedback, exclusion: Exclusion, k: int) -> tuple[npt.NDArray[np.int32], int]:
+    """The k best candidates of every user (U, k), -1 where there are fewer; of equal scores the smaller code leads.
+
+    Beside them the number of users of whom a candidate that was left out ties with the last of the list.
+    """
+    if isinstance(model, Predictions) and model.ranking.rank is not None:
+        return _table_lists(name, model.ranking, exclusion, k), 0
+    from openloop.kernels import ranking, selecting
+
+    if isinstance(model, FactorModel):
+        step = ranking.block_users(log.n_items, log.n_users)
+        scores_of = ranking.factor_scorer(*model.factor_arrays(), step)
+    else:
+        scores_of = _scorer(model.grid(name) if isinstance(model, Predictions) else model, name, log)
+    try:
+        return selecting.best_lists(scores_of, (log.n_users, log.n_items), k, exclusion.ptr, exclusion.item)
+    except UndefinedError as error:
+        raise UndefinedError(f"model {name!r}: {error}") from error
+
+
+def _table_lists(name: str, table: Predictions, exclusion: Exclusion, k: int) -> npt.NDArray[np.int32]:
+    """A table with ranks as it is: a rank that a user's list leaves out is a gap."""
+    _refuse_excluded(name, table, exclusion)
+    rank = np.asarray(table.rank).astype(np.int64)
+    near = rank <= k
+    found = np.full((table.shape[0], k), -1, np.int32)
+    found[table.user[near], rank[near] - 1] = table.item[near]
+    return found
 
 
 def _scorer(model: Any, name: str, log: Feedback) -> Any:

@@ -25,6 +25,8 @@ from openloop.estimators.naming import Method
 from openloop.estimators.stratified import why_no_shares
 from openloop.estimators.weighted import why_undefined
 from openloop.sources.arrays.rows import Outcome, Rows
+from openloop.sources.lists import ListSource
+from openloop.sources.question import Question
 from openloop.sources.terms import POWERS, Needed, Powers
 from openloop.sources.tilts import tilted
 
@@ -138,6 +140,10 @@ class Source(Protocol):
 
     def tilts(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> Tilts:
         """Sums of tilted weights of the rows that count for a metric, by cluster of users."""
+        ...
+
+    def lists(self, asked: Question) -> ListSource:
+        """What models list for users."""
         ...
 
     def scored(self, metric: Metric, models: Sequence[str]) -> tuple[Rows, list[Outcome]] | None:

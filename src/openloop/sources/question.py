@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
 from openloop.core.propensities import check_shares
 from openloop.errors import InputError
 from openloop.estimators.naming import Method, method
-from openloop.metrics.naming import metric
+from openloop.metrics.naming import any_metric
 from openloop.sources.rules import check_missing
 from openloop.support.arguments import check_level
 
@@ -19,10 +20,10 @@ from openloop.support.arguments import check_level
 class Question:
     """What is asked of models and a log; see `evaluate` for each. `groups` are groupings of its rows by name.
 
-    `measures` and `methods` are what the names of metrics and estimators stand for, each once.
+    `measures`, `list_measures` and `methods` are what the names of metrics and estimators stand for, each once.
     """
 
-    metrics: Sequence[str | Metric]
+    metrics: Sequence[str | Metric | ListMetric]
     estimators: Sequence[str | Method]
     exclude: Any = None
     threshold: float | None = None
@@ -45,8 +46,11 @@ class Question:
     refit_on: Any = None  # the log that they were fitted on, of which the scored one may be a part
     replicates: int = 200
     rng: Any = 0
+    running: str | None = None  # the model that runs now, with whose lists the others' are compared
+    item_features: Any = None  # Covariates or an array, for how alike the items of a list are
     lenient: bool = False  # metrics that some model cannot serve are left out, with the reason
     measures: tuple[Metric, ...] = field(init=False)
+    list_measures: tuple[ListMetric, ...] = field(init=False)
     methods: tuple[Method, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -55,8 +59,10 @@ class Question:
         check_shares(*self.shares)
         if self.excluded_share is not None and self.exclude is None:
             raise InputError("evaluate: excluded_share= is the share of the log that exclude= is; pass that, too.")
-        object.__setattr__(self, "measures", _distinct([metric(m) for m in _listed("metrics", self.metrics)]))
-        object.__setattr__(self, "methods", _distinct([method(e) for e in _listed("estimators", self.estimators)]))
+        asked = _distinct([any_metric(m) for m in listed("metrics", self.metrics)])
+        object.__setattr__(self, "measures", tuple(m for m in asked if isinstance(m, Metric)))
+        object.__setattr__(self, "list_measures", tuple(m for m in asked if isinstance(m, ListMetric)))
+        object.__setattr__(self, "methods", _distinct([method(e) for e in listed("estimators", self.estimators)]))
 
     @property
     def shares(self) -> tuple[float, float]:
@@ -66,13 +72,14 @@ class Question:
 
     @property
     def kinds(self) -> set[str]:
-        """Whether metrics on predictions are asked for, on ranks, or both."""
-        return {m.on for m in self.measures}
+        """Whether metrics on predictions are asked for, on ranks, or both; lists are of ranks."""
+        return {m.on for m in self.measures} | ({"rank"} if self.list_measures else set())
 
 
-def _listed(name: str, values: Any) -> list[Any]:
-    found = [values] if isinstance(values, str | Metric | Method) else list(values)
-    if not found:
+def listed(name: str, values: Any, least: int = 1) -> list[Any]:
+    """What is asked for, as a list; a single name is one."""
+    found = [values] if isinstance(values, str | Metric | ListMetric | Method) else list(values)
+    if len(found) < least:
         raise InputError(f"evaluate: {name} is empty; name at least one.")
     return found
 

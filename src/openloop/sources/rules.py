@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
 from openloop.data.columns import Column, Header, choose
 from openloop.errors import ColumnError, InputError, PredictionError, did_you_mean, listing
@@ -161,14 +162,23 @@ class Coverage:
             return f'{listed}lacks predictions of some scored rows; give them, or pass missing="drop".'
         if everywhere and not self.cells:
             return "has scores of some cells only, and imputation needs those of every cell."
-        return None if metric.on == "prediction" else self._unranked(metric)
+        return None if metric.on == "prediction" else self.unranked(metric.k)
 
-    def _unranked(self, metric: Metric) -> str | None:
+    def unranked(self, k: int | None) -> str | None:
+        """Why such a model has no ranks down to k, or at all."""
         if not self.ranks:
             return (
                 "has neither ranks nor the scores of all cells, which rankings need; give a rank column, or all "
                 "scores, declared by complete=True where the log is a frame."
             )
-        if self.depth is None or (metric.k is not None and metric.k <= self.depth):
+        if self.depth is None or (k is not None and k <= self.depth):
             return None
         return f"is a top-{self.depth} list, which serves only @k with k ≤ {self.depth}."
+
+
+def unlisted(models: Mapping[str, Coverage], metric: ListMetric) -> str | None:
+    """Why some model has no lists of a metric's length."""
+    for name, coverage in models.items():
+        if reason := coverage.unranked(metric.k):
+            return f"model {name!r} {reason}"
+    return None

@@ -144,13 +144,17 @@ class Common:
     inverse_squares: float | None = None
     ids: Array | None = None
     scaled: bool = True  # whether Σw should add up to the population
+    unbalanced: float | None = None  # Σw/|C| before weights were balanced, which makes it 1; None: they were not
     floored: float | None = None  # the share of propensities that a floor raised
+    kept_weight: float | None = None  # Σ1/max(p, floor) over Σ1/p
     whole_users: bool = False  # a split drew users, with all their cells at once
 
     @property
     def mass(self) -> float | None:
-        """Σw over Σ|C_u|, where `weights` are those of all scored rows; None where p has no scale."""
-        return self.weights.total / float(self.cells.sum()) if self.weights is not None and self.scaled else None
+        """Σw over Σ|C_u| before balancing, `weights` being those of all scored rows; None where p has no scale."""
+        if self.weights is None or not self.scaled:
+            return None
+        return self.weights.total / float(self.cells.sum()) * (1.0 if self.unbalanced is None else self.unbalanced)
 
 
 def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Needed, common: Common) -> Moments:
@@ -168,7 +172,9 @@ def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Needed, common:
         cap=wanted.cap if "cut" in kept else None,
         clipped=float(total["clipped"].sum()) / n if "clipped" in total and n else None,
         floored=common.floored,
+        kept_weight=common.kept_weight,
         scaled=common.scaled,
+        unbalanced=common.unbalanced,
         whole_users=common.whole_users,
         caps=_caps(total, wanted.caps),
         parts=_parts(total),
@@ -183,7 +189,11 @@ def assemble(metric: Metric, sums: Mapping[str, Floats], wanted: Needed, common:
 
 
 def paired(a: Moments, b: Moments, sums: Mapping[str, Floats]) -> Moments:
-    """The moments of the difference of two models' gains; `sums` are those that only the pair's own rows give."""
+    """The moments of the difference of two models' gains, of all users together; `sums` are of the pair's own rows.
+
+    Its parts by user are those of the models.
+    """
+    a, b = a.as_one_user(), b.as_one_user()
     total = {name: values.sum(axis=0) for name, values in sums.items()}
     gains = ("gain", "wgain", "cutgain")
     return replace(

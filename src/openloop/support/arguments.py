@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,15 @@ from openloop.errors import InputError
 def is_whole(value: Any) -> bool:
     """Whether it is an integer, and no boolean."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def are_counts(given: Any) -> bool:
+    """Whether it is two whole numbers above 0."""
+    try:
+        first, second = (operator.index(value) for value in given)
+    except (TypeError, ValueError):
+        return False
+    return first > 0 and second > 0
 
 
 def is_number(value: Any) -> bool:

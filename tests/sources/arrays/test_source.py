@@ -85,6 +85,33 @@ def test_a_floor_is_in_the_diagnostics():
     assert found["a", "mae", "clipped@1.5"].diagnostics.cap == 1.5
 
 
+def test_a_floor_says_what_it_leaves_of_the_weight():
+    p = np.full(len(LOG), 0.5)
+    p[0] = 0.1
+    asked = {"metrics": ["mae"], "estimators": ["snips", "clipped@1.5"]}
+    found = ol.evaluate(MODELS, LOG, ol.Propensities(values=p, floor=0.5), **asked)
+    kept = 2 * len(p) / (2 * len(p) + 8)  # the first row counts 2 for 10
+    assert found["a", "mae", "snips"].diagnostics.kept_weight == pytest.approx(kept)
+    assert found["a", "mae", "clipped@1.5"].diagnostics.kept_weight == pytest.approx(kept * 0.75)
+    assert ol.evaluate(MODELS, LOG, p, **asked)["a", "mae", "snips"].diagnostics.kept_weight is None
+
+
+@pytest.mark.parametrize(("name", "score"), [("recall@3", 3 / 12), ("prec@3", 1.0), ("precision@3", 1.0)])
+def test_if_everything_were_liked_all_lists_of_a_whole_log_would_score_the_same(name, score):
+    asked = Question(metrics=[name], estimators=["snips"])
+    ready = prepared(WORLD.predictions, WORLD.everything(), None, asked)
+    found = ready.source.listed(ready.metrics[0])
+    assert found == pytest.approx(dict.fromkeys(WORLD.predictions, score))
+
+
+def test_a_list_that_is_shown_more_scores_more_if_everything_were_liked():
+    log = Feedback.from_arrays([0, 0, 1], [0, 2, 1], [1, 5, 1], users=2, items=3, propensity=[0.5, 0.25, 0.5])
+    best = np.array([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]])
+    ready = prepared({"a": best, "b": -best}, log, None, Question(metrics=["recall@1"], estimators=["snips"]))
+    # weights 2, 4 and 2: a's list holds the first row, b's the second
+    assert ready.source.listed(ready.metrics[0]) == pytest.approx({"a": 0.25, "b": 0.5})
+
+
 def test_without_propensities_only_naive_is_left():
     plain = replace(LOG, propensity=None)
     result = ol.evaluate(MODELS, plain, metrics=["mae"], estimators=["naive", "ips", "snips", "stratified"])

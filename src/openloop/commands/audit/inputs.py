@@ -28,9 +28,11 @@ from openloop.commands.audit.request import (
     split_of,
 )
 from openloop.commands.fitting import fit
+from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Feedback, Vocabulary
 from openloop.core.propensities import Propensities
 from openloop.data.columns import choose, choose_log, shared
+from openloop.data.features import features_beside
 from openloop.data.formats import open_file
 from openloop.data.reading import read
 from openloop.data.splitting import split
@@ -86,6 +88,7 @@ def gather(wanted: AuditRequest, step: Step = silent) -> AuditInputs:
         asked=wanted.question(
             exclude=None if wanted.repeats == "keep" else train, trained_on=train, open_loop=found.open_loop,
             groups=found.groups(log), check=wanted.check and whole,
+            item_features=found.item_features(log),
         ),
         notes=tuple(found.notes), about_log=str(wanted.log),
         about_propensity=found.choice.source(split=whole is not log) + wanted.corrections,
@@ -193,6 +196,11 @@ class _Reading:
         fitted = fit(model, whole, self.chosen, wanted.seed)
         self.notes += [f"{model}: {note}" for note in getattr(fitted, "notes_", ())]
         return fitted
+
+    def item_features(self, log: Feedback) -> Covariates | None:
+        """What is known about the items, to say how alike those of a list are."""
+        path = self.wanted.item_features
+        return None if path is None else features_beside("item", path, log.items, self.chosen["item"])
 
     def groups(self, log: Feedback) -> dict[str, Array]:
         """Columns of the log that were asked for as strata, as groupings of its rows."""

@@ -19,7 +19,7 @@ from openloop.data.reading import NO_RATINGS
 from openloop.data.splitting import Repeats
 from openloop.errors import InputError, LeakError, did_you_mean, listing
 from openloop.estimators.naming import method
-from openloop.metrics.naming import metric
+from openloop.metrics.naming import any_metric
 from openloop.propensity.naming import FORMS, MODELS, ModelSpec, is_model, sample_of
 from openloop.sources.rules import MISSING
 from openloop.support.atomic import FilePath
@@ -74,6 +74,7 @@ class AuditRequest(FitRequest):
     strata: tuple[str, ...] = ()
     open_loop: FilePath | None = None
     baseline: str | None = None
+    running: str | None = None
     min_item_rows: int = 0
     missing: str = "error"
     level: float = 0.95
@@ -116,7 +117,8 @@ class AuditRequest(FitRequest):
             "metrics": self.metrics, "estimators": self.estimators or ESTIMATORS, "threshold": self.threshold,
             "strata": tuple(filter(is_number_of_strata, self.strata)) or STRATA, "missing": self.missing,
             "level": self.level, "check": self.check, "rng": self.seed, "baseline": self.baseline,
-            "min_item_rows": self.min_item_rows, "rehearse": self.rehearse, "cold": self.cold,
+            "running": self.running, "min_item_rows": self.min_item_rows, "rehearse": self.rehearse,
+            "cold": self.cold,
         }  # fmt: skip
         return AuditQuestion(**asked | found)
 
@@ -280,15 +282,15 @@ def _check_choices(wanted: AuditRequest) -> None:
                                ("repeats", wanted.repeats, ("drop", "keep")), ("cold", wanted.cold, COLD)):  # fmt: skip
         if value not in known:
             raise InputError(f"--{name} {value!r} is no option.{did_you_mean(value, known)}")
-    if wanted.baseline is not None and wanted.baseline not in wanted.tables:
-        known = list(wanted.tables)
-        raise InputError(f"--baseline {wanted.baseline!r} is no model.{did_you_mean(wanted.baseline, known)}")
+    for name, value in (("baseline", wanted.baseline), ("running", wanted.running)):
+        if value is not None and value not in wanted.tables:
+            raise InputError(f"--{name} {value!r} is no model.{did_you_mean(value, list(wanted.tables))}")
     if wanted.split is not None and wanted.exclude is None:
         raise InputError(f"--split {wanted.split}: says how one log became LOG and --exclude TRAIN; pass that, too.")
     if not 0 < wanted.level < 1:
         raise InputError(f"--level must lie strictly between 0 and 1, got {wanted.level:g}; 0.95 is usual.")
     for name in wanted.metrics:
-        metric(name)
+        any_metric(name)
     for name in wanted.estimators:
         if method(name).imputes:
             raise InputError(f"--estimator {name}: needs imputed ratings, which only ol.audit(imputation=) takes.")
@@ -297,7 +299,7 @@ def _check_choices(wanted: AuditRequest) -> None:
 def _refuse_for_column(wanted: AuditRequest, column: str) -> None:
     """A column is taken as it is, above the floor."""
     given = {
-        "user-features": wanted.user_features, "item-features": wanted.item_features, "gamma": wanted.gamma,
+        "user-features": wanted.user_features, "gamma": wanted.gamma,  # item features also describe lists
         "quantile": wanted.quantile, "calibrate": None if wanted.calibrate == "none" else wanted.calibrate,
     }  # fmt: skip
     for name, value in given.items():

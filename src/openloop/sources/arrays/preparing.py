@@ -40,7 +40,9 @@ def from_feedback(
     scored, notes = _without_gaps(
         Scored(
             models=ready, log=log, exclude=asked.exclude, threshold=threshold, propensity=values,
-            predicted=_predicted(ready, log, asked), grid=grid, floored=made.clipped if made and made.floor else None,
+            predicted=_predicted(ready, log, asked), grid=grid,
+            floored=made.clipped if made and made.floor else None,
+            kept_weight=made.kept_weight if made and made.floor else None,
             by_items=made is not None and made.by_items, base=None if made is None else made.base,
             imputation=_imputed_ratings(asked.imputation, log),
             groups=_groups(asked, log, sample), sample=sample,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -15,6 +16,7 @@ from openloop.core.metric import Column, Metric
 from openloop.core.moments import SUMS
 from openloop.core.weights import WeightSummary
 from openloop.kernels import ties
+from openloop.kernels.powers import Weighted, power_sums
 from openloop.sources.terms import Needed, shared_key, terms
 
 
@@ -28,6 +30,7 @@ class Rows:
     cells: Floats  # (U,) |C_u|
     probability: Floats | None = None  # p·s, or π under exclude
     scaled: bool = True  # False: the probability is right up to a factor
+    unbalanced: float | None = None  # Σw/|C| before weights were balanced, which makes it 1; None: they were not
     certain: Floats | None = None  # (1 − t)/s, the weight of p = 1; None: p has no odds
     stratum: npt.NDArray[np.int64] | None = None
     edges: tuple[float, ...] = ()
@@ -204,12 +207,28 @@ def weight_summary(rows: Rows) -> WeightSummary | None:
 
 def sums(metric: Metric, rows: Rows, delta: Floats, wanted: Needed) -> dict[str, Floats]:
     """The sums of all terms of δ, of a model or of a pair's difference; those that have no δ are taken once."""
-    found: dict[str, Floats] = {}
-    for name, column in terms(ArrayColumns(rows, Outcome()), delta, metric, wanted):
+    found = _power_sums(rows, delta, wanted)
+    for name, column in terms(ArrayColumns(rows, Outcome()), delta, metric, replace(wanted, powers=())):
         summed = partial(_by_user if name in SUMS else _by_stratum, column, rows)
         key = shared_key(name, metric, wanted)
         found[name] = summed() if key is None else rows.once(key, summed)
     return found
+
+
+def _power_sums(rows: Rows, delta: Floats, wanted: Needed) -> dict[str, Floats]:
+    """What `terms` has where powers are wanted, all in one pass."""
+    w, doubt = rows.weight(), rows.doubt()
+    if not wanted.powers or w is None or doubt is None:
+        return {}
+    stratum = rows.once("stratum", lambda: np.zeros(len(rows), np.int64)) if rows.stratum is None else rows.stratum
+    cap = math.inf if wanted.cap is None else wanted.cap
+    found = power_sums(Weighted(doubt, w, stratum), delta, cap, rows.n_strata)  # (S, 5, 3)
+    named = {f"power{a}{b}": found[:, a, b] for a, b in wanted.powers}
+    if wanted.cap is not None:
+        named |= {f"cutpower2{b}": found[:, 3, b] for b in range(3)}
+    if not wanted.pair:
+        named["wsquare"] = found[:, 4, 2]
+    return {name: values[None, :] for name, values in named.items()}  # (1, S) each
 
 
 def _by_user(column: Floats, rows: Rows) -> Floats:

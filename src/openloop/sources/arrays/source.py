@@ -18,6 +18,7 @@ from openloop.core.weights import WeightSummary
 from openloop.estimators.naming import Method
 from openloop.metrics.rating import MAX_LEVELS
 from openloop.sources.arrays import rows as rows_of
+from openloop.sources.arrays.lists import ArrayLists
 from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
 from openloop.sources.arrays.tilting import Tilter
 from openloop.sources.balancing import balanced_probability, candidate_levels, with_leverage
@@ -25,6 +26,7 @@ from openloop.sources.observation import Group, View, overlap, unscaled
 from openloop.sources.outcomes import dense_outcome, predictions, predicts, ranks
 from openloop.sources.plan import LEVELS, MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
 from openloop.sources.predictions import Predictions
+from openloop.sources.question import Question
 from openloop.sources.rules import Coverage, one_score
 from openloop.sources.terms import Common, assemble, paired
 
@@ -41,6 +43,7 @@ class Scored:
     propensity: Floats | None = None  # of each row
     grid: Floats | None = None  # of each cell, where it is known
     floored: float | None = None  # the share of propensities that a floor raised
+    kept_weight: float | None = None  # Σ1/max(p, floor) over Σ1/p
     by_items: bool = False  # propensities were fitted to each item's rows of this log
     sample: LevelSample | None = None  # the uniform sample that they were fitted with
     base: Floats | None = None  # of each row, before propensities were balanced, which are no probabilities any more
@@ -66,9 +69,10 @@ class Scored:
 
     def _balanced(self, view: View, exclude: Feedback | None) -> Rows:
         pi, p, base = (np.asarray(x) for x in (view.rows.probability, self.propensity, self.base))
-        tilt = base / p  # w′/w of the whole log
+        cells, tilt = float(view.rows.cells.sum()), base / p  # |C|; w′/w of the whole log
         levels = None if self.sample is None else candidate_levels(self.sample, self.log, exclude, view.exclusion)
-        return replace(view.rows, probability=balanced_probability(pi, tilt, self.log, self.sample, levels))
+        balanced = balanced_probability(tilt / pi, cells, self.log, self.sample, levels)
+        return replace(view.rows, probability=balanced, unbalanced=float((1.0 / pi).sum()) / cells)
 
     def sample_for(self, on: str, view: View) -> LevelSample | None:
         """The uniform sample, as metrics of one kind depend on it."""
@@ -190,6 +194,16 @@ class FeedbackSource:
         share = self._log.share
         return self.common("cell", on, None).mass if share is not None and np.ptp(share) == 0 else None
 
+    def listed(self, metric: Metric) -> dict[str, float]:
+        """Σwc/Σw of each model over all scored rows, c what a row would gain if everything were liked.
+
+        Models rank the same candidates, so with right weights they all have the same.
+        """
+        rows, liked = self.view("rank").rows, np.ones(len(self._log))
+        weight, everything = np.asarray(rows.weight()), replace(rows, rating=liked, relevant=liked)
+        ranked = {model: ArrayColumns(everything, self.ranked(model, relevant=False)) for model in self.models}
+        return {model: float(np.average(metric.gain(columns), weights=weight)) for model, columns in ranked.items()}
+
     def _about(self) -> LogFacts:
         """What is scored."""
         levels, place, counts = np.unique(self._log.rating, return_inverse=True, return_counts=True)
@@ -233,6 +247,11 @@ class FeedbackSource:
         """The rows that count for a metric, and what each model makes of them."""
         return self.rows_for(metric.kind, metric.on, None), [self.outcome(model, metric) for model in models]
 
+    def lists(self, asked: Question) -> ArrayLists:
+        """What models list for users, of the candidates of rankings."""
+        coverage = {name: self.coverage(name) for name in self.models}
+        return ArrayLists(self._scored.models, self._log, self.view("rank").exclusion, coverage, asked)
+
     def tilts(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> Tilts:
         """Sums of tilted weights of the rows that count for a metric."""
         rows, counted = self.rows_for(metric.kind, metric.on, None), self.view(metric.on).rows.relevant > 0
@@ -275,7 +294,8 @@ class FeedbackSource:
             edges=rows.edges, sample=self._scored.sample_for(on, self.view(on)) if strata == LEVELS else None,
             limits=rows.limits, catalogue=self.catalogue(on, strata),
             inverse_squares=self.inverse_squares(on) if self._scored.bounded else None,
-            scaled=rows.scaled, floored=self._scored.floored, whole_users="user" in self._log.split,
+            scaled=rows.scaled, unbalanced=rows.unbalanced, floored=self._scored.floored,
+            kept_weight=self._scored.kept_weight, whole_users="user" in self._log.split,
         )  # fmt: skip
 
     def _inverse_squares(self, on: str) -> float | None:

@@ -43,6 +43,7 @@ class Joined:
     coverage: Mapping[str, Coverage]  # of each model's predictions
     ranked: Mapping[int, bool]  # whether a model has a rank column, rather than full scores
     tables: Sequence[ModelTable]
+    rankings: Mapping[str, ModelTable]  # those that rankings are asked of, by model
     excluded: ExcludedPairs | None
     weights: Mapping[str, Weights]  # for metrics on predictions and on ranks; empty without propensities
     held: Mapping[str, int]  # the fewest scores that a user of a model has, where all were promised
@@ -106,6 +107,7 @@ def join(models: Mapping[str, Any], log: Any, propensity: str | None, asked: Que
         ranked={at: at not in ranked.scored for at in range(len(models))},
         held={name: ranked.scored[at] for at, name in enumerate(models) if at in ranked.scored},
         tables=[t for own in tables for t in own], excluded=excluded,
+        rankings={name: ranks for name, (_, ranks) in zip(models, by_use, strict=True)},
         rows=None if size is None else size - predicted.dropped, dropped=predicted.dropped,
         notes=tuple(predicted.notes),
     )  # fmt: skip

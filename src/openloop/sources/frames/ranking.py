@@ -20,6 +20,7 @@ from openloop.sources.question import Question
 class ExcludedPairs:
     """The pairs that leave the ranking, less the scored ones: the item being ranked always is a candidate."""
 
+    given: Any  # with the scored ones, each once
     pairs: Any
     counts: Any  # (u, excluded): how many items leave the ranking of each user
     overlap: int  # scored rows that are excluded too
@@ -31,7 +32,7 @@ class ExcludedPairs:
         overlap = rows(scored.join(pairs, on=list(PAIR), how="inner"))
         left = pairs.join(scored, on=list(PAIR), how="anti")
         once = left.with_columns(nw.lit(1.0).alias("excluded"))
-        return cls(pairs=left, counts=once.group_by("u").agg(nw.col("excluded").sum()), overlap=overlap)
+        return cls(given=pairs, pairs=left, counts=once.group_by("u").agg(nw.col("excluded").sum()), overlap=overlap)
 
     def counted_beside(self, frame: Any) -> Any:
         """The frame with the number of items that its row's user has excluded."""
@@ -84,7 +85,7 @@ class Ranked:
 
     def _within_reach(self, listed: Any, own: str) -> Any:
         """The part of a list that the metrics look at: beyond the largest k no gain is left."""
-        cuts = [m.k for m in self.asked.measures if m.on == "rank"]
+        cuts = [m.k for m in self.asked.measures if m.on == "rank"] or [0]
         return listed if None in cuts else listed.filter(~(nw.col(own) > max(k for k in cuts if k is not None)))
 
     def _refuse_repeats(self, table: ModelTable, listed: Any, own: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
@@ -22,6 +21,7 @@ from openloop.metrics.rating import MAX_LEVELS, midpoints
 from openloop.sources.frames import facts as frame_facts
 from openloop.sources.frames.facts import absent, flag, only_row, weight_summary
 from openloop.sources.frames.joining import Joined, join
+from openloop.sources.frames.lists import FrameLists
 from openloop.sources.frames.rows import (
     STRATUM,
     USER,
@@ -40,6 +40,7 @@ from openloop.sources.frames.tilting import FrameTilter
 from openloop.sources.plan import MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts
 from openloop.sources.question import Question
 from openloop.sources.terms import Common, assemble, paired
+from openloop.support.arguments import are_counts
 
 CLUSTERS = 100_000
 WRONG: dict[str, tuple[type[InputError], str]] = {
@@ -139,7 +140,7 @@ class FrameSource:
         return default_threshold(self._levels)
 
     def _population(self, given: tuple[int, int] | None) -> tuple[int, int]:
-        if given is not None and not _two_counts(given):
+        if given is not None and not are_counts(given):
             raise InputError(f"evaluate: population= must be (users, items), two whole numbers, got {given!r}.")
         items = self._items(None if given is None else int(given[1]))
         if given is None:
@@ -257,6 +258,10 @@ class FrameSource:
     def form(self) -> str:
         """What wrong propensities change: their odds, or where these have no scale the weight."""
         return "odds" if self._scaled else "ratio"
+
+    def lists(self, asked: Question) -> FrameLists:
+        """What models list for users."""
+        return FrameLists(self._joined, asked, (self._n_users, self._n_items))
 
     def tilts(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> Tilts:
         """Sums of tilted weights of the rows that count for a metric."""
@@ -390,11 +395,3 @@ class FrameSource:
             return np.empty(0, np.int64), np.empty(0)
         table = collected(self._joined.excluded.counts)
         return plain_ids(table[USER]), table["excluded"].cast(nw.Float64()).to_numpy()
-
-
-def _two_counts(given: Any) -> bool:
-    try:
-        n_users, n_items = (operator.index(value) for value in given)
-    except (TypeError, ValueError):
-        return False
-    return n_users > 0 and n_items > 0

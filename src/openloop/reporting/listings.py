@@ -1,0 +1,44 @@
+"""The section about what models list for users: coverage, popularity and the like, beside the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from openloop.core.comparison import Comparison
+from openloop.core.lists import LISTS
+from openloop.reporting.blocks import Cell, Section, TableBlock, Terms, Text
+from openloop.reporting.page_tables import name, value
+from openloop.reporting.sections import Subject
+from openloop.reporting.words import about_metric, rounded
+from openloop.support.wording import counted, level_of
+
+
+def lists(of: Subject) -> Iterator[Section]:
+    """A line per model, and what each column means."""
+    names = of.result.list_metrics
+    if not names:
+        return
+    intro = Text(
+        text="What the models list for users, whatever these would like. No column has a better side, and none decides "
+        "the verdict."
+    )
+    meaning = Terms(items=tuple((metric, about_metric(metric), "") for metric in names))
+    yield Section(id="lists", title="What the models list", blocks=(intro, _table(of.result), meaning))
+
+
+def _table(result: Comparison) -> TableBlock:
+    rows = tuple((name(m), *(_cell(result, m, metric) for metric in result.list_metrics)) for m in result.models)
+    users = max(e.diagnostics.users for e in result.lists.values())
+    return TableBlock(
+        caption=f"Lists of up to {counted(users, 'user')}; in small print, {level_of(result.level)} intervals over "
+        "users of what is a mean over them",
+        columns=("model", *result.list_metrics),
+        rows=rows,
+    )
+
+
+def _cell(result: Comparison, model: str, metric: str) -> Cell:
+    """A value over its interval; a property of all lists together has none."""
+    e = result[model, metric, LISTS]
+    text, interval = rounded(e.value, *e.limits(result.level))
+    return value(e.value, text, interval if e.units else "")

@@ -1,0 +1,131 @@
+"""The lists of models that stay in their engine: reduced there to sums by user and by item."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from openloop.core.feedback import Array, Floats
+from openloop.core.lists import ListMetric, ListSums
+from openloop.core.metric import Column
+from openloop.errors import UndefinedError
+from openloop.sources.frames.joining import Joined
+from openloop.sources.frames.opening import PAIR
+from openloop.sources.frames.rows import USER, Reduced, collected, reduce
+from openloop.sources.lists import list_notes
+from openloop.sources.question import Question
+from openloop.sources.rules import unlisted
+
+
+class EntryColumns:
+    """`ListColumns` as expressions."""
+
+    rows = nw.col("rows")
+    shared = nw.col("shared")
+
+    def __init__(self, users: int) -> None:
+        self.users = float(users)
+
+    def log2(self, x: Column) -> Column:
+        """The logarithm to base 2."""
+        return x.log(2)
+
+    def where(self, condition: Column, yes: Column, no: Column) -> Column:
+        """`yes` where the condition holds, else `no`."""
+        return nw.when(condition).then(_expression(yes)).otherwise(_expression(no))
+
+
+class FrameLists:
+    """Lists from tables with ranks, or from the scores of all items; see `sources.lists.ListSource`."""
+
+    def __init__(self, joined: Joined, asked: Question, population: tuple[int, int]) -> None:
+        self.models = joined.models
+        self._joined, self._asked = joined, asked
+        self._users, self._items = population
+        self._without: dict[str, int] = {}
+
+    def refusal(self, metric: ListMetric) -> str | None:
+        """Why these models cannot give that metric."""
+        if metric.needs == "item_features":
+            return "needs lists in memory; read the log with ol.read."
+        if metric.spread is None and self._users > self._asked.max_users:
+            return f"needs sums of each user; raise max_users= above the {self._users:,} users."
+        for name, table in self._joined.rankings.items():
+            if table.frame is None:
+                return f"model {name!r} is a column of the log, which holds no whole lists; give a table."
+        return unlisted(self._joined.coverage, metric)
+
+    def notes(self) -> list[str]:
+        """Of whom there is no list; how ties were broken is not counted here."""
+        return list_notes(self._without, {}, self._users)
+
+    def sums(self, metrics: Sequence[ListMetric]) -> dict[str, ListSums]:
+        """The sums of each model's lists, all of the same users in the same order."""
+        k, compared = metrics[0].k, any(m.needs == "running" for m in metrics)
+        lists = {model: self._top(at, k) for at, model in enumerate(self.models)}
+        running = lists[str(self._asked.running)] if compared else None
+        gains = {(m.name,): m.gain(EntryColumns(self._users)) for m in metrics if m.gain is not None}
+        reduced = {
+            model: reduce(self._columns(entries, running), {("length",): nw.lit(1.0)} | gains, 1)
+            for model, entries in lists.items()
+        }
+        known = np.unique(np.concatenate([found.ids for found in reduced.values()]))
+        exposures = {model: self._exposure(model, entries) for model, entries in lists.items()}
+        return {model: self._sums(model, found, known, exposures[model]) for model, found in reduced.items()}
+
+    def _top(self, at: int, k: int) -> Any:
+        """The entries (u, i) of a model's lists of k items."""
+        table, excluded = self._joined.rankings[self.models[at]], self._joined.excluded
+        if table.rank is not None:
+            return table.frame.filter(nw.col(table.rank) <= k).select(*PAIR)
+        scores = table.frame.select(*PAIR, nw.col(str(table.score)).alias("s"))
+        if excluded is not None:
+            scores = scores.join(excluded.pairs, on=list(PAIR), how="anti")
+        # Of equal scores the smaller id leads: the place of a tied block, and inside it that of the id.
+        placed = scores.with_columns(
+            nw.col("s").rank("min", descending=True).over(USER).cast(nw.Float64()).alias("block"),
+            nw.col("i").rank("min").over(USER, "s").cast(nw.Float64()).alias("inside"),
+        )
+        return placed.filter(nw.col("block") + nw.col("inside") - 1.0 <= k).select(*PAIR)
+
+    def _columns(self, entries: Any, running: Any) -> Any:
+        """The entries with n_i, and whether the running model has them, too."""
+        found = entries.join(self._rows(), on="i", how="left").with_columns(nw.col("rows").fill_null(0.0))
+        if running is None:
+            return found
+        shared = running.with_columns(nw.lit(1.0).alias("shared"))
+        return found.join(shared, on=list(PAIR), how="left").with_columns(nw.col("shared").fill_null(0.0))
+
+    def _rows(self) -> Any:
+        """n_i of each item that has rows."""
+        excluded = self._joined.excluded
+        pairs = self._joined.frame.select(*PAIR) if excluded is None else excluded.given
+        return pairs.with_columns(nw.lit(1.0).alias("rows")).group_by("i").agg(nw.col("rows").sum())
+
+    def _exposure(self, model: str, entries: Any) -> Floats:
+        """How many lists hold each item; items that none holds come last."""
+        once = entries.select("i", nw.lit(1.0).alias("x")).group_by("i").agg(nw.col("x").sum())
+        found = collected(once)["x"].cast(nw.Float64()).to_numpy()
+        if len(found) > self._items:
+            raise UndefinedError(
+                f"model {model!r} lists {len(found):,} items, the population has {self._items:,}; pass population=."
+            )
+        return np.pad(found, (0, self._items - len(found)))
+
+    def _sums(self, model: str, found: Reduced, known: Array, exposure: Floats) -> ListSums:
+        sums: Mapping[Any, Floats] = {key: v[:, 0] for key, v in found.on(known, self._users).items()}
+        length = sums["length",]
+        self._without[model] = int(np.count_nonzero(length == 0))
+        values = {
+            key[0]: np.divide(total, length, out=np.full(len(length), np.nan), where=length > 0)
+            for key, total in sums.items()
+            if key != ("length",)
+        }
+        return ListSums(length=length, exposure=exposure, values=values)
+
+
+def _expression(x: Any) -> Any:
+    return x if isinstance(x, nw.Expr) else nw.lit(float(x))
