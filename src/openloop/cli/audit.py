@@ -53,26 +53,27 @@ PANEL = "A log of impressions"
 
 
 def _column(words: str) -> Any:
-    return Annotated[
-        str | None, typer.Option(metavar="COLUMN", callback=name_or_number, rich_help_panel=PANEL, help=words)
-    ]
+    return typer.Option(metavar="COLUMN", callback=name_or_number, rich_help_panel=PANEL, help=words)
 
 
 def _columns(option: str, words: str) -> Any:
-    return Annotated[
-        list[str] | None, typer.Option(option, metavar="COLUMN", callback=several, rich_help_panel=PANEL, help=words)
-    ]
+    return typer.Option(option, metavar="COLUMN", callback=several, rich_help_panel=PANEL, help=words)
 
 
-Position = _column("The column of positions, from 1: each row of LOG is then an item that was shown.")
-Request = _column("The list that a row belongs to; else found by its name.")
-Reward = _column("A click, order or time; else found by its name.")
-Shuffled = _column("Whether the request's order was drawn at random.")
-Pool = _column("How many candidates the request had.")
-Exposure = _columns("--exposure", "The item's probability at position 1, 2 …, in this order. Repeatable.")
-Prefix = _column("The probability of the list down to this row.")
-Slate = _column("The probability of the whole list.")
-Arms = _columns("--arm", "The item's rank under an arm of an experiment. Repeatable.")
+Position = Annotated[
+    str | None, _column("The column of positions, from 1: each row of LOG is then an item that was shown.")
+]
+Request = Annotated[str | None, _column("The list that a row belongs to; else found by its name.")]
+Reward = Annotated[str | None, _column("A click, order or time; else found by its name.")]
+Shuffled = Annotated[str | None, _column("Whether the request's order was drawn at random.")]
+Pool = Annotated[str | None, _column("How many candidates the request had.")]
+Exposure = Annotated[
+    list[str] | None,
+    _columns("--exposure", "The item's probability at position 1, 2 …, in this order. Repeatable."),
+]
+Prefix = Annotated[str | None, _column("The probability of the list down to this row.")]
+Slate = Annotated[str | None, _column("The probability of the whole list.")]
+Arms = Annotated[list[str] | None, _columns("--arm", "The item's rank under an arm of an experiment. Repeatable.")]
 Candidates = Annotated[
     str,
     typer.Option(metavar="WHICH", rich_help_panel=PANEL, help="What rankers choose from: all, or what was shown."),

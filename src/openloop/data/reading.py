@@ -1,4 +1,4 @@
-"""`read`: a log, from a file or any dataframe, becomes Feedback."""
+"""`read`: a log, from a file or any dataframe, becomes Feedback, or Impressions where it has positions."""
 
 from __future__ import annotations
 

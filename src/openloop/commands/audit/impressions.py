@@ -15,7 +15,7 @@ from openloop.commands.table_files import suffix
 from openloop.core.impressions import Impressions
 from openloop.data.columns import Column, InputTable
 from openloop.data.formats import open_file
-from openloop.data.impressions import ShownColumns
+from openloop.data.impressions import IDS, ShownColumns
 from openloop.data.reading import read
 from openloop.errors import InputError, OpenloopError, did_you_mean
 from openloop.estimators.shown import shown_method, shown_metric
@@ -26,7 +26,6 @@ from openloop.support.progress import Step, silent
 
 EXAMINATION, LOGGED = "examination", "logged"
 OWN = "propensity"  # the column that is taken without being asked for
-COLUMNS = ("request", "reward", "prefix", "slate", "shuffled", "pool", "exposure", "arms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +92,10 @@ def run_shown(wanted: ShownRequest, command: str, step: Step = silent) -> Audit:
     log, exam = _read(wanted, notes)
     step("reading the models", 0.3)
     models = {name: _ranker(path) for name, path in wanted.models}
+    named: dict[str, Any] = {side: c for side in IDS if isinstance(c := getattr(wanted, side), str)}
     asked = ShownAudit(
         metrics=wanted.metrics or None, estimators=wanted.estimators or ESTIMATORS, candidates=wanted.candidates,
-        level=wanted.level, baseline=wanted.baseline, rng=wanted.seed,
-        **{side: column for side in ("user", "item", "request") if isinstance(column := getattr(wanted, side), str)},
+        level=wanted.level, baseline=wanted.baseline, rng=wanted.seed, **named,
     )  # fmt: skip
     found = conduct_shown(models, log, exam, asked, lambda what, done: step(what, 0.4 + 0.6 * done))
     setting = replace(found.setting, log=str(wanted.log), command=command, seconds=time.perf_counter() - began)
