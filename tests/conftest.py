@@ -42,6 +42,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("spark")
         if fixtures & EXTRAS:
             item.add_marker("extra")
+    # What takes long begins first: begun last, it would run alone, with one core idle.
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow and item.get_closest_marker("spark") is None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log):
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneSpark(LoadFileScheduling):
+        """A file stays in one process, but all tests that Spark is named in share one: a session starts once."""
+
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if "spark" in nodeid.rpartition("::")[2] else super()._split_scope(nodeid)
+
+    return OneSpark(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True)

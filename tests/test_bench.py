@@ -21,6 +21,8 @@ from tests.facts import facts
 HERE = "tests.test_bench"
 MIB = 2**20
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _one_call_a_turn(monkeypatch):

@@ -25,6 +25,8 @@ from tests.audit_files import ITEMS, NAMED, SCORES, USERS, audit_files, rows, wr
 from tests.cli.running import INSTALLED, interrupted, run
 from tests.facts import facts
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
