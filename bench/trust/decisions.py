@@ -17,6 +17,7 @@ from bench.trust.biases import BIASES, Truth, given_of, propensities, step_of, t
 from bench.trust.cases import answer
 from bench.trust.parts import ANSWERS, Asked, Goal, Part, Table, share
 from bench.trust.worlds import Draw, Floats
+from openloop.audits.rules import GAMMA
 from openloop.studies.kit.trials import Given, Outcome
 
 DATA = {"ml-100k": "ml-100k", "ml-1m-half": "ml-1m", "coat": "coat"}
@@ -216,8 +217,9 @@ def _goals(found: Found) -> Iterator[Goal]:
 WORDS = f"""MovieLens logs are completed by factorisation plus noise, so that every rating is known; Coat's randomly
 drawn ratings are taken as they are. From each world a log is drawn that is biased in one of eight ways. Two models that
 differ by at least {CLEAR:g} standard errors in truth, one of the closer half of such pairs, are audited with the
-propensities that the line names; NaiveBayes and Balanced (of Logistic) have {SAMPLE} ratings drawn at random. "A star"
-is how many times likelier one more star makes a rating to be seen, within items. Logistic, LowRank and Popularity are
-blind to the rating: they give a verdict only where the order would hold with up to {STEP} a star, and on rankings with
-p off by up to 1.1 times. A conditional answer is false where the worse model is said to be ahead up to a ρ that is at
-least the world's own."""
+propensities that the line names; NaiveBayes
+and Balanced (of Logistic) have {SAMPLE} ratings drawn at random. "A star" is how many times likelier one more star
+makes a rating to be seen, within items. Logistic, LowRank and Popularity are blind to the rating: they give a verdict
+only where the order would hold with up to {STEP} a star, and on rankings with p off by up to {GAMMA:g} times. By
+LowRank and Balanced a list must lead by more than it was shown more. A conditional answer is false where the worse
+model is said to be ahead up to a ρ that is at least the world's own."""

@@ -136,6 +136,19 @@ def test_propensities_that_do_not_see_ratings_are_judged_under_rho():
     assert (blind.different.right, blind.different.conditional) == (0, 10)
 
 
+def test_rankings_by_propensities_that_do_not_see_ratings_are_judged_under_gamma():
+    of = world(users=200)
+    log, noise = of.observe(1), np.random.default_rng(3).normal(size=(2, *of.ratings.shape))
+    far = {"a": of.ratings + 0.5 * noise[0], "b": noise[1]}
+    close = {"a": of.ratings + 0.7 * noise[0], "b": of.ratings + 1.5 * noise[1]}
+    seen = ol.propensity.Logistic().fit(log)
+    asked = {"metrics": ["recall@10"], "draws": 10}
+    assert rehearsed(of, log, seen, models=far, **asked).different.right == 10  # Γ*₉₅ is known of drawn logs, too
+    known = rehearsed(of, log, np.array(seen.matrix()), models=close, **asked).different
+    blind = rehearsed(of, log, seen, models=close, **asked).different
+    assert (known.right, known.conditional) == (blind.conditional, blind.right) == (3, 0)
+
+
 # -- refusals --------------------------------------------------------------------------------------------------
 
 

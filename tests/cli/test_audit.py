@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.audits.answers import Reason, Verdict
+from openloop.audits.answers import Assumption, PairAnswer, Reason, Verdict
 from openloop.audits.auditing import audit as judge
 from openloop.audits.auditing import conduct
 from openloop.audits.results import Audit
@@ -166,6 +166,39 @@ def test_options_reach_the_audit(files, monkeypatch):
     assert seen == expected
 
 
+def test_lists_are_shown_beside_the_verdict_from_a_stream_as_from_memory(files):
+    given = words(files, *P, "--metric", "recall@5", "--exclude", files / "train", "--running", "b", "--json", "-",
+                  models=("a_all", "b_all"))  # fmt: skip
+    found = judge(
+        {name: SCORES[name] for name in "ab"}, files.test, exclude=files.train, metrics=["recall@5"], running="b"
+    )
+    for way in ("--no-stream", "--stream"):
+        content = json.loads(run(*given, way).stdout)
+        told = {(e["model"], e["metric"]): e["value"] for e in content["comparison"]["lists"]}
+        assert told == pytest.approx({key: e.value for key, e in found.result.lists.items()})
+        assert content["verdict"]["headline"] == found.verdict.headline
+    table = run(*given[:-2]).stdout.split("what models list")[1]
+    assert table.index("coverage@10") < table.index("overlap@10") < table.index("note: ")
+
+
+def test_item_features_tell_how_alike_lists_are_also_beside_a_column_of_propensities(files, tmp_path):
+    table = pl.DataFrame({"mid": ITEMS, "x": np.arange(len(ITEMS)) % 3, "y": np.arange(len(ITEMS)) % 2})
+    table.write_csv(tmp_path / "items.csv")
+    given = words(files, *P, "--metric", "recall@5", "--metric", "similarity@5", "--item-features",
+                  tmp_path / "items.csv", "--json", "-", models=("a_all", "b_all"))  # fmt: skip
+    found = judge(
+        {name: SCORES[name] for name in "ab"}, files.test, metrics=["recall@5", "similarity@5"],
+        item_features=ol.covariates(table, files.test.items),
+    )  # fmt: skip
+    told = json.loads(run(*given).stdout)["comparison"]["lists"]
+    assert [e["value"] for e in told] == pytest.approx([e.value for e in found.result.lists.values()])
+    assert facts_in(run(*given, "--stream").stderr, "--item-features", "--stream")
+
+
+def facts_in(text, *parts):
+    return re.search(facts(*parts), text)
+
+
 # -- what is said --------------------------------------------------------------------------------------------
 
 
@@ -231,9 +264,13 @@ def test_names_of_models_stay_text(files):
 
 
 def _verdict(level):
-    thin = Reason(code="rows", text="too thin")
+    thin = Reason(code="rho", text="too thin")
     remedy = "" if level == "verdict" else "What may help: leaving out rare items by min_item_rows=30."
-    return Verdict(level=level, headline="So it is.", reasons=() if level == "verdict" else (thin,), remedy=remedy)
+    given = Assumption(name="rho", holds_to=1.1, flips_at=1.3, required=1.5)  # whose reason a conditional answer is
+    pair = PairAnswer(a="x", b="y", better="x", level=level, estimand="per cell", assumption=given)
+    return Verdict(
+        level=level, headline="So it is.", reasons=() if level == "verdict" else (thin,), remedy=remedy, pairs=(pair,)
+    )
 
 
 @pytest.mark.parametrize(("level", "code"), [("verdict", 0), ("conditional", 3), ("none", 3)])

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MOST_SETTLED = 3  # pairs with words on what would settle them; the report has all
 MOST_PAIRS = 21  # of up to seven models
+ACROSS = 4  # models beside each other
 EXPOSURES = {0.0: "κ = 0", 0.5: "κ = ½", 1.0: "κ = 1"}
 
 
@@ -50,9 +51,10 @@ def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
 def _flags(found: Audit) -> list[str]:
     """What to mind about estimates that have a mark, with where it holds."""
     marked: dict[str, list[str]] = {}
-    for (_, metric, estimator), e in found.result.estimates.items():
+    marks = [(f"{how}-{metric}", e) for (_, metric, how), e in found.result.estimates.items()]
+    for where, e in (*marks, *((metric, e) for (_, metric), e in found.result.lists.items())):
         for flag in e.diagnostics.flags:
-            marked.setdefault(flag, []).append(f"{estimator}-{metric}")
+            marked.setdefault(flag, []).append(where)
     return [f"{', '.join(dict.fromkeys(where))}: {flag}" for flag, where in marked.items()]
 
 
@@ -63,7 +65,7 @@ def _titled(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) 
 
     table = Table(box=None, pad_edge=False)
     for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", no_wrap=number > 0)
+        table.add_column(Text(column), justify="right" if number else "left", no_wrap=number > 0)
     for line in lines:
         table.add_row(Text(line[0]), *line[1:])
     yield ""
@@ -94,8 +96,10 @@ def _lists(found: Audit) -> Iterator[RenderableType]:
     if not names:
         return
     title = f"what models list for users, which decides nothing; ± {level_of(result.level)} interval over users"
-    lines = [[model, *(_cell(found, model, name, LISTS) for name in names)] for model in result.models]
-    yield from _titled(title, ["model", *names], lines)
+    for start in range(0, len(result.models), ACROSS):
+        models = result.models[start : start + ACROSS]
+        lines = [[name, *(_cell(found, model, name, LISTS) for model in models)] for name in names]
+        yield from _titled(title, ["of the lists", *models], lines)
 
 
 def _cell(found: Audit, model: str, metric: str, estimator: str) -> str:

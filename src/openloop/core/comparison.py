@@ -167,7 +167,9 @@ class Comparison(Recorded):
             yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         yield from (f"left out: {reason}" for reason in self.skipped.values())
         yield from (f"note: {note}" for note in self.notes)
-        flags = dict.fromkeys(flag for e in self.estimates.values() for flag in e.diagnostics.flags)
+        flags = dict.fromkeys(
+            flag for found in (self.estimates, self.lists) for e in found.values() for flag in e.diagnostics.flags
+        )
         yield from (f"mind: {flag}" for flag in flags)
 
     @staticmethod

@@ -87,8 +87,7 @@ def gather(wanted: AuditRequest, step: Step = silent) -> AuditInputs:
         models=models, log=log, propensities=propensities,
         asked=wanted.question(
             exclude=None if wanted.repeats == "keep" else train, trained_on=train, open_loop=found.open_loop,
-            groups=found.groups(log), check=wanted.check and whole,
-            item_features=found.item_features(log),
+            groups=found.groups(log), check=wanted.check and whole, item_features=found.item_features(log),
         ),
         notes=tuple(found.notes), about_log=str(wanted.log),
         about_propensity=found.choice.source(split=whole is not log) + wanted.corrections,

@@ -117,8 +117,7 @@ class AuditRequest(FitRequest):
             "metrics": self.metrics, "estimators": self.estimators or ESTIMATORS, "threshold": self.threshold,
             "strata": tuple(filter(is_number_of_strata, self.strata)) or STRATA, "missing": self.missing,
             "level": self.level, "check": self.check, "rng": self.seed, "baseline": self.baseline,
-            "running": self.running, "min_item_rows": self.min_item_rows, "rehearse": self.rehearse,
-            "cold": self.cold,
+            "running": self.running, "min_item_rows": self.min_item_rows, "rehearse": self.rehearse, "cold": self.cold,
         }  # fmt: skip
         return AuditQuestion(**asked | found)
 
