@@ -5,8 +5,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 # Two processes for two cores. A file stays in one of them, so its fixtures are made and its kernels compiled
-# once, and Spark starts at most twice. (loadgroup would start it once, but pytest 9.2 ignores the groups.)
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+# once; tests/conftest.py has Spark start once, and slow files begin first, not those with the most tests.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # A stamp file in .venv for each set of packages; one set may contain others.
 EXTRA_core  :=

@@ -22,6 +22,7 @@ CASES = {
     "violators": "violators",
     "factorisation": "factorisation",
     "selecting": "selecting",
+    "reading": "reading",
     "auditing": "auditing",
     "startup": "startup",
 }

@@ -47,7 +47,7 @@ def make(folder: Path, size: str) -> str | None:
     if source is None and size == "full":
         return None
     O, X, Z = invented() if source is None else coat(source)
-    users = slice(None) if size == "full" else slice(0, 60)
+    users = slice(None) if size == "full" else slice(0, 20)
     rated = O[users].any(axis=0)  # without a row an item has no finite offset
     np.savez(folder / "coat.npz", O=O[users][:, rated], X=X[users], Z=Z[rated])
     return str(source)
@@ -61,8 +61,8 @@ def coat(source: Path) -> tuple[Any, Any, Any]:
 def invented() -> tuple[Any, Any, Any]:
     """Of Coat's shape, for a trial without it: 24 rows for each user, and covariates of 0 and 1."""
     rng = np.random.default_rng(0)
-    O = np.argsort(rng.random((60, 300)), axis=1) < 24
-    return O, rng.integers(2, size=(60, 14)).astype(float), rng.integers(2, size=(300, 33)).astype(float)
+    O = np.argsort(rng.random((20, 300)), axis=1) < 24
+    return O, rng.integers(2, size=(20, 14)).astype(float), rng.integers(2, size=(300, 33)).astype(float)
 
 
 def load(folder: Path) -> tuple[Any, Any, Any]:

@@ -6,10 +6,12 @@ import json
 import re
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from bench import factorisation
 from bench.__main__ import CASES, run_case
 from bench.environments import environment, installed, interpreter
 from bench.harness import ROOT, Measured, Side, SideError, compare, make_input, missing, race, table, write
@@ -18,6 +20,13 @@ from tests.facts import facts
 
 HERE = "tests.test_bench"
 MIB = 2**20
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _one_call_a_turn(monkeypatch):
+    monkeypatch.setenv("BENCH_TURN_SECONDS", "0")
 
 
 # -- sides of races, run in processes of their own -----------------------------------------------------------
@@ -148,11 +157,18 @@ def test_every_case_runs_small(case):
 
 
 def values(case: str, folder: Path, *sides: str, peers: tuple[str, ...] = (), python: Path | str = sys.executable):
-    """What the sides of a case return on its small input; the peers' under another interpreter."""
-    make_input(f"bench.{case}", folder, "quick")
-    chosen = {name: Side(call=f"bench.{case}:{name}") for name in sides}
-    chosen |= {name: Side(call=f"bench.{case}:{name}", python=python) for name in peers}
-    return {name: found.value for name, found in race(chosen, folder, 1).items()}
+    """What the sides of a case return on its small input, here; the peers' under another interpreter."""
+    module = import_module(f"bench.{case}")
+    module.make(folder, "quick")
+    theirs = {name: Side(call=f"bench.{case}:{name}", python=python) for name in peers}
+    found = {name: side.value for name, side in race(theirs, folder, 1).items()}
+    return found | {name: value_of(getattr(module, name)(folder)) for name in sides}
+
+
+def value_of(timed):
+    """As `bench.worker` has it, without a process."""
+    value = timed()
+    return value() if callable(value) else value
 
 
 def test_ranks_are_those_of_the_definition(tmp_path):
@@ -198,11 +214,11 @@ def test_ndcg_of_frames_agrees_with_rectools(tmp_path):
 
 
 def test_the_objective_is_the_one_that_mf_and_cmfrec_minimise(tmp_path):
-    make_input("bench.factorisation", tmp_path, "quick")
-    sides = {"ours": Side(call="bench.factorisation:ours", rest=("200",))}
+    factorisation.make(tmp_path, "quick")
+    found = {"ours": value_of(factorisation.ours(tmp_path, "200"))}
     if installed("cmfrec"):
-        sides["cmfrec"] = Side(call="bench.factorisation:cmfrec", python=interpreter("cmfrec"))
-    found = {name: side.value for name, side in race(sides, tmp_path, 1).items()}
+        side = Side(call="bench.factorisation:cmfrec", python=interpreter("cmfrec"))
+        found["cmfrec"] = race({"cmfrec": side}, tmp_path, 1)["cmfrec"].value
     assert found["ours"]["objective"] == pytest.approx(found["ours"]["history"][-1], rel=1e-5)
     for value in found.values():
         assert value["objective"] == pytest.approx(found["ours"]["objective"], rel=2e-3)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import openloop as ol
-from bench import intervals
+from bench import intervals, positions
 from bench.trust import coverage, decisions, turning
 from bench.trust.__main__ import PARTS, main
 from bench.trust.biases import BIASES, Truth, given_of, propensities, step_of, truth_of
@@ -177,3 +177,21 @@ def test_the_bench_of_intervals_has_each_kind_of_each_metric():
     # 600 ratings tell the levels' shares roughly, and the interval that counts their error is the widest of the three.
     width = {kind: found["mae", kind][1] - found["mae", kind][0] for kind in intervals.KINDS}
     assert 0 < max(width[kind] for kind in intervals.KINDS[:2]) < width["openloop"]
+
+
+def test_the_bench_of_positions_measures_values_examination_and_verdicts():
+    errors = positions.value_errors(0, fitted=True)
+    assert set(errors) == set(positions.VALUES)
+    assert abs(errors["snpbm"][0]) < 0.1  # five standard errors of one log
+    relative, inside = positions.theta_errors(0)
+    assert len(relative) == len(inside) == 4
+    assert positions.verdict_of("pbm, half shuffled", 0) == "right"
+    assert positions.verdict_of("pbm, one ranker, 5 of 10 shown", 0) == "refused"
+    assert positions.verdict_of("equal rankers", 0) == "no verdict"
+
+
+def test_the_tables_of_positions_are_put_between_their_marks():
+    page = f"before\n{positions.MARKS[0]}\nold\n{positions.MARKS[1]}\nafter\n"
+    assert positions.placed(page, "new") == f"before\n{positions.MARKS[0]}\n\nnew\n\n{positions.MARKS[1]}\nafter\n"
+    with pytest.raises(SystemExit, match="marks"):
+        positions.placed("nothing", "new")

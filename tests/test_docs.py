@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
+pytestmark = pytest.mark.slow
+
 
 def blocks(page):
     return BLOCK.findall(page.read_text(encoding="utf-8"))

@@ -311,7 +311,7 @@ def logs(draw):
 
 
 @given(logs())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_no_valid_log_crashes_any_estimator_of_any_metric(case):
     log, models, imputation = case
     result = ol.evaluate(models, log, metrics=METRICS, estimators=ESTIMATORS, imputation=imputation)

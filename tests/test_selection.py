@@ -240,22 +240,6 @@ def test_what_cannot_be_selected_is_refused():
         ol.select(MF(), LOG, other, grid=grid)
 
 
-def test_coat_reaches_the_published_numbers(data_dir):
-    """Schnabel et al. 2016, Table 2: MF-IPS 1.093, MF-Naive 1.202; one seed of the three, the test set used once."""
-    train, test, p = (np.loadtxt(data_dir("coat") / f"{name}.ascii") for name in ("train", "test", "propensities"))
-    user, item = np.nonzero(train)
-    log = Feedback.from_arrays(user, item, train[user, item], users=290, items=300, propensity=p[user, item])
-    cells = np.nonzero(test)
-    grid = {"factors": [5, 10, 20, 40], "reg": [1.0, 3.0, 5.0, 7.0, 10.0]}
-    ips, naive = (
-        ol.select(MF(), log, grid=grid, estimator=estimator, weighted=estimator == "ips", rng=0).model
-        for estimator in ("ips", "naive")
-    )
-    errors = [np.mean((test[cells] - model.predict(*cells)) ** 2) for model in (ips, naive)]
-    assert errors[0] <= 1.093
-    assert errors[1] == pytest.approx(1.20, abs=0.06)
-
-
 @pytest.mark.parametrize("named", ["reg", ("lam",)])
 def test_penalties_that_a_learner_does_not_have_are_refused(named):
     learner = type("Mine", (ol.learners.Bias,), {"penalties_beside_row_sum": named})()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from openloop.core.covariates import Covariates
     from openloop.core.estimate import Estimate, Interval
     from openloop.core.feedback import Feedback, Vocabulary
+    from openloop.core.impressions import Impressions
     from openloop.core.metric import Metric
     from openloop.core.moments import Moments
     from openloop.core.propensities import Propensities, observed_probability
@@ -47,6 +48,7 @@ _NAMES = {
     "data.datasets": "datasets",
     "data.simulate": "simulate",
     "core.feedback": "Feedback Vocabulary",
+    "core.impressions": "Impressions",
     "data.features": "covariates",
     "core.covariates": "Covariates",
     "propensity": "propensity",
@@ -75,7 +77,8 @@ _NAMES = {
 }
 
 __all__ = [
-    "read", "split", "folds", "datasets", "simulate", "Feedback", "Vocabulary", "covariates", "Covariates",
+    "read", "split", "folds", "datasets", "simulate", "Feedback", "Vocabulary", "Impressions",
+    "covariates", "Covariates",
     "propensity", "Propensities", "observed_probability",
     "learners", "load",
     "metric", "Metric",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
+from openloop.core.impressions import Impressions
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
 from openloop.errors import InputError, UndefinedError, did_you_mean
@@ -15,11 +16,12 @@ from openloop.estimators.naming import Method
 from openloop.sources.lists import described
 from openloop.sources.plan import Source, chosen_pairs, conclude
 from openloop.sources.question import Question
-from openloop.support.fields import fields_of
+from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, progress, silent
 from openloop.support.wording import reasons
 
 if TYPE_CHECKING:
+    from openloop.estimators.shown import ShownMethod
     from openloop.sources.arrays.refitting import Refitting
 
 
@@ -46,7 +48,8 @@ class Prepared:
         order = [(m, x.name, e.name) for m in self.source.models for x in self.metrics for e in self.methods]
         return replace(
             found, estimates={key: found.estimates[key] for key in order if key in found.estimates},
-            better={m.name: m.better for m in self.metrics}, notes=(*self.notes, *found.notes), level=self.level,
+            better={m.name: m.better for m in self.metrics}, level=self.level,
+            notes=(*self.notes, *self.source.remarks(), *found.notes),
         )  # fmt: skip
 
     def _with_lists(self, found: Comparison) -> Comparison:
@@ -74,15 +77,15 @@ def evaluate(
     log: Any,
     propensities: Any = None,
     *,
-    metrics: Sequence[str | Metric | ListMetric] = ("mae", "mse"),
-    estimators: Sequence[str | Method] = ("naive", "ips", "snips", "stratified"),
+    metrics: Sequence[str | Metric | ListMetric] | None = None,
+    estimators: Sequence[str | Method | ShownMethod] | None = None,
     exclude: Any = None,
     threshold: float | None = None,
     missing: str = "error",
     level: float = 0.95,
     imputation: Any = None,
     pairs: str | Iterable[tuple[str, str]] | None = None,
-    user: str | None = None,
+    user: str | bool | None = None,
     item: str | None = None,
     rating: str | None = None,
     population: tuple[int, int] | None = None,
@@ -97,6 +100,16 @@ def evaluate(
     rng: Any = 0,
     running: str | None = None,
     item_features: Any = None,
+    candidates: str = "all",
+    position: str | None = None,
+    request: str | bool | None = None,
+    reward: str | None = None,
+    propensity: str | None = None,
+    exposure: Sequence[str] | None = None,
+    prefix: str | None = None,
+    slate: str | None = None,
+    shuffled: str | None = None,
+    pool: str | None = None,
 ) -> Comparison:
     """Estimate each metric of each model by each estimator.
 
@@ -118,20 +131,60 @@ def evaluate(
     `replicates` draws of users, with `rng`: on this log, or on `refit_on`, the log that it was fitted on and that this
     one is a part of.
 
+    `metrics` are by default mae and mse, `estimators` naive, ips, snips and stratified.
+
+    `log` may also be Impressions, or with `position` a frame of them, whose columns `request`, `reward`, `propensity`,
+    `exposure` (one for each position), `prefix`, `slate`, `shuffled` and `pool` name as in `ol.read`. Then `models` are
+    rankers: tables (request or user, item, rank or score; or position and probability), functions of users and items,
+    recommenders, or ranks of the shown rows; `propensities` is a fitted Examination, θ as an array, or None; `metrics`
+    are of clicks, ctr and dcg, `estimators` by default snpbm and sniips; `imputation` is a reward for each item.
+    `request=False` and `user=False` say that a frame has none. `candidates="shown"` asks what a ranker would earn by
+    reordering what was shown.
+
     Metrics of lists, such as "coverage@10", describe what models list for users; they need no estimator, and are found
     as `result[model, metric, "lists"]`. "overlap@10" compares with the model that `running` names,
     "similarity@10" needs `item_features`: Covariates, or an array with a row for each item.
     """
     given = locals()
+    _check_models(models)
+    if isinstance(log, Impressions) or position is not None:
+        return _of_impressions(given)
+    refuse_shown("evaluate", changed(evaluate, given))
+    given["metrics"] = ("mae", "mse") if metrics is None else metrics
+    given["estimators"] = ("naive", "ips", "snips", "stratified") if estimators is None else estimators
     return prepared(models, log, propensities, Question(**fields_of(Question, given))).compare(pairs)
+
+
+def refuse_shown(verb: str, given: Iterable[str]) -> None:
+    """Refuse options of impressions where the log is none."""
+    for name in given:
+        if name in SHOWN_ONLY:
+            raise InputError(f"{verb}: {name}= is an option of impressions; pass position=, or Impressions.")
+
+
+SHOWN_ONLY = ("candidates", "request", "reward", "propensity", "exposure", "prefix", "slate", "shuffled", "pool")
+
+
+def _of_impressions(given: Mapping[str, Any]) -> Comparison:
+    from openloop.sources.impressions.comparing import compare_shown
+    from openloop.sources.impressions.question import ShownQuestion, refuse_ignored
+
+    refuse_ignored("evaluate", changed(evaluate, given), ShownQuestion, given["log"], ("pairs", "rng"))
+    return compare_shown(
+        given["models"], given["log"], given["propensities"], ShownQuestion(**fields_of(ShownQuestion, given))
+    )
+
+
+def _check_models(models: Any) -> None:
+    if not isinstance(models, Mapping) or not models:
+        raise InputError("evaluate: models must name at least one, as {name: recommender, array or frame}.")
+    if not all(isinstance(name, str) for name in models):  # pyright: ignore[reportUnknownVariableType]
+        raise InputError(f"evaluate: names of models must be text, got {list(models)}; use str(name).")  # pyright: ignore[reportUnknownArgumentType]
 
 
 def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Question) -> Prepared:
     """Check the models against the log; the rows are reduced when estimates are asked for."""
-    if not isinstance(models, Mapping) or not models:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError("evaluate: models must name at least one, as {name: recommender, array or frame}.")
-    if not all(isinstance(name, str) for name in models):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"evaluate: names of models must be text, got {list(models)}; use str(name).")
+    _check_models(models)
     if asked.running is not None and asked.running not in models:
         known = did_you_mean(asked.running, list(models))
         raise InputError(f"evaluate: running= names no model: {asked.running!r}.{known}")

@@ -21,6 +21,8 @@ WORLD = small_world(users=80)
 LOG = WORLD.observe(1)
 QUICK = {"metrics": ["mae"], "estimators": ["snips", "naive"]}
 
+pytestmark = pytest.mark.slow
+
 
 def rating_world(rng, users=300, items=150):
     """People see what they like and what is popular; models err more on what is liked, or less."""

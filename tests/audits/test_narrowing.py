@@ -147,3 +147,18 @@ def test_an_excluded_part_of_the_scored_log_stays_one():
     whole = replace(LOG, share=np.ones(1))
     few = narrowed(SCORES, whole, None, AuditQuestion(exclude=part, min_item_rows=15))
     assert few.asked.exclude.origin == few.log.origin
+
+
+def test_lists_and_their_covariates_are_those_of_the_kept_items():
+    X = RNG.normal(size=(I, 3))
+    asked = {"metrics": ["recall@5", "similarity@5", "coverage@5"], "exclude": TRAIN}
+    found = ol.audit(SCORES, TEST, min_item_rows=15, item_features=X, check=False, **asked)
+    code, parts = np.cumsum(KEPT) - 1, []
+    for part in (TEST, TRAIN):
+        rows = part.take(KEPT[part.item])
+        parts.append(Feedback.from_arrays(rows.user, code[rows.item], rows.rating, users=U, items=int(KEPT.sum())))
+    cut = {name: scores[:, KEPT] for name, scores in SCORES.items()}
+    wanted = ol.evaluate(cut, parts[0], metrics=["similarity@5", "coverage@5"], exclude=parts[1], item_features=X[KEPT])
+    assert {key: e.value for key, e in found.result.lists.items()} == pytest.approx(
+        {key: e.value for key, e in wanted.lists.items()}
+    )

@@ -25,6 +25,8 @@ from tests.audit_files import ITEMS, NAMED, SCORES, USERS, audit_files, rows, wr
 from tests.cli.running import INSTALLED, interrupted, run
 from tests.facts import facts
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
@@ -164,6 +166,39 @@ def test_options_reach_the_audit(files, monkeypatch):
     assert run(*words(files, *MAE, *more)).exit_code in {0, 3}
     assert callable(seen.pop("step"))
     assert seen == expected
+
+
+def test_lists_are_shown_beside_the_verdict_from_a_stream_as_from_memory(files):
+    given = words(files, *P, "--metric", "recall@5", "--exclude", files / "train", "--running", "b", "--json", "-",
+                  models=("a_all", "b_all"))  # fmt: skip
+    found = judge(
+        {name: SCORES[name] for name in "ab"}, files.test, exclude=files.train, metrics=["recall@5"], running="b"
+    )
+    for way in ("--no-stream", "--stream"):
+        content = json.loads(run(*given, way).stdout)
+        told = {(e["model"], e["metric"]): e["value"] for e in content["comparison"]["lists"]}
+        assert told == pytest.approx({key: e.value for key, e in found.result.lists.items()})
+        assert content["verdict"]["headline"] == found.verdict.headline
+    table = run(*given[:-2]).stdout.split("what models list")[1]
+    assert table.index("coverage@10") < table.index("overlap@10") < table.index("note: ")
+
+
+def test_item_features_tell_how_alike_lists_are_also_beside_a_column_of_propensities(files, tmp_path):
+    table = pl.DataFrame({"mid": ITEMS, "x": np.arange(len(ITEMS)) % 3, "y": np.arange(len(ITEMS)) % 2})
+    table.write_csv(tmp_path / "items.csv")
+    given = words(files, *P, "--metric", "recall@5", "--metric", "similarity@5", "--item-features",
+                  tmp_path / "items.csv", "--json", "-", models=("a_all", "b_all"))  # fmt: skip
+    found = judge(
+        {name: SCORES[name] for name in "ab"}, files.test, metrics=["recall@5", "similarity@5"],
+        item_features=ol.covariates(table, files.test.items),
+    )  # fmt: skip
+    told = json.loads(run(*given).stdout)["comparison"]["lists"]
+    assert [e["value"] for e in told] == pytest.approx([e.value for e in found.result.lists.values()])
+    assert facts_in(run(*given, "--stream").stderr, "--item-features", "--stream")
+
+
+def facts_in(text, *parts):
+    return re.search(facts(*parts), text)
 
 
 # -- what is said --------------------------------------------------------------------------------------------

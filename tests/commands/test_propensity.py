@@ -59,6 +59,20 @@ def read_raw(path) -> pl.DataFrame:
 # -- what is written -----------------------------------------------------------------------------------------
 
 
+def test_repeated_rows_of_a_pair_have_its_propensity(rows, csv, tmp_path):
+    twice = tmp_path / "twice.parquet"
+    pl.concat([rows, rows.head(40)]).write_parquet(twice)
+    with pytest.raises(OpenloopError, match=facts("duplicates='first'")):
+        run(twice, tmp_path / "no.parquet", **NAMED)
+    run(twice, tmp_path / "out.parquet", **NAMED, duplicates="first", time="when")
+    run(csv, tmp_path / "once.parquet", **NAMED)
+    found, once = (
+        pl.read_parquet(tmp_path / name)["propensity"].to_numpy() for name in ("out.parquet", "once.parquet")
+    )
+    np.testing.assert_allclose(found[: len(rows)], once)
+    np.testing.assert_allclose(found[len(rows) :], once[:40])
+
+
 def test_the_log_comes_back_with_the_propensities_of_the_model(csv, tmp_path):
     done = run(csv, tmp_path / "out.csv", **NAMED)
     log = ol.read(csv, **NAMED)

@@ -17,10 +17,12 @@ from openloop.commands.table_files import (
     in_input_order,
     log_line,
     open_to_extend,
+    pairs_of,
     refuse_overwriting,
     write,
     write_blocks,
 )
+from openloop.data.frames import open_frame
 from openloop.data.simulate import movie_lovers
 from openloop.errors import ColumnError, FormatError, InputError
 from tests.facts import facts
@@ -92,8 +94,18 @@ def test_values_come_back_in_input_order():
     log = WORLD.observe(1)
     mix = rng.permutation(len(log))
     given = rng.random(len(log))
-    mixed = ol.Feedback.from_arrays(log.user[mix], log.item[mix], log.rating[mix], users=24, items=18)
-    np.testing.assert_array_equal(in_input_order(mixed, mixed.align(given)), given)
+    frame = pl.DataFrame({"user": log.user[mix], "item": log.item[mix], "rating": log.rating[mix]})
+    mixed = ol.read(frame, users=24, items=18)
+    pair = pairs_of(open_frame(frame), {"user": "user", "item": "item"}, mixed)
+    np.testing.assert_array_equal(in_input_order(mixed.align(given), pair), given)
+
+
+def test_rows_of_one_pair_have_one_value_and_rows_left_out_none():
+    frame = pl.DataFrame({"user": ["b", "a", "b", "a"], "item": [1, 1, 1, 2], "minutes": [40, 50, 60, 3]})
+    log = ol.read(frame, rating="minutes", positive=30, duplicates="last")
+    pair = pairs_of(open_frame(frame), {"user": "user", "item": "item"}, log)
+    assert pair.tolist() == [1, 0, 1, -1]
+    np.testing.assert_array_equal(in_input_order(np.array([0.5, 0.25]), pair), [0.25, 0.5, 0.25, np.nan])
 
 
 # -- a table that comes back ---------------------------------------------------------------------------------

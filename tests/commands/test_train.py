@@ -71,6 +71,22 @@ def test_weights_may_be_a_column_of_their_own(log, tmp_path):
     assert np.abs(scores(plain) - scores(by_hand)).max() > 1e-3
 
 
+def test_repeats_may_count_as_weights_also_of_inverse_propensities(tmp_path):
+    path = tmp_path / "plays.csv"
+    path.write_text(
+        "user,item,p\n" + "".join(f"{u},{i},{0.5 if i else 0.25}\n" * (1 + i) for u in range(4) for i in range(3))
+    )
+    told = {"log": path, "out": tmp_path / "m.safetensors", "model": "popularity", "duplicates": "count"}
+    for more, expected in (({}, [1, 2, 3] * 4), ({"propensity": "p"}, [4, 4, 6] * 4)):
+        wanted = TrainRequest(**told, **more)
+        done = train(wanted, read_log(wanted))
+        assert done.log.weight.tolist() == [1, 2, 3] * 4
+        w = np.array(expected)
+        assert done.weighing.effective_size == pytest.approx(w.sum() ** 2 / np.square(w).sum())
+        assert "counted" in done.summary()
+        assert any("12 rows repeated" in note for note in done.notes)
+
+
 def test_without_a_column_rows_count_alike(log, tmp_path):
     done = run(log, tmp_path / "m.safetensors")
     np.testing.assert_array_equal(scores(done.model), scores(learners.Bias().fit(ol.read(log, **NAMED))))

@@ -128,6 +128,24 @@ def test_arithmetic_follows_the_value():
     same((a - a).stderr, 0)
 
 
+def test_a_lift_is_the_jackknife_of_the_quotient():
+    a, b = mean_of(X), mean_of(Z)
+    found = a.lift(b)
+    same(found.value, X.mean() / Z.mean() - 1)
+    same(found.deviations, [np.delete(X, u).mean() / np.delete(Z, u).mean() - X.mean() / Z.mean() for u in range(50)])
+    same(found.influence, (a.influence - X.mean() / Z.mean() * b.influence) / Z.mean())
+    same(a.linear().lift(b.linear()).stderr, found.stderr)
+    same(a.lift(a).stderr, 0)
+    with pytest.raises(UndefinedError, match=facts("lift", 0)):
+        a.lift(b * 0.0)
+
+
+def test_a_lift_takes_the_samples_part_of_both():
+    a, b = mean_of(X, sample_effects=np.array([0.1, 0.2])), mean_of(Z, sample_effects=np.array([0.3, 0.0]))
+    A, B = X.mean(), Z.mean()
+    same(a.lift(b).sample_effects, [0.1 / B - A / B**2 * 0.3, 0.2 / B])
+
+
 def test_equal_estimates_differ_by_nothing_with_no_width():
     effects = np.array([0.1, 0.2])
     gap = mean_of(X, sample_effects=effects, sample_size=10) - mean_of(X, sample_effects=effects, sample_size=10)

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from openloop.data.contents import existing, head_of, tail_of, unpacked, unreadable, whole
+from openloop.data.contents import blanked, existing, head_of, tail_of, unpacked, unreadable, whole
 from openloop.errors import FormatError, InputError
 from tests.facts import facts
 
@@ -66,3 +66,12 @@ def test_the_error_recognises_other_formats(tmp_path):
     path.write_bytes(b"PAR1....")
     assert "Parquet" in str(unreadable(path, "first\nsecond"))
     assert "second" not in str(unreadable(path, "first\nsecond"))
+
+
+def test_lines_that_are_no_rows_become_blank_and_others_keep_their_number(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"\xef\xbb\xbfhead\n# a\r\n1,2\n 3 # 4\n#5")
+    assert blanked(path, 0, None) == path
+    assert blanked(path, 1, None) == b"\n# a\r\n1,2\n 3 # 4\n#5"
+    assert blanked(path, 1, "#") == b"\n\n1,2\n 3 # 4\n"
+    assert blanked(b"a\nb", 5, None) == b"\n"

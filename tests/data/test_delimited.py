@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from openloop.data.delimited import open_text
+from openloop.data.delimited import TextForm, open_text
 from openloop.errors import FormatError, InputError
 from tests.facts import facts
 
@@ -23,7 +23,7 @@ def joined(separator: str, rows=ROWS, end="\n") -> str:
 
 
 def rows_of(path, columns=HEAD, **options):
-    frame = open_text(path, {}, **options).fetch(list(columns))
+    frame = open_text(path, {}, TextForm(**options)).fetch(list(columns))
     assert frame.columns == list(columns)
     return [tuple("" if v is None else v for v in row) for row in frame.rows()]
 
@@ -86,7 +86,7 @@ def test_header_rule(tmp_path, first, asked, header):
 
 def test_header_may_be_given(tmp_path):
     path = written(tmp_path, "1,2,3\n4,5,6\n")
-    assert open_text(path, {}, header=True).columns == ["1", "2", "3"]
+    assert open_text(path, {}, TextForm(header=True)).columns == ["1", "2", "3"]
     path = written(tmp_path, "a,b,c\n4,5,6\n")
     assert rows_of(path, HEAD[:3], header=False) == [("a", "b", "c"), ("4", "5", "6")]
 
@@ -180,4 +180,4 @@ def test_one_column_is_a_table_where_it_may_be(tmp_path, text, name):
 @pytest.mark.parametrize("separator", ["", "\n", '"'])
 def test_separators_that_divide_nothing(tmp_path, separator):
     with pytest.raises(InputError, match=facts(f"separator={separator!r}")):
-        open_text(written(tmp_path, joined(",")), {}, separator=separator)
+        open_text(written(tmp_path, joined(",")), {}, TextForm(separator=separator))

@@ -5,6 +5,7 @@ import gzip
 import polars as pl
 import pytest
 
+from openloop.data.delimited import TextForm
 from openloop.data.formats import open_file
 from openloop.errors import FormatError, InputError
 from tests.facts import facts
@@ -57,7 +58,7 @@ def test_text_of_another_name_needs_a_separator(tmp_path):
     path.write_text("1,2,3\n")
     with pytest.raises(FormatError, match=facts("'.ratings'", "'.csv'", "separator=")):
         open_file(path, {})
-    assert open_file(path, {}, separator=",").fetch(["user"]).rows() == [("1",)]
+    assert open_file(path, {}, TextForm(separator=",")).fetch(["user"]).rows() == [("1",)]
     with pytest.raises(FormatError, match=facts("extension ''", "separator=")):
         open_file(path.rename(tmp_path / "log"), {})
 
@@ -71,7 +72,7 @@ def test_home_is_expanded(tmp_path, monkeypatch):
 @pytest.mark.parametrize("options", [{"separator": ","}, {"header": False}])
 def test_options_of_text_are_refused_elsewhere(tmp_path, options):
     with pytest.raises(InputError, match=facts("log.parquet", "separator=", "header=")):
-        open_file(parquet(tmp_path / "log.parquet"), {}, **options)
+        open_file(parquet(tmp_path / "log.parquet"), {}, TextForm(**options))
 
 
 @pytest.mark.parametrize("keep", [0.02, 0.5, 0.99])

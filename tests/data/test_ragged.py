@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import openloop as ol
 from openloop.data import ragged
-from openloop.data.delimited import open_text
+from openloop.data.delimited import TextForm, open_text
 from openloop.data.ragged import refuse_ragged
 from openloop.errors import FormatError
 from tests.cli.running import run
@@ -58,7 +58,7 @@ def as_the_csv_module(separator: str, text: str) -> list[list[str]]:
 def opened(folder, separator: str, header: bool, text: str, zipped: bool = False):
     path = folder / "log.csv"
     path.write_bytes(gzip.compress(text.encode()) if zipped else text.encode())
-    return open_text(path, {}, separator=separator, header=header)
+    return open_text(path, {}, TextForm(separator=separator, header=header))
 
 
 def filled(frame) -> list[list[str]]:

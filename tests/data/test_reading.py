@@ -19,6 +19,7 @@ from openloop.errors import (
     ColumnError,
     DuplicateError,
     EmptyError,
+    FormatError,
     InputError,
     PropensityError,
     RatingError,
@@ -330,7 +331,9 @@ TWICE = pl.DataFrame({
 
 
 def test_duplicates_are_counted_and_named():
-    with pytest.raises(DuplicateError, match=facts("('b', 1)", "rows 0, 2", "duplicates='last'", "'first'", "'mean'")):
+    with pytest.raises(
+        DuplicateError, match=facts("('b', 1)", "rows 0, 2", "duplicates='first'", "'last'", "'mean'", "'count'")
+    ):
         read(TWICE)
 
 
@@ -429,6 +432,15 @@ def test_a_source_that_is_no_table(source):
         ({"duplicates": "latest"}, ("duplicates='latest'", "'last'")),
         ({"separator": ","}, ("separator=", "header=", "dataframe")),
         ({"header": True}, ("separator=", "header=", "dataframe")),
+        ({"skip": 1}, ("skip=", "dataframe")),
+        ({"comment": "#"}, ("comment=", "dataframe")),
+        ({"skip": -1}, ("skip=-1", "from 0")),
+        ({"skip": True}, ("skip=True", "whole")),
+        ({"comment": " "}, ("comment=' '", "'#'")),
+        ({"positive": "many"}, ("positive='many'", "as 30")),
+        ({"positive": float("nan")}, ("positive=nan", "as 30")),
+        ({"positive": 3, "uniform": True}, ("positive=3", "uniform=")),
+        ({"positive": 3, "rating": False}, ("positive=3", "rating=False")),
     ],
 )
 def test_options_that_do_not_exist(options, told):
@@ -464,7 +476,6 @@ def test_a_file_without_a_header_says_that_its_third_column_is_none(tmp_path):
     log = read(path, rating=False, time=2)
     assert log.positives
     assert log.time.tolist() == [1600500000, 1600000000]
-    assert not read(path).positives
     path.write_text("3,7\n1,9\n")
     assert read(path).positives
     assert read(path).users.ids.tolist() == [1, 3]
@@ -487,6 +498,122 @@ def test_ratings_that_say_of_nothing_that_it_was_not_liked_are_positives(ratings
 def test_parts_of_positives_are_positives():
     log = read(LOG.drop("rating"), time="time")
     assert all(part.positives for part in (*split(log, 0.5, rng=0), *split(log, 0.5, by="time"), log.take([0, 1])))
+
+
+EVENTS = pl.DataFrame({
+    "user": ["b", "a", "b", "b", "a"],
+    "item": [1, 1, 1, 2, 1],
+    "minutes": [50, 30, 29, 31, 90],
+    "timestamp": [5, 9, 2, 3, 8],
+})  # fmt: skip
+
+
+def test_a_note_says_that_rows_are_positives_unless_that_was_asked_for():
+    assert any("positive" in note and "rating=" in note for note in read(LOG.drop("rating")).notes)
+    assert read(LOG.drop("rating"), rating=False).notes == ()
+    assert read(LOG).notes == ()
+
+
+def test_rows_below_positive_are_left_out_and_counted():
+    log = read(EVENTS, rating="minutes", positive=31, duplicates="first")
+    assert log.positives
+    assert log.rating.tolist() == [1, 1, 1]
+    assert log.row.tolist() == [4, 0, 3]
+    assert log.input_rows == 5
+    assert any("2 of 5 rows" in note and "31" in note for note in log.notes)
+    few = read(EVENTS, rating="minutes", positive=60)
+    assert (len(few), few.n_users, few.n_items) == (1, 2, 2)  # what is left out is still of the population
+    with pytest.raises(EmptyError, match=facts("none of its 5 rows", "5 are no positives", "positive=")):
+        read(EVENTS, rating="minutes", positive=100)
+    with pytest.raises(ColumnError, match=facts("positive=30", "rating=")):
+        read(EVENTS.rename({"minutes": "length"}), positive=30)
+
+
+@pytest.mark.parametrize(
+    ("duplicates", "rows", "weight"),
+    [("first", [4, 2, 3], None), ("last", [1, 0, 3], None), ("count", [1, 0, 3], [2, 2, 1])],
+)
+def test_the_first_and_the_last_are_by_time_where_there_is_one(duplicates, rows, weight):
+    log = read(EVENTS, rating=False, time="timestamp", duplicates=duplicates)
+    assert log.row.tolist() == rows
+    assert log.time.tolist() == EVENTS["timestamp"].gather(rows).to_list()
+    assert weight == (None if log.weight is None else log.weight.tolist())
+    assert any("2 rows repeated a pair" in note and duplicates in note for note in log.notes)
+    by_order = read(EVENTS, rating=False, duplicates=duplicates)
+    assert by_order.row.tolist() == ([1, 0, 3] if duplicates == "first" else [4, 2, 3])
+
+
+def test_counts_sum_the_weights_that_the_log_has():
+    log = read(EVENTS, rating=False, weight="minutes", duplicates="count")
+    assert log.weight.tolist() == [120, 79, 31]
+    assert read(LOG, duplicates="count").weight.tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("when", ["1600000000", "1600000000000", "1600000000.5", "2020-09-13", "2020-09-13T12:26:40Z"])
+def test_times_in_a_file_without_a_header_are_not_taken_for_ratings(tmp_path, when):
+    path = tmp_path / "clicks.csv"
+    path.write_text(f"3,7,{when}\n1,9,{when}\n")
+    log = read(path)
+    assert log.positives
+    assert any("'time'" in note for note in log.notes)
+    assert read(path, time="time").time is not None
+    path.write_text(f"3,7,{when},5\n1,9,{when},4\n")
+    with pytest.raises(ColumnError, match=facts("'rating'", "looks like times", "rating=False")):
+        read(path)
+    assert read(path, rating=3, time=2).rating.tolist() == [4, 5]
+    assert read(path, rating=False, time=2).positives
+
+
+def test_times_under_the_name_of_ratings_are_refused_unless_named():
+    frame = LOG.with_columns(value=pl.Series([1_600_000_000, 1_600_000_001, 1_600_000_002, 1_600_000_003])).drop(
+        "rating"
+    )
+    with pytest.raises(ColumnError, match=facts("'value'", "looks like times", 1600000000, "rating=")):
+        read(frame)
+    assert read(frame, rating="value").rating.min() == np.float32(1_600_000_000)
+    assert read(frame, rating=False, time="value").positives
+    dated = frame.with_columns(pl.from_epoch("value"))
+    with pytest.raises(ColumnError, match=facts("'value'", "looks like times")):
+        read(dated)
+
+
+def test_large_ratings_stay_ratings_where_they_are_called_so_or_not_all_are_large(tmp_path):
+    path = tmp_path / "sales.csv"
+    path.write_text("3,7,99\n1,9,100000000\n")
+    assert read(path).rating.tolist() == [100000000, 99]
+    assert read(LOG.with_columns(rating=pl.lit(1e9) + pl.col("rating"))).rating.min() == np.float32(1e9)
+
+
+# -- lines that are no rows ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("separator", [",", "::", "\t"])
+def test_skipped_and_comment_lines_are_no_rows(tmp_path, separator, end):
+    rows = ["user,item,rating", "# the first", "1,2,5", "#1,3,4", "2,2,3", "# the end"]
+    lines = ["exported by x", 'with "one quote', *(row.replace(",", separator) for row in rows)]
+    for name, pack in (("log.csv", lambda data: data), ("log.csv.gz", gzip.compress)):
+        path = tmp_path / name
+        path.write_bytes(pack(end.join(lines).encode()))
+        log = read(path, skip=2, comment="#")
+        assert log.users.ids.tolist() == [1, 2]
+        assert log.rating.tolist() == [5, 3]
+        assert log.row.tolist() == [0, 1]
+
+
+def test_a_ragged_line_keeps_its_number_under_skipped_lines(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("a\nb\n1,2,3\n# c\n1,2\n")
+    with pytest.raises(FormatError, match=facts("line 5", "2 fields")):
+        read(path, skip=2, comment="#")
+    with pytest.raises(FormatError, match=facts("blank lines only", "skip=")):
+        read(path, skip=9)
+
+
+def test_last_fm_has_two_lines_of_counts(data_dir):
+    log = read(data_dir("lastfm-hetrec") / "user_artists.dat", skip=2, header=False, rating=2, positive=100)
+    assert (log.n_users, log.n_items, log.input_rows) == (1_892, 17_632, 92_834)
+    assert log.positives
 
 
 def test_a_uniform_sample_has_ratings():

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from openloop.core.feedback import Feedback
+from openloop.data.reading import read
 from openloop.data.splitting import folds, split
-from openloop.errors import ColumnError, EmptyError, InputError
+from openloop.errors import ColumnError, DuplicateError, EmptyError, InputError
 from tests.facts import facts
 
 WAYS = [{"by": "row"}, {"by": "user"}, {"by": "leave-k-out", "k": 2}, {"by": "time"}]
@@ -224,3 +226,104 @@ def test_parts_remember_how_they_were_split_and_the_items_of_the_whole(by):
     again = split(first[0], test=1, rng=1)
     assert again[1].split == (by, "row")
     assert again[1].rows_of_items.tolist() == [2, 2, 1, 1]
+
+
+# -- events: rows before repeats are merged ------------------------------------------------------------------
+
+EVENTS = pl.DataFrame({
+    "user": ["a", "a", "b", "a", "b", "a", "b", "c"],
+    "item": [1, 2, 1, 1, 1, 3, 2, 9],
+    "when": [1, 2, 3, 4, 5, 6, 7, 8],
+})  # fmt: skip
+
+
+def pairs(part: Feedback) -> list[tuple[str, int]]:
+    return [(part.users.ids[u], int(part.items.ids[i])) for u, i in zip(part.user, part.item, strict=True)]
+
+
+def test_rows_are_split_by_time_and_repeats_merged_inside_each_part():
+    train, test = split(EVENTS, 0.5, time="when", duplicates="first")
+    assert pairs(train) == [("a", 1), ("a", 2), ("b", 1)]
+    assert train.time.tolist() == [1, 2, 3]
+    assert pairs(test) == [("a", 3), ("b", 2), ("c", 9)]  # not (b, 1), which train has
+    assert test.time.tolist() == [6, 7, 8]
+    assert train.positives
+    assert test.positives
+    assert train.row.tolist() == [0, 1, 2]
+    assert test.align(EVENTS["when"]).tolist() == test.time.tolist()
+    assert any("1 of 4 pairs" in note and "repeats='drop'" in note for note in test.notes)
+    assert any("1 row repeated" in note for note in train.notes)
+    for part in (train, test):
+        assert (part.split, part.share) == (("time",), None)
+        assert (part.n_users, part.n_items) == (3, 4)
+        assert any("before 5" in note for note in part.notes)
+
+
+def test_repeats_may_be_kept():
+    train, test = split(EVENTS, 0.5, time="when", duplicates="last", repeats="keep")
+    assert pairs(test) == [("a", 3), ("b", 1), ("b", 2), ("c", 9)]
+    assert train.time.tolist() == [4, 2, 3]
+    assert any("1 of 4 pairs" in note and "repeats='keep'" in note for note in test.notes)
+
+
+@pytest.mark.parametrize("repeats", ["drop", "keep"])
+def test_parts_of_events_know_the_pairs_of_the_whole(repeats):
+    train, test = split(EVENTS, 0.5, time="when", duplicates="count", repeats=repeats)
+    whole = read(EVENTS, duplicates="last")
+    assert train.origin == test.origin == whole.fingerprint
+    np.testing.assert_array_equal(train.rows_of_items, whole.rows_of_items)
+    np.testing.assert_array_equal(test.rows_of_items, whole.rows_of_items)
+    assert train.weight.tolist() == [2, 1, 1]
+
+
+def test_without_repeats_events_are_split_as_feedback_is():
+    frame = pl.DataFrame({"user": WHOLE.user, "item": WHOLE.item, "rating": WHOLE.rating, "time": WHOLE.time})
+    for one, two in zip(split(frame, 0.3, time="time"), split(read(frame, time="time"), 0.3, by="time"), strict=True):
+        np.testing.assert_array_equal(one.cell, two.cell)
+        np.testing.assert_array_equal(one.rating, two.rating)
+        assert (one.origin, one.split, one.notes) == (two.origin, two.split, two.notes)
+
+
+def test_a_file_is_split_at_a_date(tmp_path):
+    path = tmp_path / "events.csv"
+    path.write_text("u,7,2024-02-28\nu,8,2024-03-01\nv,7,2024-02-29\nv,8,2024-03-02\n")
+    train, test = split(path, "2024-03-01", time=2)
+    assert (len(train), len(test)) == (2, 2)
+    with pytest.raises(InputError, match=facts("test='2024-03-01'", "by='time'")):
+        split(path, "2024-03-01", by="row", rng=0, rating=False)
+
+
+def test_a_file_is_split_in_other_ways_as_it_is_read(tmp_path):
+    EVENTS.write_parquet(tmp_path / "events.parquet")
+    train, test = split(tmp_path / "events.parquet", 2, rng=0, duplicates="first")
+    assert (len(train), len(test)) == (4, 2)
+    train, test = split(tmp_path / "events.parquet", 1, by="user", time="when", rng=0, duplicates="first")
+    assert test.time is not None
+
+
+def test_every_refusal_of_events_names_what_lets_them_in():
+    with pytest.raises(DuplicateError, match=facts("('a', 1)", "rows 0, 3", "duplicates='first'", "'count'")):
+        split(EVENTS, 0.5, time="when")
+    again = EVENTS.with_columns(user=pl.lit("a"), item=pl.lit(1))
+    with pytest.raises(EmptyError, match=facts("1 of 1 pairs", "repeats='keep'", "test=")):
+        split(again, 0.5, time="when", duplicates="first")
+    assert len(split(again, 0.5, time="when", duplicates="first", repeats="keep")[1]) == 1
+    with pytest.raises(ColumnError, match=facts("by='time'", "time=")):
+        split(EVENTS, 0.5, by="time", duplicates="first")
+    with pytest.raises(EmptyError, match=facts("no row", "for test", "test=")):
+        split(EVENTS.with_columns(when=pl.lit(1)), 0.5, time="when", duplicates="first")
+
+
+@pytest.mark.parametrize(
+    ("log", "options", "told"),
+    [
+        (WHOLE, {"time": "when", "rng": 0}, ("time=", "ol.read")),
+        (EVENTS, {"tme": "when"}, ("tme=", "'time'")),
+        (EVENTS, {"repeats": "dropp", "time": "when"}, ("repeats='dropp'", "'drop'")),
+        (EVENTS, {"duplicates": "fist", "time": "when"}, ("duplicates='fist'", "'first'")),
+    ],
+    ids=["read already", "keyword", "repeats", "duplicates"],
+)
+def test_options_of_events(log, options, told):
+    with pytest.raises(InputError, match=facts(*told)):
+        split(log, 0.5, **options)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from openloop.data.values import ids, propensities, ratings, row_list, times, weights
+from openloop.data.values import ids, look_like_times, propensities, ratings, row_list, times, weights
 from openloop.errors import InputError, PropensityError, RatingError
 from tests.facts import facts
 
@@ -198,3 +198,29 @@ def test_long_lists_of_rows_are_cut():
     cut = row_list(list(range(100)))
     assert re.search(facts("rows 0, 1, 2, 3, 4, …", 100), cut)
     assert "5" not in cut
+
+
+# -- what looks like times -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "answer"),
+    [
+        ([1_600_000_000, 1_600_000_001], True),
+        ([1_600_000_000_000.5], True),
+        (["1600000000", " 1600000001"], True),
+        (["2024-03-01", "2024-03-01 12:30", "2024-03-01T12:30:00Z"], True),
+        ([dt.date(2024, 3, 1), None], True),
+        ([1_600_000_000, 5], False),
+        (["2024-03-01", "5"], False),
+        (["2024", "20240301"], False),
+        ([1, 2, 5], False),
+        ([True, False], False),
+        (["good"], False),
+        ([], False),
+        ([None], False),
+    ],
+    ids=str,
+)
+def test_times_are_told_from_ratings(values, answer):
+    assert look_like_times(pl.Series(values)) is answer

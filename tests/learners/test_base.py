@@ -77,6 +77,14 @@ def test_weights_are_the_logs_own_where_none_are_given():
     assert weights(Made(), log, [1, 1, 1]).tolist() == [1, 1, 1]
 
 
+def test_the_logs_own_weights_multiply_those_of_propensities():
+    log = three(weight=np.array([6.0, 1, 2]))
+    p = Propensities(values=np.array([1.0, 0.5, 0.25]))
+    expected = log.weight * [1, 2, 4]
+    np.testing.assert_allclose(weights(Made(), log, p), expected / expected.mean(), rtol=1e-12)
+    np.testing.assert_allclose(weights(Made(), three(), p), np.array([1, 2, 4]) * 3 / 7, rtol=1e-12)
+
+
 def test_propensities_weigh_by_their_inverse_and_belong_to_the_log():
     log = three()
     p = Propensities(values=np.array([1, 0.5, 0.1]), floor=0.25)

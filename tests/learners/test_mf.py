@@ -26,6 +26,8 @@ ALL_SOLVERS = pytest.mark.parametrize("solver", SOLVERS)
 BOTH_LOSSES = pytest.mark.parametrize("loss", LOSSES)
 EXACT = {"tol": 1e-13, "iterations": 5000, "dtype": "float64"}
 
+pytestmark = pytest.mark.slow
+
 
 class TestMF(PersonalRecommenderContract):
     def make(self):

@@ -114,7 +114,7 @@ def test_half_of_a_log_speaks_of_the_whole():
 
 
 def test_ips_with_estimated_propensities_beats_naive_by_an_order_of_magnitude():
-    world, X, Z = threshold_world(400, 300)
+    world, X, Z = threshold_world()
     truth = float(np.mean((world.predictions["four"] - world.ratings) ** 2))
     errors = {"naive": [], "ips": []}
     for seed in range(3):

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
-from importlib import import_module
-from importlib.metadata import version
 from typing import Any
 
 from openloop.audits.basis import Basis
+from openloop.audits.cold import WARM, parted
 from openloop.audits.contrasts import contrasts, estimators_of
 from openloop.audits.curves import curves, with_gamma
 from openloop.audits.evidence import Evidence, stem
 from openloop.audits.narrowing import narrowed
 from openloop.audits.open_loop import open_loop_of, with_open_loop
-from openloop.audits.question import ESTIMATORS, POOLED, STRATA, AuditQuestion, for_clicks
+from openloop.audits.question import ESTIMATORS, POOLED, STRATA, AuditQuestion, Cold, for_clicks
 from openloop.audits.rankings import ranks_within_users
 from openloop.audits.rehearsal import Rehearsal
-from openloop.audits.results import Audit, Family, Setting
+from openloop.audits.results import Audit, Family, Setting, stamped
 from openloop.audits.rules import EFFECTIVE_ROWS, RARE_ROWS
 from openloop.audits.sensitivity import tilted_curves, with_limits
+from openloop.audits.settling import settling_of
 from openloop.audits.strata import paradoxes, strata_tables
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
+from openloop.core.impressions import Impressions
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric, reaches
 from openloop.data.reading import only_positives
@@ -35,11 +34,11 @@ from openloop.errors import InputError, did_you_mean
 from openloop.estimators.estimands import PLAIN
 from openloop.estimators.naming import Method
 from openloop.estimators.resampling import probability_of_being_best
-from openloop.evaluation import Prepared, prepared
+from openloop.evaluation import Prepared, prepared, refuse_shown
 from openloop.metrics.naming import metric as metric_named
 from openloop.sources.arrays.source import FeedbackSource
 from openloop.sources.plan import Answers, LogFacts, Source
-from openloop.support.fields import fields_of
+from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, silent
 from openloop.support.wording import joined, percent
 
@@ -47,7 +46,6 @@ SEVERAL = 3  # models: from here on Friedman's test says more than a pair does
 COPIED = 0.99  # from this share of rows on, predictions that are the ratings are a leak
 MANY_ROWS = 5_000_000  # so many hold out enough cells in two folds: each is a refit
 DROPPED = 0.05  # of the rows: more of them left out is another question
-PACKAGES = ("numpy", "scipy", "polars", "narwhals", "numba", "scikit-learn")
 
 
 def audit(
@@ -70,6 +68,8 @@ def audit(
     assumes: str | None = None,
     baseline: str | None = None,
     min_item_rows: int = 0,
+    cold: Cold = "keep",
+    trained_on: Any = None,
     rehearse: int = 0,
     refit: bool = False,
     refit_on: Any = None,
@@ -85,6 +85,16 @@ def audit(
     excluded_share: float | None = None,
     complete: bool = False,
     distinct: bool = False,
+    candidates: str = "all",
+    position: str | None = None,
+    request: str | bool | None = None,
+    reward: str | None = None,
+    propensity: str | None = None,
+    exposure: Sequence[str] | None = None,
+    prefix: str | None = None,
+    slate: str | None = None,
+    shuffled: str | None = None,
+    pool: str | None = None,
     step: Step = silent,
 ) -> Audit:
     """Which of the models is better for users, how sure that is, and whether the log can say at all.
@@ -97,13 +107,24 @@ def audit(
     the log, or on the one given, of which the log may be a part. `doubts` are reasons of your own against any choice,
     `assumes` what the propensities take for granted, by default what their model does. `baseline` names a model that
     the others are compared with, and with no other: fewer pairs are told apart more easily. `min_item_rows` leaves
-    items with fewer rows in the whole log out of the population. `rehearse` draws so many logs from the propensities,
+    items with fewer rows in the whole log out of the population. `cold` says what becomes of rows whose user or item
+    has no row in `trained_on`, by default `exclude`: "keep", "drop", or "report" them apart; the verdict is then about
+    the others. `rehearse` draws so many logs from the propensities,
     and tells how often they give a verdict on equal models, and on models that differ. Of a log of positives only,
     without propensities, every row counts once, and the verdict must hold whatever share of popularity is exposure.
+
+    Of Impressions, or with `position` a frame of them, the models are rankers, and all is as in `evaluate` of these:
+    `propensities` is a fitted Examination; the verdict is about expected clicks, by examination where that is known.
     Beside rankings it shows what models list for users, which decides nothing: how much of the catalogue, how popular
     items, with `running` how much of it the model of that name lists now, with `item_features` how alike the items are.
     """
-    given = locals() | {"metrics": metrics or (), "groups": groups or {}}
+    given = locals()
+    if isinstance(log, Impressions) or position is not None:
+        from openloop.audits.shown import conduct_shown, shown_question
+
+        return conduct_shown(models, log, propensities, shown_question(given, changed(audit, given)), step)
+    refuse_shown("audit", changed(audit, given))
+    given |= {"metrics": metrics or (), "groups": groups or {}}
     return conduct(models, log, propensities, AuditQuestion(**fields_of(AuditQuestion, given)), step)
 
 
@@ -120,10 +141,15 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
         )
     step("reading the models", 0.0)
     basis, seen, whole = Basis.of(propensities, log, blind=asked.blind), propensities, log
-    population = ""
+    population, cold = "", None
+    if asked.cold != "keep":
+        apart = parted(models, log, propensities, for_clicks(asked) if basis.clicks else asked)
+        log, seen, asked, cold = apart.log, apart.propensities, apart.asked, apart.cold
+        population = "" if cold is None else WARM
     if asked.min_item_rows:
-        few = narrowed(models, log, propensities, asked)
-        models, log, seen, asked, population = few.models, few.log, few.propensities, few.asked, few.population
+        few = narrowed(models, log, seen, asked)
+        models, log, seen, asked = few.models, few.log, few.propensities, few.asked
+        population = f"{population}, {few.population}" if population else few.population
     asked = for_clicks(asked) if basis.clicks else asked
     ready = prepared(models, log, seen, asked)
     if not isinstance(log, Feedback):  # which says so itself
@@ -168,7 +194,8 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
         open_loop=sample, weights=ready.source.summary(all_rows(metric.on)), check=checked, warnings=tuple(warnings),
         setting=_setting(ready.source, propensities, whole, began),
         rehearsal=_rehearsal(ready, evidence, seen, asked, step),
-        notes=result.notes if sample is None else (*result.notes, *sample.result.notes),
+        notes=(*result.notes, *(sample.result.notes if sample else ()), *([str(cold)] if cold else [])),
+        cold=cold, settling=settling_of(result, evidence, ready.source.about(), cold.rows if cold else 0),
     )  # fmt: skip
 
 
@@ -352,12 +379,4 @@ def _setting(source: Source, propensities: Any, log: Any, began: float) -> Setti
         words = "the log's own" if isinstance(log, Feedback) and log.propensity is not None else "none"
     else:
         words = f"column {propensities!r}" if isinstance(propensities, str) else type(propensities).__name__
-    return Setting(
-        **asdict(about), propensity=words, versions=_versions(), seconds=time.perf_counter() - began,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-    )  # fmt: skip
-
-
-def _versions() -> dict[str, str]:
-    found = {"openloop": import_module("openloop").__version__, "python": platform.python_version()}
-    return found | {name: version(name) for name in PACKAGES}
+    return stamped(Setting(**asdict(about), propensity=words), began)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from openloop.core.feedback import Feedback
 from openloop.core.lists import ListMetric
@@ -20,6 +20,8 @@ LISTED = ("coverage@10", "gini@10", "popularity@10", "novelty@10", "new@10")  # 
 LISTED_GIVEN = {"item_features": "similarity@10", "running": "overlap@10"}  # and these, where that is given
 CLICKS = ("recall@10", "adg")  # where all rows are positives
 ESTIMATORS = ("snips", "ips", "stratified", "naive")
+Cold = Literal["keep", "drop", "report"]
+COLD = ("keep", "drop", "report")  # rows of users or items without training rows
 POOLED = ("snips", "clipped", "stratified")  # estimators that average over relevant items
 STRATA = (5, "2:width")  # of equal mass, whether a difference holds throughout; the paper's two, for its paradox
 
@@ -45,6 +47,8 @@ class AuditQuestion(Question):
     blind: bool = False
     baseline: str | None = None  # compare the others with this model only
     min_item_rows: int = 0  # items with fewer rows in the whole log are no part of the population
+    cold: Cold = "keep"  # rows of users or items without training rows
+    trained_on: Any = None  # what models were trained on, where that is not `exclude`
     rehearse: int = 0  # logs to draw from the propensities, to see how often they give a verdict
 
     def __post_init__(self) -> None:

@@ -7,13 +7,19 @@ The nouns of an audit and their plain records; they are filled by `openloop.audi
 from __future__ import annotations
 
 import html
+import platform
+import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Literal
 
 from openloop.audits.answers import Verdict, plain
 from openloop.audits.contrasts import Contrast
 from openloop.audits.paradox import Paradox
+from openloop.audits.positions import Positions
 from openloop.audits.rankings import Correlation, Friedman
 from openloop.audits.rehearsal import Rehearsal
 from openloop.core.comparison import Comparison
@@ -24,7 +30,12 @@ from openloop.errors import InputError, did_you_mean
 from openloop.sources.plan import LogFacts
 from openloop.support.atomic import Recorded
 
+if TYPE_CHECKING:
+    from openloop.audits.cold import ColdPart
+    from openloop.audits.settling import Settling
+
 Family = tuple[str, str]  # metric, estimator
+PACKAGES = ("numpy", "scipy", "polars", "narwhals", "numba", "scikit-learn")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -123,6 +134,15 @@ class Setting(LogFacts):
     seconds: float = 0.0
 
 
+def stamped(setting: Setting, began: float) -> Setting:
+    """With the versions, the time, and the seconds since `began`."""
+    known = {"openloop": import_module("openloop").__version__, "python": platform.python_version()}
+    return replace(
+        setting, versions=known | {name: version(name) for name in PACKAGES}, seconds=time.perf_counter() - began,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Audit(Recorded):
     """The verdict and what it rests on. `metric` and `estimator` are those that the verdict is about."""
@@ -139,9 +159,12 @@ class Audit(Recorded):
     benchmarks: tuple[str, ...] = ()  # how far leaving out a part of the propensity model moves p
     friedman: Friedman | None = None
     open_loop: OpenLoop | None = None
+    positions: Positions | None = None  # of impressions
     rehearsal: Rehearsal | None = None  # of the two leading models, where it was asked for
     weights: WeightSummary | None = None  # of all scored rows
     check: Any = None  # a propensity Check, where a model was fitted here
+    cold: ColdPart | None = None  # rows without training rows, which the verdict leaves out
+    settling: tuple[Settling, ...] = ()  # impressions that would settle pairs of a log of positives
     setting: Setting
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -185,9 +208,12 @@ class Audit(Recorded):
             "benchmarks": list(self.benchmarks),
             "friedman": None if self.friedman is None else asdict(self.friedman),
             "open_loop": None if self.open_loop is None else _open_loop_record(self.open_loop),
+            "positions": None if self.positions is None else self.positions.records(),
             "rehearsal": None if self.rehearsal is None else self.rehearsal.records(),
             "weights": None if self.weights is None else _weights_record(self.weights),
             "propensity_check": None if self.check is None else self.check.to_dict(),
+            "cold": None if self.cold is None else _cold_record(self.cold),
+            "settling": [asdict(found) for found in self.settling],
             "setting": asdict(self.setting),
             "warnings": list(self.warnings),
             "notes": list(self.notes),
@@ -207,6 +233,11 @@ class Audit(Recorded):
     def _repr_html_(self) -> str:
         words = "".join(f"<p>{html.escape(s)}</p>" for s in self.verdict.sentences)
         return f"<h3>{html.escape(self.verdict.headline)}</h3>{words}{self.result._repr_html_()}"  # pyright: ignore[reportPrivateUsage]
+
+
+def _cold_record(c: ColdPart) -> dict[str, Any]:
+    found = {"rows": c.rows, "warm_rows": c.warm, "users": c.users, "items": c.items, "reason": c.reason}
+    return found | {"comparison": None if c.result is None else c.result.records()}
 
 
 def _weights_record(w: WeightSummary) -> dict[str, Any]:

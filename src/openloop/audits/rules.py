@@ -42,10 +42,13 @@ GIVEN = "other propensities: a column of the log, or another model fitted on it"
 RATINGS = f"{SAMPLE} ratings of cells drawn at random, given to ol.propensity.Balanced(model).fit(log, uniform=sample)"
 LONGER = "a longer log, with more users and rows"
 EXPOSURE = "logging what was shown: exposure as a column of propensities, or some impressions shown at random"
+ABOVE = "an estimator that lets items above matter, such as snrips, which needs the probabilities of prefixes"
+TRUST = "sniips, which needs propensities, or affine, which allows for trust in what comes first"
+SHUFFLED = "shuffling more requests, and logging which"
 RANDOMISED = "showing some impressions at random and logging them, as what is never shown cannot be judged"
 REMEDIES = (
-    METRIC, LIKED, ESTIMATOR, UNCUT, COUNTED, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, LONGER, EXPOSURE,
-    RANDOMISED,
+    METRIC, LIKED, ESTIMATOR, UNCUT, COUNTED, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, ABOVE, TRUST, LONGER,
+    EXPOSURE, SHUFFLED, RANDOMISED,
 )  # fmt: skip
 
 

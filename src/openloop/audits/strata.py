@@ -14,7 +14,7 @@ from openloop.core.estimate import Estimate
 from openloop.core.metric import Metric
 from openloop.core.moments import Moments
 from openloop.errors import UndefinedError
-from openloop.estimators.stratified import population_shares, stratified, within_strata
+from openloop.estimators.stratified import population_shares, stratified, weighs, within_strata
 from openloop.sources.plan import Request, Source, Strata, StrataFacts
 
 
@@ -23,19 +23,28 @@ def strata_tables(
 ) -> tuple[StrataTable, ...]:
     """A table like the paper's Tables 2 to 5 for each metric and grouping; `groupings` maps words to strata."""
     batches = [list(metrics)] if source.in_one_pass else [[metric] for metric in metrics]
-    tables: list[StrataTable] = []
-    for by, strata in groupings.items():
-        facts = source.facts(strata)
-        for batch in batches:
-            asked = {(x.name, m): Request(metric=x, models=(m,), strata=strata) for x in batch for m in source.models}
-            moments = source.moments(list(asked.values()))
-            for metric in batch:
-                found = {model: moments[asked[metric.name, model]] for model in source.models}
-                rows = sum(facts.rows)
-                lines = (*_methods(result, metric.name, rows), *_marginals(strata, rows, found), *_strata(facts, found))
-                best = tuple(judged(line, result, metric.name) for line in lines)
-                tables.append(StrataTable(metric=metric.name, by=by, lines=best))
-    return tuple(tables)
+    facts = {by: source.facts(strata) for by, strata in groupings.items()}
+    lines: dict[tuple[str, str], Sequence[StrataLine]] = {}
+    for batch in batches:
+        methods = {m.name: [judged(x, result, m.name) for x in _methods(result, m.name, facts)] for m in batch}
+        for by, strata in groupings.items():  # while a metric's gains are at hand
+            for metric, own in _stratified_lines(source, batch, strata, facts[by]).items():
+                lines[by, metric] = [*methods[metric], *(judged(line, result, metric) for line in own)]
+    tables = ((by, metric.name) for by in groupings for metric in metrics)
+    return tuple(StrataTable(metric=metric, by=by, lines=tuple(lines[by, metric])) for by, metric in tables)
+
+
+def _stratified_lines(
+    source: Source, metrics: Sequence[Metric], strata: Strata, facts: StrataFacts
+) -> dict[str, list[StrataLine]]:
+    """The lines of some metrics that are made of strata."""
+    asked = {(x.name, m): Request(metric=x, models=(m,), strata=strata) for x in metrics for m in source.models}
+    moments = source.moments(list(asked.values()))
+    lines: dict[str, list[StrataLine]] = {}
+    for metric in metrics:
+        found = {model: moments[asked[metric.name, model]] for model in source.models}
+        lines[metric.name] = [*_marginals(strata, sum(facts.rows), found), *_strata(facts, found)]
+    return lines
 
 
 def judged(line: StrataLine, result: Comparison, metric: str) -> StrataLine:
@@ -43,8 +52,9 @@ def judged(line: StrataLine, result: Comparison, metric: str) -> StrataLine:
     return replace(line, best=best_of(line.estimates, result.better[metric], result.level))
 
 
-def _methods(result: Comparison, metric: str, rows: int) -> Iterator[StrataLine]:
+def _methods(result: Comparison, metric: str, facts: Mapping[str, StrataFacts]) -> Iterator[StrataLine]:
     """Holdout and weighted, over all rows."""
+    rows = max((sum(grouping.rows) for grouping in facts.values()), default=0)
     for name in ("naive", "ips", "snips"):
         if (result.models[0], metric, name) in result.estimates:
             estimates = {m: result[m, metric, name].linear() for m in result.models}
@@ -76,13 +86,15 @@ def _all_or_none(found: Mapping[str, Estimate | None]) -> dict[str, Estimate]:
 
 def _strata(facts: StrataFacts, found: Mapping[str, Moments]) -> Iterator[StrataLine]:
     """Each stratum, by means weighted inside it, and by the plain means that the paper has."""
-    weighted = {model: within_strata(m, weighted=True) for model, m in found.items()}
-    plain = {model: within_strata(m) for model, m in found.items()}
-    shares = population_shares(next(iter(found.values())))
+    plain, first = {model: within_strata(m) for model, m in found.items()}, next(iter(found.values()))
+    weighted = {model: within_strata(m, weighted=True) for model, m in found.items()} if weighs(first) else None
+    shares = population_shares(first)
     for s, name in enumerate(facts.names):
+        means = _of(plain, s)
         yield StrataLine(
             name=name, kind="stratum", rows=facts.rows[s], items=facts.items[s], limits=facts.limits[s],
-            share=None if shares is None else shares[s], estimates=_of(weighted, s), plain=_of(plain, s),
+            share=None if shares is None else shares[s], plain=means,
+            estimates=means if weighted is None else _of(weighted, s),
         )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ it was compared with.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from openloop.audits import rules
 from openloop.audits.answers import Assumption, Level, PairAnswer, Reason, Verdict
@@ -22,10 +22,19 @@ from openloop.support.wording import joined, percent
 LEVELS: tuple[Level, ...] = ("none", "conditional", "verdict")
 
 
-def decide(found: Evidence) -> Verdict:
-    """The verdict on the evidence."""
-    everywhere = tuple(reason for rule in OF_THE_LOG for reason in rule(found))
-    pairs = tuple(_answer(found, c, everywhere) for c in found.own)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rulebook:
+    """What speaks against a verdict: rules about the log, and rules about a pair, the better model first."""
+
+    of_the_log: tuple[Callable[[Evidence], Iterator[Reason]], ...]
+    of_pairs: tuple[Callable[[Evidence, Contrast], Iterator[Reason]], ...]
+
+
+def decide(found: Evidence, book: Rulebook | None = None) -> Verdict:
+    """The verdict on the evidence, by the rules for ratings unless others are given."""
+    book = book or RATINGS
+    everywhere = tuple(reason for rule in book.of_the_log for reason in rule(found))
+    pairs = tuple(_answer(found, c, everywhere, book) for c in found.own)
     ahead = {m: _level(own) for m in found.result.ranking(*found.family) if _leads(m, own := _of(pairs, m))}
     level = LEVELS[max(map(LEVELS.index, ahead.values()), default=0)]
     leaders = tuple(m for m in ahead if ahead[m] == level)
@@ -75,13 +84,13 @@ def _reasons(own: Sequence[PairAnswer], everywhere: Sequence[Reason], *, many: b
 # -- one pair ------------------------------------------------------------------------------------------------
 
 
-def _answer(found: Evidence, c: Contrast, everywhere: Sequence[Reason]) -> PairAnswer:
+def _answer(found: Evidence, c: Contrast, everywhere: Sequence[Reason], book: Rulebook) -> PairAnswer:
     """The answer for two models; the better one first where there is one."""
     if c.better is None:
         reasons: tuple[Reason, ...] = (*everywhere, *_untold(found, c, sound=not everywhere))
         return PairAnswer(a=c.a, b=c.b, better=None, level="none", estimand=c.estimand, reasons=reasons)
     c = c.of(c.better)
-    reasons = (*everywhere, *(reason for rule in OF_PAIRS for reason in rule(found, c)))
+    reasons = (*everywhere, *(reason for rule in book.of_pairs for reason in rule(found, c)))
     assumed = _assumption(found, c, reasons)
     hard = [r for r in reasons if not _assumable(r)]
     level: Level = "none" if hard else "conditional" if reasons else "verdict"
@@ -142,7 +151,8 @@ def _telling(found: Evidence, c: Contrast, *, sound: bool) -> str:
 # -- rules about the log -------------------------------------------------------------------------------------
 
 
-def _doubts(found: Evidence) -> Iterator[Reason]:
+def doubts(found: Evidence) -> Iterator[Reason]:
+    """Reasons that are known beforehand."""
     yield from (Reason(code="doubt", text=text) for text in found.doubts)
 
 
@@ -236,7 +246,8 @@ def _unseen(found: Evidence) -> Iterator[Reason]:
 # -- rules about a pair, the better model first --------------------------------------------------------------
 
 
-def _influential(found: Evidence, c: Contrast) -> Iterator[Reason]:
+def influential(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    """A difference that rests on one user."""
     yield from rules.influential(c.holm_without, found.result.level)
 
 
@@ -255,7 +266,7 @@ def _per_user(found: Evidence, c: Contrast) -> Iterator[Reason]:
         yield Reason(code="per-user", value=0.0, text=text)
     other = {"per relevant item": "snips_user", "per user": "snips"}.get(c.estimand)
     theirs = None if other is None else found.between(c.a, c.b, other)
-    if theirs is not None and _against(found, theirs):
+    if theirs is not None and against(found, theirs):
         yield Reason(
             code="per-user", value=theirs.value, remedy=rules.PER_USER,
             text=f"{once}: {c.estimand} {c.a} is ahead, {theirs.estimand} {c.b} is, by {size(found, theirs)}",
@@ -286,21 +297,21 @@ def _contradicted(found: Evidence, c: Contrast) -> Iterator[Reason]:
     """Other debiased estimators of the same, and an open loop, that have the pair the other way round."""
     for estimator in found.witnesses:
         theirs = found.between(c.a, c.b, estimator)
-        if theirs is not None and _against(found, theirs):
+        if theirs is not None and against(found, theirs):
             yield Reason(
                 code="estimators", remedy=rules.RATINGS,
                 text=f"the estimators disagree: {found.estimator} has {c.a} ahead of {c.b}, {estimator} the reverse, "
                 f"by {size(found, theirs)}",
             )  # fmt: skip
     for other in () if found.open_loop is None else found.open_loop.contrasts.get(found.metric, ()):
-        if other.models == c.models and _against(found, other.of(c.a)):
+        if other.models == c.models and against(found, other.of(c.a)):
             yield Reason(
                 code="open-loop", remedy=rules.RATINGS,
                 text=f"the open loop has {c.b} ahead of {c.a}, by {size(found, other)}",
             )  # fmt: skip
 
 
-def _against(found: Evidence, c: Contrast) -> bool:
+def against(found: Evidence, c: Contrast) -> bool:
     """Whether the first model is behind, significantly."""
     return c.pvalue < 1 - found.result.level and not found.ahead(c.value)
 
@@ -335,12 +346,12 @@ def _paradox_words(found: Evidence, c: Contrast) -> str:
     return ", a paradox" if any(frozenset((p.pair.a, p.pair.b)) == c.models for p in own) else ""
 
 
-OF_THE_LOG: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
-    _doubts, _liked, _biased, _undebiased, _corrected, _support, _overlap, _by_rating, _exposed, _taken_as_known,
-    _unseen,
-)  # fmt: skip
-OF_PAIRS: tuple[Callable[[Evidence, Contrast], Iterator[Reason]], ...] = (
-    _leaked, _influential, _per_user, _contradicted, _against_most, _shown_more, _assumed
+RATINGS = Rulebook(
+    of_the_log=(
+        doubts, _liked, _biased, _undebiased, _corrected, _support, _overlap, _by_rating, _exposed, _taken_as_known,
+        _unseen,
+    ),
+    of_pairs=(_leaked, influential, _per_user, _contradicted, _against_most, _shown_more, _assumed),
 )  # fmt: skip
 
 

@@ -17,11 +17,13 @@ from openloop.cli.options import (
     number,
     page,
     progress,
-    request,
     several,
+    share_or_date,
     show,
     tell_written,
 )
+from openloop.errors import InputError
+from openloop.support.fields import fields_named
 
 if TYPE_CHECKING:
     from openloop.audits.results import Audit
@@ -45,6 +47,39 @@ Items = Annotated[
 ]
 
 
+# -- options of a log with positions --------------------------------------------------------------------------
+
+PANEL = "A log of impressions"
+
+
+def _column(words: str) -> Any:
+    return typer.Option(metavar="COLUMN", callback=name_or_number, rich_help_panel=PANEL, help=words)
+
+
+def _columns(option: str, words: str) -> Any:
+    return typer.Option(option, metavar="COLUMN", callback=several, rich_help_panel=PANEL, help=words)
+
+
+Position = Annotated[
+    str | None, _column("The column of positions, from 1: each row of LOG is then an item that was shown.")
+]
+Request = Annotated[str | None, _column("The list that a row belongs to; else found by its name.")]
+Reward = Annotated[str | None, _column("A click, order or time; else found by its name.")]
+Shuffled = Annotated[str | None, _column("Whether the request's order was drawn at random.")]
+Pool = Annotated[str | None, _column("How many candidates the request had.")]
+Exposure = Annotated[
+    list[str] | None,
+    _columns("--exposure", "The item's probability at position 1, 2 …, in this order. Repeatable."),
+]
+Prefix = Annotated[str | None, _column("The probability of the list down to this row.")]
+Slate = Annotated[str | None, _column("The probability of the whole list.")]
+Arms = Annotated[list[str] | None, _columns("--arm", "The item's rank under an arm of an experiment. Repeatable.")]
+Candidates = Annotated[
+    str,
+    typer.Option(metavar="WHICH", rich_help_panel=PANEL, help="What rankers choose from: all, or what was shown."),
+]
+
+
 def audit(
     ctx: typer.Context,
     log: options.Log,
@@ -60,6 +95,13 @@ def audit(
     item: options.Item = None,
     rating: options.Rating = None,
     no_rating: options.NoRating = False,
+    positive: options.Positive = None,
+    time: options.Time = None,
+    duplicates: options.Duplicates = "error",
+    separator: options.Separator = None,
+    header: options.Header = None,
+    skip: options.Skip = 0,
+    comment: options.Comment = None,
     propensity: Annotated[
         str | None,
         typer.Option(
@@ -90,6 +132,21 @@ def audit(
             "--estimator", metavar="NAME", callback=several, help="As snips or clipped@20; likewise. Repeatable."
         ),
     ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE|DATE",
+            callback=share_or_date,
+            help="Judge by the latest share of the log, or its rows from a date on; the rest is TRAIN. Needs --time.",
+        ),
+    ] = None,
+    repeats: Annotated[
+        str, typer.Option(metavar="WHAT", help="Pairs of --test that its TRAIN has, too: drop, or keep to score them.")
+    ] = "drop",
+    cold: Annotated[
+        str,
+        typer.Option(metavar="WHAT", help="Rows of users or items without rows in TRAIN: keep, drop, or report apart."),
+    ] = "keep",
     exclude: Annotated[
         str | None, typer.Option(metavar="TRAIN", help="Leave out of the rankings what this log holds.")
     ] = None,
@@ -136,6 +193,16 @@ def audit(
         bool | None,
         typer.Option("--stream/--no-stream", help="Leave rows on disk; else only where they may not fit into memory."),
     ] = None,
+    position: Position = None,
+    request: Request = None,
+    reward: Reward = None,
+    shuffled: Shuffled = None,
+    pool: Pool = None,
+    exposure: Exposure = None,
+    prefix: Prefix = None,
+    slate: Slate = None,
+    arms: Arms = None,
+    candidates: Candidates = "all",
     report: Annotated[
         str | None, typer.Option(metavar="FILE.html", callback=page, help="Write the whole audit as one page.")
     ] = None,
@@ -146,16 +213,12 @@ def audit(
     Exit code 0 with a verdict, 3 where the log cannot tell or can under an assumption only, 2 on bad input, 1 where an
     output could not be written.
 
+    With --position the log is one of impressions, and models are rankers: tables of request or user, item, and rank or
+    score. --propensity is then examination, logged, or a column.
+
     A model given twice has two tables: the scores of the log's pairs, and a list with a rank column.
     """
-    from openloop.commands.audit.inputs import run
-    from openloop.commands.audit.request import AuditRequest
-    from openloop.commands.table_files import refuse_overwriting
-
-    wanted = request(AuditRequest, ctx)
-    refuse_overwriting(files(report, json), wanted.inputs)
-    with progress() as step:
-        found = run(wanted, command_of(ctx), step)
+    found = _audited(ctx, files(report, json), shown=position is not None)
     written = _write(found, report, None if json == "-" else json)  # first, as a reader may close the pipe
     if json == "-":
         typer.echo(found.to_json())
@@ -165,6 +228,33 @@ def audit(
         raise typer.Exit(FAILED)
     if not found.verdict.supported:
         raise typer.Exit(UNSUPPORTED)
+
+
+def _audited(ctx: typer.Context, outputs: list[str], *, shown: bool) -> Audit:
+    """The audit of a log of feedback, or of impressions."""
+    from openloop.commands.table_files import refuse_overwriting
+
+    if shown:
+        from openloop.commands.audit.impressions import ShownRequest as Wanted
+        from openloop.commands.audit.impressions import run_shown as run
+    else:
+        from openloop.commands.audit.inputs import run
+        from openloop.commands.audit.request import AuditRequest as Wanted
+    _refuse_others(ctx, Wanted, shown=shown)
+    wanted: Any = options.request(Wanted, ctx)
+    refuse_overwriting(outputs, wanted.inputs)
+    with progress() as step:
+        return run(wanted, command_of(ctx), step)
+
+
+def _refuse_others(ctx: typer.Context, wanted: type[Any], *, shown: bool) -> None:
+    """Refuse options that were given, and that this kind of log has no use for."""
+    known = {*fields_named(wanted), "report", "json"}
+    for parameter in ctx.command.params:
+        source = ctx.get_parameter_source(str(parameter.name))
+        if source is not None and source.name == "COMMANDLINE" and parameter.name not in known:
+            why = "a log with positions has no use for it" if shown else "it is for a log with positions"
+            raise InputError(f"{parameter.opts[0]}: {why}; {'leave it out' if shown else 'pass position=, too'}.")
 
 
 def command_of(ctx: typer.Context) -> str:

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from openloop.audits.results import Audit, Curve
+    from openloop.core.estimate import Estimate
 
+MOST_SETTLED = 3  # pairs with words on what would settle them; the report has all
 MOST_PAIRS = 21  # of up to seven models
+ACROSS = 4  # models beside each other
 EXPOSURES = {0.0: "κ = 0", 0.5: "κ = ½", 1.0: "κ = 1"}
 
 
@@ -34,6 +37,7 @@ def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
     yield from _leaderboard(found, found.metric)
     yield from _comparisons(found)
     yield from _exposures(found)
+    yield from _apart(found)
     for metric in found.result.metrics:
         if metric != found.metric:
             yield from _leaderboard(found, metric)
@@ -47,9 +51,10 @@ def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
 def _flags(found: Audit) -> list[str]:
     """What to mind about estimates that have a mark, with where it holds."""
     marked: dict[str, list[str]] = {}
-    for (_, metric, estimator), e in found.result.estimates.items():
+    marks = [(f"{how}-{metric}", e) for (_, metric, how), e in found.result.estimates.items()]
+    for where, e in (*marks, *((metric, e) for (_, metric), e in found.result.lists.items())):
         for flag in e.diagnostics.flags:
-            marked.setdefault(flag, []).append(f"{estimator}-{metric}")
+            marked.setdefault(flag, []).append(where)
     return [f"{', '.join(dict.fromkeys(where))}: {flag}" for flag, where in marked.items()]
 
 
@@ -60,7 +65,7 @@ def _titled(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) 
 
     table = Table(box=None, pad_edge=False)
     for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", no_wrap=number > 0)
+        table.add_column(Text(column), justify="right" if number else "left", no_wrap=number > 0)
     for line in lines:
         table.add_row(Text(line[0]), *line[1:])
     yield ""
@@ -91,14 +96,19 @@ def _lists(found: Audit) -> Iterator[RenderableType]:
     if not names:
         return
     title = f"what models list for users, which decides nothing; ± {level_of(result.level)} interval over users"
-    lines = [[model, *(_cell(found, model, name, LISTS) for name in names)] for model in result.models]
-    yield from _titled(title, ["model", *names], lines)
+    for start in range(0, len(result.models), ACROSS):
+        models = result.models[start : start + ACROSS]
+        lines = [[name, *(_cell(found, model, name, LISTS) for model in models)] for name in names]
+        yield from _titled(title, ["of the lists", *models], lines)
 
 
 def _cell(found: Audit, model: str, metric: str, estimator: str) -> str:
+    return _shown(found.result[model, metric, estimator], found)
+
+
+def _shown(estimate: Estimate, found: Audit) -> str:
     from openloop.reporting.words import decimals_of, fixed, number
 
-    estimate = found.result[model, metric, estimator]
     low, high = estimate.limits(found.result.level)
     mark, decimals = "!" if estimate.diagnostics.flags else "", decimals_of(low, high)
     if decimals is None:  # a point, or one user, who gives no interval
@@ -145,6 +155,24 @@ def _exposures(found: Audit) -> Iterator[RenderableType]:
         f"pairs by {found.metric}, per relevant item, where none, half and all of popularity is exposure (? not sure)"
     )
     yield from _titled(title, ["a − b", *EXPOSURES.values(), "order"], lines)
+    yield from map(str, found.settling[:MOST_SETTLED])
+
+
+def _apart(found: Audit) -> Iterator[RenderableType]:
+    """Warm and cold rows beside each other, where both were asked for."""
+    cold = found.cold
+    if cold is None or cold.result is None:
+        yield from () if cold is None or not cold.reason else (f"cold rows: {cold.reason}",)
+        return
+    where = found.metric, found.estimator
+    if where[0] not in cold.result.metrics or any((m, *where) not in cold.result.estimates for m in found.models):
+        return
+    lines = [
+        [model, _shown(found.result[model, *where], found), _shown(cold.result[model, *where], found)]
+        for model in found.result.ranking(*where)
+    ]
+    title = f"{found.metric} by {found.estimator}, users and items with training rows apart from those without"
+    yield from _titled(title, ["model", f"warm, {cold.warm:,} rows", f"cold, {cold.rows:,} rows"], lines)
 
 
 def _turned(c: Curve, ranking: Sequence[str]) -> Curve:

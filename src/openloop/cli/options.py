@@ -65,6 +65,16 @@ def name_or_number(text: str | None) -> str | int | None:
     return int(text) if text is not None and text.isdecimal() else text
 
 
+def share_or_date(text: str | None) -> float | int | str | None:
+    """A share, a number of rows, or a date."""
+    if text is None or text.isdecimal():
+        return None if text is None else int(text)
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def several(given: list[str] | None) -> tuple[str, ...]:
     """The values of a repeatable option."""
     return tuple(given or ())
@@ -98,6 +108,28 @@ Rating = Annotated[str | None, typer.Option(metavar="COLUMN", callback=name_or_n
 NoRating = Annotated[
     bool, typer.Option("--no-rating", help="No column is one of ratings: each row is a positive, as a click is.")
 ]
+Positive = Annotated[
+    float | None,
+    typer.Option(
+        parser=number, metavar="X", help="Rows with a rating from here on are positives, others are left out."
+    ),
+]
+Time = Annotated[
+    str | None, typer.Option(metavar="COLUMN", callback=name_or_number, help="The column of times: numbers or dates.")
+]
+Duplicates = Annotated[
+    str,
+    typer.Option(
+        metavar="WHICH",
+        help="A pair's repeated rows: first or last (by time), mean, or count, their number as weight; else error.",
+    ),
+]
+Separator = Annotated[str | None, typer.Option(metavar="TEXT", help="What is between two fields of a text file.")]
+Header = Annotated[
+    bool | None, typer.Option("--header/--no-header", help="Whether the first line of a text file names the columns.")
+]
+Skip = Annotated[int, typer.Option(metavar="N", min=0, help="Lines of a text file before the log.")]
+Comment = Annotated[str | None, typer.Option(metavar="TEXT", help="Lines of a text file that begin so are no rows.")]
 Users = Annotated[
     int | None, typer.Option(parser=whole, metavar="N", help="All users are 0 … N-1, also who rated nothing.")
 ]

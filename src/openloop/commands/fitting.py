@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from openloop.commands.log_files import LogRequest
 from openloop.core.feedback import Array, Feedback
 from openloop.data import values
 from openloop.data.columns import Column, InputTable, choose, names_a, shared
@@ -21,14 +22,9 @@ from openloop.support.wording import percent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FitRequest:
+class FitRequest(LogRequest):
     """A log, and what a propensity model fitted to it is given beside its name; the requests of commands extend it."""
 
-    log: FilePath
-    user: Column = None
-    item: Column = None
-    rating: Column = None
-    no_rating: bool = False
     user_features: FilePath | None = None
     item_features: FilePath | None = None
     gamma: float | None = None
@@ -38,12 +34,8 @@ class FitRequest:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        LogRequest.__post_init__(self)
         _check_numbers(self)
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """The columns of user, item and rating, as `ol.read` takes them."""
-        return log_columns(self)
 
     def spec(self, named: str) -> ModelSpec:
         """The model of that name with all that it is given."""
@@ -55,13 +47,6 @@ class FitRequest:
         calibrated = "" if self.calibrate == "none" else f", calibrated ({self.calibrate})"
         quantile = "" if self.quantile is None else f", the smallest {percent(self.quantile)} raised"
         return calibrated + quantile + (f", raised to at least {self.floor:g}" if self.floor else "")
-
-
-def log_columns(wanted: Any) -> dict[str, Any]:
-    """The columns of user, item and rating that a request names, as `ol.read` takes them."""
-    if wanted.no_rating and wanted.rating is not None:
-        raise InputError(f"--no-rating: --rating {wanted.rating} names a column of ratings; leave one of the two out.")
-    return {"user": wanted.user, "item": wanted.item, "rating": False if wanted.no_rating else wanted.rating}
 
 
 def fit(spec: ModelSpec, log: Feedback, columns: Mapping[str, Column], seed: int) -> Any:
@@ -104,7 +89,6 @@ def _ratings(what: str, table: InputTable) -> Array:
 
 
 def _check_numbers(wanted: FitRequest) -> None:
-    log_columns(wanted)
     if wanted.calibrate not in CALIBRATIONS:
         raise InputError(
             f"--calibrate {wanted.calibrate!r} is no way to calibrate.{did_you_mean(wanted.calibrate, CALIBRATIONS)}"

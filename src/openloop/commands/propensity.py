@@ -15,6 +15,7 @@ from openloop.commands.table_files import (
     in_input_order,
     log_line,
     open_to_extend,
+    pairs_of,
     refuse_overwriting,
     suffix,
     write,
@@ -88,8 +89,8 @@ class Estimated:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the fit had to say; `check` has it among its own notes."""
-        return tuple(getattr(self.fitted, "notes_", ()))
+        """How the log was read, and what the fit had to say; `check` has that among its own notes."""
+        return (*self.log.notes, *getattr(self.fitted, "notes_", ()))
 
     def summary(self) -> str:
         """What was read and fitted, in one line, and what was written where that is no p."""
@@ -110,20 +111,24 @@ class Estimated:
 def estimate(wanted: PropensityRequest, step: Step = silent) -> Estimated:
     """Fit the model to the log, and write the log with a column of propensities, or of balanced weights.
 
-    All columns and the order of the rows stay as they are. A delimited file without a header gets one, of the
-    names by which `ol.read` calls its columns (user, item, rating, time, column_5 …). Nothing is written unless
-    everything before has worked; checks come afterwards, so that a long one cannot lose the fit.
+    All columns and the order of the rows stay as they are; rows of one pair have one p, and rows that were left out
+    none. A delimited file without a header gets one, of the names by which `ol.read` calls its columns (user, item,
+    rating, time, column_5 …). Nothing is written unless everything before has worked; checks
+    come afterwards, so that a long one cannot lose the fit.
     """
     step("reading the log", 0.0)
-    table = open_to_extend(wanted.log, wanted.columns, wanted.target)
+    table = open_to_extend(wanted.log, wanted.columns, wanted.target, wanted.form)
     rows = holdable(table, table.fetch(table.columns), suffix(wanted.out))
-    log = read(wanted.log, **wanted.columns, users=wanted.users, items=wanted.items)
-    if len(log) != len(rows):
-        raise InputError(f"{wanted.log}: changed while it was read ({len(rows):,}, then {len(log):,} rows); try again.")
+    log = read(wanted.log, **wanted.reading, users=wanted.users, items=wanted.items)
+    if log.input_rows != len(rows):
+        raise InputError(
+            f"{wanted.log}: changed while it was read ({len(rows):,}, then {log.input_rows:,} rows); try again."
+        )
     step(f"fitting {wanted.chosen}", 0.3)
-    model = fit(wanted.chosen, log, choose_log(table, wanted.columns), wanted.seed)
+    chosen = choose_log(table, wanted.columns)
+    model = fit(wanted.chosen, log, chosen, wanted.seed)
     p = model.predict(log)
     step("writing the log", 0.9)
-    found = in_input_order(log, p.weights if wanted.balanced else p.used)
-    write(wanted.out, rows.with_columns(pl.Series(wanted.target, found)))
+    found = in_input_order(p.weights if wanted.balanced else p.used, pairs_of(table, chosen, log))
+    write(wanted.out, rows.with_columns(pl.Series(wanted.target, found, nan_to_null=True)))
     return Estimated(wanted=wanted, log=log, fitted=model)

@@ -11,7 +11,11 @@ import numpy as np
 import polars as pl
 
 from openloop.core.feedback import Feedback, Floats
+from openloop.data import values
+from openloop.data.cells import Int64s
 from openloop.data.columns import Column, InputTable, names_a
+from openloop.data.delimited import FOUND, TextForm
+from openloop.data.encoding import find
 from openloop.data.formats import open_file
 from openloop.errors import ColumnError, FormatError, InputError, listing
 from openloop.support.atomic import FilePath, replacing
@@ -82,19 +86,33 @@ def log_line(path: FilePath, log: Feedback) -> str:
     return f"read {path}: {len(log):,} rows of {grid}"
 
 
-def in_input_order(log: Feedback, values: Floats) -> Floats:
-    """Values of the rows of a log in the order in which its input had them."""
-    ordered = np.empty(len(log))
-    ordered[log.row] = values
-    return ordered
+def pairs_of(table: InputTable, chosen: Mapping[str, str], log: Feedback) -> Int64s:
+    """The position in a log of the pair of each row of its input, -1 where the log has no such pair."""
+    if log.input_rows == len(log):
+        found = np.empty(len(log), np.int64)
+        found[log.row] = np.arange(len(log))
+        return found
+    rows = table.fetch([chosen["user"], chosen["item"]])
+    user, item = (
+        find(values.ids(rows[chosen[role]], role, text=table.text, keep_text=ids.ids.dtype.kind != "i"), ids)
+        for role, ids in (("user", log.users), ("item", log.items))
+    )
+    cell = user.astype(np.int64) * log.n_items + item
+    at = np.minimum(np.searchsorted(log.cell, cell), len(log) - 1)
+    return np.where(log.cell[at] == cell, at, -1)
+
+
+def in_input_order(found: Floats, pair: Int64s) -> Floats:
+    """Values of the pairs of a log for each row of its input, NaN for a row that was left out."""
+    return np.where(pair >= 0, found[pair], np.nan)
 
 
 # -- a table that comes back ---------------------------------------------------------------------------------
 
 
-def open_to_extend(path: FilePath, roles: Mapping[str, Column], column: str) -> InputTable:
+def open_to_extend(path: FilePath, roles: Mapping[str, Column], column: str, form: TextForm = FOUND) -> InputTable:
     """The table in a file, to which a column can be added; `roles` name the columns of user, item …"""
-    table = open_file(path, roles)
+    table = open_file(path, roles, form)
     twice = sorted({name for name in table.columns if table.columns.count(name) > 1})
     if twice:
         raise ColumnError(f"{table.name}: several columns are named {listing(twice)}; rename all but one of each.")
@@ -111,8 +129,8 @@ def open_list(path: FilePath, role: str, named: Column = None) -> InputTable:
     table = open_file(path, {role: named}, undivided=True)
     if len(table.columns) > 1 or not table.text:
         return table
-    first = open_file(path, {}, separator=",", header=True).columns[0]
-    return open_file(path, {}, separator=",", header=first in {named, "id"} or names_a(role, first))
+    first = open_file(path, {}, TextForm(separator=",", header=True)).columns[0]
+    return open_file(path, {}, TextForm(separator=",", header=first in {named, "id"} or names_a(role, first)))
 
 
 def holdable(table: InputTable, rows: pl.DataFrame, kind: str) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from openloop import learners
-from openloop.commands.fitting import log_columns
+from openloop.commands.log_files import LogRequest
 from openloop.commands.table_files import check_extension, log_line, refuse_overwriting
 from openloop.core.feedback import Feedback, Floats
 from openloop.core.propensities import Propensities
@@ -37,21 +37,16 @@ PARAMETERS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainRequest:
+class TrainRequest(LogRequest):
     """What to read, which model to learn with which weights, and where to save it; what cannot work is refused here.
 
     `parameters` are the learner's own, only those that were given: its defaults hold for the others. `users` and
     `items` are sizes of a population with the ids 0 … n-1.
     """
 
-    log: FilePath
     out: FilePath
     model: str
     parameters: dict[str, Any] = field(default_factory=dict[str, Any])
-    user: Column = None
-    item: Column = None
-    rating: Column = None
-    no_rating: bool = False
     users: int | None = None
     items: int | None = None
     propensity: Column = None
@@ -59,10 +54,10 @@ class TrainRequest:
     floor: float = 0.0
 
     def __post_init__(self) -> None:
+        LogRequest.__post_init__(self)
         if self.model not in MODELS:
             raise InputError(f"--model {self.model!r} is no model.{did_you_mean(self.model, MODELS)}")
         _check_parameters(self.model, self.parameters)
-        log_columns(self)
         _check_weights(self)
         check_extension(self.out, [".safetensors"])
         refuse_overwriting([self.out], [self.log])
@@ -72,8 +67,9 @@ class TrainRequest:
 class Weighing:
     """Where sample weights came from, and how much they leave of the rows; `raised` is the share below the floor."""
 
-    column: Column
+    column: Column  # None: rows of a pair, counted
     inverse: bool  # of propensities
+    counts: bool = False  # times the number of a pair's rows, or the sum of their weights
     effective_size: float
     largest_share: float
     raised: float = 0.0
@@ -85,7 +81,10 @@ class Weighing:
 
     def text(self, rows: int) -> str:
         """The same in one line."""
-        source = f"1/p of column {self.column!r}" if self.inverse else f"column {self.column!r}"
+        counts = "the rows of each pair, counted" if self.counts else ""
+        source = "" if self.column is None else f"column {self.column!r}"
+        source = f"1/p of {source}" if self.inverse else f"{source}, summed" if source and counts else source
+        source = f"{source} times {counts}" if self.inverse and counts else source or counts
         floor = f", the floor raises {self.raised:.1%} of p" if self.raised else ""
         return (
             f"weights: {source}{floor}; {self.effective_size:,.0f} effective of {rows:,} rows, "
@@ -122,8 +121,8 @@ class Trained(Recorded):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the fit had to do to difficult data."""
-        return tuple(self.model.notes_)
+        """How the log was read, and what the fit had to do to difficult data."""
+        return (*self.log.notes, *self.model.notes_)
 
     def summary(self) -> str:
         """What was read and learned, a line each."""
@@ -152,7 +151,7 @@ def read_log(wanted: TrainRequest, step: Step = silent) -> Feedback:
     """The log with its column of propensities or weights."""
     step("reading the log", 0.0)
     return read(
-        wanted.log, **log_columns(wanted), propensity=wanted.propensity, weight=wanted.weight, users=wanted.users,
+        wanted.log, **wanted.reading, propensity=wanted.propensity, weight=wanted.weight, users=wanted.users,
         items=wanted.items,
     )  # fmt: skip
 
@@ -178,11 +177,13 @@ def _learner(name: str) -> Any:
 
 
 def _weights(wanted: TrainRequest, log: Feedback) -> tuple[Floats | None, Weighing | None]:
+    counts = wanted.duplicates == "count"
     if wanted.propensity is not None:
         p = Propensities(values=log.propensity, floor=wanted.floor, fingerprint=log.fingerprint)  # pyright: ignore[reportArgumentType], it was read
-        return p.weights, Weighing.of(p.weights, column=wanted.propensity, inverse=True, raised=p.clipped)
+        w = p.weights if log.weight is None else p.weights * log.weight
+        return w, Weighing.of(w, column=wanted.propensity, inverse=True, raised=p.clipped, counts=counts)
     if log.weight is not None:
-        return log.weight, Weighing.of(log.weight, column=wanted.weight, inverse=False)
+        return log.weight, Weighing.of(log.weight, column=wanted.weight, inverse=False, counts=counts)
     return None, None
 
 

@@ -108,6 +108,10 @@ class Comparison(Recorded):
         pair = self.pair(a, b, metric=metric, estimator=estimator)
         return replace(found, cell_variance=None if pair is None else pair.cell_variance)
 
+    def lift(self, a: str, b: str, *, metric: str, estimator: str) -> Estimate:
+        """The paired estimate of V_a/V_b − 1: by which share of b's value a is larger."""
+        return self[a, metric, estimator].lift(self[b, metric, estimator])
+
     def pair(self, a: str, b: str, *, metric: str, estimator: str) -> PairSums | None:
         """The pair's own sums, None where they were not asked for."""
         if (a, b, metric, estimator) in self.pairs:
@@ -167,7 +171,9 @@ class Comparison(Recorded):
             yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         yield from (f"left out: {reason}" for reason in self.skipped.values())
         yield from (f"note: {note}" for note in self.notes)
-        flags = dict.fromkeys(flag for e in self.estimates.values() for flag in e.diagnostics.flags)
+        flags = dict.fromkeys(
+            flag for found in (self.estimates, self.lists) for e in found.values() for flag in e.diagnostics.flags
+        )
         yield from (f"mind: {flag}" for flag in flags)
 
     @staticmethod

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from openloop.core.feedback import Floats, frozen
-from openloop.core.totals import Combined, Function, Scaled, Shifted, freedom, leave_one_out, smooth, squared
+from openloop.core.totals import Combined, Function, Lift, Scaled, Shifted, freedom, leave_one_out, smooth, squared
 from openloop.core.weights import Diagnostics
 from openloop.errors import AlignmentError, InputError, UndefinedError
 from openloop.support.arguments import check_level
@@ -239,6 +239,24 @@ class Estimate:
     def __neg__(self) -> Estimate:
         return self * -1.0
 
+    def lift(self, other: Estimate) -> Estimate:
+        """A/B − 1, paired by user: by which share of the other's value this one is larger."""
+        if not other.value:
+            raise UndefinedError(
+                f"lift: {other.method} of {other.metric} is 0 for the other model, so no share of it is."
+            )
+        A, B = self.value, other.value
+        named = self._combine(other, -1.0)  # what is no number: names, sizes and how p was taken
+        with np.errstate(invalid="ignore", divide="ignore"):  # nothing may be left without a user
+            deviations = (A + self.deviations) / (B + other.deviations) - A / B
+        return replace(
+            named, value=A / B - 1.0, influence=(self.influence - A / B * other.influence) / B, deviations=deviations,
+            sample_effects=_summed(self.sample_effects / B, -A / B**2 * other.sample_effects),
+            replicates=_lifts(self.replicates, other.replicates),
+            columns=np.hstack([self.columns, other.columns]),
+            function=Lift(self.function, other.function, self.columns.shape[1]),
+        )  # fmt: skip
+
     def _combine(self, other: Estimate, sign: float) -> Estimate:
         """Paired by user; the covariance over cells is not known here, so the variance over cells is dropped."""
         if self.n_users != other.n_users:
@@ -305,6 +323,11 @@ def _concentration(influence: Floats, value: float, units: int) -> tuple[float, 
 def _paired(a: Floats, b: Floats) -> Floats:
     """The replicates of a sum, draw by draw; none where one side has none."""
     return a + b if len(a) == len(b) else np.empty(0)
+
+
+def _lifts(a: Floats, b: Floats) -> Floats:
+    """The lifts of each draw; none where one side has none."""
+    return a / b - 1.0 if len(a) == len(b) else np.empty(0)
 
 
 def _summed(a: Floats, b: Floats) -> Floats:

@@ -112,6 +112,7 @@ class Feedback:
     position in the input, `share` the probability with which the split that made this part kept an observed
     row (None: unknown, as after a split by time), `origin` the fingerprint of the log it was split from, `split` how,
     the first split first. `positives`: a row says that something was liked, and there are no others, as in clicks.
+    `weight` is what learners multiply a row's weight by. `notes` say how it was read and split.
     """
 
     user: Ints
@@ -126,11 +127,12 @@ class Feedback:
     input_rows: int = 0
     share: Floats | None = field(default_factory=lambda: np.ones(1))
     origin: str | None = None
-    split: tuple[str, ...] = ()  # of "row", "user", "leave-k-out", "time"
+    split: tuple[str, ...] = ()  # of "row", "user", "leave-k-out", "time", and "cold": less its cold rows
     item_rows: npt.NDArray[np.int64] | None = None  # (I,) of the log it was split from; None: this is the whole
     uniform: bool = False
     positives: bool = False
     dropped: int = 0
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.user)
@@ -251,10 +253,7 @@ class Feedback:
     @property
     def fingerprint(self) -> str:
         """Which cells of which grid these are: what propensities are checked against."""
-        digest = hashlib.blake2b(f"{self.n_users},{self.n_items},".encode(), digest_size=16)
-        digest.update(np.ascontiguousarray(self.user).data)
-        digest.update(np.ascontiguousarray(self.item).data)
-        return digest.hexdigest()
+        return fingerprint_of((self.n_users, self.n_items), self.user, self.item)
 
     def align(self, values: npt.ArrayLike) -> Array:
         """Bring an array in input order (one value per row of the input) into Feedback order."""
@@ -273,6 +272,14 @@ class Feedback:
             values = getattr(self, name)
             columns[name] = None if values is None else values[keep]
         return replace(self, **(columns | changes))
+
+
+def fingerprint_of(shape: tuple[int, int], user: Ints, item: Ints) -> str:
+    """A mark of sorted cells of a grid."""
+    digest = hashlib.blake2b(f"{shape[0]},{shape[1]},".encode(), digest_size=16)
+    digest.update(np.ascontiguousarray(user).data)
+    digest.update(np.ascontiguousarray(item).data)
+    return digest.hexdigest()
 
 
 def check_feedback(who: str, given: Any) -> None:

@@ -48,6 +48,10 @@ class LevelSample:
             level=None if self.level is None else group[self.level].astype(np.int64),
         )  # fmt: skip
 
+    def of_one_user(self) -> LevelSample:
+        """The same with all ratings drawn from one user, where it names users."""
+        return self if self.user is None else replace(self, user=np.zeros_like(self.user))
+
     def codes(self, rating: Array) -> npt.NDArray[np.int64]:
         """The level of each rating."""
         return np.maximum(np.searchsorted(self.levels, rating, side="right") - 1, 0)

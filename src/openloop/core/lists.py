@@ -1,4 +1,4 @@
-"""`ListMetric`: what the k items are like that a model lists for each user, whatever was liked; and the sums for it.
+"""`ListMetric`: what the items are like that a model lists for users, whatever was liked.
 
 List metrics need no ratings and no propensities. They describe a model and judge nothing: none has a better side.
 """

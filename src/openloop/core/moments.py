@@ -125,14 +125,13 @@ class Moments:
     def as_one_user(self) -> Moments:
         """The same with the sums of all users: enough for a value and its variance over cells."""
         if "one user" not in self.made:
-            drawn = None if self.sample is None else self.sample.user
             self.made["one user"] = replace(
                 self,
                 sums={name: values.sum(axis=0, keepdims=True) for name, values in self.sums.items()},
                 cells=self.cells.sum(keepdims=True),
                 imputed=None if self.imputed is None else self.imputed.sum(keepdims=True),
                 catalogue=None if self.catalogue is None else self.catalogue.sum(axis=0, keepdims=True),
-                sample=self.sample if drawn is None else replace(self.sample, user=np.zeros_like(drawn)),
+                sample=None if self.sample is None else self.sample.of_one_user(),
                 ids=None,
             )
         return self.made["one user"]

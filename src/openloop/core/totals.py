@@ -100,3 +100,27 @@ class Root:
     def __call__(self, totals: Any) -> Any:
         """The value at the totals (..., m)."""
         return np.sqrt(self.inner(totals))
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """f of the first m totals over g of the others, less 1."""
+
+    f: Function
+    g: Function
+    m: int
+
+    def __call__(self, totals: Any) -> Any:
+        """The value at the totals (..., m + n)."""
+        return self.f(totals[..., : self.m]) / self.g(totals[..., self.m :]) - 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """A function plus one more total: what a fitted nuisance adds to each user's part, of which the sum is 0."""
+
+    inner: Function
+
+    def __call__(self, totals: Any) -> Any:
+        """The value at the totals (..., m + 1)."""
+        return self.inner(totals[..., :-1]) + totals[..., -1]

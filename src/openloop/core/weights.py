@@ -113,6 +113,10 @@ class Diagnostics:
     loss_variance: float | None = None  # S², of δ over the population's cells
     effective_users: float | None = None  # (Σψ²)²/Σψ⁴
     largest_user_share: float | None = None  # of Σψ²
+    reach: float | None = None  # Σwθ/ΣΘ: the part of the model's exposure that impressions support
+    matches: tuple[int, ...] | None = None  # rows with a weight at each position
+    effective_clicks: float | None = None  # (Σwc)²/Σ(wc)²
+    effective_rows: float | None = None  # (Σw)²/Σw² at the position where it is least
     flags: tuple[str, ...] = ()
 
     def resting_on(self, effective_users: float, largest_user_share: float) -> Diagnostics:

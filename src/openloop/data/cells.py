@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 Int64s = npt.NDArray[np.int64]
-Duplicates = Literal["error", "first", "last", "mean"]
+Duplicates = Literal["error", "first", "last", "mean", "count"]
+Floats = npt.NDArray[np.float64]
 
 
 def sort_cells(cell: Int64s) -> tuple[Int64s, Int64s]:
@@ -32,18 +33,39 @@ def repeated(cell: Int64s) -> Int64s:
     return np.flatnonzero(same & np.r_[True, ~same[:-1]])
 
 
-def last_of_each(cell: Int64s) -> Int64s:
-    """The positions, in sorted cells, of the last of each run of equal ones."""
-    return np.flatnonzero(np.r_[cell[1:] != cell[:-1], True])
-
-
 def first_of_each(cell: Int64s) -> Int64s:
     """The positions, in sorted cells, of the first of each run of equal ones."""
     return np.flatnonzero(np.r_[True, cell[1:] != cell[:-1]])
 
 
+def one_of_each(cell: Int64s, row: Int64s, time: npt.NDArray[Any] | None, *, last: bool) -> Int64s:
+    """The positions, in sorted cells, of the earliest or latest of each run of equal ones; without time by their order.
+
+    `row` is the row of each cell, whose time counts. Of rows with one time the first or the last is taken.
+    """
+    starts = first_of_each(cell)
+    ends = np.append(starts[1:], len(cell))
+    chosen = ends - 1 if last else starts.copy()
+    several = ends - starts > 1
+    if time is None or not several.any():
+        return chosen
+    inside = np.flatnonzero(np.repeat(several, ends - starts))
+    chosen[several] = inside[_extreme_of_each(time[row[inside]], first_of_each(cell[inside]), last=last)]
+    return chosen
+
+
+def _extreme_of_each(values: npt.NDArray[Any], starts: Int64s, *, last: bool) -> Int64s:
+    """The position of the first smallest, or the last largest, value of each run."""
+    extreme, never = (np.maximum, -1) if last else (np.minimum, len(values))
+    best = np.repeat(extreme.reduceat(values, starts), np.diff(starts, append=len(values)))
+    return extreme.reduceat(np.where(values == best, np.arange(len(values)), never), starts)
+
+
+def sum_of_each(cell: Int64s, values: npt.NDArray[Any]) -> Floats:
+    """The sum of the values of each run of equal cells."""
+    return np.add.reduceat(values.astype(np.float64), first_of_each(cell))
+
+
 def mean_of_each(cell: Int64s, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """The mean value of each run of equal cells."""
-    starts = first_of_each(cell)
-    sums = np.add.reduceat(values.astype(np.float64), starts)
-    return (sums / np.diff(np.r_[starts, len(cell)])).astype(np.float32)
+    return (sum_of_each(cell, values) / sum_of_each(cell, np.ones(len(cell)))).astype(np.float32)

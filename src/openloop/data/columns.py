@@ -22,7 +22,10 @@ OBVIOUS: Mapping[str, str] = {
     "user": "user users uid usr username customer member reviewer visitor account viewer person",
     "item": "item items iid movie mid film product asin sku song track artist book isbn article video game",
     "rating": "rating ratings stars star score value click clicks clicked overall",
+    "request": "request requests query slate",
+    "reward": "reward rewards click clicks clicked",
 }
+SURE = frozenset({"rating", "ratings", "stars", "star"})
 
 
 class Header(Protocol):
@@ -41,7 +44,8 @@ class InputTable:
     """A source whose columns are known and whose rows are not yet read.
 
     `fetch` reads the named columns and no other, `scan` the same without reading, where rows can stay in a file;
-    `text` says that fields carry no type (delimited files), `note` how the names were found, for errors about columns.
+    `text` says that fields carry no type (delimited files), `note` how the names were found, for errors about columns,
+    and `remark` what of that a reader should know in any case.
     """
 
     name: str
@@ -49,6 +53,8 @@ class InputTable:
     fetch: Callable[[Sequence[str]], pl.DataFrame]
     text: bool = False
     note: str = ""
+    remark: str = ""
+    headed: bool = True  # names are the table's own, not made up by position
     scan: Callable[[Sequence[str]], pl.LazyFrame] | None = None
 
 
@@ -88,6 +94,11 @@ def shared(table: Header, named: Mapping[str, Column]) -> dict[str, str]:
 def names_a(role: str, column: str) -> bool:
     """Whether a column's name is an obvious one of this role."""
     return _plain(str(column)) in OBVIOUS[role].split()
+
+
+def surely_ratings(table: InputTable, column: str) -> bool:
+    """Whether the table itself calls the column so, and not by a word that may be of anything, as value is."""
+    return table.headed and _plain(column) in SURE
 
 
 def named(table: Header, role: str, column: Any) -> str:

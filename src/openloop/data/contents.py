@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import zlib
 from pathlib import Path
 
@@ -48,6 +49,20 @@ def unpacked(path: Path) -> Contents:
         return gzip.decompress(path.read_bytes())
     except (EOFError, OSError, zlib.error) as error:
         raise unreadable(path, str(error)) from error
+
+
+def blanked(contents: Contents, skip: int, comment: str | None) -> Contents:
+    """The bytes with blank lines for the first `skip` and for those that begin with `comment`.
+
+    So lines keep their numbers. The path itself where there is nothing to blank.
+    """
+    if not skip and comment is None:
+        return contents
+    data = whole(contents).removeprefix(b"\xef\xbb\xbf")
+    *first, rest = data.split(b"\n", skip)
+    if comment is not None:
+        rest = re.sub(rb"(?m)^" + re.escape(comment.encode()) + rb"[^\n]*", b"", rest)
+    return b"\n" * len(first) + (rest if len(first) == skip else b"")
 
 
 def whole(contents: Contents) -> bytes:

@@ -15,17 +15,55 @@ from pathlib import Path
 import polars as pl
 
 from openloop.data.columns import HEADERLESS, Column, InputTable
-from openloop.data.contents import SAMPLE, Contents, head_of, tail_of, unpacked, unreadable, whole
+from openloop.data.contents import SAMPLE, Contents, blanked, head_of, tail_of, unpacked, unreadable, whole
 from openloop.data.ragged import UNIT, refuse_ragged
+from openloop.data.values import ISO, look_like_times
 from openloop.errors import FormatError, InputError
+from openloop.support.arguments import is_whole
 
 SEPARATORS = ("\t", "::", ",", ";", "|", " ")
 USUAL = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".psv": "|"}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextForm:
+    """How a delimited file is to be read; what is None is found.
+
+    The first `skip` lines are passed over, and so are those that begin with `comment`.
+    """
+
+    separator: str | None = None
+    header: bool | None = None
+    skip: int = 0
+    comment: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.separator is not None and (not self.separator or set(self.separator) & set('\r\n"')):
+            raise InputError(
+                f"separator={self.separator!r}: give the characters between two fields, such as ',' or '::'."
+            )
+        if not (is_whole(self.skip) and self.skip >= 0):
+            raise InputError(f"skip={self.skip!r}: give the number of lines before the log, a whole number from 0.")
+        if self.comment is not None and (not self.comment.strip() or set(self.comment) & set('\r\n"')):
+            raise InputError(f"comment={self.comment!r}: give what lines that are no rows begin with, such as '#'.")
+
+    def refuse(self, what: str) -> None:
+        """Refuse all of it for what is no delimited text."""
+        if self != FOUND:
+            raise InputError(
+                f"{what}: separator=, header=, skip= and comment= are for files of delimited text; leave them out."
+            )
+
+
+FOUND = TextForm()
+
+
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A delimited file, how it is divided, and how many lines precede its first row."""
+    """A delimited file, how it is divided, and how many lines precede its first row.
+
+    `timed`: it has three columns and no header, and the third looks like times.
+    """
 
     path: Path
     contents: Contents
@@ -33,6 +71,7 @@ class _Text:
     first: Sequence[str]
     header: bool
     skip: int
+    timed: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -40,6 +79,8 @@ class _Text:
             return [field.strip() for field in self.first]
         if len(self.first) == 1:
             return ["column_1"]
+        if self.timed:
+            return [*HEADERLESS[:2], HEADERLESS[3]]
         return [HEADERLESS[i] if i < len(HEADERLESS) else f"column_{i + 1}" for i in range(len(self.first))]
 
     @property
@@ -47,21 +88,21 @@ class _Text:
         word = "its first line was taken as the header" if self.header else "it was read as having no header"
         return f" ({word}, its fields divided by {self.separator!r}; header= and separator= say otherwise.)"
 
+    @property
+    def remark(self) -> str:
+        return f"{self.path}: its third column looks like times, so it is called 'time'" if self.timed else ""
+
 
 def open_text(
-    path: Path,
-    asked: Mapping[str, Column],
-    *,
-    separator: str | None = None,
-    header: bool | None = None,
-    undivided: bool = False,
+    path: Path, asked: Mapping[str, Column], form: TextForm = FOUND, *, undivided: bool = False
 ) -> InputTable:
     """The table in a delimited file; without a header its columns are user, item, rating, time, column_5 …
 
-    With `undivided` a file that no separator divides is one column, column_1 where it has no header.
+    Where a third and last column looks like times they are user, item, time. With `undivided` a file that no separator
+    divides is one column, column_1 where it has no header.
     """
     try:
-        text = _divide(path, asked, separator, header=header, undivided=undivided)
+        text = _divide(path, asked, form, undivided=undivided)
     except csv.Error as error:  # as where lines end in a carriage return alone
         raise unreadable(path, str(error)) from error
     _refuse_cut_line(text)
@@ -75,28 +116,26 @@ def open_text(
         return _rows(text, columns)
 
     return InputTable(
-        str(path), text.names, lambda columns: _fetch(text, columns), text=True, note=text.note, scan=scan
-    )
+        str(path), text.names, lambda columns: _fetch(text, columns), text=True, note=text.note, remark=text.remark,
+        headed=text.header, scan=scan,
+    )  # fmt: skip
 
 
-def _divide(
-    path: Path, asked: Mapping[str, Column], separator: str | None, *, header: bool | None, undivided: bool
-) -> _Text:
-    contents = unpacked(path)
+def _divide(path: Path, asked: Mapping[str, Column], form: TextForm, *, undivided: bool) -> _Text:
+    contents = blanked(unpacked(path), form.skip, form.comment)
     lines = _first_lines(path, contents)
     filled = [line for line in lines if line.strip()]
     if not filled:
-        raise FormatError(f"{path}: holds blank lines only; write or fetch it again.")
-    if separator is None:
-        separator = _separator(path, filled[:20], undivided=undivided)
-    elif not separator or set(separator) & set('\r\n"'):
-        raise InputError(f"separator={separator!r}: give the characters between two fields, such as ',' or '::'.")
+        rest = " but for what skip= and comment= leave out" if form.skip or form.comment else ""
+        raise FormatError(f"{path}: holds blank lines only{rest}; write or fetch it again.")
+    separator = form.separator or _separator(path, filled[:20], undivided=undivided)
     records = _records(lines, separator)
     rows = [at for at, fields in enumerate(records) if fields]
     first = records[rows[0]]
-    header = _has_header(first, asked) if header is None else header
+    header = _has_header(first, asked) if form.header is None else form.header
     rows = rows[1:] if header else rows
-    return _Text(path, contents, separator, first, header, skip=rows[0] if rows else len(records))
+    timed = not header and len(first) == 3 and look_like_times(pl.Series([records[at][-1] for at in rows[:20]]))
+    return _Text(path, contents, separator, first, header, rows[0] if rows else len(records), timed)
 
 
 def _first_lines(path: Path, contents: Contents) -> list[str]:
@@ -125,14 +164,14 @@ def _separator(path: Path, lines: Sequence[str], *, undivided: bool) -> str:
 
 
 def _has_header(first: Sequence[str], asked: Mapping[str, Column]) -> bool:
-    """A first line that has an asked name, or no number in the place of the rating, is a header."""
+    """A first line that has an asked name, or neither a number nor a date in the place of the rating, is a header."""
     names = [field.strip() for field in first]
     if any(isinstance(column, str) and column in names for column in asked.values()):
         return True
     rating = asked.get("rating")
     position = HEADERLESS.index("rating") if isinstance(rating, bool) or not isinstance(rating, int) else rating
     field = names[position] if 0 <= position < len(names) else names[-1]
-    return not (field.lower() in {"", "true", "false"} or _is_number(field))
+    return not (field.lower() in {"", "true", "false"} or _is_number(field) or ISO.match(field))
 
 
 def _fetch(text: _Text, columns: Sequence[str]) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -12,9 +12,12 @@ import polars as pl
 
 from openloop.core.feedback import Ints, Vocabulary
 from openloop.data.cells import Int64s
+from openloop.data.columns import InputTable
 from openloop.data.frames import listed
 from openloop.data.values import ids, row_list
 from openloop.errors import EmptyError, InputError, UnknownIdError, listing
+
+Unknown = Literal["error", "drop"]
 
 
 def vocabulary(given: Any, what: str) -> Vocabulary | None:
@@ -48,6 +51,21 @@ def _as_ids(column: pl.Series) -> npt.NDArray[Any]:
     array = np.empty(len(column), object)
     array[:] = column.to_list()
     return array
+
+
+def coded(
+    table: InputTable, column: pl.Series, role: str, known: Vocabulary | None, unknown: Unknown
+) -> tuple[Vocabulary, Ints]:
+    """The vocabulary of a table's users or items, and the code of each row, -1 where it is to be dropped."""
+    what = f"{table.name}: {role} column {column.name!r}"
+    as_text = known is not None and known.ids.dtype.kind != "i"
+    checked = ids(column, what, text=table.text, keep_text=as_text)
+    if known is None:
+        return encode(checked)
+    codes = find(checked, known, text=table.text)
+    if unknown == "error":
+        refuse_unknown(checked, codes, known, what)
+    return known, codes
 
 
 def encode(column: pl.Series) -> tuple[Vocabulary, Ints]:

@@ -14,6 +14,7 @@ from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Floats, Ints, Vocabulary
 from openloop.data import values
 from openloop.data.columns import Column, InputTable, named, names_a
+from openloop.data.delimited import FOUND, TextForm
 from openloop.data.encoding import find
 from openloop.data.formats import open_file, open_source
 from openloop.errors import (
@@ -61,7 +62,7 @@ def covariates(
     """
     _refuse_other(ids)
     asked = [columns] if isinstance(columns, str | int) else columns
-    table = _open(source, [id, *(asked or ())], separator, header=header)
+    table = _open(source, [id, *(asked or ())], TextForm(separator=separator, header=header))
     key = _id_column(table, id)
     chosen = _chosen(table, key, asked)
     frame = table.fetch([key, *chosen])
@@ -111,20 +112,20 @@ def _refuse_other(ids: Any) -> None:
 
 def id_column(source: Any) -> str:
     """The column of ids that `covariates` finds where none is given."""
-    return _id_column(_open(source, [], None, header=None), None)
+    return _id_column(_open(source, [], FOUND), None)
 
 
 # -- opening -------------------------------------------------------------------------------------------------
 
 
-def _open(source: Any, asked: Sequence[Column], separator: str | None, *, header: bool | None) -> InputTable:
-    table = open_source(source, {}, separator=separator, header=header)
+def _open(source: Any, asked: Sequence[Column], form: TextForm) -> InputTable:
+    table = open_source(source, {}, form)
     if not table.text:
         return table
-    headed = open_file(source, {}, separator=separator, header=True)  # its columns are the fields of the first line
-    if _is_header(headed.columns, asked) if header is None else header:
+    headed = open_file(source, {}, replace(form, header=True))  # its columns are the fields of the first line
+    if _is_header(headed.columns, asked) if form.header is None else form.header:
         return headed
-    return _nameless(open_file(source, {}, separator=separator, header=False))
+    return _nameless(open_file(source, {}, replace(form, header=False)))
 
 
 def _is_header(first: Sequence[str], asked: Sequence[Column]) -> bool:

@@ -12,9 +12,9 @@ import polars as pl
 
 from openloop.data.columns import Column, InputTable
 from openloop.data.contents import existing, head_of, unpacked, unreadable, whole
-from openloop.data.delimited import open_text
+from openloop.data.delimited import FOUND, TextForm, open_text
 from openloop.data.frames import open_frame
-from openloop.errors import FormatError, InputError, listing
+from openloop.errors import FormatError, listing
 
 TEXT = frozenset({".csv", ".tsv", ".tab", ".psv", ".txt", ".dat", ".data"})
 PARQUET = frozenset({".parquet", ".pq"})
@@ -25,35 +25,32 @@ _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 def open_file(
-    path: str | os.PathLike[str],
-    asked: Mapping[str, Column],
-    *,
-    separator: str | None = None,
-    header: bool | None = None,
-    undivided: bool = False,
+    path: str | os.PathLike[str], asked: Mapping[str, Column], form: TextForm = FOUND, *, undivided: bool = False
 ) -> InputTable:
     """The table in a file, of the format its extension says; `asked` helps to see whether it has a header.
 
     With `undivided` text that no separator divides is one column.
     """
     file = existing(Path(path).expanduser())
-    kind = _kind(file, separator)
+    kind = _kind(file, form.separator)
     if kind == "text":
-        return open_text(file, asked, separator=separator, header=header, undivided=undivided)
-    if separator is not None or header is not None:
-        raise InputError(f"{file}: separator= and header= are for delimited text; leave them out for {kind} files.")
+        return open_text(file, asked, form, undivided=undivided)
+    form.refuse(f"{file}, a {kind} file")
     return _open_typed(file, _scan_parquet if kind == "Parquet" else _scan_json)
 
 
-def open_source(
-    source: Any, asked: Mapping[str, Column], *, separator: str | None = None, header: bool | None = None
-) -> InputTable:
+def open_source(source: Any, asked: Mapping[str, Column], form: TextForm = FOUND) -> InputTable:
     """The table in a file, or in a dataframe of any engine."""
     if isinstance(source, str | os.PathLike):
-        return open_file(source, asked, separator=separator, header=header)
-    if separator is not None or header is not None:
-        raise InputError("separator= and header= are for files of delimited text; leave them out for a dataframe.")
+        return open_file(source, asked, form)
+    form.refuse("a dataframe")
     return open_frame(source)
+
+
+def is_text(path: str | os.PathLike[str]) -> bool:
+    """Whether the name of a file says that it is delimited text."""
+    suffixes = [s.lower() for s in Path(path).suffixes if s.lower() != ".gz"]
+    return bool(suffixes) and suffixes[-1] in TEXT
 
 
 def _kind(path: Path, separator: str | None) -> str:

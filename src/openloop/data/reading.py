@@ -1,36 +1,34 @@
-"""`read`: a log, from a file or any dataframe, becomes Feedback."""
+"""`read`: a log, from a file or any dataframe, becomes Feedback, or Impressions where it has positions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from openloop.core.feedback import Array, Feedback, Ints, Vocabulary
+from openloop.core.impressions import Impressions
 from openloop.data import values
-from openloop.data.cells import (
-    Duplicates,
-    Int64s,
-    first_of_each,
-    last_of_each,
-    mean_of_each,
-    repeated,
-    sort_cells,
-)
-from openloop.data.columns import Column, InputTable, choose, choose_log
-from openloop.data.encoding import encode, find, refuse_unknown, vocabulary
+from openloop.data.cells import Duplicates
+from openloop.data.columns import PAIR, Column, InputTable, choose, choose_log, surely_ratings
+from openloop.data.delimited import TextForm
+from openloop.data.encoding import Unknown, coded, vocabulary
+from openloop.data.events import Events, Mask
 from openloop.data.formats import open_source
-from openloop.data.values import row_list
-from openloop.errors import DuplicateError, EmptyError, InputError, did_you_mean
+from openloop.data.impressions import ShownColumns, read_impressions
+from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean
+from openloop.support.arguments import is_number
+from openloop.support.fields import changed, fields_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-Unknown = Literal["error", "drop"]
-
 BEST = 4.0, 5.0  # of five stars: a log that has no others was filtered
+NO_RATINGS = "no column of ratings was named or found, so each row counts as a positive; name one with rating="
+
+OF_FEEDBACK = ("rating", "positive", "weight", "like", "duplicates", "uniform")
 
 _CHECKED = {
     "rating": values.ratings,
@@ -40,12 +38,19 @@ _CHECKED = {
 }
 
 
+@overload
+def read(source: Any, *, position: str | int, **options: Any) -> Impressions: ...
+@overload
+def read(
+    source: Any, *, user: Column = None, item: Column = None, rating: Column = None, time: Column = None, **options: Any
+) -> Feedback: ...
 def read(
     source: Any,
     *,
     user: Column = None,
     item: Column = None,
     rating: Column = None,
+    positive: float | None = None,
     propensity: Column = None,
     time: Column = None,
     weight: Column = None,
@@ -56,13 +61,18 @@ def read(
     duplicates: Duplicates = "error",
     separator: str | None = None,
     header: bool | None = None,
+    skip: int = 0,
+    comment: str | None = None,
     uniform: bool = False,
-) -> Feedback:
+    position: Column = None,
+    **shown: Any,
+) -> Feedback | Impressions:
     """Feedback from a path (CSV, TSV, `::`, Parquet, JSON lines; also .gz) or any dataframe.
 
     Columns are names, or positions from 0; user, item and rating are found by obvious names (userId,
-    movie_id, stars …) and, in a file without a header, by position: user, item, rating, time. Delimited text
-    is divided as its first lines suggest unless `separator` and `header` say otherwise.
+    movie_id, stars …) and, in a file without a header, by position: user, item, rating, time; or user, item, time
+    where the third of three columns looks like times. Delimited text is divided as its first lines suggest unless
+    `separator` and `header` say otherwise; the first `skip` lines, and those that begin with `comment`, are no rows.
 
     Ids are integers, text or UUIDs (as text); a column of a delimited file whose ids are not all plain
     integers stays text, so "007" is not 7. Ratings may be booleans. Times are integers, floats, or dates and
@@ -72,36 +82,33 @@ def read(
     0 … n-1); `like` takes both from another Feedback, or from a fitted model. Rows with other ids are an error, or
     are left out with `unknown="drop"` (counted in `.dropped`; what they show of the other side stays in its
     vocabulary).
-    A log without ratings, in which none is named or found, or that is read with `rating=False` (as a file without a
-    header needs, whose third column would be taken for one), has `.positives`, and each rating is 1: a row says that
-    something was liked, and no row says that it was not. So has a log in which all ratings are the same, or 4 to 5.
-    A pair that occurs more than once is an error, or becomes its `duplicates="first"`, `"last"` or `"mean"`
-    rating (with "mean" the other columns are the last row's).
+    A log without ratings, in which none is named or found, or that is read with `rating=False`, has `.positives`, and
+    each rating is 1: a row says that something was liked, and no row says that it was not. So has a log in which all
+    ratings are the same, or 4 to 5. `positive=30` makes positives of a column of counts or durations: rows below are
+    left out, and the others are rated 1.
+    A pair that occurs more than once is an error, or becomes its `duplicates="first"` or `"last"` row (by time where
+    there is one, else by order), the `"mean"` of its ratings, or its last row with `.weight` the `"count"` of its rows,
+    which learners take as weights.
 
     `.row` is each cell's row in the input, counted from 0 without header and blank lines, so that
-    `.align(array)` brings an array in input order along. `uniform` marks a uniform sample of the population.
+    `.align(array)` brings an array in input order along. `.notes` say what was found or left out. `uniform` marks a
+    uniform sample of the population.
+
+    `position=` makes it Impressions, one row for each item that was shown: `position` counts from 1, `reward=` is a
+    click, or any number that is not negative, `request=` the list, `user=` whose; a pair may come any number of times.
+    What the logging policy did: `propensity=`, `exposure=[…]` (its probability at each position), `prefix=`, `slate=`,
+    `shuffled=`, `pool=` (how many candidates), `arms=[…]` (ranks under the arms of an experiment). request, user, item
+    and reward are found by obvious names; `request=False` and `user=False` say that there are none. With
+    `unknown="drop"` a request is left out as a whole.
     """
-    _refuse_option("unknown", unknown, ("error", "drop"))
-    _refuse_option("duplicates", duplicates, ("error", "first", "last", "mean"))
-    asked = {"user": user, "item": item, "rating": rating}
-    asked |= {"propensity": propensity, "time": time, "weight": weight}
-    table = open_source(source, asked, separator=separator, header=header)
-    chosen = choose(table, asked) if uniform else choose_log(table, asked)
-    frame = table.fetch(list(chosen.values()))
-    if frame.height == 0:
-        raise EmptyError(f"{table.name}: no rows; an estimate needs at least one observed cell.")
-    known_users, known_items = _known(users, items, like)
-    user_ids, user_codes = _coded(table, frame[chosen["user"]], "user", known_users, unknown)
-    item_ids, item_codes = _coded(table, frame[chosen["item"]], "item", known_items, unknown)
-    columns = {
-        role: _CHECKED[role](frame[column], f"{table.name}: {role} column {column!r}")
-        for role, column in chosen.items()
-        if role in _CHECKED
-    }
-    columns = {"rating": np.ones(frame.height, np.float32), **columns}
-    log = _Log(table.name, user_codes, item_codes, user_ids, item_ids, columns)
-    low, high = (float(limit(columns["rating"])) for limit in (np.min, np.max))
-    return _feedback(log, duplicates, uniform=uniform, positives=not uniform and only_positives(low, high))
+    given = locals()
+    request = ReadRequest(**fields_of(ReadRequest, given))
+    if position is None and not shown:
+        return request.events(source).merged(duplicates)
+    _refuse_mixture(position, shown, [name for name in changed(read, given) if name in OF_FEEDBACK])
+    columns = ShownColumns(position=position, item=item, user=user, propensity=propensity, time=time, **shown)
+    table = open_source(source, columns.named, request.form)
+    return read_impressions(table, columns, dict(zip(PAIR, _known(users, items, None), strict=True)), unknown)
 
 
 def only_positives(low: float, high: float) -> bool:
@@ -109,16 +116,96 @@ def only_positives(low: float, high: float) -> bool:
     return low == high > 0 or (low >= BEST[0] and high <= BEST[1])
 
 
-@dataclass(frozen=True, slots=True)
-class _Log:
-    """A log in the order of its input; codes are -1 where the id is unknown."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRequest:
+    """What `read` is told beside the source; see there for each."""
 
-    name: str
-    user: Ints
-    item: Ints
-    users: Vocabulary
-    items: Vocabulary
-    columns: Mapping[str, Array]
+    user: Column = None
+    item: Column = None
+    rating: Column = None
+    positive: float | None = None
+    propensity: Column = None
+    time: Column = None
+    weight: Column = None
+    users: Any = None
+    items: Any = None
+    like: Any = None
+    unknown: Unknown = "error"
+    duplicates: Duplicates = "error"
+    separator: str | None = None
+    header: bool | None = None
+    skip: int = 0
+    comment: str | None = None
+    uniform: bool = False
+
+    def __post_init__(self) -> None:
+        _refuse_option("unknown", self.unknown, ("error", "drop"))
+        _refuse_option("duplicates", self.duplicates, ("error", "first", "last", "mean", "count"))
+        if self.positive is not None and not (is_number(self.positive) and np.isfinite(self.positive)):
+            raise InputError(f"positive={self.positive!r}: give the number from which on a row is a positive, as 30.")
+        if self.positive is not None and (self.uniform or self.rating is False):
+            raise InputError(
+                f"positive={self.positive:g}: is for a log with a column of counts or durations, rating=; leave out "
+                "uniform= and rating=False."
+            )
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The columns that were named."""
+        return {role: getattr(self, role) for role in ("user", "item", *_CHECKED)}
+
+    @property
+    def form(self) -> TextForm:
+        """How delimited text is read."""
+        return TextForm(**fields_of(TextForm, self))
+
+    def events(self, source: Any) -> Events:
+        """The rows of a log, checked and coded, before repeats are merged."""
+        table = open_source(source, self.columns, self.form)
+        chosen = choose(table, self.columns) if self.uniform else choose_log(table, self.columns)
+        frame = table.fetch(list(chosen.values()))
+        if frame.height == 0:
+            raise EmptyError(f"{table.name}: no rows; an estimate needs at least one observed cell.")
+        self._refuse_times(table, chosen, frame)
+        known = _known(self.users, self.items, self.like)
+        users, user = coded(table, frame[chosen["user"]], "user", known[0], self.unknown)
+        items, item = coded(table, frame[chosen["item"]], "item", known[1], self.unknown)
+        columns: dict[str, Array] = {"rating": np.broadcast_to(np.float32(1), (frame.height,))}
+        for role, checked in _CHECKED.items():
+            if role in chosen:
+                columns[role] = checked(frame[chosen[role]], f"{table.name}: {role} column {chosen[role]!r}")
+        kept, notes = self._positives(table, chosen, columns)
+        low, high = (float(limit(columns["rating"])) for limit in (np.min, np.max))
+        return Events(
+            name=table.name, user=user, item=item, users=users, items=items, columns=columns, kept=kept,
+            known=_both(user, item),
+            uniform=self.uniform, positives=not self.uniform and only_positives(low, high), notes=notes,
+        )  # fmt: skip
+
+    def _positives(
+        self, table: InputTable, chosen: dict[str, str], columns: dict[str, Array]
+    ) -> tuple[Mask | None, tuple[str, ...]]:
+        """Which rows are positives, where only some are, and what should be known; those become rated 1."""
+        if "rating" not in chosen and self.positive is not None:
+            raise ColumnError(f"{table.name}: positive={self.positive:g} needs a column; name it with rating=.")
+        if self.positive is None:
+            found = [table.remark, NO_RATINGS] if "rating" not in chosen and self.rating is None else []
+            return None, tuple(note for note in found if note)
+        kept = columns["rating"] >= self.positive
+        columns["rating"] = np.broadcast_to(np.float32(1), kept.shape)
+        below = f"{np.sum(~kept):,} of {len(kept):,} rows have {chosen['rating']!r} below {self.positive:g}"
+        return kept, (f"{below} and are left out; each of the others is a positive",)
+
+    def _refuse_times(self, table: InputTable, chosen: dict[str, str], frame: pl.DataFrame) -> None:
+        """Times are not silently read as ratings: a column that was found must not look like them."""
+        column = chosen.get("rating")
+        if self.rating is not None or column is None or surely_ratings(table, column):
+            return
+        if values.look_like_times(frame[column].head(1000)):
+            raise ColumnError(
+                f"{table.name}: column {column!r} was taken for ratings and looks like times, as {frame[column][0]}; "
+                f"pass rating= with the column of ratings, or rating=False where every row is a positive.{table.note}"
+            )
 
 
 def _known(users: Any, items: Any, like: Any) -> tuple[Vocabulary | None, Vocabulary | None]:
@@ -135,61 +222,20 @@ def _known(users: Any, items: Any, like: Any) -> tuple[Vocabulary | None, Vocabu
     return known
 
 
-def _coded(
-    table: InputTable, column: pl.Series, role: str, known: Vocabulary | None, unknown: Unknown
-) -> tuple[Vocabulary, Ints]:
-    """The vocabulary of users or items, and the code of each row, -1 where it is to be dropped."""
-    what = f"{table.name}: {role} column {column.name!r}"
-    as_text = known is not None and known.ids.dtype.kind != "i"
-    checked = values.ids(column, what, text=table.text, keep_text=as_text)
-    if known is None:
-        return encode(checked)
-    codes = find(checked, known, text=table.text)
-    if unknown == "error":
-        refuse_unknown(checked, codes, known, what)
-    return known, codes
+def _both(user: Ints, item: Ints) -> Mask | None:
+    """The rows whose ids are known; None where all are."""
+    return None if user.min() >= 0 and item.min() >= 0 else (user >= 0) & (item >= 0)
 
 
-def _feedback(log: _Log, duplicates: Duplicates, **known: bool) -> Feedback:
-    cell, row = _in_order(log)
-    kept = _each_once(log, cell, row, duplicates)
-    rating = log.columns["rating"][row]
-    rating = mean_of_each(cell, rating) if duplicates == "mean" else rating[kept]
-    dropped = len(log.user) - len(row)
-    row = row[kept]
-    rest: dict[str, Any] = {role: column[row] for role, column in log.columns.items() if role != "rating"}
-    return Feedback(
-        user=log.user[row], item=log.item[row], rating=rating, users=log.users, items=log.items, row=row,
-        input_rows=len(log.user), dropped=dropped, **known, **rest,
-    )  # fmt: skip
-
-
-def _in_order(log: _Log) -> tuple[Int64s, Int64s]:
-    """The cells of the rows whose ids are known, in order, and the row of each."""
-    cell = log.user.astype(np.int64) * len(log.items) + log.item
-    known = (log.user >= 0) & (log.item >= 0)
-    if bool(known.all()):
-        return sort_cells(cell)
-    rows = np.flatnonzero(known)
-    if len(rows) == 0:
-        raise EmptyError(f"{log.name}: all {len(cell):,} rows have unknown ids, so none is left; check the ids' type.")
-    cell, at = sort_cells(cell[rows])
-    return cell, rows[at]
-
-
-def _each_once(log: _Log, cell: Int64s, row: Int64s, duplicates: Duplicates) -> Int64s | slice:
-    """The positions to keep, so that no cell occurs twice."""
-    twice = repeated(cell)
-    if len(twice) == 0:
-        return slice(None)
-    if duplicates != "error":
-        return first_of_each(cell) if duplicates == "first" else last_of_each(cell)
-    here = row[cell == cell[twice[0]]].tolist()
-    pair = log.users.ids[log.user[here]].tolist()[0], log.items.ids[log.item[here]].tolist()[0]
-    raise DuplicateError(
-        f"{log.name}: {len(twice):,} (user, item) pairs occur more than once, as {pair} "
-        f"in {row_list(here)}; pass duplicates='last', 'first' or 'mean', or drop all but one of each."
-    )
+def _refuse_mixture(position: Column, shown: Mapping[str, Any], feedback: Sequence[str]) -> None:
+    """Keywords of impressions need a position, and keywords of Feedback alone have no meaning beside one."""
+    known = [field.name for field in fields(ShownColumns)]
+    if strange := [name for name in shown if name not in known]:
+        raise InputError(f"read: {strange[0]}= is no keyword.{did_you_mean(strange[0], known)}")
+    if position is None and (alone := [name for name, value in shown.items() if value is not None]):
+        raise InputError(f"read: {alone[0]}= is for logs with positions; name their column with position=.")
+    if position is not None and feedback:
+        raise InputError(f"read: {feedback[0]}= is for logs without positions; leave out either it or position=.")
 
 
 def _refuse_option(name: str, value: str, known: tuple[str, ...]) -> None:

@@ -2,6 +2,7 @@
 
 Letters as in Schnabel et al. (2016): Y true ratings, P propensities, O observed cells, Ŷ predictions.
 A world knows nothing about metrics: its truth is any estimator's value on `everything()`.
+Worlds of clicks on lists come from click_worlds, and are reached from here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_propensities, frozen
+from openloop.data.click_worlds import ClickWorld, click_world
 from openloop.errors import AlignmentError, InputError, PredictionError, RatingError
+
+__all__ = [
+    "World", "movie_lovers", "checkerboard", "withhold_diagonal", "schnabel_world",
+    "MARGINALS", "low_rank", "assign_marginals", "observation_model", "five_predictions",
+    "ClickWorld", "click_world",
+]  # fmt: skip
 
 Rng = np.random.Generator | int
 Ratings = npt.NDArray[np.float32]

@@ -7,43 +7,65 @@ probability (m of n), not the one asked for. Parts keep the vocabularies, so the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields, replace
+from datetime import date
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from openloop.core.feedback import Feedback, Floats, check_feedback
-from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean
+from openloop.core.feedback import Feedback, Floats, fingerprint_of
+from openloop.data.cutting import Test, count_of, cut, cut_note
+from openloop.data.events import Events, Mask
+from openloop.data.reading import ReadRequest
+from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean, listing
 from openloop.support.arguments import generator, is_whole
 
 By = Literal["row", "user", "leave-k-out", "time"]
-Mask = npt.NDArray[np.bool_]
+Repeats = Literal["drop", "keep"]
 Parts = tuple[Feedback, Feedback]
 
 
 def split(
-    feedback: Feedback,
-    test: float = 0.2,
+    log: Any,
+    test: Test = 0.2,
     *,
-    by: By = "row",
+    by: By | None = None,
     k: int | None = None,
     rng: int | np.random.Generator | None = None,
+    repeats: Repeats = "drop",
+    **columns: Any,
 ) -> Parts:
-    """Train and test. `test` is a fraction below 1, or a whole number; `rng` a seed or a Generator.
+    """Train and test, of a Feedback, or of a path or dataframe with the keywords of `read`.
+
+    `test` is a fraction below 1, a whole number or, by time, a date; `rng` a seed or a Generator.
 
     - `by="row"`: `test` of the rows, at random; shares m/n and 1 - m/n.
     - `by="user"`: all rows of `test` of the users that have rows; shares m/n and 1 - m/n of users.
     - `by="leave-k-out"`: `k` random rows of each user that has more than k (`test` does not matter); shares
       k/n_u and 1 - k/n_u, and 1 for users that stay in train whole.
-    - `by="time"`: the latest `test` of the rows. Rows as late as the latest train row stay in train, so no
-      time is on both sides and test may be smaller than asked. No chance is involved: shares are None.
+    - `by="time"`: the latest `test` of the rows, or those from a date on, as "2024-03-01". Rows as late as the latest
+      train row stay in train, so no time is on both sides and test may be smaller than asked. No chance is involved:
+      shares are None. It is the default with `time=`.
+
+    A path or dataframe is split by time row by row, and a pair that a part has more than once is merged there, by
+    `duplicates`. Pairs of test that train has, too, are dropped, so that test scores new pairs; `repeats="keep"` keeps
+    them. `.notes` of the parts have the cut and the counts. Other ways split the log as `read` gives it.
     """
-    check_feedback("split", feedback)
-    _refuse_options(by, k)
+    by = by or ("time" if "time" in columns else "row")
+    _refuse_options(by, k, repeats)
+    if isinstance(log, Feedback):
+        _refuse_reading(columns)
+    elif by == "time":
+        return _split_events(log, test, repeats, _request(columns))
+    else:
+        request = _request(columns)
+        log = request.events(log).merged(request.duplicates)
     if by == "time":
-        return _parts(feedback, _latest(feedback, test), None, by)
-    held, chance = _SPLITS[by](feedback, test if k is None else k, generator("split", rng))
-    return _parts(feedback, held, chance, by)
+        return _parts(log, _latest(log, test), None, by)
+    if isinstance(test, str | date):
+        raise InputError(f"test={str(test)!r}: a date divides a log by time; pass by='time', or a fraction.")
+    held, chance = _SPLITS[by](log, test if k is None else k, generator("split", rng))
+    return _parts(log, held, chance, by)
 
 
 def folds(feedback: Feedback, k: int, rng: int | np.random.Generator | None = None) -> Iterator[Parts]:
@@ -60,7 +82,7 @@ def folds(feedback: Feedback, k: int, rng: int | np.random.Generator | None = No
 
 def _by_row(feedback: Feedback, test: float, rng: np.random.Generator) -> tuple[Mask, Any]:
     n = len(feedback)
-    m = _count(test, n, "rows")
+    m = count_of(test, n, "rows")
     held = np.zeros(n, bool)
     held[rng.choice(n, m, replace=False, shuffle=False)] = True
     return held, m / n
@@ -68,7 +90,7 @@ def _by_row(feedback: Feedback, test: float, rng: np.random.Generator) -> tuple[
 
 def _by_user(feedback: Feedback, test: float, rng: np.random.Generator) -> tuple[Mask, Any]:
     present = np.unique(feedback.user)
-    m = _count(test, len(present), "users")
+    m = count_of(test, len(present), "users")
     chosen = np.zeros(feedback.n_users, bool)
     chosen[rng.choice(present, m, replace=False, shuffle=False)] = True
     return chosen[feedback.user], m / len(present)
@@ -89,35 +111,23 @@ def _leave_k_out(feedback: Feedback, k: float, rng: np.random.Generator) -> tupl
 _SPLITS = {"row": _by_row, "user": _by_user, "leave-k-out": _leave_k_out}
 
 
-def _latest(feedback: Feedback, test: float) -> Mask:
+def _latest(feedback: Feedback, test: Test) -> Mask:
     if feedback.time is None:
         raise ColumnError("split: by='time' needs the time column; read the log with time= and its name.")
-    n = len(feedback)
-    m = _count(test, n, "rows")
-    latest_train = np.partition(feedback.time, n - m - 1)[n - m - 1]
-    return feedback.time > latest_train
-
-
-def _count(test: float, n: int, noun: str) -> int:
-    """How many of n are held out: `test` itself, or that fraction of n."""
-    whole = is_whole(test)
-    if isinstance(test, bool) or not (test > 0 and (whole or test < 1)):
-        raise InputError(f"test={test}: give a fraction between 0 and 1, or a whole number of {noun}.")
-    m = int(test) if whole else round(test * n)
-    if not 0 < m < n:
-        empty = "test" if m == 0 else "train"
-        msg = f"split: test={test} of {n:,} {noun} leaves none for {empty}; each part needs one: change test."
-        raise EmptyError(msg)
-    return m
+    return cut(feedback.time, test)
 
 
 def _parts(feedback: Feedback, held: Mask, chance: Any, by: By) -> Parts:
     origin = feedback.origin or feedback.fingerprint
     parts: list[Feedback] = []
+    notes = feedback.notes
+    if by == "time" and feedback.time is not None:
+        notes = (*notes, cut_note(feedback.time, held))
     for name, keep, share in (("train", ~held, None if chance is None else 1 - chance), ("test", held, chance)):
         if not keep.any():
             raise EmptyError(f"split: no row is left for {name}; change test= or k=, or split by something else.")
-        known = {"origin": origin, "split": (*feedback.split, by), "item_rows": feedback.rows_of_items}
+        known = {"origin": origin, "split": (*feedback.split, by), "item_rows": feedback.rows_of_items,
+                 "notes": notes}  # fmt: skip
         parts.append(feedback.take(keep, share=_share(feedback, keep, share), **known))
     return parts[0], parts[1]
 
@@ -128,7 +138,90 @@ def _share(feedback: Feedback, keep: Mask, chance: Any) -> Floats | None:
     return (feedback.share * chance)[keep]
 
 
-def _refuse_options(by: str, k: int | None) -> None:
+# -- rows, before repeats are merged -------------------------------------------------------------------------
+
+
+def _split_events(source: Any, test: Test, repeats: Repeats, request: ReadRequest) -> Parts:
+    """Rows before and from a cut, each part merged by itself; test without what train has, or with it."""
+    rows = request.events(source)
+    time = rows.columns.get("time")
+    if time is None:
+        raise ColumnError(f"{rows.name}: by='time' needs the column of times; name it with time=.")
+    counting = rows.counting
+    late = np.zeros(len(rows), bool)
+    late[counting] = cut(time[counting], test)
+    note = cut_note(time[counting], late[counting])
+    train, held = (_part(rows, name, among, request) for name, among in (("train", counting & ~late), ("test", late)))
+    new = ~_in(held, train)
+    known = _of_one_log(train, held.take(new) if new.any() else None)
+    train, held = (replace(part, notes=(*part.notes, note), **known) for part in (train, held))
+    return train, _without_repeats(held, new, repeats)
+
+
+def _part(rows: Events, name: str, among: Mask, request: ReadRequest) -> Feedback:
+    if not among.any():
+        raise EmptyError(f"split: no row is left for {name}; change test=, or split by something else.")
+    part = rows.merged(request.duplicates, among)
+    shared = len(rows.notes)
+    return replace(part, notes=(*rows.notes, *(f"{name}: {note}" for note in part.notes[shared:])))
+
+
+def _in(part: Feedback, other: Feedback) -> Mask:
+    """Which pairs of a part the other one has."""
+    from openloop.kernels.merging import positions  # numba is slow to import
+
+    theirs = other.cell
+    return theirs[np.minimum(positions(theirs, part.cell), len(theirs) - 1)] == part.cell
+
+
+def _of_one_log(train: Feedback, new: Feedback | None) -> dict[str, Any]:
+    """What both parts know of the log that they were split from: its distinct pairs are those of train and the new."""
+    cell, item_rows = train.cell, train.rows_of_items
+    if new is not None:
+        cell, item_rows = np.sort(np.concatenate([cell, new.cell])), item_rows + new.rows_of_items
+    user, item = np.divmod(cell, train.n_items)
+    origin = fingerprint_of((train.n_users, train.n_items), user.astype(np.int32), item.astype(np.int32))
+    return {"origin": origin, "item_rows": item_rows, "share": None, "split": ("time",)}
+
+
+def _without_repeats(held: Feedback, new: Mask, repeats: Repeats) -> Feedback:
+    again = int(np.sum(~new))
+    if not again:
+        return held
+    of = f"{again:,} of {len(held):,} pairs of the test part are in train, too"
+    if repeats == "keep":
+        return replace(held, notes=(*held.notes, f"{of}, and are scored all the same (repeats='keep')"))
+    if again == len(held):
+        raise EmptyError(f"split: all {of}, so none is new; pass repeats='keep' to score them, or change test=.")
+    return held.take(new, notes=(*held.notes, f"{of}, and are left out (repeats='drop'): it scores new pairs"))
+
+
+def _request(columns: dict[str, Any]) -> ReadRequest:
+    _refuse_unknown_keywords(columns)
+    return ReadRequest(**columns)
+
+
+# -- refusals ------------------------------------------------------------------------------------------------
+
+
+def _refuse_unknown_keywords(columns: dict[str, Any]) -> None:
+    known = [field.name for field in fields(ReadRequest)]
+    for name in columns:
+        if name not in known:
+            raise InputError(f"split: {name}= is no keyword of split or read.{did_you_mean(name, known)}")
+
+
+def _refuse_reading(columns: dict[str, Any]) -> None:
+    if columns:
+        raise InputError(
+            f"split: {listing([f'{name}=' for name in columns])} is for a path or a dataframe, and the log was read "
+            "already; pass it to ol.read, or give split the path."
+        )
+
+
+def _refuse_options(by: str, k: int | None, repeats: str) -> None:
+    if repeats not in ("drop", "keep"):
+        raise InputError(f"repeats={repeats!r} is no option.{did_you_mean(str(repeats), ['drop', 'keep'])}")
     if by not in _SPLITS and by != "time":
         raise InputError(f"by={by!r} is no way to split.{did_you_mean(str(by), [*_SPLITS, 'time'])}")
     if k is None and by == "leave-k-out":

@@ -5,6 +5,7 @@ Rows in messages count from 0 and leave the header out, as `Feedback.row` does.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from openloop.errors import InputError, PropensityError, RatingError, listing
 
 # Beyond this, neighbouring whole numbers share one float.
 _EXACT = 2**53
+
+ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}\S*)?\s*$")
+EPOCH = 1e8  # seconds since 1970 are larger from 1973 on, and no rating is
 
 _REPAIR = "drop or repair those rows"
 _PROBABILITIES = f"give probabilities, where these are weights 1/p or percentages, or {_REPAIR}"
@@ -111,6 +115,39 @@ def weights(column: pl.Series, what: str) -> npt.NDArray[np.float64]:
     return values.to_numpy()
 
 
+def rewards(column: pl.Series, what: str) -> npt.NDArray[np.float64]:
+    """Finite numbers that are not negative; booleans count as 0 and 1."""
+    values = _numbers(column, what, "rewards", RatingError)
+    _refuse(~(values.is_finite() & (values >= 0)), values, what, "rewards are not finite and ≥ 0", error=RatingError)
+    return values.to_numpy()
+
+
+def exposures(column: pl.Series, what: str) -> npt.NDArray[np.float64]:
+    """Numbers in [0, 1]."""
+    values = _numbers(column, what, "exposures", PropensityError)
+    outside = ~values.is_between(0, 1) | values.is_nan()
+    _refuse(outside, values, what, "exposures are outside [0, 1]", _PROBABILITIES, error=PropensityError)
+    return values.to_numpy()
+
+
+def flags(column: pl.Series, what: str) -> npt.NDArray[np.bool_]:
+    """Booleans, also as 0 and 1."""
+    values = _numbers(column, what, "flags", InputError)
+    _refuse(~values.is_in([0.0, 1.0]), values, what, "flags are neither true nor false")
+    return values.to_numpy() == 1
+
+
+def whole(column: pl.Series, what: str, noun: str, least: int) -> npt.NDArray[np.int32]:
+    """Whole numbers from `least` on, as 32-bit integers."""
+    values = column if column.dtype.is_integer() else _numbers(column, what, noun, InputError)
+    _refuse(values.is_null(), values, what, f"{noun} are missing", show=False)
+    outside = ~values.is_between(least, 2**31 - 1)
+    broken = outside if column.dtype.is_integer() else outside | values.is_nan() | (values % 1 != 0)
+    remedy = f"count from {least}, or {_REPAIR}"
+    _refuse(broken, values, what, f"{noun} are not whole numbers from {least} on", remedy)
+    return values.cast(pl.Int32).to_numpy()
+
+
 def times(column: pl.Series, what: str) -> npt.NDArray[Any]:
     """Integers and floats as they are; dates and datetimes as microseconds since 1970 in UTC."""
     column = _plain(column)
@@ -125,6 +162,19 @@ def times(column: pl.Series, what: str) -> npt.NDArray[Any]:
         _refuse(~column.is_finite(), column, what, "times are not finite")
     _refuse(column.is_null(), column, what, "times are missing", show=False)
     return column.cast(pl.Int64 if column.dtype.is_integer() else pl.Float64).to_numpy()
+
+
+def look_like_times(column: pl.Series) -> bool:
+    """Whether all values are dates, or numbers as large as those that count the time since 1970."""
+    column = column.drop_nulls()
+    if len(column) == 0 or column.dtype.is_temporal():
+        return len(column) > 0
+    if column.dtype == pl.String:
+        fields = column.str.strip_chars()
+        column = fields.cast(pl.Float64, strict=False)
+        if column.null_count():
+            return all(ISO.match(field) for field in fields)
+    return column.dtype.is_numeric() and bool((column >= EPOCH).all())
 
 
 def _written_times(column: pl.Series, what: str) -> pl.Series:

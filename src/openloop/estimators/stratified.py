@@ -20,6 +20,7 @@ from openloop.estimators.weighted import BASIS, estimate, flag, per_user_values,
 
 Share = Literal["catalogue", "observed"]
 Shares = Share | npt.ArrayLike | None
+BLOCK = 2**21  # cells that are looked at together
 COARSE_SPAN = 3.0  # p inside a stratum spans more than this factor: its plain mean is not that of its cells
 COARSE_SHARE = 0.25  # of the population in such strata: the estimate is flagged
 
@@ -79,15 +80,19 @@ def within_strata(m: Moments, *, weighted: bool = False) -> list[Estimate | None
     """The mean of each stratum by itself; None where none of its rows counts.
 
     Plain: Σδ/n, or the mean over users (the paper's). Weighted: Σwδ/Σw of the stratum, pooled for user metrics, which
-    is free of the selection inside it; a metric that no weights debias, and a log without propensities, have the
-    plain mean only.
+    is free of the selection inside it, where `weighs` says so.
     """
-    if weighted and "weight" in m.sums and not _only_seen(m.metric):
+    if weighted and weighs(m):
         stacked = m.stack("wgain", "weight")
         top, bottom = stacked[:, 0], stacked[:, 1]
     else:
         top, bottom = _within(m, pooled=False)
     return [_stratum(m, side_by_side(top[:, s], bottom[:, s]), s) for s in range(m.n_strata)]
+
+
+def weighs(m: Moments) -> bool:
+    """Whether strata have weighted means; not of a metric that no weights debias, nor without propensities."""
+    return "weight" in m.sums and not _only_seen(m.metric)
 
 
 def _stratum(m: Moments, columns: Floats, s: int) -> Estimate | None:
@@ -175,10 +180,13 @@ def catalogue_cells(grid: Floats, at: tuple[float, ...], excluded: tuple[Any, An
     # A user at a time, as the grid may be a broadcast view: then all users have the row of the first.
     same = grid.strides[0] == 0
     counts = np.array([np.bincount(np.searchsorted(at, row), minlength=S) for row in (grid[:1] if same else grid)])
-    counts = np.repeat(counts, U // len(counts), axis=0).astype(np.float64)  # (U, S)
-    user, item = (np.asarray(codes, np.int64) for codes in excluded)
-    stratum = np.searchsorted(at, grid[0])[item] if same else np.searchsorted(at, grid[user, item])
-    return counts - np.bincount(user * S + stratum, minlength=U * S).reshape(U, S)
+    counts = np.repeat(counts.T, U // len(counts), axis=1).astype(np.float64)  # (S, U)
+    first = np.searchsorted(at, grid[0])
+    for start in range(0, len(excluded[0]), BLOCK):
+        user, item = (np.asarray(codes[start : start + BLOCK], np.int64) for codes in excluded)
+        stratum = first[item] if same else np.searchsorted(at, grid[user, item])
+        counts -= np.bincount(stratum * U + user, minlength=U * S).reshape(S, U)
+    return counts.T
 
 
 # -- what to mind --------------------------------------------------------------------------------------------

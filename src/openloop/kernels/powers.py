@@ -31,7 +31,7 @@ def power_sums(rows: Weighted, delta: Floats, cap: float, strata: int) -> Floats
     """Σ c·v·δ^b of each stratum, v = 1, w, w², min(w, cap)², and as the fifth Σ w·δ^b: (strata, 5, 3)."""
 
     def add(part: slice, sums: Floats) -> None:
-        _add_powers(*(column[part] for column in rows), delta[part], cap, sums)
+        _add_powers(rows.factor[part], rows.weight[part], rows.stratum[part], delta[part], cap, sums)
 
     return summed(add, len(delta), (strata, 5, 3))
 

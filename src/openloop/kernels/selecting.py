@@ -68,11 +68,19 @@ def best_lists(
         return lists, sum(pool.map(select, range(0, n_users, step)))
 
 
+@njit(cache=True, nogil=True)
 def _tied(scores: Array, chosen: Ints) -> int:
     """Of how many rows a candidate that was not chosen scores as much as the last one chosen."""
-    full = np.flatnonzero(chosen[:, -1] >= 0)
-    last = np.take_along_axis(scores[full], chosen[full, -1:], axis=1)  # (F, 1)
-    return int(np.sum(np.sum(scores[full] >= last, axis=1) > chosen.shape[1]))
+    k, count = chosen.shape[1], 0
+    for b in range(scores.shape[0]):
+        row, last = scores[b], chosen[b, k - 1]
+        if last < 0:
+            continue
+        least = 0
+        for c in range(row.size):
+            least += row[c] >= row[last]
+        count += least > k
+    return count
 
 
 @njit(cache=True, nogil=True)

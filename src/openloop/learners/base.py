@@ -125,8 +125,8 @@ class FactorLearner(Learner):
 def weights(model: Any, feedback: Any, given: Weights) -> Floats:
     """One positive weight a row, of mean 1: so a penalty means the same with and without weights.
 
-    `given` is an array in Feedback order, the Propensities of the rows (then 1/p), or None: the log's own `weight`
-    column where it has one, else all equal.
+    `given` is an array in Feedback order, taken as it is; the Propensities of the rows: 1/p, times the log's own
+    `weight` where it has one, as of repeats that were counted; or None: the log's own, else all equal.
     """
     name = type(model).__name__
     check_feedback(name, feedback)
@@ -149,10 +149,11 @@ def weights(model: Any, feedback: Any, given: Weights) -> Floats:
 
 
 def _raw(feedback: Feedback, given: Weights) -> Floats:
+    own = np.ones(len(feedback)) if feedback.weight is None else feedback.weight
     if isinstance(given, Propensities):
-        return given.check(feedback).weights
+        return given.check(feedback).weights * own
     if given is None:
-        return np.ones(len(feedback)) if feedback.weight is None else feedback.weight
+        return own
     try:
         return np.asarray(given, np.float64)
     except (TypeError, ValueError) as error:

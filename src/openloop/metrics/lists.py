@@ -1,4 +1,4 @@
-"""Metrics of lists: coverage, exposure, popularity, novelty, new items, similarity, and overlap with the running model.
+"""Metrics of lists: coverage, exposure, popularity, novelty, similarity, overlap with the running model.
 
 L_u are the k items listed for user u, x_i the number of lists that hold item i, n_i the rows of item i that models
 may have been trained on.

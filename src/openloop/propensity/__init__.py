@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from openloop.propensity.boosted import Boosted
     from openloop.propensity.calibrated import Calibrated
     from openloop.propensity.checks.checking import Check, check
+    from openloop.propensity.checks.positions import ExaminationChecks, PositionCheck, items_above_check
+    from openloop.propensity.examination import Examination
     from openloop.propensity.known import Known
     from openloop.propensity.logistic import Logistic
     from openloop.propensity.low_rank import LowRank
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Uniform", "Known", "Popularity", "NaiveBayes", "Logistic", "LowRank", "Boosted", "Calibrated", "Balanced",
-    "check", "Check",
+    "Examination", "check", "Check", "items_above_check", "PositionCheck", "ExaminationChecks",
 ]  # fmt: skip
 
 # scikit-learn's base class costs over a second, so a model is imported by its first use.
@@ -38,7 +40,9 @@ _NAMES = {
     "boosted": "Boosted",
     "calibrated": "Calibrated",
     "balanced": "Balanced",
+    "examination": "Examination",
     "checks.checking": "check Check",
+    "checks.positions": "items_above_check PositionCheck ExaminationChecks",
 }
 
 __getattr__, __dir__ = lazily(__name__, _NAMES, globals(), "models")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from openloop.audits.positions import Positions
 from openloop.audits.results import OpenLoop, Setting
 from openloop.core.weights import WeightSummary
 from openloop.propensity.checks.checking import Check
@@ -31,6 +32,14 @@ READING = (
     "All but naive rest on the propensities; Γ* says how wrong these would have to be to turn the order.",
     "The effective sample says how many equally weighted rows the log is worth. When it is small, a few rows decide.",
     "A model that wins under naive only may just resemble the system that made the log.",
+)
+
+
+SHOWN = (
+    "An estimate is of requests like these, had the model made their lists; its interval is over users like these.",
+    READING[1],
+    "Each estimator assumes something about what a click depends on; the checks say whether the log speaks against it.",
+    "Estimators that rest on the same assumption err together: their agreement proves little.",
 )
 
 
@@ -159,6 +168,9 @@ def data(of: Subject) -> Iterator[Section]:
     if of.audit is None:
         return
     s = of.audit.setting
+    if of.shown is not None:
+        yield _impressions(s, of.shown)
+        return
     density = s.rows / (s.users * s.items) if s.users and s.items else 0.0
     excluded = "nothing" if s.excluded is None else counted(s.excluded, "row")
     items = [
@@ -176,6 +188,18 @@ def data(of: Subject) -> Iterator[Section]:
         chart = ratings_chart(s.ratings, s.threshold)
         blocks += figures(chart, [f"Number of rows by rating: {counts}."], [tables.ratings(s.ratings)])
     yield Section(id="data", title="Data", blocks=tuple(blocks))
+
+
+def _impressions(s: Setting, shown: Positions) -> Section:
+    items = (
+        ("log", s.log, ""),
+        ("rows", f"{s.rows:,}", f"(of {counted(shown.requests, 'request')})"),
+        (shown.clusters, f"{s.users:,}", "(what intervals are over)"),
+        ("items", f"{s.items:,}", ""),
+        ("rewards", f"{number(s.span[0])} to {number(s.span[1])}", ""),
+        ("examination", s.propensity, ""),
+    )
+    return Section(id="data", title="Data", blocks=(Terms(items=items),))
 
 
 def left_out(of: Subject) -> Section:
@@ -196,7 +220,8 @@ def computed(of: Subject) -> Section:
     blocks: list[Any] = [] if of.audit is None else list(_computed(of.audit.setting))
     about = [(m, about_metric(m), "") for m in of.metrics] + [(e, about_estimator(e), "") for e in of.result.estimators]
     blocks += [Heading(text="Definitions"), Terms(items=tuple(item for item in about if item[1]))]
-    blocks += [Heading(text="How to read this report"), Bullets(items=READING)]
+    reading = READING if of.shown is None else SHOWN
+    blocks += [Heading(text="How to read this report"), Bullets(items=reading)]
     return Section(id="method", title="How it was computed", blocks=tuple(blocks))
 
 

@@ -10,7 +10,7 @@ from openloop.audits.answers import Level
 from openloop.audits.results import Audit
 from openloop.core.comparison import Comparison
 from openloop.errors import InputError
-from openloop.reporting import evidence, listings, rehearsals, sections, tilts
+from openloop.reporting import cold_rows, evidence, listings, positions, rehearsals, sections, tilts
 from openloop.reporting.blocks import Section, VerdictBlock
 from openloop.reporting.rendering import page_of
 from openloop.reporting.sections import Subject
@@ -48,10 +48,13 @@ def _sections(of: Subject) -> Iterator[Section]:
     if len(of.result.models) > 1:
         yield sections.differences(of)
         yield sections.places(of)
-    yield from sections.strata(of)
+    if of.shown is None:
+        yield from sections.strata(of)
+        yield from cold_rows.cold(of)
+        yield from listings.lists(of)
+        yield from evidence.weights(of)
     for part in (
-        listings.lists,
-        evidence.weights,
+        positions.positions,
         tilts.sensitivity,
         rehearsals.rehearsal,
         evidence.open_loop,

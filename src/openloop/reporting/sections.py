@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from openloop.audits.contrasts import Contrast, contrasts, estimators_of
+from openloop.audits.positions import Positions
 from openloop.audits.results import Audit, Family, StrataTable
 from openloop.core.comparison import Comparison
 from openloop.reporting import page_tables as tables
@@ -67,6 +68,11 @@ class Subject:
         """What the open loop says."""
         return None if self.audit is None or self.audit.open_loop is None else self.audit.open_loop.result
 
+    @property
+    def shown(self) -> Positions | None:
+        """The positions of an audit of impressions; None where rows are ratings or positives."""
+        return None if self.audit is None else self.audit.positions
+
     def main(self, metric: str) -> str:
         """The estimator that a metric is ordered by."""
         known = estimators_of(self.result, metric)
@@ -98,7 +104,7 @@ def facts(of: Subject) -> Terms:
         ("users who count", f"{seen.users:,}", "they have rows for this metric; intervals are over them"),
     ]
     items += [(TURNS[name], critical(name, value), TURNING[name]) for name, value in turns.items()]
-    if of.audit is not None and not turns:
+    if of.audit is not None and not turns and of.shown is None:
         items.append(("Γ*", times(None), NO_GAMMA))
     if share is not None:
         items.append(("chance to be best", percent(share), f"{winner}, by bootstrap over users"))

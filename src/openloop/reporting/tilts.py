@@ -49,8 +49,14 @@ def sensitivity(of: Subject) -> Iterator[Section]:
         curves = [curve for curve in of.audit.curves if curve.against == against]
         if curves:
             blocks += [Heading(text=heading), Text(text=_introduction(of, curves[0])), *_curves(of, curves)]
-            blocks += _scale(of) if against == "gamma" else ()
+            blocks += _scale(of) if against == "gamma" else _settled(of) if against == "kappa" else ()
     yield Section(id="sensitivity", title="Sensitivity to wrong weights", blocks=tuple(blocks))
+
+
+def _settled(of: Subject) -> Iterator[Any]:
+    """How many impressions shown at random would settle the pairs whose order may turn."""
+    if of.audit is not None and of.audit.settling:
+        yield Bullets(title="What would settle it", items=tuple(str(found) for found in of.audit.settling))
 
 
 def _scale(of: Subject) -> Iterator[Any]:

@@ -28,6 +28,8 @@ METRICS = {
     "map": "mean over a user's relevant items of the precision at their ranks",
     "mrr": "1/rank of a user's first relevant item",
     "hit": "share of users with a relevant item in the top k",
+    "clicks": "expected clicks (or other reward) per request under the model",
+    "ctr": "expected clicks per position shown",
     "auc": "chance that a relevant item ranks above another candidate",
     "coverage": "share of all items that some user's list holds",
     "gini": "how unevenly items are listed: 0 where all are listed equally often, near 1 where all users get one list",
@@ -49,6 +51,17 @@ ESTIMATORS = {
     "dr": "imputed losses everywhere, corrected by the weighted residuals of observed rows",
     "stratified": "means inside strata of propensity, put together by the strata's shares of the population: snips "
     "with weights averaged inside strata",
+    "snpbm": "clicks weighted by how much the item's position in the model's list is looked at over how much the item "
+    "was, divided by what that gives a click everywhere; right when a click is examination times attraction",
+    "sniips": "rows that the model shows at the same position, weighted by 1/π0 and divided by the sum of weights; "
+    "right when a click depends on the item and its position",
+    "snrips": "rows down to which the model shows the same list, weighted by 1/π0 of it; right when a click depends on "
+    "the items at or above it",
+    "snsips": "requests for which the model shows the same list, weighted by 1/π0 of it; right whatever clicks depend "
+    "on",
+    "pi": "pseudo-inverse (Swaminathan et al., 2017), from shuffled requests; right when the reward of a list is a sum "
+    "over its slots",
+    "affine": "as pbm, with an offset for trust in what comes first",
     "ips_eq3": "Eq. 3 of Jadidinejad et al. (2021) as printed",
 }
 

@@ -100,9 +100,14 @@ def _other_users(log: Feedback, exclude: Feedback) -> bool:
     return not bool(np.any(scored & held))
 
 
+def unscaled(log: Feedback) -> str:
+    """Why p of a part without a share is known up to a factor only."""
+    return "has lost its cold rows" if log.split[-1:] == ("cold",) else "was split by time"
+
+
 def overlap(log: Feedback, exclude: Feedback | None) -> int:
-    """How many scored rows are also in an excluded log of another origin."""
-    if exclude is None or one_log(log, exclude):
+    """How many scored rows are also in an excluded log that is no part of theirs split off at random."""
+    if exclude is None or (log.share is not None and one_log(log, exclude)):
         return 0
     return len(places(log, exclude))
 

@@ -126,6 +126,10 @@ class Source(Protocol):
         """What is scored."""
         ...
 
+    def remarks(self) -> list[str]:
+        """What showed while models were asked, and a reader should know."""
+        ...
+
     def answers(self, model: str) -> Answers | None:
         """What a model says of the scored rows; None where it gives ranks alone."""
         ...
@@ -202,6 +206,7 @@ def conclude(
                 a, b = request.models
                 pair = _pair(moments[request], method, source.form)
                 own[a, b, *name] = pair if not tilt else _with_parts(pair, tilts.get(metric.name), a, b)
+        del moments  # before the next ones are made
     notes = tuple(dict.fromkeys(note for found in tilts.values() for note in found.notes))
     return Comparison(estimates=estimates, skipped=skipped, pairs=own, tilts=tilts, notes=notes)
 

@@ -143,7 +143,7 @@ def read_predictions(table: InputTable, log: Feedback, named: Mapping[str, Colum
         codes(table.name, side, rows[chosen[side]], known, text=table.text)
         for side, known in zip(SIDES, (log.users, log.items), strict=True)
     )
-    score, rank = (_numbers(table.name, rows[chosen[r]]) if r in chosen else None for r in ("score", "rank"))
+    score, rank = (written_numbers(table.name, rows[chosen[r]]) if r in chosen else None for r in ("score", "rank"))
     found = Predictions(user=user, item=item, score=score, rank=rank, shape=(log.n_users, log.n_items))
     return _checked(table.name, _ordered(found), log, chosen)
 
@@ -171,7 +171,7 @@ def unknown_ids(what: str, side: str, strange: pl.Series, rows: int, *, integers
     )
 
 
-def _numbers(what: str, column: pl.Series) -> Floats:
+def written_numbers(what: str, column: pl.Series) -> Floats:
     """Scores or ranks, NaN where they are missing; text may write them."""
     if isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum):
         fields = column.cast(pl.String).str.strip_chars()

@@ -21,6 +21,14 @@ MISSING = ("error", "drop", "worst")
 LARGEST = 2**31  # no list is longer
 
 
+def one_score(model: str, users: int, scored: int) -> str:
+    """The note on a model that cannot rank for some users, as with a factor of zeros."""
+    return (
+        f"model {model!r}: gives all items one score for {users:,} of {scored:,} users with scored rows, as where a "
+        "user has a factor of zeros; their ranking is a random order"
+    )
+
+
 # -- columns -------------------------------------------------------------------------------------------------
 
 

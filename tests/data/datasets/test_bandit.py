@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from openloop.data import datasets
-from openloop.errors import UndefinedError
+from openloop.errors import InputError, UndefinedError
 from tests.data.datasets.originals import write
 from tests.facts import facts
 
@@ -32,5 +32,35 @@ def test_the_old_name_of_the_propensity_is_known(tmp_path):
 
 def test_there_is_no_log_without_users(tmp_path):
     write("open-bandit", tmp_path)
-    with pytest.raises(UndefinedError, match=facts("open-bandit", "user ids", "datasets.rows('open-bandit')")):
+    with pytest.raises(
+        UndefinedError,
+        match=facts("open-bandit", "user ids", "datasets.impressions('open-bandit')", "datasets.rows('open-bandit')"),
+    ):
         datasets.load("open-bandit", tmp_path)
+
+
+def test_a_policy_of_a_campaign_is_a_log_of_impressions_without_users_and_requests(tmp_path):
+    write("open-bandit", tmp_path)
+    log = datasets.impressions("open-bandit", tmp_path, policy="random", campaign="all")
+    assert (log.requests, log.users, log.n_requests) == (None, None, 2)
+    assert (log.item.tolist(), log.position.tolist(), log.reward.tolist()) == ([14, 15], [2, 3], [0, 1])
+    assert log.propensity.tolist() == [0.0125, 0.0125]
+    assert log.n_items == 80  # the other policy shows item 79
+    assert log.shuffled.tolist() == [True, True]
+    other = datasets.impressions("open-bandit", tmp_path, policy="bts", campaign="men")
+    assert (other.item.tolist(), other.reward.tolist(), other.shuffled.tolist()) == ([3], [1], [False])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "told"),
+    [({"campaign": "mens"}, ("campaign", "'mens'", "'men'")), ({"campaign": "men"}, ("policy", "'random'", "'bts'"))],
+)
+def test_a_policy_or_campaign_that_is_not_there_is_named(tmp_path, chosen, told):
+    write("open-bandit", tmp_path)
+    with pytest.raises(InputError, match=facts(*told)):
+        datasets.impressions("open-bandit", tmp_path, **chosen)
+
+
+def test_other_data_sets_have_no_positions():
+    with pytest.raises(UndefinedError, match=facts("ml-100k", "'open-bandit'")):
+        datasets.impressions("ml-100k")

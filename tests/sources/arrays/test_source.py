@@ -226,3 +226,40 @@ def test_a_model_that_says_the_ratings_is_found_out():
 def test_ranks_alone_say_nothing_about_ratings():
     ranks = pl.DataFrame({"user": [0, 1], "item": [3, 4], "rank": [1, 1]})
     assert source(models={"a": ranks}, metrics=["recall@1"]).answers("a") is None
+
+
+# -- remarks -------------------------------------------------------------------------------------------------
+
+
+def test_a_model_with_one_score_for_all_items_of_a_user_is_noted():
+    import openloop as ol
+
+    rng = np.random.default_rng(0)
+    user, item = np.divmod(np.sort(rng.choice(20 * 15, 120, replace=False)), 15)
+    log = ol.Feedback.from_arrays(user, item, np.ones(120), users=20, items=15, positives=True)
+    scores = rng.normal(size=(20, 15))
+    flat = scores.copy()
+    flat[:3] = 0.5
+    options = {"metrics": ["recall@5"], "estimators": ["naive"]}
+    found = ol.evaluate({"flat": flat, "fine": scores}, log, **options)
+    assert (
+        [note for note in found.notes if "one score" in note]
+        == [note for note in found.notes if "'flat'" in note and "3 of 20 users" in note]
+        != []
+    )
+    train = log.take(log.user % 2 == 0, origin=log.fingerprint)
+    test = log.take(log.user % 2 == 1, origin=log.fingerprint)
+    left = ol.evaluate({"flat": flat, "fine": scores}, test, exclude=train, **options)
+    assert any("'flat'" in note and "1 of 10 users" in note for note in left.notes)
+    assert any(
+        "one score" in note for note in ol.audit({"flat": flat, "fine": scores}, log, metrics=["recall@5"]).notes
+    )
+
+
+def test_pairs_that_are_scored_and_excluded_are_noted():
+    import openloop as ol
+
+    log = ol.Feedback.from_arrays([0, 0, 1], [0, 1, 2], np.ones(3), users=2, items=4, positives=True)
+    train = ol.Feedback.from_arrays([0, 1], [0, 1], np.ones(2), users=2, items=4, positives=True)
+    found = ol.evaluate({"a": np.ones((2, 4))}, log, exclude=train, metrics=["recall@1"], estimators=["naive"])
+    assert any("1 scored pairs" in note and "exclude=" in note for note in found.notes)

@@ -1,4 +1,7 @@
-"""Table 1: every published number has ours beside it, and what must come out does, on a small world and on ML100K."""
+"""Table 1: every published number has ours beside it, and what must come out does, on a small world.
+
+On ML100K: tests/studies/test_quick.py.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,6 @@ import numpy as np
 import pytest
 
 from openloop.studies.kit.results import Value
-from openloop.studies.kit.running import Run
-from openloop.studies.kit.trials import Trials
 from openloop.studies.schnabel2016 import estimates, table1
 from openloop.studies.schnabel2016.published import PUBLISHED
 from openloop.studies.schnabel2016.worlds import MODELS
@@ -49,16 +50,3 @@ def test_a_claim_fails_when_its_numbers_do(small_run):
     assert not claim_about(claims, "MAE", "REC_ONES", "REC_FOURS").holds
     assert not claim_about(claims, "deviations", "bias").holds
     assert claim_about(claims, "mean", "SNIPS", "truth").holds
-
-
-def test_table1_of_ml100k_comes_out(data_dir, tmp_path):
-    with Trials(tmp_path, 0) as trials:
-        run = Run(folder=data_dir("ml-100k").parent, quick=True, seed=0, trials=trials)
-        result = table1.table1(run)
-    assert [claim.text for claim in result.claims if not claim.holds] == []
-    for table in result.tables[:2]:
-        true = [row[1] for row in table.rows]
-        assert [value.came_out for value in true] == [True] * 5
-    ml100k = result.tables[3].rows[1][1:]
-    assert [value.value for value in ml100k] == pytest.approx([0.061, 0.114, 0.271, 0.342, 0.212], abs=6e-4)
-    assert [value.came_out for value in ml100k] == [True, True, True, False, True]

@@ -1,26 +1,17 @@
-"""Table 2: published numbers stand beside ours, significance is Student's or by user, and Coat comes out."""
+"""Table 2: published numbers stand beside ours, and significance is Student's or by user.
+
+On Coat: tests/studies/test_quick.py.
+"""
 
 from __future__ import annotations
-
-import re
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from openloop.studies.kit.results import Value
-from openloop.studies.kit.running import Run
-from openloop.studies.kit.trials import Trials
 from openloop.studies.schnabel2016 import real_data, table2
-from openloop.studies.schnabel2016.published import PUBLISHED
 from openloop.studies.schnabel2016.table2 import NAMES
-from tests.studies.schnabel2016.conftest import claim_about
-
-
-@pytest.fixture(scope="module")
-def coat_result(data_dir, tmp_path_factory):
-    with Trials(tmp_path_factory.mktemp("trials"), 0) as trials:
-        yield table2.table2(Run(folder=data_dir("coat").parent, quick=True, seed=0, trials=trials))
 
 
 def test_a_data_set_in_the_shape_of_yahoo_is_learned_and_shown_beside_the_published_numbers(songs, run):
@@ -62,26 +53,3 @@ def test_errors_without_some_cells_have_no_published_number_beside_them(songs):
     assert [(value.value, value.published) for _, value in table.values()] == [(1.0, None), (1.0, None)]
     whole = table2.error_table("yahoo-r3", test, found, np.ones(n, bool), "all")
     assert [value.published for _, value in whole.values()][:2] == [1.154, 1.891]
-
-
-def test_coat_comes_out(coat_result):
-    # The λ of the absolute loss, and with it the MAE, hangs on how the log falls into folds: MSE does not.
-    assert claim_about(coat_result.claims, "coat", "MSE", "MF-IPS", 1.093).holds
-    assert claim_about(coat_result.claims, "coat", "MF-IPS", "HL-MNAR", "HL-MAR").holds
-    whole, fresh, significance, _, yahoo = coat_result.tables
-    assert all(value.value is None for _, value in yahoo.values())
-    assert all(row[1].value < 0 for row in significance.rows)
-    assert [row[2:5:2] for row in significance.rows if "MSE" in row[0]] == [("< 0.001", "< 0.001")] * 3
-    assert "4,640" in whole.caption
-    assert "366" in fresh.caption
-    printed = PUBLISHED["table2"]["coat"]
-    assert whole.rows[0][2].published == printed["MF-IPS"]["mse"]
-    assert [row[0] for row in whole.rows[4:]] == ["HL-MNAR", "HL-MAR"]
-    # cells that were trained on are easier
-    assert all(old[2].value < new[2].value for old, new in zip(whole.rows[:4], fresh.rows, strict=True))
-
-
-def test_propensities_as_the_paper_trained_them_are_closest_to_the_published_ones(coat_result):
-    pairs, offsets = map(float, re.findall(r"\b0\.\d{3}\b", coat_result.notes[0])[-2:])
-    assert offsets < pairs
-    assert pairs > 0.97

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from openloop.data.columns import choose, choose_log, shared
 from openloop.data.features import features_beside
 from openloop.data.formats import open_file
 from openloop.data.reading import read
+from openloop.data.splitting import split
 from openloop.errors import ColumnError, FormatError, InputError, did_you_mean, listing
 from openloop.sources.outcomes import places
 from openloop.support.atomic import FilePath
@@ -85,8 +86,8 @@ def gather(wanted: AuditRequest, step: Step = silent) -> AuditInputs:
     return AuditInputs(
         models=models, log=log, propensities=propensities,
         asked=wanted.question(
-            exclude=train, open_loop=found.open_loop, groups=found.groups(log), check=wanted.check and whole,
-            item_features=found.item_features(log),
+            exclude=None if wanted.repeats == "keep" else train, trained_on=train, open_loop=found.open_loop,
+            groups=found.groups(log), check=wanted.check and whole, item_features=found.item_features(log),
         ),
         notes=tuple(found.notes), about_log=str(wanted.log),
         about_propensity=found.choice.source(split=whole is not log) + wanted.corrections,
@@ -99,9 +100,9 @@ class _Reading:
     def __init__(self, wanted: AuditRequest) -> None:
         self.wanted = wanted
         self.notes: list[str] = []
-        self.table = open_file(wanted.log, wanted.columns)
+        self.table = open_file(wanted.log, wanted.columns, wanted.form)
         self.chosen: dict[str, Any] = choose_log(self.table, wanted.columns)
-        self.notes += guesses(self.chosen, wanted.columns)
+        self.notes += guesses(self.table, self.chosen, wanted.columns)
         self.choice = propensity_choice(wanted, self.table, self.notes)
         self.open_loop: Feedback | None = None
 
@@ -111,18 +112,25 @@ class _Reading:
         """The log, the excluded log, and the log whose cells propensities speak of; on one grid."""
         wanted = self.wanted
         known = [given_ids(role, given, self.chosen[role]) for role, given in self._given()]
-        rated: dict[str, Any] = {} if "rating" in self.chosen else {"rating": False}  # log and excluded log are alike
-        log = read(wanted.log, **self.chosen | rated, propensity=self.choice.column, users=known[0], items=known[1])
-        beside = [
-            None if path is None else self._beside(path, known, more)
-            for path, more in ((wanted.exclude, rated), (wanted.open_loop, {}))
-        ]
-        parts = [part for part in (log, *beside) if part is not None]
+        reading: dict[str, Any] = wanted.reading | {
+            "propensity": self.choice.column,
+            "users": known[0],
+            "items": known[1],
+        }
+        if wanted.test is None:
+            log = read(wanted.log, **reading)
+            train = None if wanted.exclude is None else self._beside(wanted.exclude, known, self._alike)
+        else:
+            train, log = split(wanted.log, wanted.test, by="time", repeats=wanted.repeats, **reading)
+        sample = None if wanted.open_loop is None else self._beside(wanted.open_loop, known, {})
+        told = [note for part in (train, log) if part is not None for note in part.notes]
+        self.notes = list(dict.fromkeys([*self.notes, *told]))
+        parts = [part for part in (log, train, sample) if part is not None]
         users, items = (
             ids or united(role, [getattr(part, f"{role}s") for part in parts])
             for (role, _), ids in zip(self._given(), known, strict=True)
         )
-        log, train, self.open_loop = (None if p is None else onto(p, users, items) for p in (log, *beside))
+        log, train, self.open_loop = (None if p is None else onto(p, users, items) for p in (log, train, sample))
         found: Any = (log, None, log) if log is None or train is None else self._split(log, train)
         if self.choice.guessed and found[2].positives:
             self.choice = Choice()
@@ -132,17 +140,28 @@ class _Reading:
     def _given(self) -> tuple[tuple[str, Any], tuple[str, Any]]:
         return ("user", self.wanted.users), ("item", self.wanted.items)
 
+    @property
+    def _alike(self) -> dict[str, Any]:
+        """What an excluded log is read by as the log is."""
+        wanted = self.wanted
+        rated: dict[str, Any] = {"positive": wanted.positive} if "rating" in self.chosen else {"rating": False}
+        return rated | {"duplicates": wanted.duplicates}
+
     def _beside(self, path: FilePath, known: list[Vocabulary | None], more: dict[str, Any]) -> Feedback:
         """A log beside the log: columns of the same names, others by obvious ones; ratings where the log has them."""
-        table = open_file(path, self.chosen)
-        named: dict[str, Any] = shared(table, self.chosen) | more
+        form = self.wanted.form_of(path)
+        table = open_file(path, self.chosen, form)
+        named: dict[str, Any] = shared(table, self.chosen | {"time": self.wanted.time})
         if "rating" in self.chosen:
             choose(table, named)
-        return read(path, **named, users=known[0], items=known[1])
+        found = read(path, **named | more | asdict(form), users=known[0], items=known[1])
+        return replace(found, notes=tuple(f"{path}: {note}" for note in found.notes))
 
     def _split(self, log: Feedback, train: Feedback) -> tuple[Feedback, Feedback, Feedback]:
         """Both parts with their shares, and the whole; see `ol.split`."""
-        way = split_of(self.wanted, len(places(log, train)), (len(log), len(train)), self.notes)
+        way = "time"
+        if self.wanted.test is None:
+            way = split_of(self.wanted, len(places(log, train)), (len(log), len(train)), self.notes)
         if way == "none":
             return log, train, log
         whole = _merged(log, train)
@@ -216,11 +235,12 @@ def onto(part: Feedback, users: Vocabulary, items: Vocabulary) -> Feedback:
     if part.users == users and part.items == items:
         return replace(part, users=users, items=items)
     user, item = users.find(part.users.ids)[part.user], items.find(part.items.ids)[part.item]
-    return replace(part, user=user, item=item, users=users, items=items)
+    return replace(part, user=user, item=item, users=users, items=items, item_rows=None)  # of the other grid
 
 
 def _merged(a: Feedback, b: Feedback) -> Feedback:
-    """Both parts as the log that they were split from."""
+    """Both parts as the log that they were split from; of a pair that both have, the second's row."""
+    a = a.take(~np.isin(a.cell, b.cell, assume_unique=True))
     cell = np.concatenate([a.cell, b.cell])
     order = np.argsort(cell, kind="stable")
     columns: dict[str, Any] = {

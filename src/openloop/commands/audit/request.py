@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from openloop.audits.question import ESTIMATORS, STRATA, AuditQuestion
+from openloop.audits.question import COLD, ESTIMATORS, STRATA, AuditQuestion, Cold
 from openloop.commands.fitting import FitRequest
 from openloop.commands.table_files import open_list
 from openloop.core.feedback import Vocabulary
@@ -15,6 +15,8 @@ from openloop.data import values
 from openloop.data.columns import REQUIRED, Column, InputTable
 from openloop.data.encoding import vocabulary
 from openloop.data.features import id_column
+from openloop.data.reading import NO_RATINGS
+from openloop.data.splitting import Repeats
 from openloop.errors import InputError, LeakError, did_you_mean, listing
 from openloop.estimators.naming import method
 from openloop.metrics.naming import any_metric
@@ -54,14 +56,18 @@ class AuditRequest(FitRequest):
 
     `models` are names and files, a name twice for a table of scores and a list with ranks. `propensity` is a column of
     the log, or NAME[=SAMPLE] of a model. `users` and `items` are sizes of a population with the ids 0 … n-1, or files
-    that list all ids. `split` says how one log became `log` and `exclude`, None: as their pairs suggest. `stream`
-    leaves the rows on disk, None: where they would not fit into memory.
+    that list all ids. `test` is the share of the log, or its rows from a date on, that models are judged by; the rest
+    is then what they were trained on, as `exclude` is otherwise. `split` says how one log became `log` and `exclude`,
+    None: as their pairs suggest. `stream` leaves the rows on disk, None: where they would not fit into memory.
     """
 
     models: tuple[ModelFile, ...]
     propensity: str | None = None
     metrics: tuple[str, ...] = ()
     estimators: tuple[str, ...] = ()
+    test: float | str | None = None
+    repeats: Repeats = "drop"
+    cold: Cold = "keep"
     exclude: FilePath | None = None
     split: str | None = None
     threshold: float | None = None
@@ -81,6 +87,7 @@ class AuditRequest(FitRequest):
     def __post_init__(self) -> None:
         FitRequest.__post_init__(self)
         _check_models(self)
+        _check_test(self)
         _check_choices(self)
         _check_samples(self)
 
@@ -110,7 +117,7 @@ class AuditRequest(FitRequest):
             "metrics": self.metrics, "estimators": self.estimators or ESTIMATORS, "threshold": self.threshold,
             "strata": tuple(filter(is_number_of_strata, self.strata)) or STRATA, "missing": self.missing,
             "level": self.level, "check": self.check, "rng": self.seed, "baseline": self.baseline,
-            "running": self.running, "min_item_rows": self.min_item_rows, "rehearse": self.rehearse,
+            "running": self.running, "min_item_rows": self.min_item_rows, "rehearse": self.rehearse, "cold": self.cold,
         }  # fmt: skip
         return AuditQuestion(**asked | found)
 
@@ -188,12 +195,13 @@ UNEXPOSED = (
 )
 
 
-def guesses(chosen: Mapping[str, str], asked: Mapping[str, Column]) -> list[str]:
+def guesses(table: InputTable, chosen: Mapping[str, str], asked: Mapping[str, Column]) -> list[str]:
     """A line on the columns that were found by their names or positions."""
     found = ", ".join(f"{role} {chosen[role]!r}" for role in REQUIRED if asked.get(role) is None and role in chosen)
     notes = [f"columns of the log, as found: {found}"] if found else []
     if "rating" not in chosen and asked.get("rating") is None:
-        notes.append("the log has no column of ratings, so each row counts as a positive; name one with --rating")
+        notes += [table.remark] if table.remark else []
+        notes.append(NO_RATINGS)
     return notes
 
 
@@ -207,7 +215,7 @@ def split_of(wanted: AuditRequest, common: int, rows: tuple[int, int], notes: li
     if wanted.split in ("random", "time") and common:
         raise InputError(
             f"--split {wanted.split}: {common:,} pairs are in both {wanted.log} and {wanted.exclude}, which parts of "
-            "one log never share; drop them from one, or pass --split none."
+            "one log never share; drop them from one, let --test split the whole log, or pass --split none."
         )
     if common == rows[0]:
         raise LeakError(
@@ -248,8 +256,29 @@ def _check_models(wanted: AuditRequest) -> None:
         )
 
 
+def _check_test(wanted: AuditRequest) -> None:
+    """One log is split here, or was before."""
+    if wanted.test is None:
+        if wanted.repeats != "drop":
+            raise InputError(f"--repeats {wanted.repeats}: is about the parts that --test makes; pass that, too.")
+        if wanted.cold != "keep" and wanted.exclude is None:
+            raise InputError(
+                f"--cold {wanted.cold}: needs what models were trained on; pass --test or --exclude TRAIN."
+            )
+        return
+    for name, value in (("exclude", wanted.exclude), ("split", wanted.split)):
+        if value is not None:
+            raise InputError(
+                f"--test {wanted.test}: splits the log by itself, and --{name} {value} is for one that was split "
+                "before; leave one of the two out."
+            )
+    if wanted.time is None:
+        raise InputError(f"--test {wanted.test}: splits the log by time; name the column of times with --time.")
+
+
 def _check_choices(wanted: AuditRequest) -> None:
-    for name, value, known in (("split", wanted.split or "random", SPLITS), ("missing", wanted.missing, MISSING)):
+    for name, value, known in (("split", wanted.split or "random", SPLITS), ("missing", wanted.missing, MISSING),
+                               ("repeats", wanted.repeats, ("drop", "keep")), ("cold", wanted.cold, COLD)):  # fmt: skip
         if value not in known:
             raise InputError(f"--{name} {value!r} is no option.{did_you_mean(value, known)}")
     for name, value in (("baseline", wanted.baseline), ("running", wanted.running)):

@@ -28,6 +28,7 @@ from openloop.commands.audit.request import (
 from openloop.commands.table_files import suffix
 from openloop.core.propensities import not_exposure
 from openloop.data.columns import InputTable, choose, choose_log, shared
+from openloop.data.delimited import TextForm
 from openloop.data.formats import PARQUET, open_file
 from openloop.data.reading import only_positives
 from openloop.errors import InputError
@@ -71,11 +72,15 @@ def refusal(wanted: AuditRequest) -> str | None:
     for name, path in wanted.models:
         if suffix(path) in (MODEL, MATRIX):
             return f"model {name!r} ({path}) must be a table of pairs, whose rows can be streamed"
-    asked, columns = wanted.propensity, open_file(wanted.log, wanted.columns).columns
+    asked, columns = wanted.propensity, open_file(wanted.log, wanted.columns, wanted.form).columns
     if asked is None and OWN not in columns:
         return f"--propensity must be given: a column, {STREAMED}"
     if asked is not None and asked not in columns and is_model(asked) and not (model := wanted.spec(asked)).counts:
         return f"--propensity must be a column, {STREAMED}, and {model}{wanted.corrections} needs the log in memory"
+    choosing = {"test": None, "positive": None, "cold": "keep", "duplicates": "error"}
+    for name, default in choosing.items():
+        if (value := getattr(wanted, name)) != default:
+            return f"--{name} {value} chooses among the rows of the log, which needs them in memory"
     if wanted.min_item_rows:
         return (
             f"--min-item-rows {wanted.min_item_rows} cuts the catalogue of log and models, which needs them in memory"
@@ -177,15 +182,15 @@ def _id_types(scans: Sequence[Scan]) -> dict[str, Any]:
 def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> AuditInputs:
     """Scan everything, count, and say what was guessed or assumed."""
     step("looking at the files", 0.0)
-    table = open_file(wanted.log, wanted.columns)
+    table = open_file(wanted.log, wanted.columns, wanted.form)
     chosen = choose_log(table, wanted.columns)
-    notes += guesses(chosen, wanted.columns)
+    notes += guesses(table, chosen, wanted.columns)
     choice = propensity_choice(wanted, table, notes)
     own = {} if choice.column is None else {"propensity": choice.column}
     log = Scan(what=str(wanted.log), table=table, columns=chosen | own)
     rated: dict[str, Any] = {} if "rating" in chosen else {"rating": False}
     beside = [
-        None if path is None else _beside(path, chosen, more)
+        None if path is None else _beside(path, chosen, more, wanted.form_of(path))
         for path, more in ((wanted.exclude, rated), (wanted.open_loop, {}))
     ]
     models = {name: [_predictions(name, path, chosen) for path in paths] for name, paths in wanted.tables.items()}
@@ -215,8 +220,8 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Audit
     )  # fmt: skip
 
 
-def _beside(path: FilePath, chosen: Mapping[str, str], more: dict[str, Any]) -> Scan:
-    table = open_file(path, chosen)
+def _beside(path: FilePath, chosen: Mapping[str, str], more: dict[str, Any], form: TextForm) -> Scan:
+    table = open_file(path, chosen, form)
     named: dict[str, Any] = shared(table, chosen)
     columns = choose(table, named) if "rating" in chosen else choose_log(table, named | more)
     return Scan(what=str(path), table=table, columns=columns)

@@ -1,4 +1,4 @@
-"""`load` and `rows`: a data set by name, from its original files."""
+"""`load`, `rows` and `impressions`: a data set by name, from its original files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from openloop.core.impressions import Impressions
 from openloop.data.datasets import bandit, movielens, music, netflix, shopping, videos
 from openloop.data.datasets.finding import Files, Folder, find, located
 from openloop.data.datasets.records import Data, Dataset
@@ -37,6 +38,7 @@ ROWS: dict[str, Callable[[Files], pl.LazyFrame]] = {
     "kuairand": videos.shown,
     "open-bandit": bandit.impressions,
 }
+SHOWN: dict[str, Callable[[Files, str, str], Impressions]] = {"open-bandit": bandit.shown}
 
 
 def load(name: str, folder: Folder | None = None) -> Data:
@@ -44,8 +46,8 @@ def load(name: str, folder: Folder | None = None) -> Data:
     dataset = find(name)
     if dataset.impressions:
         raise UndefinedError(
-            f"{name}: its rows have no user ids, so they are no log of users and items; "
-            f"datasets.rows({name!r}) gives them as a table, with the propensity of each."
+            f"{name}: its rows have no user ids, so they are no log of users and items; datasets.impressions({name!r}) "
+            f"gives what was shown at which position, datasets.rows({name!r}) all columns as a table."
         )
     found = located(name, folder)
     try:
@@ -87,3 +89,13 @@ def rows(name: str, folder: Folder | None = None) -> pl.LazyFrame:
         msg = f"{name}: has a rating for each pair of user and item, and no more; datasets.load({name!r}) has them all."
         raise UndefinedError(f"{msg} Rows are for {listing(list(ROWS))}.")
     return ROWS[name](located(name, folder))
+
+
+def impressions(
+    name: str, folder: Folder | None = None, *, policy: str = "random", campaign: str = "all"
+) -> Impressions:
+    """What a policy showed at which position in a campaign, with its propensities: for data sets that log positions."""
+    find(name)
+    if name not in SHOWN:
+        raise UndefinedError(f"{name}: has no positions; impressions are for {listing(list(SHOWN))}.")
+    return SHOWN[name](located(name, folder), policy, campaign)

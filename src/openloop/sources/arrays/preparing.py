@@ -17,8 +17,8 @@ from openloop.core.propensities import Propensities, check_exposure, row_propens
 from openloop.errors import AlignmentError, InputError, LeakError, PredictionError, UndefinedError
 from openloop.sources import rules
 from openloop.sources.arrays.source import FeedbackSource, Scored
-from openloop.sources.observation import Group, one_log
-from openloop.sources.outcomes import predictions, predicts, prepare
+from openloop.sources.observation import Group, one_log, unscaled
+from openloop.sources.outcomes import places, predictions, predicts, prepare
 from openloop.sources.plan import LEVELS
 from openloop.sources.predictions import Predictions
 from openloop.sources.question import Question
@@ -129,12 +129,17 @@ def _taken(scored: Scored, keep: npt.NDArray[np.bool_]) -> Scored:
 
 def _notes(log: Feedback, exclude: Feedback | None, propensities: Any, *, weighted: bool) -> list[str]:
     """What the reader of the estimates should know about how they were made."""
-    notes = [POSITIVES] if log.positives else []
+    notes = [*([POSITIVES] if log.positives else []), *log.notes]
     if isinstance(propensities, np.ndarray) and propensities.ndim == 1 and bool(np.any(np.diff(log.row) < 0)):
         notes.append("propensities= was taken in Feedback order; an array in input order goes through log.align(array)")
     if log.share is None and weighted:
         factor = ", which under exclude= depends on p" if exclude is not None else ""
-        notes.append(f"the log was split by time: its weights are 1/p, right up to an unknown factor{factor}")
+        notes.append(f"the log {unscaled(log)}: its weights are 1/p, right up to an unknown factor{factor}")
+    if exclude is not None and (again := len(places(log, exclude))):
+        notes.append(
+            f"{again:,} scored pairs are in exclude= too: they stay candidates, and the others of exclude= do not, "
+            "which favours models that repeat what was seen; leave exclude= out to rank all items"
+        )
     if exclude is not None and weighted and not one_log(log, exclude):
         notes.append("exclude= is no part of the scored log: it changes the candidates, not their probability")
     return notes

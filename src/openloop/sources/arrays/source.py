@@ -22,12 +22,12 @@ from openloop.sources.arrays.lists import ArrayLists
 from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
 from openloop.sources.arrays.tilting import Tilter
 from openloop.sources.balancing import balanced_probability, candidate_levels, with_leverage
-from openloop.sources.observation import Group, View, overlap
+from openloop.sources.observation import Group, View, overlap, unscaled
 from openloop.sources.outcomes import dense_outcome, predictions, predicts, ranks
 from openloop.sources.plan import LEVELS, MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
 from openloop.sources.predictions import Predictions
 from openloop.sources.question import Question
-from openloop.sources.rules import Coverage
+from openloop.sources.rules import Coverage, one_score
 from openloop.sources.terms import Common, assemble, paired
 
 
@@ -114,6 +114,7 @@ class FeedbackSource:
         self.ranked = cache(self._ranked)
         self.imputed = cache(self._imputed)
         self.inverse_squares = cache(self._inverse_squares)
+        self._flat: dict[str, int] = {}  # users whose candidates all have one score, by model
         self.tilter = cache(lambda on: Tilter.of(scored, self.view(on)))
 
     @property
@@ -154,7 +155,7 @@ class FeedbackSource:
         if not scaled or (share is not None and np.ptp(share) == 0):
             return None
         why = (
-            "was split by time, so the probability that it observes a cell is known up to a factor only"
+            f"{unscaled(self._log)}, so the probability that it observes a cell is known up to a factor only"
             if share is None
             else "leaves out a number of rows a user, so that users with few rows cannot be scored"
         )
@@ -321,7 +322,18 @@ class FeedbackSource:
         counted = view.rows.relevant > 0
         if relevant and isinstance(asked, Predictions) and asked.ranking.rank is not None:  # a list is looked up once
             return self.ranked(model, relevant=False).take(counted)
-        return ranks(model, asked, self._log.take(counted) if relevant else self._log, view.exclusion)
+        log = self._log.take(counted) if relevant else self._log
+        found = ranks(model, asked, log, view.exclusion)
+        if found.tied is not None:
+            candidates = view.exclusion.candidates[log.user]
+            flat = distinct(log.user[(found.tied >= candidates) & (candidates > 1)])
+            self._flat[model] = max(len(flat), self._flat.get(model, 0))
+        return found
+
+    def remarks(self) -> list[str]:
+        """What showed while models were ranked: those that give all items of some users one score."""
+        users = self.about().scored_users
+        return [one_score(model, flat, users) for model, flat in self._flat.items() if flat]
 
     def _imputed(self, metric: Metric, model: str) -> tuple[Floats, Floats]:
         """The residual δ − δ̂ of each row, and Σ_{C_u} δ̂ of each user."""

@@ -98,7 +98,7 @@ def join(models: Mapping[str, Any], log: Any, propensity: str | None, asked: Que
     ranked = with_ranks(predicted.frame, by_use, asked, excluded)
     eager = bool(frames) and isinstance(nw.from_native(log), nw.DataFrame)
     return Joined(
-        frame=_settled(ranked.frame, eager=eager), weights=weights,
+        frame=settled(ranked.frame, eager=eager), weights=weights,
         names={key: named[role] for key, role in ROLES.items() if role in named},
         coverage={
             name: replace(found, ranks=at in ranked.ranks, depth=ranked.depth(at, found.depth))
@@ -159,7 +159,7 @@ def _with_weights(frame: Any, asked: Question) -> tuple[Any, dict[str, Weights]]
     return frame.with_columns(*weights), found
 
 
-def _settled(frame: Any, *, eager: bool) -> Any:
+def settled(frame: Any, *, eager: bool) -> Any:
     """The joined rows held where they are, so that later passes do not join again; without the log's own columns."""
     frame = frame.select(*(name for name in frame.collect_schema().names() if not name.startswith("log:")))
     if frame.implementation.is_pyspark():

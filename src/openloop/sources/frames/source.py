@@ -119,6 +119,10 @@ class FrameSource:
                     f"evaluate: {number:,.0f} of {rows:,} rows have {what} in column {column!r}; drop or repair them."
                 )
 
+    def remarks(self) -> list[str]:
+        """None: whether a model gives all items one score would cost a pass over its scores."""
+        return []
+
     @cached_property
     def _levels(self) -> Floats:
         """The distinct ratings, one more than may be at most; only metrics that need them cost the pass."""

@@ -1,0 +1,185 @@
+"""The audit of rankers by impressions: their values, what those rest on, and the verdict by rules of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from openloop.audits import rules
+from openloop.audits.answers import Reason
+from openloop.audits.contrasts import Contrast, contrasts, estimators_of
+from openloop.audits.evidence import Evidence
+from openloop.audits.positions import Positions, positions_of
+from openloop.audits.results import Audit, Family, Setting, stamped
+from openloop.audits.sentences import size
+from openloop.audits.verdict import Rulebook, against, decide, doubts, influential
+from openloop.core.comparison import Comparison
+from openloop.core.impressions import Impressions
+from openloop.errors import InputError, did_you_mean
+from openloop.estimators.resampling import probability_of_being_best
+from openloop.estimators.shown import ShownMethod
+from openloop.sources.impressions.comparing import ShownSource, conclude_shown, shown_source
+from openloop.sources.impressions.question import ShownQuestion, refuse_ignored
+from openloop.sources.impressions.source import ImpressionSource
+from openloop.support.fields import fields_of
+from openloop.support.progress import Step, silent
+
+ESTIMATORS = ("snpbm", "sniips", "snrips", "pi")
+DECIDING = ("snpbm", "sniips", "snrips", "rips", "snsips", "sips")  # the first of them that nothing speaks against
+EFFECTIVE_CLICKS, EFFECTIVE_ROWS = 100, 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ShownEvidence(Evidence):
+    """The evidence of impressions: also what is known of their positions, None where rows stay in their engine."""
+
+    positions: Positions | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ShownAudit(ShownQuestion):
+    """A `ShownQuestion`, and what `audit` asks beyond it."""
+
+    estimators: Sequence[str | ShownMethod] | str | None = ESTIMATORS
+    baseline: str | None = None
+    doubts: Sequence[str] = ()
+    rng: Any = 0
+
+
+def shown_question(given: Mapping[str, Any], named: Sequence[str]) -> ShownAudit:
+    """The question in the arguments of `audit`; `named` are those that were given, of which none is ignored."""
+    refuse_ignored("audit", named, ShownAudit, given["log"], ("step",))
+    asked = fields_of(ShownAudit, given)
+    return ShownAudit(**asked | {"estimators": given["estimators"] if "estimators" in named else ESTIMATORS})
+
+
+def conduct_shown(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownAudit, step: Step = silent) -> Audit:
+    """The audit that answers the question."""
+    began = time.perf_counter()
+    _check_models(models, asked)
+    step("reading the models", 0.0)
+    source = shown_source(models, log, exam, asked)
+    step("estimating", 0.2)
+    result = conclude_shown(source, asked)
+    step("checking what values rest on", 0.6)
+    seen = _positions(source, exam, asked)
+    found = _evidence(result, asked, seen)
+    verdict = decide(found, BOOK)
+    told = () if seen is None else tuple(_checked(found, seen))
+    return Audit(
+        verdict=replace(verdict, sentences=(*verdict.sentences, *told)), metric=found.metric,
+        estimator=found.estimator, result=result, contrasts=found.contrasts, best=found.best, positions=seen,
+        setting=_setting(result, log, exam, began), notes=result.notes,
+    )  # fmt: skip
+
+
+def _check_models(models: Mapping[str, Any], asked: ShownAudit) -> None:
+    if len(models) < 2:
+        raise InputError(
+            f"audit: compares models, so it needs at least two, got {list(models)}; for one alone use ol.evaluate."
+        )
+    if asked.baseline is not None and asked.baseline not in models:
+        raise InputError(
+            f"audit: baseline= names no model: {asked.baseline!r}.{did_you_mean(asked.baseline, list(models))}"
+        )
+
+
+def _positions(source: ShownSource, exam: Any, asked: ShownAudit) -> Positions | None:
+    if not isinstance(source, ImpressionSource):
+        return None
+    ranks = {name: found.rank for name, found in source.rankings.items() if found.probability is None}
+    return positions_of(source.log, exam, asked.level, ranks)
+
+
+def _evidence(result: Comparison, asked: ShownAudit, seen: Positions | None) -> ShownEvidence:
+    families = [(m, e) for m in result.metrics for e in estimators_of(result, m)]
+    found = {
+        (m, e): tuple(replace(c, arms=None) for c in contrasts(result, m, e, asked.baseline))  # weights widen them
+        for m, e in families
+    }
+    best = {
+        (m, e): probability_of_being_best({x: result[x, m, e] for x in result.models}, result.better[m], rng=asked.rng)
+        for m, e in families
+    }
+    metric, estimator = _family(result, seen)
+    return ShownEvidence(
+        result=result, metric=metric, estimator=estimator, contrasts=found, best=best, doubts=tuple(asked.doubts),
+        positions=seen,
+    )  # fmt: skip
+
+
+def _family(result: Comparison, seen: Positions | None) -> Family:
+    """The first metric, and the first deciding estimator whose assumptions no check rejects."""
+    metric = result.metrics[0]
+    known = estimators_of(result, metric)
+    ordered = [e for e in DECIDING if e in known] or known
+    sound = [e for e in ordered if seen is None or seen.against(e) is None]
+    return metric, (sound or ordered)[0]
+
+
+def _setting(result: Comparison, log: Any, exam: Any, began: float) -> Setting:
+    first = result.estimates[next(iter(result.estimates))]
+    words = "the log's own" if exam is None else f"{type(exam).__name__} by {getattr(exam, 'by', 'given numbers')}"
+    known = isinstance(log, Impressions)
+    return stamped(
+        Setting(
+            rows=first.diagnostics.n, users=first.n_users, items=log.n_items if known else 0,
+            scored_users=first.scored_users, ratings=(), threshold=0.0,
+            span=(float(log.reward.min()), float(log.reward.max())) if known else (0.0, 0.0), propensity=words,
+        ),
+        began,
+    )  # fmt: skip
+
+
+def _checked(found: ShownEvidence, seen: Positions) -> Iterator[str]:
+    """What was checked of the deciding estimator's assumptions, and what could not be."""
+    yield from (f"Check: {check.words}." for check in seen.checks.values())
+    if "items above" in seen.unchecked and found.estimator in DECIDING[:2]:
+        yield f"Nobody could check that items above do not matter: {seen.unchecked['items above'].rstrip('.')}."
+
+
+# -- the rules -----------------------------------------------------------------------------------------------
+
+
+def _rejected(found: Evidence) -> Iterator[Reason]:
+    """A check that speaks against what the estimator assumes."""
+    seen = found.positions if isinstance(found, ShownEvidence) else None
+    check = None if seen is None else seen.against(found.estimator)
+    if check is not None:
+        yield Reason(
+            code=check.name.replace(" ", "-"), value=check.pvalue, limit=0.05, text=check.words,
+            remedy=rules.ABOVE if check.name == "items above" else rules.TRUST,
+        )  # fmt: skip
+
+
+def _support(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    """Enough users, clicks and rows for each of the two models, after weighting."""
+    for model in (c.a, c.b):
+        seen = found.result[model, *found.family].diagnostics
+        for code, what, value, limit in (
+            ("users", "users", seen.users, rules.USERS),
+            ("clicks", "effective clicks", seen.effective_clicks, EFFECTIVE_CLICKS),
+            ("rows", "effective rows at one position", seen.effective_rows, EFFECTIVE_ROWS),
+        ):
+            if value is not None and value < limit:
+                yield Reason(
+                    code=code, value=value, limit=limit, remedy=rules.LONGER,
+                    text=f"support too thin: {model} has {value:.0f} {what}, at least {limit} are needed",
+                )  # fmt: skip
+
+
+def _contradicted(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    """Other estimators of the same value that have the pair the other way round."""
+    for estimator in found.witnesses:
+        theirs = found.between(c.a, c.b, estimator)
+        if theirs is not None and against(found, theirs):
+            yield Reason(
+                code="estimators", remedy=rules.SHUFFLED,
+                text=f"the estimators disagree: {found.estimator} has {c.a} ahead of {c.b}, {estimator} the reverse, "
+                f"by {size(found, theirs)}",
+            )  # fmt: skip
+
+
+BOOK = Rulebook(of_the_log=(doubts, _rejected), of_pairs=(influential, _support, _contradicted))

@@ -1,0 +1,368 @@
+"""`Impressions`: what was shown at which position of which request, and what came of it; sorted and checked.
+
+Impressions know nothing about files, dataframes, examination or rankers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.core.feedback import LEAST, Array, Feedback, Floats, Ints, Vocabulary, frozen
+from openloop.errors import (
+    AlignmentError,
+    DuplicateError,
+    EmptyError,
+    InputError,
+    PropensityError,
+    RatingError,
+    UndefinedError,
+    UnknownIdError,
+)
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+PER_ROW = ("request", "position", "item", "reward", "propensity", "exposure", "prefix", "arms", "time", "row")
+PER_REQUEST = ("user", "slate", "shuffled", "pool")
+WHOLE = ("request", "position", "item", "user", "pool", "arms")
+TYPES: Mapping[str, Any] = {
+    **dict.fromkeys(WHOLE, np.int32),
+    **dict.fromkeys(("reward", "propensity", "exposure", "prefix", "slate"), np.float64),
+    "shuffled": np.bool_,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Impressions:
+    """Rows sorted by (request, position): request n shows `item` a_nk at `position` k = 1 … and earns `reward` c_nk.
+
+    A reward is a click, an order, minutes: finite and not negative, since what was not examined earns 0. By row:
+    `propensity` is π0_k(a_k), the probability with which the logging policy showed this item at this position;
+    `exposure` (rows, K) is π0_j(a_k) for every position j, and gives the propensity where that is missing; `prefix`
+    that of the whole list down to this row; `arms` (rows, A) the item's rank under each arm of an experiment, 0 where
+    the arm does not rank it. By request: `user`, `slate` (the probability of the whole list, from `prefix` where that
+    is missing), `shuffled` (the order was drawn at random), `pool` (how many candidates there were). `requests` is
+    None where the log names none: each row then is a request of its own. `users` is None where the log names none:
+    clusters are requests then. `row` is each row's position in the input.
+    """
+
+    request: Ints  # (n,) 0 … N-1, rising
+    position: Ints  # (n,) from 1, rising within a request
+    item: Ints  # (n,)
+    reward: Floats  # (n,)
+    items: Vocabulary
+    requests: Vocabulary | None = None
+    users: Vocabulary | None = None
+    user: Ints | None = None  # (N,)
+    propensity: Floats | None = None  # (n,)
+    exposure: Floats | None = None  # (n, K)
+    prefix: Floats | None = None  # (n,)
+    slate: Floats | None = None  # (N,)
+    shuffled: Bools | None = None  # (N,)
+    pool: Ints | None = None  # (N,)
+    arms: Ints | None = None  # (n, A)
+    time: Array | None = None  # (n,)
+    row: Array = field(default_factory=lambda: np.empty(0, np.int32))
+    input_rows: int = 0
+    dropped: int = 0
+
+    def __post_init__(self) -> None:
+        n = len(self.request)
+        if n == 0:
+            raise EmptyError("Impressions: no rows; a value needs at least one item that was shown.")
+        self._set("row", self.row if len(self.row) else np.arange(n, dtype=np.int32 if n < 2**31 else np.int64))
+        object.__setattr__(self, "input_rows", self.input_rows or n)
+        for names, size in ((PER_ROW, n), (PER_REQUEST, int(self.request[-1]) + 1)):
+            for name in names:
+                values = getattr(self, name)
+                if values is not None:
+                    _check_length(name, values, size)
+                    self._set(name, _typed(name, values))
+        self._check_order()
+        self._check_codes()
+        self._complete()
+        self._check_values()
+
+    def _set(self, name: str, values: Array) -> None:
+        object.__setattr__(self, name, frozen(values))
+
+    def _check_order(self) -> None:
+        request, position = self.request, self.position
+        if int(position.min()) < 1:
+            at = int(np.argmin(position))
+            raise InputError(
+                f"Impressions: positions count from 1, {self.where(at)} has {position[at]}; add 1 to each where yours "
+                "count from 0."
+            )
+        step = np.diff(request)
+        if request[0] != 0 or bool(np.any((step < 0) | (step > 1))):
+            raise InputError(
+                "Impressions: rows must be sorted by request, whose codes are 0 … N-1; use Impressions.from_arrays, "
+                "which sorts."
+            )
+        falling = np.flatnonzero((step == 0) & (np.diff(position) <= 0))
+        if len(falling):
+            at = int(falling[0]) + 1
+            if position[at] < position[at - 1]:
+                raise InputError("Impressions: rows of a request must be sorted by position; use from_arrays.")
+            raise DuplicateError(
+                f"Impressions: {len(falling):,} times two items share one position of one request, first at "
+                f"{self.where(at - 1)} and {self.where(at)}: position {position[at]}; keep one of them."
+            )
+
+    def _check_codes(self) -> None:
+        known = (("item", self.item, self.items), ("user", self.user, self.users))
+        for name, codes, vocabulary in known:
+            if codes is None:
+                continue
+            size = 0 if vocabulary is None else len(vocabulary)
+            if int(codes.min()) < 0 or int(codes.max()) >= size:
+                msg = f"Impressions: {name} codes must lie in 0 … {size - 1:,}, got {codes.min()} … {codes.max()}."
+                raise UnknownIdError(msg)
+        if self.requests is not None and len(self.requests) != self.n_requests:
+            msg = f"Impressions: {len(self.requests):,} request ids for {self.n_requests:,} requests; give each one."
+            raise AlignmentError(msg)
+        for name, values, columns in (("exposure", self.exposure, self.depth), ("arms", self.arms, None)):
+            if values is not None and (values.ndim != 2 or values.shape[1] != (columns or values.shape[1])):
+                raise AlignmentError(
+                    f"Impressions: {name} has shape {values.shape}; it needs a column for each "
+                    + (f"position 1 … {columns}." if columns else "arm.")
+                )
+
+    def _complete(self) -> None:
+        """What follows from other columns: π0_k(a_k) is one of π0_j(a_k), and the last prefix is the slate."""
+        if self.exposure is not None and self.propensity is None:
+            self._set("propensity", self._own_exposure(self.exposure))
+        if self.prefix is not None and self.slate is None and self.requests is not None:
+            self._set("slate", self.prefix[self.request_ptr[1:] - 1])
+
+    def _own_exposure(self, exposure: Floats) -> Floats:
+        return np.take_along_axis(exposure, self.position[:, None] - 1, axis=1)[:, 0]
+
+    def _check_values(self) -> None:
+        broken = ~((self.reward >= 0) & (self.reward < np.inf))
+        self._refuse("reward", broken, "finite and not negative", RatingError)
+        if self.exposure is not None:
+            outside = np.any(~((self.exposure >= 0) & (self.exposure <= 1)), axis=1)
+            self._refuse("exposure", outside, "in [0, 1] at every position", PropensityError)
+        for name in ("propensity", "prefix", "slate"):
+            p = getattr(self, name)
+            if p is not None:
+                self._refuse(name, ~((p >= LEAST) & (p <= 1)), f"in (0, 1], and {LEAST:g} at least", PropensityError)
+        if self.exposure is not None and self.propensity is not None:
+            apart = ~np.isclose(self._own_exposure(self.exposure), self.propensity, rtol=1e-6, atol=0)
+            self._refuse("propensity", apart, "the exposure at the row's own position", PropensityError)
+        if self.arms is not None:
+            self._refuse("arms", np.any(self.arms < 0, axis=1), "ranks from 1, or 0 for none", InputError)
+        if self.pool is not None:
+            shallow = self.pool < self.position[self.request_ptr[1:] - 1]
+            self._refuse("pool", shallow, "at least the positions that the request fills", InputError)
+
+    def _refuse(self, name: str, bad: Bools, rule: str, error: type[InputError]) -> None:
+        """Raise `error` if any value is bad, with the first one and its row in the input."""
+        at = np.flatnonzero(bad)
+        if len(at):
+            row = int(at[0]) if name in PER_ROW else int(self.request_ptr[at[0]])
+            raise error(
+                f"Impressions: {name} must be {rule}; {len(at):,} of {len(bad):,} are not, first "
+                f"{getattr(self, name)[at[0]]} at {self.where(row)}; drop or repair those rows."
+            )
+
+    @classmethod
+    def from_arrays(
+        cls, *, item: npt.ArrayLike, position: npt.ArrayLike, reward: npt.ArrayLike,
+        request: npt.ArrayLike | None = None, items: Vocabulary | int | None = None, **columns: Any,
+    ) -> Impressions:  # fmt: skip
+        """Impressions from codes in any order, every column with one value per row.
+
+        `request` are codes 0 … N-1, each of which occurs; without them each row is a request. `user`, `slate`,
+        `shuffled` and `pool` must be the same in all rows of a request. `items`, `users` and `requests` are
+        vocabularies, or ids are the codes; `items` may be their number.
+        """
+        n = len(np.asarray(position))
+        of_row = np.arange(n, dtype=np.int32) if request is None else request
+        given: dict[str, Any] = {"request": of_row, "position": position, "item": item, "reward": reward, **columns}
+        fields: dict[str, Any] = _columns(given, n)
+        order = rows_in_order(fields["request"], fields["position"])
+        if order is not None:
+            fields = {"row": order, **{name: values[order] for name, values in fields.items()}}
+        fields |= _by_request(fields)
+        known: dict[str, Any] = {"input_rows": n, **columns, "items": _ids(items, fields["item"])}
+        if "user" in fields:
+            known["users"] = _ids(columns.get("users"), fields["user"])
+        if request is not None:
+            known["requests"] = _ids(columns.get("requests"), fields["request"])
+        return cls(**(known | fields))
+
+    def __len__(self) -> int:
+        return len(self.request)
+
+    def __repr__(self) -> str:
+        names = ("propensity", "exposure", "prefix", "slate", "shuffled", "pool", "arms", "time")
+        extra = ", ".join(name for name in names if getattr(self, name) is not None)
+        of = "no request ids" if self.requests is None else f"{self.n_requests:,} requests"
+        of += ", no user ids" if self.users is None else f" of {len(self.users):,} users"
+        return f"Impressions({len(self):,} of {self.n_items:,} items, {of}" + (f", with {extra})" if extra else ")")
+
+    def where(self, at: int) -> str:
+        """The name of a row in messages: its position in the input, counted from 0."""
+        return f"row {int(self.row[at]):,}"
+
+    @property
+    def n_requests(self) -> int:
+        """N."""
+        return int(self.request[-1]) + 1
+
+    @property
+    def n_items(self) -> int:
+        """The items of the vocabulary."""
+        return len(self.items)
+
+    @property
+    def depth(self) -> int:
+        """K, the largest position."""
+        return int(self.position.max())
+
+    @property
+    def request_ptr(self) -> Int64s:
+        """Rows of request n are request_ptr[n] : request_ptr[n + 1]."""
+        return np.flatnonzero(np.diff(self.request, prepend=-1, append=self.n_requests))
+
+    @property
+    def whole(self) -> bool:
+        """Whether every request has rows from position 1 on without a gap, so that what is above a row is known."""
+        first = self.request_ptr[:-1]
+        return bool(np.all(self.position == np.arange(1, len(self) + 1) - first[self.request]))
+
+    @property
+    def cluster(self) -> Ints:
+        """The cluster of each request, (N,): its user, or itself where no users are logged."""
+        return np.arange(self.n_requests, dtype=np.int32) if self.user is None else self.user
+
+    @property
+    def n_clusters(self) -> int:
+        """The users, or the requests where no users are logged."""
+        return self.n_requests if self.users is None else len(self.users)
+
+    @property
+    def fingerprint(self) -> str:
+        """Which rows these are, and what they earned: what a fitted examination is checked against."""
+        digest = hashlib.blake2b(f"{self.n_requests},{self.n_clusters},{self.n_items},".encode(), digest_size=16)
+        for values in (self.request, self.position, self.item, self.reward, self.cluster):
+            digest.update(np.ascontiguousarray(values).data)
+        return digest.hexdigest()
+
+    def to_feedback(self, exam: Any) -> Feedback:
+        """The pairs that earned something, as positives, each with weight Σ c·θ_max/θ_k over its rows.
+
+        A click far down counts for the many that were not examined there, so a learner that takes weights sees what
+        attracts, not what was placed high. `exam` is a fitted examination, or θ (K,) itself. Row and time are those of
+        the pair's first row that earned something.
+        """
+        if self.user is None or self.users is None:
+            raise UndefinedError("to_feedback: this log has no users, so it has no pairs; read it with user=.")
+        theta = _checked_theta(getattr(exam, "theta_", exam), self.depth)
+        rows = np.flatnonzero(self.reward > 0)
+        if len(rows) == 0:
+            raise EmptyError("to_feedback: no row earned anything, so there is no positive; check the reward column.")
+        cell = self.user[self.request[rows]].astype(np.int64) * self.n_items + self.item[rows]
+        order = np.argsort(cell, kind="stable")
+        rows, cell = rows[order], cell[order]
+        first = np.flatnonzero(np.diff(cell, prepend=-1))
+        weight = np.add.reduceat(self.reward[rows] * theta.max() / theta[self.position[rows] - 1], first)
+        rows = rows[first]
+        return Feedback(
+            user=self.user[self.request[rows]], item=self.item[rows], rating=np.ones(len(rows), np.float32),
+            users=self.users, items=self.items, weight=weight, positives=True,
+            time=None if self.time is None else self.time[rows], row=self.row[rows].astype(np.int64),
+            input_rows=self.input_rows, dropped=self.dropped,
+        )  # fmt: skip
+
+
+def rows_in_order(request: Array, position: Array) -> Int64s | None:
+    """The rows sorted by (request, position), None where they are; rows at one place stay in their order."""
+    key = request.astype(np.int64) * (int(position.max()) + 1) + position
+    if bool(np.all(key[:-1] <= key[1:])):
+        return None
+    bits = len(key).bit_length()
+    if int(key.min()) < 0 or int(key.max()).bit_length() + bits > 63:
+        return np.lexsort((position, request))
+    # Place and row in one integer: sorting values is several times as fast as sorting positions.
+    key <<= bits
+    key |= np.arange(len(key))
+    key.sort()
+    key &= (1 << bits) - 1
+    return key
+
+
+def _check_length(name: str, values: Any, size: int) -> None:
+    if len(values) != size:
+        msg = f"Impressions: {name} has {len(values):,} values where there must be {size:,}."
+        raise AlignmentError(msg)
+
+
+def _typed(name: str, values: npt.ArrayLike) -> Array:
+    array = np.asarray(values)
+    if name in WHOLE and array.dtype.kind not in "iu":
+        msg = f"Impressions: {name} must be whole numbers, got {array.dtype}; ol.read makes codes of ids."
+        raise InputError(msg)
+    if name in WHOLE and array.dtype.itemsize > 4 and array.size and int(array.max()) >= 2**31:
+        msg = f"Impressions: {name} must be below {2**31:,}, got {array.max()}; ol.read makes codes of ids."
+        raise InputError(msg)
+    return array.astype(TYPES.get(name, array.dtype), copy=False)
+
+
+def _checked_theta(given: npt.ArrayLike, depth: int) -> Floats:
+    theta = np.asarray(given, np.float64)
+    if theta.ndim != 1 or len(theta) < depth or not bool(np.all(np.isfinite(theta) & (theta > 0))):
+        raise InputError(
+            f"to_feedback: θ must be a positive number for each position 1 … {depth}, got {theta}; "
+            "fit the examination on a log of this depth."
+        )
+    return theta
+
+
+def _columns(given: Mapping[str, Any], rows: int) -> dict[str, Any]:
+    """The columns that have a value per row, as arrays of their types."""
+    if rows == 0:
+        raise EmptyError("Impressions: no rows; a value needs at least one item that was shown.")
+    found = {name: given[name] for name in (*PER_ROW, *PER_REQUEST) if given.get(name) is not None}
+    for name, values in found.items():
+        _check_length(name, values, rows)
+    return {name: _typed(name, values) for name, values in found.items()}
+
+
+def _by_request(fields: Mapping[str, Array]) -> dict[str, Array]:
+    """The value of each request, (N,), which its rows must share."""
+    request = fields["request"]
+    first = np.flatnonzero(np.diff(request, prepend=-1))
+    if (int(request[0]), int(request[-1])) != (0, len(first) - 1):
+        raise InputError(
+            f"Impressions: request codes must be 0 … N-1, each with rows; {len(first):,} of them lie in "
+            f"{request[0]} … {request[-1]}; ol.read makes codes of ids."
+        )
+    for name in PER_REQUEST:
+        values = fields.get(name)
+        if values is None:
+            continue
+        other = np.flatnonzero((values[1:] != values[:-1]) & (request[1:] == request[:-1]))
+        if len(other):
+            pair = [int(other[0]), int(other[0]) + 1]
+            rows = fields["row"][pair] if "row" in fields else pair
+            raise InputError(
+                f"Impressions: {len(other):,} times two rows of one request differ in {name}, first rows {rows[0]:,} "
+                f"and {rows[1]:,}: {values[pair[0]]} and {values[pair[1]]}; a request has one {name}."
+            )
+    return {name: fields[name][first] for name in PER_REQUEST if name in fields}
+
+
+def _ids(given: Vocabulary | int | None, codes: Array) -> Vocabulary:
+    if isinstance(given, Vocabulary):
+        return given
+    return Vocabulary.range(int(codes.max()) + 1 if given is None else int(given))

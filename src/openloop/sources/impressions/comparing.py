@@ -1,0 +1,104 @@
+"""From rankers and impressions to a Comparison: which moments are asked for, and what is skipped and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from openloop.core.comparison import Comparison, Key
+from openloop.core.estimate import Estimate
+from openloop.core.impressions import Impressions
+from openloop.core.shown_moments import ShownMoments
+from openloop.errors import UndefinedError
+from openloop.estimators.shown import ShownMethod
+from openloop.sources.impressions.question import ShownQuestion
+from openloop.sources.impressions.support import LogSupport
+from openloop.support.wording import reasons
+
+Kind = tuple[str, bool]  # of weights, and whether something is imputed
+
+
+class ShownSource(Protocol):
+    """Where rows are reduced."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of the rankers."""
+        ...
+
+    @property
+    def support(self) -> LogSupport:
+        """What the log holds."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of the estimates should know."""
+        ...
+
+    def moments(self, model: str, kind: str, *, robust: bool = False) -> ShownMoments:
+        """The moments of one ranker under one kind of weights."""
+        ...
+
+
+def compare_shown(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQuestion) -> Comparison:
+    """Estimate each metric of each ranker by each estimator, from Impressions or from a frame of them."""
+    return conclude_shown(shown_source(models, log, exam, asked), asked)
+
+
+def shown_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQuestion) -> ShownSource:
+    """The rankers and the log, checked and ready to be asked for moments."""
+    if isinstance(log, Impressions):
+        from openloop.sources.impressions.source import impression_source
+
+        return impression_source(models, log, exam, asked)
+    from openloop.sources.impressions.frames import frame_source
+
+    return frame_source(models, log, exam, asked)
+
+
+def conclude_shown(source: ShownSource, asked: ShownQuestion) -> Comparison:
+    """Every estimate; those of one kind of weights share their moments."""
+    skipped: dict[tuple[str, str], str] = {}
+    families: dict[Kind, list[tuple[str, ShownMethod]]] = {}
+    for metric in asked.measures:
+        for method in asked.methods:
+            kind = "dcg" if metric == "dcg" else method.kind
+            reason = method.undefined(metric) or _refused(source.support, metric, method, kind)
+            if reason is None:
+                families.setdefault((kind, method.robust), []).append((metric, method))
+            else:
+                skipped[metric, method.name] = reason
+    estimates: dict[Key, Estimate] = {}
+    for kind, family in families.items():
+        found, lost = _estimates(source, kind, family)
+        estimates, skipped = estimates | found, skipped | lost
+    if not estimates:
+        raise UndefinedError(" ".join(reasons(skipped)))
+    order = [(m, x, e.name) for m in source.models for x in asked.measures for e in asked.methods]
+    return Comparison(
+        estimates={key: estimates[key] for key in order if key in estimates}, skipped=skipped, level=asked.level,
+        better=dict.fromkeys(asked.measures, "higher"), notes=source.notes,
+    )  # fmt: skip
+
+
+def _refused(support: LogSupport, metric: str, method: ShownMethod, kind: str) -> str | None:
+    reason = support.refusal(kind, robust=method.robust)
+    return None if reason is None else f"{method.name} of {metric} is undefined: {reason}."
+
+
+def _estimates(
+    source: ShownSource, kind: Kind, family: list[tuple[str, ShownMethod]]
+) -> tuple[dict[Key, Estimate], dict[tuple[str, str], str]]:
+    """The estimates of one kind of weights, each for all rankers or for none."""
+    found: dict[Key, Estimate] = {}
+    lost: dict[tuple[str, str], str] = {}
+    for model in source.models:
+        m = source.moments(model, kind[0], robust=kind[1])
+        for metric, method in family:
+            try:
+                found[model, metric, method.name] = method.estimate(replace(m, metric=metric))
+            except UndefinedError as error:
+                lost[metric, method.name] = f"{str(error).rstrip('.')} (model {model!r})."
+    return {key: e for key, e in found.items() if key[1:] not in lost}, lost

@@ -1,0 +1,76 @@
+"""`ShownQuestion`: what is asked of rankers and impressions, checked once and handed down whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from openloop.core.impressions import Impressions
+from openloop.errors import InputError
+from openloop.estimators.shown import ShownMethod, shown_method, shown_metric
+from openloop.support.arguments import check_level
+from openloop.support.fields import fields_named
+
+CANDIDATES = ("all", "shown")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ShownQuestion:
+    """What is asked of rankers and impressions; see `evaluate` for each. Columns are those of a log in a frame."""
+
+    metrics: Sequence[str] | str | None = None
+    estimators: Sequence[str | ShownMethod] | str | None = None
+    candidates: str = "all"
+    imputation: Any = None
+    level: float = 0.95
+    user: str | bool | None = None
+    item: str | None = None
+    request: str | bool | None = None
+    position: str | None = None
+    reward: str | None = None
+    propensity: str | None = None
+    exposure: Sequence[str] | None = None
+    prefix: str | None = None
+    slate: str | None = None
+    shuffled: str | None = None
+    pool: str | None = None
+    max_users: int = 2_000_000
+    measures: tuple[str, ...] = field(init=False)
+    methods: tuple[ShownMethod, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_level("evaluate", self.level)
+        if self.candidates not in CANDIDATES:
+            raise InputError(f'evaluate: candidates must be "all" or "shown", got {self.candidates!r}.')
+        measures = [shown_metric(name) for name in _listed("metrics", self.metrics, ("clicks",))]
+        methods = [shown_method(name) for name in _listed("estimators", self.estimators, ("snpbm", "sniips"))]
+        object.__setattr__(self, "measures", tuple(dict.fromkeys(measures)))
+        object.__setattr__(self, "methods", tuple({m.name: m for m in methods}.values()))
+
+    @property
+    def reorders(self) -> bool:
+        """Whether models reorder what was shown."""
+        return self.candidates == "shown"
+
+
+def _listed(name: str, given: Any, default: tuple[str, ...]) -> list[Any]:
+    if given is None:
+        return list(default)
+    found = [given] if isinstance(given, str | ShownMethod) else list(given)
+    if not found:
+        raise InputError(f"evaluate: {name} is empty; name at least one.")
+    return found
+
+
+OF_FRAMES = ("position", "reward", "propensity", "exposure", "prefix", "slate", "shuffled", "pool")
+
+
+def refuse_ignored(verb: str, given: Iterable[str], kind: type[Any], log: Any, more: Sequence[str] = ()) -> None:
+    """Refuse options that were given and that impressions have no use for; `more` are used beside the question."""
+    known = {*fields_named(kind), *more}
+    for name in given:
+        if name not in known:
+            raise InputError(f"{verb}: {name}= does not apply: the log is one of impressions.")
+        if name in OF_FRAMES and isinstance(log, Impressions):
+            raise InputError(f"{verb}: {name}= does not apply: the log is Impressions, which knows its columns.")

@@ -1,0 +1,72 @@
+"""Estimates in the order asked for, each for all rankers or for none, with lifts and differences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import openloop as ol
+from openloop.errors import InputError, UndefinedError
+from tests.click_cases import log_of, world
+from tests.examples import same
+from tests.facts import facts
+
+LOG = log_of()
+
+
+def evaluate(models=None, log=LOG, exam=None, **options):
+    return ol.evaluate(world().ranks(log) if models is None else models, log, exam, **options)
+
+
+def test_what_is_skipped_says_why():
+    found = evaluate(metrics=["clicks", "dcg"], estimators=["snpbm", "sniips", "affine"])
+    assert list(found.estimates) == [("a", "clicks", "sniips"), ("b", "clicks", "sniips")]
+    assert "Examination" in found.skipped["clicks", "snpbm"]
+    assert "dcg" in found.skipped["dcg", "sniips"]
+    assert found.better == {"clicks": "higher", "dcg": "higher"}
+    with pytest.raises(UndefinedError, match=facts("snpbm", "ol.propensity.Examination")):
+        evaluate(estimators=["snpbm"])
+
+
+def test_an_estimate_is_there_for_all_rankers_or_for_none():
+    models = world().ranks(LOG) | {"late": np.where(LOG.position == 1, 0, LOG.position).astype(np.int32)}
+    found = evaluate(models, exam=world().theta, estimators=["sniips", "rips", "pi"])
+    assert {name for _, _, name in found.estimates} == {"pi"}
+    assert "'late'" in found.skipped["clicks", "sniips"]
+
+
+def test_differences_and_lifts_are_paired():
+    found = evaluate(exam=world().theta, estimators=["snpbm"])
+    a, b = (found[model, "clicks", "snpbm"] for model in "ab")
+    d = found.difference("a", "b", metric="clicks", estimator="snpbm")
+    same(d.value, a.value - b.value)
+    assert d.stderr < np.hypot(a.stderr, b.stderr)
+    lift = found.lift("a", "b", metric="clicks", estimator="snpbm")
+    same(lift.value, a.value / b.value - 1)
+    slope = (a.influence - a.value / b.value * b.influence) / b.value
+    same(lift.influence, slope)
+    assert lift.stderr == pytest.approx(np.sqrt(np.square(slope).sum()) / len(slope), rel=0.02)
+    same(found.lift("a", "a", metric="clicks", estimator="snpbm").stderr, 0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"exclude": LOG}, {"threshold": 3}, {"rating": "x"}, {"refit": True}, {"position": "pos"}, {"pool": "m"}],
+)
+def test_options_that_would_be_ignored_are_refused(options):
+    with pytest.raises(InputError, match=facts(next(iter(options)), "does not apply")):
+        evaluate(estimators=["iips"], **options)
+
+
+def test_options_of_impressions_are_refused_for_ratings():
+    feedback = ol.simulate.movie_lovers(users=5, items=4).observe(0)
+    with pytest.raises(InputError, match=facts("candidates", "impressions")):
+        ol.evaluate({"a": np.ones((5, 4))}, feedback, candidates="shown")
+
+
+def test_scaling_rewards_scales_values():
+    twice = evaluate(log=replace(LOG, reward=2 * LOG.reward), estimators=["sniips"])["a", "clicks", "sniips"]
+    once = evaluate(estimators=["sniips"])["a", "clicks", "sniips"]
+    same([twice.value, twice.stderr], [2 * once.value, 2 * once.stderr])

@@ -1,0 +1,133 @@
+"""Tables, functions, recommenders and arrays of one ranker say the same; what is no ranker is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from openloop.core.feedback import Vocabulary
+from openloop.errors import AlignmentError, PredictionError
+from openloop.learners import GlobalAverage
+from openloop.sources.impressions.question import ShownQuestion
+from openloop.sources.impressions.rankers import ranking
+from tests.click_cases import log_of, world
+from tests.facts import facts
+
+LOG = log_of()
+SCORES = world().scores("a", LOG.users.ids)  # (U, I)
+
+
+class Model:
+    """A recommender in codes of the log."""
+
+    def predict(self, user, item):
+        return SCORES[user, item]
+
+    def scores(self, users):
+        return SCORES[users]
+
+
+def forms():
+    table = world().ranks(LOG)["a"]
+    by_request = table.rename({"user": "id"}).join(requests(), on="id").drop("id")
+    return {
+        "ranks": table, "requests": by_request, "function": world().rankers["a"], "recommender": Model(),
+        "scores": table.with_columns(score=-table["rank"]).drop("rank"),
+    }  # fmt: skip
+
+
+def requests():
+    import polars as pl
+
+    return pl.DataFrame({"id": LOG.users.ids[LOG.user], "request": np.arange(LOG.n_requests)})
+
+
+@pytest.mark.parametrize("candidates", ["all", "shown"])
+@pytest.mark.parametrize("metrics", ["clicks", "dcg"])
+def test_every_form_gives_the_same_ranks(candidates, metrics):
+    asked = ShownQuestion(candidates=candidates, metrics=metrics)
+    found = {name: ranking(name, model, LOG, asked) for name, model in forms().items()}
+    wanted = found["ranks"].rank
+    for name, other in found.items():
+        np.testing.assert_array_equal(other.rank, wanted, err_msg=name)
+    order = np.argsort(np.argsort(-SCORES, axis=1), axis=1)[LOG.user[LOG.request], LOG.item] + 1  # (n,)
+    if candidates == "all":
+        cut = LOG.depth if metrics == "clicks" else LOG.n_items
+        np.testing.assert_array_equal(wanted, np.where(order <= cut, order, 0))
+    else:
+        inside = np.argsort(np.argsort(order.reshape(-1, 3), axis=1), axis=1) + 1
+        np.testing.assert_array_equal(wanted, inside.ravel())
+
+
+def test_an_array_holds_the_ranks_of_rows():
+    wanted = ranking("a", forms()["ranks"], LOG, ShownQuestion())
+    found = ranking("a", wanted.rank.astype(np.int64), LOG, ShownQuestion())
+    np.testing.assert_array_equal(found.rank, wanted.rank)
+    assert (found.lists is None, wanted.lists is None) == (True, False)
+
+
+def test_what_is_not_listed_comes_last_as_shown():
+    only = np.where(LOG.position == 3, 1, 0).astype(np.int32)
+    found = ranking("a", only, LOG, ShownQuestion(candidates="shown")).rank.reshape(-1, 3)
+    assert (found == [2, 3, 1]).all()
+
+
+class Other(Model):
+    items_ = Vocabulary.range(7)
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "told"),
+    [
+        (GlobalAverage, PredictionError, ("GlobalAverage", "class")),
+        (np.ones(3, np.int32), AlignmentError, (3, f"{len(LOG):,}")),
+        (np.ones(len(LOG)), AlignmentError, ("float64",)),
+        (Other(), AlignmentError, ("items", 7, 6)),
+        (lambda *_: np.ones(2), PredictionError, ("one score per pair", "(2,)")),
+        (lambda users, _: np.full(len(users), np.nan), PredictionError, ("NaN",)),
+        (object(), PredictionError, ("object", "ranker")),
+    ],
+    ids=["class", "length", "floats", "vocabulary", "shape", "nan", "object"],
+)
+def test_what_is_no_ranker(model, error, told):
+    with pytest.raises(error, match=facts(*told)):
+        ranking("a", model, LOG, ShownQuestion())
+
+
+def test_candidates_that_the_log_does_not_name_are_refused():
+    small = replace(LOG, pool=np.full(LOG.n_requests, 4, np.int32))
+    with pytest.raises(PredictionError, match=facts("'a'", 6, 'candidates="shown"')):
+        ranking("a", Model(), small, ShownQuestion())
+    assert ranking("a", Model(), small, ShownQuestion(candidates="shown")).rank.min() == 1
+
+
+def test_a_recommender_needs_users_and_its_methods():
+    bare = replace(LOG, user=None, users=None)
+    with pytest.raises(PredictionError, match=facts("users", "none")):
+        ranking("a", Model(), bare, ShownQuestion())
+
+    class Half:
+        def predict(self, user, item):
+            return SCORES[user, item]
+
+    with pytest.raises(PredictionError, match=facts("Half", "scores")):
+        ranking("a", Half(), LOG, ShownQuestion())
+
+
+def test_a_function_ranks_for_requests_where_no_users_are_logged():
+    bare = replace(LOG, user=None, users=None)
+    found = ranking("a", lambda who, items: -(np.asarray(items) + who) % 6, bare, ShownQuestion())
+    assert found.lists.lists.shape == (LOG.n_requests, 3)
+    with pytest.raises(PredictionError, match=facts("neither users nor requests")):
+        ranking("a", lambda _, items: items, replace(bare, requests=None), ShownQuestion())
+
+
+def test_probabilities_have_no_order():
+    import polars as pl
+
+    table = pl.DataFrame({"user": LOG.users.ids, "item": 0, "position": 1, "probability": 1.0})
+    assert ranking("a", table, LOG, ShownQuestion()).probability.shape == (len(LOG), 3)
+    with pytest.raises(PredictionError, match=facts("'a'", 'candidates="shown"')):
+        ranking("a", table, LOG, ShownQuestion(candidates="shown"))

@@ -1,0 +1,82 @@
+"""Rows in memory: random rankers, sums that do not depend on the order, and what the log lacks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import openloop as ol
+from openloop.sources.impressions.question import ShownQuestion
+from openloop.sources.impressions.source import impression_source
+from tests.click_cases import log_of, taken, world
+from tests.examples import same
+
+LOG = log_of()
+
+
+def source(log=LOG, models=None, exam=None, **options):
+    given = world().ranks(log) if models is None else models
+    return impression_source(given, log, world().theta if exam is None else exam, ShownQuestion(**options))
+
+
+def certain(table):
+    """A list as the random ranker that always shows it."""
+    return table.select("user", "item", position="rank", probability=pl.lit(1.0))
+
+
+@pytest.mark.parametrize("kind", ["iips", "pbm", "pi"])
+def test_a_certain_random_ranker_is_its_list(kind):
+    found = source(models={name: certain(table) for name, table in world().ranks(LOG).items()}).moments("a", kind)
+    wanted = source().moments("a", kind)
+    for name in ("weight", "wgain", "squares", "slope_wgain", "slope_wtheta"):
+        same(getattr(found, name), getattr(wanted, name))
+
+
+def test_a_mixture_of_rankers_has_the_mixture_of_their_values():
+    ranks = world().ranks(LOG)
+    both = pl.concat([certain(table).with_columns(probability=0.5) for table in ranks.values()])
+    mixed = both.group_by("user", "item", "position").agg(pl.col("probability").sum())
+    found = ol.evaluate(ranks | {"mixed": mixed}, LOG, world().theta, estimators=["iips", "pbm", "pi", "sips"])
+    for name in ("iips", "pbm", "pi"):
+        a, b, m = (found[model, "clicks", name].value for model in ("a", "b", "mixed"))
+        assert m == pytest.approx((a + b) / 2)
+    assert "'mixed'" in found.skipped["clicks", "sips"]
+
+
+def test_the_order_of_rows_does_not_matter():
+    order = np.random.default_rng(0).permutation(LOG.n_requests)
+    rows = np.concatenate([np.arange(3 * n, 3 * n + 3) for n in order])
+    place = np.argsort(order)
+    shuffled = replace(
+        taken(LOG, np.arange(len(LOG))),
+        **{name: getattr(LOG, name)[rows] for name in ("item", "reward", "propensity", "exposure", "prefix")},
+        **{name: getattr(LOG, name)[order] for name in ("user", "slate", "shuffled", "pool")},
+    )
+    assert place[order[0]] == 0
+    for kind in ("sips", "rips", "iips", "pbm", "pi"):
+        same(source(shuffled).moments("a", kind).wgain, source().moments("a", kind).wgain)
+
+
+def test_support_tells_what_is_there():
+    bare = replace(LOG, propensity=None, exposure=None, prefix=None, slate=None, shuffled=None, pool=None)
+    found = source(bare).support
+    assert not any(getattr(found, name) for name in ("propensity", "exposure", "prefix", "slate", "shuffled", "pool"))
+    assert found.denominator == "shown"
+    assert source().support.unlisted == ""
+    assert source(models={"a": LOG.position}).support.unlisted == "a"
+    assert not source(taken(LOG, LOG.position != 2)).support.whole
+
+
+def test_without_users_intervals_are_over_requests():
+    bare = replace(LOG, user=None, users=None)
+    found = ol.evaluate({"a": bare.position}, bare, world().theta, estimators=["iips"])
+    assert found["a", "clicks", "iips"].n_users == LOG.n_requests
+    assert any("requests" in note for note in found.notes)
+
+
+def test_only_the_propensity_of_the_own_position_is_noted():
+    found = ol.evaluate(world().ranks(LOG), replace(LOG, exposure=None), world().theta, estimators=["pbm"])
+    assert any("every position" in note for note in found.notes)
