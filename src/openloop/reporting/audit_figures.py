@@ -83,7 +83,7 @@ def _marks(rows: Rows, order: Sequence[str], names: Sequence[str], title: str) -
         shape=series("series", names)["shape"],
         tooltip=[
             alt.Tooltip("y:N", title="of"), alt.Tooltip("series:N", title="by"),
-            alt.Tooltip("value:Q", format=".4g"), "interval:N", alt.Tooltip("rows:Q", format=","),
+            alt.Tooltip("value:Q", format=".4g"), alt.Tooltip("interval:N"), alt.Tooltip("rows:Q", format=","),
         ],
     )  # fmt: skip
     height = len(order) * (13 * len(names) + 12)
@@ -147,13 +147,13 @@ def _labelled(rows: Rows, title: str, kinds: tuple[str, str], *behind: Any) -> A
         color=colour,
         shape=alt.Shape("clear:N", title=None, scale=alt.Scale(domain=list(kinds), range=["circle", "diamond"])),
         tooltip=[
-            alt.Tooltip("label:N", title="of"), alt.Tooltip("value:Q", format=".4g"), "interval:N",
+            alt.Tooltip("label:N", title="of"), alt.Tooltip("value:Q", format=".4g"), alt.Tooltip("interval:N"),
             alt.Tooltip("beside:N", title="test"), alt.Tooltip("clear:N", title="outcome"),
         ],
     )  # fmt: skip
     texts = [
-        base.mark_text(**style, **around).encode(x=alt.value(x), text=f"{field}:N")
-        for field, x, style in (("label", 2, left), ("beside", "width", right))
+        base.mark_text(**style, **around).encode(x=x, text=alt.Text(f"{field}:N"))
+        for field, x, style in (("label", alt.XValue(2), left), ("beside", alt.XValue("width"), right))
         for around in (HALO, {})
     ]
     layers = (*behind, bars, points, *texts)
@@ -184,12 +184,13 @@ def bump_chart(result: Comparison, metric: str, open_loop: Comparison | None = N
         color=series("model", result.models)["color"].legend(None),
     )  # fmt: skip
     points = base.mark_point(filled=True, size=90, opacity=1).encode(
-        shape=series("model", result.models)["shape"].legend(None), tooltip=["model:N", "estimator:N", "rank:Q"]
+        shape=series("model", result.models)["shape"].legend(None),
+        tooltip=[alt.Tooltip(name) for name in ("model:N", "estimator:N", "rank:Q")],
     )
     names = [
         base.transform_filter(alt.FieldEqualPredicate(field="estimator", equal=column))
         .mark_text(align=side, dy=-13, dx=shift, fontSize=12, limit=alt.ExprRef("0.4 * width"), **around)
-        .encode(text="model:N", color=alt.value(GREY))
+        .encode(text=alt.Text("model:N"), color=alt.ColorValue(GREY))
         for column, side, shift in ((columns[0], "left", -6), (columns[-1], "right", 6))
         for around in (HALO, {})
     ]

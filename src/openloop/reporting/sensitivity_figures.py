@@ -71,7 +71,7 @@ def sensitivity_chart(curves: Sequence[Curve] | Curve, critical: float | None = 
     )
     y = alt.Y("low:Q", title=f"{'difference in ' if difference else ''}{found[0].metric}", scale=alt.Scale(zero=False))
     drawn = ("value",) if found[0].value else ("low", "high")
-    tooltip = ["of:N", *(alt.Tooltip(f"{name}:Q", format=".4g") for name in rows[0] if name != "of")]
+    tooltip = [alt.Tooltip("of:N"), *(alt.Tooltip(f"{name}:Q", format=".4g") for name in rows[0] if name != "of")]
     layers = [
         base.mark_area(opacity=0.18).encode(y=y, y2=alt.Y2("high:Q"), tooltip=tooltip),
         *(base.mark_line(strokeWidth=2).encode(y=alt.Y(f"{name}:Q")) for name in drawn),
@@ -106,7 +106,7 @@ def _zero(curve: Curve, critical: float | None) -> list[Any]:
     text = data([{"at": at, "text": f"{tilt.letter}* = {shown(curve.against, at)}"}]).mark_text(
         align="right" if late else "left", dx=-5 if late else 5, y=10, fontSize=12, color=GREY
     )
-    return [rule_at(0, "y"), rule_at(at, dashed=True), text.encode(x=alt.X("at:Q"), text="text:N")]
+    return [rule_at(0, "y"), rule_at(at, dashed=True), text.encode(x=alt.X("at:Q"), text=alt.Text("text:N"))]
 
 
 def turns(curve: Curve) -> float | None:

@@ -51,8 +51,11 @@ def series(field: str, names: Sequence[str]) -> dict[str, Any]:
 
 def rule_at(value: float, axis: str = "x", *, dashed: bool = False) -> Any:
     """A line across the chart at a value of one axis."""
+    import altair as alt
+
     dash = {"strokeDash": [5, 4]} if dashed else {}
-    return data([{"at": value}]).mark_rule(color=GREY, **dash).encode(**{axis: "at:Q"})
+    place = alt.X("at:Q") if axis == "x" else alt.Y("at:Q")  # a bare name takes Altair 100 times as long
+    return data([{"at": value}]).mark_rule(color=GREY, **dash).encode(place)
 
 
 def log_axis(low: float, high: float) -> Any:
