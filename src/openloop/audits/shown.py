@@ -51,8 +51,10 @@ class ShownAudit(ShownQuestion):
 def shown_question(given: Mapping[str, Any], named: Sequence[str]) -> ShownAudit:
     """The question in the arguments of `audit`; `named` are those that were given, of which none is ignored."""
     refuse_ignored("audit", named, ShownAudit, given["log"], ("step",))
-    asked = fields_of(ShownAudit, given)
-    return ShownAudit(**asked | {"estimators": given["estimators"] if "estimators" in named else ESTIMATORS})
+    asked: dict[str, Any] = fields_of(ShownAudit, given)
+    if "estimators" not in named:  # its default is for ratings
+        asked["estimators"] = ESTIMATORS
+    return ShownAudit(**asked)
 
 
 def conduct_shown(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownAudit, step: Step = silent) -> Audit:
