@@ -36,9 +36,12 @@ def make(folder: Path, size: str) -> None:
 
     rows, users, items = SIZES[size]
     rng = np.random.default_rng(0)
-    item = np.minimum((rng.pareto(1.1, rows) * items / 300).astype(np.int64), items - 1)  # a few items have most rows
-    columns = {"user": rng.integers(0, users, rows), "item": item, "timestamp": rng.integers(10**9, 2 * 10**9, rows)}
-    pl.DataFrame(columns).write_parquet(folder / "events.parquet")
+    # A few users and items have many rows, so two rows in five repeat a pair.
+    drawn = {
+        name: np.minimum((rng.pareto(1.1, rows) * size / 300).astype(np.int64), size - 1)
+        for name, size in (("user", users), ("item", items))
+    }
+    pl.DataFrame(drawn | {"timestamp": rng.integers(10**9, 2 * 10**9, rows)}).write_parquet(folder / "events.parquet")
 
 
 def ours(folder: Path) -> Any:
