@@ -169,7 +169,7 @@ def _of_impressions(given: Mapping[str, Any]) -> Comparison:
     from openloop.sources.impressions.comparing import compare_shown
     from openloop.sources.impressions.question import ShownQuestion, refuse_ignored
 
-    refuse_ignored("evaluate", changed(evaluate, given), ShownQuestion, given["log"], ("pairs", "rng"))
+    refuse_ignored("evaluate", changed(evaluate, given), ShownQuestion, given["log"])
     return compare_shown(
         given["models"], given["log"], given["propensities"], ShownQuestion(**fields_of(ShownQuestion, given))
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.audits.shown import ShownAudit, conduct_shown
+from openloop.audits.shown import ShownAuditQuestion, conduct_shown
 from openloop.errors import InputError
 from openloop.propensity.examination import Examination
 from tests.facts import facts
@@ -20,7 +21,7 @@ def world_of(model="pbm", logging="shuffled", **settings):
 
 def audited(world, rng, **asked):
     log = world.observe(rng=rng)
-    return conduct_shown(world.ranks(log), log, Examination(by="randomised").fit(log), ShownAudit(**asked))
+    return conduct_shown(world.ranks(log), log, Examination(by="randomised").fit(log), ShownAuditQuestion(**asked))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def test_equal_rankers_get_no_verdict():
     log = world.observe(rng=3)
     ranks = world.ranks(log)["b"]
     exam = Examination(by="randomised").fit(log)
-    same = conduct_shown({"one": ranks, "two": ranks}, log, exam, ShownAudit())
+    same = conduct_shown({"one": ranks, "two": ranks}, log, exam, ShownAuditQuestion())
     assert not same.verdict.supported
     assert same.verdict.reasons[0].code == "same"
 
@@ -82,7 +83,7 @@ def test_a_contradicting_estimator_vetoes(found):
     from openloop.audits import shown
     from openloop.audits.verdict import decide
 
-    evidence = shown._evidence(replace(result, estimates=turned), ShownAudit(), found.positions)
+    evidence = shown._evidence(replace(result, estimates=turned), ShownAuditQuestion(), found.positions)
     assert "estimators" in {reason.code for reason in decide(evidence, shown.BOOK).reasons}
 
 
@@ -102,15 +103,15 @@ def test_one_model_is_not_compared():
     world = world_of()
     log = world.observe(rng=0)
     with pytest.raises(InputError, match=facts("two", "a")):
-        conduct_shown({"a": world.ranks(log)["a"]}, log, None, ShownAudit())
+        conduct_shown({"a": world.ranks(log)["a"]}, log, None, ShownAuditQuestion())
     with pytest.raises(InputError, match=facts("baseline", "'c'")):
-        conduct_shown(world.ranks(log), log, None, ShownAudit(baseline="c"))
+        conduct_shown(world.ranks(log), log, None, ShownAuditQuestion(baseline="c"))
 
 
 def test_without_examination_the_logged_propensities_decide():
     world = world_of()
     log = world.observe(rng=2)
-    one = conduct_shown(world.ranks(log), log, None, ShownAudit())
+    one = conduct_shown(world.ranks(log), log, None, ShownAuditQuestion())
     assert one.estimator == "sniips"
     assert np.isnan([line.theta or np.nan for line in one.positions.lines]).all()
 
@@ -125,3 +126,29 @@ def test_audit_takes_impressions(found):
         ol.audit(world.ranks(log), log, exam, threshold=3)
     with pytest.raises(InputError, match=facts("prefix", "Impressions")):
         ol.audit(world.ranks(log), log, exam, prefix="p")
+
+
+def test_rows_in_an_engine_are_not_checked_and_give_no_verdict_by_what_a_check_could_reject():
+    world = world_of("cascade")
+    log = world.observe(rng=0)
+    rows = pl.DataFrame({
+        "request": log.request, "user": log.users.ids[log.user[log.request]], "item": log.item,
+        "position": log.position, "click": log.reward, "p": log.propensity,
+    })  # fmt: skip
+    exam = Examination(by="randomised").fit(log)
+    named = {"position": "position", "request": "request", "user": "user", "item": "item", "reward": "click"}
+    one = ol.audit(world.ranks(log), rows, exam, propensity="p", **named)
+    assert one.verdict.level == "none"
+    assert "unchecked" in {reason.code for reason in one.verdict.reasons}
+    assert one.positions.in_engine
+    assert any("independent" in note for note in one.notes)
+
+
+def test_examination_by_user_and_item_decides_nothing_where_reactions_cannot_be_checked():
+    world = ol.simulate.click_world(1000, 10, 5, logging="two-rankers", feedback="boost")
+    log = replace(world.observe(rng=0), time=None)
+    exam = Examination(by="user-item").fit(log)
+    assert any("react" in note for note in exam.notes_)
+    one = conduct_shown(world.ranks(log), log, exam, ShownAuditQuestion(estimators=["snpbm"], candidates="shown"))
+    assert not one.verdict.supported
+    assert "unchecked" in {reason.code for reason in one.verdict.reasons}

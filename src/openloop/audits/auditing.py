@@ -15,7 +15,7 @@ from openloop.audits.curves import curves, with_gamma
 from openloop.audits.evidence import Evidence, stem
 from openloop.audits.narrowing import narrowed
 from openloop.audits.open_loop import open_loop_of, with_open_loop
-from openloop.audits.question import ESTIMATORS, POOLED, STRATA, AuditQuestion, Cold, for_clicks
+from openloop.audits.question import ESTIMATORS, POOLED, STRATA, AuditQuestion, Cold, check_models, for_clicks
 from openloop.audits.rankings import ranks_within_users
 from openloop.audits.rehearsal import Rehearsal
 from openloop.audits.results import Audit, Family, Setting, stamped
@@ -30,7 +30,6 @@ from openloop.core.impressions import Impressions
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric, reaches
 from openloop.data.reading import only_positives
-from openloop.errors import InputError, did_you_mean
 from openloop.estimators.estimands import PLAIN
 from openloop.estimators.naming import Method
 from openloop.estimators.resampling import probability_of_being_best
@@ -131,14 +130,7 @@ def audit(
 def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: AuditQuestion, step: Step = silent) -> Audit:
     """The audit that answers the question."""
     began = time.perf_counter()
-    if len(models) < 2:
-        raise InputError(
-            f"audit: compares models, so it needs at least two, got {list(models)}; for one alone use ol.evaluate."
-        )
-    if asked.baseline is not None and asked.baseline not in models:
-        raise InputError(
-            f"audit: baseline= names no model: {asked.baseline!r}.{did_you_mean(asked.baseline, list(models))}"
-        )
+    check_models(models, asked.baseline)
     step("reading the models", 0.0)
     basis, seen, whole = Basis.of(propensities, log, blind=asked.blind), propensities, log
     population, cold = "", None

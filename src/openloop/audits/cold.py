@@ -57,7 +57,7 @@ class Parted:
 
 def parted(models: Mapping[str, Any], log: Any, propensities: Any, asked: AuditQuestion) -> Parted:
     """The rows of users and items that have training rows, and what models make of the others."""
-    train = asked.exclude if asked.trained_on is None else asked.trained_on
+    train = asked.trained
     _check(log, train, asked)
     known_user, known_item = (
         np.bincount(codes, minlength=size) > 0 for codes, size in ((train.user, log.n_users), (train.item, log.n_items))

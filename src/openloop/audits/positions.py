@@ -33,11 +33,16 @@ class PositionLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Positions:
-    """Every position, and the checks that were made; `unchecked` says why others were not."""
+    """Every position, and the checks that were made; `unchecked` says why others were not.
+
+    Of rows that stay in their engine there are no lines and no checks.
+    """
 
     lines: tuple[PositionLine, ...]
     requests: int
     clusters: str  # what intervals are over: "users" or "requests"
+    examined_by: str = ""  # how θ was found; empty where it was given, or is not known
+    in_engine: bool = False  # rows stay there, and are not looked at one by one
     checks: dict[str, PositionCheck] = field(default_factory=dict[str, PositionCheck])
     unchecked: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -46,12 +51,26 @@ class Positions:
         found = (self.checks[name] for name, kinds in ASSUMED.items() if estimator in kinds and name in self.checks)
         return next((check for check in found if check.rejects), None)
 
+    def unknown(self, estimator: str) -> str:
+        """Why nobody can tell whether an estimator's assumptions hold, where that forbids a verdict; else empty.
+
+        Ranks that may react to clicks make θ of users and items wrong by any amount. Rows in an engine could be
+        checked, had they been read; other logs may lack shuffled requests, which is no reason against them.
+        """
+        if self.in_engine and estimator in ASSUMED["items above"]:
+            return "the rows stay in their engine, so nobody checked that items above do not matter"
+        if self.examined_by == "user-item" and estimator in ASSUMED["one theta"] and "reaction" not in self.checks:
+            why = self.unchecked.get("reaction", "the check was not made").rstrip(".")
+            return f"examination is by user and item, and whether ranks react to clicks could not be checked: {why}"
+        return ""
+
     def records(self) -> dict[str, Any]:
         """Everything as plain values."""
         return {
             "lines": [asdict(line) for line in self.lines],
             "requests": self.requests,
             "clusters": self.clusters,
+            "examined_by": self.examined_by,
             "checks": ExaminationChecks(checks=self.checks).records()["checks"],
             "unchecked": self.unchecked,
         }
@@ -62,7 +81,7 @@ def positions_of(log: Impressions, exam: Any, level: float, ranks: Mapping[str, 
     checks = _checks(log, exam, ranks)
     return Positions(
         lines=_lines(log, exam, level), requests=log.n_requests, checks=checks.checks, unchecked=checks.not_computed,
-        clusters="requests" if log.users is None else "users",
+        clusters="requests" if log.users is None else "users", examined_by=getattr(exam, "by", ""),
     )  # fmt: skip
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from openloop.core.feedback import Feedback
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
-from openloop.errors import InputError, NameFormatError
+from openloop.errors import InputError, NameFormatError, did_you_mean
 from openloop.estimators.naming import Method, method
 from openloop.metrics.naming import any_metric
 from openloop.sources.plan import Strata
@@ -48,7 +48,6 @@ class AuditQuestion(Question):
     baseline: str | None = None  # compare the others with this model only
     min_item_rows: int = 0  # items with fewer rows in the whole log are no part of the population
     cold: Cold = "keep"  # rows of users or items without training rows
-    trained_on: Any = None  # what models were trained on, where that is not `exclude`
     rehearse: int = 0  # logs to draw from the propensities, to see how often they give a verdict
 
     def __post_init__(self) -> None:
@@ -106,3 +105,13 @@ def for_clicks(asked: AuditQuestion) -> AuditQuestion:
         metrics=(*CLICKS, *asked.list_measures) if asked.lenient else asked.metrics,
         estimators=("naive",) if default else asked.estimators,
     )
+
+
+def check_models(models: Mapping[str, Any], baseline: str | None) -> None:
+    """Refuse fewer than two models, and a baseline that is none of them."""
+    if len(models) < 2:
+        raise InputError(
+            f"audit: compares models, so it needs at least two, got {list(models)}; for one alone use ol.evaluate."
+        )
+    if baseline is not None and baseline not in models:
+        raise InputError(f"audit: baseline= names no model: {baseline!r}.{did_you_mean(baseline, list(models))}")

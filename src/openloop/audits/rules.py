@@ -44,11 +44,12 @@ LONGER = "a longer log, with more users and rows"
 EXPOSURE = "logging what was shown: exposure as a column of propensities, or some impressions shown at random"
 ABOVE = "an estimator that lets items above matter, such as snrips, which needs the probabilities of prefixes"
 TRUST = "sniips, which needs propensities, or affine, which allows for trust in what comes first"
+CHECKED = "reading the log with ol.read, and with time= where ranks change over time, so that this is checked"
 SHUFFLED = "shuffling more requests, and logging which"
 RANDOMISED = "showing some impressions at random and logging them, as what is never shown cannot be judged"
 REMEDIES = (
-    METRIC, LIKED, ESTIMATOR, UNCUT, COUNTED, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, ABOVE, TRUST, LONGER,
-    EXPOSURE, SHUFFLED, RANDOMISED,
+    METRIC, LIKED, ESTIMATOR, UNCUT, COUNTED, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, CHECKED, ABOVE, TRUST,
+    LONGER, EXPOSURE, SHUFFLED, RANDOMISED,
 )  # fmt: skip
 
 

@@ -11,35 +11,37 @@ from openloop.audits import rules
 from openloop.audits.answers import Reason
 from openloop.audits.contrasts import Contrast, contrasts, estimators_of
 from openloop.audits.evidence import Evidence
-from openloop.audits.positions import Positions, positions_of
+from openloop.audits.positions import ASSUMED, Positions, positions_of
+from openloop.audits.question import check_models
 from openloop.audits.results import Audit, Family, Setting, stamped
-from openloop.audits.sentences import size
-from openloop.audits.verdict import Rulebook, against, decide, doubts, influential
+from openloop.audits.verdict import Rulebook, contradicted, decide, doubts, influential
 from openloop.core.comparison import Comparison
 from openloop.core.impressions import Impressions
-from openloop.errors import InputError, did_you_mean
+from openloop.core.weights import THIN_SAMPLE
 from openloop.estimators.resampling import probability_of_being_best
-from openloop.estimators.shown import ShownMethod
+from openloop.estimators.shown import FEW_CLICKS, ShownMethod
 from openloop.sources.impressions.comparing import ShownSource, conclude_shown, shown_source
 from openloop.sources.impressions.question import ShownQuestion, refuse_ignored
 from openloop.sources.impressions.source import ImpressionSource
 from openloop.support.fields import fields_of
 from openloop.support.progress import Step, silent
 
-ESTIMATORS = ("snpbm", "sniips", "snrips", "pi")
-DECIDING = ("snpbm", "sniips", "snrips", "rips", "snsips", "sips")  # the first of them that nothing speaks against
-EFFECTIVE_CLICKS, EFFECTIVE_ROWS = 100, 30
+ESTIMATORS = ("snpbm", "sniips", "snrips", "pi", "affine")
+DECIDING = ("snpbm", "sniips", "snrips", "rips", "snsips", "sips", "affine")  # the first that nothing speaks against
+
+
+IN_ENGINE = {"items above": "the rows stay in their engine; read the log with ol.read"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ShownEvidence(Evidence):
-    """The evidence of impressions: also what is known of their positions, None where rows stay in their engine."""
+    """The evidence of impressions: also what is known of their positions."""
 
-    positions: Positions | None = None
+    positions: Positions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ShownAudit(ShownQuestion):
+class ShownAuditQuestion(ShownQuestion):
     """A `ShownQuestion`, and what `audit` asks beyond it."""
 
     estimators: Sequence[str | ShownMethod] | str | None = ESTIMATORS
@@ -48,19 +50,21 @@ class ShownAudit(ShownQuestion):
     rng: Any = 0
 
 
-def shown_question(given: Mapping[str, Any], named: Sequence[str]) -> ShownAudit:
+def shown_question(given: Mapping[str, Any], named: Sequence[str]) -> ShownAuditQuestion:
     """The question in the arguments of `audit`; `named` are those that were given, of which none is ignored."""
-    refuse_ignored("audit", named, ShownAudit, given["log"], ("step",))
-    asked: dict[str, Any] = fields_of(ShownAudit, given)
+    refuse_ignored("audit", named, ShownAuditQuestion, given["log"], ("step",))
+    asked: dict[str, Any] = fields_of(ShownAuditQuestion, given)
     if "estimators" not in named:  # its default is for ratings
         asked["estimators"] = ESTIMATORS
-    return ShownAudit(**asked)
+    return ShownAuditQuestion(**asked)
 
 
-def conduct_shown(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownAudit, step: Step = silent) -> Audit:
+def conduct_shown(
+    models: Mapping[str, Any], log: Any, exam: Any, asked: ShownAuditQuestion, step: Step = silent
+) -> Audit:
     """The audit that answers the question."""
     began = time.perf_counter()
-    _check_models(models, asked)
+    check_models(models, asked.baseline)
     step("reading the models", 0.0)
     source = shown_source(models, log, exam, asked)
     step("estimating", 0.2)
@@ -69,7 +73,7 @@ def conduct_shown(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownAu
     seen = _positions(source, exam, asked)
     found = _evidence(result, asked, seen)
     verdict = decide(found, BOOK)
-    told = () if seen is None else tuple(_checked(found, seen))
+    told = tuple(_checked(found))
     return Audit(
         verdict=replace(verdict, sentences=(*verdict.sentences, *told)), metric=found.metric,
         estimator=found.estimator, result=result, contrasts=found.contrasts, best=found.best, positions=seen,
@@ -77,25 +81,15 @@ def conduct_shown(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownAu
     )  # fmt: skip
 
 
-def _check_models(models: Mapping[str, Any], asked: ShownAudit) -> None:
-    if len(models) < 2:
-        raise InputError(
-            f"audit: compares models, so it needs at least two, got {list(models)}; for one alone use ol.evaluate."
-        )
-    if asked.baseline is not None and asked.baseline not in models:
-        raise InputError(
-            f"audit: baseline= names no model: {asked.baseline!r}.{did_you_mean(asked.baseline, list(models))}"
-        )
-
-
-def _positions(source: ShownSource, exam: Any, asked: ShownAudit) -> Positions | None:
+def _positions(source: ShownSource, exam: Any, asked: ShownAuditQuestion) -> Positions:
     if not isinstance(source, ImpressionSource):
-        return None
+        by = getattr(exam, "by", "")
+        return Positions(lines=(), requests=0, clusters="users", examined_by=by, in_engine=True, unchecked=IN_ENGINE)
     ranks = {name: found.rank for name, found in source.rankings.items() if found.probability is None}
     return positions_of(source.log, exam, asked.level, ranks)
 
 
-def _evidence(result: Comparison, asked: ShownAudit, seen: Positions | None) -> ShownEvidence:
+def _evidence(result: Comparison, asked: ShownAuditQuestion, seen: Positions) -> ShownEvidence:
     families = [(m, e) for m in result.metrics for e in estimators_of(result, m)]
     found = {
         (m, e): tuple(replace(c, arms=None) for c in contrasts(result, m, e, asked.baseline))  # weights widen them
@@ -112,18 +106,18 @@ def _evidence(result: Comparison, asked: ShownAudit, seen: Positions | None) -> 
     )  # fmt: skip
 
 
-def _family(result: Comparison, seen: Positions | None) -> Family:
+def _family(result: Comparison, seen: Positions) -> Family:
     """The first metric, and the first deciding estimator whose assumptions no check rejects."""
     metric = result.metrics[0]
     known = estimators_of(result, metric)
     ordered = [e for e in DECIDING if e in known] or known
-    sound = [e for e in ordered if seen is None or seen.against(e) is None]
+    sound = [e for e in ordered if seen.against(e) is None and not seen.unknown(e)]
     return metric, (sound or ordered)[0]
 
 
 def _setting(result: Comparison, log: Any, exam: Any, began: float) -> Setting:
     first = result.estimates[next(iter(result.estimates))]
-    words = "the log's own" if exam is None else f"{type(exam).__name__} by {getattr(exam, 'by', 'given numbers')}"
+    words = "none" if exam is None else f"by {exam.by}" if hasattr(exam, "by") else "θ as given"
     known = isinstance(log, Impressions)
     return stamped(
         Setting(
@@ -135,25 +129,29 @@ def _setting(result: Comparison, log: Any, exam: Any, began: float) -> Setting:
     )  # fmt: skip
 
 
-def _checked(found: ShownEvidence, seen: Positions) -> Iterator[str]:
+def _checked(found: ShownEvidence) -> Iterator[str]:
     """What was checked of the deciding estimator's assumptions, and what could not be."""
+    seen = found.positions
     yield from (f"Check: {check.words}." for check in seen.checks.values())
-    if "items above" in seen.unchecked and found.estimator in DECIDING[:2]:
-        yield f"Nobody could check that items above do not matter: {seen.unchecked['items above'].rstrip('.')}."
+    if "items above" in seen.unchecked and found.estimator in ASSUMED["items above"]:
+        why = seen.unchecked["items above"].rstrip(".")
+        yield f"That items above do not matter could not be checked: {why}."
 
 
 # -- the rules -----------------------------------------------------------------------------------------------
 
 
 def _rejected(found: Evidence) -> Iterator[Reason]:
-    """A check that speaks against what the estimator assumes."""
-    seen = found.positions if isinstance(found, ShownEvidence) else None
-    check = None if seen is None else seen.against(found.estimator)
+    """A check that speaks against what the estimator assumes, or that nobody could make where it decides."""
+    assert isinstance(found, ShownEvidence)  # noqa: S101 (this book is for no other)
+    check = found.positions.against(found.estimator)
     if check is not None:
         yield Reason(
             code=check.name.replace(" ", "-"), value=check.pvalue, limit=0.05, text=check.words,
             remedy=rules.ABOVE if check.name == "items above" else rules.TRUST,
         )  # fmt: skip
+    if unknown := found.positions.unknown(found.estimator):
+        yield Reason(code="unchecked", text=unknown, remedy=rules.CHECKED)
 
 
 def _support(found: Evidence, c: Contrast) -> Iterator[Reason]:
@@ -161,9 +159,9 @@ def _support(found: Evidence, c: Contrast) -> Iterator[Reason]:
     for model in (c.a, c.b):
         seen = found.result[model, *found.family].diagnostics
         for code, what, value, limit in (
-            ("users", "users", seen.users, rules.USERS),
-            ("clicks", "effective clicks", seen.effective_clicks, EFFECTIVE_CLICKS),
-            ("rows", "effective rows at one position", seen.effective_rows, EFFECTIVE_ROWS),
+            ("users", "users or requests", seen.users, rules.USERS),
+            ("clicks", "effective clicks", seen.effective_clicks, FEW_CLICKS),
+            ("rows", "effective rows at one position", seen.effective_rows, THIN_SAMPLE),
         ):
             if value is not None and value < limit:
                 yield Reason(
@@ -173,15 +171,10 @@ def _support(found: Evidence, c: Contrast) -> Iterator[Reason]:
 
 
 def _contradicted(found: Evidence, c: Contrast) -> Iterator[Reason]:
-    """Other estimators of the same value that have the pair the other way round."""
-    for estimator in found.witnesses:
-        theirs = found.between(c.a, c.b, estimator)
-        if theirs is not None and against(found, theirs):
-            yield Reason(
-                code="estimators", remedy=rules.SHUFFLED,
-                text=f"the estimators disagree: {found.estimator} has {c.a} ahead of {c.b}, {estimator} the reverse, "
-                f"by {size(found, theirs)}",
-            )  # fmt: skip
+    """Other estimators of the same value, against which no check speaks, that have the pair the other way round."""
+    assert isinstance(found, ShownEvidence)  # noqa: S101
+    sound = [e for e in found.witnesses if found.positions.against(e) is None]
+    yield from contradicted(found, c, sound, rules.SHUFFLED)
 
 
 BOOK = Rulebook(of_the_log=(doubts, _rejected), of_pairs=(influential, _support, _contradicted))

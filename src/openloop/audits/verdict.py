@@ -293,16 +293,21 @@ def _shown_more(found: Evidence, c: Contrast) -> Iterator[Reason]:
         )  # fmt: skip
 
 
-def _contradicted(found: Evidence, c: Contrast) -> Iterator[Reason]:
-    """Other debiased estimators of the same, and an open loop, that have the pair the other way round."""
-    for estimator in found.witnesses:
+def contradicted(found: Evidence, c: Contrast, witnesses: Sequence[str], remedy: str) -> Iterator[Reason]:
+    """Other estimators of the same that have the pair the other way round, significantly."""
+    for estimator in witnesses:
         theirs = found.between(c.a, c.b, estimator)
         if theirs is not None and against(found, theirs):
             yield Reason(
-                code="estimators", remedy=rules.RATINGS,
+                code="estimators", remedy=remedy,
                 text=f"the estimators disagree: {found.estimator} has {c.a} ahead of {c.b}, {estimator} the reverse, "
                 f"by {size(found, theirs)}",
             )  # fmt: skip
+
+
+def _contradicted(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    """Other debiased estimators of the same, and an open loop, that have the pair the other way round."""
+    yield from contradicted(found, c, found.witnesses, rules.RATINGS)
     for other in () if found.open_loop is None else found.open_loop.contrasts.get(found.metric, ()):
         if other.models == c.models and against(found, other.of(c.a)):
             yield Reason(

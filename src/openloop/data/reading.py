@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 BEST = 4.0, 5.0  # of five stars: a log that has no others was filtered
 NO_RATINGS = "no column of ratings was named or found, so each row counts as a positive; name one with rating="
 
-OF_FEEDBACK = ("rating", "positive", "weight", "like", "duplicates", "uniform")
+OF_FEEDBACK = ("rating", "positive", "weight", "duplicates", "uniform")
 
 _CHECKED = {
     "rating": values.ratings,
@@ -108,7 +108,7 @@ def read(
     _refuse_mixture(position, shown, [name for name in changed(read, given) if name in OF_FEEDBACK])
     columns = ShownColumns(position=position, item=item, user=user, propensity=propensity, time=time, **shown)
     table = open_source(source, columns.named, request.form)
-    return read_impressions(table, columns, dict(zip(PAIR, _known(users, items, None), strict=True)), unknown)
+    return read_impressions(table, columns, dict(zip(PAIR, _known(users, items, like), strict=True)), unknown)
 
 
 def only_positives(low: float, high: float) -> bool:

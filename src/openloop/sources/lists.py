@@ -24,7 +24,7 @@ NEEDED = {
     "running": "needs the model that runs now; name it with running=",
     "item_features": "needs covariates of the items; pass item_features=",
 }
-TRAINED_ON = "popularity, novelty and new items count the rows of exclude="
+TRAINED_ON = "popularity, novelty and new items count the rows that models were trained on"
 TIED = 0.01  # of the users: from here on a note tells how ties were broken
 ALL_THERE_IS = "popularity, novelty and new items count the rows of the scored log; pass exclude=train to count those"
 
@@ -74,7 +74,7 @@ def described(source: ListSource, asked: Question) -> ListFindings:
         except UndefinedError as error:
             skipped |= {(m.name, LISTS): f"{LISTS} of {m.name}: {error}" for m in alike}
     found = {(model, m.name): values[m.name][model] for model in source.models for m in metrics if m.name in values}
-    counted = [ALL_THERE_IS if asked.exclude is None else TRAINED_ON] if found else []
+    counted = [ALL_THERE_IS if asked.trained is None else TRAINED_ON] if found else []
     return ListFindings(found=found, skipped=skipped, notes=(*counted, *source.notes()))
 
 

@@ -26,6 +26,7 @@ class Question:
     metrics: Sequence[str | Metric | ListMetric]
     estimators: Sequence[str | Method]
     exclude: Any = None
+    trained_on: Any = None  # what models were trained on, where that is not `exclude`
     threshold: float | None = None
     missing: str = "error"
     level: float = 0.95
@@ -63,6 +64,11 @@ class Question:
         object.__setattr__(self, "measures", tuple(m for m in asked if isinstance(m, Metric)))
         object.__setattr__(self, "list_measures", tuple(m for m in asked if isinstance(m, ListMetric)))
         object.__setattr__(self, "methods", _distinct([method(e) for e in listed("estimators", self.estimators)]))
+
+    @property
+    def trained(self) -> Any:
+        """What models were trained on, None where nobody said."""
+        return self.exclude if self.trained_on is None else self.trained_on
 
     @property
     def shares(self) -> tuple[float, float]:

@@ -8,16 +8,17 @@ from typing import Any
 
 from openloop import learners
 from openloop.audits.results import Audit
-from openloop.audits.shown import ESTIMATORS, ShownAudit, conduct_shown
+from openloop.audits.shown import ESTIMATORS, ShownAuditQuestion, conduct_shown
 from openloop.commands.audit.model_files import MODEL
 from openloop.commands.audit.request import ModelFile
 from openloop.commands.table_files import suffix
 from openloop.core.impressions import Impressions
 from openloop.data.columns import Column, InputTable
+from openloop.data.delimited import TextForm
 from openloop.data.formats import open_file
 from openloop.data.impressions import IDS, ShownColumns
 from openloop.data.reading import read
-from openloop.errors import InputError, OpenloopError, did_you_mean
+from openloop.errors import InputError, OpenloopError, UndefinedError, did_you_mean
 from openloop.estimators.shown import shown_method, shown_metric
 from openloop.propensity.examination import METHODS, Examination
 from openloop.support.atomic import FilePath
@@ -25,6 +26,9 @@ from openloop.support.fields import fields_of
 from openloop.support.progress import Step, silent
 
 EXAMINATION, LOGGED = "examination", "logged"
+AFFINE = "affine"
+UNEXAMINED = "examination was not fitted"
+WAYS = (*(way for way in METHODS if way != "known"), AFFINE)
 OWN = "propensity"  # the column that is taken without being asked for
 
 
@@ -50,6 +54,11 @@ class ShownRequest:
     shuffled: Column = None
     pool: Column = None
     arms: tuple[str, ...] = ()
+    time: Column = None
+    separator: str | None = None
+    header: bool | None = None
+    skip: int = 0
+    comment: str | None = None
     candidates: str = "all"
     metrics: tuple[str, ...] = ()
     estimators: tuple[str, ...] = ()
@@ -68,15 +77,24 @@ class ShownRequest:
             shown_metric(name)
         for name in self.estimators:
             shown_method(name)
-        way = self.examines_by
-        if way and way not in METHODS:
-            raise InputError(f"--propensity {self.propensity}: no such way to examine.{did_you_mean(way, METHODS)}")
+        if self.examines_by not in ("", *WAYS):
+            known = did_you_mean(self.examines_by, WAYS)
+            raise InputError(f"--propensity {self.propensity}: no such way to examine.{known}")
+
+    @property
+    def examines(self) -> bool:
+        """Whether θ was asked for by name."""
+        return (self.propensity or "").partition(":")[0] == EXAMINATION
 
     @property
     def examines_by(self) -> str:
         """How θ is fitted, where that is said."""
-        name, _, way = (self.propensity or "").partition(":")
-        return way if name == EXAMINATION else ""
+        return (self.propensity or "").partition(":")[2] if self.examines else ""
+
+    @property
+    def form(self) -> TextForm:
+        """How the log's text is read."""
+        return TextForm(**fields_of(TextForm, self))
 
     @property
     def inputs(self) -> list[FilePath]:
@@ -93,26 +111,30 @@ def run_shown(wanted: ShownRequest, command: str, step: Step = silent) -> Audit:
     step("reading the models", 0.3)
     models = {name: _ranker(path) for name, path in wanted.models}
     named: dict[str, Any] = {side: c for side in IDS if isinstance(c := getattr(wanted, side), str)}
-    asked = ShownAudit(
+    asked = ShownAuditQuestion(
         metrics=wanted.metrics or None, estimators=wanted.estimators or ESTIMATORS, candidates=wanted.candidates,
         level=wanted.level, baseline=wanted.baseline, rng=wanted.seed, **named,
     )  # fmt: skip
-    found = conduct_shown(models, log, exam, asked, lambda what, done: step(what, 0.4 + 0.6 * done))
+    try:
+        found = conduct_shown(models, log, exam, asked, lambda what, done: step(what, 0.4 + 0.6 * done))
+    except UndefinedError as error:  # the notes say why there is no examination
+        why = " ".join(note for note in notes if note.startswith(UNEXAMINED))
+        raise UndefinedError(f"{error} {why}".rstrip()) from error
     setting = replace(found.setting, log=str(wanted.log), command=command, seconds=time.perf_counter() - began)
     return replace(found, setting=setting, notes=tuple(dict.fromkeys((*notes, *found.notes))))
 
 
 def _read(wanted: ShownRequest, notes: list[str]) -> tuple[Impressions, Examination | None]:
     given = {name: column for name, column in fields_of(ShownColumns, wanted).items() if column not in (None, ())}
-    given |= {"propensity": _logged(wanted, open_file(wanted.log, {"position": wanted.position}), notes)}
-    log = read(wanted.log, **given)
+    table = open_file(wanted.log, {"position": wanted.position}, wanted.form)
+    log = read(wanted.log, **given | {"propensity": _logged(wanted, table, notes)}, **fields_of(TextForm, wanted))
     return log, _examined(wanted, log, notes)
 
 
 def _logged(wanted: ShownRequest, table: InputTable, notes: list[str]) -> str | None:
     """The column of π0."""
     named = wanted.propensity
-    if named is not None and named != LOGGED and not named.startswith(EXAMINATION):
+    if named is not None and named != LOGGED and not wanted.examines:
         return named  # a column that is not there is an error of reading
     if OWN in table.columns:
         notes.append(f"propensities are the log's column {OWN!r}")
@@ -124,16 +146,15 @@ def _logged(wanted: ShownRequest, table: InputTable, notes: list[str]) -> str | 
 
 def _examined(wanted: ShownRequest, log: Impressions, notes: list[str]) -> Examination | None:
     """θ, where it was asked for, or where nobody said and the log identifies it."""
-    asked = wanted.propensity is not None and wanted.propensity.startswith(EXAMINATION)
-    if wanted.propensity is not None and not asked:
+    if wanted.propensity is not None and not wanted.examines:
         return None
     by = wanted.examines_by or _way(log)
     try:
-        exam = Examination(by=by).fit(log)
+        exam = Examination(method=by).fit(log) if by == AFFINE else Examination(by=by).fit(log)
     except OpenloopError as reason:
-        if asked:
+        if wanted.examines:
             raise
-        notes.append(f"examination was not fitted: {reason}")
+        notes.append(f"{UNEXAMINED}: {reason}")
         return None
     notes += [f"examination is that of {by}: θ fitted on this log; pass --propensity to choose", *exam.notes_]
     return exam

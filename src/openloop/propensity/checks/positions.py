@@ -195,7 +195,7 @@ def reaction_check(log: Impressions) -> PositionCheck:
     """Whether the position of an item reacts to its user's clicks: forward minus backward.
 
     Of three successive showings of an item to a user, the reward at the second, demeaned by position, must go with the
-    log position of the third as it goes with that of the first. Their order is that of `time`, or of the input. Of very
+    log position of the third as it goes with that of the first. Their order is that of `time`. Of very
     large logs, every n-th user is taken.
     """
     key = by_user_item(log)
@@ -218,7 +218,9 @@ def reaction_check(log: Impressions) -> PositionCheck:
 
 
 def _in_time(log: Impressions) -> Array:
-    return np.argsort(log.row if log.time is None else log.time, kind="stable")
+    if log.time is None:  # the order of the input may be any
+        raise UndefinedError("reaction: the log has no times, so what follows a click is not known; read it with time=")
+    return np.argsort(log.time, kind="stable")
 
 
 # -- better and worse items have one θ --------------------------------------------------------------------------

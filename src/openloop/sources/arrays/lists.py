@@ -50,7 +50,7 @@ class ArrayLists:
     ) -> None:
         self.models = tuple(models)
         self._given, self._log, self._exclusion, self._coverage, self._asked = models, log, exclusion, coverage, asked
-        trained = log if asked.exclude is None else asked.exclude
+        trained = log if asked.trained is None else asked.trained
         self._rows = np.bincount(trained.item, minlength=log.n_items).astype(np.float64)  # n_i
         self._depth = max((m.k for m in asked.list_measures), default=1)
         self._without, self._tied = dict[str, int](), dict[str, int]()

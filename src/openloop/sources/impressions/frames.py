@@ -38,6 +38,8 @@ def frame_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQue
     if asked.reorders and not joined.whole:
         raise InputError('evaluate: some requests lack a position; candidates="shown" then needs ol.read.')
     notes = [] if has("user") else ["the log names no users: intervals are over requests"]
+    if examined is not None and examined.fitted:
+        notes.append("θ's error counts as independent of this log; read it with ol.read where θ was fitted on it")
     return FrameListSource(joined, asked, examined, support, [*notes, *support.notes])
 
 
