@@ -61,6 +61,10 @@ ESTIMATORS = {
     "on",
     "pi": "pseudo-inverse (Swaminathan et al., 2017), from shuffled requests; right when the reward of a list is a sum "
     "over its slots",
+    "pbm": "as snpbm, divided by the number of requests",
+    "iips": "as sniips, divided by the number of requests",
+    "rips": "as snrips, divided by the number of requests",
+    "sips": "as snsips, divided by the number of requests",
     "affine": "as pbm, with an offset for trust in what comes first",
     "ips_eq3": "Eq. 3 of Jadidinejad et al. (2021) as printed",
 }
