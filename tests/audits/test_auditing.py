@@ -581,3 +581,38 @@ def test_hardly_ever_seen_is_no_ground_for_a_verdict():
     found = ol.audit(models, log, metrics=["mae"])
     assert found.verdict.level == "none"
     assert "overlap" in {r.code for r in found.verdict.reasons}
+
+
+def test_a_model_without_lists_for_many_users_is_not_judged_by_them():
+    """Two tables of the same lists, one of which leaves out two users of five."""
+    rng = np.random.default_rng(0)
+    clicks = pl.DataFrame({"user": rng.integers(100, size=1500), "item": rng.integers(40, size=1500)}).unique()
+    log = ol.read(clicks, users=100, items=40)
+    items = np.argsort(rng.random((100, 40)), axis=1)[:, :10]
+    lists = pl.DataFrame({
+        "user": np.repeat(np.arange(100), 10), "item": items.ravel(), "rank": np.tile(np.arange(1, 11), 100)
+    })  # fmt: skip
+    found = ol.audit({"all": lists, "some": lists.filter(pl.col("user") >= 40)}, log, metrics=["recall@10"])
+    assert not found.verdict.supported
+    assert any("'some'" in reason.text for reason in found.verdict.reasons)
+
+
+def test_clicks_on_the_running_models_own_lists_do_not_make_it_win():
+    rng = np.random.default_rng(1)
+    lists = {
+        name: np.argsort(rng.random((300, 40)), axis=1)[:, :10] for name in ("old", "new")
+    }  # each shows other items to each user
+    clicked = rng.random((300, 10)) < 0.5
+    clicks = pl.DataFrame({"user": np.repeat(np.arange(300), 10)[clicked.ravel()], "item": lists["old"][clicked]})
+    tables = {
+        name: pl.DataFrame({
+            "user": np.repeat(np.arange(300), 10), "item": items.ravel(), "rank": np.tile(np.arange(1, 11), 300)
+        })
+        for name, items in lists.items()
+    }  # fmt: skip
+    log = ol.read(clicks, users=300, items=40)
+    free, named = (ol.audit(tables, log, metrics=["recall@10"], running=running) for running in (None, "old"))
+    assert free.verdict.winner == "old"  # nothing in such a log says who made the lists
+    assert any("running=" in sentence for sentence in free.verdict.sentences)
+    assert not named.verdict.supported
+    assert "own-lists" in {reason.code for reason in named.verdict.reasons}

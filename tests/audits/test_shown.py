@@ -10,7 +10,8 @@ import pytest
 
 import openloop as ol
 from openloop.audits.shown import ShownAuditQuestion, conduct_shown
-from openloop.errors import InputError
+from openloop.core.impressions import Impressions
+from openloop.errors import InputError, UndefinedError
 from openloop.propensity.examination import Examination
 from tests.facts import facts
 
@@ -152,3 +153,58 @@ def test_examination_by_user_and_item_decides_nothing_where_reactions_cannot_be_
     one = conduct_shown(world.ranks(log), log, exam, ShownAuditQuestion(estimators=["snpbm"], candidates="shown"))
     assert not one.verdict.supported
     assert "unchecked" in {reason.code for reason in one.verdict.reasons}
+
+
+def test_requests_with_gaps_give_no_verdict():
+    world = world_of()
+    log = world.observe(rng=1)
+    kept = (log.reward > 0) | (np.random.default_rng(0).random(len(log)) < 0.5)  # half of what was not clicked is lost
+    named = ("request", "position", "item", "reward")
+    some = {name: getattr(log, name)[kept] for name in named}
+    request = np.unique(some["request"], return_inverse=True)[1]
+    gapped = Impressions.from_arrays(
+        **some | {"request": request}, items=log.items, users=log.users, user=log.user[log.request[kept]],
+        shuffled=log.shuffled[log.request[kept]],
+    )  # fmt: skip
+    one = ol.audit(world.ranks(log), gapped, world.theta, candidates="shown")
+    assert "gaps" in {reason.code for reason in one.verdict.reasons}
+    assert one.verdict.reasons[0].value == one.positions.gaps > 1000
+
+
+def test_what_a_log_never_showed_is_not_filled_in():
+    """Ranker a puts an item that the log never had first, for two users of five."""
+    world = world_of()
+    log = world.observe(rng=0)
+    ranks = world.ranks(log)
+    moved = ranks["a"].filter(pl.col("user") % 5 < 2).with_columns(pl.col("rank") + 1)
+    junk = moved.group_by("user").agg(item=pl.lit(99, pl.Int64), rank=pl.lit(1, pl.Int64))
+    rest = ranks["a"].filter(pl.col("user") % 5 >= 2)
+    parts = [part.select(pl.col("user", "item", "rank").cast(pl.Int64)) for part in (rest, moved, junk)]
+    one = ol.audit({"a": pl.concat(parts), "b": ranks["b"]}, log, Examination().fit(log))
+    assert not one.verdict.supported
+    reached = [reason for pair in one.verdict.pairs for reason in pair.reasons if reason.code == "reach"]
+    assert not one.verdict.pairs[0].better or reached
+
+
+def test_a_given_theta_is_checked_where_the_log_allows_it_and_decides_nothing_where_it_does_not():
+    trust = ol.simulate.click_world(6000, 6, 3, model="trust")
+    log = trust.observe(rng=0)
+    one = ol.audit(trust.ranks(log), log, trust.theta)
+    assert one.positions.checks["one theta"].rejects
+    assert one.estimator == "sniips"
+    fixed = ol.simulate.click_world(2000, 6, 6, logging="deterministic", model="trust")
+    shown = fixed.observe(rng=0)
+    other = ol.audit(fixed.ranks(shown), shown, fixed.theta)
+    assert not other.verdict.supported
+    assert "unchecked" in {reason.code for reason in other.verdict.reasons}
+
+
+def test_pi_needs_lists_that_fill_every_position_and_never_decides():
+    world = world_of()
+    log = world.observe(rng=0)
+    short = {name: table.filter(pl.col("rank") <= 2) for name, table in world.ranks(log).items()}
+    with pytest.raises(UndefinedError, match=facts("pi", "shorter", 3)):
+        ol.evaluate(short, log, None, estimators=["pi"])
+    one = ol.audit(world.ranks(log), log, None, estimators=["pi"])
+    assert not one.verdict.supported
+    assert "estimator" in {reason.code for reason in one.verdict.reasons}

@@ -37,6 +37,7 @@ from openloop.evaluation import Prepared, prepared, refuse_shown
 from openloop.metrics.naming import metric as metric_named
 from openloop.sources.arrays.source import FeedbackSource
 from openloop.sources.plan import Answers, LogFacts, Source
+from openloop.sources.predictions import Predictions
 from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, silent
 from openloop.support.wording import joined, percent
@@ -245,7 +246,8 @@ def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: 
         paradoxes=paradoxes(tables, result), leaks=tuple(m for m in ready.source.models if _copies(ready.source, m)),
         basis=basis, ranked=on == "rank", liked=bool(reaches(about.span[0], about.threshold)),
         mass=ready.source.mass(on) if scaled else None,
-        listed=_listed(ready.source, next(m for m in judged if m.name == metric), basis), **known,
+        listed=_listed(ready.source, next(m for m in judged if m.name == metric), basis), running=asked.running,
+        **known,
     )  # fmt: skip
 
 
@@ -335,6 +337,14 @@ def _doubts(ready: Prepared, checked: Any) -> Iterator[str]:
     share = about.dropped / (about.rows + about.dropped)
     if share > DROPPED:
         yield f"{percent(share)} of the rows were dropped, which some model does not predict"
+    subject = ready.source.subject if isinstance(ready.source, FeedbackSource) else None
+    for name, model in {} if subject is None else subject.models.items():
+        without = model.unlisted(subject.log) if isinstance(model, Predictions) else 0.0
+        if without > DROPPED:
+            yield (
+                f"model {name!r} has no list for the users of {percent(without)} of the scored rows, so they speak "
+                'against it whatever it would list; give their lists, or judge by cold="report"'
+            )
 
 
 def _copies(source: Source, model: str) -> bool:

@@ -47,6 +47,7 @@ class Evidence:
     leaks: tuple[str, ...] = ()
     assumes: str = ""
     listed: Mapping[str, float] = field(default_factory=dict[str, float])
+    running: str | None = None  # the model whose lists were shown
 
     @property
     def family(self) -> Family:

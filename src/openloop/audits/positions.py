@@ -10,6 +10,7 @@ import numpy as np
 
 from openloop.core.impressions import Impressions
 from openloop.errors import InputError, UndefinedError
+from openloop.propensity import Examination
 from openloop.propensity.checks.positions import ExaminationChecks, PositionCheck, items_above_check
 
 # What each check speaks of: estimators whose weights assume it.
@@ -43,6 +44,7 @@ class Positions:
     clusters: str  # what intervals are over: "users" or "requests"
     examined_by: str = ""  # how θ was found; empty where it was given, or is not known
     in_engine: bool = False  # rows stay there, and are not looked at one by one
+    gaps: int = 0  # requests that lack a row above another one
     checks: dict[str, PositionCheck] = field(default_factory=dict[str, PositionCheck])
     unchecked: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -59,6 +61,8 @@ class Positions:
         """
         if self.in_engine and estimator in ASSUMED["items above"]:
             return "the rows stay in their engine, so nobody checked that items above do not matter"
+        if estimator in ASSUMED["one theta"] and not self.in_engine and not {*self.checks} & {*ASSUMED}:
+            return "neither whether items above matter nor whether all items have one θ could be checked"
         if self.examined_by == "user-item" and estimator in ASSUMED["one theta"] and "reaction" not in self.checks:
             why = self.unchecked.get("reaction", "the check was not made").rstrip(".")
             return f"examination is by user and item, and whether ranks react to clicks could not be checked: {why}"
@@ -81,8 +85,17 @@ def positions_of(log: Impressions, exam: Any, level: float, ranks: Mapping[str, 
     checks = _checks(log, exam, ranks)
     return Positions(
         lines=_lines(log, exam, level), requests=log.n_requests, checks=checks.checks, unchecked=checks.not_computed,
-        clusters="requests" if log.users is None else "users", examined_by=getattr(exam, "by", ""),
+        clusters="requests" if log.users is None else "users", examined_by=getattr(exam, "by", ""), gaps=_gaps(log),
     )  # fmt: skip
+
+
+def _gaps(log: Impressions) -> int:
+    """The requests whose rows are not 1, 2, 3 …; none where the log names no requests."""
+    if log.requests is None:
+        return 0
+    first = log.request_ptr[:-1]
+    odd = log.position != np.arange(1, len(log) + 1) - first[log.request]
+    return int(np.count_nonzero(np.bincount(log.request, odd)))
 
 
 def _lines(log: Impressions, exam: Any, level: float) -> tuple[PositionLine, ...]:
@@ -104,7 +117,8 @@ def _lines(log: Impressions, exam: Any, level: float) -> tuple[PositionLine, ...
 def _checks(log: Impressions, exam: Any, ranks: Mapping[str, Any]) -> ExaminationChecks:
     """The examination's checks by the log's own labels and by each model's ranks, of which the sharpest counts."""
     labels = (None, *ranks.values())
-    tried = [exam.check(log, label) if hasattr(exam, "check") else _items_above(log, label) for label in labels]
+    checker = _checker(log, exam)
+    tried = [_items_above(log, label) if checker is None else checker.check(log, label) for label in labels]
     made = {
         name: min((found.checks[name] for found in tried if name in found.checks), key=lambda check: check.pvalue)
         for name in dict.fromkeys(name for found in tried for name in found.checks)
@@ -112,6 +126,18 @@ def _checks(log: Impressions, exam: Any, ranks: Mapping[str, Any]) -> Examinatio
     missing = {name: why for name, why in tried[0].not_computed.items() if name not in made}
     by_labels = {name: check.one_of(len(labels)) for name, check in made.items() if name in ASSUMED}
     return ExaminationChecks(checks=made | by_labels, not_computed=missing)
+
+
+def _checker(log: Impressions, exam: Any) -> Examination | None:
+    """An examination fitted on this log, whose parts can be compared; θ that was given has none."""
+    if isinstance(exam, Examination) and exam.by != "known":
+        return exam
+    for by in ("randomised", "assignment"):
+        try:
+            return Examination(by=by).fit(log)
+        except (UndefinedError, InputError):
+            continue
+    return None
 
 
 def _items_above(log: Impressions, label: Any) -> ExaminationChecks:

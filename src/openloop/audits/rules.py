@@ -45,11 +45,13 @@ EXPOSURE = "logging what was shown: exposure as a column of propensities, or som
 ABOVE = "an estimator that lets items above matter, such as snrips, which needs the probabilities of prefixes"
 TRUST = "sniips, which needs propensities, or affine, which allows for trust in what comes first"
 CHECKED = "reading the log with ol.read, and with time= where ranks change over time, so that this is checked"
+COMPLETE = "logging every row that was shown, also without a click"
+SHOWN = 'asking what reordering the shown items would earn, candidates="shown"'
 SHUFFLED = "shuffling more requests, and logging which"
 RANDOMISED = "showing some impressions at random and logging them, as what is never shown cannot be judged"
 REMEDIES = (
-    METRIC, LIKED, ESTIMATOR, UNCUT, COUNTED, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, CHECKED, ABOVE, TRUST,
-    LONGER, EXPOSURE, SHUFFLED, RANDOMISED,
+    METRIC, LIKED, ESTIMATOR, UNCUT, COUNTED, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, CHECKED,
+    COMPLETE, SHOWN, ABOVE, TRUST, LONGER, EXPOSURE, SHUFFLED, RANDOMISED,
 )  # fmt: skip
 
 

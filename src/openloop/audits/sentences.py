@@ -139,6 +139,11 @@ def context(found: Evidence, winner: str) -> Iterator[str]:
             "This log has positives only and says nothing about what was shown: every row counts once, as if all of "
             "popularity were liking."
         )
+        if found.running is None:
+            yield (
+                "What was shown to one user and not to another is not seen: if one of the models made these lists, "
+                "name it with running=, as clicks on its own lists favour it."
+            )
     if found.assumes:
         yield f"This rests on propensities by which {found.assumes}."
     share = found.best.get(found.family, {}).get(winner)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from openloop.audits import rules
@@ -19,15 +19,17 @@ from openloop.core.comparison import Comparison
 from openloop.core.impressions import Impressions
 from openloop.core.weights import THIN_SAMPLE
 from openloop.estimators.resampling import probability_of_being_best
-from openloop.estimators.shown import FEW_CLICKS, ShownMethod
+from openloop.estimators.shown import FEW_CLICKS, FULL_REACH, NOISE, ShownMethod, reach
 from openloop.sources.impressions.comparing import ShownSource, conclude_shown, shown_source
 from openloop.sources.impressions.question import ShownQuestion, refuse_ignored
 from openloop.sources.impressions.source import ImpressionSource
 from openloop.support.fields import fields_of
 from openloop.support.progress import Step, silent
+from openloop.support.wording import percent
 
 ESTIMATORS = ("snpbm", "sniips", "snrips", "pi", "affine")
-DECIDING = ("snpbm", "sniips", "snrips", "rips", "snsips", "sips", "affine")  # the first that nothing speaks against
+# The first that nothing speaks against decides. pi and doubly robust forms are witnesses only.
+DECIDING = ("snpbm", "sniips", "snrips", "pbm", "iips", "rips", "snsips", "sips", "affine")
 
 
 IN_ENGINE = {"items above": "the rows stay in their engine; read the log with ol.read"}
@@ -38,6 +40,7 @@ class ShownEvidence(Evidence):
     """The evidence of impressions: also what is known of their positions."""
 
     positions: Positions
+    reach: Mapping[str, float] = field(default_factory=dict[str, float])  # of models that the log does not reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,7 +74,7 @@ def conduct_shown(
     result = conclude_shown(source, asked)
     step("checking what values rest on", 0.6)
     seen = _positions(source, exam, asked)
-    found = _evidence(result, asked, seen)
+    found = replace(_evidence(result, asked, seen), reach=_short(source, asked))
     verdict = decide(found, BOOK)
     told = tuple(_checked(found))
     return Audit(
@@ -85,8 +88,19 @@ def _positions(source: ShownSource, exam: Any, asked: ShownAuditQuestion) -> Pos
     if not isinstance(source, ImpressionSource):
         by = getattr(exam, "by", "")
         return Positions(lines=(), requests=0, clusters="users", examined_by=by, in_engine=True, unchecked=IN_ENGINE)
-    ranks = {name: found.rank for name, found in source.rankings.items() if found.probability is None}
+    # Ranks among what was shown depend on the positions themselves, and label nothing.
+    known = {} if asked.reorders else source.rankings
+    ranks = {name: found.rank for name, found in known.items() if found.probability is None}
     return positions_of(source.log, exam, asked.level, ranks)
+
+
+def _short(source: ShownSource, asked: ShownAuditQuestion) -> dict[str, float]:
+    """The reach of models of whose lists the log does not hold all, by the sharpest weights there are."""
+    kind = next((k for k in ("pbm", "iips") if source.support.refusal(k) is None), None)
+    if kind is None or asked.reorders:
+        return {}
+    found = {model: reach(source.moments(model, kind)) for model in source.models}
+    return {model: value for model, (value, error) in found.items() if value + NOISE * error < FULL_REACH}
 
 
 def _evidence(result: Comparison, asked: ShownAuditQuestion, seen: Positions) -> ShownEvidence:
@@ -154,6 +168,38 @@ def _rejected(found: Evidence) -> Iterator[Reason]:
         yield Reason(code="unchecked", text=unknown, remedy=rules.CHECKED)
 
 
+def _gapped(found: Evidence) -> Iterator[Reason]:
+    """Rows that were not logged, as those without a click often are."""
+    assert isinstance(found, ShownEvidence)  # noqa: S101
+    if found.positions.gaps:
+        yield Reason(
+            code="gaps", value=found.positions.gaps, limit=0, remedy=rules.COMPLETE,
+            text=f"{found.positions.gaps:,} of {found.positions.requests:,} requests lack rows above others: what was "
+            "shown there is not known, and examination is wrong where rows without a click are missing",
+        )  # fmt: skip
+
+
+def _witness(found: Evidence) -> Iterator[Reason]:
+    """Estimators that may contradict, and do not decide."""
+    if found.estimator not in DECIDING:
+        yield Reason(
+            code="estimator", remedy=rules.SHUFFLED,
+            text=f"{found.estimator} is a witness beside other estimators, and this log gives none that decides",
+        )  # fmt: skip
+
+
+def _reached(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    """A model that shows what the log never did, where weights fill in what is missing."""
+    assert isinstance(found, ShownEvidence)  # noqa: S101
+    for model in (c.a, c.b):
+        if model in found.reach:
+            yield Reason(
+                code="reach", value=found.reach[model], limit=FULL_REACH, remedy=rules.SHOWN,
+                text=f"the log holds {percent(found.reach[model])} of what {model} shows, and nothing is known of the "
+                "rest",
+            )  # fmt: skip
+
+
 def _support(found: Evidence, c: Contrast) -> Iterator[Reason]:
     """Enough users, clicks and rows for each of the two models, after weighting."""
     for model in (c.a, c.b):
@@ -177,4 +223,6 @@ def _contradicted(found: Evidence, c: Contrast) -> Iterator[Reason]:
     yield from contradicted(found, c, sound, rules.SHUFFLED)
 
 
-BOOK = Rulebook(of_the_log=(doubts, _rejected), of_pairs=(influential, _support, _contradicted))
+BOOK = Rulebook(
+    of_the_log=(doubts, _gapped, _rejected, _witness), of_pairs=(influential, _reached, _support, _contradicted)
+)

@@ -258,6 +258,16 @@ def _leaked(found: Evidence, c: Contrast) -> Iterator[Reason]:
         )
 
 
+def _own_lists(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    """Clicks on what a model itself showed: no weights by item see what it showed to whom."""
+    if found.basis.clicks and c.a == found.running:
+        yield Reason(
+            code="own-lists", remedy=rules.EXPOSURE,
+            text=f"{c.a} runs now, so the clicks are on what it showed to each user, which favours it whatever share "
+            "of popularity is exposure",
+        )  # fmt: skip
+
+
 def _per_user(found: Evidence, c: Contrast) -> Iterator[Reason]:
     """Users or relevant items, where it matters which of them count once."""
     once = "it depends on whether users or relevant items count once"
@@ -356,7 +366,7 @@ RATINGS = Rulebook(
         doubts, _liked, _biased, _undebiased, _corrected, _support, _overlap, _by_rating, _exposed, _taken_as_known,
         _unseen,
     ),
-    of_pairs=(_leaked, influential, _per_user, _contradicted, _against_most, _shown_more, _assumed),
+    of_pairs=(_leaked, influential, _own_lists, _per_user, _contradicted, _against_most, _shown_more, _assumed),
 )  # fmt: skip
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from openloop.core.estimate import Estimate
 from openloop.core.lists import LISTS
 from openloop.core.tilts import Tilts
@@ -104,7 +106,13 @@ class Comparison(Recorded):
 
     def difference(self, a: str, b: str, *, metric: str, estimator: str) -> Estimate:
         """The paired estimate of a − b, with the pair's own variance over cells where its sums were taken."""
-        found = self[a, metric, estimator] - self[b, metric, estimator]
+        one, other = self[a, metric, estimator], self[b, metric, estimator]
+        if estimator == LISTS and not np.array_equal(one.columns[:, -1] != 0, other.columns[:, -1] != 0):
+            raise UndefinedError(
+                f"difference: {a} and {b} have lists for other users, so their {metric} are not paired; give both "
+                "lists for the same users."
+            )
+        found = one - other
         pair = self.pair(a, b, metric=metric, estimator=estimator)
         return replace(found, cell_variance=None if pair is None else pair.cell_variance)
 

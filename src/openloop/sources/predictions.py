@@ -92,6 +92,11 @@ class Predictions:
         found += [f"the lists of {gaps:,} users have gaps in their ranks"] if gaps else []
         return f"model {name!r}: {'; '.join(found)}" if found else ""
 
+    def unlisted(self, log: Feedback) -> float:
+        """The share of scored rows whose users have no list; 0 where these are no lists."""
+        own = self.ranking
+        return 0.0 if own.rank is None else float(np.isin(log.user, distinct(own.user), invert=True).mean())
+
     def grid(self, name: str) -> Floats:
         """The scores of all cells (U, I)."""
         n_users, n_items = self.shape

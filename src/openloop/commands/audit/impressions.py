@@ -36,8 +36,8 @@ OWN = "propensity"  # the column that is taken without being asked for
 class ShownRequest:
     """Which files to audit and how, where the log has positions.
 
-    `propensity` is "examination" (θ is fitted, "examination:user-item" says how), "logged" (the column "propensity"), a
-    column, or None: what there is of both.
+    `propensity` is "examination" (θ is fitted, "examination:user-item" says how), "logged" (the column "propensity",
+    and no θ), or a column of π0. But for "logged", θ is fitted where the log identifies it.
     """
 
     log: FilePath
@@ -146,7 +146,7 @@ def _logged(wanted: ShownRequest, table: InputTable, notes: list[str]) -> str | 
 
 def _examined(wanted: ShownRequest, log: Impressions, notes: list[str]) -> Examination | None:
     """θ, where it was asked for, or where nobody said and the log identifies it."""
-    if wanted.propensity is not None and not wanted.examines:
+    if wanted.propensity == LOGGED:
         return None
     by = wanted.examines_by or _way(log)
     try:

@@ -42,16 +42,18 @@ class PositionCheck:
     clusters: int
     meanings: tuple[str, str]
     letter: str = "z"
+    tries: int = 1  # whose least p-value this is, times their number
 
     @property
     def words(self) -> str:
         """What it means, with its numbers."""
+        tries = "" if self.tries == 1 else f" after {self.tries} tries"
         value = f"{self.statistic:+.1f}" if self.letter == "z" else f"{self.statistic:.1f} with {self.df:g}"
-        return f"{self.meanings[0 if self.rejects else 1]} ({self.letter} {value}, p {chance(self.pvalue)})"
+        return f"{self.meanings[0 if self.rejects else 1]} ({self.letter} {value}, p {chance(self.pvalue)}{tries})"
 
     def one_of(self, tests: int) -> PositionCheck:
         """The same as the least p-value of so many tests (Bonferroni)."""
-        return replace(self, pvalue=min(1.0, self.pvalue * tests))
+        return replace(self, pvalue=min(1.0, self.pvalue * tests), tries=tests)
 
     @property
     def rejects(self) -> bool:

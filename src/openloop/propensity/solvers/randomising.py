@@ -56,13 +56,20 @@ def logged_weights(log: Impressions) -> Floats:
             f"Examination: {sure:,} of {len(log):,} rows have π0 = 1. What is shown there for sure cannot be "
             'elsewhere, and 1/π0 does not make up for it; use by="assignment" or "user-item", or shuffle some requests.'
         )
-    if log.exposure is not None and bool(np.any(log.exposure == 0)):
-        rows = int(np.count_nonzero((log.exposure == 0).any(axis=1)))
+    rows = 0 if log.exposure is None else int(np.count_nonzero(_without_chance(log, log.exposure)))
+    if rows:
         raise UndefinedError(
             f"Examination: {rows:,} of {len(log):,} rows show an item that has no chance at some position (exposure "
             '0), so 1/π0 does not balance positions; use by="assignment" or "user-item", or shuffle some requests.'
         )
     return 1.0 / log.propensity
+
+
+def _without_chance(log: Impressions, exposure: Floats) -> Array:
+    """The rows whose item has no chance at some position of their request, (n,); there are none beyond its end."""
+    last = log.position[log.request_ptr[1:] - 1] if log.requests is not None else np.full(log.n_requests, log.depth)
+    inside = np.arange(1, exposure.shape[1] + 1) <= last[log.request][:, None]  # (n, K)
+    return ((exposure == 0) & inside).any(axis=1)
 
 
 def randomised(log: Impressions, rows: Array, weight: Floats | None = None) -> ThetaCurve:

@@ -95,7 +95,10 @@ def _estimates(
     found: dict[Key, Estimate] = {}
     lost: dict[tuple[str, str], str] = {}
     for model in source.models:
-        m = source.moments(model, kind[0], robust=kind[1])
+        try:
+            m = source.moments(model, kind[0], robust=kind[1])
+        except UndefinedError as error:
+            return {}, {(metric, method.name): f"model {model!r}: {error}" for metric, method in family}
         for metric, method in family:
             try:
                 found[model, metric, method.name] = method.estimate(replace(m, metric=metric))

@@ -11,7 +11,7 @@ import numpy as np
 from openloop.core.feedback import Array, Floats, Ints
 from openloop.core.impressions import Impressions
 from openloop.core.shown_moments import Examined, ShownMoments
-from openloop.errors import InputError
+from openloop.errors import InputError, UndefinedError
 from openloop.kernels.examining import BELOW, ExaminedRows, examined_slopes, examined_weights
 from openloop.kernels.shown_lists import position_facts, prefix_hits, totals, weighted_sums
 from openloop.sources.impressions.examined import examined_by
@@ -119,6 +119,7 @@ class ImpressionSource:
         log = self.log
         K = self.depth.astype(np.float64)
         m = _logged(log.pool).astype(np.float64)
+        self._refuse_short(found)
         if found.probability is None:
             listed = (found.rank > 0) & (found.rank <= self.depth[log.request])
         else:
@@ -128,6 +129,19 @@ class ImpressionSource:
         rest = np.divide(m * O - K**2, K * (m - K), out=np.zeros(len(K)), where=m > K)
         w = 1 + (m - 1) * (rest + M - O / K)
         return np.where(_logged(log.shuffled), w, 0.0)[log.request]
+
+    def _refuse_short(self, found: Ranking) -> None:
+        """The closed form is for lists that fill every position."""
+        if found.lists is None:
+            return
+        shown = found.lists.lists[found.lists.key]  # (N, L)
+        filled = np.minimum((shown >= 0).sum(axis=1), self.depth)
+        short = int(np.count_nonzero(filled < self.depth))
+        if short:
+            raise UndefinedError(
+                f"pi is undefined: {short:,} lists of the model are shorter than what was shown; give lists of at "
+                f"least {self.log.depth} items."
+            )
 
     # -- sums ------------------------------------------------------------------------------------------------
 
