@@ -75,6 +75,21 @@ def test_two_users_and_two_levels_by_hand():
     same(leave_one_out(function, columns), [0.75 * 5 + 0.25 * 4 - 22 / 8, 0.75 * 2 - 22 / 8])
 
 
+@pytest.mark.parametrize("estimator", [ips, snips])
+def test_all_users_as_one_have_the_variance_over_cells_though_the_sample_names_users(estimator):
+    Y, predictions, log = world(0)
+    user, item = np.divmod(np.random.default_rng(0).choice(Y.size, 300, replace=False), Y.shape[1])
+    level, code = Y[user, item].astype(np.int64) - 1, log.rating.astype(np.int64) - 1
+    sample = LevelSample(levels=np.arange(1.0, 6), shares=np.bincount(level, minlength=5) / 300, size=300,
+                         rows=len(log), user=user.astype(np.int32), level=level)  # fmt: skip
+    rows = rows_of(log, probability=P[code], stratum=code, edges=(1.5, 2.5, 3.5, 4.5))
+    whole = replace(moments(ol.metric("mae"), rows, Outcome(prediction=predictions[log.user, log.item])), sample=sample)
+    a, b = estimator(whole), estimator(whole.as_one_user())
+    same(a.value, b.value)
+    same(a.cell_variance, b.cell_variance)
+    assert a.cell_variance > 0
+
+
 def test_the_ratings_drawn_are_counted_by_user_and_level():
     sample = LevelSample(levels=[1, 2], shares=[0.5, 0.5], size=3, rows=1, user=np.array([2, 0, 2], np.int32),
                          level=np.array([1, 0, 1]))  # fmt: skip
