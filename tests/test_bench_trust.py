@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import openloop as ol
-from bench import intervals, positions
+from bench import impressions, intervals, positions
 from bench.trust import coverage, decisions, turning
 from bench.trust.__main__ import PARTS, main
 from bench.trust.biases import BIASES, Truth, given_of, propensities, step_of, truth_of
@@ -195,3 +195,9 @@ def test_the_tables_of_positions_are_put_between_their_marks():
     assert positions.placed(page, "new") == f"before\n{positions.MARKS[0]}\n\nnew\n\n{positions.MARKS[1]}\nafter\n"
     with pytest.raises(SystemExit, match="marks"):
         positions.placed("nothing", "new")
+
+
+def test_the_bench_of_impressions_measures_each_step():
+    found = impressions.measured(20_000)
+    assert found["rows"] == 20_000
+    assert min(found["examination"], found["values"], found["peak GiB"]) > 0
