@@ -35,8 +35,8 @@ def made(rows: int) -> tuple[Impressions, dict[str, np.ndarray]]:
         user=(np.arange(N) // REQUESTS).astype(np.int32), shuffled=rng.random(N) < 0.2,
         propensity=np.full(N * DEPTH, 1 / DEPTH), pool=np.full(N, DEPTH, np.int32),
     )  # fmt: skip
-    shift = {"a": 3, "b": 7}
-    return log, {name: ((position + by - 1) % DEPTH + 1).astype(np.int32) for name, by in shift.items()}
+    ranks = position.reshape(N, DEPTH)
+    return log, {name: rng.permuted(ranks, axis=1).ravel() for name in ("a", "b")}
 
 
 def measured(rows: int) -> dict[str, float]:
