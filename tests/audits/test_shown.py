@@ -13,6 +13,8 @@ from openloop.audits.shown import ShownAuditQuestion, conduct_shown
 from openloop.core.impressions import Impressions
 from openloop.errors import InputError, UndefinedError
 from openloop.propensity.examination import Examination
+from openloop.reporting.html import page
+from openloop.reporting.sections import Subject
 from tests.facts import facts
 
 
@@ -143,6 +145,9 @@ def test_rows_in_an_engine_are_not_checked_and_give_no_verdict_by_what_a_check_c
     assert "unchecked" in {reason.code for reason in one.verdict.reasons}
     assert one.positions.in_engine
     assert any("independent" in note for note in one.notes)
+    text = page(Subject.of(one))
+    assert 'id="positions"' in text
+    assert 'id="strata"' not in text
 
 
 def test_examination_by_user_and_item_decides_nothing_where_reactions_cannot_be_checked():
@@ -208,3 +213,12 @@ def test_pi_needs_lists_that_fill_every_position_and_never_decides():
     one = ol.audit(world.ranks(log), log, None, estimators=["pi"])
     assert not one.verdict.supported
     assert "estimator" in {reason.code for reason in one.verdict.reasons}
+
+
+def test_examination_with_trust_brings_its_own_estimator():
+    trust = ol.simulate.click_world(4000, 6, 3, model="trust", shuffle=1.0, requests=8)
+    log = trust.observe(rng=0)
+    one = ol.audit(trust.ranks(log), log, Examination(method="affine").fit(log))
+    assert "affine" in one.result.estimators
+    plain = ol.audit(trust.ranks(log), log, trust.theta)
+    assert ("clicks", "affine") not in plain.result.skipped

@@ -27,11 +27,9 @@ from openloop.support.fields import fields_of
 from openloop.support.progress import Step, silent
 from openloop.support.wording import percent
 
-ESTIMATORS = ("snpbm", "sniips", "snrips", "pi", "affine")
+ESTIMATORS = ("snpbm", "sniips", "snrips", "pi")  # and affine, where examination has a and b
 # The first that nothing speaks against decides. pi and doubly robust forms are witnesses only.
 DECIDING = ("snpbm", "sniips", "snrips", "pbm", "iips", "rips", "snsips", "sips", "affine")
-
-
 IN_ENGINE = {"items above": "the rows stay in their engine; read the log with ol.read"}
 
 
@@ -68,6 +66,8 @@ def conduct_shown(
     """The audit that answers the question."""
     began = time.perf_counter()
     check_models(models, asked.baseline)
+    if asked.estimators == ESTIMATORS and hasattr(exam, "offset_"):
+        asked = replace(asked, estimators=(*ESTIMATORS, "affine"))
     step("reading the models", 0.0)
     source = shown_source(models, log, exam, asked)
     step("estimating", 0.2)

@@ -193,10 +193,10 @@ def data(of: Subject) -> Iterator[Section]:
 def _impressions(s: Setting, shown: Positions) -> Section:
     items = (
         ("log", s.log, ""),
-        ("rows", f"{s.rows:,}", f"(of {counted(shown.requests, 'request')})"),
+        ("rows", f"{s.rows:,}", "" if shown.in_engine else f"(of {counted(shown.requests, 'request')})"),
         (shown.clusters, f"{s.users:,}", "(what intervals are over)"),
-        ("items", f"{s.items:,}", ""),
-        ("rewards", f"{number(s.span[0])} to {number(s.span[1])}", ""),
+        *(() if shown.in_engine else (("items", f"{s.items:,}", ""),)),
+        *(() if shown.in_engine else (("rewards", f"{number(s.span[0])} to {number(s.span[1])}", ""),)),
         ("examination", s.propensity, ""),
     )
     return Section(id="data", title="Data", blocks=(Terms(items=items),))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from openloop.reporting.style import Chart
 
 WIDTH, HEIGHT = 560, 260
+UNSEEN = "The rows stay in their engine, where positions were summed and not looked at one by one."
 EXAMINATION, RATES = "examination θ", "clicks per row, by those at position 1"
 
 
@@ -27,7 +28,8 @@ def positions(of: Subject) -> Iterator[Section]:
     found = of.shown
     if found is None:
         return
-    yield Section(id="positions", title="Positions", blocks=(*_curve(of, found), *_matches(of), *_checks(found)))
+    curve = _curve(of, found) if found.lines else (Text(text=UNSEEN),)
+    yield Section(id="positions", title="Positions", blocks=(*curve, *_matches(of), *_checks(found)))
 
 
 def _curve(of: Subject, found: Positions) -> Iterator[Any]:
