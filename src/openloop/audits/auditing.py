@@ -337,9 +337,15 @@ def _doubts(ready: Prepared, checked: Any) -> Iterator[str]:
     share = about.dropped / (about.rows + about.dropped)
     if share > DROPPED:
         yield f"{percent(share)} of the rows were dropped, which some model does not predict"
-    subject = ready.source.subject if isinstance(ready.source, FeedbackSource) else None
-    for name, model in {} if subject is None else subject.models.items():
-        without = model.unlisted(subject.log) if isinstance(model, Predictions) else 0.0
+    yield from _unlisted(ready.source)
+
+
+def _unlisted(source: Source) -> Iterator[str]:
+    """Models without lists for users who have scored rows."""
+    if not isinstance(source, FeedbackSource):
+        return
+    for name, model in source.subject.models.items():
+        without = model.unlisted(source.subject.log) if isinstance(model, Predictions) else 0.0
         if without > DROPPED:
             yield (
                 f"model {name!r} has no list for the users of {percent(without)} of the scored rows, so they speak "
