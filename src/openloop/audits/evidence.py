@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from openloop.audits.answers import Reason
 from openloop.audits.basis import Basis
 from openloop.audits.contrasts import Contrast
 from openloop.audits.paradox import Paradox
@@ -127,6 +128,14 @@ class Evidence:
         pairs = [(self.result[m, self.metric, one].value, self.result[m, self.metric, other].value)
                  for m in self.result.models]  # fmt: skip
         return all(math.isclose(a, b, rel_tol=SAME, abs_tol=0.0) for a, b in pairs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rulebook:
+    """What speaks against a verdict: rules about the log, and rules about a pair, the better model first."""
+
+    of_the_log: tuple[Callable[[Evidence], Iterator[Reason]], ...]
+    of_pairs: tuple[Callable[[Evidence, Contrast], Iterator[Reason]], ...]
 
 
 def stem(estimator: str) -> str:

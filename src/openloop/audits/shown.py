@@ -10,11 +10,11 @@ from typing import Any
 from openloop.audits import rules
 from openloop.audits.answers import Reason
 from openloop.audits.contrasts import Contrast, contrasts, estimators_of
-from openloop.audits.evidence import Evidence
+from openloop.audits.evidence import Evidence, Rulebook
 from openloop.audits.positions import ASSUMED, Positions, positions_of
 from openloop.audits.question import check_models
 from openloop.audits.results import Audit, Family, Setting, stamped
-from openloop.audits.verdict import Rulebook, contradicted, decide, doubts, influential
+from openloop.audits.verdict import contradicted, decide, doubts, influential
 from openloop.core.comparison import Comparison
 from openloop.core.impressions import Impressions
 from openloop.core.weights import THIN_SAMPLE

@@ -7,27 +7,19 @@ it was compared with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from openloop.audits import rules
 from openloop.audits.answers import Assumption, Level, PairAnswer, Reason, Verdict
 from openloop.audits.contrasts import Contrast, testable
-from openloop.audits.evidence import Evidence
+from openloop.audits.evidence import Evidence, Rulebook
 from openloop.audits.results import StrataLine, StrataTable
 from openloop.audits.sentences import beaten_by_all, condition, context, pair_sentences, size
 from openloop.estimators.estimands import PLAIN, SEEN
 from openloop.support.wording import joined, percent
 
 LEVELS: tuple[Level, ...] = ("none", "conditional", "verdict")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rulebook:
-    """What speaks against a verdict: rules about the log, and rules about a pair, the better model first."""
-
-    of_the_log: tuple[Callable[[Evidence], Iterator[Reason]], ...]
-    of_pairs: tuple[Callable[[Evidence, Contrast], Iterator[Reason]], ...]
 
 
 def decide(found: Evidence, book: Rulebook | None = None) -> Verdict:

@@ -103,9 +103,10 @@ def read(
     """
     given = locals()
     request = ReadRequest(**fields_of(ReadRequest, given))
-    if position is None and not shown:
+    if position is not None or shown:
+        _refuse_mixture(position, shown, [name for name in changed(read, given) if name in OF_FEEDBACK])
+    if position is None:
         return request.events(source).merged(duplicates)
-    _refuse_mixture(position, shown, [name for name in changed(read, given) if name in OF_FEEDBACK])
     columns = ShownColumns(position=position, item=item, user=user, propensity=propensity, time=time, **shown)
     table = open_source(source, columns.named, request.form)
     return read_impressions(table, columns, dict(zip(PAIR, _known(users, items, like), strict=True)), unknown)

@@ -13,10 +13,9 @@ from tests.click_cases import log_of, world
 from tests.examples import same
 from tests.facts import facts
 
-LOG = log_of()
 
-
-def evaluate(models=None, log=LOG, exam=None, **options):
+def evaluate(models=None, log=None, exam=None, **options):
+    log = log_of() if log is None else log
     return ol.evaluate(world().ranks(log) if models is None else models, log, exam, **options)
 
 
@@ -31,7 +30,7 @@ def test_what_is_skipped_says_why():
 
 
 def test_an_estimate_is_there_for_all_rankers_or_for_none():
-    models = world().ranks(LOG) | {"late": np.where(LOG.position == 1, 0, LOG.position).astype(np.int32)}
+    models = world().ranks(log_of()) | {"late": np.where(log_of().position == 1, 0, log_of().position).astype(np.int32)}
     found = evaluate(models, exam=world().theta, estimators=["sniips", "rips", "pi"])
     assert {name for _, _, name in found.estimates} == {"pi"}
     assert "'late'" in found.skipped["clicks", "sniips"]
@@ -53,7 +52,7 @@ def test_differences_and_lifts_are_paired():
 
 @pytest.mark.parametrize(
     "options",
-    [{"exclude": LOG}, {"threshold": 3}, {"rating": "x"}, {"refit": True}, {"position": "pos"}, {"pool": "m"}],
+    [{"exclude": "train"}, {"threshold": 3}, {"rating": "x"}, {"refit": True}, {"position": "pos"}, {"pool": "m"}],
 )
 def test_options_that_would_be_ignored_are_refused(options):
     with pytest.raises(InputError, match=facts(next(iter(options)), "does not apply")):
@@ -67,6 +66,6 @@ def test_options_of_impressions_are_refused_for_ratings():
 
 
 def test_scaling_rewards_scales_values():
-    twice = evaluate(log=replace(LOG, reward=2 * LOG.reward), estimators=["sniips"])["a", "clicks", "sniips"]
+    twice = evaluate(log=replace(log_of(), reward=2 * log_of().reward), estimators=["sniips"])["a", "clicks", "sniips"]
     once = evaluate(estimators=["sniips"])["a", "clicks", "sniips"]
     same([twice.value, twice.stderr], [2 * once.value, 2 * once.stderr])

@@ -14,10 +14,9 @@ from openloop.sources.impressions.source import impression_source
 from tests.click_cases import log_of, taken, world
 from tests.examples import same
 
-LOG = log_of()
 
-
-def source(log=LOG, models=None, exam=None, **options):
+def source(log=None, models=None, exam=None, **options):
+    log = log_of() if log is None else log
     given = world().ranks(log) if models is None else models
     return impression_source(given, log, world().theta if exam is None else exam, ShownQuestion(**options))
 
@@ -29,17 +28,17 @@ def certain(table):
 
 @pytest.mark.parametrize("kind", ["iips", "pbm", "pi"])
 def test_a_certain_random_ranker_is_its_list(kind):
-    found = source(models={name: certain(table) for name, table in world().ranks(LOG).items()}).moments("a", kind)
+    found = source(models={name: certain(table) for name, table in world().ranks(log_of()).items()}).moments("a", kind)
     wanted = source().moments("a", kind)
     for name in ("weight", "wgain", "squares", "slope_wgain", "slope_wtheta"):
         same(getattr(found, name), getattr(wanted, name))
 
 
 def test_a_mixture_of_rankers_has_the_mixture_of_their_values():
-    ranks = world().ranks(LOG)
+    ranks = world().ranks(log_of())
     both = pl.concat([certain(table).with_columns(probability=0.5) for table in ranks.values()])
     mixed = both.group_by("user", "item", "position").agg(pl.col("probability").sum())
-    found = ol.evaluate(ranks | {"mixed": mixed}, LOG, world().theta, estimators=["iips", "pbm", "pi", "sips"])
+    found = ol.evaluate(ranks | {"mixed": mixed}, log_of(), world().theta, estimators=["iips", "pbm", "pi", "sips"])
     for name in ("iips", "pbm", "pi"):
         a, b, m = (found[model, "clicks", name].value for model in ("a", "b", "mixed"))
         assert m == pytest.approx((a + b) / 2)
@@ -47,13 +46,13 @@ def test_a_mixture_of_rankers_has_the_mixture_of_their_values():
 
 
 def test_the_order_of_rows_does_not_matter():
-    order = np.random.default_rng(0).permutation(LOG.n_requests)
+    order = np.random.default_rng(0).permutation(log_of().n_requests)
     rows = np.concatenate([np.arange(3 * n, 3 * n + 3) for n in order])
     place = np.argsort(order)
     shuffled = replace(
-        taken(LOG, np.arange(len(LOG))),
-        **{name: getattr(LOG, name)[rows] for name in ("item", "reward", "propensity", "exposure", "prefix")},
-        **{name: getattr(LOG, name)[order] for name in ("user", "slate", "shuffled", "pool")},
+        taken(log_of(), np.arange(len(log_of()))),
+        **{name: getattr(log_of(), name)[rows] for name in ("item", "reward", "propensity", "exposure", "prefix")},
+        **{name: getattr(log_of(), name)[order] for name in ("user", "slate", "shuffled", "pool")},
     )
     assert place[order[0]] == 0
     for kind in ("sips", "rips", "iips", "pbm", "pi"):
@@ -61,22 +60,22 @@ def test_the_order_of_rows_does_not_matter():
 
 
 def test_support_tells_what_is_there():
-    bare = replace(LOG, propensity=None, exposure=None, prefix=None, slate=None, shuffled=None, pool=None)
+    bare = replace(log_of(), propensity=None, exposure=None, prefix=None, slate=None, shuffled=None, pool=None)
     found = source(bare).support
     assert not any(getattr(found, name) for name in ("propensity", "exposure", "prefix", "slate", "shuffled", "pool"))
     assert found.denominator == "shown"
     assert source().support.unlisted == ""
-    assert source(models={"a": LOG.position}).support.unlisted == "a"
-    assert not source(taken(LOG, LOG.position != 2)).support.whole
+    assert source(models={"a": log_of().position}).support.unlisted == "a"
+    assert not source(taken(log_of(), log_of().position != 2)).support.whole
 
 
 def test_without_users_intervals_are_over_requests():
-    bare = replace(LOG, user=None, users=None)
+    bare = replace(log_of(), user=None, users=None)
     found = ol.evaluate({"a": bare.position}, bare, world().theta, estimators=["iips"])
-    assert found["a", "clicks", "iips"].n_users == LOG.n_requests
+    assert found["a", "clicks", "iips"].n_users == log_of().n_requests
     assert any("requests" in note for note in found.notes)
 
 
 def test_only_the_propensity_of_the_own_position_is_noted():
-    found = ol.evaluate(world().ranks(LOG), replace(LOG, exposure=None), world().theta, estimators=["pbm"])
+    found = ol.evaluate(world().ranks(log_of()), replace(log_of(), exposure=None), world().theta, estimators=["pbm"])
     assert any("every position" in note for note in found.notes)

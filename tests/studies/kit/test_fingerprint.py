@@ -119,7 +119,7 @@ COMPUTES_WITH = {
     protocol.trial: ("learners.pairwise", "kernels.violators", "learners.pure_svd", "metrics.ranking"),
 }  # fmt: skip
 COMPUTES_WITHOUT = (
-    "audits.verdict", "cli.reproduce", "commands.doctor", "data.reading", "data.datasets.fetching", "errors",
+    "audits.verdict", "cli.reproduce", "commands.doctor", "data.datasets.fetching", "errors",
     "learners.model_files.saving", "propensity.logistic", "reporting.rendering", "reporting.style", "studies.kit.page",
     "studies.kit.results", "support.atomic", "support.progress", "support.wording",
 )  # fmt: skip
