@@ -47,7 +47,8 @@ def _sections(of: Subject) -> Iterator[Section]:
     yield sections.leaderboard(of)
     if len(of.result.models) > 1:
         yield sections.differences(of)
-        yield sections.places(of)
+        if len(of.result.estimators) > 1:  # one agrees with itself
+            yield sections.places(of)
     if of.shown is None:
         yield from sections.strata(of)
         yield from cold_rows.cold(of)
