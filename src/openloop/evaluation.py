@@ -157,12 +157,11 @@ def evaluate(
 
 def refuse_shown(verb: str, given: Iterable[str]) -> None:
     """Refuse options of impressions where the log is none."""
+    from openloop.sources.impressions.question import OF_FRAMES
+
     for name in given:
-        if name in SHOWN_ONLY:
+        if name in ("candidates", "request", *OF_FRAMES):
             raise InputError(f"{verb}: {name}= is an option of impressions; pass position=, or Impressions.")
-
-
-SHOWN_ONLY = ("candidates", "request", "reward", "propensity", "exposure", "prefix", "slate", "shuffled", "pool")
 
 
 def _of_impressions(given: Mapping[str, Any]) -> Comparison:

@@ -75,6 +75,8 @@ class Positions:
             "requests": self.requests,
             "clusters": self.clusters,
             "examined_by": self.examined_by,
+            "in_engine": self.in_engine,
+            "gaps": self.gaps,
             "checks": ExaminationChecks(checks=self.checks).records()["checks"],
             "unchecked": self.unchecked,
         }
@@ -91,11 +93,7 @@ def positions_of(log: Impressions, exam: Any, level: float, ranks: Mapping[str, 
 
 def _gaps(log: Impressions) -> int:
     """The requests whose rows are not 1, 2, 3 …; none where the log names no requests."""
-    if log.requests is None:
-        return 0
-    first = log.request_ptr[:-1]
-    odd = log.position != np.arange(1, len(log) + 1) - first[log.request]
-    return int(np.count_nonzero(np.bincount(log.request, odd)))
+    return 0 if log.requests is None else int(np.count_nonzero(log.gapped))
 
 
 def _lines(log: Impressions, exam: Any, level: float) -> tuple[PositionLine, ...]:

@@ -237,8 +237,21 @@ class Impressions:
     @property
     def whole(self) -> bool:
         """Whether every request has rows from position 1 on without a gap, so that what is above a row is known."""
+        return not bool(self.gapped.any())
+
+    @property
+    def gapped(self) -> Bools:
+        """Which requests lack a row above another one, (N,)."""
         first = self.request_ptr[:-1]
-        return bool(np.all(self.position == np.arange(1, len(self) + 1) - first[self.request]))
+        odd = self.position != np.arange(1, len(self) + 1) - first[self.request]
+        return np.bincount(self.request, odd) > 0
+
+    @property
+    def lengths(self) -> Ints:
+        """K_n, the last position of each request, (N,); K where the log names no requests."""
+        if self.requests is None:
+            return np.full(self.n_requests, self.depth, np.int32)
+        return self.position[self.request_ptr[1:] - 1]
 
     @property
     def cluster(self) -> Ints:

@@ -16,7 +16,6 @@ from openloop.propensity.solvers.grouping import (
     by_user_item,
     combined,
     group,
-    lengths,
     per_cluster,
     refuse_silent,
 )
@@ -61,14 +60,14 @@ def test_rows_may_be_a_part():
 
 def test_lists_of_other_lengths_are_other_groups():
     log = shown()
-    assert lengths(log).tolist() == [2, 2, 1]
+    assert log.lengths.tolist() == [2, 2, 1]
     for key in (by_item(log), by_assignment(log)):
         assert key[0] == key[3] != key[4]
 
 
 def test_without_requests_lengths_are_unknown_and_the_same():
     log = shown(request=None, requests=None)
-    assert lengths(log).tolist() == [2] * 5
+    assert log.lengths.tolist() == [2] * 5
     assert len(set(by_item(log)[[0, 3, 4]])) == 1
 
 

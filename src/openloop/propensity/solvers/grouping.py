@@ -44,7 +44,7 @@ def by_user_item(log: Impressions) -> Ints:
 
 def by_item(log: Impressions) -> Ints:
     """An item, in lists of one length."""
-    return combined(log.item, lengths(log)[log.request])
+    return combined(log.item, log.lengths[log.request])
 
 
 def by_assignment(log: Impressions) -> Ints:
@@ -57,7 +57,7 @@ def by_assignment(log: Impressions) -> Ints:
             'Examination(by="assignment"): the log has no ranks under the arms of the experiment; read it with arms=, '
             "a column for each arm."
         )
-    return combined(*log.arms.T, lengths(log)[log.request])
+    return combined(*log.arms.T, log.lengths[log.request])
 
 
 KEYS: dict[str, Callable[[Impressions], Ints]] = {
@@ -65,13 +65,6 @@ KEYS: dict[str, Callable[[Impressions], Ints]] = {
     "user-item": by_user_item,
     "item": by_item,
 }
-
-
-def lengths(log: Impressions) -> Array:
-    """K_n, the last position of each request, (N,); K where the log names no requests."""
-    if log.requests is None:
-        return np.full(log.n_requests, log.depth, np.int32)
-    return log.position[log.request_ptr[1:] - 1]
 
 
 def combined(*columns: Array, last: int = 0) -> Ints:

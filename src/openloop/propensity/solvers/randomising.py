@@ -11,7 +11,7 @@ from openloop.core.feedback import Array, Floats
 from openloop.core.impressions import Impressions
 from openloop.errors import ColumnError, UndefinedError
 from openloop.kernels.harvesting import Cells, dense
-from openloop.propensity.solvers.grouping import Grouped, by_user_item, group, lengths, per_cluster, refuse_silent, sums
+from openloop.propensity.solvers.grouping import Grouped, by_user_item, group, per_cluster, refuse_silent, sums
 from openloop.propensity.solvers.harvesting import ThetaCurve
 
 BLOCK = 2**18  # groups whose counts are brought into a dense table at a time
@@ -67,8 +67,7 @@ def logged_weights(log: Impressions) -> Floats:
 
 def _without_chance(log: Impressions, exposure: Floats) -> Array:
     """The rows whose item has no chance at some position of their request, (n,); there are none beyond its end."""
-    last = log.position[log.request_ptr[1:] - 1] if log.requests is not None else np.full(log.n_requests, log.depth)
-    inside = np.arange(1, exposure.shape[1] + 1) <= last[log.request][:, None]  # (n, K)
+    inside = np.arange(1, exposure.shape[1] + 1) <= log.lengths[log.request][:, None]  # (n, K)
     return ((exposure == 0) & inside).any(axis=1)
 
 
@@ -92,7 +91,7 @@ def rates(log: Impressions, rows: Array, weight: Floats | None = None) -> Rates:
     at_parts = sums(u * np.int64(K) + k, w * (c - at[k]) / W[k], U * K).reshape(U, K)
     top = k == 0  # position 1
     first, first_parts, value, part = np.empty(K), np.empty((U, K)), 0.0, np.empty(U)
-    reach, w, c, u = lengths(log)[log.request[rows]][top], w[top], c[top], u[top]
+    reach, w, c, u = log.lengths[log.request[rows]][top], w[top], c[top], u[top]
     for j in range(K):
         if j == 0 or bool(np.any(reach == j)):  # else the same requests as above
             on = reach > j

@@ -1,4 +1,4 @@
-"""`FrameListSource`: rows that stay in their engine; the weights as expressions, reduced to ShownMoments there."""
+"""`ShownFrameSource`: impressions that stay in their engine, and their sums by cluster and position."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import numpy as np
 from openloop.core.feedback import Array, Floats, distinct
 from openloop.core.shown_moments import Examined, ShownMoments
 from openloop.errors import InputError
+from openloop.estimators.shown import EXAMINED
 from openloop.sources.frames.facts import flag, only_row
 from openloop.sources.frames.rows import MAX_COLUMNS, collected, plain_ids
 from openloop.sources.impressions.examined import examined_by
-from openloop.sources.impressions.joining import JoinedLists, join_lists
+from openloop.sources.impressions.joining import JoinedRows, join_rankers
 from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.support import LogSupport
 
-EXAMINED = ("pbm", "affine", "dcg")
 SUMS = ("shown", "requests", "weight", "wgain", "matches", "squares", "clicks", "click_squares")
 
 
-def frame_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQuestion) -> FrameListSource:
+def frame_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQuestion) -> ShownFrameSource:
     """A log of impressions in a frame, with rankers in frames of the same engine."""
-    joined = join_lists(models, log, asked)
+    joined = join_rankers(models, log, asked)
     examined = examined_by(exam, None, joined.depth)
     has = joined.logged.__contains__
     support = LogSupport(
@@ -40,15 +40,15 @@ def frame_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQue
     notes = [] if has("user") else ["the log names no users: intervals are over requests"]
     if examined is not None and examined.fitted:
         notes.append("θ's error counts as independent of this log; read it with ol.read where θ was fitted on it")
-    return FrameListSource(joined, asked, examined, support, [*notes, *support.notes])
+    return ShownFrameSource(joined, asked, examined, support, [*notes, *support.notes])
 
 
-class FrameListSource:
+class ShownFrameSource:
     """Answers by group-bys inside the engine; see `comparing.ShownSource`."""
 
     def __init__(
         self,
-        joined: JoinedLists,
+        joined: JoinedRows,
         asked: ShownQuestion,
         examined: Examined | None,
         support: LogSupport,

@@ -29,7 +29,7 @@ NUMBERS = {"position": "k", "reward": "c", "propensity": "p", "prefix": "prefix"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class JoinedLists:
+class JoinedRows:
     """The joined frame, the names of the rankers, what was logged, and K."""
 
     frame: Any
@@ -39,7 +39,7 @@ class JoinedLists:
     whole: bool  # no request lacks a position
 
 
-def join_lists(models: Mapping[str, Any], log: Any, asked: ShownQuestion) -> JoinedLists:
+def join_rankers(models: Mapping[str, Any], log: Any, asked: ShownQuestion) -> JoinedRows:
     """One frame of a log of impressions and of rankers' lists."""
     table = opened("the log", log)
     chosen = ShownColumns(**fields_of(ShownColumns, asked)).choose(table)  # pyright: ignore[reportArgumentType]
@@ -55,7 +55,7 @@ def join_lists(models: Mapping[str, Any], log: Any, asked: ShownQuestion) -> Joi
     logged = {role for role in chosen if not role.startswith("exposure")}
     logged |= {"exposure", "propensity"} if exposures else set()
     logged |= {"slate"} if {"prefix", "request"} <= set(chosen) else set()
-    return JoinedLists(
+    return JoinedRows(
         frame=settled(frame, eager=eager), models=tuple(models), logged=frozenset(logged), depth=depth, whole=whole
     )
 

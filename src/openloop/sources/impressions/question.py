@@ -71,6 +71,8 @@ def refuse_ignored(verb: str, given: Iterable[str], kind: type[Any], log: Any, m
     known = {*fields_named(kind), *more}
     for name in given:
         if name not in known:
-            raise InputError(f"{verb}: {name}= does not apply: the log is one of impressions.")
+            raise InputError(f"{verb}: {name}= does not apply: the log is one of impressions; leave it out.")
         if name in OF_FRAMES and isinstance(log, Impressions):
-            raise InputError(f"{verb}: {name}= does not apply: the log is Impressions, which knows its columns.")
+            raise InputError(
+                f"{verb}: {name}= does not apply: the log is Impressions, which knows its columns; leave it out."
+            )

@@ -12,6 +12,7 @@ from openloop.core.feedback import Array, Floats, Ints
 from openloop.core.impressions import Impressions
 from openloop.core.shown_moments import Examined, ShownMoments
 from openloop.errors import InputError, UndefinedError
+from openloop.estimators.shown import EXAMINED
 from openloop.kernels.examining import BELOW, ExaminedRows, examined_slopes, examined_weights
 from openloop.kernels.shown_lists import position_facts, prefix_hits, totals, weighted_sums
 from openloop.sources.impressions.examined import examined_by
@@ -19,8 +20,6 @@ from openloop.sources.impressions.imputing import ImputedRewards
 from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.rankers import Ranking, ranking
 from openloop.sources.impressions.support import LogSupport
-
-EXAMINED = ("pbm", "affine", "dcg")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -212,12 +211,9 @@ def impression_source(models: Mapping[str, Any], log: Impressions, exam: Any, as
     if examined is not None and any(method.robust for method in asked.methods):
         given = asked.imputation is not None
         imputed = ImputedRewards.given(asked.imputation, log) if given else ImputedRewards.fitted(log, examined.theta)
-    depth = np.full(log.n_requests, log.depth, np.int32)
-    if log.requests is not None:
-        depth = log.position[log.request_ptr[1:] - 1]
     notes = [] if log.users is not None else ["the log names no users: intervals are over requests"]
     return ImpressionSource(
-        log=log, rankings=rankings, examined=examined, support=support, imputed=imputed, depth=depth,
+        log=log, rankings=rankings, examined=examined, support=support, imputed=imputed, depth=log.lengths,
         notes=(*notes, *support.notes),
     )  # fmt: skip
 
