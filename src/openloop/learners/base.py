@@ -48,6 +48,10 @@ class Learner(BaseEstimator):
         """The scores of all items for these users, (B, I)."""
         raise NotImplementedError
 
+    def predictions(self, users: npt.ArrayLike) -> Array:
+        """The predicted ratings of all items for these users, (B, I)."""
+        return self.scores(users)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that `ol.load` reads; the file appears whole or not at all."""
         from openloop.learners.model_files.saving import save
@@ -93,7 +97,7 @@ class Learner(BaseEstimator):
 
 
 class FactorLearner(Learner):
-    """A learner whose prediction is v_uᵀw_i + a_u + b_i + c (Schnabel et al. 2016, Eq. 14)."""
+    """A learner whose score is v_uᵀw_i + a_u + b_i + c (Schnabel et al. 2016, Eq. 14), and its prediction a link of it."""
 
     user_factors_: Array  # V, (U, K)
     item_factors_: Array  # W, (I, K)
@@ -101,14 +105,22 @@ class FactorLearner(Learner):
     item_bias_: Array  # b, (I,)
     intercept_: float  # c
 
+    def link(self, z: Array) -> Array:
+        """The predicted rating of a score: the same, where a learner does not say otherwise."""
+        return z
+
     def predict(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Array:
-        """Ŷ = v_uᵀw_i + a_u + b_i + c of each (user, item) pair of codes."""
+        """Ŷ = link(v_uᵀw_i + a_u + b_i + c) of each (user, item) pair of codes."""
         u, i = self._pairs(user, item)
         products = factor_products(self.user_factors_, self.item_factors_, u, i)
-        return products + self.user_bias_[u] + self.item_bias_[i] + self.intercept_
+        return self.link(products + self.user_bias_[u] + self.item_bias_[i] + self.intercept_)
+
+    def predictions(self, users: npt.ArrayLike) -> Array:
+        """Ŷ of all items for these users, (B, I)."""
+        return self.link(self.scores(users))
 
     def scores(self, users: npt.ArrayLike) -> Array:
-        """Ŷ of all items for these users, (B, I)."""
+        """v_uᵀw_i + a_u + b_i + c of all items for these users, (B, I)."""
         u = self._users(users)
         products = self.user_factors_[u] @ self.item_factors_.T  # (B, I)
         return products + (self.user_bias_[u] + self.intercept_)[:, None] + self.item_bias_
