@@ -169,25 +169,50 @@ def _solve_part(
 @inlined
 def _residuals(x: Array, p: Array, c: Any, y: Array, loss: int, smoothing: Any, v: Array, e: Array) -> float:
     """Targets e and weights v become residuals and the weights of their squares; returns the loss."""
-    total, s = 0.0, np.empty_like(e)
+    s = np.empty_like(e)
     _products(x, p, s)
     for r in range(e.size):
         e[r] -= c + s[r]
-        if loss == Loss.ABSOLUTE:
-            size = max(abs(e[r]), smoothing)
-            v[r] /= size + size
-            total += v[r] * (e[r] * e[r] + size * size)
-        elif loss == Loss.LOGISTIC:
-            # log(1 + eᵗ) - yt ≤ log(1 + eᶻ) - yz + (t - z)(σ(z) - y) + λ(t - z)² for any t, λ = tanh(|z|/2)/4|z|, 1/8 at
-            # z = 0 (Jaakkola & Jordan 2000): but for a constant, λ times the square of (y - ½)/2λ - t.
-            z = float(y[r]) - float(e[r])
-            away = -np.expm1(-abs(z))  # 1 - e^-|z|
-            curvature = away / (2 - away) / (4 * abs(z)) if z != 0 else 0.125
-            total += v[r] * (np.log(2 - away) + max(z, 0.0) - y[r] * z)
-            v[r] *= curvature
-            e[r] = (y[r] - 0.5) / (2 * curvature) - z
-        else:
-            total += v[r] * e[r] * e[r]
+    if loss == Loss.ABSOLUTE:
+        return _absolute(smoothing, v, e)
+    if loss == Loss.LOGISTIC:
+        return _logistic(y, v, e)
+    return _squared(v, e)
+
+
+@inlined
+def _squared(v: Array, e: Array) -> float:
+    total = 0.0
+    for r in range(e.size):
+        total += v[r] * e[r] * e[r]
+    return total
+
+
+@inlined
+def _absolute(smoothing: Any, v: Array, e: Array) -> float:
+    """|t| ≤ t²/2|e| + |e|/2 for any t."""
+    total = 0.0
+    for r in range(e.size):
+        size = max(abs(e[r]), smoothing)
+        v[r] /= size + size
+        total += v[r] * (e[r] * e[r] + size * size)
+    return total
+
+
+@inlined
+def _logistic(y: Array, v: Array, e: Array) -> float:
+    """log(1 + eᵗ) - yt ≤ log(1 + eᶻ) - yz + (t - z)(σ(z) - y) + λ(t - z)² for any t (Jaakkola & Jordan 2000).
+
+    λ = tanh(|z|/2)/4|z|, and 1/8 at z = 0; but for a constant that is λ times the square of (y - ½)/2λ - t.
+    """
+    total = 0.0
+    for r in range(e.size):
+        z = float(y[r]) - float(e[r])
+        away = -np.expm1(-abs(z))  # 1 - e^-|z|
+        curvature = away / (2 - away) / (4 * abs(z)) if z != 0 else 0.125  # λ
+        total += v[r] * (np.log(2 - away) + max(z, 0.0) - y[r] * z)
+        v[r] *= curvature
+        e[r] = (y[r] - 0.5) / (2 * curvature) - z
     return total
 
 
