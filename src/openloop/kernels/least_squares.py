@@ -6,9 +6,7 @@ Written for users: user u has the rows ptr[u]:ptr[u + 1], each an item i, a targ
 
 exactly (Cholesky), or by a few steps of conjugate gradients from where it stands. With offsets the last entry of p is
 the user's own, a, so that of x is 1, and b_i is what the item's vector has there. G is a prior that all users share.
-Two other losses are lowered through quadratics that touch them at the present prediction and lie above them
-everywhere else, so they never rise: the absolute one, |e|, and e²/2ε + ε/2 within ε of 0; and the logistic one of
-labels y of 0 and 1, log(1 + eᶻ) - yz at the prediction z.
+The absolute and the logistic loss are lowered through squares that lie above them, so they never rise.
 
 Kernels know nothing about models. Every user is solved by one thread, in one order: bits do not depend on threads.
 """
@@ -17,13 +15,14 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from enum import IntEnum
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
+
+from openloop.kernels.losses import Loss, inlined, squares, squares_numpy
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -34,11 +33,6 @@ Ints = npt.NDArray[np.int32]
 PARTS, PART_ROWS = 64, 20_000
 SINGULAR = 1e-14  # what is left of a diagonal entry of A by rounding alone
 SUMMING = {"reassoc", "contract", "nsz"}  # lets a sum run in vector lanes; NaN and inf keep their meaning
-
-
-# Called functions that are kept apart may be run in the version of one process or of another, which differ in how they
-# order a sum: only what is put into the kernel itself gives the same bits when it is compiled and when it is loaded.
-inlined = njit(inline="always")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,14 +72,6 @@ class Rows:
         return Rows(*by_partner(self.ptr, self.partner, self.y, self.w, n_partners))
 
 
-class Loss(IntEnum):
-    """What is lowered for each row."""
-
-    SQUARED = 0
-    ABSOLUTE = 1
-    LOGISTIC = 2
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """What all users share: the penalty of each entry of p, the prior, whether there are offsets, and the loss."""
@@ -100,8 +86,8 @@ class Problem:
 def half_sweep(rows: Rows, X: Array, c: float, P: Array, problem: Problem, pool: Executor, *, steps: int = 3) -> float:
     """Improve P (U, K), given X (I, K); returns the loss of all rows plus the penalties of P, as they are then.
 
-    For other losses than the squared one that of the quadratics above them, which is no less. `steps` of conjugate gradients, 0 for
-    Cholesky.
+    For other losses than the squared one it is that of the squares above them, which is no less. `steps` of conjugate
+    gradients, 0 for Cholesky.
     """
     T = P.dtype.type
     G = np.zeros((0, 0), P.dtype) if problem.prior is None else np.ascontiguousarray(problem.prior, P.dtype)
@@ -173,47 +159,7 @@ def _residuals(x: Array, p: Array, c: Any, y: Array, loss: int, smoothing: Any, 
     _products(x, p, s)
     for r in range(e.size):
         e[r] -= c + s[r]
-    if loss == Loss.ABSOLUTE:
-        return _absolute(smoothing, v, e)
-    if loss == Loss.LOGISTIC:
-        return _logistic(y, v, e)
-    return _squared(v, e)
-
-
-@inlined
-def _squared(v: Array, e: Array) -> float:
-    total = 0.0
-    for r in range(e.size):
-        total += v[r] * e[r] * e[r]
-    return total
-
-
-@inlined
-def _absolute(smoothing: Any, v: Array, e: Array) -> float:
-    """|t| ≤ t²/2|e| + |e|/2 for any t."""
-    total = 0.0
-    for r in range(e.size):
-        size = max(abs(e[r]), smoothing)
-        v[r] /= size + size
-        total += v[r] * (e[r] * e[r] + size * size)
-    return total
-
-
-@inlined
-def _logistic(y: Array, v: Array, e: Array) -> float:
-    """log(1 + eᵗ) - yt ≤ log(1 + eᶻ) - yz + (t - z)(σ(z) - y) + λ(t - z)² for any t (Jaakkola & Jordan 2000).
-
-    λ = tanh(|z|/2)/4|z|, and 1/8 at z = 0; but for a constant that is λ times the square of (y - ½)/2λ - t.
-    """
-    total = 0.0
-    for r in range(e.size):
-        z = float(y[r]) - float(e[r])
-        away = -np.expm1(-abs(z))  # 1 - e^-|z|
-        curvature = away / (2 - away) / (4 * abs(z)) if z != 0 else 0.125  # λ
-        total += v[r] * (np.log(2 - away) + max(z, 0.0) - y[r] * z)
-        v[r] *= curvature
-        e[r] = (y[r] - 0.5) / (2 * curvature) - z
-    return total
+    return squares(loss, smoothing, y, v, e)
 
 
 # With A = Σ v xxᵀ + G + diag λ and half the negative gradient g = Σ v e x - (G + diag λ)p, both solve Aδ = g, and
@@ -401,23 +347,10 @@ def half_sweep_numpy(rows: Rows, X: Array, c: float, P: Array, problem: Problem)
         x, y, b = X[rows.partner[mine]], rows.y[mine], np.zeros(1)
         if problem.offsets:
             b, x = x[:, -1], np.column_stack([x[:, :-1], np.ones(len(x))])
-        loss, v, e = _quadratics(problem, y, c + b + x @ P[u])
+        loss, v, e = squares_numpy(problem.loss, problem.smoothing, y, c + b + x @ P[u])
         v = rows.w[mine] * v
         G = np.diag(problem.penalty) + (0 if problem.prior is None else problem.prior)  # (K, K)
         step = np.linalg.solve(x.T @ (v[:, None] * x) + G, x.T @ (v * e) - G @ P[u])
         P[u] += step
         value += np.sum(rows.w[mine] * loss + v * ((e - x @ step) ** 2 - e**2)) + P[u] @ G @ P[u]
     return float(value)
-
-
-def _quadratics(problem: Problem, y: Array, z: Array) -> tuple[Array, Array, Array]:
-    """The loss at z, and the weight and the residual of the square that touches it there."""
-    e = y - z
-    if problem.loss is Loss.SQUARED:
-        return e**2, np.ones_like(e), e
-    if problem.loss is Loss.ABSOLUTE:
-        size = np.maximum(np.abs(e), problem.smoothing)
-        return (e**2 / size + size) / 2, 1 / (2 * size), e
-    size = np.maximum(np.abs(z), 1e-100)  # tanh(x)/x is 1 there
-    curvature = np.tanh(size / 2) / (4 * size)
-    return np.logaddexp(0, z) - y * z, curvature, (y - 0.5) / (2 * curvature) - z

@@ -9,7 +9,8 @@ from scipy.special import expit, logit
 
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.errors import InputError, RatingError, did_you_mean
-from openloop.kernels.least_squares import Loss, Rows
+from openloop.kernels.least_squares import Rows
+from openloop.kernels.losses import Loss
 from openloop.learners.base import (
     FactorLearner,
     Weights,
@@ -36,7 +37,7 @@ class MF(FactorLearner):
     """Ŷ = v_uᵀw_i + a_u + b_i + c, fitted to weighted squared or absolute errors (Schnabel et al. 2016, Eq. 14).
 
     With `loss="logistic"` ratings are labels 0 and 1, and the sum is the logit of P(Y = 1): `scores` gives logits, and
-    `predict` probabilities. Its curvature is an eighth of the squared loss's at most, and a `reg` as strong likewise.
+    `predict` and `predictions` give probabilities. The loss is the log-likelihood's, log(1 + eᶻ) - Yz.
 
     `sample_weight` (1/p for MF-IPS) is rescaled to mean 1, so that `reg` means the same with and without weights: it
     is λ of λ(‖V‖² + ‖W‖²) beside a *sum* over ratings. `bias_reg` is that of the offsets, by default the same; 0
@@ -44,8 +45,9 @@ class MF(FactorLearner):
     its logit); free offsets have mean 0, and c what they had.
 
     `solver`: "cg" and "cholesky" alternate between users and items by weighted least squares (an absolute or
-    logistic loss by reweighting them), "lbfgs" is the paper's. A fit ends when a sweep lowers the objective by no more than `tol` of
-    itself, or after `iterations`; `history_` has the objective after each. Same `rng`, same bits, whatever `threads`.
+    logistic loss by reweighting them), "lbfgs" is the paper's. A fit ends when a sweep lowers the objective by no more
+    than `tol` of itself, or after `iterations`; `history_` has the objective after each. Same `rng`, same bits,
+    whatever `threads`.
     """
 
     penalties_beside_row_sum = ("reg", "bias_reg")
@@ -95,7 +97,7 @@ class MF(FactorLearner):
         return self._keep(feedback, found, notes)
 
     def link(self, z: Array) -> Array:
-        """The predicted rating of a score: of a logit, its probability."""
+        """The prediction of a score: of a logit its probability."""
         return expit(z) if self.loss == "logistic" else z
 
     def _check_names(self) -> None:
@@ -172,14 +174,14 @@ def _check_labels(feedback: Feedback) -> None:
     bad = np.flatnonzero((y != 0) & (y != 1))
     if len(bad):
         raise RatingError(
-            f'MF: loss="logistic" needs labels 0 and 1, {len(bad):,} of {len(y):,} ratings are others, first {y[bad[0]]:g} '
-            f"at position {bad[0]:,}; make labels of them: dataclasses.replace(log, rating=(log.rating >= 4) * "
-            'np.float32(1)), or take loss="squared".'
+            f'MF: loss="logistic" needs labels 0 and 1, {len(bad):,} of {len(y):,} ratings are others, first '
+            f"{y[bad[0]]:g} at position {bad[0]:,}; make labels of them, dataclasses.replace(log, rating=(log.rating "
+            '>= 4) * np.float32(1)), or pass loss="squared".'
         )
     if y.min() == y.max():
         raise RatingError(
-            f'MF: loss="logistic" needs both labels, and all {len(y):,} rows are labelled {y[0]:g}; keep the rows below the '
-            "threshold as 0 (ol.read(positive=) drops them), or learn from positives alone with WMF or ADG."
+            f'MF: loss="logistic" needs both labels, and all {len(y):,} ratings are {y[0]:g}; keep disliked rows as 0 '
+            "(ol.read(positive=) drops them), or learn from positives alone: WMF, ADG."
         )
 
 

@@ -4,8 +4,8 @@
 
 w of mean 1 (the paper's 1/P up to a factor), δ the squared error, the absolute error, or the logistic loss of labels 0
 and 1, whose logit is what is predicted. A vector and its offset are one row: P = [V a] is (U, K + 1), Q = [W b] is
-(I, K + 1); without offsets P is V, Q is W and c is 0. For positives alone (Hu et al. 2008) every cell of the grid counts
-with the weight `rest` as well, as a 0.
+(I, K + 1); without offsets P is V, Q is W and c is 0. For positives alone (Hu et al. 2008) every cell of the grid
+counts with the weight `rest` as well, as a 0.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.errors import DivergenceError
-from openloop.kernels.least_squares import Loss, Problem
+from openloop.kernels.least_squares import Problem
+from openloop.kernels.losses import Loss, squares_numpy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,17 +54,9 @@ class Objective:
         return float(np.sum(np.einsum("uk,uk->k", P, P, dtype=np.float64) * self.penalty))
 
     def losses(self, y: Array, z: Floats) -> tuple[Floats, Floats]:
-        """δ(y, z) of each row, and its derivative in z.
-
-        (y - z)²; |y - z|, which within ε of 0 is (y - z)²/2ε + ε/2; or log(1 + eᶻ) - yz.
-        """
-        e = z - y
-        if self.loss is Loss.LOGISTIC:
-            return np.logaddexp(0, z) - y * z, expit(z) - y
-        if self.loss is Loss.SQUARED:
-            return e**2, 2 * e
-        size = np.maximum(np.abs(e), self.smoothing)
-        return (e**2 / size + size) / 2, e / size
+        """δ(y, z) of each row, and its derivative in z, which is that of the square that touches it there."""
+        loss, v, e = squares_numpy(self.loss, self.smoothing, y, z)
+        return loss, -2 * v * e
 
 
 @dataclass(slots=True, eq=False)
