@@ -56,9 +56,9 @@ def test_the_square_touches_the_loss_and_lies_above_it(loss):
         there = squares_numpy(loss, EPSILON, np.full_like(t, label), t)[0]
         square = here - v * e**2 + v * (e + at - t) ** 2
         assert np.all(square >= there - 1e-12 * (1 + np.abs(square)))
-        slope = (squares_numpy(loss, EPSILON, y, z + 1e-6)[0] - squares_numpy(loss, EPSILON, y, z - 1e-6)[0]) / 2e-6
-        _, weights, residuals = squares_numpy(loss, EPSILON, y, z)
-        np.testing.assert_allclose(-2 * weights * residuals, slope, atol=1e-6)
+    slope = (squares_numpy(loss, EPSILON, y, z + 1e-6)[0] - squares_numpy(loss, EPSILON, y, z - 1e-6)[0]) / 2e-6
+    _, weights, residuals = squares_numpy(loss, EPSILON, y, z)
+    np.testing.assert_allclose(-2 * weights * residuals, slope, atol=1e-6)
 
 
 @EVERY
