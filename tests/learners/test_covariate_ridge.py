@@ -8,15 +8,16 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 import openloop as ol
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Feedback, Vocabulary
-from openloop.errors import AlignmentError, InputError, UnknownIdError
+from openloop.errors import AlignmentError, DivergenceError, InputError, UnknownIdError
 from openloop.learners import Features
-from openloop.learners.covariate_ridge import NormalEquations
+from openloop.learners.covariate_ridge import MOST, normal_matrix
 from tests.contracts import PersonalRecommenderContract
 from tests.facts import facts
 
@@ -106,13 +107,14 @@ def test_it_is_scikit_learns_ridge_on_the_explicit_design(log, x, z, sides, reg,
 # --- by law
 
 
-def test_the_operator_is_the_normal_matrix(log, x, z):
-    left, right = (np.column_stack([np.ones(len(given)), given]) for given in (x, z))
-    equations = NormalEquations.of(log, log.weight, left, right, 7.0)
-    D = np.einsum("nk,nl->nkl", left[log.user], right[log.item]).reshape(len(log), -1)
-    W = np.random.default_rng(0).normal(size=(5, 3))
-    expected = D.T @ (log.weight * (D @ W.ravel())) + 7 * np.r_[0, W.ravel()[1:]]
-    np.testing.assert_allclose(equations.times(W).ravel(), expected, rtol=1e-10)
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_normal_matrix_is_that_of_the_design(log, x, z, turned):
+    S, left, right = csr_array((log.weight, (log.user, log.item)), (U, I)), x, z
+    D = np.einsum("nk,nl->nkl", x[log.user], z[log.item])  # (n, k, l)
+    if turned:
+        S, left, right, D = S.T, z, x, D.transpose(0, 2, 1)
+    D = D.reshape(len(log), -1)
+    np.testing.assert_allclose(normal_matrix(S, left, right), D.T @ (log.weight[:, None] * D), rtol=1e-10)
 
 
 def test_weighted_residuals_sum_to_0(log, x, z):
@@ -149,13 +151,11 @@ def test_users_and_items_are_alike(log, x, z):
     assert model.user_factors_.shape[1] == other.user_factors_.shape[1] == 2  # of the side with fewer columns
 
 
-def test_columns_that_say_the_same_are_fitted_without_a_penalty_too(log, x, z):
-    model = Features(x, z, reg=0.0).fit(log)  # three of the columns of x sum to 1
-    D = design(x, z)[log.cell]
-    D, w = np.column_stack([np.ones(len(log)), D]), np.sqrt(log.weight)
-    theta = np.linalg.lstsq(w[:, None] * D, w * log.rating, rcond=None)[0]
-    np.testing.assert_allclose(model.predict(log.user, log.item), D @ theta, atol=1e-6)
-    assert re.search(facts("4 user", "rank 3"), model.notes_[0])
+def test_columns_that_say_the_same_share_the_weight_and_are_noted(log, z):
+    x = np.random.default_rng(5).normal(size=(U, 1))
+    once, twice = Features(x, z, reg=4.0).fit(log), Features(np.column_stack([x, x]) / np.sqrt(2), z, reg=4.0).fit(log)
+    np.testing.assert_allclose(everyone(twice), everyone(once), rtol=1e-10)
+    assert re.search(facts("2 user", "rank 1"), twice.notes_[0])
 
 
 def test_a_part_of_the_log_is_learned_with_the_same_covariates(log, x, z):
@@ -244,7 +244,17 @@ def test_a_table_is_refused_with_what_makes_covariates_of_it(log):
         Features(pl.DataFrame({"user": [0], "age": [3]})).fit(log)
 
 
-@pytest.mark.parametrize("reg", [-1.0, np.nan, np.inf, "7", None])
+def test_more_products_than_memory_holds_are_refused(log):
+    with pytest.raises(InputError, match=facts("Features", "100 user", "99 item", f"{MOST:,}")):
+        Features(np.zeros((U, 100)), np.zeros((I, 99))).fit(log)
+
+
+def test_a_penalty_too_small_to_count_is_refused(log, x):
+    with pytest.raises(DivergenceError, match=facts("Features", "reg=1e-300", "larger reg")):
+        Features(np.column_stack([x, x]), reg=1e-300).fit(log)
+
+
+@pytest.mark.parametrize("reg", [0.0, -1.0, np.nan, np.inf, "7", None])
 def test_a_penalty_that_cannot_be_is_refused(log, x, reg):
     with pytest.raises(InputError, match=facts("Features", "reg", repr(reg))):
         Features(x, reg=reg).fit(log)
