@@ -22,14 +22,15 @@ WIDE = 100  # characters of a parameter that is no number and no text
 
 def table_of(candidates: Sequence[Candidate], found: Sequence[Sequence[Outcome]]) -> pl.DataFrame:
     """The lines of all candidates; `found` has the folds of each."""
-    columns: dict[str, list[Any]] = {}
-    if candidates[0].kind is not None:
-        columns["learner"] = [each.kind for each in candidates]
-    for name in parameters_of(candidates):
-        columns[name] = _alike([_shown(each.learner.get_params().get(name)) for each in candidates])
+    kinds = [] if candidates[0].kind is None else [pl.Series("learner", [each.kind for each in candidates])]
+    params = [each.learner.get_params() for each in candidates]
+    settings = [
+        pl.Series(name, _alike([_shown(of.get(name)) for of in params]), strict=False)
+        for name in parameters_of(candidates)
+    ]
     lines = [_line(folds) for folds in found]
     schema = {name: pl.String if name == "problem" else pl.Float64 for name in lines[0]}
-    return pl.DataFrame(columns, strict=False).hstack(pl.DataFrame(lines, schema=schema))
+    return pl.DataFrame([*kinds, *settings, *pl.DataFrame(lines, schema=schema)])
 
 
 def best_of(table: pl.DataFrame, metric: Metric) -> int:
