@@ -94,7 +94,7 @@ def select(
     for each in candidates:
         for_rows(each.learner, 1.0)  # what is wrong about penalties is no problem of one setting
     fits = fitting(log, propensities, [each.learner for each in candidates], weighted=weighted)
-    how = _usual(wanted, log) if estimator is None else estimator
+    how = usual_estimator(wanted, log) if estimator is None else estimator
     asked = {"metric": metric, "estimator": how, "threshold": threshold, "folds": folds, "rng": rng}
     validation = Validation(
         rows=len(log), fitting=fits, metric=wanted, estimator=how, threshold=threshold,
@@ -137,7 +137,7 @@ def _checkpoint(folder: FilePath, log: Feedback, fits: Fitting, asked: Mapping[s
     return Checkpoint.of(folder, log=log_mark(log), matrix=fits.matrix, weighted=fits.weighted, **asked)
 
 
-def _usual(metric: Metric, log: Feedback) -> str:
+def usual_estimator(metric: Metric, log: Feedback) -> str:
     """The estimator by which a metric is validated if none is named."""
     if log.propensity is None:
         return "naive"

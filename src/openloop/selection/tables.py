@@ -15,6 +15,7 @@ from openloop.core.estimate import Estimate
 from openloop.core.metric import Metric
 from openloop.errors import UndefinedError
 from openloop.selection.candidates import Candidate, parameters_of
+from openloop.support.wording import one_line
 
 Outcome = Estimate | str  # a fold's value, or why there is none
 WIDE = 100  # characters of a parameter that is no number and no text
@@ -25,7 +26,7 @@ def table_of(candidates: Sequence[Candidate], found: Sequence[Sequence[Outcome]]
     kinds = [] if candidates[0].kind is None else [pl.Series("learner", [each.kind for each in candidates])]
     params = [each.learner.get_params() for each in candidates]
     settings = [
-        pl.Series(name, _alike([_shown(of.get(name)) for of in params]), strict=False)
+        pl.Series(name, _alike([one_line(of.get(name), WIDE) for of in params]), strict=False)
         for name in parameters_of(candidates)
     ]
     lines = [_line(folds) for folds in found]
@@ -63,14 +64,6 @@ def _mean(folds: Sequence[Estimate]) -> Estimate:
 
 
 # -- parameters ----------------------------------------------------------------------------------------------
-
-
-def _shown(value: Any) -> Any:
-    """A parameter as a table has it: numbers and text as they are, learners and lists of them on one line."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    text = " ".join(repr(value).split())
-    return text if len(text) <= WIDE else f"{text[: WIDE - 1]}…"
 
 
 def _alike(values: list[Any]) -> list[Any]:
