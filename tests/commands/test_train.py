@@ -162,6 +162,7 @@ def test_the_coefficients_of_a_stack_are_told_by_column(log, tmp_path):
     assert re.search(facts(*(f"{name} {b:.3g}" for name, b in zip(names, done.model.coefficients_, strict=True))), line)
     told = json.loads(done.to_json(), parse_constant=pytest.fail)
     assert told["coefficients"] == done.coefficients
+    assert list(told["parameters"]) == ["bases", "final", "folds", "reg", "rng"]
     assert told["parameters"]["bases"].startswith("[MF(")
 
 

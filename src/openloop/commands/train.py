@@ -12,6 +12,7 @@ from openloop.commands.learning import LearnRequest, Weighing, weighing, weights
 from openloop.commands.recipes import PARAMETERS, check_model, check_parameters, learner_of
 from openloop.commands.table_files import log_line
 from openloop.core.feedback import Feedback
+from openloop.learners.crossing import within
 from openloop.support.atomic import Recorded
 from openloop.support.wording import one_line
 
@@ -107,10 +108,10 @@ def train(wanted: TrainRequest, log: Feedback, *, progress: bool = False) -> Tra
 
 
 def parameters_of(model: Any) -> dict[str, Any]:
-    """A learner's parameters, in the order of the options; learners within it on a line."""
+    """A learner's parameters, in the order of the options; its own order where options are of learners within it."""
     found = model.get_params(deep=False)
-    names = (name for name in dict.fromkeys((*PARAMETERS, *found)) if name in found and name != "progress")
-    return {name: one_line(found[name]) for name in names}
+    order = found if any(within(model)) else dict.fromkeys((*PARAMETERS, *found))
+    return {name: one_line(found[name]) for name in order if name in found and name != "progress"}
 
 
 def coefficients_of(model: Any) -> list[dict[str, Any]] | None:
