@@ -35,7 +35,7 @@ Given = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Combined:
+class Recipe:
     """A model of several learners: the parameters that it takes, and how it is made of them for a log."""
 
     takes: tuple[str, ...]
@@ -101,8 +101,8 @@ def _rank(log: Feedback) -> int:
 
 
 COMBINED = {
-    "stack": Combined(takes=(*OF_MF, "folds"), make=_stack),
-    "recalibrated": Combined(takes=(*OF_MF, "loss", "folds"), make=_recalibrated),
+    "stack": Recipe(takes=(*OF_MF, "folds"), make=_stack),
+    "recalibrated": Recipe(takes=(*OF_MF, "loss", "folds"), make=_recalibrated),
 }
 MODELS = (*CLASSES, *COMBINED)
 

@@ -1,4 +1,4 @@
-"""LEARNERS → THE BEST OF THEM: settings and kinds of learners, compared by cross-validation under propensities."""
+"""LEARNERS → THE BEST: settings and kinds of learners, compared by cross-validation under propensities."""
 
 from openloop.selection.selecting import Selection, select
 

@@ -1,4 +1,4 @@
-"""The table of a selection: a line for each candidate with its parameters, value and folds, and which is the best."""
+"""The table of a selection: a line for each candidate with its parameters, value and folds, and the best."""
 
 from __future__ import annotations
 
