@@ -13,7 +13,7 @@ from sklearn.base import clone
 import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.errors import AlignmentError, FormatError, InputError, UndefinedError
-from openloop.learners import ADG, AUC, MF, WMF, Bias, Popularity, PureSVD
+from openloop.learners import ADG, AUC, MF, WMF, Bias, Exposure, Popularity, PureSVD, Recalibrated, Stack
 from openloop.learners.base import Learner
 from tests.facts import facts
 
@@ -427,3 +427,36 @@ def test_what_a_later_call_could_not_recognise_is_refused(tmp_path, options, tol
     with pytest.raises(InputError, match=facts("select", "checkpoint=", *told)):
         ol.select(Bias(), LOG, checkpoint=tmp_path, **options)
     assert contents(tmp_path) == {}
+
+
+# -- learners of several ---------------------------------------------------------------------------------------
+
+
+def test_bases_of_a_stack_and_how_it_ends_are_selected(tmp_path):
+    bases = [[MF(2, 0.3), (MF(2, 0.4), 0.0)], [MF(2, 0.3), Exposure(2)]]
+    grid = {"bases": bases, "final": ["refit", "folds"]}
+    found = ol.select(Stack([MF()], folds=2), LOG, grid=grid, folds=2, rng=3, checkpoint=tmp_path)
+    assert found.table["bases"].to_list() == [str(each) for each in bases for _ in range(2)]
+    assert found.table["final"].to_list() == ["refit", "folds"] * 2
+    assert found.table["value"].n_unique() == 4
+    again = ol.select(Stack([MF()], folds=2), LOG, grid=grid, folds=2, rng=3, checkpoint=tmp_path)
+    assert again.table.equals(found.table)
+    by_hand = clone(Stack(**found.best, folds=2)).fit(LOG, 1 / LOG.propensity)
+    np.testing.assert_array_equal(by_hand.scores([0, 1]), again.model.scores([0, 1]))
+
+
+def test_penalties_within_a_stack_are_scaled_to_a_fold(fits):
+    ol.select(Stack([MF(2, 4.0), (Bias(6.0), 0.5)], folds=2), LOG, folds=3, rng=3)
+    whole = {"MF": 4.0 / len(LOG), "Bias": 6.0 / len(LOG)}
+    for params, rows in fits:
+        kind = "MF" if "factors" in params else "Bias"
+        assert params["reg"] / rows == pytest.approx(whole[kind], rel=1e-12)
+    last = 2 * 3  # fits of the last stack: two bases, two folds and all rows
+    assert {params["threads"] for params, _ in fits[:-last] if "factors" in params} == {1}
+    assert {params["threads"] for params, _ in fits[-last:] if "factors" in params} == {None}
+
+
+def test_a_recalibrated_model_is_set_inside():
+    found = ol.select(Recalibrated(MF(2)), LOG, grid={"model__reg": [0.3, 1000.0]}, folds=2, rng=3)
+    assert found.best == {"model__reg": 0.3}
+    assert found.model.model.reg == 0.3
