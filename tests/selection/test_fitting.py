@@ -24,6 +24,7 @@ class Witness(Learner):
 
     def fit(self, feedback, sample_weight=None, propensities=None):
         self.seen_ = {"sample_weight": sample_weight, "propensities": propensities}
+        self.log_ = feedback
         return self
 
 
@@ -58,6 +59,16 @@ def test_who_needs_p_gets_that_of_the_part(weighted):
     told = seen(NeedsP(), weighted=weighted)
     np.testing.assert_array_equal(told["propensities"], PART.propensity * PART.share)
     assert told["sample_weight"] is None
+
+
+def test_the_share_is_counted_once_whether_a_learner_multiplies_by_it_or_not():
+    learner = NeedsP()
+    told = seen(learner)["propensities"]
+    np.testing.assert_array_equal(told * learner.log_.share, PART.propensity * PART.share)
+    np.testing.assert_array_equal(learner.log_.propensity, told)
+    late = replace(PART, share=None)  # of a split by time: nobody knows its share, and who needs it can say so
+    assert seen(learner, late)["propensities"] is not None
+    assert learner.log_.share is None
 
 
 @pytest.mark.parametrize("kind", ["array", "model"])

@@ -30,8 +30,8 @@ class Fitting:
             return learner.fit(part)
         p = part.propensity * (1.0 if part.share is None else part.share)
         if getattr(learner, "needs_propensities", False):
-            cells = getattr(learner, "needs_matrix", False)
-            return learner.fit(part, propensities=self._cells(learner, part) if cells else p)
+            given = self._cells(learner, part) if getattr(learner, "needs_matrix", False) else p
+            return learner.fit(_by_itself(part, p), propensities=given)
         if not self.weighted:
             return learner.fit(part)
         return learner.fit(part, sample_weight=1 / p if part.weight is None else part.weight / p)
@@ -51,6 +51,11 @@ class Fitting:
                 f"with probabilities {shares.min():g} … {shares.max():g}; select on a log split by row."
             )
         return self.matrix * shares[0]
+
+
+def _by_itself(part: Feedback, p: Floats) -> Feedback:
+    """A part as a log of its own, which observes its cells with p: nobody multiplies by its share once more."""
+    return part if part.share is None else replace(part, propensity=p, share=np.ones(1))
 
 
 def with_propensities(feedback: Any, given: Any) -> Feedback:
