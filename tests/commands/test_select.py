@@ -84,6 +84,15 @@ def test_repeats_that_were_counted_are_weights_beside_p(tmp_path):
     np.testing.assert_array_equal(done.model.scores([0]), trained.model.scores([0]))
 
 
+def test_threads_change_no_bit(log, tmp_path):
+    for model in ("mf", "adg"):
+        for threads in (1, 3):
+            out = tmp_path / f"{model}{threads}.safetensors"
+            found = run(log, out, model, factors=(2,), metric="adg", threshold=3.0, threads=threads).model
+        one = learners.load(tmp_path / f"{model}1.safetensors")
+        np.testing.assert_array_equal(one.scores([0, 1]), found.scores([0, 1]))
+
+
 def test_the_lines_say_what_was_read_asked_and_chosen(chosen):
     first, second, third = chosen.opening().splitlines()
     assert first.startswith(f"read {chosen.wanted.log}: ")

@@ -21,6 +21,7 @@ from openloop.support.atomic import FilePath, Recorded
 from openloop.support.wording import counted
 
 LISTS = ("factors", "reg")  # the parameters of which several values may be tried
+LOCK_FREE = ("adg", "auc")  # what they learn depends on the number of threads: they have one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +54,9 @@ class SelectRequest(LearnRequest):
         return [dict(zip(lists, chosen, strict=True)) for chosen in product(*lists.values())]
 
     def common(self, name: str) -> dict[str, Any]:
-        """What every setting of a model has: the seed and the threads, where the model has them."""
-        given = {"rng": self.seed} | ({} if self.threads is None else {"threads": self.threads})
+        """What every setting of a model has: the seed, and the threads of the last fit where they change no bit."""
+        alone = self.threads is None or name in LOCK_FREE
+        given = {"rng": self.seed} | ({} if alone else {"threads": self.threads})
         return {of: value for of, value in given.items() if of in recipe_parameters(name)}
 
 

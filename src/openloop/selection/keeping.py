@@ -46,7 +46,7 @@ class Checkpoint:
                 f"select: checkpoint= must be a folder, and {str(path)!r} cannot be made ({error.strerror}); "
                 "pass another one."
             ) from error
-        return cls(folder=path, question=mark({"format": FORMAT, "openloop": VERSION, **question}, "select"))
+        return cls(folder=path, question=digest(mark({"format": FORMAT, "openloop": VERSION} | question, "select")))
 
     def file(self, learner: Any, fold: int) -> Path:
         """The file of a learner's fold."""

@@ -62,7 +62,7 @@ def _object(value: Any, what: str) -> str:
 
 def _array(values: Array, what: str) -> str:
     if values.dtype.hasobject:
-        return mark(values.tolist(), what)
+        return f"object{values.shape}{digest(mark(values.tolist(), what))}"
     content = hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=20).hexdigest()
     return f"{values.dtype.str}{values.shape}{content}"
 
