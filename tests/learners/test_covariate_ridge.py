@@ -16,7 +16,7 @@ import openloop as ol
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Feedback, Vocabulary
 from openloop.errors import AlignmentError, DivergenceError, InputError, UnknownIdError
-from openloop.learners import Features
+from openloop.learners import Bias, Features, Stack
 from openloop.learners.covariate_ridge import MOST, normal_matrix
 from tests.contracts import PersonalRecommenderContract
 from tests.facts import facts
@@ -184,6 +184,14 @@ def test_select_scales_the_penalty_with_the_rows_of_a_fold(log, x, z):
     assert model.reg == 3.0
     assert len(table) == 2
     assert Features.penalties_beside_row_sum == ("reg",)
+
+
+def test_a_stack_takes_it_and_is_better_for_it(log, x, z):
+    held = np.arange(len(log)) % 4 == 0
+    models = (Bias(), Stack([Bias(), Features(x, z, reg=3.0)], folds=3, rng=0))
+    u, i, y = log.user[held], log.item[held], log.rating[held]
+    alone, stack = (np.mean((model.fit(log.take(~held)).predict(u, i) - y) ** 2) for model in models)
+    assert stack < 0.6 * alone
 
 
 def test_a_clone_holds_the_same_covariates(log, x, z):
