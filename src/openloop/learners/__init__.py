@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from openloop.learners.adapters.cornac_models import CornacModel
     from openloop.learners.adapters.factors import Factors
     from openloop.learners.baselines import Bias, GlobalAverage, Popularity, Random
+    from openloop.learners.doubly_robust import DR, RelMF
     from openloop.learners.implicit import WMF
     from openloop.learners.mf import MF
     from openloop.learners.model_files.saving import load
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from openloop.learners.zoo_models import zoo
 
 __all__ = [
-    "MF", "WMF", "ADG", "AUC", "PureSVD",
+    "MF", "WMF", "ADG", "AUC", "PureSVD", "DR", "RelMF",
     "Random", "GlobalAverage", "Popularity", "Bias",
     "Factors", "CornacModel", "zoo",
     "load",
@@ -32,6 +33,7 @@ __all__ = [
 _NAMES = {
     "mf": "MF",
     "implicit": "WMF",
+    "doubly_robust": "DR RelMF",
     "pairwise": "ADG AUC",
     "pure_svd": "PureSVD",
     "baselines": "Random GlobalAverage Popularity Bias",
