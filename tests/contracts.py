@@ -46,7 +46,7 @@ class ModelContract:
 
     def test_init_only_assigns(self):
         model = self.make()
-        assert set(vars(model)) == set(model.get_params())
+        assert set(vars(model)) == set(model.get_params(deep=False))
 
     def test_fit_returns_self_and_learned_state_ends_in_an_underscore(self):
         model = self.make()
@@ -190,6 +190,8 @@ class RecommenderContract(ModelContract):
     size = 20
     #: True for a learner of positives: it sees the liked cells only, each with rating 1.
     implicit = False
+    #: False for a learner that needs p itself: weights, which are known up to a factor, are refused.
+    weighted = True
 
     def log(self) -> Feedback:
         shown, _ = withhold_diagonal(checkerboard(self.size).everything())
@@ -230,6 +232,11 @@ class RecommenderContract(ModelContract):
 
     def test_unit_weights_are_no_weights(self):
         log, model = self.log(), self.make()
+        assert self.weighted != getattr(model, "needs_propensities", False)
+        if not self.weighted:
+            with pytest.raises(InputError, match=r"sample_weight.*propensities="):
+                model.fit(log, sample_weight=frozen(np.ones(len(log))))
+            return
         model.fit(log, sample_weight=frozen(np.ones(len(log))))
         np.testing.assert_allclose(self.answers(model), self.answers(self.fitted()), rtol=1e-5, atol=1e-6)
 

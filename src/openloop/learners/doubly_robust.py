@@ -84,7 +84,7 @@ class DR(GridLearner):
         (|O|/|D|) Σ_D (Ŷ − m)² + λ(‖V‖² + ‖W‖²) + λ_b(‖a‖² + ‖b‖²),    m = r̃ + (o/p)(r − r̃),
 
     which is the loss Σ_D ê + Σ_O (e − ê)/p with e = (Ŷ − r)², ê = (Ŷ − r̃)², up to a constant. r̃ is predicted by
-    `imputation` (None: MF()), fitted without the cell's fold, with the weights v of its squared errors: 1/p for "dr-jl"
+    `imputation` (None: MF, of as many factors), fitted without the cell's fold, with the weights v of its squared errors: 1/p for "dr-jl"
     (Wang et al. 2019), (1 − p)/p² for "mrdr" (Guo et al. 2021), (1 − p)²/p³ for "dr-bias", and for "dr-mse" `mix` of
     "dr-bias" plus 1 − `mix` of "mrdr" (Dai et al. 2022), each of mean 1 before they are mixed, as the one is larger by
     the order of 1/p. `targeted`: ê gains ε(1/p − 1), ε = Σ_O (e − ê)(1/p − 1)/Σ_O (1/p − 1)² (Li et al. 2023), which
@@ -138,7 +138,7 @@ class DR(GridLearner):
         least = 0.0 if self.clip is None else 1 / self.clip
         p, own = np.maximum(chances.values, least), 1.0 if feedback.weight is None else feedback.weight
         odds = unseen_odds(self, feedback, chances, least) if self.targeted else None
-        learner = MF() if self.imputation is None else self.imputation
+        learner = MF(self.factors) if self.imputation is None else self.imputation
         v = own * imputation_weights(self, p)
         imputed, r_imputed, notes = cross_imputed(self, learner, feedback, v, rng)
         y = feedback.rating.astype(np.float64)
