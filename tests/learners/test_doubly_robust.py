@@ -12,7 +12,7 @@ from openloop.core.feedback import Feedback
 from openloop.core.propensities import Propensities
 from openloop.data.simulate import World, low_rank
 from openloop.errors import AlignmentError, InputError, UndefinedError
-from openloop.learners import DR, MF, Bias, RelMF
+from openloop.learners import DR, MF, Bias, Recalibrated, RelMF, Stack
 from openloop.learners.base import FactorLearner
 from openloop.learners.crossing import for_rows
 from openloop.learners.doubly_robust import VARIANTS, WEIGHTS, imputation_weights, row_terms, tilt
@@ -436,12 +436,13 @@ def test_it_refuses(log, P, given, told):
 
 
 def test_an_imputation_that_bends_its_predictions_is_refused(log, P):
-    class Bent(Bias):
-        def link(self, z):
-            return 1 / (1 + np.exp(-z))
+    with pytest.raises(InputError, match=facts("DR", "imputation", "Recalibrated")):
+        DR(2, imputation=Recalibrated(Bias(), form="isotonic")).fit(log, propensities=P)
 
-    with pytest.raises(InputError, match=facts("DR", "imputation", "Bent")):
-        DR(2, imputation=Bent()).fit(log, propensities=P)
+
+def test_a_combination_of_factor_models_imputes(log, P):
+    model = DR(2, imputation=Stack([Bias(), MF(2)])).fit(log, propensities=P)
+    assert np.isfinite(everyone(model)).all()
 
 
 # --- RelMF

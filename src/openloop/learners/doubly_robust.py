@@ -84,15 +84,16 @@ class DR(GridLearner):
         (|O|/|D|) Σ_D (Ŷ − m)² + λ(‖V‖² + ‖W‖²) + λ_b(‖a‖² + ‖b‖²),    m = r̃ + (o/p)(r − r̃),
 
     which is the loss Σ_D ê + Σ_O (e − ê)/p with e = (Ŷ − r)², ê = (Ŷ − r̃)², up to a constant. r̃ is predicted by
-    `imputation` (None: MF, of as many factors), fitted without the cell's fold, with the weights v of its squared errors: 1/p for "dr-jl"
-    (Wang et al. 2019), (1 − p)/p² for "mrdr" (Guo et al. 2021), (1 − p)²/p³ for "dr-bias", and for "dr-mse" `mix` of
-    "dr-bias" plus 1 − `mix` of "mrdr" (Dai et al. 2022), each of mean 1 before they are mixed, as the one is larger by
-    the order of 1/p. `targeted`: ê gains ε(1/p − 1), ε = Σ_O (e − ê)(1/p − 1)/Σ_O (1/p − 1)² (Li et al. 2023), which
-    needs p of all cells. `clip` cuts 1/p at that value. `variant="as_coded"` is the loss of published code,
-    Σ_O e/p − Σ_O ê + Σ_D ê, whose second term should be divided by p.
+    `imputation` (None: MF with as many factors), fitted without the cell's fold. Its squared errors are weighted by v:
+    1/p for "dr-jl" (Wang et al. 2019), (1 − p)/p² for "mrdr" (Guo et al. 2021), (1 − p)²/p³ for "dr-bias", and for
+    "dr-mse" `mix` of "dr-bias" plus 1 − `mix` of "mrdr" (Dai et al. 2022), each first brought to mean 1: as they are,
+    the larger one, by an order of 1/p, would be all of the sum. `targeted`: ê gains ε(1/p − 1), with
+    ε = Σ_O (e − ê)(1/p − 1)/Σ_O (1/p − 1)² (Li et al. 2023), which needs p of all cells. `clip` cuts 1/p at that value.
+    `variant="as_coded"` is the loss of published code, Σ_O e/p − Σ_O ê + Σ_D ê, whose second term should be Σ_O ê/p.
 
-    `fit` needs p itself (the log's own column if `propensities` are None), of the log; a part of share s of it observes
-    a cell with p·s. Only ratios of v matter, so λ means the same whatever they are. `history_` has the objective.
+    `fit` needs p itself, that of the log (None: its own column); a part of share s of it observes a cell with p·s.
+    Predictions at training cells that lie outside the ratings' range are counted in `notes_`. `history_` has the
+    objective after each sweep.
     """
 
     def __init__(

@@ -13,8 +13,6 @@ from openloop.kernels.products import factor_products
 from openloop.learners.base import FactorLearner
 from openloop.learners.crossing import LatinFolds, for_rows, latin_folds
 
-PROBE = np.array([-2.0, 0.0, 3.0])  # what the identity leaves alone
-
 
 def cross_imputed(
     model: Any, learner: Any, feedback: Feedback, weight: Floats, rng: np.random.Generator
@@ -51,7 +49,7 @@ def check_imputation(who: str, learner: Any) -> None:
 
 def _factors(who: str, fitted: FactorLearner) -> tuple[Floats, Floats]:
     """[V, a + c, 1] and [W, 1, b], whose products are the predictions."""
-    if not np.array_equal(fitted.link(PROBE), PROBE):
+    if fitted.linked:
         raise InputError(
             f"{who}: imputation must predict ratings by factors alone, and {type(fitted).__name__} passes them through "
             'a function, as of loss="logistic" or form="isotonic"; use a squared loss.'

@@ -8,19 +8,9 @@ from openloop import learners
 from openloop.errors import InputError, did_you_mean
 
 SAVED = (
-    "MF",
-    "WMF",
-    "ADG",
-    "AUC",
-    "PureSVD",
-    "DR",
-    "RelMF",
-    "Random",
-    "GlobalAverage",
-    "Popularity",
-    "Bias",
-    "Factors",
-)
+    "MF", "WMF", "ADG", "AUC", "PureSVD", "Random", "GlobalAverage", "Popularity", "Bias", "Factors",
+    "Stack", "Recalibrated", "Exposure", "DR", "RelMF",
+)  # fmt: skip
 
 
 def kind(name: Any) -> Any:
