@@ -173,7 +173,7 @@ class RelMF(GridLearner):
     def __init__(
         self,
         factors: int = 20,
-        reg: float = 3.0,
+        reg: float = 1.0,
         *,
         bias_reg: float | None = None,
         floor: float = 0.1,
