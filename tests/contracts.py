@@ -192,6 +192,8 @@ class RecommenderContract(ModelContract):
     implicit = False
     #: True where a prediction is a function of the score, `link`, as a probability is of its logit.
     has_link = False
+    #: False for a learner that needs p itself: weights, which are known up to a factor, are refused.
+    weighted = True
 
     def log(self) -> Feedback:
         shown, _ = withhold_diagonal(checkerboard(self.size).everything())
@@ -242,6 +244,11 @@ class RecommenderContract(ModelContract):
 
     def test_unit_weights_are_no_weights(self):
         log, model = self.log(), self.make()
+        assert self.weighted != getattr(model, "needs_propensities", False)
+        if not self.weighted:
+            with pytest.raises(InputError, match=r"sample_weight.*propensities="):
+                model.fit(log, sample_weight=frozen(np.ones(len(log))))
+            return
         model.fit(log, sample_weight=frozen(np.ones(len(log))))
         np.testing.assert_allclose(self.answers(model), self.answers(self.fitted()), rtol=1e-5, atol=1e-6)
 

@@ -22,7 +22,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from openloop.kernels.losses import Loss, inlined, squares, squares_numpy
+from openloop.kernels.cholesky import dot, factor, substitute
+from openloop.kernels.compiling import SUMMING, inlined
+from openloop.kernels.losses import Loss, squares, squares_numpy
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -31,8 +33,6 @@ Ints = npt.NDArray[np.int32]
 
 # Parts have about equally many rows, so that threads end together, and enough that starting one costs nothing.
 PARTS, PART_ROWS = 64, 20_000
-SINGULAR = 1e-14  # what is left of a diagonal entry of A by rounding alone
-SUMMING = {"reassoc", "contract", "nsz"}  # lets a sum run in vector lanes; NaN and inf keep their meaning
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,7 +171,7 @@ def _conjugate(x: Array, v: Array, e: Array, penalty: Array, G: Array, steps: in
     """Some steps of conjugate gradients, preconditioned by the diagonal m of A."""
     g, m = _gradient(x, v, e, penalty, G, p), _diagonal(x, v, penalty, G)
     d, h = g / m, np.empty_like(p)
-    gz, gain = _dot(g, d), 0.0
+    gz, gain = dot(g, d), 0.0
     eps = np.finfo(p.dtype).eps
     rounding = 100 * eps * eps * gz  # what is left of gz when g is 0 but for rounding
     for _ in range(steps):
@@ -182,7 +182,7 @@ def _conjugate(x: Array, v: Array, e: Array, penalty: Array, G: Array, steps: in
             e[r] *= v[r]
         _combine(x, e, h)
         _penalise(d, penalty, G, h)
-        curvature = _dot(d, h)  # h = Ad
+        curvature = dot(d, h)  # h = Ad
         if curvature <= eps * gz:  # flat but for rounding, as is possible without a penalty
             break
         step = gz / curvature
@@ -225,17 +225,9 @@ def _diagonal(x: Array, v: Array, penalty: Array, G: Array) -> Array:
 def _cholesky(x: Array, v: Array, e: Array, penalty: Array, G: Array, p: Array) -> float:
     """The minimum itself; A is in double precision, as small penalties leave it nearly singular. NaN where it is."""
     g = _gradient(x, v, e, penalty, G, p).astype(np.float64)
-    L = _factor(_normal_matrix(x, v, penalty, G))
-    step = g.copy()
-    for j in range(p.size):  # Lz = g
-        step[j] = (step[j] - _dot(L[j, :j], step[:j])) / L[j, j]
-    gain = _dot(step, step)  # gᵀA⁻¹g
-    for j in range(p.size - 1, -1, -1):  # Lᵀδ = z
-        step[j] /= L[j, j]
-        for i in range(j):
-            step[i] -= L[j, i] * step[j]
+    gain = substitute(factor(_normal_matrix(x, v, penalty, G)), g)
     for j in range(p.size):
-        p[j] += step[j]
+        p[j] += g[j]
     return gain
 
 
@@ -258,23 +250,12 @@ def _normal_matrix(x: Array, v: Array, penalty: Array, G: Array) -> Floats:
 
 
 @inlined
-def _factor(A: Floats) -> Floats:
-    """L of A = LLᵀ, in its place; NaN where A is not positive definite."""
-    for j in range(len(A)):
-        for i in range(j):
-            A[j, i] = (A[j, i] - _dot(A[j, :i], A[i, :i])) / A[i, i]
-        rest = A[j, j] - _dot(A[j, :j], A[j, :j])
-        A[j, j] = np.sqrt(rest) if rest > SINGULAR * A[j, j] else np.nan
-    return A
-
-
-@inlined
 def _penalise(p: Array, penalty: Array, G: Array, h: Array) -> None:
     """h += (G + diag λ)p."""
     for j in range(p.size):
         h[j] += penalty[j] * p[j]
     for j in range(len(G)):
-        h[j] += _dot(G[j], p)
+        h[j] += dot(G[j], p)
 
 
 @inlined
@@ -282,15 +263,7 @@ def _penalty_of(p: Array, penalty: Array, G: Array) -> Any:
     """pᵀ(G + diag λ)p."""
     h = np.zeros_like(p)
     _penalise(p, penalty, G, h)
-    return _dot(p, h)
-
-
-@inlined
-def _dot(x: Array, y: Array) -> Any:
-    total = x.dtype.type(0)
-    for j in range(x.size):
-        total += x[j] * y[j]
-    return total
+    return dot(p, h)
 
 
 @inlined
@@ -319,7 +292,7 @@ def _products(x: Array, p: Array, out: Array) -> None:
             s3 += x3[j] * p[j]
         out[r], out[r + 1], out[r + 2], out[r + 3] = s0, s1, s2, s3
     for r in range(n - n % 4, n):
-        out[r] = _dot(x[r], p)
+        out[r] = dot(x[r], p)
 
 
 @inlined

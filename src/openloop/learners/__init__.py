@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from openloop.learners.adapters.factors import Factors
     from openloop.learners.baselines import Bias, GlobalAverage, Popularity, Random
     from openloop.learners.covariate_ridge import Features
+    from openloop.learners.doubly_robust import DR, RelMF
     from openloop.learners.exposing import Exposure
     from openloop.learners.implicit import WMF
     from openloop.learners.mf import MF
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from openloop.learners.zoo_models import zoo
 
 __all__ = [
-    "MF", "WMF", "ADG", "AUC", "PureSVD", "Stack", "Recalibrated", "Exposure", "Features",
+    "MF", "WMF", "ADG", "AUC", "PureSVD", "Stack", "Recalibrated", "Exposure", "Features", "DR", "RelMF",
     "Random", "GlobalAverage", "Popularity", "Bias",
     "Factors", "CornacModel", "zoo",
     "load",
@@ -36,6 +37,7 @@ __all__ = [
 _NAMES = {
     "mf": "MF",
     "implicit": "WMF",
+    "doubly_robust": "DR RelMF",
     "pairwise": "ADG AUC",
     "pure_svd": "PureSVD",
     "stacking": "Stack",

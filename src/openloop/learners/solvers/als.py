@@ -9,6 +9,7 @@ sweeps settle).
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -42,16 +43,24 @@ def schedule(model: Any, steps: int, advance: Advance) -> AlternationPlan:
     return AlternationPlan(iterations=iterations, tol=tol, steps=steps, threads=threads, advance=advance)
 
 
+Sweep = Callable[[Solution, Executor], float]  # improves a solution, and returns the objective
+
+
 def alternate(rows: Rows, objective: Objective, found: Solution, plan: AlternationPlan) -> Solution:
     """Improve `found` until the objective settles."""
     turned = rows.turned(len(found.Q))
+    # The prior of positives alone is one product of BLAS, which with more threads would round by their number.
+    with threadpool_limits(1, "blas") if objective.rest else nullcontext():
+        return settle(lambda at, pool: _sweep(rows, turned, objective, at, plan.steps, pool), found, plan)
+
+
+def settle(improve: Sweep, found: Solution, plan: AlternationPlan) -> Solution:
+    """Sweep after sweep, each from beyond where the last one ended, until the objective settles."""
     ahead = Solution(found.P.copy(), found.Q.copy(), found.c)
     run, momentum = 0, 0.0  # sweeps that went well in a row, and how far beyond the last one this one starts
-    # The prior of positives alone is one product of BLAS, which with more threads would round by their number.
-    blas = threadpool_limits(1, "blas") if objective.rest else nullcontext()
-    with blas, ThreadPoolExecutor(plan.threads) as pool:
+    with ThreadPoolExecutor(plan.threads) as pool:
         for sweep in range(1, plan.iterations + 1):
-            value = _sweep(rows, turned, objective, ahead, plan.steps, pool)
+            value = improve(ahead, pool)
             if momentum and not value <= found.history[-1]:
                 ahead.P[:], ahead.Q[:], run, momentum = found.P, found.Q, 0, 0.0
                 continue

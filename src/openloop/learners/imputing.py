@@ -1,0 +1,70 @@
+"""Imputed ratings of all cells, each predicted by a model that was fitted without the cell's fold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from openloop.core.feedback import Array, Feedback, Floats
+from openloop.errors import InputError
+from openloop.kernels.grid_least_squares import Block, Patchwork
+from openloop.kernels.products import factor_products
+from openloop.learners.base import FactorLearner
+from openloop.learners.crossing import LatinFolds, for_rows, latin_folds
+
+
+def cross_imputed(
+    model: Any, learner: Any, feedback: Feedback, weight: Floats, rng: np.random.Generator
+) -> tuple[Patchwork, Floats, tuple[str, ...]]:
+    """r̃ of the grid as K² low-rank blocks, that of the rows, and what the first fold's fit had to note.
+
+    Folds are Latin, so that every cell has one, and `learner` is fitted K times, with λ for that many rows. Only
+    ratios of weights matter to it: p and p·share give the same fit.
+    """
+    who = type(model).__name__
+    check_imputation(who, learner)
+    folds = latin_folds(who, feedback, model.folds, rng)
+    mine, rows, notes = folds.of(feedback.user, feedback.item), np.empty(len(feedback)), list[tuple[str, ...]]()
+    blocks = list[Block]()
+    for k in range(folds.count):
+        keep = mine != k
+        fitted = for_rows(learner, float(keep.mean())).fit(feedback.take(keep), sample_weight=weight[keep])
+        left, right = _factors(who, fitted)
+        rows[~keep] = factor_products(left, right, feedback.user[~keep], feedback.item[~keep])
+        blocks += _blocks(folds, k, left, right)
+        notes.append(tuple(f"imputation, first of {folds.count} folds: {note}" for note in fitted.notes_))
+    return Patchwork((feedback.n_users, feedback.n_items), tuple(blocks)), rows, notes[0]
+
+
+def check_imputation(who: str, learner: Any) -> None:
+    """Refuse what is no factor model of ratings, fitted with weights alone."""
+    if not isinstance(learner, FactorLearner) or learner.needs_propensities:
+        kind = learner.__name__ if isinstance(learner, type) else type(learner).__name__
+        raise InputError(
+            f"{who}: imputation must be a learner of factors that is fitted with weights, such as MF() or Bias(), got "
+            f"{kind}; r̃ of all cells is kept as factors."
+        )
+
+
+def _factors(who: str, fitted: FactorLearner) -> tuple[Floats, Floats]:
+    """[V, a + c, 1] and [W, 1, b], whose products are the predictions."""
+    if fitted.linked:
+        raise InputError(
+            f"{who}: imputation must predict ratings by factors alone, and {type(fitted).__name__} passes them through "
+            'a function, as of loss="logistic" or form="isotonic"; use a squared loss.'
+        )
+    a, b = fitted.user_bias_[:, None], fitted.item_bias_[:, None]
+    left = np.hstack([fitted.user_factors_, a + fitted.intercept_, np.ones_like(a)]).astype(np.float64)  # (U, K + 2)
+    right = np.hstack([fitted.item_factors_, np.ones_like(b), b]).astype(np.float64)  # (I, K + 2)
+    return left, right
+
+
+def _blocks(folds: LatinFolds, k: int, left: Array, right: Array) -> list[Block]:
+    """The cells of fold k."""
+    found = list[Block]()
+    for group in range(folds.count):
+        users = np.flatnonzero(folds.of_user == group)
+        items = np.flatnonzero(folds.of_item == folds.item_group(k, group))
+        found.append(Block(users, items, left[users], right[items]))
+    return found
