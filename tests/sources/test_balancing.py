@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -10,6 +12,7 @@ import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.core.levels import LevelSample
 from openloop.propensity import Balanced, Logistic, Uniform
+from openloop.propensity.targets import level_shares
 from openloop.sources.arrays.preparing import from_feedback
 from openloop.sources.balancing import balanced_probability, candidate_levels
 from openloop.sources.outcomes import Exclusion
@@ -63,9 +66,12 @@ def test_a_scored_row_is_a_candidate_whatever_the_sample_says():
 
 def test_levels_have_their_candidates_and_weights_add_up_to_them():
     w = np.array([2.0, 4.0, 6.0])
-    p = balanced_probability(w, 8.0, SCORED, sample_of(0.5, 0.0, 0.5), np.array([3.0, 0.0, 1.0]))
+    levels = replace(
+        level_shares(sample_of(0.5, 0.0, 0.5), np.array([True, False, True])), means=np.array([3, 0, 1]) / 4
+    )
+    p = balanced_probability(w, 8.0, SCORED, [levels])
     np.testing.assert_allclose(1 / p, [2, 4, 2])  # |C| = 8 in parts of 6 and 2
-    unraked = 1 / balanced_probability(w, 8.0, SCORED, None, None)
+    unraked = 1 / balanced_probability(w, 8.0, SCORED, [])
     np.testing.assert_allclose(unraked, w * 8 / 12)
 
 
