@@ -132,8 +132,8 @@ def _check(what: str, model: Any, log: Feedback) -> None:
     if isinstance(model, type) or not (hasattr(model, "predict") and hasattr(model, "scores")):
         kind = model.__name__ if isinstance(model, type) else type(model).__name__
         raise PredictionError(
-            f"{what}: {kind} does not say what it predicts of all cells; give a fitted recommender (predict, scores) or "
-            f"a {log.n_users} × {log.n_items} array."
+            f"{what}: {kind} does not say what it predicts of all cells; give a fitted recommender (predict, scores) "
+            f"or a {log.n_users} × {log.n_items} array."
         )
     check_vocabulary(what, model, log)
 

@@ -25,6 +25,7 @@ from openloop.propensity.targets import Target, level_shares, margins_of, means_
 from openloop.support.wording import percent
 
 ROWS_EACH = 25  # effective rows for each mean that is balanced: with fewer, weights follow the chance of the rows
+KEPT = 0.5  # of the effective rows: if balancing leaves fewer, the rows are not like the population
 MAX_GROUPS = 10  # of ratings: finer scales are balanced by so many groups
 
 
@@ -41,15 +42,15 @@ class Balanced(PropensityEstimator):
     `item_features` given to fit; `functions` are means over the population, {"name": (h, mean)}, h a function of the
     users, items (codes) and ratings of rows. With either a sample is optional. Then w′ ∝ w·exp(μᵀh).
 
-    fit(log, predictions=f) balances f and f², whose means over all cells are known: estimates of models that predict like
-    f vary less. With imputed=g, ratings predicted without the scored rows, also the losses |f − g| and (f − g)². Each is
-    a recommender or a U × I array, f also {name: model}, to compare models by one set of weights. Such weights see no
-    more of the ratings than `model` does.
+    fit(log, predictions=f) balances f and f², whose means over all cells are known: errors of f are then estimated with
+    less noise. imputed=g, ratings predicted without the scored rows, adds the losses |f − g| and (f − g)². Each is a
+    recommender or a U × I array, f also {name: model}, to compare models by one set of weights. f must not have been
+    trained on the scored rows. Such weights see no more of the ratings than `model` does.
 
     A balanced weight may fall below 1, and its p exceed 1. Learned: `inner_`, `sample_` and `levels_` (None without a
     sample), `factors_` (g of each level), `item_factors_` (h, (I,)), `keeps_items_`, `unseen_share_` (of the
     population, at levels without a row), `by_rating_` (weights differ by the rating alone), `targets_`, `mu_`,
-    `thin_` (why these are too many means for the rows, or empty).
+    `thin_` (why the rows do not carry the means of predictions, or empty).
     """
 
     def __init__(
@@ -93,11 +94,10 @@ class Balanced(PropensityEstimator):
         known = predictions is not None or imputed is not None
         means = CellMeans.of(predictions, imputed, feedback) if known else None
         side = {
-            "uniform": uniform,
-            "predictions": means,
-            "user_features": user_features,
-            "item_features": item_features,
-        }
+            "uniform": uniform, "predictions": means,
+            "user_features": Covariates.of(user_features, feedback.users, "user"),
+            "item_features": Covariates.of(item_features, feedback.items, "item"),
+        }  # fmt: skip
         given = {name: value for name, value in side.items() if value is not None}
         self._check(feedback, given)
         taken = {name: value for name, value in given.items() if name in _taken(self.model)}
@@ -131,7 +131,7 @@ class Balanced(PropensityEstimator):
         before = inner.predict(feedback)
         w = 1.0 / before.used  # (n,)
         found, why = self._calibrated(feedback, w)
-        self.mu_, self.thin_ = found.mu, _thin(self.targets_, w) if self._means else ""
+        self.mu_, self.thin_ = found.mu, _thin(self.targets_, w, found) if self._means else ""
         alone = before.by_rating or bool(np.ptp(w) == 0)  # what is balanced has no other differences
         others = len(self.targets_) - 1 - (self._means is not None)  # predictions say nothing about who saw what
         self.by_rating_ = alone and self.sample_ is not None and not others
@@ -165,9 +165,7 @@ class Balanced(PropensityEstimator):
         """Ratings first, so that the first of μ are theirs."""
         if self.sample_ is not None:
             yield level_shares(self.sample_, self.sample_.present(feedback.rating))
-        user = Covariates.of(given.get("user_features"), feedback.users, "user")
-        item = Covariates.of(given.get("item_features"), feedback.items, "item")
-        yield from margins_of(self.margins or {}, user, item)
+        yield from margins_of(self.margins or {}, given.get("user_features"), given.get("item_features"))
         yield from means_of(self.functions or {})
         if "predictions" in given:
             yield given["predictions"]
@@ -254,15 +252,20 @@ def _item_factors(feedback: Feedback, w: Floats, tilted: Floats, *, by_item: boo
     return factors
 
 
-def _thin(targets: Sequence[Target], w: Floats) -> str:
-    """A sentence where more is balanced than the weighted rows can carry."""
-    K, effective = sum(len(target.names) for target in targets), effective_size(w)
-    if K <= effective / ROWS_EACH:
-        return ""
-    return (
-        f"{K} means are balanced, and the weights leave {effective:,.0f} effective rows, which carry "
-        f"{effective / ROWS_EACH:.0f}: one to {ROWS_EACH}; balance fewer models"
-    )
+def _thin(targets: Sequence[Target], w: Floats, found: Raked) -> str:
+    """A sentence where more is balanced than the weighted rows can carry, or what they are far from."""
+    K, before, after = sum(len(target.names) for target in targets), effective_size(w), effective_size(w * found.factor)
+    if before < K * ROWS_EACH:
+        return (
+            f"{K} means are balanced, and the weights leave {before:,.0f} effective rows, which carry "
+            f"{before / ROWS_EACH:.0f}: one to {ROWS_EACH}; balance fewer models"
+        )
+    if len(targets) == 1 and after < KEPT * before:
+        return (
+            f"balancing leaves {after:,.0f} of {before:,.0f} effective rows: predictions of these rows are unlike those "
+            "of all cells; if the models were trained on other rows of the log, pass those as exclude= where you score"
+        )
+    return ""
 
 
 def _taken(model: Any) -> set[str]:

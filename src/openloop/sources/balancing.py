@@ -32,20 +32,17 @@ def balanced_probability(w: Floats, cells: float, log: Feedback, targets: Sequen
     return w.sum() / (cells * w)
 
 
-def candidate_targets(
-    sample: LevelSample | None, means: CellMeans | None, log: Feedback, exclude: Feedback | None, exclusion: Exclusion
-) -> Iterator[Target]:
-    """What the candidates have of the rating levels and of the functions of predictions.
+def part_targets(sample: LevelSample | None, levels: Floats | None, means: CellMeans | None) -> Iterator[Target]:
+    """What a scored part is balanced to: the candidates of each level (L,), and means of functions of predictions.
 
-    Functions must be balanced in the scored rows themselves: a model trained on the other rows of the log predicts those
-    unlike all other cells. (With factors from the whole log the RMSE of mae was 1.8 times that of snips, balanced in the
-    scored part .78 times.)
+    Functions must be balanced in the scored rows themselves: a model trained on the other rows of the log predicts
+    those unlike all other cells. (With factors from the whole log the RMSE of mae was 1.8 times that of snips, balanced
+    in the scored part .78 times.)
     """
-    if sample is not None:
-        levels = candidate_levels(sample, log, exclude, exclusion)
+    if sample is not None and levels is not None:
         yield replace(level_shares(sample, levels > 0), means=levels / levels.sum())
     if means is not None:
-        yield means.without(exclusion.user, exclusion.item)
+        yield means
 
 
 def candidate_levels(sample: LevelSample, log: Feedback, exclude: Feedback | None, exclusion: Exclusion) -> Floats:

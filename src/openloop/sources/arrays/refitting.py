@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -140,12 +140,20 @@ def redrawn(feedback: Feedback, draw: Codes) -> tuple[Feedback, Codes]:
     ), at  # fmt: skip
 
 
-def _twin(model: Any, draw: Codes, rng: np.random.Generator) -> Any:
-    """The model with side information for the drawn users."""
-    if not getattr(model, "side_", None):
-        return model
+def _twin(model: Any, draw: Codes, rng: np.random.Generator, drawn: Mapping[str, Any] | None = None) -> Any:
+    """The model with side information for the drawn users; a model inside shares what was `drawn` for the outer one."""
     twin = copy.copy(model)
-    twin.side_ = {name: _redrawn_side(name, given, model.users_, draw, rng) for name, given in model.side_.items()}
+    if isinstance(model, Known) and model.values is not None:
+        twin.values = np.asarray(model.values)[draw]
+    if getattr(model, "side_", None):
+        known = drawn or {}
+        twin.side_ = {
+            name: known[name] if name in known else _redrawn_side(name, given, model.users_, draw, rng)
+            for name, given in model.side_.items()
+        }
+    inner = getattr(model, "inner_", None)
+    if inner is not None:
+        twin.inner_ = _twin(inner, draw, rng, getattr(twin, "side_", None))
     return twin
 
 
