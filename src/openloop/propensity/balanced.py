@@ -262,8 +262,8 @@ def _thin(targets: Sequence[Target], w: Floats, found: Raked) -> str:
         )
     if len(targets) == 1 and after < KEPT * before:
         return (
-            f"balancing leaves {after:,.0f} of {before:,.0f} effective rows: predictions of these rows are unlike those "
-            "of all cells; if the models were trained on other rows of the log, pass those as exclude= where you score"
+            f"balancing leaves {after:,.0f} of {before:,.0f} effective rows: predictions of these rows are unlike "
+            "those of all cells; if models were trained on other rows of the log, score with exclude= those"
         )
     return ""
 
