@@ -1,0 +1,161 @@
+"""Who runs: the learners of the race by name, each with the settings that are tried on the log."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.learners.baselines import Bias, Popularity
+from openloop.learners.covariate_ridge import Features
+from openloop.learners.doubly_robust import DR, RelMF
+from openloop.learners.exposing import Exposure
+from openloop.learners.mf import MF
+from openloop.learners.recalibrated import Recalibrated
+from openloop.learners.stacking import Stack
+from openloop.studies.kit.trials import Given
+from openloop.studies.race.protocol import Entrant, Start, predicted, settled, starting
+from openloop.studies.race.study_learners import SideMean, StableMF
+
+FACTORS = 20
+REGS = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 25.0)  # λ of MF, beside a sum over rows
+OFFSET_REGS = (0.3, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # of means and offsets
+LOGISTIC_REGS = (0.1, 0.3, 0.6, 1.0, 1.5, 2.5, 4.0)  # the logistic loss is about a quarter of the squared one
+CLICK_REGS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # of RelMF
+DR_REGS = (3.0, 5.0, 7.0, 10.0, 15.0, 25.0, 40.0)
+RIDGES = (1.0, 10.0, 100.0, 300.0)  # of a stack's coefficients
+NO_OFFSETS = 1e9  # a penalty that leaves none
+
+BASELINE = "MF-IPS"
+
+
+# -- learners ------------------------------------------------------------------------------------------------
+
+
+def mf(start: Start, **options: Any) -> MF:
+    """Matrix factorisation with offsets."""
+    return MF(FACTORS, threads=1, rng=start.seed, **options)
+
+
+def chosen_regs(start: Start, factors: int = FACTORS) -> tuple[float, float]:
+    """λ of MF-IPS and of MF without weights, each by cross-validation on this log."""
+    learners = (Entrant(lambda s: MF(factors, threads=1, rng=s.seed), {"reg": REGS}, weighted=w) for w in (True, False))
+    ips, naive = (float(settled(one, start).chosen["reg"]) for one in learners)
+    return ips, naive
+
+
+def bases(start: Start, factors: int = FACTORS) -> list[Any]:
+    """MF with weights w, √w and none; λ as MF-IPS and MF naive choose it on this log, between them their mean."""
+    ips, naive = chosen_regs(start, factors)
+
+    def one(reg: float) -> MF:
+        return MF(factors, reg, threads=1, rng=start.seed)
+
+    return [one(ips), (one(math.sqrt(ips * naive)), 0.5), (one(naive), 0.0)]
+
+
+def stack(start: Start, *extra: Any, factors: int = FACTORS) -> Stack:
+    """A stack over weights, with these columns beside it."""
+    return Stack([*bases(start, factors), *extra], folds=4, rng=start.seed)
+
+
+def doubly_robust(start: Start, factors: int = FACTORS, **options: Any) -> DR:
+    """DR with MF-IPS's own λ in the imputation."""
+    ips, _ = chosen_regs(start, factors)
+    return DR(factors, imputation=MF(factors, ips, threads=1, rng=start.seed), folds=4, rng=start.seed, **options)
+
+
+def _covariates(start: Start) -> Features:
+    return Features(start.covariates["user_covariates"], start.covariates["item_covariates"], reg=100.0)
+
+
+def _popularity(start: Start) -> Popularity:
+    return Popularity()
+
+
+def _user_mean(start: Start) -> SideMean:
+    return SideMean("user")
+
+
+def _item_mean(start: Start) -> SideMean:
+    return SideMean("item")
+
+
+def _bias(start: Start) -> Bias:
+    return Bias()
+
+
+def _logistic(start: Start) -> MF:
+    return mf(start, loss="logistic")
+
+
+def _mrdr(start: Start) -> DR:
+    return doubly_robust(start, weights="mrdr")
+
+
+def _dr_mse(start: Start) -> DR:
+    return doubly_robust(start, weights="dr-mse")
+
+
+def _tdr(start: Start) -> DR:
+    return doubly_robust(start, targeted=True)
+
+
+def _stable(start: Start) -> StableMF:
+    return StableMF(FACTORS, imputation_reg=chosen_regs(start)[0], rng=start.seed)
+
+
+def _relmf(start: Start) -> RelMF:
+    return RelMF(FACTORS, rng=start.seed)
+
+
+def _recalibrated(start: Start) -> Recalibrated:
+    return Recalibrated(mf(start), folds=4)
+
+
+def _stack_exposure(start: Start) -> Stack:
+    return stack(start, Exposure(rank=8, rng=start.seed))
+
+
+def _stack_features(start: Start) -> Stack:
+    return stack(start, Exposure(rank=8, rng=start.seed), _covariates(start))
+
+
+# -- who runs ------------------------------------------------------------------------------------------------
+
+RACERS: dict[str, Entrant] = {
+    "popularity": Entrant(_popularity, {}, weighted=False, rates=False),
+    "user mean": Entrant(_user_mean, {"reg": OFFSET_REGS}),
+    "item mean": Entrant(_item_mean, {"reg": OFFSET_REGS}),
+    "Bias naive": Entrant(_bias, {"reg": OFFSET_REGS}, weighted=False),
+    "Bias-IPS": Entrant(_bias, {"reg": OFFSET_REGS}),
+    "Bias naive, of labels": Entrant(_bias, {"reg": OFFSET_REGS}, weighted=False, learns="label", rates=False),
+    "MF naive, selected naively": Entrant(mf, {"reg": REGS}, weighted=False, estimator="naive", printed="Naive"),
+    "MF naive": Entrant(mf, {"reg": REGS}, weighted=False, printed="Naive"),
+    BASELINE: Entrant(mf, {"reg": REGS}, printed="IPS"),
+    "MF-SNIPS": Entrant(mf, {"reg": REGS}, estimator="snips", printed="SNIPS"),
+    "logistic MF naive": Entrant(_logistic, {"reg": LOGISTIC_REGS}, weighted=False, learns="label", rates=False),
+    "logistic MF-IPS": Entrant(_logistic, {"reg": LOGISTIC_REGS}, learns="label", rates=False),
+    "DR-JL": Entrant(doubly_robust, {"reg": DR_REGS}, printed="DR-JL"),
+    "MRDR": Entrant(_mrdr, {"reg": DR_REGS}, printed="MRDR"),
+    "DR-MSE": Entrant(_dr_mse, {"reg": DR_REGS}, printed="DR-MSE"),
+    "TDR": Entrant(_tdr, {"reg": DR_REGS}, printed="TDR-JL"),
+    "StableDR-like": Entrant(_stable, {"reg": REGS[2:6]}, printed="StableDR"),
+    "RelMF": Entrant(_relmf, {"reg": CLICK_REGS}, learns="label", rates=False),
+    "Recalibrated": Entrant(_recalibrated, {"model__reg": REGS}),
+    "Stack": Entrant(stack, {"reg": RIDGES}),
+    "Stack + Exposure": Entrant(_stack_exposure, {"reg": RIDGES}),
+    "Stack + Exposure + Features": Entrant(_stack_features, {"reg": RIDGES}),
+}
+
+
+# -- the trial -----------------------------------------------------------------------------------------------
+
+
+def raced(given: Given, *, entrant: str, label: int, seed: int, quick: bool) -> dict[str, npt.NDArray[Any]]:
+    """A trial: an entrant selected and fitted on the log, and its predictions of the test cells."""
+    start = starting(given, label=label, seed=seed, quick=quick)
+    return predicted(settled(ENTRANTS[entrant], start), given)
