@@ -108,9 +108,10 @@ class Propensities:
 
 
 def row_propensities(who: str, given: Any, feedback: Feedback) -> Propensities:
-    """The p of the rows, from an array in Feedback order, Propensities, or a fitted model."""
+    """The p of the rows, from an array in Feedback order or of all cells (U, I), Propensities, or a fitted model."""
     if isinstance(given, np.ndarray):
-        given = Propensities(values=cast("Floats", given))
+        cells = given.shape == (feedback.n_users, feedback.n_items)
+        given = Propensities(values=cast("Floats", given[feedback.user, feedback.item] if cells else given))
     elif not isinstance(given, Propensities):
         if not hasattr(given, "predict"):
             kind = type(given).__name__

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.core.propensities import Propensities
 
@@ -26,6 +28,11 @@ class Recommender(Protocol):
     def scores(self, users: npt.ArrayLike) -> Array:
         """The scores of all items for these users: a users × items block."""
         ...
+
+
+def predicted_block(model: Any, users: Any) -> Array:
+    """What a recommender predicts of all items for these users, (B, I): its scores, unless it says otherwise."""
+    return np.asarray((model.predictions if hasattr(model, "predictions") else model.scores)(users))
 
 
 @runtime_checkable

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from openloop.core.estimate import Estimate
 from openloop.core.feedback import Feedback
 from openloop.core.moments import Moments
+from openloop.core.protocols import predicted_block
 from openloop.errors import InputError
 from openloop.estimators.weighted import BASIS, estimate, flag, mass_flag, undefined
 
@@ -55,5 +56,5 @@ def cross_fitted(model: Any, feedback: Feedback, *, folds: int = 5, rng: Any) ->
     for k in range(folds):
         fitted = copy.deepcopy(model).fit(feedback.take(fold[feedback.user, feedback.item] != k))
         mask = fold == k
-        imputed[mask] = np.asarray(fitted.scores(np.arange(shape[0])), np.float32)[mask]
+        imputed[mask] = predicted_block(fitted, np.arange(shape[0])).astype(np.float32)[mask]
     return imputed  # (U, I)

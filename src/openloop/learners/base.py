@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback, check_fitted
 from openloop.core.metric import reaches
-from openloop.core.propensities import Propensities
+from openloop.core.propensities import Propensities, row_propensities
 from openloop.core.weights import effective_size
 from openloop.errors import AlignmentError, EmptyError, InputError, UnknownIdError
 from openloop.kernels.products import factor_products
@@ -31,13 +31,18 @@ class Learner(BaseEstimator):
 
     # Parameters that are a λ beside a sum over rows, with weights of mean 1: `select` scales them to a fold's rows.
     penalties_beside_row_sum: ClassVar[tuple[str, ...]] = ()
+    # Whether p itself is needed, and not a weight alone: then a fit without propensities is refused.
+    needs_propensities: ClassVar[bool] = False
 
     users_: Vocabulary
     items_: Vocabulary
     notes_: tuple[str, ...]
 
-    def fit(self, feedback: Feedback, sample_weight: Weights = None) -> Self:
-        """Learn from feedback; `sample_weight` is one weight a row in Feedback order, or the rows' Propensities."""
+    def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
+        """Learn from feedback, its rows weighted by `sample_weight`, in Feedback order, or by 1/p of `propensities`.
+
+        These are Propensities, a fitted propensity model, or an array: p of the rows, or of every cell (U, I).
+        """
         raise NotImplementedError
 
     def predict(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Array:
@@ -45,8 +50,12 @@ class Learner(BaseEstimator):
         raise NotImplementedError
 
     def scores(self, users: npt.ArrayLike) -> Array:
-        """The scores of all items for these users, (B, I)."""
+        """The scores of all items for these users, (B, I): what they are ranked by."""
         raise NotImplementedError
+
+    def predictions(self, users: npt.ArrayLike) -> Array:
+        """What `predict` says of all items for these users, (B, I)."""
+        return self.scores(users)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that `ol.load` reads; the file appears whole or not at all."""
@@ -93,7 +102,7 @@ class Learner(BaseEstimator):
 
 
 class FactorLearner(Learner):
-    """A learner whose prediction is v_uᵀw_i + a_u + b_i + c (Schnabel et al. 2016, Eq. 14)."""
+    """A learner whose score is v_uᵀw_i + a_u + b_i + c (Schnabel et al. 2016, Eq. 14)."""
 
     user_factors_: Array  # V, (U, K)
     item_factors_: Array  # W, (I, K)
@@ -101,14 +110,25 @@ class FactorLearner(Learner):
     item_bias_: Array  # b, (I,)
     intercept_: float  # c
 
+    def link(self, z: Array) -> Array:
+        """The prediction of a score z = v_uᵀw_i + a_u + b_i + c: an increasing function, here z itself."""
+        return z
+
     def predict(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Array:
-        """Ŷ = v_uᵀw_i + a_u + b_i + c of each (user, item) pair of codes."""
-        u, i = self._pairs(user, item)
+        """Ŷ of each (user, item) pair of codes."""
+        return self.link(self.linear(*self._pairs(user, item)))
+
+    def predictions(self, users: npt.ArrayLike) -> Array:
+        """Ŷ of all items for these users, (B, I)."""
+        return self.link(self.scores(users))
+
+    def linear(self, u: Array, i: Array) -> Array:
+        """v_uᵀw_i + a_u + b_i + c of each pair of codes that were checked."""
         products = factor_products(self.user_factors_, self.item_factors_, u, i)
         return products + self.user_bias_[u] + self.item_bias_[i] + self.intercept_
 
     def scores(self, users: npt.ArrayLike) -> Array:
-        """Ŷ of all items for these users, (B, I)."""
+        """v_uᵀw_i + a_u + b_i + c of all items for these users, (B, I)."""
         u = self._users(users)
         products = self.user_factors_[u] @ self.item_factors_.T  # (B, I)
         return products + (self.user_bias_[u] + self.intercept_)[:, None] + self.item_bias_
@@ -122,14 +142,19 @@ class FactorLearner(Learner):
 # -- the door ------------------------------------------------------------------------------------------------
 
 
-def weights(model: Any, feedback: Any, given: Weights) -> Floats:
+def weights(model: Any, feedback: Any, given: Weights, propensities: Any = None) -> Floats:
     """One positive weight a row, of mean 1: so a penalty means the same with and without weights.
 
     `given` is an array in Feedback order, taken as it is; the Propensities of the rows: 1/p, times the log's own
-    `weight` where it has one, as of repeats that were counted; or None: the log's own, else all equal.
+    `weight` where it has one, as of repeats that were counted; or None: the log's own, else all equal. `propensities`
+    are what `row_propensities` takes, and count as Propensities do.
     """
     name = type(model).__name__
     check_feedback(name, feedback)
+    if propensities is not None:
+        if given is not None:
+            raise InputError(f"{name}: sample_weight and propensities= were both given; leave one of them out.")
+        given = row_propensities(name, propensities, feedback)
     w = _raw(feedback, given)
     if w.shape != (len(feedback),):
         raise AlignmentError(

@@ -28,9 +28,9 @@ class Random(Learner):
     def __init__(self, rng: int | np.random.Generator = 0) -> None:
         self.rng: Any = rng
 
-    def fit(self, feedback: Feedback, sample_weight: Weights = None) -> Random:
+    def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Random:
         """Nothing to learn but the grid; weights change nothing."""
-        weights(self, feedback, sample_weight)
+        weights(self, feedback, sample_weight, propensities)
         self.seed_ = int(generator(type(self).__name__, self.rng).integers(2**63))
         return self._remember(feedback)
 
@@ -54,9 +54,9 @@ class GlobalAverage(Learner):
 
     mean_: float
 
-    def fit(self, feedback: Feedback, sample_weight: Weights = None) -> GlobalAverage:
+    def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> GlobalAverage:
         """Learn the weighted mean rating."""
-        w = weights(self, feedback, sample_weight)
+        w = weights(self, feedback, sample_weight, propensities)
         self.mean_ = float(np.average(feedback.rating, weights=w))
         return self._remember(feedback)
 
@@ -79,9 +79,9 @@ class Popularity(Learner):
 
     item_counts_: Array  # (I,)
 
-    def fit(self, feedback: Feedback, sample_weight: Weights = None) -> Popularity:
+    def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Popularity:
         """Count the rows of each item, whatever their ratings."""
-        w = weights(self, feedback, sample_weight)
+        w = weights(self, feedback, sample_weight, propensities)
         self.item_counts_ = np.bincount(feedback.item, weights=w, minlength=feedback.n_items)
         return self._remember(feedback)
 
@@ -108,9 +108,9 @@ class Bias(FactorLearner):
     def __init__(self, reg: float = 10.0) -> None:
         self.reg = reg
 
-    def fit(self, feedback: Feedback, sample_weight: Weights = None) -> Bias:
+    def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Bias:
         """Solve the weighted ridge regression."""
-        w, reg = weights(self, feedback, sample_weight), check_number(self, "reg")
+        w, reg = weights(self, feedback, sample_weight, propensities), check_number(self, "reg")
         U, I = feedback.n_users, feedback.n_items
         a, b, c = offsets(feedback.user, feedback.item, feedback.rating.astype(np.float64), w, (U, I), reg)
         self.user_factors_, self.item_factors_ = np.zeros((U, 0)), np.zeros((I, 0))

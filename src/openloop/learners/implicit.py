@@ -68,9 +68,9 @@ class WMF(FactorLearner):
         self.progress = progress
         self.rng = rng
 
-    def fit(self, feedback: Feedback, sample_weight: Weights = None) -> Self:
+    def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
         """Minimise the objective by alternating least squares."""
-        w = weights(self, feedback, sample_weight)
+        w = weights(self, feedback, sample_weight, propensities)
         factors, reg, rest = check_whole(self, "factors"), check_number(self, "reg"), check_number(self, "rest")
         check_rank(self, factors, feedback)
         positives, w = self._liked(feedback, w)

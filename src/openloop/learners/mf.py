@@ -74,9 +74,9 @@ class MF(FactorLearner):
         self.progress = progress
         self.rng = rng
 
-    def fit(self, feedback: Feedback, sample_weight: Weights = None) -> Self:
+    def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
         """Minimise the objective; `sample_weight` is one weight a row in Feedback order, or the rows' Propensities."""
-        w = weights(self, feedback, sample_weight)
+        w = weights(self, feedback, sample_weight, propensities)
         self._check_names()
         objective = self._objective(feedback, w)
         check_rank(self, objective.factors, feedback)

@@ -66,9 +66,9 @@ class _Pairwise(FactorLearner):
         self.rng: Any = rng
         self.progress = progress
 
-    def fit(self, feedback: Feedback, sample_weight: Weights = None) -> Self:
+    def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
         """Make `updates` updates; a user's positive is drawn in proportion to its weight."""
-        w = weights(self, feedback, sample_weight)
+        w = weights(self, feedback, sample_weight, propensities)
         K, threads, schedule = check_whole(self, "factors"), check_whole(self, "threads"), self._schedule()
         check_rank(self, K, feedback)
         rng = generator(type(self).__name__, self.rng)

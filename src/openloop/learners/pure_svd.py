@@ -30,9 +30,9 @@ class PureSVD(FactorLearner):
         self.factors = factors
         self.rng: Any = rng
 
-    def fit(self, feedback: Feedback, sample_weight: Weights = None) -> PureSVD:
+    def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> PureSVD:
         """Find the largest singular values and their vectors."""
-        w, K = weights(self, feedback, sample_weight), check_whole(self, "factors")
+        w, K = weights(self, feedback, sample_weight, propensities), check_whole(self, "factors")
         check_rank(self, K, feedback)
         U, I = feedback.n_users, feedback.n_items
         R = coo_array((w * feedback.rating, (feedback.user, feedback.item)), (U, I)).tocsr()

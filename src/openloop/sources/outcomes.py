@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback, Floats, Ints, Vocabulary
-from openloop.core.protocols import FactorModel
+from openloop.core.protocols import FactorModel, predicted_block
 from openloop.errors import AlignmentError, InputError, PredictionError, UndefinedError
 from openloop.sources.arrays.rows import Outcome
 from openloop.sources.predictions import Predictions, from_frames
@@ -202,20 +202,25 @@ def _table_lists(name: str, table: Predictions, exclusion: Exclusion, k: int) ->
     return found
 
 
-def _scorer(model: Any, name: str, log: Feedback) -> Any:
-    """The scores of some users as a block, in their own precision: rounding would make ties."""
+def _scorer(model: Any, name: str, log: Feedback, on: str = "rank") -> Any:
+    """The scores or predictions of some users as a block, in their own precision: rounding would make ties."""
     if not isinstance(model, np.ndarray) and not hasattr(model, "scores"):
         msg = f"model {name!r}: {type(model).__name__} has predict but no scores, which rankings and dr need."
         raise PredictionError(msg)
 
     def scores(users: npt.NDArray[np.int64]) -> Array:
-        block = model[users] if isinstance(model, np.ndarray) else np.asarray(model.scores(users))
+        asked = predicted_block if on == "prediction" else _scores
+        block = model[users] if isinstance(model, np.ndarray) else asked(model, users)
         if block.shape != (len(users), log.n_items):
             msg = f"model {name!r}: scores(users) gave shape {block.shape}, want {(len(users), log.n_items)}."
             raise PredictionError(msg)
         return block  # (B, I)
 
     return scores
+
+
+def _scores(model: Any, users: npt.NDArray[np.int64]) -> Array:
+    return np.asarray(model.scores(users))
 
 
 def _finite(name: str, values: Floats, known: npt.NDArray[np.bool_]) -> Floats:
@@ -240,7 +245,7 @@ def dense_outcome(
     flat = np.flatnonzero(kept.ravel())
     if on == "rank" and isinstance(model, Predictions) and model.ranking.rank is not None:
         return _listed(name, model.ranking, users[0] * log.n_items + flat, exclusion), flat
-    scores = _scorer(model.grid(name) if isinstance(model, Predictions) else model, name, log)(users)  # (B, I)
+    scores = _scorer(model.grid(name) if isinstance(model, Predictions) else model, name, log, on)(users)  # (B, I)
     if np.isnan(scores).any() or (on == "prediction" and np.isinf(scores).any()):
         msg = f"model {name!r}: its scores of all cells, which dr and a rehearsal need, are not all finite; repair it."
         raise PredictionError(msg)

@@ -23,7 +23,7 @@ from openloop.errors import FormatError, InputError, UndefinedError
 from openloop.learners.adapters.factors import Factors
 from openloop.learners.base import FactorLearner
 from openloop.learners.baselines import Bias, GlobalAverage, Popularity, Random
-from openloop.learners.model_files import saving
+from openloop.learners.model_files import kinds, saving
 from openloop.learners.pure_svd import PureSVD
 from tests.facts import facts
 
@@ -103,7 +103,7 @@ def test_parameters_survive(folder, model):
     assert bits(clone(loaded).fit(log)) == bits(unused.fit(log))
 
 
-@pytest.mark.parametrize("name", sorted(set(saving.SAVED) - {"Factors"}))
+@pytest.mark.parametrize("name", sorted(set(kinds.SAVED) - {"Factors"}))
 def test_every_learner_can_be_saved(name, tmp_path):
     rng = np.random.default_rng(0)
     u, i = np.nonzero(rng.random((12, 10)) < 0.6)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import polars as pl
 from openloop import learners
 from openloop.commands.table_files import suffix
 from openloop.core.feedback import Array, Feedback, Floats, Ints, Vocabulary
+from openloop.core.protocols import predicted_block
 from openloop.data.columns import Column, InputTable, names_a, shared
 from openloop.data.formats import open_file
 from openloop.errors import AlignmentError, ColumnError, DuplicateError, FormatError, PredictionError, listing
@@ -151,7 +153,14 @@ class Recoded:
 
     def scores(self, users: Ints) -> Array:
         """The scores of all items of the population, -inf where they are not known."""
-        found = np.asarray(self.model.scores(np.maximum(self.user[users], 0)))[:, np.maximum(self.item, 0)]  # (B, I)
+        return self._known(self.model.scores, users)
+
+    def predictions(self, users: Ints) -> Array:
+        """What it predicts of all items of the population, -inf where they are not known."""
+        return self._known(partial(predicted_block, self.model), users)
+
+    def _known(self, asked: Callable[[Ints], Any], users: Ints) -> Array:
+        found = np.asarray(asked(np.maximum(self.user[users], 0)))[:, np.maximum(self.item, 0)]  # (B, I)
         found[self.user[users] < 0] = -np.inf
         found[:, self.item < 0] = -np.inf
         return found

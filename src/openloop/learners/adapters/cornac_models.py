@@ -59,9 +59,9 @@ class CornacModel(Learner):
         self.model: Any = model
         self.unknown = unknown
 
-    def fit(self, feedback: Feedback, sample_weight: Weights = None) -> CornacModel:
+    def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> CornacModel:
         """Train a fresh copy of the model; Cornac knows no weights, so only equal ones are taken."""
-        _check_equal(weights(self, feedback, sample_weight))
+        _check_equal(weights(self, feedback, sample_weight, propensities))
         copy, users, items = self._copy(), distinct(feedback.user), distinct(feedback.item)
         notes = self._unseen(feedback, users, items)
         with TURN, _packages(copy), _own_randomness(copy):

@@ -64,9 +64,9 @@ class Factors(FactorLearner):
         self.items = items
         self.unknown = unknown
 
-    def fit(self, feedback: Feedback, sample_weight: Weights = None) -> Factors:
+    def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Factors:
         """Bring the rows into the order of the log's users and items; nothing is trained."""
-        weights(self, feedback, sample_weight)
+        weights(self, feedback, sample_weight, propensities)
         unused = "sample_weight changed nothing: the factors were trained elsewhere"
         notes = [] if sample_weight is None else [unused]
         return self._place(feedback.users, feedback.items, notes)

@@ -1,7 +1,7 @@
-"""What a model holds, as JSON and tensors: numbers, text, arrays, vocabularies and the state of a generator.
+"""What a model holds, as JSON and tensors: numbers, text, arrays, vocabularies, generators and unfitted learners.
 
 None, bool, int, float and str are themselves; all else is an object with one key, which says what it is, and arrays and
-long lists go into tensors. Packing knows nothing about models or files.
+long lists go into tensors. Packing knows nothing about files.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from openloop.core.feedback import Array, Vocabulary
 from openloop.errors import InputError, UndefinedError, listing
+from openloop.learners.model_files.kinds import is_saved, kind
 
 Tensors = dict[str, Array]
 
@@ -38,6 +39,9 @@ def pack(value: Any, name: str, tensors: Tensors) -> Any:
         return {"generator": pack(value.bit_generator.state, name, tensors)}
     if isinstance(value, dict | list | tuple):
         return _pack_many(value, name, tensors)
+    if is_saved(value):
+        params = {key: pack(given, f"{name}.{key}", tensors) for key, given in value.get_params(deep=False).items()}
+        return {"learner": {"class": type(value).__name__, "params": params}}
     if hasattr(value, "__array__") or hasattr(value, "to_numpy"):
         return _pack_array(as_array(value), name, tensors)
     raise _cannot(name, type(value).__name__)
@@ -142,6 +146,10 @@ def _generator(node: Any, left: Tensors) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
+def _learner(node: Any, left: Tensors) -> Any:
+    return kind(node["class"])(**{key: unpack(given, left) for key, given in node["params"].items()})
+
+
 _MAKE: dict[str, Callable[[Any, Tensors], Any]] = {
     "array": _tensor,
     "columns": lambda name, left: _tensor(name, left).T,
@@ -149,6 +157,7 @@ _MAKE: dict[str, Callable[[Any, Tensors], Any]] = {
     "strings": _strings,
     "vocabulary": lambda node, left: Vocabulary(unpack(node, left)),
     "generator": _generator,
+    "learner": _learner,
     "dict": lambda nodes, left: {key: unpack(node, left) for key, node in nodes.items()},
     "list": lambda nodes, left: [unpack(node, left) for node in nodes],
     "tuple": lambda nodes, left: tuple(unpack(node, left) for node in nodes),

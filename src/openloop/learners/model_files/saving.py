@@ -1,7 +1,7 @@
 """Model files: safetensors with a JSON header, so that a file holds numbers and text and can run nothing.
 
 The header has the format's version, the library's, the class, its parameters, its learned state, and a checksum over
-all of it. A class is looked up among the learners of this package, never by a path that a file names.
+all of it.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from openloop import learners
 from openloop.core.feedback import Array, Vocabulary, check_fitted
-from openloop.errors import FormatError, InputError, OpenloopError, UndefinedError, did_you_mean, listing
+from openloop.errors import FormatError, InputError, OpenloopError, UndefinedError, listing
 from openloop.learners.base import FactorLearner, Learner
+from openloop.learners.model_files.kinds import SAVED, is_saved, kind
 from openloop.learners.model_files.packing import pack, unpack
 from openloop.support.atomic import replacing
 from openloop.support.version import VERSION
 
 FORMAT = 1
 KEY = "openloop"  # of the header, in the file's metadata
-SAVED = ("MF", "WMF", "ADG", "AUC", "PureSVD", "Random", "GlobalAverage", "Popularity", "Bias", "Factors")
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -58,7 +57,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _packed(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """The header and the tensors of a model."""
     name, tensors = type(model).__name__, dict[str, Array]()
-    if name not in SAVED or type(model) is not getattr(learners, name):
+    if not is_saved(model):
         raise UndefinedError(
             f"save: {name} cannot be saved, only {', '.join(SAVED)} of openloop.learners can; "
             "save it by its own library's means, or give its factors to ol.learners.Factors."
@@ -80,8 +79,7 @@ def _packed(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
 def _unpacked(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     """The model of a header and its tensors, each used once."""
     name, left = header["class"], dict(tensors)
-    if name not in SAVED:
-        raise InputError(f"class {name!r} is no learner.{did_you_mean(str(name), SAVED)}")
+    made = kind(name)
     params = {key: unpack(node, left) for key, node in header["params"].items()}
     state = {key: unpack(node, left) for key, node in header["state"].items()}
     if left:
@@ -89,7 +87,7 @@ def _unpacked(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     odd = [key for key in state if key.startswith("_") or not key.endswith("_") or key in params]
     if odd:
         raise InputError(f"{listing(odd)} is no learned state, whose names end in _")
-    model = getattr(learners, name)(**params)
+    model = made(**params)
     vars(model).update(state)
     _check(model)
     return model

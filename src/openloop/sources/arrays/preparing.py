@@ -14,6 +14,7 @@ from openloop.core.feedback import distinct as distinct_values
 from openloop.core.levels import LevelSample
 from openloop.core.metric import default_threshold
 from openloop.core.propensities import Propensities, check_exposure, row_propensities
+from openloop.core.protocols import predicted_block
 from openloop.errors import AlignmentError, InputError, LeakError, PredictionError, UndefinedError
 from openloop.sources import rules
 from openloop.sources.arrays.source import FeedbackSource, Scored
@@ -231,7 +232,7 @@ def _imputed_ratings(given: Any, log: Feedback) -> Any:
         raise InputError(
             f"imputation: give a recommender with scores, an array or a mapping, got {type(given).__name__}."
         )
-    return _imputed_grid(given.scores(np.arange(log.n_users)), log)
+    return _imputed_grid(predicted_block(given, np.arange(log.n_users)), log)
 
 
 def _imputed_grid(values: Any, log: Feedback) -> Floats:

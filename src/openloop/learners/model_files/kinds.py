@@ -1,0 +1,23 @@
+"""Which learners a model file can hold, by name: a class is looked up here, never by a path that a file names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from openloop import learners
+from openloop.errors import InputError, did_you_mean
+
+SAVED = ("MF", "WMF", "ADG", "AUC", "PureSVD", "Random", "GlobalAverage", "Popularity", "Bias", "Factors")
+
+
+def kind(name: Any) -> Any:
+    """The class of a learner."""
+    if name not in SAVED:
+        raise InputError(f"class {name!r} is no learner.{did_you_mean(str(name), SAVED)}")
+    return getattr(learners, name)
+
+
+def is_saved(model: Any) -> bool:
+    """Whether a file can hold such a model: one of these, and no subclass of it."""
+    name = type(model).__name__
+    return name in SAVED and type(model) is getattr(learners, name)
