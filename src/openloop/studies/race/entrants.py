@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from openloop.learners.baselines import Bias, Popularity
@@ -27,7 +25,6 @@ LOGISTIC_REGS = (0.1, 0.3, 0.6, 1.0, 1.5, 2.5, 4.0)  # the logistic loss is abou
 CLICK_REGS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # of RelMF
 DR_REGS = (3.0, 5.0, 7.0, 10.0, 15.0, 25.0, 40.0)
 RIDGES = (1.0, 10.0, 100.0, 300.0)  # of a stack's coefficients
-NO_OFFSETS = 1e9  # a penalty that leaves none
 
 BASELINE = "MF-IPS"
 
@@ -158,4 +155,4 @@ RACERS: dict[str, Entrant] = {
 def raced(given: Given, *, entrant: str, label: int, seed: int, quick: bool) -> dict[str, npt.NDArray[Any]]:
     """A trial: an entrant selected and fitted on the log, and its predictions of the test cells."""
     start = starting(given, label=label, seed=seed, quick=quick)
-    return predicted(settled(ENTRANTS[entrant], start), given)
+    return predicted(settled(RACERS[entrant], start), given)

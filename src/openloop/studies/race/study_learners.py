@@ -73,7 +73,7 @@ class StableMF(MF):
 def crossed(learner: Any, feedback: Feedback, w: Floats, folds: int, rng: Any) -> Array:
     """Each cell's prediction by a fit without the cell's Latin fold, (U, I)."""
     shape = feedback.n_users, feedback.n_items
-    latin = latin_folds(shape, folds, np.random.default_rng(rng))
+    latin = latin_folds("StableMF", feedback, folds, rng)
     everywhere = latin.of(*np.indices(shape))  # (U, I)
     mine, found = latin.of(feedback.user, feedback.item), np.empty(shape)
     for k in range(folds):
