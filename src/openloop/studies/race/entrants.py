@@ -15,11 +15,10 @@ from openloop.learners.mf import MF
 from openloop.learners.recalibrated import Recalibrated
 from openloop.learners.stacking import Stack
 from openloop.studies.kit.trials import Given
-from openloop.studies.race.protocol import Entrant, Start, predicted, settled, starting
+from openloop.studies.race.protocol import REGS, Entrant, Start, predicted, settled, starting
 from openloop.studies.race.study_learners import SideMean, StableMF
 
-FACTORS = 20
-REGS = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 25.0)  # λ of MF, beside a sum over rows
+CROSSED = 4  # folds of cross-fitting within a learner
 OFFSET_REGS = (0.3, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # of means and offsets
 LOGISTIC_REGS = (0.1, 0.3, 0.6, 1.0, 1.5, 2.5, 4.0)  # the logistic loss is about a quarter of the squared one
 CLICK_REGS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # of RelMF
@@ -34,35 +33,44 @@ BASELINE = "MF-IPS"
 
 def mf(start: Start, **options: Any) -> MF:
     """Matrix factorisation with offsets."""
-    return MF(FACTORS, threads=1, rng=start.seed, **options)
+    return MF(start.factors, threads=1, rng=start.seed, **options)
 
 
-def chosen_regs(start: Start, factors: int = FACTORS) -> tuple[float, float]:
+def chosen_regs(start: Start) -> tuple[float, float]:
     """λ of MF-IPS and of MF without weights, each by cross-validation on this log."""
-    learners = (Entrant(lambda s: MF(factors, threads=1, rng=s.seed), {"reg": REGS}, weighted=w) for w in (True, False))
+    learners = (Entrant(mf, {"reg": start.regs}, weighted=weighted) for weighted in (True, False))
     ips, naive = (float(settled(one, start).chosen["reg"]) for one in learners)
     return ips, naive
 
 
-def bases(start: Start, factors: int = FACTORS) -> list[Any]:
-    """MF with weights w, √w and none; λ as MF-IPS and MF naive choose it on this log, between them their mean."""
-    ips, naive = chosen_regs(start, factors)
+def stack(start: Start, *beside: Any) -> Stack:
+    """MF with weights w, √w and none, and other columns beside these.
 
-    def one(reg: float) -> MF:
-        return MF(factors, reg, threads=1, rng=start.seed)
-
-    return [one(ips), (one(math.sqrt(ips * naive)), 0.5), (one(naive), 0.0)]
-
-
-def stack(start: Start, *extra: Any, factors: int = FACTORS) -> Stack:
-    """A stack over weights, with these columns beside it."""
-    return Stack([*bases(start, factors), *extra], folds=4, rng=start.seed)
+    λ are those that MF-IPS and MF naive choose on this log, and the geometric mean between.
+    """
+    ips, naive = chosen_regs(start)
+    bases = [mf(start, reg=ips), (mf(start, reg=math.sqrt(ips * naive)), 0.5), (mf(start, reg=naive), 0.0)]
+    return Stack([*bases, *beside], folds=CROSSED, rng=start.seed)
 
 
-def doubly_robust(start: Start, factors: int = FACTORS, **options: Any) -> DR:
-    """DR with MF-IPS's own λ in the imputation."""
-    ips, _ = chosen_regs(start, factors)
-    return DR(factors, imputation=MF(factors, ips, threads=1, rng=start.seed), folds=4, rng=start.seed, **options)
+def exposed(start: Start) -> Stack:
+    """A stack over weights with who saw what beside it."""
+    return stack(start, _exposure(start))
+
+
+def recalibrated(start: Start) -> Recalibrated:
+    """MF-IPS, recalibrated."""
+    return Recalibrated(mf(start), folds=CROSSED)
+
+
+def doubly_robust(start: Start, **options: Any) -> DR:
+    """DR; its imputation has the λ that MF-IPS chooses on this log."""
+    ips, _ = chosen_regs(start)
+    return DR(start.factors, imputation=mf(start, reg=ips), folds=CROSSED, rng=start.seed, **options)
+
+
+def _exposure(start: Start) -> Exposure:
+    return Exposure(rank=8, rng=start.seed)
 
 
 def _covariates(start: Start) -> Features:
@@ -102,23 +110,15 @@ def _tdr(start: Start) -> DR:
 
 
 def _stable(start: Start) -> StableMF:
-    return StableMF(FACTORS, imputation_reg=chosen_regs(start)[0], rng=start.seed)
+    return StableMF(start.factors, imputation_reg=chosen_regs(start)[0], rng=start.seed)
 
 
 def _relmf(start: Start) -> RelMF:
-    return RelMF(FACTORS, rng=start.seed)
+    return RelMF(start.factors, rng=start.seed)
 
 
-def _recalibrated(start: Start) -> Recalibrated:
-    return Recalibrated(mf(start), folds=4)
-
-
-def _stack_exposure(start: Start) -> Stack:
-    return stack(start, Exposure(rank=8, rng=start.seed))
-
-
-def _stack_features(start: Start) -> Stack:
-    return stack(start, Exposure(rank=8, rng=start.seed), _covariates(start))
+def _with_features(start: Start) -> Stack:
+    return stack(start, _exposure(start), _covariates(start))
 
 
 # -- who runs ------------------------------------------------------------------------------------------------
@@ -142,10 +142,10 @@ RACERS: dict[str, Entrant] = {
     "TDR": Entrant(_tdr, {"reg": DR_REGS}, printed="TDR-JL"),
     "StableDR-like": Entrant(_stable, {"reg": REGS[2:6]}, printed="StableDR"),
     "RelMF": Entrant(_relmf, {"reg": CLICK_REGS}, learns="label", rates=False),
-    "Recalibrated": Entrant(_recalibrated, {"model__reg": REGS}),
+    "Recalibrated": Entrant(recalibrated, {"model__reg": REGS}),
     "Stack": Entrant(stack, {"reg": RIDGES}),
-    "Stack + Exposure": Entrant(_stack_exposure, {"reg": RIDGES}),
-    "Stack + Exposure + Features": Entrant(_stack_features, {"reg": RIDGES}),
+    "Stack + Exposure": Entrant(exposed, {"reg": RIDGES}),
+    "Stack + Exposure + Features": Entrant(_with_features, {"reg": RIDGES}),
 }
 
 

@@ -18,6 +18,8 @@ from openloop.selection import select
 from openloop.studies.kit.trials import Given, feedback
 
 FOLDS, QUICK_FOLDS = 4, 2
+FACTORS = 20
+REGS = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 25.0)  # λ of MF, beside a sum over rows
 RATINGS = 0  # in the place of a threshold: the learner is given ratings, not labels
 
 Grid = Mapping[str, Sequence[Any]]
@@ -25,13 +27,18 @@ Grid = Mapping[str, Sequence[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Start:
-    """What a learner starts with: the log with the p of its rows, p of all cells where known, covariates, a seed."""
+    """What a learner starts with: the log with the p of its rows, p of all cells where known, covariates, a seed.
+
+    `factors` and `regs` are the size of factor models and the λ that are tried for them.
+    """
 
     log: Feedback
     p: Floats  # (U, I) where the grid is known, else (n,)
     covariates: Mapping[str, npt.NDArray[Any]]
     seed: int
     quick: bool
+    factors: int = FACTORS
+    regs: tuple[float, ...] = REGS
 
     @property
     def folds(self) -> int:
