@@ -14,15 +14,18 @@ if TYPE_CHECKING:
     from openloop.learners.adapters.cornac_models import CornacModel
     from openloop.learners.adapters.factors import Factors
     from openloop.learners.baselines import Bias, GlobalAverage, Popularity, Random
+    from openloop.learners.exposing import Exposure
     from openloop.learners.implicit import WMF
     from openloop.learners.mf import MF
     from openloop.learners.model_files.saving import load
     from openloop.learners.pairwise import ADG, AUC
     from openloop.learners.pure_svd import PureSVD
+    from openloop.learners.recalibrated import Recalibrated
+    from openloop.learners.stacking import Stack
     from openloop.learners.zoo_models import zoo
 
 __all__ = [
-    "MF", "WMF", "ADG", "AUC", "PureSVD",
+    "MF", "WMF", "ADG", "AUC", "PureSVD", "Stack", "Recalibrated", "Exposure",
     "Random", "GlobalAverage", "Popularity", "Bias",
     "Factors", "CornacModel", "zoo",
     "load",
@@ -34,6 +37,9 @@ _NAMES = {
     "implicit": "WMF",
     "pairwise": "ADG AUC",
     "pure_svd": "PureSVD",
+    "stacking": "Stack",
+    "recalibrated": "Recalibrated",
+    "exposing": "Exposure",
     "baselines": "Random GlobalAverage Popularity Bias",
     "adapters.factors": "Factors",
     "adapters.cornac_models": "CornacModel",

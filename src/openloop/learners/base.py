@@ -110,6 +110,11 @@ class FactorLearner(Learner):
     item_bias_: Array  # b, (I,)
     intercept_: float  # c
 
+    @property
+    def linked(self) -> bool:
+        """Whether predictions are another function of the scores than the scores themselves."""
+        return False
+
     def link(self, z: Array) -> Array:
         """The prediction of a score z = v_uᵀw_i + a_u + b_i + c: an increasing function, here z itself."""
         return z

@@ -18,18 +18,20 @@ from openloop.core.feedback import Array, Feedback
 from openloop.errors import InputError, listing
 from openloop.support.arguments import generator, is_number, is_whole
 
-Int64s = npt.NDArray[np.int64]
+Folds = npt.NDArray[np.int16]
+
+MOST = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LatinFolds:
     """The groups of users and items whose sum, modulo `count`, is the fold of a cell."""
 
-    of_user: Int64s  # π, (U,)
-    of_item: Int64s  # σ, (I,)
+    of_user: Folds  # π, (U,)
+    of_item: Folds  # σ, (I,)
     count: int  # K
 
-    def of(self, user: Array, item: Array) -> Int64s:
+    def of(self, user: Array, item: Array) -> Folds:
         """The fold of each cell."""
         return (self.of_user[user] + self.of_item[item]) % self.count
 
@@ -41,10 +43,10 @@ class LatinFolds:
 def latin_folds(who: str, feedback: Feedback, folds: Any, rng: Any) -> LatinFolds:
     """Groups of users and of items of equal size, dealt at random; each fold must leave rows to learn from."""
     U, I = feedback.n_users, feedback.n_items
-    if not (is_whole(folds) and 2 <= folds):
-        raise InputError(f"{who}: folds must be a whole number from 2, got {folds!r}.")
+    if not (is_whole(folds) and 2 <= folds <= MOST):
+        raise InputError(f"{who}: folds must be a whole number in 2 … {MOST}, got {folds!r}.")
     rng = generator(who, rng)
-    of_user, of_item = (rng.permutation(np.arange(n, dtype=np.int64) % folds) for n in (U, I))
+    of_user, of_item = (rng.permutation((np.arange(n) % folds).astype(np.int16)) for n in (U, I))
     found = LatinFolds(of_user=of_user, of_item=of_item, count=int(folds))
     largest = int(np.bincount(found.of(feedback.user, feedback.item)).max())
     if largest == len(feedback):

@@ -7,7 +7,10 @@ from typing import Any
 from openloop import learners
 from openloop.errors import InputError, did_you_mean
 
-SAVED = ("MF", "WMF", "ADG", "AUC", "PureSVD", "Random", "GlobalAverage", "Popularity", "Bias", "Factors")
+SAVED = (
+    "MF", "WMF", "ADG", "AUC", "PureSVD", "Random", "GlobalAverage", "Popularity", "Bias", "Factors",
+    "Stack", "Recalibrated", "Exposure",
+)  # fmt: skip
 
 
 def kind(name: Any) -> Any:

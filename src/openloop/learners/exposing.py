@@ -1,0 +1,155 @@
+"""`Exposure`: who saw what, as a score of cells and as columns of a stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+from threadpoolctl import threadpool_limits
+
+from openloop.core.feedback import Array, Feedback, Floats
+from openloop.errors import InputError
+from openloop.learners.base import FactorLearner, Weights, check_whole, unseen_notes, weights
+from openloop.learners.columns import Column, combined
+from openloop.learners.crossing import LatinFolds, latin_folds
+from openloop.support.arguments import generator
+
+SPARE = 6  # singular values beyond the rank: the last of them is what chance alone gives
+ROUNDS = 4  # of the power iteration
+
+Single = npt.NDArray[np.float32]
+
+
+class Exposure(FactorLearner):
+    """What was seen beyond activity and popularity, by a low-rank model of who saw what; ratings are not looked at.
+
+    Cells are dealt to Latin folds. For each fold, with O the rows outside it and n_u, n_i, n their counts, the matrix
+
+        N = (O − n_u n_i/n)/√((n_u + 1)(n_i + 1)/n), 0 at the fold's own cells,
+
+    has its `rank` largest singular values by a randomised SVD, each reduced by the (rank + 6)th. The score is the mean
+    over folds, each divided by its standard deviation over all cells. In a `Stack` the score, log(n_u + 1) and
+    log(n_i + 1) are three columns, at a training row from the model without that row's fold, by the folds of the stack.
+    Weights change nothing. It ranks, and is no rating.
+    """
+
+    def __init__(self, rank: int = 8, folds: int = 4, rng: int | np.random.Generator = 0) -> None:
+        self.rank = rank
+        self.folds = folds
+        self.rng = rng
+
+    def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
+        """Find who saw what."""
+        weights(self, feedback, sample_weight, propensities)
+        folds = latin_folds("Exposure", feedback, self.folds, self.rng)
+        found = combined(
+            [self.fold_columns(feedback, folds, k)[0] for k in range(folds.count)], [1 / folds.count] * folds.count
+        )
+        self.user_factors_, self.item_factors_ = found.V, found.W
+        self.user_bias_, self.item_bias_, self.intercept_ = found.a, found.b, found.c
+        return self._remember(feedback, *unseen_notes(feedback, "0 everywhere", "row"))
+
+    def fold_columns(self, feedback: Feedback, folds: LatinFolds, k: int) -> list[Column]:
+        """The score, activity and popularity, by the rows outside a fold."""
+        seen = _Seen.of(feedback, folds, k)
+        V, W = _low_rank(seen, self._checked_rank(feedback), _rng(self.rng, k))
+        U, I = feedback.n_users, feedback.n_items
+        none, blank = (np.zeros((U, 0), np.float32), np.zeros((I, 0), np.float32)), (np.zeros(U), np.zeros(I))
+        return [
+            Column(name="exposure", V=V, W=W, a=blank[0], b=blank[1]),
+            Column(name="log n_u", V=none[0], W=none[1], a=np.log1p(seen.n_u), b=blank[1]),
+            Column(name="log n_i", V=none[0], W=none[1], a=blank[0], b=np.log1p(seen.n_i)),
+        ]
+
+    def _checked_rank(self, feedback: Feedback) -> int:
+        rank, least = check_whole(self, "rank"), min(feedback.n_users, feedback.n_items)
+        if rank + SPARE > least:
+            raise InputError(
+                f"Exposure: rank must be at most {max(least - SPARE, 0)} on this {feedback.n_users:,} × "
+                f"{feedback.n_items:,} grid, as it needs {SPARE} singular values more, got {rank}; pass a smaller rank."
+            )
+        return rank
+
+
+def _rng(given: Any, k: int) -> np.random.Generator:
+    """A stream for each fold, so that a fold's numbers do not depend on the others."""
+    return generator("Exposure", given) if isinstance(given, np.random.Generator) else np.random.default_rng([given, k])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Seen:
+    """N of one fold, as products with it: sparse rows less a product of counts, both without the fold's cells."""
+
+    O: csr_array  # (U, I), 1 at rows outside the fold
+    Ot: csr_array
+    n_u: Floats  # (U,)
+    n_i: Floats  # (I,)
+    folds: LatinFolds
+    k: int
+
+    @classmethod
+    def of(cls, feedback: Feedback, folds: LatinFolds, k: int) -> _Seen:
+        shape = (feedback.n_users, feedback.n_items)
+        outside = (folds.of(feedback.user, feedback.item) != k).astype(np.float32)
+        O = csr_array((outside, feedback.item, feedback.user_ptr), shape)
+        O.eliminate_zeros()
+        n_u, n_i = (np.asarray(O.sum(axis=axis), np.float64) for axis in (1, 0))
+        return cls(O=O, Ot=O.T.tocsr(), n_u=n_u, n_i=n_i, folds=folds, k=k)
+
+    @property
+    def n(self) -> float:
+        """How many rows are outside the fold."""
+        return float(self.n_u.sum())
+
+    @property
+    def scales(self) -> tuple[Single, Single]:
+        """√(n_u + 1) and √((n_i + 1)/n): N is divided by their product."""
+        return np.sqrt(self.n_u + 1).astype(np.float32), np.sqrt((self.n_i + 1) / self.n).astype(np.float32)
+
+    def times(self, X: Array) -> Single:
+        """N X, (U, r)."""
+        s_u, s_i = self.scales
+        scaled = X / s_i[:, None]
+        pull = _blocked(self.n_u, self.n_i / self.n, scaled, self.folds.of_user, self.folds.of_item, self.folds, self.k)
+        return ((self.O @ scaled) - pull) / s_u[:, None]
+
+    def transposed_times(self, X: Array) -> Single:
+        """Nᵀ X, (I, r)."""
+        s_u, s_i = self.scales
+        scaled = X / s_u[:, None]
+        pull = _blocked(self.n_i / self.n, self.n_u, scaled, self.folds.of_item, self.folds.of_user, self.folds, self.k)
+        return ((self.Ot @ scaled) - pull) / s_i[:, None]
+
+
+def _blocked(
+    left: Floats, right: Floats, X: Array, of_left: Array, of_right: Array, folds: LatinFolds, k: int
+) -> Single:
+    """left_u Σ_i right_i X_i over the cells outside fold k: all items, less those of the group that is the fold's."""
+    sums = np.stack([(right * (of_right == group)) @ X for group in range(folds.count)])  # (K, r)
+    outside = sums.sum(axis=0) - sums[[folds.item_group(k, group) for group in range(folds.count)]]  # (K, r)
+    return (left[:, None] * outside[of_left]).astype(np.float32)
+
+
+def _low_rank(seen: _Seen, rank: int, rng: np.random.Generator) -> tuple[Single, Single]:
+    """V and W of the score v_uᵀw_i (Halko, Martinsson & Tropp 2011, Algorithm 4.4), of deviation 1 over all cells."""
+    with threadpool_limits(1, "blas"):  # a sum in parts would round by the number of threads
+        basis = _orthonormal(seen.times(rng.standard_normal((len(seen.n_i), rank + SPARE), np.float32)))  # (U, r + 6)
+        for _ in range(ROUNDS):
+            basis = _orthonormal(seen.times(_orthonormal(seen.transposed_times(basis))))
+        left, sigma, Rt = np.linalg.svd(seen.transposed_times(basis).T, full_matrices=False)  # of QᵀN, (r + 6, I)
+        V, W = (basis @ left[:, :rank]) * np.maximum(sigma[:rank] - sigma[-1], 0), Rt[:rank].T
+        deviation = _deviation(V.astype(np.float64), W.astype(np.float64))
+    return np.ascontiguousarray(V / (deviation or 1.0), np.float32), np.ascontiguousarray(W, np.float32)
+
+
+def _orthonormal(X: Single) -> Single:
+    return np.linalg.qr(X)[0]
+
+
+def _deviation(V: Floats, W: Floats) -> float:
+    """The standard deviation of v_uᵀw_i over all cells: E[f²] = tr(VᵀV·WᵀW)/UI, E[f] = v̄ᵀw̄."""
+    square = np.sum((V.T @ V) * (W.T @ W)) / (len(V) * len(W))
+    return float(np.sqrt(max(square - (V.mean(axis=0) @ W.mean(axis=0)) ** 2, 0.0)))
