@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy.typing as npt
-
 from openloop.learners.baselines import Bias, Popularity
 from openloop.learners.covariate_ridge import Features
 from openloop.learners.doubly_robust import DR, RelMF
@@ -14,7 +12,7 @@ from openloop.learners.exposing import Exposure
 from openloop.learners.mf import MF
 from openloop.learners.recalibrated import Recalibrated
 from openloop.learners.stacking import Stack
-from openloop.studies.kit.trials import Given
+from openloop.studies.kit.trials import Given, Outcome
 from openloop.studies.race.protocol import REGS, Entrant, Start, predicted, settled, starting
 from openloop.studies.race.study_learners import SideMean, StableMF
 
@@ -22,7 +20,7 @@ CROSSED = 4  # folds of cross-fitting within a learner
 OFFSET_REGS = (0.3, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # of means and offsets
 LOGISTIC_REGS = (0.1, 0.3, 0.6, 1.0, 1.5, 2.5, 4.0)  # the logistic loss is about a quarter of the squared one
 CLICK_REGS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # of RelMF
-DR_REGS = (3.0, 5.0, 7.0, 10.0, 15.0, 25.0, 40.0)
+DR_REGS = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0)  # pseudo-outcomes reach far beyond the stars
 RIDGES = (1.0, 10.0, 100.0, 300.0)  # of a stack's coefficients
 
 BASELINE = "MF-IPS"
@@ -53,6 +51,12 @@ def stack(start: Start, *beside: Any) -> Stack:
     return Stack([*bases, *beside], folds=CROSSED, rng=start.seed)
 
 
+def _as_given(start: Start) -> Stack:
+    """The stack of `openloop train --model stack`, as it is."""
+    bases = [mf(start, reg=5.0), (mf(start, reg=6.0), 0.5), (mf(start, reg=7.0), 0.0)]
+    return Stack([*bases, _exposure(start)], folds=CROSSED, rng=start.seed)
+
+
 def exposed(start: Start) -> Stack:
     """A stack over weights with who saw what beside it."""
     return stack(start, _exposure(start))
@@ -77,19 +81,19 @@ def _covariates(start: Start) -> Features:
     return Features(start.covariates["user_covariates"], start.covariates["item_covariates"], reg=100.0)
 
 
-def _popularity(start: Start) -> Popularity:
+def _popularity(_: Start) -> Popularity:
     return Popularity()
 
 
-def _user_mean(start: Start) -> SideMean:
+def _user_mean(_: Start) -> SideMean:
     return SideMean("user")
 
 
-def _item_mean(start: Start) -> SideMean:
+def _item_mean(_: Start) -> SideMean:
     return SideMean("item")
 
 
-def _bias(start: Start) -> Bias:
+def _bias(_: Start) -> Bias:
     return Bias()
 
 
@@ -145,6 +149,7 @@ RACERS: dict[str, Entrant] = {
     "Recalibrated": Entrant(recalibrated, {"model__reg": REGS}),
     "Stack": Entrant(stack, {"reg": RIDGES}),
     "Stack + Exposure": Entrant(exposed, {"reg": RIDGES}),
+    "Stack + Exposure, nothing selected": Entrant(_as_given, {}),
     "Stack + Exposure + Features": Entrant(_with_features, {"reg": RIDGES}),
 }
 
@@ -152,7 +157,7 @@ RACERS: dict[str, Entrant] = {
 # -- the trial -----------------------------------------------------------------------------------------------
 
 
-def raced(given: Given, *, entrant: str, label: int, seed: int, quick: bool) -> dict[str, npt.NDArray[Any]]:
+def raced(given: Given, *, entrant: str, label: int, seed: int, quick: bool) -> Outcome:
     """A trial: an entrant selected and fitted on the log, and its predictions of the test cells."""
     start = starting(given, label=label, seed=seed, quick=quick)
     return predicted(settled(RACERS[entrant], start), given)

@@ -34,11 +34,11 @@ PUBLISHED: dict[str, Any] = {"coat": {name: row._asdict() for name, row in PRINT
 
 DIFFERS = (
     "What differs in the papers behind the bracketed numbers, which are of labels from 3 stars on: their factor models "
-    "have no offsets for users and items; they learn the label, not the rating; their propensities are naive Bayes from "
-    "a part of the test labels; settings were tuned on the test set, or the papers do not say on what; their “doubly "
-    "robust” loss subtracts ê where the estimator subtracts ê/p; and a user without positives counts as nDCG 1. So a "
-    "bracketed number is beside ours, not held against it; the items `as_published` and `leaks` take the differences "
-    "one by one."
+    "have no offsets for users and items; they learn the label, not the rating; their propensities are naive Bayes "
+    "from a part of the test labels; settings were tuned on the test set, or the papers do not say on what; their "
+    "“doubly robust” loss subtracts ê where the estimator subtracts ê/p; and a user without positives counts as nDCG "
+    "1. So a bracketed number is beside ours, not held against it; the items `as_published` and `leaks` take the "
+    "differences one by one."
 )
 
 

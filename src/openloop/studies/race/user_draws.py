@@ -46,7 +46,7 @@ class Resampled:
 
     @property
     def pvalue(self) -> float:
-        """Two-sided, that it is 0: twice the smaller share of draws on one side of 0, the users as they are included."""
+        """Two-sided, that it is 0: twice the smaller share on one side of 0, of draws and the users as they are."""
         share = min(np.mean(self.values <= 0), np.mean(self.values >= 0))
         return float(min(1.0, 2 * max(share, 1 / len(self.values))))
 

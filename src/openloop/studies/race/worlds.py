@@ -151,13 +151,19 @@ SEEN = {
 def _notes(run: Run) -> tuple[str, ...]:
     U, I = SHAPES[run.quick]
     return (
-        f"ML-100K was completed by MF; each seed draws {U} of its users and {I} of its items, adds noise to the "
-        f"completed values and turns them into stars of given shares. A log shows {100 * OBSERVED:g} % of the cells. Where "
-        "p depends on the rating, it is Schnabel et al.'s observation model at α = 0.25; where on activity, popularity "
-        "and taste, it grows with the counts of the real log and with the completed value, not with its noise; where "
-        "selection carries no signal, the counts are those of other users and items.",
-        f"Naive Bayes has {SAMPLE} uniform ratings. “Offsets alone” is a logistic regression of what was seen on users "
-        "and items: wrong where ratings or taste select, right where they do not.",
-        f"d = {FACTORS} throughout; settings by cross-validation on the log under the p that the column names. The error "
-        "is that of cells which the log lacks.",
+        (
+            f"ML-100K was completed by MF; each seed draws {U} of its users and {I} of its items, adds noise to the "
+            f"completed values and turns them into stars of given shares. A log shows {100 * OBSERVED:g} % of the "
+            "cells. Where p depends on the rating, it is Schnabel et al.'s observation model at α = 0.25; where on "
+            "activity, popularity and taste, it grows with the counts of the real log and with the completed value, "
+            "not with its noise; where selection carries no signal, the counts are those of other users and items."
+        ),
+        (
+            f"Naive Bayes has {SAMPLE} uniform ratings. “Offsets alone” is a logistic regression of what was seen on "
+            "users and items: wrong where ratings or taste select, right where they do not."
+        ),
+        (
+            f"d = {FACTORS} throughout; settings by cross-validation on the log under the p that the column names. The "
+            "error is that of cells which the log lacks."
+        ),
     )
