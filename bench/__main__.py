@@ -21,6 +21,7 @@ CASES = {
     "offsets": "offsets",
     "violators": "violators",
     "factorisation": "factorisation",
+    "stacking": "stacking",
     "selecting": "selecting",
     "reading": "reading",
     "auditing": "auditing",

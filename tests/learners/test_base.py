@@ -11,7 +11,9 @@ from sklearn.exceptions import NotFittedError
 from openloop.core.feedback import Feedback
 from openloop.core.propensities import Propensities
 from openloop.core.protocols import FactorModel, Recommender
+from openloop.data.simulate import movie_lovers
 from openloop.errors import AlignmentError, InputError, UnknownIdError
+from openloop.learners import MF, WMF, Bias, GlobalAverage, Popularity, PureSVD
 from openloop.learners.base import (
     FactorLearner,
     Learner,
@@ -22,6 +24,7 @@ from openloop.learners.base import (
     weights,
 )
 from openloop.learners.model_files import saving
+from openloop.propensity import Uniform
 from tests.facts import facts
 
 
@@ -240,3 +243,28 @@ def test_those_without_a_rating_are_counted():
     assert re.search(facts("1 users", "rating", "the mean"), users)
     assert re.search(facts("2 items", "rating", "the mean"), items)
     assert unseen_notes(Feedback.from_arrays([0, 1], [1, 0], [1, 1]), "the mean") == []
+
+
+# -- propensities --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [MF, WMF, Bias, Popularity, GlobalAverage, PureSVD], ids=lambda kind: kind.__name__)
+def test_propensities_are_weights_one_over_p(make):
+    log = movie_lovers(users=20, items=16).observe(3)
+    model = {"factors": 2} if "factors" in make().get_params() else {}
+    wanted = make(**model).fit(log, sample_weight=1 / log.propensity).scores([0, 5])
+    seen = Uniform().fit(log)
+    grid = np.full((20, 16), 0.5)
+    grid[log.user, log.item] = log.propensity
+    for given in (log.propensity, Propensities(values=log.propensity), grid):
+        np.testing.assert_array_equal(make(**model).fit(log, propensities=given).scores([0, 5]), wanted)
+    equal = make(**model).fit(log).scores([0, 5])
+    np.testing.assert_allclose(make(**model).fit(log, propensities=seen).scores([0, 5]), equal, rtol=1e-5, atol=1e-6)
+
+
+def test_weights_and_propensities_at_once_are_refused():
+    log = movie_lovers(users=20, items=16).observe(3)
+    with pytest.raises(InputError, match=facts("Bias", "sample_weight", "propensities")):
+        Bias().fit(log, sample_weight=1 / log.propensity, propensities=log.propensity)
+    with pytest.raises(InputError, match=facts("Bias", "propensities", "str")):
+        Bias().fit(log, propensities="p")

@@ -40,7 +40,7 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HeldOut:
+class CrossedFold:
     """The rows of a fold, and the columns of each base that did not see them."""
 
     rows: Rows
@@ -69,13 +69,13 @@ def _base(who: str, number: int, given: Any) -> Base:
 
 def crossed(
     bases: Sequence[Base], feedback: Feedback, w: Floats, folds: LatinFolds, advance: Advance
-) -> Iterator[HeldOut]:
+) -> Iterator[CrossedFold]:
     """Every fold that has rows, with bases fitted without it."""
     fold = folds.of(feedback.user, feedback.item)
     for k in range(folds.count):
         rows = np.flatnonzero(fold == k)
         if len(rows):
-            yield HeldOut(rows=rows, columns=list(_without(bases, feedback, w, folds, k, advance)))
+            yield CrossedFold(rows=rows, columns=list(_without(bases, feedback, w, folds, k, advance)))
 
 
 def _without(

@@ -18,7 +18,7 @@ from openloop.learners.crossing import LatinFolds, latin_folds
 from openloop.support.arguments import generator
 
 SPARE = 6  # singular values beyond the rank: the last of them is what chance alone gives
-ROUNDS = 4  # of the power iteration
+ROUNDS = 5  # of products with NNᵀ: on 20 M rows the last singular value comes out 1 % too small
 
 Single = npt.NDArray[np.float32]
 
@@ -134,13 +134,16 @@ def _blocked(
 
 
 def _low_rank(seen: _Seen, rank: int, rng: np.random.Generator) -> tuple[Single, Single]:
-    """V and W of the score v_uᵀw_i (Halko, Martinsson & Tropp 2011, Algorithm 4.4), of deviation 1 over all cells."""
+    """V and W of the score v_uᵀw_i, of deviation 1 over all cells, by randomised block Krylov (Musco & Musco 2015)."""
     with threadpool_limits(1, "blas"):  # a sum in parts would round by the number of threads
-        basis = _orthonormal(seen.times(rng.standard_normal((len(seen.n_i), rank + SPARE), np.float32)))  # (U, r + 6)
+        block = _orthonormal(seen.times(rng.standard_normal((len(seen.n_i), rank + SPARE), np.float32)))  # (U, r + 6)
+        blocks = [block]
         for _ in range(ROUNDS):
-            basis = _orthonormal(seen.times(_orthonormal(seen.transposed_times(basis))))
-        left, sigma, Rt = np.linalg.svd(seen.transposed_times(basis).T, full_matrices=False)  # of QᵀN, (r + 6, I)
-        V, W = (basis @ left[:, :rank]) * np.maximum(sigma[:rank] - sigma[-1], 0), Rt[:rank].T
+            block = _orthonormal(seen.times(_orthonormal(seen.transposed_times(block))))
+            blocks.append(block)
+        basis = _orthonormal(np.hstack(blocks))  # (U, B)
+        left, sigma, Rt = np.linalg.svd(seen.transposed_times(basis).T, full_matrices=False)  # of QᵀN, (B, I)
+        V, W = (basis @ left[:, :rank]) * np.maximum(sigma[:rank] - sigma[rank + SPARE - 1], 0), Rt[:rank].T
         deviation = _deviation(V.astype(np.float64), W.astype(np.float64))
     return np.ascontiguousarray(V / (deviation or 1.0), np.float32), np.ascontiguousarray(W, np.float32)
 

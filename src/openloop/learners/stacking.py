@@ -1,4 +1,4 @@
-"""`Stack`: what several learners say of rows that they did not see, brought to the rating by weighted regression."""
+"""`Stack`: what several learners say of rows that they did not see, combined by weighted regression."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from openloop.core.feedback import Feedback, Floats
 from openloop.errors import InputError, did_you_mean
 from openloop.learners.base import FactorLearner, Weights, check_number, unseen_notes, weight_notes, weights
-from openloop.learners.bases import Base, HeldOut, bases_of, crossed, mean_of_folds
+from openloop.learners.bases import Base, CrossedFold, bases_of, crossed, mean_of_folds
 from openloop.learners.columns import Column, Spread, combined, ridge
 from openloop.learners.crossing import latin_folds
 from openloop.support.progress import progress
@@ -93,7 +93,7 @@ class Stack(FactorLearner):
         return self._remember(feedback, *weight_notes(w), *lonely, *notes)
 
 
-def _spread(held_out: HeldOut, feedback: Feedback, w: Floats) -> Spread:
+def _spread(held_out: CrossedFold, feedback: Feedback, w: Floats) -> Spread:
     rows = held_out.rows
     user, item = feedback.user[rows], feedback.item[rows]
     values = [column.at(user, item) for made in held_out.columns for column in made]

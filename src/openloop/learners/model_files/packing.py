@@ -1,4 +1,4 @@
-"""What a model holds, as JSON and tensors: numbers, text, arrays, vocabularies, generators and unfitted learners.
+"""What a model holds, as JSON and tensors: numbers, text, arrays, ids, generators and unfitted learners.
 
 None, bool, int, float and str are themselves; all else is an object with one key, which says what it is, and arrays and
 long lists go into tensors. Packing knows nothing about files.
