@@ -50,8 +50,10 @@ def test_claims_are_about_every_row():
 
 
 def test_a_small_run_shows_both_ways(ground, run, monkeypatch):
+    few = {name: THEIRS[name] for name in ("MF naive", "MF-IPS")}
+    monkeypatch.setattr(as_published, "THEIRS", few)
     monkeypatch.setattr(as_published, "coat_ground", lambda _: ground)
     monkeypatch.setattr(type(run), "load", lambda *_: None)
     (table,) = as_published.as_published(run).tables
-    assert [row[0] for row in table.rows] == list(THEIRS)
-    assert [row[1].published for row in table.rows] == [PRINTED[one.printed].auc for one in THEIRS.values()]
+    assert [row[0] for row in table.rows] == list(few)
+    assert [row[1].published for row in table.rows] == [PRINTED[one.printed].auc for one in few.values()]

@@ -18,17 +18,20 @@ def start(ground):
 
 
 @pytest.mark.parametrize("name", RACERS)
-def test_an_entrant_predicts_every_test_cell_and_the_same_again(ground, name):
-    label = learned(RACERS[name])[0]
-    found, again = (raced(ground.given, entrant=name, label=label, seed=1, quick=True) for _ in range(2))
+def test_an_entrant_predicts_every_test_cell(ground, name):
+    found = raced(ground.given, entrant=name, label=learned(RACERS[name])[0], seed=1, quick=True)
     assert found["prediction"].shape == (len(ground.test),)
     assert np.isfinite(found["prediction"]).all()
-    assert found["prediction"].tolist() == again["prediction"].tolist()
     assert str(found["chosen"])
 
 
+def test_the_same_seed_gives_the_same_bits(ground):
+    found, again = (raced(ground.given, entrant="Recalibrated", label=0, seed=1, quick=True) for _ in range(2))
+    assert found["prediction"].tolist() == again["prediction"].tolist()
+
+
 def test_those_that_rate_are_near_the_ratings_and_the_others_are_not_asked(ground):
-    for name in (BASELINE, "Recalibrated", "Stack + Exposure + Features"):
+    for name in (BASELINE, "Recalibrated", "Stack"):
         found = raced(ground.given, entrant=name, label=0, seed=0, quick=True)["prediction"]
         assert np.mean((found - ground.test.rating) ** 2) < np.var(ground.test.rating)
     assert not any(entrant.rates for entrant in RACERS.values() if entrant.learns == "label")

@@ -28,7 +28,7 @@ def test_settings_are_even_in_their_logarithms():
     drawn = [leaks._drawn(rng) for _ in range(2000)]
     reg = np.log([one["reg"] for one in drawn]) / np.log(50)
     assert abs(reg.mean() - 0.5) < 4 * np.sqrt(1 / 12 / 2000)
-    assert {min(one["factors"] for one in drawn), max(one["factors"] for one in drawn)} <= set(range(2, 65))
+    assert {min(one["factors"] for one in drawn), max(one["factors"] for one in drawn)} <= set(range(2, 33))
 
 
 def test_the_gain_is_of_the_best_over_the_one_that_the_log_chooses(monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from openloop.errors import InputError
 from openloop.studies.race.measures import MeanForm
@@ -46,7 +47,7 @@ def test_differences_are_paired():
     a, b = (resampled([of_users(x + by)], counts) for by in (0.01, 0.0))
     low, high = (a - b).interval
     assert (low, high) == pytest.approx((0.01, 0.01))
-    assert (a - b).pvalue == pytest.approx(2 / 501)
+    assert (a - b).pvalue < 1e-6
     assert a.half > 0.1
 
 
@@ -56,14 +57,25 @@ def test_fits_of_several_seeds_are_averaged_draw_by_draw():
     assert both.values == pytest.approx(np.full(21, 2.0))
 
 
-def test_a_pvalue_is_twice_the_smaller_side():
-    assert Resampled(np.array([1.0, -1, 1, 1, 1, 1, 1, 1, 1, 1])).pvalue == pytest.approx(0.2)
+def test_a_pvalue_is_that_of_students_test_where_users_are_many():
+    x = np.random.default_rng(6).normal(0.06, 1, size=1000)
+    found = resampled([of_users(x)], user_draws(1000, 4000, np.random.default_rng(7)))
+    assert found.pvalue == pytest.approx(stats.ttest_1samp(x, 0).pvalue, rel=0.15)
+
+
+def test_what_does_not_vary_is_certain():
     assert Resampled(np.zeros(10)).pvalue == 1
+    assert Resampled(np.ones(10)).pvalue == 0
 
 
 def test_holm_multiplies_the_smallest_by_how_many_there_are():
-    sure, open_ = Resampled(np.ones(1000)), Resampled(np.tile([1.0, -1.0], 500))
-    assert adjusted({"a": open_, "b": sure, "c": sure}) == pytest.approx({"a": 1.0, "b": 0.006, "c": 0.006})
+    draws = np.random.default_rng(8).normal(size=1000)
+    draws = (draws - draws.mean()) / draws.std(ddof=1)
+    near, far = (Resampled(np.append(value, value + draws)) for value in (1.0, 2.5))
+    alone = {1.0: 0.31731, 2.5: 0.012419}  # 2Φ(−z)
+    assert adjusted({"a": near, "b": far, "c": far}) == pytest.approx(
+        {"a": alone[1.0], "b": 3 * alone[2.5], "c": 3 * alone[2.5]}, rel=1e-3
+    )
 
 
 def test_nothing_to_average_is_refused():

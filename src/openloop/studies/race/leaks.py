@@ -79,8 +79,8 @@ def random_settings(given: Given, *, draw: int, number: int, seed: int, quick: b
 
 
 def _drawn(rng: np.random.Generator) -> dict[str, Any]:
-    """d from 2 to 64, λ and that of offsets from 1 to 50, all even in their logarithms."""
-    d, reg, bias_reg = np.exp(rng.uniform(np.log([2, 1, 1]), np.log([64, 50, 50])))
+    """d from 2 to 32, λ and that of offsets from 1 to 50, all even in their logarithms."""
+    d, reg, bias_reg = np.exp(rng.uniform(np.log([2, 1, 1]), np.log([33, 50, 50])))
     return {"factors": int(d), "reg": float(reg), "bias_reg": float(bias_reg)}
 
 
@@ -259,7 +259,7 @@ def claims(tuned: Mapping[str, Tuned], by_p: Mapping[str, Standing], blank: tupl
 
 NOTES = (
     (
-        "Tuning: d from 2 to 64, λ and the λ of offsets from 1 to 50, all even in their logarithms, and weights 1/p or "
+        "Tuning: d from 2 to 32, λ and the λ of offsets from 1 to 50, all even in their logarithms, and weights 1/p or "
         "none, drawn at random; selection on the log is by four folds of it, by the IPS estimate of MSE."
     ),
     (

@@ -18,7 +18,7 @@ from openloop.selection import select
 from openloop.studies.kit.trials import Given, feedback
 
 FOLDS, QUICK_FOLDS = 4, 2
-FACTORS = 20
+FACTORS, QUICK_FACTORS = 20, 8
 REGS = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 25.0)  # λ of MF, beside a sum over rows
 RATINGS = 0  # in the place of a threshold: the learner is given ratings, not labels
 
@@ -37,7 +37,7 @@ class Start:
     covariates: Mapping[str, npt.NDArray[Any]]
     seed: int
     quick: bool
-    factors: int = FACTORS
+    factors: int
     regs: tuple[float, ...] = REGS
 
     @property
@@ -83,7 +83,8 @@ def starting(given: Given, *, label: int, seed: int, quick: bool) -> Start:
     if label != RATINGS:
         held = replace(held, rating=reaches(log.rating, label).astype(np.float32))
     covariates = {name: given[name] for name in ("user_covariates", "item_covariates") if name in given}
-    return Start(log=held, p=p, covariates=covariates, seed=seed, quick=quick)
+    factors = QUICK_FACTORS if quick else FACTORS
+    return Start(log=held, p=p, covariates=covariates, seed=seed, quick=quick, factors=factors)
 
 
 def settled(entrant: Entrant, start: Start) -> Settled:
