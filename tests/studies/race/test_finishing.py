@@ -85,3 +85,10 @@ def test_every_entrant_finishes_with_every_seed_and_label(ground, run):
 def test_draws_are_as_many_as_the_run_wants(ground, run):
     assert counts_of(run, ground.test).shape == (1 + finishing.QUICK_DRAWS, ground.test.n_users)
     assert counts_of(replace(run, quick=False), ground.test).shape[0] == 1 + finishing.DRAWS
+
+
+def test_only_users_who_are_tested_are_drawn(ground, run):
+    some = ground.test.take(ground.test.user < 20)
+    counts = counts_of(run, some)
+    assert (counts[:, 20:] == 0).all()
+    assert (counts.sum(axis=1) == 20).all()

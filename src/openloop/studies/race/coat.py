@@ -192,6 +192,10 @@ NOTES = (
         "over random order. Users without positives are left out; in the column “without positives 1” they count as 1, "
         "as in the lineage's code, and the published nDCG@5 is in brackets there."
     ),
+    (
+        "KuaiRec is not raced on: its small matrix is a block of the grid, not a uniform sample, its ratings are watch "
+        "ratios, and nothing tells its propensities."
+    ),
     DIFFERS,
     (
         "What was looked at while designing: about 45 variants of these learners were scored on Coat's test set before "

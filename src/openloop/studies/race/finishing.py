@@ -23,6 +23,7 @@ from openloop.support.wording import pvalue
 
 LABELS = (3, 4)  # stars from which on a rating is a positive
 DRAWS, QUICK_DRAWS = 2000, 200
+AT_MOST = 8_000_000  # draws × users: 64 MB
 DRAWING = 11  # the stream of draws of users, beside a run's seed
 SIGNIFICANT = 0.05
 
@@ -102,9 +103,12 @@ def _finish(name: str, entrant: Entrant, outcomes: Sequence[tuple[int, Outcome]]
 
 
 def counts_of(run: Run, test: Feedback) -> Floats:
-    """Draws of users, the same for every entrant: so differences are paired."""
-    rng = np.random.default_rng([run.seed, DRAWING])
-    return user_draws(test.n_users, run.either(DRAWS, QUICK_DRAWS), rng)
+    """Draws of the users who are tested, the same for every entrant: so differences are paired."""
+    rng, tested = np.random.default_rng([run.seed, DRAWING]), np.unique(test.user)
+    number = run.either(min(DRAWS, AT_MOST // test.n_users), QUICK_DRAWS)
+    counts = np.zeros((1 + number, test.n_users))
+    counts[:, tested] = user_draws(len(tested), number, rng)
+    return counts
 
 
 def standing(test: Feedback, finish: Finish, label: int, cells: Booleans, counts: Floats) -> Standing:
