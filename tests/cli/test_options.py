@@ -12,6 +12,7 @@ import typer
 from openloop.cli.options import (
     console,
     files,
+    listed,
     mark,
     name_or_number,
     number,
@@ -36,6 +37,14 @@ def test_numbers_are_written_in_digits():
         whole("2.5")
     with pytest.raises(typer.BadParameter, match=facts("number", "'many'")):
         number("many")
+
+
+def test_lists_have_commas_between_their_values():
+    assert listed(whole)("10, 20,-3") == (10, 20, -3)
+    assert listed(number)("1") == (1.0,)
+    assert listed(number)(None) == ()
+    with pytest.raises(typer.BadParameter, match=facts("number", "''")):
+        listed(number)("1,,2")
 
 
 def test_outputs_are_checked_before_the_work(tmp_path):

@@ -18,7 +18,7 @@ def test_version_and_help():
     assert run("--version").stdout == f"openloop {ol.__version__}\n"
     assert [
         word
-        for word in ("demo", "propensity", "train", "predict", "datasets", "doctor", "--version")
+        for word in ("demo", "propensity", "train", "select", "predict", "datasets", "doctor", "--version")
         if word not in run("--help").stdout
     ] == []
 

@@ -14,7 +14,7 @@ import pytest
 import openloop as ol
 from openloop import learners
 from openloop.cli.train import train
-from openloop.commands.train import MODELS, PARAMETERS
+from openloop.commands.recipes import MODELS, PARAMETERS
 from openloop.data.simulate import movie_lovers
 from tests.cli.running import interrupted, run
 from tests.facts import facts
@@ -34,10 +34,16 @@ TOLD = {
         "course": {
             "anyOf": [{"type": "null"}, {"type": "object", "required": ["what", "first", "last", "count", "of"]}]
         },
+        "coefficients": {
+            "anyOf": [
+                {"type": "null"},
+                {"type": "array", "items": {"type": "object", "required": ["column", "coefficient"]}},
+            ]
+        },
         "notes": {"type": "array", "items": {"type": "string"}},
     },
     "additionalProperties": False,
-    "minProperties": 10,
+    "minProperties": 11,
 }
 ADG = ("--factors", "3", "--updates", "3000", "--gamma", "9", "--rate", "0.05", "--reg", "0.2", "--threshold", "3")
 
@@ -55,6 +61,17 @@ def folder(tmp_path_factory):
 
 def words(folder, out, model, *more, log="log.csv"):
     return ("train", folder / log, "--model", model, "--out", out, *more)
+
+
+def test_labels_are_learned_with_a_logistic_loss(folder, tmp_path):
+    labels = pl.read_csv(folder / "log.csv").with_columns(rating=(pl.col("rating") > 3).cast(pl.Int64))
+    labels.write_csv(tmp_path / "labels.csv")
+    out = tmp_path / "mf.safetensors"
+    result = run(*words(tmp_path, out, "mf", "--factors", "2", "--loss", "logistic", log="labels.csv"))
+    assert result.exit_code == 0, result.output
+    assert re.search(facts("loss logistic", "objective"), result.stdout)
+    p = learners.load(out).predictions([0, 1])
+    assert np.all((p > 0) & (p < 1))
 
 
 def test_options_reach_the_learner(folder, tmp_path):
@@ -91,7 +108,7 @@ def test_every_model_is_learned_saved_and_told(folder, tmp_path, model):
         result = run(*words(folder, tmp_path / "m.safetensors", model, *few, "--propensity", "p", log=log))
         assert result.exit_code == 0, result.output
         assert result.stderr == f"wrote {tmp_path / 'm.safetensors'}\n"  # no bar where there is no terminal
-        assert type(learners.load(tmp_path / "m.safetensors")).__name__ == MODELS[model]
+        assert learners.load(tmp_path / "m.safetensors").scores([0]).shape == (1, 20)
         assert f"learned {model}" in result.stdout
         assert re.search(facts("weights", "1/p", "'p'"), result.stdout)
     assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
@@ -140,6 +157,7 @@ WRONG = {
     ("--reg", "much"): ("--reg", "number", "'much'"),
     ("--reg", "-1"): ("reg", 0, -1.0),
     ("--model", "mf", "--loss", "absolut"): ("--loss", "absolut", "'absolute'"),
+    ("--model", "mf", "--loss", "logistic"): ("--loss", "logistic", "0 and 1"),
     ("--propensity", "p", "--weight", "w"): ("--propensity", "--weight"),
     ("--propensity", "w"): ("propensity", "column 'w'", "(0, 1]"),
     ("--propensity", "q"): ("--propensity", "column 'q'"),

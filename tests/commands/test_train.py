@@ -11,14 +11,16 @@ import pytest
 
 import openloop as ol
 from openloop import learners
-from openloop.commands.train import MODELS, PARAMETERS, TrainRequest, Weighing, option, read_log, train
+from openloop.commands.learning import read_log
+from openloop.commands.recipes import MODELS, learner_of
+from openloop.commands.train import TrainRequest, train
 from openloop.data.simulate import movie_lovers
 from openloop.errors import ColumnError, FormatError, InputError, OpenloopError, PropensityError
 from tests.facts import facts
 
 WORLD = movie_lovers(users=24, items=18)
 SMALL = {"adg": {"factors": 3, "updates": 2000}, "auc": {"factors": 3, "updates": 2000}, "svd": {"factors": 3}}
-SMALL |= {"mf": {"factors": 3}, "wmf": {"factors": 3}}
+SMALL |= {name: {"factors": 3} for name in ("mf", "wmf", "stack", "recalibrated")}
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +54,9 @@ def scores(model) -> np.ndarray:
 def test_the_file_holds_what_the_learner_learns_from_inverse_propensities(log, tmp_path, model):
     done = run(log, tmp_path / "m.safetensors", model, propensity="p")
     read = ol.read(log, **NAMED, propensity="p")
-    by_hand = getattr(learners, MODELS[model])(**SMALL.get(model, {})).fit(read, sample_weight=1 / read.propensity)
+    by_hand = learner_of(model, SMALL.get(model, {}), read, weighted=True).fit(read, sample_weight=1 / read.propensity)
     saved = learners.load(tmp_path / "m.safetensors")
-    assert type(saved).__name__ == MODELS[model]
+    assert type(saved) is type(by_hand)
     np.testing.assert_array_equal(scores(saved), scores(by_hand))
     np.testing.assert_array_equal(saved.users_.ids, read.users.ids)
     assert saved.items_.ids.tolist() == read.items.ids.tolist()
@@ -126,15 +128,6 @@ def test_a_population_larger_than_the_log_is_learned(tmp_path):
 # -- what is told --------------------------------------------------------------------------------------------
 
 
-def test_the_effective_size_is_the_squared_sum_over_the_sum_of_squares():
-    w = np.array([1.0, 2.0, 5.0])
-    found = Weighing.of(w, column="w", inverse=False)
-    assert found.effective_size == pytest.approx(64 / 30)
-    assert found.largest_share == pytest.approx(5 / 8)
-    equal = Weighing.of(np.full(7, 1e200), column="p", inverse=True)
-    assert equal.effective_size == pytest.approx(7)
-
-
 def test_the_summary_says_what_was_read_learned_and_noted(log, tmp_path):
     done = run(log, tmp_path / "m.safetensors", "adg", propensity="p")
     first, second, third, fourth, *notes = done.summary().splitlines()
@@ -158,6 +151,28 @@ def test_json_says_the_same(log, tmp_path):
     assert told["weights"]["effective_size"] == done.weighing.effective_size
     assert told["course"] is None
     assert told["notes"] == list(done.notes)
+
+
+def test_the_coefficients_of_a_stack_are_told_by_column(log, tmp_path):
+    done = run(log, tmp_path / "m.safetensors", "stack", propensity="p")
+    names = ["MF", "MF, w^0.5", "MF, w^0", "exposure", "log n_u", "log n_i"]
+    assert [each["column"] for each in done.coefficients] == names
+    assert [each["coefficient"] for each in done.coefficients] == done.model.coefficients_.tolist()
+    (line,) = [line for line in done.summary().splitlines() if line.startswith("coefficients: ")]
+    assert re.search(facts(*(f"{name} {b:.3g}" for name, b in zip(names, done.model.coefficients_, strict=True))), line)
+    told = json.loads(done.to_json(), parse_constant=pytest.fail)
+    assert told["coefficients"] == done.coefficients
+    assert list(told["parameters"]) == ["bases", "final", "folds", "reg", "rng"]
+    assert told["parameters"]["bases"].startswith("[MF(")
+
+
+def test_of_a_recalibrated_model_level_and_slope_are_told(log, tmp_path):
+    done = run(log, tmp_path / "m.safetensors", "recalibrated", parameters={"factors": 2, "folds": 3})
+    assert done.coefficients == [
+        {"column": "level", "coefficient": done.model.level_}, {"column": "slope", "coefficient": done.model.slope_},
+    ]  # fmt: skip
+    assert re.search(facts("learned recalibrated", "folds 3", "MF(factors=2)"), done.summary())
+    assert run(log, tmp_path / "b.safetensors").coefficients is None
 
 
 # -- refusals ------------------------------------------------------------------------------------------------
@@ -196,13 +211,6 @@ def test_what_cannot_work_is_refused_before_any_file_is_opened(options, told):
 def test_the_log_is_not_overwritten(tmp_path):
     with pytest.raises(InputError, match=facts("a.safetensors", "overwritten", "read")):
         TrainRequest(log=tmp_path / "a.safetensors", out=tmp_path / "." / "a.safetensors", model="bias")
-
-
-def test_every_model_has_a_learner_and_every_parameter_a_model():
-    params = {name for model in MODELS.values() for name in getattr(learners, model)().get_params()}
-    assert set(PARAMETERS) <= params
-    assert option("bias_reg") == "--bias-reg"
-    assert option("rng") == "--seed"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from openloop.support.wording import (
     estimands,
     joined,
     level_of,
+    one_line,
     percent,
     pvalue,
     reasons,
@@ -58,3 +59,11 @@ def test_critical_values_are_factors_and_shares():
 def test_estimators_of_one_estimand_stand_together():
     found = {"snips": "per cell", "ips": "per cell", "naive": "on what was seen"}
     assert estimands(found) == "snips, ips per cell; naive on what was seen"
+
+
+def test_a_setting_is_itself_or_one_line():
+    assert [one_line(value) for value in (None, True, 3, 0.5, "cg")] == [None, True, 3, 0.5, "cg"]
+    assert one_line([1, (2, "a")]) == "[1, (2, 'a')]"
+    lines = type("Lines", (), {"__repr__": lambda _: "Lines(\n    a=1,\n)"})()
+    assert one_line(lines) == "Lines( a=1, )"
+    assert one_line(list(range(99)), 9) == "[0, 1, 2…"

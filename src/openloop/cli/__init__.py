@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 import openloop
-from openloop.cli import audit, datasets, demo, doctor, predict, propensity, reproduce, train
+from openloop.cli import audit, datasets, demo, doctor, predict, propensity, reproduce, select, train
 from openloop.cli.options import INTERRUPTED, MISUSED
 from openloop.cli.voice import for_command
 from openloop.errors import OpenloopError
@@ -70,7 +70,8 @@ def program(
 
 
 for command in (
-    demo.demo, audit.audit, propensity.propensity, train.train, predict.predict, reproduce.reproduce, doctor.doctor
+    demo.demo, audit.audit, propensity.propensity, train.train, select.select, predict.predict,
+    reproduce.reproduce, doctor.doctor,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(datasets.commands)

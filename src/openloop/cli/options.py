@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -24,6 +24,7 @@ PICTURES = (".html", ".svg", ".png")
 PAGES = (".html", ".htm")
 
 Request = TypeVar("Request")
+Number = TypeVar("Number", int, float)
 
 
 def request(kind: type[Request], ctx: typer.Context, **more: Any) -> Request:
@@ -78,6 +79,11 @@ def share_or_date(text: str | None) -> float | int | str | None:
 def several(given: list[str] | None) -> tuple[str, ...]:
     """The values of a repeatable option."""
     return tuple(given or ())
+
+
+def listed(kind: Callable[[str], Number]) -> Callable[[str | None], tuple[Number, ...]]:
+    """What reads values with commas between them, each of one kind."""
+    return lambda text: () if text is None else tuple(kind(part.strip()) for part in text.split(","))
 
 
 def whole(text: str) -> int:
@@ -138,6 +144,22 @@ Seed = Annotated[int, typer.Option(parser=whole, metavar="N", help="The same see
 Json = Annotated[
     str | None,
     typer.Option(metavar="FILE|-", callback=writable, help="Write JSON to a file, or to stdout instead of text."),
+]
+
+# -- options of commands that learn --------------------------------------------------------------------------
+
+LEARNERS = "mf, adg, auc, wmf, svd, popularity, bias, recalibrated or stack."
+ModelFile = Annotated[str, typer.Option("--out", metavar="FILE", callback=writable, help="The model: .safetensors.")]
+WeightedBy = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", callback=name_or_number, help="The propensities p; rows are weighted by 1/p."),
+]
+WeightFloor = Annotated[
+    float,
+    typer.Option(parser=number, metavar="P", help="Raise smaller propensities to this; 0 is refused all the same."),
+]
+Weight = Annotated[
+    str | None, typer.Option(metavar="COLUMN", callback=name_or_number, help="Weights instead of propensities.")
 ]
 
 # -- options of a propensity model ---------------------------------------------------------------------------

@@ -7,26 +7,17 @@ from typing import Annotated
 import typer
 
 from openloop.cli import options
-from openloop.cli.options import files, name_or_number, number, progress, request, tell_written, whole, writable
+from openloop.cli.options import files, number, progress, request, tell_written, whole
 
 
 def train(
     ctx: typer.Context,
     log: options.Log,
-    model: Annotated[str, typer.Option(metavar="MODEL", help="mf, adg, auc, wmf, svd, popularity or bias.")],
-    out: Annotated[str, typer.Option(metavar="FILE", callback=writable, help="The model, a .safetensors file.")],
-    propensity: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", callback=name_or_number, help="The propensities p; rows are weighted by 1/p."),
-    ] = None,
-    floor: Annotated[
-        float,
-        typer.Option(parser=number, metavar="P", help="Raise smaller propensities to this; 0 is refused all the same."),
-    ] = 0.0,
-    weight: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", callback=name_or_number, help="Weights instead of propensities."),
-    ] = None,
+    model: Annotated[str, typer.Option(metavar="MODEL", help=options.LEARNERS)],
+    out: options.ModelFile,
+    propensity: options.WeightedBy = None,
+    floor: options.WeightFloor = 0.0,
+    weight: options.Weight = None,
     user: options.User = None,
     item: options.Item = None,
     rating: options.Rating = None,
@@ -41,11 +32,17 @@ def train(
     users: options.Users = None,
     items: options.Items = None,
     factors: Annotated[int | None, typer.Option(parser=whole, metavar="N", help="Latent factors.")] = None,
-    reg: Annotated[float | None, typer.Option(parser=number, metavar="X", help="The L2 penalty.")] = None,
+    reg: Annotated[
+        float | None,
+        typer.Option(parser=number, metavar="X", help="The L2 penalty; of stack that of its first mf, others follow."),
+    ] = None,
     bias_reg: Annotated[
         float | None, typer.Option(parser=number, metavar="X", help="That of the offsets, for mf; 0 leaves them free.")
     ] = None,
-    loss: Annotated[str | None, typer.Option(metavar="NAME", help="squared or absolute, for mf.")] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="squared, absolute, or logistic for ratings of 0 and 1; for mf."),
+    ] = None,
     solver: Annotated[str | None, typer.Option(metavar="NAME", help="cg, cholesky or lbfgs, for mf.")] = None,
     iterations: Annotated[
         int | None, typer.Option(parser=whole, metavar="N", help="Sweeps at most, for mf and wmf.")
@@ -66,6 +63,9 @@ def train(
         float | None,
         typer.Option(parser=number, metavar="X", help="Ratings from here on are positives, for adg, auc and wmf."),
     ] = None,
+    folds: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Folds within the log, for stack and recalibrated.")
+    ] = None,
     threads: Annotated[int | None, typer.Option(parser=whole, metavar="N", help="Threads to learn with.")] = None,
     rng: Annotated[
         int | None, typer.Option("--seed", parser=whole, metavar="N", help="The same seed gives the same model.")
@@ -74,10 +74,14 @@ def train(
 ) -> None:
     """Learn a recommender from a log, its rows weighted by the inverse of their propensities, and save it.
 
-    What is not given is the learner's default; an option that the model does not have is refused.
+    What is not given is the learner's default; an option that the model does not have is refused. stack is mf with the
+    weights, their square roots and none, and who saw what, combined on held-out rows; recalibrated is mf brought to the
+    level and slope of held-out rows.
     """
+    from openloop.commands.learning import read_log
+    from openloop.commands.recipes import PARAMETERS
     from openloop.commands.table_files import refuse_overwriting
-    from openloop.commands.train import PARAMETERS, TrainRequest, read_log
+    from openloop.commands.train import TrainRequest
     from openloop.commands.train import train as learn
 
     parameters = {name: ctx.params[name] for name in PARAMETERS if ctx.params[name] is not None}

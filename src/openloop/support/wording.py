@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 TURNS = {"gamma": "Γ*", "rho": "ρ*", "kappa": "κ*"}  # what says where an order turns
 
@@ -72,3 +73,11 @@ def reasons(skipped: Mapping[tuple[str, str], str]) -> list[str]:
         metrics, estimators = (", ".join(dict.fromkeys(names)) for names in zip(*keys, strict=True))
         found.append(f"{estimators} of {metrics}{rest}")
     return found
+
+
+def one_line(value: Any, width: int | None = None) -> Any:
+    """A setting in a table: numbers and text as they are, all else on one line, cut to a width."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    text = " ".join(repr(value).split())
+    return text if width is None or len(text) <= width else f"{text[: width - 1]}…"

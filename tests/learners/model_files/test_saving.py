@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 import openloop as ol
 from openloop.core.feedback import Feedback, Vocabulary
 from openloop.errors import FormatError, InputError, UndefinedError
-from openloop.learners import MF, Exposure, Recalibrated, Stack
+from openloop.learners import MF, Exposure, Features, Recalibrated, Stack
 from openloop.learners.adapters.factors import Factors
 from openloop.learners.base import FactorLearner
 from openloop.learners.baselines import Bias, GlobalAverage, Popularity, Random
@@ -106,6 +106,7 @@ def test_parameters_survive(folder, model):
 
 SMALL = {
     "Exposure": lambda: Exposure(rank=2),
+    "Features": lambda: Features(item_features=np.arange(10)[:, None]),
     "Recalibrated": lambda: Recalibrated(Bias(reg=2.0)),
     "Stack": lambda: Stack([(MF(factors=2), 0.5), Exposure(rank=1)]),
 }

@@ -113,8 +113,9 @@ COMPUTES_WITH = {
         "core.moments", "data.simulate", "estimators.weighted", "kernels.ranking", "metrics.ranking",
     ),
     factorisation.errors_of_fit: (
-        "selection", "evaluation", "core.estimate", "data.splitting", "estimators.weighted", "kernels.least_squares",
-        "learners.mf", "learners.solvers.als", "propensity.naive_bayes", "sources.terms", "support.arguments",
+        "selection.selecting", "evaluation", "core.estimate", "data.splitting", "estimators.weighted",
+        "kernels.least_squares", "learners.mf", "learners.solvers.als", "propensity.naive_bayes", "sources.terms",
+        "support.arguments",
     ),
     protocol.trial: ("learners.pairwise", "kernels.violators", "learners.pure_svd", "metrics.ranking"),
 }  # fmt: skip

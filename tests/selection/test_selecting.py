@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -11,8 +12,9 @@ from sklearn.base import clone
 
 import openloop as ol
 from openloop.core.feedback import Feedback
-from openloop.errors import AlignmentError, InputError, UndefinedError
-from openloop.learners import ADG, AUC, MF, WMF, Bias, Popularity, PureSVD
+from openloop.errors import AlignmentError, FormatError, InputError, UndefinedError
+from openloop.learners import ADG, AUC, MF, WMF, Bias, Exposure, Popularity, PureSVD, Recalibrated, Stack
+from openloop.learners.base import Learner
 from tests.facts import facts
 
 
@@ -71,9 +73,9 @@ def fits(monkeypatch):
     seen = []
     for kind in (MF, Bias, WMF, ADG, AUC):
 
-        def fit(self, feedback, sample_weight=None, own=kind.fit):
+        def fit(self, feedback, *weights, own=kind.fit, **given):
             seen.append((self.get_params(), len(feedback)))
-            return own(self, feedback, sample_weight)
+            return own(self, feedback, *weights, **given)
 
         monkeypatch.setattr(kind, "fit", fit)
     return seen
@@ -250,3 +252,211 @@ def test_penalties_that_a_learner_does_not_have_are_refused(named):
 def test_a_penalty_below_zero_is_reported_as_it_was_given():
     _, table = ol.select(ol.learners.Bias(), LOG, grid={"reg": [-1.0, 1.0]}, metric="mae", rng=0)
     assert re.search(facts("reg", "-1.0"), table["problem"][0])
+
+
+# -- kinds of learners ---------------------------------------------------------------------------------------
+
+
+class Shifted(Learner):
+    """A learner inside another one, its predictions moved."""
+
+    def __init__(self, model=None, by=0.0):
+        self.model, self.by = model, by
+
+    def fit(self, feedback, sample_weight=None, propensities=None):
+        self.model_ = clone(self.model).fit(feedback, sample_weight, propensities)
+        return self._remember(feedback)
+
+    def predict(self, user, item):
+        return self.model_.predict(user, item) + self.by
+
+    def scores(self, users):
+        return self.model_.scores(users) + self.by
+
+
+class NeedsP(Bias):
+    """A learner that takes p itself, and without it refuses."""
+
+    needs_propensities = True
+
+    def fit(self, feedback, sample_weight=None, propensities=None):
+        if propensities is None:
+            raise UndefinedError("NeedsP: needs p; pass propensities=.")
+        return super().fit(feedback, propensities=propensities)
+
+
+class NeedsAll(NeedsP):
+    needs_matrix = True
+
+
+def test_the_kind_of_learner_is_selected_with_its_setting(selection):
+    kinds = {"flat": MF(0), "mf": MF(3), "bias": Bias()}
+    grid = {"mf": {"reg": REGS}, "bias": [{"reg": 5.0}]}
+    found = ol.select(kinds, LOG, grid=grid, rng=3)
+    assert found.table["learner"].to_list() == ["flat", "mf", "mf", "mf", "bias"]
+    assert found.table.columns[:3] == ["learner", "reg", "value"]
+    assert found.table.filter(pl.col("learner") == "mf").drop("learner", "best").equals(selection.table.drop("best"))
+    assert found.best == {"learner": "mf", "reg": 0.3}
+    np.testing.assert_array_equal(found.model.scores([0]), selection.model.scores([0]))
+
+
+def test_a_learner_alone_needs_no_grid():
+    found = ol.select(MF(3, 0.3), LOG, rng=3)
+    assert found.table.columns[0] == "value"
+    assert found.best == {}
+    assert ol.select({"a": Bias(), "b": MF(3, 0.3)}, LOG, rng=3).best == {"learner": "b"}
+
+
+def test_of_equal_kinds_the_first_wins():
+    assert ol.select({"b": Bias(), "a": Bias()}, LOG, rng=3).best == {"learner": "b"}
+
+
+def test_a_learner_inside_another_is_set_and_its_lambda_scaled(fits):
+    found = ol.select(Shifted(MF(3)), LOG, grid={"model__reg": [0.3, 1000.0], "by": [0.0, 0.5]}, rng=3)
+    assert found.table.select("model__reg", "by").rows() == [(0.3, 0.0), (0.3, 0.5), (1000.0, 0.0), (1000.0, 0.5)]
+    assert found.best == {"model__reg": 0.3, "by": 0.0}
+    first = [(params["reg"], rows) for params, rows in fits if params["reg"] < 1]
+    assert all(reg / rows == pytest.approx(0.3 / len(LOG), rel=1e-15) for reg, rows in first)
+
+
+def test_who_needs_p_itself_gets_it_and_without_it_has_a_problem():
+    kinds = {"p": NeedsP(), "bias": Bias()}
+    found = ol.select(kinds, LOG, rng=3).table
+    assert found["value"][0] == pytest.approx(found["value"][1], rel=1e-12)
+    bare = replace(LOG, propensity=None)
+    found = ol.select(kinds, bare, rng=3).table
+    assert re.search(facts("NeedsP", "propensities="), found["problem"][0])
+    assert found["best"].to_list() == [False, True]
+
+
+def test_who_needs_p_of_all_cells_gets_it_from_a_model_or_an_array_and_else_has_a_problem():
+    kinds = {"all": NeedsAll(), "bias": Bias()}
+    seen = ol.propensity.Popularity().fit(LOG)
+    for given in (seen, WORLD.propensities):
+        found = ol.select(kinds, LOG, given, rng=3).table
+        assert found["value"][0] == pytest.approx(found["value"][1], rel=1e-9)
+    found = ol.select(kinds, LOG, rng=3).table
+    assert re.search(facts("NeedsAll", "all cells", "matrix()"), found["problem"][0])
+
+
+# -- checkpoints ---------------------------------------------------------------------------------------------
+
+BOTH = {"mf": MF(3), "bias": Bias(), "p": NeedsP(), "wrong": MF(3, -1.0)}
+GRIDS = {"mf": {"reg": REGS}}
+
+
+def contents(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def test_a_checkpoint_changes_no_bit_and_a_second_call_fits_the_winner_alone(tmp_path, fits):
+    plain = ol.select(BOTH, LOG, grid=GRIDS, rng=3)
+    kept = ol.select(BOTH, LOG, grid=GRIDS, rng=3, checkpoint=tmp_path / "new" / "kept")
+    before = contents(tmp_path / "new" / "kept")
+    assert len(before) == 4 * 6
+    fits.clear()
+    again = ol.select(BOTH, LOG, grid=GRIDS, rng=3, checkpoint=tmp_path / "new" / "kept")
+    assert [rows for _, rows in fits] == [len(LOG)]
+    assert plain.table.equals(kept.table)
+    assert plain.table.equals(again.table)
+    np.testing.assert_array_equal(plain.model.scores([0, 1]), again.model.scores([0, 1]))
+    assert contents(tmp_path / "new" / "kept") == before
+
+
+def test_what_was_stopped_goes_on(tmp_path, monkeypatch):
+    own, fitted = Bias.fit, []
+
+    def fit(self, *args, **given):
+        fitted.append(self.reg)
+        if len(fitted) == 6:
+            raise KeyboardInterrupt
+        return own(self, *args, **given)
+
+    monkeypatch.setattr(Bias, "fit", fit)
+    options = {"grid": {"reg": [1.0, 5.0]}, "metric": "mae", "rng": 3, "threads": 1}
+    with pytest.raises(KeyboardInterrupt):
+        ol.select(Bias(), LOG, checkpoint=tmp_path, **options)
+    assert len(contents(tmp_path)) == 5
+    found = ol.select(Bias(), LOG, checkpoint=tmp_path, **options)
+    assert len(fitted) == 6 + 3 + 1
+    assert found.table.equals(ol.select(Bias(), LOG, **options).table)
+
+
+def test_every_question_has_its_own_folds(tmp_path, fits):
+    bare, other = replace(LOG, propensity=None), replace(LOG, rating=LOG.rating[::-1].copy())
+    calls = [
+        (LOG, {}), (bare, {}), (other, {}), (LOG, {"rng": 4}), (LOG, {"metric": "mae"}), (LOG, {"estimator": "snips"}),
+        (LOG, {"metric": "adg"}), (LOG, {"metric": "adg", "threshold": 3.0}), (LOG, {"weighted": False}),
+        (LOG, {"folds": 3}), (LOG, {"propensities": np.full(len(LOG), 0.5)}), (LOG, {"grid": {"reg": [2.0]}}),
+    ]  # fmt: skip
+    for log, options in calls:
+        fits.clear()
+        found = ol.select(Bias(), log, checkpoint=tmp_path, **options).table
+        assert len(fits) == options.get("folds", 4) + 1
+        assert found.equals(ol.select(Bias(), log, **options).table)
+
+
+def test_what_openloop_did_not_write_stays(tmp_path):
+    for name in ("notes.txt", "select.npz", "select-.npz", ".hidden"):
+        (tmp_path / name).write_text("precious")
+    ol.select(Bias(), LOG, checkpoint=tmp_path)
+    assert sum(content == b"precious" for content in contents(tmp_path).values()) == 4
+    assert len(contents(tmp_path)) == 8
+
+
+def test_a_damaged_fold_is_refused_by_its_name(tmp_path):
+    ol.select(Bias(), LOG, checkpoint=tmp_path)
+    file = min(tmp_path.iterdir())
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(FormatError, match=facts(file, "delete")):
+        ol.select(Bias(), LOG, checkpoint=tmp_path)
+    file.unlink()
+    assert ol.select(Bias(), LOG, checkpoint=tmp_path).table.equals(ol.select(Bias(), LOG).table)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"rng": np.random.default_rng(0)}, ("rng=", "Generator", "seed")),
+        ({"metric": ol.metric("mae")}, ("metric", "Metric('mae')", "name")),
+        ({"grid": {"reg": [object]}}, ("Bias.reg", "type")),
+    ],
+    ids=["generator", "metric", "parameter"],
+)
+def test_what_a_later_call_could_not_recognise_is_refused(tmp_path, options, told):
+    with pytest.raises(InputError, match=facts("select", "checkpoint=", *told)):
+        ol.select(Bias(), LOG, checkpoint=tmp_path, **options)
+    assert contents(tmp_path) == {}
+
+
+# -- learners of several ---------------------------------------------------------------------------------------
+
+
+def test_bases_of_a_stack_and_how_it_ends_are_selected(tmp_path):
+    bases = [[MF(2, 0.3), (MF(2, 0.4), 0.0)], [MF(2, 0.3), Exposure(2)]]
+    grid = {"bases": bases, "final": ["refit", "folds"]}
+    found = ol.select(Stack([MF()], folds=2), LOG, grid=grid, folds=2, rng=3, checkpoint=tmp_path)
+    assert found.table["bases"].to_list() == [str(each) for each in bases for _ in range(2)]
+    assert found.table["final"].to_list() == ["refit", "folds"] * 2
+    assert found.table["value"].n_unique() == 4
+    again = ol.select(Stack([MF()], folds=2), LOG, grid=grid, folds=2, rng=3, checkpoint=tmp_path)
+    assert again.table.equals(found.table)
+    by_hand = clone(Stack(**found.best, folds=2)).fit(LOG, 1 / LOG.propensity)
+    np.testing.assert_array_equal(by_hand.scores([0, 1]), again.model.scores([0, 1]))
+
+
+def test_penalties_within_a_stack_are_scaled_to_a_fold(fits):
+    ol.select(Stack([MF(2, 4.0), (Bias(6.0), 0.5)], folds=2), LOG, folds=3, rng=3)
+    whole = {"MF": 4.0 / len(LOG), "Bias": 6.0 / len(LOG)}
+    for params, rows in fits:
+        kind = "MF" if "factors" in params else "Bias"
+        assert params["reg"] / rows == pytest.approx(whole[kind], rel=1e-12)
+    last = 2 * 3  # fits of the last stack: two bases, two folds and all rows
+    assert {params["threads"] for params, _ in fits[:-last] if "factors" in params} == {1}
+    assert {params["threads"] for params, _ in fits[-last:] if "factors" in params} == {None}
+
+
+def test_a_recalibrated_model_is_set_inside():
+    found = ol.select(Recalibrated(MF(2)), LOG, grid={"model__reg": [0.3, 1000.0]}, folds=2, rng=3)
+    assert found.best == {"model__reg": 0.3}
+    assert found.model.model.reg == 0.3

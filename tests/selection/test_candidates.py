@@ -1,0 +1,95 @@
+"""Learners and grids to candidates: every setting once, in order, each with a learner of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from openloop.errors import InputError
+from openloop.learners import MF, Bias
+from openloop.learners.base import Learner
+from openloop.selection.candidates import candidates_of, parameters_of
+from tests.facts import facts
+
+
+class Around(Learner):
+    """A learner with one inside, and a list of them."""
+
+    def __init__(self, model=None, bases=(), value=0):
+        self.model, self.bases, self.value = model, bases, value
+
+
+def params(candidates, *names):
+    return [tuple(each.learner.get_params().get(name) for name in names) for each in candidates]
+
+
+def test_a_grid_is_all_combinations_in_the_order_of_its_values():
+    found = candidates_of(MF(), {"factors": np.array([2, 3]), "reg": [1.0, 5.0]})
+    assert params(found, "factors", "reg") == [(2, 1.0), (2, 5.0), (3, 1.0), (3, 5.0)]
+    assert {each.names for each in found} == {("factors", "reg")}
+    assert {each.kind for each in found} == {None}
+    assert type(found[0].learner.factors) is int
+
+
+def test_without_a_grid_there_is_the_learner_as_it_is():
+    for grid in (None, {}, [{}]):
+        (found,) = candidates_of(MF(7), grid)
+        assert (found.learner.factors, found.names) == (7, ())
+
+
+def test_settings_name_what_they_change_and_the_learner_has_the_rest():
+    found = candidates_of(MF(7), [{"reg": 1.0}, {"factors": 2}])
+    assert params(found, "reg", "factors") == [(1.0, 7), (5.0, 2)]
+    assert parameters_of(found) == ["reg", "factors"]
+
+
+def test_a_learner_inside_another_is_set_by_the_names_of_scikit_learn():
+    found = candidates_of(Around(MF()), {"model__reg": [1.0, 2.0], "model": [MF(3), Bias()]})
+    assert [(type(each.learner.model), each.learner.model.reg) for each in found] == [
+        (MF, 1.0), (Bias, 1.0), (MF, 2.0), (Bias, 2.0),
+    ]  # fmt: skip
+
+
+def test_learners_in_a_grid_are_copied_for_every_setting():
+    given = [MF(3), (Bias(), 0.5)]
+    one, two = candidates_of(Around(), [{"bases": given}, {"bases": given}])
+    assert one.learner.bases[0] is not two.learner.bases[0]
+    assert one.learner.bases[0] is not given[0]
+    assert (one.learner.bases[0].factors, one.learner.bases[1][1]) == (3, 0.5)
+
+
+def test_kinds_have_a_grid_each_or_none():
+    found = candidates_of({"mf": MF(2), "bias": Bias()}, {"mf": {"reg": [1.0, 2.0]}})
+    assert [(each.kind, each.learner.reg) for each in found] == [("mf", 1.0), ("mf", 2.0), ("bias", 10.0)]
+    assert [each.kind for each in candidates_of({"b": Bias(), "a": MF()}, None)] == ["b", "a"]
+    assert len(candidates_of({"mf": MF()}, {"mf": None})) == 1
+
+
+KINDS = {"mf": MF(), "bias": Bias()}
+
+
+@pytest.mark.parametrize(
+    ("learner", "grid", "told"),
+    [
+        pytest.param(MF, None, ("ol.learners.MF()", MF), id="class"),
+        pytest.param({"mf": MF}, None, ("ol.learners.MF()", MF), id="class among kinds"),
+        pytest.param({}, None, ("learner",), id="no learner"),
+        pytest.param({1: MF()}, None, ("text", 1), id="number as name"),
+        pytest.param(MF(), {"regg": [1.0]}, ("MF", "'regg'", "'reg'"), id="unknown parameter"),
+        pytest.param(Around(Bias()), {"model__factors": [1]}, ("Around", "'model__factors'"), id="unknown inside"),
+        pytest.param(MF(), {"reg": 1.0}, ("grid['reg']", 1.0), id="no list"),
+        pytest.param(MF(), {"loss": "squared"}, ("grid['loss']", "squared"), id="word for a list"),
+        pytest.param(MF(), [], ("grid", "empty"), id="empty list"),
+        pytest.param(MF(), {"reg": []}, ("grid", "empty"), id="no values"),
+        pytest.param(MF(), [1], ("mappings", 1), id="list of numbers"),
+        pytest.param(MF(), 3, ("grid", 3), id="number"),
+        pytest.param(Around(), {"value": [1]}, ("grid", "'value'", "column"), id="column of the table"),
+        pytest.param(KINDS, {"reg": [1.0]}, ("grid['reg']", "'mf'", "'bias'"), id="grid of one for kinds"),
+        pytest.param(KINDS, {"mf": {"reg": []}}, ("grid['mf']", "empty"), id="empty grid of a kind"),
+        pytest.param(KINDS, {"mf": {"reg": 2}}, ("grid['mf']['reg']", 2), id="no list of a kind"),
+        pytest.param(KINDS, [{"reg": 1.0}], ("grid", "'mf'", "'bias'", "list"), id="list for kinds"),
+    ],
+)
+def test_what_is_no_grid_is_refused(learner, grid, told):
+    with pytest.raises(InputError, match=facts("select", *told)):
+        candidates_of(learner, grid)
