@@ -1,4 +1,4 @@
-"""A race of debiased learners without leaks: on Coat under one protocol, as published, and on data of known truth."""
+"""A race of debiased learners without leaks: on Coat by one protocol, as published, and on known truth."""
 
 from __future__ import annotations
 

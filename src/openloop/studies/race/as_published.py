@@ -1,4 +1,4 @@
-"""The race as the lineage runs it: no offsets, labels instead of ratings, their loss; beside the race's own way."""
+"""The race as the lineage runs it: no offsets, labels for ratings, their loss; beside the race's own way."""
 
 from __future__ import annotations
 

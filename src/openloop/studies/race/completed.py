@@ -1,4 +1,4 @@
-"""Worlds of known truth for the race: parts of ML-100K completed, seen by rating, by activity and taste, or blindly."""
+"""Worlds of known truth for the race: ML-100K completed, seen by rating, by activity and taste, or blindly."""
 
 from __future__ import annotations
 

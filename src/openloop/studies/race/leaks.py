@@ -1,4 +1,4 @@
-"""Three leaks of the usual protocol on Coat, each demonstrated: tuning on the test set, its labels in p, nDCG = 1."""
+"""Three leaks of the usual protocol on Coat, each shown: tuning on the test set, its labels in p, nDCG = 1."""
 
 from __future__ import annotations
 
