@@ -102,8 +102,8 @@ def tuning(run: Run, ground: Ground) -> dict[str, Tuned]:
     found = run.map(random_settings, ground.given, asked, "random settings of MF")
     U = ground.test.n_users
     rng = np.random.default_rng([run.seed, HALVING])
-    half = np.array([rng.permutation(U) < U // 2 for _ in range(HALVES)])
-    counts = np.concatenate([np.ones((1, U)), half, ~half])  # (1 + 2H, U)
+    half = np.array([rng.permutation(U) < U // 2 for _ in range(HALVES)], np.float64)
+    counts = np.concatenate([np.ones((1, U)), half, 1 - half])  # (1 + 2H, U)
     tables = {metric: [_table(ground.test, o["prediction"], metric, counts) for o in found] for metric in (AUC, NDCG)}
     errors = [outcome["error"] for outcome in found]
     return {metric: _tuned(errors, values) for metric, values in tables.items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -132,5 +132,5 @@ def _discounts(places: int) -> Floats:
     return np.where(rank <= CUT, 1 / np.log2(1 + rank), 0.0)
 
 
-def _per_user(user: Any, values: Any, users: int) -> Floats:
-    return np.bincount(user, values, minlength=users)
+def _per_user(user: Array, values: Floats, users: int) -> Floats:
+    return np.bincount(user, weights=values, minlength=users).astype(np.float64)

@@ -18,7 +18,7 @@ LEVEL = 0.95
 
 def user_draws(users: int, number: int, rng: np.random.Generator) -> Floats:
     """How often each user counts, (1 + number, U): first as they are, then drawn with replacement."""
-    drawn = rng.multinomial(users, np.full(users, 1 / users), size=number)
+    drawn = rng.multinomial(users, np.full(users, 1 / users), size=number).astype(np.float64)
     return np.concatenate([np.ones((1, users)), drawn])
 
 
