@@ -131,6 +131,11 @@ class DR(GridLearner):
         self.progress = progress
         self.rng = rng
 
+    @property
+    def needs_matrix(self) -> bool:
+        """Whether p of all cells is needed, and not that of the rows alone; `select` asks."""
+        return bool(self.targeted)
+
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
         """Impute, then minimise the objective; p is the log's own column if `propensities` are None."""
         chances = row_chances(self, feedback, sample_weight, propensities)
