@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from openloop.core.feedback import Feedback, Vocabulary, frozen
-from openloop.core.protocols import PropensityModel, Recommender
+from openloop.core.protocols import PropensityModel, Recommender, predicted_block
 from openloop.data.simulate import checkerboard, movie_lovers, withhold_diagonal
 from openloop.errors import AlignmentError, InputError, UndefinedError
 
@@ -190,6 +190,8 @@ class RecommenderContract(ModelContract):
     size = 20
     #: True for a learner of positives: it sees the liked cells only, each with rating 1.
     implicit = False
+    #: True where a prediction is a function of the score, `link`, as a probability is of its logit.
+    has_link = False
     #: False for a learner that needs p itself: weights, which are known up to a factor, are refused.
     weighted = True
 
@@ -226,9 +228,19 @@ class RecommenderContract(ModelContract):
     def test_predict_agrees_with_scores(self):
         model = self.fitted()
         user, item = (codes.ravel() for codes in np.indices((self.size, self.size)))
-        predicted = model.predict(user, item)
+        predicted, scores = model.predict(user, item), self.answers(model)
         assert predicted.shape == user.shape
-        np.testing.assert_allclose(predicted, self.answers(model)[user, item], rtol=1e-5, atol=1e-6)
+        expected = model.link(scores) if self.has_link else scores
+        np.testing.assert_allclose(predicted, expected[user, item], rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(predicted_block(model, np.arange(self.size)), expected)
+
+    def test_a_link_keeps_the_order_of_scores(self):
+        model = self.fitted()
+        scores = np.sort(self.answers(model).ravel())
+        assert hasattr(model, "link") or not self.has_link
+        linked = model.link(scores) if hasattr(model, "link") else scores
+        assert np.all(np.diff(linked) >= 0)
+        assert np.array_equal(linked, scores) != self.has_link
 
     def test_unit_weights_are_no_weights(self):
         log, model = self.log(), self.make()

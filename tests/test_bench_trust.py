@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import openloop as ol
-from bench import impressions, intervals, positions
+from bench import balancing, impressions, intervals, positions
 from bench.trust import coverage, decisions, turning
 from bench.trust.__main__ import PARTS, main
 from bench.trust.biases import BIASES, Truth, given_of, propensities, step_of, truth_of
@@ -195,6 +195,22 @@ def test_the_tables_of_positions_are_put_between_their_marks():
     assert positions.placed(page, "new") == f"before\n{positions.MARKS[0]}\n\nnew\n\n{positions.MARKS[1]}\nafter\n"
     with pytest.raises(SystemExit, match="marks"):
         positions.placed("nothing", "new")
+
+
+def test_the_bench_of_balancing_measures_each_way_and_finds_what_the_page_says():
+    errors = [balancing.errors("the rating", seed) for seed in range(6)]
+    plain, balanced = (np.array([one["known", "skewed", way][0] for one in errors]) for way in ("snips", "f"))
+    assert np.sqrt(np.mean(balanced**2)) < 0.85 * np.sqrt(np.mean(plain**2))
+    # A prediction that follows from the rating contradicts a sample; all else is measured.
+    missing = {
+        (p, model, way) for p in ("known", "naive-bayes") for model in balancing.MODELS for way in balancing.WAYS
+    }
+    assert missing - set(errors[0]) == {("naive-bayes", "coarsened", way) for way in ("f", "f, imputed")}
+    lines = list(balancing._lines("the rating", errors))
+    assert len(lines) == 6
+    assert sum("refused" in line for line in lines) == 1
+    with pytest.raises(SystemExit, match="marks"):
+        balancing.placed("nothing", "new")
 
 
 def test_the_bench_of_impressions_measures_each_step():

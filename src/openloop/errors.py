@@ -1,4 +1,4 @@
-"""Every exception of openloop.
+"""Every exception and warning of openloop.
 
     OpenloopError
     ├── InputError (ValueError)          something handed in cannot be used
@@ -11,11 +11,15 @@
     │   ├── UnknownIdError               a user or item is not in the vocabulary
     │   ├── AlignmentError               an array belongs to another log or order
     │   ├── PredictionError              predictions are missing, doubled or not finite
+    │   ├── BalanceError                 no weights have the means that were asked for
     │   ├── NameFormatError              a metric or estimator name does not parse
     │   └── LeakError                    scoring would use data that it must not
     ├── UndefinedError (ValueError)      a combination has no definition, with the reason
     ├── DivergenceError (ArithmeticError)  a fit left the numbers that a computer can hold
     └── MissingPackageError (ImportError)  an optional package is not installed
+
+    OpenloopWarning (UserWarning)
+    └── BalanceWarning                   more is balanced than the rows can carry
 
 A message has name, rule, value and remedy: "Propensities: 12 of 54,000 values are 0, so their weights are
 infinite; pass floor= or drop those rows."
@@ -71,6 +75,10 @@ class PredictionError(InputError):
     """Predictions are missing, doubled or not finite."""
 
 
+class BalanceError(InputError):
+    """No weights have the means that were asked for."""
+
+
 class NameFormatError(InputError):
     """A metric or estimator name does not parse."""
 
@@ -89,6 +97,14 @@ class DivergenceError(OpenloopError, ArithmeticError):
 
 class MissingPackageError(OpenloopError, ImportError):
     """An optional package is not installed."""
+
+
+class OpenloopWarning(UserWarning):
+    """The root of all warnings of openloop."""
+
+
+class BalanceWarning(OpenloopWarning):
+    """More is balanced than the rows can carry."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

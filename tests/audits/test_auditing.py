@@ -382,6 +382,35 @@ def test_blind_propensities_do_not_decide_what_balanced_ones_do():
     assert blind.verdict.leader == "liked"  # what the plain weights would have chosen
 
 
+@pytest.mark.parametrize("rho", [1.0, 1.4, 1.8])
+@pytest.mark.parametrize("metric", ["mae", "recall@10"])
+def test_balancing_by_predictions_switches_no_rule_off(metric, rho):
+    world = biased_world(1, rho=rho)
+    log = replace(world.observe(1), propensity=None)
+    asked = {"metrics": [metric], "check": False, "threshold": 4}
+    logistic = ol.propensity.Logistic()
+    even = ol.propensity.Balanced(logistic).fit(log, predictions=world.predictions)
+    truth = ol.evaluate(world.predictions, world.everything(), metrics=[metric], estimators=["naive"], threshold=4)
+    for seen in (logistic.fit(log), even):
+        found = ol.audit(world.predictions, log, seen, **asked)
+        answer, pair = found.verdict.pairs[0], found.contrast("liked", "even")
+        assert found.verdict.level != "verdict" or found.verdict.winner == truth.ranking(metric, "naive")[0]
+        if answer.level == "verdict":
+            assert pair.rho_low >= 1.5
+            assert metric == "mae" or pair.gamma_low >= 1.1
+        elif answer.level == "conditional":
+            assert answer.assumption.name in {"rho", "gamma"}
+
+
+def test_given_p_needs_no_assumption_after_balancing_by_predictions_either():
+    world = biased_world(0, rho=1.8)
+    log, given = world.observe(1), ol.propensity.Known()
+    even = ol.propensity.Balanced(given).fit(log, predictions=world.predictions)
+    for seen in (given.fit(log), even):
+        found = ol.audit(world.predictions, log, seen, metrics=["mae"], check=False)
+        assert (found.verdict.level, found.verdict.winner) == ("verdict", "even")
+
+
 def shown_world(rng, hidden, users=300, items=60):
     """What was shown goes by something that no propensities see, times exp(`hidden`) a deviation, and by the rating.
 

@@ -32,6 +32,17 @@ class Model:
         return Propensities(values=values, fingerprint=feedback.fingerprint, **(self.known | {"base": base}))
 
 
+def test_weights_balanced_without_ratings_are_as_blind_as_the_model():
+    f, margins = WORLD.predictions["a"], {"odd": (lambda user, _item, _rating: user % 2, 0.5)}
+    for fitted in (
+        Balanced(Uniform()).fit(LOG, predictions=f),
+        Balanced(Uniform(), functions=margins).fit(LOG),
+    ):
+        assert Basis.of(fitted, LOG) == Basis(blind=True, balanced=True)
+    sample = Balanced(Uniform()).fit(LOG, uniform=WORLD.ratings.ravel()[:250], predictions=f)
+    assert Basis.of(sample, LOG) == Basis(sample=250, balanced=True, by_rating=True)
+
+
 def test_numbers_and_columns_are_given():
     for given in (None, ONES, Propensities(values=ONES)):
         assert Basis.of(given, LOG) == Basis()

@@ -115,6 +115,12 @@ def test_propensities_of_every_kind_are_cut_alike():
     np.testing.assert_allclose(found, found[0], rtol=1e-12)
 
 
+def test_means_over_all_items_are_not_those_of_the_kept_ones():
+    even = ol.propensity.Balanced(ol.propensity.Uniform()).fit(LOG, predictions=SCORES["a"])
+    with pytest.raises(UndefinedError, match=facts("min_item_rows=", "'prediction'", "inner_")):
+        ol.audit(SCORES, TEST, even, min_item_rows=15, check=False, **ASKED)
+
+
 def test_groups_and_open_loop_are_cut_too():
     labels = np.where(TEST.item % 2 == 0, "even", "odd")
     sample = Feedback.from_arrays(*np.divmod(np.arange(0, U * I, 7), I), Y.ravel()[::7], users=U, items=I)

@@ -119,6 +119,15 @@ def test_balanced_weights_are_drawn_from_under_a_split():
     assert found.different.right >= 8
 
 
+def test_weights_balanced_by_predictions_are_drawn_from_and_stay_blind():
+    of = world(gap=0.5)
+    log = of.observe(1)
+    seen = ol.propensity.Balanced(ol.propensity.Logistic()).fit(log, predictions=of.predictions)
+    found = rehearsed(of, log, seen, draws=5)
+    assert abs(found.rows / len(log) - 1) < 0.15
+    assert found.different.wrong == 0
+
+
 def test_no_rehearsal_without_being_asked_for():
     of = world()
     assert audit(of.predictions, of.observe(1), np.array(of.propensities), metrics=["mae"]).rehearsal is None

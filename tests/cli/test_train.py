@@ -63,6 +63,17 @@ def words(folder, out, model, *more, log="log.csv"):
     return ("train", folder / log, "--model", model, "--out", out, *more)
 
 
+def test_labels_are_learned_with_a_logistic_loss(folder, tmp_path):
+    labels = pl.read_csv(folder / "log.csv").with_columns(rating=(pl.col("rating") > 3).cast(pl.Int64))
+    labels.write_csv(tmp_path / "labels.csv")
+    out = tmp_path / "mf.safetensors"
+    result = run(*words(tmp_path, out, "mf", "--factors", "2", "--loss", "logistic", log="labels.csv"))
+    assert result.exit_code == 0, result.output
+    assert re.search(facts("loss logistic", "objective"), result.stdout)
+    p = learners.load(out).predictions([0, 1])
+    assert np.all((p > 0) & (p < 1))
+
+
 def test_options_reach_the_learner(folder, tmp_path):
     given = (*ADG, "--propensity", "p", "--seed", "4", "--threads", "1")
     result = run(*words(folder, tmp_path / "m.safetensors", "adg", *given))
@@ -146,6 +157,7 @@ WRONG = {
     ("--reg", "much"): ("--reg", "number", "'much'"),
     ("--reg", "-1"): ("reg", 0, -1.0),
     ("--model", "mf", "--loss", "absolut"): ("--loss", "absolut", "'absolute'"),
+    ("--model", "mf", "--loss", "logistic"): ("--loss", "logistic", "0 and 1"),
     ("--propensity", "p", "--weight", "w"): ("--propensity", "--weight"),
     ("--propensity", "w"): ("propensity", "column 'w'", "(0, 1]"),
     ("--propensity", "q"): ("--propensity", "column 'q'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -136,3 +137,12 @@ def test_rank_does_not_depend_on_scale_or_origin():
     X = np.random.default_rng(0).standard_normal((3, 2)) * [1e14, 1e-200] + [0, 1e-195]
     assert made(X).rank == 2
     assert made(np.array([[1990.0, 1e-9], [1991.0, 3e-9], [1993.0, 2e-9]])).rank == 2
+
+
+def test_remarks_are_the_notes_and_the_columns_that_carry_nothing():
+    given = made([[7, 1, 2], [7, 2, 4], [7, 4, 8]], ("same", "one", "twice"), notes=("one was left out",))
+    note, constant, rank = given.remarks("user")
+    assert note == "one was left out"
+    assert re.search(facts("user", "constant", "'same'"), constant)
+    assert re.search(facts("3 user", "rank 1"), rank)
+    assert made([[1], [2], [4]]).remarks("item") == []

@@ -8,16 +8,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from scipy.special import expit
 
 from openloop.kernels import least_squares
 from openloop.kernels.least_squares import PARTS, Problem, Rows, by_partner, half_sweep, half_sweep_numpy
+from openloop.kernels.losses import Loss
 
 U, I, K = 40, 30, 6
 PENALTY = np.linspace(0.3, 2, K)
 
 EVERY_PROBLEM = pytest.mark.parametrize("offsets", [False, True], ids=["plain", "offsets"])
 EVERY_PRIOR = pytest.mark.parametrize("prior", [False, True], ids=["alone", "prior"])
-EVERY_LOSS = pytest.mark.parametrize("smoothing", [0.0, 0.2], ids=["squared", "absolute"])
+EVERY_LOSS = pytest.mark.parametrize("loss", list(Loss), ids=["squared", "absolute", "logistic"])
+BOUNDED = pytest.mark.parametrize("loss", [Loss.ABSOLUTE, Loss.LOGISTIC], ids=["absolute", "logistic"])
 
 
 @pytest.fixture
@@ -32,18 +35,20 @@ def rows_of(lists, y, w=None, dtype=np.float64) -> Rows:
     return Rows(ptr, partner, np.asarray(y, dtype), np.ones(len(partner), dtype) if w is None else w.astype(dtype))
 
 
-def world(dtype=np.float64, seed=0) -> tuple[Rows, np.ndarray, np.ndarray]:
-    """Rows, X and P; user 3 and item 5 have no row, user 7 has one."""
+def world(dtype=np.float64, seed=0, loss=Loss.SQUARED) -> tuple[Rows, np.ndarray, np.ndarray]:
+    """Rows, X and P; user 3 and item 5 have no row, user 7 has one. Ratings are labels where the loss wants these."""
     rng = np.random.default_rng(seed)
     O = rng.random((U, I)) < 0.4
     O[3], O[:, 5], O[7] = False, False, np.arange(I) == 2
     n = int(O.sum())
     rows = rows_of([np.flatnonzero(row) for row in O], rng.normal(3, 1, n), rng.gamma(1.0, size=n), dtype)
+    if loss is Loss.LOGISTIC:
+        rows = replace(rows, y=(rows.y > 3).astype(dtype))
     return rows, rng.normal(size=(I, K)).astype(dtype), rng.normal(size=(U, K)).astype(dtype)
 
 
-def problem(offsets=False, prior=False, smoothing=0.0, X=None) -> Problem:
-    return Problem(PENALTY, offsets=offsets, prior=0.1 * (X.T @ X) if prior else None, smoothing=smoothing)
+def problem(offsets=False, prior=False, loss=Loss.SQUARED, X=None) -> Problem:
+    return Problem(PENALTY, offsets=offsets, prior=0.1 * (X.T @ X) if prior else None, loss=loss, smoothing=0.2)
 
 
 def objective(rows: Rows, X, c, P, p: Problem) -> float:
@@ -54,9 +59,11 @@ def objective(rows: Rows, X, c, P, p: Problem) -> float:
     if p.offsets:
         predicted += X[i, -1] + P[u, -1]
     e = np.abs(rows.y - predicted)
-    loss = e**2
-    if p.smoothing:
-        loss = np.where(e > p.smoothing, e, e**2 / (2 * p.smoothing) + p.smoothing / 2)
+    loss = {
+        Loss.SQUARED: e**2,
+        Loss.ABSOLUTE: np.where(e > 0.2, e, e**2 / 0.4 + 0.1),
+        Loss.LOGISTIC: -np.log(expit(np.where(rows.y == 1, predicted, -predicted))),
+    }[p.loss]
     G = np.diag(p.penalty) + (0 if p.prior is None else p.prior)
     seen = P[np.diff(rows.ptr) > 0]
     return float(np.sum(rows.w * loss) + np.sum((seen @ G) * seen))
@@ -88,10 +95,21 @@ def test_an_offset_alone_is_a_shrunken_mean(pool, steps):
 def test_an_absolute_loss_is_lowered_through_the_quadratic_above_it(pool, steps):
     # At p = 0 the residual is 3: |e| ≤ e²/6 + 3/2. Its minimum with λ = 1/2 is p = 3/4; there it is 2.625.
     P = np.zeros((1, 1))
-    p = Problem(np.full(1, 0.5), smoothing=0.1)
+    p = Problem(np.full(1, 0.5), loss=Loss.ABSOLUTE, smoothing=0.1)
     value = half_sweep(rows_of([[0]], [3]), np.ones((1, 1)), 0.0, P, p, pool, steps=steps)
     assert P[0, 0] == pytest.approx(0.75, rel=1e-12)
     assert value == pytest.approx(2.625, rel=1e-12)
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_a_logistic_loss_is_lowered_through_the_quadratic_above_it(pool, steps):
+    # At z = 0 log(1 + eᶻ) - z is log 2, its slope -1/2 and λ = 1/8: log 2 - p/2 + p²/8, with λ = 3/8 at its least for
+    # p = 1/2, where it has fallen by 1/8.
+    P = np.zeros((1, 1))
+    p = Problem(np.full(1, 0.375), loss=Loss.LOGISTIC)
+    value = half_sweep(rows_of([[0]], [1]), np.ones((1, 1)), 0.0, P, p, pool, steps=steps)
+    assert P[0, 0] == pytest.approx(0.5, rel=1e-12)
+    assert value == pytest.approx(np.log(2) - 0.125, rel=1e-12)
 
 
 @pytest.mark.parametrize("steps", [0, 3])
@@ -166,9 +184,9 @@ def test_parts_have_about_equally_many_rows(monkeypatch):
 @EVERY_PRIOR
 @EVERY_PROBLEM
 @pytest.mark.parametrize("steps", [0, K + 5])
-def test_it_is_its_twin(pool, steps, offsets, prior, smoothing):
-    rows, X, P = world()
-    p, expected = problem(offsets, prior, smoothing, X), P.copy()
+def test_it_is_its_twin(pool, steps, offsets, prior, loss):
+    rows, X, P = world(loss=loss)
+    p, expected = problem(offsets, prior, loss, X), P.copy()
     expected_value = half_sweep_numpy(rows, X, 2.5, expected, p)
     value = half_sweep(rows, X, 2.5, P, p, pool, steps=steps)
     np.testing.assert_allclose(P, expected, rtol=1e-8, atol=1e-9)
@@ -185,11 +203,12 @@ def test_the_value_is_the_objective(pool, steps, offsets, prior):
     assert value == pytest.approx(objective(rows, X, 2.5, P, p), rel=1e-11)
 
 
+@BOUNDED
 @EVERY_PROBLEM
 @pytest.mark.parametrize("steps", [0, 1, 3])
-def test_the_value_of_an_absolute_loss_lies_between_the_objective_before_and_after(pool, steps, offsets):
-    rows, X, P = world()
-    p = problem(offsets, smoothing=0.2)
+def test_the_value_of_other_losses_lies_between_the_objective_before_and_after(pool, steps, offsets, loss):
+    rows, X, P = world(loss=loss)
+    p = problem(offsets, loss=loss)
     before = objective(rows, X, 2.5, P, p)
     value = half_sweep(rows, X, 2.5, P, p, pool, steps=steps)
     assert objective(rows, X, 2.5, P, p) < value < before
@@ -199,9 +218,9 @@ def test_the_value_of_an_absolute_loss_lies_between_the_objective_before_and_aft
 @EVERY_PRIOR
 @EVERY_PROBLEM
 @pytest.mark.parametrize("steps", [0, 1, 3])
-def test_the_objective_never_rises(pool, steps, offsets, prior, smoothing):
-    rows, X, P = world()
-    p = problem(offsets, prior, smoothing, X)
+def test_the_objective_never_rises(pool, steps, offsets, prior, loss):
+    rows, X, P = world(loss=loss)
+    p = problem(offsets, prior, loss, X)
     values = [objective(rows, X, 2.5, P, p)]
     for _ in range(12):
         half_sweep(rows, X, 2.5, P, p, pool, steps=steps)
@@ -241,10 +260,10 @@ def test_who_has_no_row_is_left_alone(pool, steps):
 @EVERY_PRIOR
 @pytest.mark.parametrize("steps", [0, 3])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_number_of_threads_changes_no_bit(monkeypatch, dtype, steps, prior, smoothing):
-    rows, X, P = world(dtype)
+def test_the_number_of_threads_changes_no_bit(monkeypatch, dtype, steps, prior, loss):
+    rows, X, P = world(dtype, loss=loss)
     assert len(rows.parts) == 1
-    p, found, value = problem(prior=prior, smoothing=smoothing, X=X), P.copy(), []
+    p, found, value = problem(prior=prior, loss=loss, X=X), P.copy(), []
     with ThreadPoolExecutor(1) as pool:
         value.append(half_sweep(rows, X, 2.5, found, p, pool, steps=steps))
     monkeypatch.setattr(least_squares, "PART_ROWS", 20)
@@ -261,9 +280,9 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch, dtype, steps, prior, 
 @EVERY_PRIOR
 @EVERY_PROBLEM
 @pytest.mark.parametrize("steps", [0, K + 5])
-def test_single_precision_is_near(pool, steps, offsets, prior, smoothing):
-    rows, X, P = world(np.float32)
-    p, expected = problem(offsets, prior, smoothing, X), P.astype(np.float64)
+def test_single_precision_is_near(pool, steps, offsets, prior, loss):
+    rows, X, P = world(np.float32, loss=loss)
+    p, expected = problem(offsets, prior, loss, X), P.astype(np.float64)
     expected_value = half_sweep_numpy(rows, X.astype(np.float64), 2.5, expected, p)
     value = half_sweep(rows, X, 2.5, P, p, pool, steps=steps)
     assert P.dtype == np.float32

@@ -10,12 +10,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit
+from sklearn.linear_model import LogisticRegression
 
 import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.core.propensities import Propensities
 from openloop.data.simulate import World, low_rank, observation_model
-from openloop.errors import AlignmentError, DivergenceError, InputError
+from openloop.errors import AlignmentError, DivergenceError, InputError, RatingError
 from openloop.kernels import least_squares
 from openloop.learners import MF, Bias
 from openloop.learners.mf import LOSSES, SMOOTHING, SOLVERS
@@ -23,7 +25,9 @@ from tests.contracts import PersonalRecommenderContract
 from tests.facts import facts
 
 ALL_SOLVERS = pytest.mark.parametrize("solver", SOLVERS)
-BOTH_LOSSES = pytest.mark.parametrize("loss", LOSSES)
+EVERY_LOSS = pytest.mark.parametrize("loss", LOSSES)
+BOTH_ERRORS = pytest.mark.parametrize("loss", ["squared", "absolute"])
+REG = {"squared": 4.0, "absolute": 4.0, "logistic": 0.7}  # which leaves some factors of `log`
 EXACT = {"tol": 1e-13, "iterations": 5000, "dtype": "float64"}
 
 pytestmark = pytest.mark.slow
@@ -49,6 +53,30 @@ class TestExactMF(PersonalRecommenderContract):
         return MF(2, 0.5, solver="cholesky", dtype="float64")
 
 
+class TestLogisticMF(PersonalRecommenderContract):
+    has_link = True
+
+    def make(self):
+        return MF(2, 0.1, loss="logistic")
+
+    def log(self):
+        return labelled(super().log())
+
+
+class TestLogisticMFByDescent(TestLogisticMF):
+    def make(self):
+        return MF(2, 0.1, loss="logistic", solver="lbfgs")
+
+
+def labelled(log: Feedback) -> Feedback:
+    return replace(log, rating=(log.rating > 3) * np.float32(1))
+
+
+def suited(log: Feedback, loss: str) -> Feedback:
+    """The log, or labels of it where the loss wants these."""
+    return labelled(log) if loss == "logistic" else log
+
+
 def world(users=40, items=30, seed=0, share=0.5) -> Feedback:
     rng = np.random.default_rng(seed)
     Y = 3 + rng.normal(size=(users, 2)) @ rng.normal(size=(2, items)) + rng.normal(0, 0.3, (users, items))
@@ -72,8 +100,9 @@ def objective(model: MF, log: Feedback, w=None) -> float:
     V, W, a, b = (
         x.astype(np.float64) for x in (model.user_factors_, model.item_factors_, model.user_bias_, model.item_bias_)
     )
-    e = np.abs(log.rating - (V @ W.T + a[:, None] + b + model.intercept_)[log.user, log.item])
-    loss = e**2
+    z = (V @ W.T + a[:, None] + b + model.intercept_)[log.user, log.item]
+    e = np.abs(log.rating - z)
+    loss = -np.log(expit(np.where(log.rating == 1, z, -z))) if model.loss == "logistic" else e**2
     if model.loss == "absolute":
         eps = SMOOTHING * np.sqrt(np.average((log.rating - np.average(log.rating, weights=w)) ** 2, weights=w))
         loss = np.where(e > eps, e, e**2 / (2 * eps) + eps / 2)
@@ -135,29 +164,33 @@ def test_the_intercept_is_the_weighted_mean():
 
 
 @ALL_SOLVERS
-@BOTH_LOSSES
+@EVERY_LOSS
 @pytest.mark.parametrize("bias_reg", [None, 1.0])
 def test_the_history_ends_with_the_objective_of_what_was_learned(log, w, solver, loss, bias_reg):
-    model = MF(8, 3.0, bias_reg=bias_reg, solver=solver, loss=loss, **EXACT).fit(log, w)
+    log = suited(log, loss)
+    model = MF(8, REG[loss] - 0.2, bias_reg=bias_reg, solver=solver, loss=loss, **EXACT).fit(log, w)
     assert model.history_[-1] == pytest.approx(objective(model, log, w), rel=1e-8)
     assert np.max(np.diff(model.history_)) <= 0
     assert model.notes_ == ()
 
 
-@pytest.mark.parametrize(("loss", "rel"), [("squared", 1e-6), ("absolute", 1e-5)])
+@pytest.mark.parametrize(("loss", "rel"), [("squared", 1e-6), ("absolute", 1e-5), ("logistic", 1e-6)])
 @pytest.mark.parametrize("bias_reg", [None, 0.0])
 def test_all_solvers_reach_the_same(log, w, loss, rel, bias_reg):
     # With more factors than the penalty leaves there is no valley but the lowest.
+    log = suited(log, loss)
     reached = [
-        MF(10, 4.0, bias_reg=bias_reg, solver=solver, loss=loss, **EXACT).fit(log, w).history_[-1] for solver in SOLVERS
+        MF(10, REG[loss], bias_reg=bias_reg, solver=solver, loss=loss, **EXACT).fit(log, w).history_[-1]
+        for solver in SOLVERS
     ]
     np.testing.assert_allclose(reached, reached[0], rtol=rel)
 
 
 @pytest.mark.parametrize("solver", ["cg", "cholesky"])
-@BOTH_LOSSES
+@EVERY_LOSS
 def test_single_precision_and_the_usual_tolerance_come_near(log, w, solver, loss):
-    usual, exact = MF(10, 4.0, solver=solver, loss=loss), MF(10, 4.0, solver=solver, loss=loss, **EXACT)
+    log = suited(log, loss)
+    usual, exact = MF(10, REG[loss], solver=solver, loss=loss), MF(10, REG[loss], solver=solver, loss=loss, **EXACT)
     usual, exact = usual.fit(log, w), exact.fit(log, w)
     assert objective(usual, log, w) == pytest.approx(exact.history_[-1], rel=2e-4)
     assert usual.history_[-1] == pytest.approx(objective(usual, log, w), rel=1e-3)
@@ -166,10 +199,12 @@ def test_single_precision_and_the_usual_tolerance_come_near(log, w, solver, loss
 
 
 @ALL_SOLVERS
-@BOTH_LOSSES
+@EVERY_LOSS
 def test_a_huge_penalty_leaves_the_mean(log, w, solver, loss):
+    log = suited(log, loss)
     model = MF(5, 1e9, solver=solver, loss=loss).fit(log, w)
-    np.testing.assert_allclose(everyone(model), np.average(log.rating, weights=w), rtol=1e-5)
+    mean = np.average(log.rating, weights=w)
+    np.testing.assert_allclose(everyone(model), logit(mean) if loss == "logistic" else mean, rtol=1e-5)
 
 
 @ALL_SOLVERS
@@ -199,9 +234,10 @@ def test_with_a_penalty_bias_has_its_intercept_free(log, w):
 
 
 @ALL_SOLVERS
-@BOTH_LOSSES
+@EVERY_LOSS
 def test_free_offsets_have_mean_zero(log, solver, loss):
-    model = MF(3, 3.0, bias_reg=0, solver=solver, loss=loss).fit(log)
+    log = suited(log, loss)
+    model = MF(3, REG[loss], bias_reg=0, solver=solver, loss=loss).fit(log)
     assert model.user_bias_.mean() == pytest.approx(0, abs=1e-6)
     assert model.item_bias_.mean() == pytest.approx(0, abs=1e-6)
 
@@ -212,9 +248,10 @@ def test_an_offset_penalty_of_its_own_changes_the_offsets(log):
 
 
 @ALL_SOLVERS
-@BOTH_LOSSES
+@EVERY_LOSS
 def test_a_factor_on_all_weights_changes_nothing(log, w, solver, loss):
-    model, scaled = (MF(4, 4.0, solver=solver, loss=loss, **EXACT).fit(log, k * w) for k in (1, 10))
+    log = suited(log, loss)
+    model, scaled = (MF(4, REG[loss], solver=solver, loss=loss, **EXACT).fit(log, k * w) for k in (1, 10))
     np.testing.assert_allclose(everyone(scaled), everyone(model), rtol=1e-5)
 
 
@@ -275,10 +312,11 @@ def test_moving_all_ratings_moves_all_predictions(log):
 
 
 @pytest.mark.parametrize("solver", ["cg", "cholesky"])
-@BOTH_LOSSES
+@EVERY_LOSS
 def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads(log, w, solver, loss, monkeypatch):
+    log = suited(log, loss)
     monkeypatch.setattr(least_squares, "PART_ROWS", 50)
-    one, two, usual = (MF(5, solver=solver, loss=loss, threads=n).fit(log, w) for n in (1, 2, None))
+    one, two, usual = (MF(5, REG[loss], solver=solver, loss=loss, threads=n).fit(log, w) for n in (1, 2, None))
     same(one, two)
     same(one, usual)
     np.testing.assert_array_equal(one.history_, two.history_)
@@ -311,6 +349,13 @@ def test_a_saved_model_scores_bit_for_bit(log, w, solver, tmp_path):
     np.testing.assert_array_equal(loaded.history_, model.history_)
     assert loaded.get_params() == model.get_params()
     assert loaded.notes_ == model.notes_
+
+
+def test_a_saved_model_of_labels_predicts_probabilities(log, tmp_path):
+    model = MF(2, 0.5, loss="logistic").fit(labelled(log))
+    model.save(tmp_path / "mf.safetensors")
+    loaded = ol.load(tmp_path / "mf.safetensors")
+    np.testing.assert_array_equal(loaded.predictions([0, 1]), expit(everyone(model)[:2]))
 
 
 @ALL_SOLVERS
@@ -378,6 +423,36 @@ def test_cmfrec_reaches_the_same_objective(solver, weighted, theirs):
     assert model.history_[-1] == pytest.approx(theirs, rel=1e-7)
 
 
+def one_hot(log: Feedback) -> np.ndarray:
+    """Which user and which item each row has."""
+    n, X = np.arange(len(log)), np.zeros((len(log), log.n_users + log.n_items))
+    X[n, log.user] = X[n, log.n_users + log.item] = 1
+    return X
+
+
+@ALL_SOLVERS
+def test_without_factors_it_is_scikit_learns_logistic_regression(log, w, solver):
+    # LogisticRegression minimises C·Σwδ + ½‖θ‖²: C = 1/2λ. It takes no given c, which is 0 for labels of equal weight.
+    log = labelled(log)
+    w = w / np.bincount(log.rating.astype(int), w)[log.rating.astype(int)]
+    theirs = LogisticRegression(C=1 / 6, fit_intercept=False, solver="newton-cholesky", tol=1e-12, max_iter=1000)
+    theirs.fit(one_hot(log), log.rating, sample_weight=w / w.mean())
+    model = MF(0, 3.0, loss="logistic", solver=solver, **EXACT).fit(log, w)
+    assert model.intercept_ == pytest.approx(0, abs=1e-12)
+    np.testing.assert_allclose(np.concatenate([model.user_bias_, model.item_bias_]), theirs.coef_[0], atol=2e-5)
+    np.testing.assert_allclose(model.predict(log.user, log.item), theirs.predict_proba(one_hot(log))[:, 1], atol=1e-5)
+
+
+@ALL_SOLVERS
+def test_free_offsets_of_labels_are_scikit_learns_without_a_penalty(log, w, solver):
+    # LogisticRegression(C=inf) has its intercept free, as free offsets are together.
+    log = labelled(log)
+    theirs = LogisticRegression(C=np.inf, solver="lbfgs", tol=1e-10, max_iter=10_000)
+    theirs.fit(one_hot(log), log.rating, sample_weight=w / w.mean())
+    model = MF(0, bias_reg=0, loss="logistic", solver=solver, **EXACT).fit(log, w)
+    np.testing.assert_allclose(model.predict(log.user, log.item), theirs.predict_proba(one_hot(log))[:, 1], atol=1e-4)
+
+
 # --- difficult data
 
 
@@ -397,7 +472,7 @@ def test_who_has_no_rating_is_predicted_by_the_other_offset(solver):
 
 
 @ALL_SOLVERS
-@BOTH_LOSSES
+@BOTH_ERRORS
 def test_one_item_only(solver, loss):
     log = Feedback.from_arrays([0, 1, 2], [0, 0, 0], [1, 2, 6])
     scores = everyone(MF(1, 0.1, solver=solver, loss=loss).fit(log)).ravel()
@@ -406,7 +481,7 @@ def test_one_item_only(solver, loss):
 
 
 @ALL_SOLVERS
-@BOTH_LOSSES
+@BOTH_ERRORS
 @pytest.mark.parametrize("value", [0.0, 3.0])
 def test_equal_ratings_are_predicted_everywhere(solver, loss, value):
     log = Feedback.from_arrays([0, 0, 1], [0, 1, 0], [value] * 3)
@@ -424,16 +499,18 @@ def test_a_single_cell():
     np.testing.assert_allclose(model.scores([0]), [[4]], atol=1e-4)
 
 
-@BOTH_LOSSES
+@EVERY_LOSS
 def test_without_any_penalty_conjugate_gradients_still_fit(log, loss):
+    log = suited(log, loss)
     model = MF(10, 0.0, loss=loss).fit(log)
     assert np.isfinite(everyone(model)).all()
     assert np.mean(np.abs(model.predict(log.user, log.item) - log.rating)) < 0.05
 
 
 @pytest.mark.parametrize("solver", ["cg", "cholesky"])
-@BOTH_LOSSES
+@EVERY_LOSS
 def test_very_uneven_weights_give_a_fit_or_an_error_of_ours(log, solver, loss):
+    log = suited(log, loss)
     rng = np.random.default_rng(1)
     for spread in (5, 20, 100):
         try:
@@ -443,15 +520,16 @@ def test_very_uneven_weights_give_a_fit_or_an_error_of_ours(log, solver, loss):
         assert np.isfinite(everyone(model)).all()
 
 
-@BOTH_LOSSES
+@EVERY_LOSS
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_cholesky_refuses_a_problem_without_a_single_solution(log, loss, dtype):
+    log = suited(log, loss)
     with pytest.raises(DivergenceError, match=facts("MF", "sweep 1", "larger reg")):
         MF(25, 0.0, solver="cholesky", loss=loss, dtype=dtype).fit(log)
 
 
 @pytest.mark.parametrize("solver", ["cg", "cholesky"])
-@BOTH_LOSSES
+@BOTH_ERRORS
 def test_ratings_beyond_single_precision_are_an_error(log, solver, loss):
     huge = replace(log, rating=log.rating * np.float32(1e30))
     with pytest.raises(DivergenceError, match=facts("MF", "sweep 1", "smaller ratings")):
@@ -464,6 +542,86 @@ def test_a_fit_that_was_cut_short_says_so(log, solver):
     (note,) = model.notes_
     assert re.search(facts("2 sweeps", "tol=1e-05"), note)
     assert len(model.history_) <= 2
+
+
+# --- labels
+
+
+def test_the_constant_of_labels_is_the_logit_of_their_weighted_mean():
+    log = Feedback.from_arrays([0, 0, 1], [0, 1, 0], [1, 0, 1])
+    assert MF(1, loss="logistic").fit(log, [1, 1, 2]).intercept_ == pytest.approx(np.log(3), rel=1e-12)
+
+
+@ALL_SOLVERS
+def test_where_it_ends_the_gradient_of_labels_is_0(log, w, solver):
+    # Of a_u: Σ_i w(σ(z) - y) + 2λ_b a_u, and of v_u: Σ_i w(σ(z) - y) w_i + 2λ v_u
+    log = labelled(log)
+    model = MF(10, 0.7, bias_reg=0.3, loss="logistic", solver=solver, **EXACT).fit(log, w)
+    r = np.zeros((log.n_users, log.n_items))
+    r[log.user, log.item] = w / w.mean() * (model.predict(log.user, log.item) - log.rating)
+    np.testing.assert_allclose(r.sum(axis=1) + 0.6 * model.user_bias_, 0, atol=2e-4)
+    np.testing.assert_allclose(r.sum(axis=0) + 0.6 * model.item_bias_, 0, atol=2e-4)
+    np.testing.assert_allclose(r @ model.item_factors_ + 1.4 * model.user_factors_, 0, atol=2e-4)
+    np.testing.assert_allclose(r.T @ model.user_factors_ + 1.4 * model.item_factors_, 0, atol=2e-4)
+
+
+def test_turned_labels_turn_the_probabilities(log, w):
+    log = labelled(log)
+    model, turned = (MF(0, 2.0, loss="logistic", **EXACT).fit(x, w) for x in (log, replace(log, rating=1 - log.rating)))
+    np.testing.assert_allclose(everyone(turned), -everyone(model), atol=1e-6)
+
+
+def test_probabilities_of_a_world_are_recovered():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(300, 1)) + rng.normal(size=200) + rng.normal(size=(300, 2)) @ rng.normal(size=(2, 200))
+    user, item = np.nonzero(rng.random(z.shape) < 0.4)
+    label = rng.random(len(user)) < expit(z[user, item])
+    log = Feedback.from_arrays(user, item, label.astype(float), users=300, items=200)
+    everyone_ = np.arange(300)
+    model, offsets = MF(2, 2.0, loss="logistic").fit(log), MF(0, 2.0, loss="logistic").fit(log)
+    error = [np.mean((m.predictions(everyone_) - expit(z)) ** 2) for m in (model, offsets)]
+    assert error[0] < 0.02
+    assert error[0] < 0.5 * error[1]
+
+
+def test_selection_and_evaluation_of_labels_go_by_probabilities(log):
+    log = replace(labelled(log), propensity=np.full(len(log), 0.5))
+    model, table = ol.select(
+        MF(2, loss="logistic"), log, grid={"reg": [0.5, 50.0]}, metric="mse", estimator="ips", rng=0
+    )
+    assert max(table["value"]) < 0.3  # Brier's score; of logits it would be larger
+    brier = np.mean((model.predict(log.user, log.item) - log.rating) ** 2)
+    result = ol.evaluate({"mf": model}, log, metrics=["mse", "accuracy"], estimators=["snips", "dr"], imputation=model)
+    assert result["mf", "mse", "snips"].value == pytest.approx(brier, rel=1e-5)
+    right = np.mean((model.predict(log.user, log.item) >= 0.5) == log.rating)
+    assert result["mf", "accuracy", "snips"].value == pytest.approx(right, rel=1e-5)
+    # Every cell's imputed rating is the model's own, so imputed losses are 0, and the rest is weighted by 1/p = 2.
+    assert result["mf", "mse", "dr"].value == pytest.approx(2 * brier * len(log) / (40 * 30), rel=1e-5)
+
+
+@ALL_SOLVERS
+def test_free_offsets_of_one_label_only_are_noted(solver):
+    log = Feedback.from_arrays([0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 0, 1], [1, 1, 0, 1, 1, 0])
+    (note,) = MF(0, bias_reg=0, loss="logistic", solver=solver, iterations=1000).fit(log).notes_
+    assert re.search(facts("1 users", "one label", "bias_reg"), note)
+    assert MF(0, bias_reg=0.1, loss="logistic", solver=solver).fit(log).notes_ == ()
+
+
+@pytest.mark.parametrize("value", [2.0, 0.5, -1.0])
+def test_ratings_that_are_no_labels_are_refused(log, value):
+    y = labelled(log).rating.copy()
+    y[[7, 9]] = value
+    with pytest.raises(
+        RatingError, match=facts("MF", "logistic", "0 and 1", f"2 of {len(log):,}", f"{value:g}", "position 7")
+    ):
+        MF(2, loss="logistic").fit(replace(log, rating=y))
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_labels_that_are_all_the_same_are_refused(value):
+    log = Feedback.from_arrays([0, 0, 1], [0, 1, 0], [value] * 3)
+    with pytest.raises(RatingError, match=facts("MF", "logistic", "3 ratings", value, "WMF")):
+        MF(1, loss="logistic").fit(log)
 
 
 # --- what it refuses
@@ -482,7 +640,7 @@ def test_a_fit_that_was_cut_short_says_so(log, solver):
         ("factors", True, 0),
         ("factors", 31, "40 × 30"),
         ("loss", "absolut", "'absolute'"),
-        ("loss", "hinge", "'squared', 'absolute'"),
+        ("loss", "hinge", "'squared', 'absolute', 'logistic'"),
         ("solver", "choleski", "'cholesky'"),
         ("dtype", "float16", "unknown"),
         ("dtype", None, "'float32', 'float64'"),

@@ -20,17 +20,10 @@ class TestRecalibrated(PersonalRecommenderContract):
 
 
 class TestRecalibratedBySteps(PersonalRecommenderContract):
+    has_link = True
+
     def make(self):
         return Recalibrated(MF(factors=2, reg=0.1), form="isotonic")
-
-    def test_predict_agrees_with_scores(self):
-        """It is a function of them that never falls, and `predictions` has it of whole rows."""
-        model = self.fitted()
-        user, item = (codes.ravel() for codes in np.indices((self.size, self.size)))
-        predicted = model.predict(user, item)
-        np.testing.assert_allclose(model.predictions(np.arange(self.size)).ravel(), predicted, atol=1e-6)
-        order = np.argsort(model.scores(np.arange(self.size)).ravel())
-        assert np.all(np.diff(predicted[order]) >= -1e-6)
 
 
 WORLD = ol.simulate.movie_lovers(users=60, items=40)

@@ -10,7 +10,16 @@ import pytest
 import openloop as ol
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Feedback
-from openloop.errors import InputError, LeakError, RatingError, UndefinedError
+from openloop.errors import (
+    AlignmentError,
+    BalanceError,
+    BalanceWarning,
+    InputError,
+    LeakError,
+    PredictionError,
+    RatingError,
+    UndefinedError,
+)
 from openloop.propensity import Balanced, Calibrated, Known, Logistic, LowRank, NaiveBayes, Popularity, Uniform
 from tests.facts import facts
 
@@ -236,7 +245,149 @@ def test_a_function_gives_one_number_per_row():
         Balanced(Uniform(), functions={"h": (lambda _user, _item, rating: rating[:1], 3.0)}).fit(LOG)
 
 
+# -- predictions ---------------------------------------------------------------------------------------------
+
+F = np.clip(Y + np.random.default_rng(7).normal(0, 1, Y.shape), 0.5, 5.5).astype(np.float32)
+G = 2.5 + 0.4 * (Y.mean(axis=0) - 2.5) + np.random.default_rng(8).normal(0, 0.3, Y.shape)
+
+
+def means(grid, log, w):
+    """The weighted mean of rows, and that of all cells."""
+    return np.average(grid[log.user, log.item].astype(float), weights=w), grid.mean(dtype=float)
+
+
+@pytest.mark.parametrize("more", [{}, {"imputed": G}, {"uniform": SAMPLE}], ids=["f", "f and g", "f and ratings"])
+@pytest.mark.parametrize("model", [Known(P), Logistic(), Uniform()], ids=lambda model: type(model).__name__)
+def test_the_population_means_of_predictions_are_met(model, more):
+    fitted = Balanced(model).fit(LOG, predictions=F, **more)
+    p = fitted.predict(LOG)
+    for grid in (F, F**2, *((np.abs(F - G), (F - G) ** 2) if "imputed" in more else ())):
+        found, wanted = means(grid, LOG, p.weights)
+        assert found == pytest.approx(wanted, rel=1e-6)
+    if "uniform" in more:
+        np.testing.assert_allclose(level_shares(LOG, p.weights), fitted.sample_.shares, rtol=1e-5)
+    assert p.weights.sum() == pytest.approx((1 / p.base).sum())
+
+
+def test_two_by_two_by_hand():
+    # f is 3 in one of four cells; of the two rows one has 1 and one 3: the first stands for three cells.
+    f, g = np.array([[1.0, 1.0], [1.0, 3.0]]), np.ones((2, 2))
+    log = Feedback.from_arrays([0, 1], [0, 1], [2, 4], users=2, items=2)
+    for side in ({"predictions": f}, {"predictions": f, "imputed": g}, {"imputed": f}):
+        with pytest.warns(BalanceWarning):  # two rows carry nothing
+            fitted = Balanced(Uniform()).fit(log, **side)
+        np.testing.assert_allclose(fitted.predict(log).weights, [3, 1], rtol=1e-9)
+        assert fitted.targets_[0].means[:2] == pytest.approx([1.5, 3.0])
+
+
+@pytest.mark.parametrize("value", [0.0, 3.3, -1e6])
+def test_a_constant_prediction_moves_nothing(value):
+    p = Balanced(Logistic()).fit(LOG, predictions=np.full(Y.shape, value)).predict(LOG)
+    np.testing.assert_allclose(p.values, p.base, rtol=1e-9)
+
+
+def test_a_two_valued_prediction_is_one_mean():
+    two = np.where(Y >= 4, 4.0, 3.0)
+    w = Balanced(Known(P)).fit(LOG, predictions=two).predict(LOG).weights
+    assert w[LOG.rating >= 4].sum() / w.sum() == pytest.approx(np.mean(Y >= 4), rel=1e-6)
+
+
+def test_losses_that_were_imputed_rightly_are_estimated_without_error():
+    # δ̂ = δ in every cell, so mae and mse are among the means; whatever p says.
+    seen = Balanced(Uniform()).fit(LOG, predictions=F, imputed=Y)
+    found = ol.evaluate({"f": F}, LOG, seen, metrics=["mae", "mse"], estimators=["snips", "ips"])
+    for (_, metric, _), e in found.estimates.items():
+        truth = np.abs(F - Y).mean() if metric == "mae" else np.square(F - Y).mean()
+        assert e.value == pytest.approx(truth, rel=1e-6)
+
+
+def test_a_recommender_is_as_good_as_its_array():
+    train, test = ol.split(LOG, 0.5, rng=0)
+    mf = ol.learners.MF(factors=2, reg=5.0, rng=0).fit(train)
+    array = np.asarray(mf.scores(np.arange(U)))
+    own, given = (Balanced(Logistic()).fit(test, predictions=f).predict(test) for f in (mf, array))
+    np.testing.assert_allclose(own.values, given.values, rtol=1e-5)
+
+
+def test_several_models_are_balanced_by_one_set_of_weights():
+    fitted = Balanced(Known(P)).fit(LOG, predictions={"f": F, "g": G})
+    w = fitted.predict(LOG).weights
+    for grid in (F, F**2, G, G**2):
+        assert means(grid, LOG, w)[0] == pytest.approx(grid.mean(dtype=float), rel=1e-6)
+    assert fitted.targets_[0].names == ("f", "f²", "g", "g²")
+
+
+def test_weights_by_predictions_are_as_blind_as_the_model_inside():
+    for model in (Logistic(), Uniform(), Known(P)):
+        fitted = Balanced(model).fit(LOG, predictions=F)
+        p = fitted.predict(LOG)
+        assert p.blind == fitted.inner_.predict(LOG).blind == (not isinstance(model, Known))
+        assert (p.sample, p.by_items, p.by_rating, fitted.factors_) == (None, False, False, None)
+    assert not Balanced(Logistic()).fit(LOG, uniform=SAMPLE, predictions=F).predict(LOG).blind
+    # Predictions say nothing about who saw what: such weights are still by the rating alone, as rules on rankings ask.
+    assert Balanced(Uniform()).fit(LOG, uniform=SAMPLE, predictions=F).predict(LOG).by_rating
+
+
+def test_a_refit_and_a_pickle_keep_the_predictions():
+    fitted = pickle.loads(pickle.dumps(Balanced(Logistic()).fit(LOG, predictions=F, imputed=G)))  # noqa: S301, made here
+    np.testing.assert_allclose(fitted.refit(LOG).predict(LOG).values, fitted.predict(LOG).values)
+    part = ol.split(LOG, 0.5, rng=0)[1]
+    w = fitted.refit(part).predict(part).weights
+    assert np.average(F[part.user, part.item], weights=w) == pytest.approx(F.mean(dtype=float), rel=1e-6)
+    assert ol.propensity.check(fitted, LOG, folds=2).balancing.moved[0].name == "prediction"
+
+
+def test_more_means_than_25_effective_rows_carry_are_warned_of():
+    few = LOG.take(np.arange(120))
+    one = {"predictions": F}
+    assert not Balanced(Uniform()).fit(few, **one).thin_  # 2 means, 120 rows of equal weight
+    three = {"predictions": {"a": F, "b": G, "c": F * G}}  # 6 means
+    with pytest.warns(BalanceWarning, match=facts("Balanced", "6 means", "120 effective rows", "25")):
+        fitted = Balanced(Uniform()).fit(few, **three)
+    assert fitted.thin_ in fitted.notes_
+    assert fitted.refit(few).thin_ == fitted.thin_  # noted, and not warned of again
+
+
+def test_predictions_that_contradict_a_sample_are_named():
+    with pytest.raises(BalanceError, match=facts("rating 4", "prediction")):
+        Balanced(Known(P)).fit(LOG, uniform=SAMPLE, predictions=np.where(Y >= 4, 4.0, 3.0))
+
+
+def test_predictions_narrow_what_snips_finds_of_their_error():
+    # bench/balancing.py measures it at length; here 40 logs of one world with known p.
+    off = {"snips": [], "balanced": []}
+    truth = np.abs(F - Y).mean()
+    for seed in range(40):
+        log = observed(Y, P, seed + 200)
+        for name, seen in (("snips", Known(P).fit(log)), ("balanced", Balanced(Known(P)).fit(log, predictions=F))):
+            found = ol.evaluate({"f": F}, log, seen, metrics=["mae"], estimators=["snips"])
+            off[name].append(found["f", "mae", "snips"].value - truth)
+    rmse = {name: np.sqrt(np.mean(np.square(errors))) for name, errors in off.items()}
+    assert rmse["balanced"] < 0.97 * rmse["snips"]
+    assert abs(np.mean(off["balanced"])) < 3 * rmse["balanced"] / np.sqrt(40)
+
+
 # -- refusals ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("side", "told"),
+    [
+        ({"predictions": F[:, :-1]}, ("predictions", f"({U}, {I - 1})")),
+        ({"predictions": np.where(F > 5, np.nan, F)}, ("predictions", "not finite")),
+        ({"imputed": G.T}, ("imputed", f"({I}, {U})")),
+    ],
+    ids=["shape", "NaN", "imputed"],
+)
+def test_what_is_no_prediction_of_every_cell_is_refused(side, told):
+    with pytest.raises(PredictionError, match=facts(*told)):
+        Balanced(Logistic()).fit(LOG, **side)
+
+
+def test_predictions_of_other_ids_are_refused():
+    other = Feedback.from_arrays([0, 1], [0, 1], [1, 5], users=2, items=2)
+    with pytest.raises(AlignmentError, match=facts("predictions", "users", "2 ids")):
+        Balanced(Logistic()).fit(LOG, predictions=ol.learners.Bias().fit(other))
 
 
 def test_it_needs_to_know_something():

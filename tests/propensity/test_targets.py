@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from openloop.core.cell_means import CellMeans
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Feedback
 from openloop.core.levels import LevelSample
-from openloop.errors import InputError
-from openloop.propensity.targets import level_shares, margins_of, means_of
+from openloop.errors import BalanceError, InputError
+from openloop.propensity.targets import level_shares, margins_of, means_of, moved, refuse_unreached
 from tests.facts import facts
 
 LOG = Feedback.from_arrays([0, 0, 1, 2], [0, 1, 1, 0], [1, 5, 5, 3], users=3, items=2)
@@ -59,3 +60,24 @@ def test_margins_that_do_not_fit_the_column_are_refused(margins, told):
 def test_margins_need_features():
     with pytest.raises(InputError, match=facts("margins['sex']", "none", "ol.covariates")):
         list(margins_of({"sex": {"m": 1.0}}, None, None))
+
+
+def test_targets_of_every_kind_are_met_together():
+    # Rows are cells 0, 1, 3 and 4 of six; f is 1 on two of the six, of which the log has row 0 and row 3.
+    f = CellMeans.of(np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 0.0]]), None, LOG)
+    (sex,) = margins_of({"sex": {"m": 0.4, "f": 0.6}}, USERS, ITEMS)
+    w = moved([sex, f], LOG, np.ones(4)).factor
+    np.testing.assert_allclose([w[0] + w[3], w[2], w.sum()], [4 / 3, 1.6, 4], rtol=1e-9)
+    alone = moved([sex], LOG, np.ones(4)).factor
+    np.testing.assert_allclose(alone, [0.8, 0.8, 1.6, 0.8], rtol=1e-9)
+
+
+def test_means_that_are_not_met_are_named_and_no_others():
+    targets = [
+        *means_of({"user": (lambda user, _item, _rating: user, 5.0)}),
+        *margins_of({"sex": {"m": 0.5, "f": 0.5}}, USERS, ITEMS),
+    ]
+    found = moved(targets, LOG, np.ones(4))
+    with pytest.raises(BalanceError, match=facts("user (5)", "4 rows")):
+        refuse_unreached(targets, found)
+    refuse_unreached(targets[1:], moved(targets[1:], LOG, np.ones(4)))

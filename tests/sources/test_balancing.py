@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -9,11 +11,14 @@ import pytest
 import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.core.levels import LevelSample
-from openloop.propensity import Balanced, Logistic, Uniform
+from openloop.errors import BalanceError, BalanceWarning
+from openloop.propensity import Balanced, Known, Logistic, Uniform
+from openloop.propensity.targets import level_shares
 from openloop.sources.arrays.preparing import from_feedback
 from openloop.sources.balancing import balanced_probability, candidate_levels
 from openloop.sources.outcomes import Exclusion
 from openloop.sources.question import Question
+from tests.facts import facts
 
 U, I = 300, 40
 
@@ -63,9 +68,12 @@ def test_a_scored_row_is_a_candidate_whatever_the_sample_says():
 
 def test_levels_have_their_candidates_and_weights_add_up_to_them():
     w = np.array([2.0, 4.0, 6.0])
-    p = balanced_probability(w, 8.0, SCORED, sample_of(0.5, 0.0, 0.5), np.array([3.0, 0.0, 1.0]))
+    levels = replace(
+        level_shares(sample_of(0.5, 0.0, 0.5), np.array([True, False, True])), means=np.array([3, 0, 1]) / 4
+    )
+    p = balanced_probability(w, 8.0, SCORED, [levels])
     np.testing.assert_allclose(1 / p, [2, 4, 2])  # |C| = 8 in parts of 6 and 2
-    unraked = 1 / balanced_probability(w, 8.0, SCORED, None, None)
+    unraked = 1 / balanced_probability(w, 8.0, SCORED, [])
     np.testing.assert_allclose(unraked, w * 8 / 12)
 
 
@@ -90,6 +98,56 @@ def test_a_part_is_raked_once_more_and_its_weights_are_the_population(on):
     np.testing.assert_allclose(shares, wanted / wanted.sum(), rtol=1e-8)
     assert w.sum() == pytest.approx(wanted.sum())  # |C|
     assert source.mass(kind) == pytest.approx(plain.mass(kind))  # what the model made of it tells of overlap
+
+
+@pytest.mark.parametrize("on", ["mae", "dcg@5"])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_means_of_predictions_are_those_of_the_candidates_in_the_scored_part(on, sampled):
+    Y, p, _, taste = world()
+    train, test = split_log(Y, p, 1)
+    side = {"uniform": np.random.default_rng(5).choice(Y.ravel(), 200, replace=False)} if sampled else {}
+    fitted = Balanced(Logistic()).fit(whole(train, test), predictions=taste, **side)
+    asked = Question(metrics=[on], estimators=["snips"], exclude=train)
+    source, _ = from_feedback({"a": taste}, test, fitted, asked)
+    rows = source.view("prediction" if on == "mae" else "rank").rows
+    candidate = np.ones((U, I), bool)
+    candidate[train.user, train.item] = False
+    assert rows.weight().sum() == pytest.approx(U * I if on == "mae" else candidate.sum())
+    for grid in (taste, taste**2):
+        mean = np.average(grid[test.user, test.item], weights=rows.weight())
+        assert mean == pytest.approx(grid[candidate].mean(), abs=1e-6)
+    if sampled:
+        shares = np.bincount(test.rating.astype(int), rows.weight())[1:] / rows.weight().sum()
+        levels = fitted.sample_.shares * U * I - (0 if on == "mae" else np.bincount(train.rating.astype(int))[1:])
+        np.testing.assert_allclose(shares, levels / levels.sum(), rtol=1e-5)
+
+
+def test_means_that_no_weights_of_the_part_have_are_named():
+    Y, p, _, taste = world()
+    train, test = split_log(Y, p, 1)
+    fitted = Balanced(Uniform()).fit(whole(train, test), predictions=taste)
+    low = test.take(taste[test.user, test.item] < -0.5)
+    with pytest.raises(BalanceError, match=facts("prediction", f"{len(low):,} rows")):
+        ol.evaluate({"a": taste}, low, fitted, metrics=["mae"], estimators=["snips"])
+
+
+def test_a_model_that_knows_its_training_rows_by_heart_is_balanced_over_all_others():
+    # The means over all cells are partly those of training rows, and no scored row is like them.
+    Y, p, _, taste = world()
+    off = {"snips": [], "without train": [], "all cells": []}
+    for seed in range(12):
+        train, test = split_log(Y, p, seed)
+        f, rest = Y.mean() - 0.5 + 0.3 * taste, np.ones(Y.shape, bool)
+        f[train.user, train.item], rest[train.user, train.item] = train.rating, False
+        with pytest.warns(BalanceWarning, match=facts("effective rows", "exclude=")):
+            seen = Balanced(Known(p)).fit(test, predictions=f)
+        truth = np.abs(f - Y)[rest].mean()
+        for name, given, exclude in zip(off, (Known(p).fit(test), seen, seen), (None, train, None), strict=True):
+            found = ol.evaluate({"f": f}, test, given, metrics=["mae"], estimators=["snips"], exclude=exclude)
+            off[name].append(found["f", "mae", "snips"].value - truth)
+    rmse = {name: np.sqrt(np.mean(np.square(errors))) for name, errors in off.items()}
+    assert rmse["without train"] < 0.8 * rmse["snips"]
+    assert rmse["all cells"] > 3 * rmse["snips"]
 
 
 @pytest.mark.parametrize("by", ["levels", "function"])

@@ -26,6 +26,16 @@ HOLD = {
     },
     "lim2015": {"table2": (facts("MAP", "NDCG", "10 %"),)},
     "jadidinejad2021": {"figure3": (facts("Q1", "holdout", "Q2"),)},
+    "race": {
+        "coat": (
+            facts("offsets", 0.773),
+            facts("Recalibrated", "MSE"),
+            facts("Stack + Exposure", "MSE"),
+            facts("nDCG@5"),
+        ),
+        "as_published": (facts("offsets", "textbook"),),
+        "leaks": (facts("random order", "nDCG@5"),),
+    },
 }
 
 

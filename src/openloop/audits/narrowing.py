@@ -18,7 +18,7 @@ from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback
 from openloop.core.propensities import Propensities, row_propensities
 from openloop.core.protocols import FactorModel, predicted_block
-from openloop.errors import InputError, PredictionError
+from openloop.errors import InputError, PredictionError, UndefinedError, listing
 from openloop.sources.outcomes import Partial, prepare
 from openloop.sources.predictions import Predictions
 
@@ -97,6 +97,11 @@ def _propensities(given: Any, log: Feedback, kept: Mask) -> Any:
     if isinstance(given, np.ndarray) and given.shape == (log.n_users, log.n_items):
         return cast("Floats", given)[:, kept]
     found, rows = row_propensities("audit", given, log), kept[log.item]
+    if found.means is not None:
+        raise UndefinedError(
+            f"audit: the weights are balanced to the means of {listing(found.means.names)} over all items, and "
+            "min_item_rows= leaves items out; audit by the model inside, inner_, or without min_item_rows=."
+        )
     # A balanced p above 1 is one that cannot miss; the shares that it was balanced to are those of all items.
     return replace(
         found, values=np.minimum(found.values[rows], 1.0), base=None, fingerprint=_feedback(log, kept).fingerprint,

@@ -203,7 +203,7 @@ def _reasons(source: FeedbackSource, propensities: Any) -> Iterator[str]:
         yield f"the log has {len(log):,} rows, and no verdict rests on fewer than {rules.EFFECTIVE_ROWS}; collect more."
     if subject.propensity is None:
         yield "there are no propensities to draw from; pass a fitted model."
-    if subject.grid is None and (isinstance(propensities, Known) or not getattr(propensities, "sees_rating", False)):
+    if subject.grid is None and (isinstance(propensities, Known) or not hasattr(propensities, "predict")):
         yield (
             "the propensities are those of observed rows only, so cells that were not observed have no chance to be "
             "drawn; pass a fitted model without min_item_rows=, or a users × items array."

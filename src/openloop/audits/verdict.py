@@ -115,7 +115,7 @@ def _tilted(found: Evidence, c: Contrast) -> Contrast:
 
 def _needs_rho(found: Evidence) -> bool:
     """Whether p does not see the rating, nor was balanced by enough ratings drawn at random."""
-    few = found.basis.balanced and (found.basis.sample or 0) < rules.SAMPLE
+    few = found.basis.balanced and found.basis.sample is not None and found.basis.sample < rules.SAMPLE
     return (found.basis.blind or few) and not found.basis.clicks
 
 

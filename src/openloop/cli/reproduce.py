@@ -21,7 +21,7 @@ WIDE = 200
 
 def reproduce(
     paper: Annotated[
-        str | None, typer.Argument(metavar="PAPER", help="schnabel2016, lim2015 or jadidinejad2021.")
+        str | None, typer.Argument(metavar="PAPER", help="schnabel2016, lim2015, jadidinejad2021 or race.")
     ] = None,
     items: Annotated[
         list[str] | None, typer.Argument(metavar="[ITEM]...", help="As table1; without any, all whose data are there.")

@@ -39,7 +39,10 @@ def train(
     bias_reg: Annotated[
         float | None, typer.Option(parser=number, metavar="X", help="That of the offsets, for mf; 0 leaves them free.")
     ] = None,
-    loss: Annotated[str | None, typer.Option(metavar="NAME", help="squared or absolute, for mf.")] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="squared, absolute, or logistic for ratings of 0 and 1; for mf."),
+    ] = None,
     solver: Annotated[str | None, typer.Option(metavar="NAME", help="cg, cholesky or lbfgs, for mf.")] = None,
     iterations: Annotated[
         int | None, typer.Option(parser=whole, metavar="N", help="Sweeps at most, for mf and wmf.")

@@ -21,6 +21,8 @@ CLASSES = {
     "svd": "PureSVD",
     "popularity": "Popularity",
     "bias": "Bias",
+    "dr": "DR",
+    "relmf": "RelMF",
 }
 # The parameters that have an option; those of a learner beyond them keep their defaults.
 PARAMETERS = (

@@ -102,6 +102,18 @@ class Covariates:
         centred = scaled - scaled.mean(axis=0)
         return int(np.linalg.matrix_rank(centred / np.abs(centred).max(axis=0)))
 
+    def remarks(self, side: str) -> list[str]:
+        """What was done to make them, and which columns say nothing, or the same as others; `side` is user or item."""
+        found, rank = list(self.notes), self.rank
+        if self.constant:
+            found.append(f"{side} columns that are constant say nothing: {listing(self.constant)}")
+        if rank < len(self.names) - len(self.constant):
+            found.append(
+                f"the {len(self.names)} {side} columns have rank {rank}: the penalty shares the weight among "
+                "those that say the same"
+            )
+        return found
+
     @property
     def _varies(self) -> Array:
         return (self.values != self.values[0]).any(axis=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from openloop.core.feedback import LEAST, Feedback, Floats, check_propensities, 
 from openloop.core.levels import LevelSample
 from openloop.errors import AlignmentError, InputError, PropensityError, UndefinedError
 from openloop.support.arguments import is_number
+
+if TYPE_CHECKING:
+    from openloop.core.cell_means import CellMeans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -21,7 +24,8 @@ class Propensities:
     array only the length can be checked. `sample` is what they were fitted with, where that was a uniform sample.
     `base` are the p before they were balanced, None where they were not; a balanced p may exceed 1. `blind`: fitted
     without looking at ratings. `by_items`: the model has fitted each item's p to this log, `by_cells`: that of single
-    cells, beyond their users and items. `by_rating`: p depends on the rating alone.
+    cells, beyond their users and items. `by_rating`: p depends on the rating alone. `means`: functions of predictions
+    whose means over all cells the weights were balanced to.
     """
 
     values: Floats
@@ -33,6 +37,7 @@ class Propensities:
     by_items: bool = False
     by_cells: bool = False
     by_rating: bool = False
+    means: CellMeans | None = None
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, np.float64)

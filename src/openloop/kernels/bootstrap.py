@@ -17,6 +17,7 @@ import numpy.typing as npt
 from numba import njit
 
 from openloop.errors import InputError
+from openloop.kernels.compiling import SUMMING
 
 Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]
@@ -31,7 +32,6 @@ COUNTS = np.array([93, 98, 43, 17, 4, 1])
 CUTS = np.cumsum(COUNTS)[:-1].astype(np.uint8)
 
 USERS = 1024  # a block's columns and weights stay in the first-level cache; a multiple of 8
-SUMMING = {"reassoc", "contract", "nsz"}  # lets a sum run in vector lanes; NaN and inf keep their meaning
 
 # splitmix64 (Steele, Lea & Flood 2014): word j of a stream is mix(start + j·γ). Replicate b owns words
 # b·n … (b+1)·n - 1 of one stream, so streams never overlap and no thread has a state of its own.

@@ -10,16 +10,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from openloop.kernels.compiling import inlined
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 SINGULAR = 1e-14  # what is left of a diagonal entry of A by rounding alone
-
-# Called functions that are kept apart may be run in the version of one process or of another, which differ in how they
-# order a sum: only what is put into the kernel itself gives the same bits when it is compiled and when it is loaded.
-inlined = njit(inline="always")
 
 
 @inlined

@@ -22,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from openloop.kernels.cholesky import factor, inlined, substitute
-from openloop.kernels.least_squares import SUMMING, Ints, Pointers, Rows
+from openloop.kernels.cholesky import factor, substitute
+from openloop.kernels.compiling import SUMMING, inlined
+from openloop.kernels.least_squares import Ints, Pointers, Rows
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]

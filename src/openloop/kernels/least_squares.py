@@ -6,8 +6,7 @@ Written for users: user u has the rows ptr[u]:ptr[u + 1], each an item i, a targ
 
 exactly (Cholesky), or by a few steps of conjugate gradients from where it stands. With offsets the last entry of p is
 the user's own, a, so that of x is 1, and b_i is what the item's vector has there. G is a prior that all users share.
-With `smoothing` ε > 0 the loss is absolute: |e|, and e²/2ε + ε/2 within ε of 0. Each half sweep then lowers the
-quadratic that touches it at the present e and lies above it everywhere else, so the loss never rises.
+The absolute and the logistic loss are lowered through squares that lie above them, so they never rise.
 
 Kernels know nothing about models. Every user is solved by one thread, in one order: bits do not depend on threads.
 """
@@ -23,7 +22,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from openloop.kernels.cholesky import dot, factor, inlined, substitute
+from openloop.kernels.cholesky import dot, factor, substitute
+from openloop.kernels.compiling import SUMMING, inlined
+from openloop.kernels.losses import Loss, squares, squares_numpy
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -32,7 +33,6 @@ Ints = npt.NDArray[np.int32]
 
 # Parts have about equally many rows, so that threads end together, and enough that starting one costs nothing.
 PARTS, PART_ROWS = 64, 20_000
-SUMMING = {"reassoc", "contract", "nsz"}  # lets a sum run in vector lanes; NaN and inf keep their meaning
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,18 +79,19 @@ class Problem:
     penalty: Array  # λ, (K,)
     offsets: bool = False
     prior: Array | None = None  # G, (K, K)
-    smoothing: float = 0.0  # ε; 0 for the squared loss
+    loss: Loss = Loss.SQUARED
+    smoothing: float = 0.0  # ε of the absolute loss
 
 
 def half_sweep(rows: Rows, X: Array, c: float, P: Array, problem: Problem, pool: Executor, *, steps: int = 3) -> float:
     """Improve P (U, K), given X (I, K); returns the loss of all rows plus the penalties of P, as they are then.
 
-    For the absolute loss that of the quadratics above it, which is no less. `steps` of conjugate gradients, 0 for
-    Cholesky.
+    For other losses than the squared one it is that of the squares above them, which is no less. `steps` of conjugate
+    gradients, 0 for Cholesky.
     """
     T = P.dtype.type
     G = np.zeros((0, 0), P.dtype) if problem.prior is None else np.ascontiguousarray(problem.prior, P.dtype)
-    shared = (T(c), problem.penalty.astype(P.dtype), G, problem.offsets, T(problem.smoothing), steps)
+    shared = (T(c), problem.penalty.astype(P.dtype), G, problem.offsets, int(problem.loss), T(problem.smoothing), steps)
     value = np.zeros(len(rows))  # (U,)
 
     def solve(part: tuple[int, int]) -> None:
@@ -127,7 +128,7 @@ def by_partner(
 @njit(cache=True, nogil=True, fastmath=SUMMING)
 def _solve_part(
     first: int, last: int, ptr: Pointers, partner: Ints, y: Array, w: Array, X: Array, P: Array,
-    c: Any, penalty: Array, G: Array, offsets: Any, smoothing: Any, steps: int, value: Floats,
+    c: Any, penalty: Array, G: Array, offsets: Any, loss: int, smoothing: Any, steps: int, value: Floats,
 ) -> None:  # fmt: skip
     most, K = 0, P.shape[1]
     for u in range(first, last):
@@ -143,7 +144,8 @@ def _solve_part(
             if offsets:
                 e[r] -= x[r, K - 1]
                 x[r, K - 1] = 1
-        value[u] = _residuals(x[:n], P[u], c, smoothing, v[:n], e[:n]) + _penalty_of(P[u], penalty, G)
+        labels = y[first_row : first_row + n]
+        value[u] = _residuals(x[:n], P[u], c, labels, loss, smoothing, v[:n], e[:n]) + _penalty_of(P[u], penalty, G)
         if steps > 0:
             value[u] -= _conjugate(x[:n], v[:n], e[:n], penalty, G, steps, P[u])
         else:
@@ -151,19 +153,13 @@ def _solve_part(
 
 
 @inlined
-def _residuals(x: Array, p: Array, c: Any, smoothing: Any, v: Array, e: Array) -> float:
+def _residuals(x: Array, p: Array, c: Any, y: Array, loss: int, smoothing: Any, v: Array, e: Array) -> float:
     """Targets e and weights v become residuals and the weights of their squares; returns the loss."""
-    loss, s = 0.0, np.empty_like(e)
+    s = np.empty_like(e)
     _products(x, p, s)
     for r in range(e.size):
         e[r] -= c + s[r]
-        if smoothing > 0:
-            size = max(abs(e[r]), smoothing)
-            v[r] /= size + size
-            loss += v[r] * (e[r] * e[r] + size * size)
-        else:
-            loss += v[r] * e[r] * e[r]
-    return loss
+    return squares(loss, smoothing, y, v, e)
 
 
 # With A = Σ v xxᵀ + G + diag λ and half the negative gradient g = Σ v e x - (G + diag λ)p, both solve Aδ = g, and
@@ -321,13 +317,13 @@ def half_sweep_numpy(rows: Rows, X: Array, c: float, P: Array, problem: Problem)
     value = 0.0
     for u in np.flatnonzero(rows.filled):
         mine = slice(rows.ptr[u], rows.ptr[u + 1])
-        x, y, v = X[rows.partner[mine]], rows.y[mine] - c, rows.w[mine]
+        x, y, b = X[rows.partner[mine]], rows.y[mine], np.zeros(1)
         if problem.offsets:
-            y, x = y - x[:, -1], np.column_stack([x[:, :-1], np.ones(len(x))])
-        e = y - x @ P[u]
-        size = np.maximum(np.abs(e), problem.smoothing)
-        v, constant = (v / (2 * size), v * size / 2) if problem.smoothing else (v, 0 * v)
+            b, x = x[:, -1], np.column_stack([x[:, :-1], np.ones(len(x))])
+        loss, v, e = squares_numpy(problem.loss, problem.smoothing, y, c + b + x @ P[u])
+        v = rows.w[mine] * v
         G = np.diag(problem.penalty) + (0 if problem.prior is None else problem.prior)  # (K, K)
-        P[u] = np.linalg.solve(x.T @ (v[:, None] * x) + G, x.T @ (v * y))
-        value += np.sum(v * (y - x @ P[u]) ** 2 + constant) + P[u] @ G @ P[u]
+        step = np.linalg.solve(x.T @ (v[:, None] * x) + G, x.T @ (v * e) - G @ P[u])
+        P[u] += step
+        value += np.sum(rows.w[mine] * loss + v * ((e - x @ step) ** 2 - e**2)) + P[u] @ G @ P[u]
     return float(value)

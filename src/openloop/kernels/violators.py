@@ -19,6 +19,7 @@ import numpy.typing as npt
 from numba import njit
 
 from openloop.kernels.bootstrap import GAMMA, mix
+from openloop.kernels.compiling import SUMMING
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.float32]
@@ -27,7 +28,6 @@ Ints = npt.NDArray[np.int32]
 Pointers = npt.NDArray[np.int64]
 
 LANES = 16  # floats of one vector; rows are filled up to a multiple
-SUMMING = {"reassoc", "contract", "nsz"}  # lets a sum run in vector lanes; NaN and inf keep their meaning
 
 _mix = njit(nogil=True, cache=True)(mix)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from openloop.learners.adapters.cornac_models import CornacModel
     from openloop.learners.adapters.factors import Factors
     from openloop.learners.baselines import Bias, GlobalAverage, Popularity, Random
+    from openloop.learners.covariate_ridge import Features
     from openloop.learners.doubly_robust import DR, RelMF
     from openloop.learners.exposing import Exposure
     from openloop.learners.implicit import WMF
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from openloop.learners.zoo_models import zoo
 
 __all__ = [
-    "MF", "WMF", "ADG", "AUC", "PureSVD", "Stack", "Recalibrated", "Exposure", "DR", "RelMF",
+    "MF", "WMF", "ADG", "AUC", "PureSVD", "Stack", "Recalibrated", "Exposure", "Features", "DR", "RelMF",
     "Random", "GlobalAverage", "Popularity", "Bias",
     "Factors", "CornacModel", "zoo",
     "load",
@@ -42,6 +43,7 @@ _NAMES = {
     "stacking": "Stack",
     "recalibrated": "Recalibrated",
     "exposing": "Exposure",
+    "covariate_ridge": "Features",
     "baselines": "Random GlobalAverage Popularity Bias",
     "adapters.factors": "Factors",
     "adapters.cornac_models": "CornacModel",

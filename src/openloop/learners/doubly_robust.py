@@ -133,7 +133,7 @@ class DR(GridLearner):
 
     @property
     def needs_matrix(self) -> bool:
-        """Whether p of all cells is needed, and not that of the rows alone; `select` asks."""
+        """Whether p of all cells is needed."""
         return bool(self.targeted)
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 import numpy as np
+from scipy.special import expit, logit
 
-from openloop.core.feedback import Feedback, Floats
-from openloop.errors import InputError, did_you_mean
+from openloop.core.feedback import Array, Feedback, Floats
+from openloop.errors import InputError, RatingError, did_you_mean
 from openloop.kernels.least_squares import Rows
+from openloop.kernels.losses import Loss
 from openloop.learners.base import (
     FactorLearner,
     Weights,
@@ -24,24 +26,28 @@ from openloop.learners.solvers.objective import Objective, Solution, start
 from openloop.support.arguments import generator
 from openloop.support.progress import progress
 
-LOSSES = ("squared", "absolute")
+LOSSES = tuple(loss.name.lower() for loss in Loss)
 SOLVERS = ("cg", "cholesky", "lbfgs")
 DTYPES = ("float32", "float64")
-NOTHING = 1e-4  # of the mean rating: what factors add less than was shrunk away
+NOTHING = 1e-4  # of the mean rating, or in logits: what factors add less than was shrunk away
 SMOOTHING = 0.05  # of the ratings' standard deviation: how far from 0 the absolute loss is rounded
 
 
 class MF(FactorLearner):
     """Ŷ = v_uᵀw_i + a_u + b_i + c, fitted to weighted squared or absolute errors (Schnabel et al. 2016, Eq. 14).
 
+    With `loss="logistic"` ratings are labels 0 and 1, and the sum is the logit of P(Y = 1): `scores` gives logits, and
+    `predict` and `predictions` give probabilities. The loss is the log-likelihood's, log(1 + eᶻ) - Yz.
+
     `sample_weight` (1/p for MF-IPS) is rescaled to mean 1, so that `reg` means the same with and without weights: it
     is λ of λ(‖V‖² + ‖W‖²) beside a *sum* over ratings. `bias_reg` is that of the offsets, by default the same; 0
-    gives the paper's free offsets. c is the weighted mean rating, with weights 1/p what SNIPS says of it; free
-    offsets have mean 0, and c what they had.
+    gives the paper's free offsets. c is the weighted mean rating, with weights 1/p what SNIPS says of it (of labels
+    its logit); free offsets have mean 0, and c what they had.
 
-    `solver`: "cg" and "cholesky" alternate between users and items by weighted least squares (an absolute loss by
-    reweighting them), "lbfgs" is the paper's. A fit ends when a sweep lowers the objective by no more than `tol` of
-    itself, or after `iterations`; `history_` has the objective after each. Same `rng`, same bits, whatever `threads`.
+    `solver`: "cg" and "cholesky" alternate between users and items by weighted least squares (an absolute or
+    logistic loss by reweighting them), "lbfgs" is the paper's. A fit ends when a sweep lowers the objective by no more
+    than `tol` of itself, or after `iterations`; `history_` has the objective after each. Same `rng`, same bits,
+    whatever `threads`.
     """
 
     penalties_beside_row_sum = ("reg", "bias_reg")
@@ -53,7 +59,7 @@ class MF(FactorLearner):
         reg: float = 5.0,
         *,
         bias_reg: float | None = None,
-        loss: Literal["squared", "absolute"] = "squared",
+        loss: Literal["squared", "absolute", "logistic"] = "squared",
         solver: Literal["cg", "cholesky", "lbfgs"] = "cg",
         iterations: int = 200,
         tol: float = 1e-5,
@@ -81,7 +87,7 @@ class MF(FactorLearner):
         objective = self._objective(feedback, w)
         check_rank(self, objective.factors, feedback)
         at = start(feedback, objective, np.dtype(self.dtype), generator(type(self).__name__, self.rng))
-        at.c, notes = float(np.average(feedback.rating, weights=w)), weight_notes(w)
+        at.c, notes = self._constant(feedback, w), [*weight_notes(w), *_endless(objective, feedback)]
         columns = (column.astype(at.P.dtype, copy=False) for column in (feedback.rating, w))
         rows = Rows(feedback.user_ptr, feedback.item, *columns)
         del w, columns  # in double precision the weights are the largest array of all
@@ -89,6 +95,10 @@ class MF(FactorLearner):
         if objective.bias_reg == 0:
             _centre(found, feedback)
         return self._keep(feedback, found, notes)
+
+    def link(self, z: Array) -> Array:
+        """The prediction of a score: of a logit its probability."""
+        return expit(z) if self.loss == "logistic" else z
 
     def _check_names(self) -> None:
         for name, known in (("loss", LOSSES), ("solver", SOLVERS), ("dtype", DTYPES)):
@@ -102,8 +112,16 @@ class MF(FactorLearner):
             factors=check_whole(self, "factors", 0),
             reg=reg,
             bias_reg=reg if self.bias_reg is None else check_number(self, "bias_reg"),
-            smoothing=0.0 if self.loss == "squared" else SMOOTHING * _spread(feedback, w),
+            loss=Loss[self.loss.upper()],
+            smoothing=SMOOTHING * _spread(feedback, w) if self.loss == "absolute" else 0.0,
         )
+
+    def _constant(self, feedback: Feedback, w: Floats) -> float:
+        """c: the weighted mean rating, or of labels its logit."""
+        if self.loss == "logistic":
+            _check_labels(feedback)
+            return float(logit(np.average(feedback.rating, weights=w)))
+        return float(np.average(feedback.rating, weights=w))
 
     def _solve(self, feedback: Feedback, rows: Rows, objective: Objective, at: Solution) -> Solution:
         with progress("MF", check_whole(self, "iterations"), show=self.progress) as advance:
@@ -126,9 +144,10 @@ class MF(FactorLearner):
     def _shrunk(self) -> list[str]:
         """A sentence where the penalty left nothing of the factors."""
         V, W = self.user_factors_, self.item_factors_
-        if V.shape[1] == 0 or np.abs(V).max() * np.abs(W).max() > NOTHING * (abs(self.intercept_) or 1.0):
+        unit = 1.0 if self.loss == "logistic" else abs(self.intercept_) or 1.0
+        if V.shape[1] == 0 or np.abs(V).max() * np.abs(W).max() > NOTHING * unit:
             return []
-        return [f"all factors shrank to 0: reg={self.reg:g} is too large for ratings that differ as little as these"]
+        return [f"all factors shrank to 0: reg={self.reg:g} is too large for ratings that tell as little as these"]
 
 
 def _centre(found: Solution, feedback: Feedback) -> None:
@@ -144,3 +163,41 @@ def _spread(feedback: Feedback, w: Floats) -> float:
     """The weighted standard deviation of the ratings; 1 where all are equal."""
     mean = np.average(feedback.rating, weights=w)
     return float(np.sqrt(np.average((feedback.rating - mean) ** 2, weights=w))) or 1.0
+
+
+# -- labels --------------------------------------------------------------------------------------------------
+
+
+def _check_labels(feedback: Feedback) -> None:
+    """Refuse what a logistic loss cannot tell apart."""
+    y = feedback.rating
+    bad = np.flatnonzero((y != 0) & (y != 1))
+    if len(bad):
+        raise RatingError(
+            f'MF: loss="logistic" needs labels 0 and 1, {len(bad):,} of {len(y):,} ratings are others, first '
+            f"{y[bad[0]]:g} at position {bad[0]:,}; make labels of them, dataclasses.replace(log, rating=(log.rating "
+            '>= 4) * np.float32(1)), or pass loss="squared".'
+        )
+    if y.min() == y.max():
+        raise RatingError(
+            f'MF: loss="logistic" needs both labels, and all {len(y):,} ratings are {y[0]:g}; keep disliked rows as 0 '
+            "(ol.read(positive=) drops them), or learn from positives alone: WMF, ADG."
+        )
+
+
+def _endless(objective: Objective, feedback: Feedback) -> list[str]:
+    """A sentence about free offsets of those whose labels are all the same: the larger, the better they fit."""
+    if objective.loss is not Loss.LOGISTIC or objective.bias_reg != 0:
+        return []
+    alone = {"users": _one_label(feedback.user, feedback), "items": _one_label(feedback.item, feedback)}
+    return [
+        f"{n:,} {side} have one label only, so their free offsets have no optimum and end where the sweeps did; pass "
+        "bias_reg= above 0"
+        for side, n in alone.items()
+        if n
+    ]
+
+
+def _one_label(codes: Array, feedback: Feedback) -> int:
+    rows, ones = np.bincount(codes), np.bincount(codes, feedback.rating)
+    return int(np.sum((rows > 0) & ((ones == 0) | (ones == rows))))

@@ -8,7 +8,7 @@ import numpy as np
 
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import LEAST, Array, Feedback, Floats, check_fitted
-from openloop.errors import InputError, listing
+from openloop.errors import InputError
 from openloop.kernels.products import factor_products
 from openloop.propensity.base import CellModel, row_counts
 from openloop.propensity.solvers.collapsing import Collapsed, CountedRows, collapse
@@ -137,20 +137,8 @@ def certain_cells(grid: Grid, at: Logits) -> float:
 def _covariate_notes(user: Covariates | None, item: Covariates | None) -> list[str]:
     if (user is None) != (item is None):
         return ["covariates of one side alone add nothing to its offsets, and were not used; give both sides"]
-    notes: list[str] = []
-    for side, given in (("user", user), ("item", item)):
-        if given is None:
-            continue
-        notes += given.notes
-        if given.constant:
-            notes.append(f"{side} columns that are constant say nothing: {listing(given.constant)}")
-        rank = given.rank
-        if rank < len(given.names) - len(given.constant):
-            notes.append(
-                f"the {len(given.names)} {side} columns have rank {rank}: the penalty shares the weight among "
-                "those that say the same"
-            )
-    return notes
+    sides = (("user", user), ("item", item))
+    return [remark for side, given in sides if given is not None for remark in given.remarks(side)]
 
 
 def _extreme_notes(collapsed: Collapsed) -> list[str]:

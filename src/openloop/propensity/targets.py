@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openloop.core.cell_means import CellMeans
 from openloop.core.covariates import Covariates
-from openloop.core.feedback import Feedback, Floats
+from openloop.core.feedback import Array, Feedback, Floats
 from openloop.core.levels import LevelSample, spread
-from openloop.errors import InputError, listing
+from openloop.errors import BalanceError, InputError, listing
 from openloop.propensity.samples import plain
+from openloop.propensity.solvers.calibration import REACHED, Raked, calibrate, rake
 from openloop.support.arguments import is_number
 
 Int64s = npt.NDArray[np.int64]
@@ -62,7 +64,29 @@ class KnownMean:
         return self.columns(feedback)[:, 0] * mu[0]
 
 
-Target = Shares | KnownMean
+Target = Shares | KnownMean | CellMeans
+
+
+def moved(targets: Sequence[Target], feedback: Feedback, w: Floats, block: Array | None = None) -> Raked:
+    """The w′ of the rows nearest to w that meet all targets, or as near to them as the search came."""
+    if len(targets) == 1 and isinstance(targets[0], Shares):  # rows of one block and group move together
+        return rake(w, targets[0].codes(feedback), targets[0].means, block)
+    H = np.hstack([target.columns(feedback) for target in targets])  # (n, K)
+    return calibrate(w, H, np.concatenate([target.means for target in targets]), block)
+
+
+def refuse_unreached(targets: Sequence[Target], found: Raked) -> None:
+    """An error that names the means which no weights have."""
+    if found.converged:
+        return
+    names = np.concatenate([target.names for target in targets])
+    means = np.concatenate([target.means for target in targets])
+    far = np.abs(found.off) > REACHED
+    missed = [f"{name} ({mean:g})" for name, mean in zip(names[far], means[far], strict=True)]
+    raise BalanceError(
+        f"Balanced: no weights of these {len(found.factor):,} rows have the means {listing(missed, 10)}; they may "
+        "contradict each other, or lie outside what the rows hold: correct them, or leave some out."
+    )
 
 
 def level_shares(sample: LevelSample, present: Any) -> Shares:

@@ -1,4 +1,4 @@
-"""Balanced weights of a scored part: its rating levels raked once more, to the shares of candidates.
+"""Balanced weights of a scored part: levels and means balanced once more, to those of the candidates.
 
 A part holds each level by its chance, and under `exclude` the candidates are no longer the population that weights were
 balanced to. What balancing did to the items is kept: a part has too few rows of an item to do it again.
@@ -6,29 +6,43 @@ balanced to. What balancing did to the items is kept: a part has too few rows of
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from openloop.core.cell_means import CellMeans
 from openloop.core.feedback import Feedback, Floats
 from openloop.core.levels import LevelSample, spread
-from openloop.propensity.solvers.calibration import rake
+from openloop.propensity.targets import Target, level_shares, moved, refuse_unreached
 from openloop.sources.outcomes import Exclusion
 
 
-def balanced_probability(
-    w: Floats, cells: float, log: Feedback, sample: LevelSample | None, candidates: Floats | None
-) -> Floats:
-    """1/w′ of each scored row: w′ ∝ w with each level's share of the candidates, and Σw′ = |C|.
+def balanced_probability(w: Floats, cells: float, log: Feedback, targets: Sequence[Target]) -> Floats:
+    """1/w′ of each scored row: w′ ∝ w with what the candidates have of the targets, and Σw′ = |C|.
 
-    `w` are the weights of the part with what balancing did to them in the whole log, `cells` is |C|, of which each
-    level has `candidates` (L,). Without a uniform sample the shares stay as they are. Weights that balance shares say
-    nothing about the number of cells, which is known: with Σ1/π for it, which items without a row leave short of |C|,
-    intervals of ips covered .80.
+    `w` are the weights of the part with what balancing did to them in the whole log, `cells` is |C|. Without targets
+    they stay as they are. Weights that balance shares say nothing about the number of cells, which is known: with Σ1/π
+    for it, which items without a row leave short of |C|, intervals of ips covered .80.
     """
-    if sample is not None and candidates is not None:
-        w = w * rake(w, sample.codes(log.rating), candidates).factor
+    if targets:
+        found = moved(targets, log, w)
+        refuse_unreached(targets, found)
+        w = w * found.factor
     return w.sum() / (cells * w)
+
+
+def part_targets(sample: LevelSample | None, levels: Floats | None, means: CellMeans | None) -> Iterator[Target]:
+    """What a scored part is balanced to: the candidates of each level (L,), and means of functions of predictions.
+
+    Functions must be balanced in the scored rows themselves: a model trained on the other rows of the log predicts
+    those unlike all other cells. (With factors from the whole log the RMSE of mae was 1.8 times that of snips, balanced
+    in the scored part .78 times.)
+    """
+    if sample is not None and levels is not None:
+        yield replace(level_shares(sample, levels > 0), means=levels / levels.sum())
+    if means is not None:
+        yield means
 
 
 def candidate_levels(sample: LevelSample, log: Feedback, exclude: Feedback | None, exclusion: Exclusion) -> Floats:

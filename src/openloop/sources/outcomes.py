@@ -9,9 +9,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Array, Feedback, Floats, Ints, Vocabulary
+from openloop.core.feedback import Array, Feedback, Floats, Ints
+from openloop.core.grids import check_shape, check_vocabulary
 from openloop.core.protocols import FactorModel, predicted_block
-from openloop.errors import AlignmentError, InputError, PredictionError, UndefinedError
+from openloop.errors import InputError, PredictionError, UndefinedError
 from openloop.sources.arrays.rows import Outcome
 from openloop.sources.predictions import Predictions, from_frames
 from openloop.sources.rules import ranks_excluded
@@ -79,38 +80,19 @@ class Partial(Protocol):
 def prepare(name: str, model: Any, log: Feedback, user: str | None = None, item: str | None = None) -> Any:
     """A model as it will be asked: Predictions, a U × I array, or the recommender itself."""
     if isinstance(model, Predictions):
-        return _of_shape(name, model, model.shape, log)
+        check_shape(f"model {name!r}", model.shape, log)
+        return model
     if isinstance(model, type):
         msg = f"model {name!r}: {model.__name__} is a class; give a fitted model, {model.__name__}().fit(train)."
         raise PredictionError(msg)
     if hasattr(model, "predict") or hasattr(model, "scores"):
-        _check_grid(name, model, log)
+        check_vocabulary(f"model {name!r}", model, log)
         return model
     if isinstance(model, np.ndarray):
-        return _of_shape(name, model, model.shape, log)
+        check_shape(f"model {name!r}", model.shape, log)
+        return model
     frames: Any = model if isinstance(model, list | tuple) and model else [model]
     return from_frames(f"model {name!r}", frames, log, {"user": user, "item": item})
-
-
-def _of_shape(name: str, model: Any, shape: tuple[int, ...], log: Feedback) -> Any:
-    if shape != (log.n_users, log.n_items):
-        raise PredictionError(
-            f"model {name!r}: has shape {shape}, and the population is {log.n_users:,} users × {log.n_items:,} items, "
-            "in order of id; give a row for each user and a column for each item, or pass users= and items= with all "
-            "ids where the log is read."
-        )
-    return model
-
-
-def _check_grid(name: str, model: Any, log: Feedback) -> None:
-    """Codes of another vocabulary would be other users and items."""
-    for side, ids in (("users", log.users), ("items", log.items)):
-        own = getattr(model, f"{side}_", None)
-        if isinstance(own, Vocabulary) and own != ids:
-            raise AlignmentError(
-                f"model {name!r}: fitted on other {side} than the log's ({len(own):,} ids, the log has {len(ids):,}); "
-                "read the log with like= the model or the log it was fitted on, or fit it on this log."
-            )
 
 
 def predicts(model: Any) -> bool:

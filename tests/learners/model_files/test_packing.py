@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from openloop.core.covariates import Covariates
 from openloop.core.feedback import Vocabulary
 from openloop.errors import InputError, UndefinedError
 from openloop.learners.model_files.packing import LONG, as_array, pack, unpack
@@ -81,6 +82,16 @@ def test_integer_vocabularies_keep_their_type(dtype):
     assert back == known
     assert back.ids.dtype == dtype
     assert not back.ids.flags.writeable
+
+
+def test_covariates_keep_their_values_names_ids_and_notes():
+    given = Covariates(
+        values=[[1.0, 2], [3, 4]], names=("a", "b"), ids=Vocabulary.of(["x", "y"]), notes=("one left out",)
+    )
+    back = through(given)
+    np.testing.assert_array_equal(back.values, given.values)
+    assert (back.names, back.ids, back.notes) == (given.names, given.ids, given.notes)
+    assert not back.values.flags.writeable
 
 
 def test_a_view_is_stored_as_what_it_shows():

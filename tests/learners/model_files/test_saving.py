@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 import openloop as ol
 from openloop.core.feedback import Feedback, Vocabulary
 from openloop.errors import FormatError, InputError, UndefinedError
-from openloop.learners import MF, Exposure, Recalibrated, Stack
+from openloop.learners import MF, Exposure, Features, Recalibrated, Stack
 from openloop.learners.adapters.factors import Factors
 from openloop.learners.base import FactorLearner
 from openloop.learners.baselines import Bias, GlobalAverage, Popularity, Random
@@ -106,6 +106,7 @@ def test_parameters_survive(folder, model):
 
 SMALL = {
     "Exposure": lambda: Exposure(rank=2),
+    "Features": lambda: Features(item_features=np.arange(10)[:, None]),
     "Recalibrated": lambda: Recalibrated(Bias(reg=2.0)),
     "Stack": lambda: Stack([(MF(factors=2), 0.5), Exposure(rank=1)]),
 }
@@ -120,7 +121,7 @@ def test_every_learner_can_be_saved(name, tmp_path):
     model = SMALL.get(name, getattr(ol.learners, name))()
     if "factors" in model.get_params():
         model.set_params(factors=3)
-    model.fit(log)
+    model.fit(log, propensities=np.full(len(log), 0.5))
     model.save(tmp_path / "model")
     assert bits(ol.load(tmp_path / "model")) == bits(model)
 

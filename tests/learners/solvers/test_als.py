@@ -6,11 +6,13 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from openloop.core.feedback import Feedback
 from openloop.errors import DivergenceError
 from openloop.kernels import least_squares
 from openloop.kernels.least_squares import Rows
+from openloop.kernels.losses import Loss
 from openloop.learners.solvers import als
 from openloop.learners.solvers.als import CG_STEPS, AlternationPlan, alternate
 from openloop.learners.solvers.objective import Objective, Solution, start
@@ -19,9 +21,12 @@ from tests.facts import facts
 # With so many factors that penalties leave some of them empty, no valley is but the lowest.
 U, I, K = 50, 40, 12
 SQUARED = Objective(factors=K, reg=5.0, bias_reg=1.0)
-ABSOLUTE = Objective(factors=K, reg=3.0, bias_reg=0.5, smoothing=0.05)
+ABSOLUTE = Objective(factors=K, reg=3.0, bias_reg=0.5, loss=Loss.ABSOLUTE, smoothing=0.05)
+LOGISTIC = Objective(factors=K, reg=0.7, bias_reg=0.5, loss=Loss.LOGISTIC)
 POSITIVES = Objective(factors=K, reg=3.0, rest=0.05)
-EVERY = pytest.mark.parametrize("objective", [SQUARED, ABSOLUTE, POSITIVES], ids=["squared", "absolute", "positives"])
+EVERY = pytest.mark.parametrize(
+    "objective", [SQUARED, ABSOLUTE, LOGISTIC, POSITIVES], ids=["squared", "absolute", "logistic", "positives"]
+)
 EITHER = pytest.mark.parametrize("steps", [0, CG_STEPS], ids=["cholesky", "cg"])
 
 
@@ -42,8 +47,8 @@ def run(
     said = []
     if at is None:
         at = start(log, objective, dtype, np.random.default_rng(seed))
-        at.c = 3.0 if objective.offsets else 0.0
-    rows = Rows(log.user_ptr, log.item, log.rating.astype(dtype), log.weight.astype(dtype))
+        at.c = 3.0 if objective in (SQUARED, ABSOLUTE) else 0.0
+    rows = Rows(log.user_ptr, log.item, targets(log, objective).astype(dtype), log.weight.astype(dtype))
     schedule = AlternationPlan(
         iterations=iterations, tol=tol, steps=steps, threads=threads, advance=lambda *words: said.append(words)
     )
@@ -52,14 +57,22 @@ def run(
     return found
 
 
+def targets(log, objective: Objective) -> np.ndarray:
+    """The ratings, or labels of them."""
+    return (log.rating > 3) * 1.0 if objective.loss is Loss.LOGISTIC else log.rating
+
+
 def value_of(log, objective: Objective, at: Solution) -> float:
     """Eq. 14, or Hu et al.'s sum over all cells, from P, Q and c."""
     P, Q = at.P.astype(np.float64), at.Q.astype(np.float64)
     S = P[:, :-1] @ Q[:, :-1].T + P[:, -1:] + Q[:, -1] + at.c if objective.offsets else P @ Q.T  # (U, I)
-    e = np.abs(log.rating - S[log.user, log.item])
+    y, z = targets(log, objective), S[log.user, log.item]
+    e, eps = np.abs(y - z), objective.smoothing
     loss = e**2
-    if objective.smoothing:
-        loss = np.where(e > objective.smoothing, e, e**2 / (2 * objective.smoothing) + objective.smoothing / 2)
+    if objective.loss is Loss.ABSOLUTE:
+        loss = np.where(e > eps, e, e**2 / (2 * eps) + eps / 2)
+    elif objective.loss is Loss.LOGISTIC:
+        loss = -np.log(expit(np.where(y == 1, z, -z)))
     penalty = np.sum((P**2).sum(axis=0) * objective.penalty + (Q**2).sum(axis=0) * objective.penalty)
     return float(np.sum(log.weight * loss) + penalty + objective.rest * np.sum(S**2))
 
@@ -84,10 +97,11 @@ def test_the_last_value_is_the_objective_of_what_was_learned(log, objective, ste
 
 
 @EITHER
-def test_the_last_value_of_an_absolute_loss_bounds_the_objective_and_settles_on_it(log, steps):
-    early, late = (run(log, ABSOLUTE, steps=steps, iterations=n) for n in (3, 2000))
-    assert value_of(log, ABSOLUTE, early) < early.history[-1]
-    assert late.history[-1] == pytest.approx(value_of(log, ABSOLUTE, late), rel=1e-7)
+@pytest.mark.parametrize("objective", [ABSOLUTE, LOGISTIC], ids=["absolute", "logistic"])
+def test_the_last_value_of_other_losses_bounds_the_objective_and_settles_on_it(log, objective, steps):
+    early, late = (run(log, objective, steps=steps, iterations=n) for n in (3, 2000))
+    assert value_of(log, objective, early) < early.history[-1]
+    assert late.history[-1] == pytest.approx(value_of(log, objective, late), rel=1e-7)
 
 
 @EITHER

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy.optimize import check_grad
 
 from openloop.core.feedback import Feedback
 from openloop.kernels.least_squares import Rows
+from openloop.kernels.losses import Loss
 from openloop.learners.solvers.als import AlternationPlan, alternate
 from openloop.learners.solvers.lbfgs import descend, gradient
 from openloop.learners.solvers.objective import Objective, start
@@ -18,16 +20,19 @@ from tests.facts import facts
 # With so many factors that penalties leave some of them empty, no valley is but the lowest.
 U, I, K = 25, 20, 6
 SQUARED = Objective(factors=K, reg=4.0, bias_reg=1.0)
-ABSOLUTE = Objective(factors=K, reg=3.0, bias_reg=0.5, smoothing=0.1)
+ABSOLUTE = Objective(factors=K, reg=3.0, bias_reg=0.5, loss=Loss.ABSOLUTE, smoothing=0.1)
+LOGISTIC = Objective(factors=K, reg=0.7, bias_reg=0.5, loss=Loss.LOGISTIC)
 FREE = Objective(factors=K, reg=4.0, bias_reg=0.0)
 OFFSETS = Objective(factors=0, reg=2.0, bias_reg=1.0)
 EVERY = pytest.mark.parametrize(
-    "objective", [SQUARED, ABSOLUTE, FREE, OFFSETS], ids=["squared", "absolute", "free", "offsets"]
+    "objective",
+    [SQUARED, ABSOLUTE, LOGISTIC, FREE, OFFSETS],
+    ids=["squared", "absolute", "logistic", "free", "offsets"],
 )
 
 
 @pytest.fixture(scope="module")
-def log() -> Feedback:
+def ratings() -> Feedback:
     """User 4 and item 9 have no rating."""
     rng = np.random.default_rng(0)
     O = rng.random((U, I)) < 0.5
@@ -35,6 +40,13 @@ def log() -> Feedback:
     Y = 3 + rng.normal(size=(U, 2)) @ rng.normal(size=(2, I)) + rng.normal(0, 0.3, (U, I))
     user, item = np.nonzero(O)
     return Feedback.from_arrays(user, item, Y[O], users=U, items=I, weight=rng.gamma(2.0, size=len(user)))
+
+
+@pytest.fixture
+def log(ratings, request) -> Feedback:
+    """The ratings, or labels of them where the objective of a test wants these."""
+    objective = request.node.callspec.params.get("objective") if hasattr(request.node, "callspec") else None
+    return replace(ratings, rating=(ratings.rating > 3) * np.float32(1)) if objective is LOGISTIC else ratings
 
 
 def begin(log, objective, seed=0):

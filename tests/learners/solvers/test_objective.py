@@ -9,6 +9,7 @@ import pytest
 
 from openloop.core.feedback import Feedback
 from openloop.errors import DivergenceError
+from openloop.kernels.losses import Loss
 from openloop.learners.solvers.objective import Objective, Solution, start
 from tests.facts import facts
 
@@ -53,34 +54,45 @@ def test_the_penalty_of_many_is_summed_in_double_precision():
 
 
 def test_squared_errors_and_their_slope():
-    loss, slope = Objective(factors=1, reg=1.0).loss(np.array([-2.0, 0, 0.5]))
+    loss, slope = Objective(factors=1, reg=1.0).losses(np.array([1.0, 3, 2]), np.array([3.0, 3, 1.5]))
     assert loss.tolist() == [4, 0, 0.25]
-    assert slope.tolist() == [-4, 0, 1]
+    assert slope.tolist() == [4, 0, -1]
 
 
 def test_absolute_errors_are_round_within_the_smoothing():
-    loss, slope = Objective(factors=1, reg=1.0, smoothing=0.5).loss(np.array([-2.0, -0.5, 0, 0.25, 0.5, 3]))
+    objective = Objective(factors=1, reg=1.0, loss=Loss.ABSOLUTE, smoothing=0.5)
+    loss, slope = objective.losses(np.zeros(6), np.array([-2.0, -0.5, 0, 0.25, 0.5, 3]))
     np.testing.assert_allclose(loss, [2, 0.5, 0.25, 0.0625 + 0.25, 0.5, 3])
     np.testing.assert_allclose(slope, [-1, -1, 0, 0.5, 1, 1])
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.3])
-def test_the_slope_is_the_derivative(smoothing):
-    objective = Objective(factors=1, reg=1.0, smoothing=smoothing)
-    e, h = np.linspace(-1, 1, 41) + 1e-3, 1e-6
-    difference = (objective.loss(e + h)[0] - objective.loss(e - h)[0]) / (2 * h)
-    np.testing.assert_allclose(objective.loss(e)[1], difference, atol=1e-8)
+def test_logistic_losses_are_those_of_the_label():
+    # p = 3/4 at z = log 3: -log p of a 1, -log(1 - p) of a 0; the slope is p - y
+    z = np.array([np.log(3), np.log(3), 0, 800, -800])
+    loss, slope = Objective(factors=1, reg=1.0, loss=Loss.LOGISTIC).losses(np.array([1.0, 0, 1, 1, 1]), z)
+    np.testing.assert_allclose(loss, [np.log(4 / 3), np.log(4), np.log(2), 0, 800], rtol=1e-12)
+    np.testing.assert_allclose(slope, [-0.25, 0.75, -0.5, 0, -1], atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", list(Loss), ids=["squared", "absolute", "logistic"])
+def test_the_slope_is_the_derivative(loss):
+    objective = Objective(factors=1, reg=1.0, loss=loss, smoothing=0.3)
+    z, h = np.linspace(-1, 1, 41) + 1e-3, 1e-6
+    for y in (np.zeros(41), np.ones(41)):
+        difference = (objective.losses(y, z + h)[0] - objective.losses(y, z - h)[0]) / (2 * h)
+        np.testing.assert_allclose(objective.losses(y, z)[1], difference, atol=1e-8)
 
 
 def test_a_vanishing_smoothing_leaves_the_absolute_error():
-    e = np.linspace(-2, 2, 41)
-    np.testing.assert_allclose(Objective(factors=1, reg=1.0, smoothing=1e-9).loss(e)[0], np.abs(e), atol=1e-9)
+    z = np.linspace(-2, 2, 41)
+    objective = Objective(factors=1, reg=1.0, loss=Loss.ABSOLUTE, smoothing=1e-9)
+    np.testing.assert_allclose(objective.losses(0 * z, z)[0], np.abs(z), atol=1e-9)
 
 
 def test_the_kernel_is_told_the_same():
     X = np.array([[1.0, 2], [3, 4], [5, 6]])
-    told = Objective(factors=1, reg=2.0, bias_reg=0.5, smoothing=0.1).problem(X)
-    assert (told.offsets, told.smoothing, told.prior) == (True, 0.1, None)
+    told = Objective(factors=1, reg=2.0, bias_reg=0.5, loss=Loss.ABSOLUTE, smoothing=0.1).problem(X)
+    assert (told.offsets, told.loss, told.smoothing, told.prior) == (True, Loss.ABSOLUTE, 0.1, None)
     assert told.penalty.tolist() == [2, 0.5]
 
 

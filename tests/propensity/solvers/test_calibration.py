@@ -49,6 +49,14 @@ def test_a_mean_is_met_by_an_exponential_tilt():
     )
 
 
+def test_a_column_that_is_its_mean_but_for_rounding_is_met():
+    H = np.full((50, 2), 3.3) + np.random.default_rng(0).choice([-1e-8, 1e-8, 2e-8], (50, 2))
+    found = calibrate(np.ones(50), H, np.array([3.3 - 1e-7, 3.3]))
+    assert found.converged
+    np.testing.assert_array_equal(found.factor, 1)
+    assert not calibrate(np.ones(50), H, np.array([3.2, 3.3])).converged
+
+
 def test_means_that_hold_already_move_nothing():
     w, level, item = rows(np.random.default_rng(2))
     shares = np.bincount(level, w) / w.sum()

@@ -108,6 +108,39 @@ def test_balanced_weights_are_balanced_again():
         assert e.stderr == pytest.approx(corrected[key].stderr, rel=0.35)
 
 
+def test_predictions_are_balanced_again_and_the_interval_narrows_with_the_estimate():
+    f = WORLD.predictions["a"]
+    _, test = ol.split(LOG, test=0.5, rng=0)
+    seen = ol.propensity.Balanced(ol.propensity.Logistic()).fit(LOG, predictions=f, imputed=WORLD.ratings)
+    asked = {"metrics": ["mae", "recall@3"], "estimators": ["snips"]}
+    ready = prepared({"a": f}, test, seen, Question(**asked))
+    plain = ready.compare()
+    everyone = Redrawn.of(ready.source, seen, np.arange(60), gridded=False)
+    for key, value in values(everyone, [(metric(m), method("snips")) for m in asked["metrics"]]).items():
+        same(value, plain[key].value, rtol=1e-9)
+    found = refitted({"a": f}, test, seen, **asked, refit_on=LOG)
+    # Imputed ratings are the truth: in every draw mae is that of the drawn users' cells, and of nothing else.
+    e, users = found["a", "mae", "snips"], np.abs(f - WORLD.ratings).mean(axis=1)
+    assert e.value == pytest.approx(users.mean(), rel=1e-6)
+    assert e.stderr == pytest.approx(users.std(ddof=1) / np.sqrt(60), rel=0.35)
+    assert e.stderr < 0.7 * plain["a", "mae", "snips"].stderr
+
+
+def test_a_model_inside_is_drawn_with_the_one_around_it():
+    rng = np.random.default_rng(0)
+    X, P = rng.standard_normal((60, 2)), np.array(WORLD.propensities)
+    draw, f, ratings = rng.integers(60, size=60), WORLD.predictions["a"], WORLD.ratings.ravel()[:50]
+    balanced = ol.propensity.Balanced
+    twin = _twin(balanced(ol.propensity.Logistic(reg=1.0)).fit(LOG, predictions=f, user_features=X), draw, rng)
+    same(twin.inner_.side_["user_features"].values, X[draw])
+    same(twin.side_["predictions"].sums[:, 0], f[draw].sum(axis=1))
+    bayes = _twin(balanced(ol.propensity.NaiveBayes()).fit(LOG, uniform=ratings), draw, rng)
+    assert bayes.inner_.side_["uniform"] is bayes.side_["uniform"]
+    log = redrawn(LOG, draw)[0]
+    known = _twin(balanced(ol.propensity.Known(P)).fit(LOG, predictions=f), draw, rng).refit(log).predict(log)
+    same(known.base, P[draw][log.user, log.item])
+
+
 def test_weights_that_are_all_alike_have_the_jackknifes_error():
     seen = ol.propensity.Uniform().fit(LOG)
     found = refitted(MODELS, LOG, seen, ["rmse"], ["snips", "naive"], replicates=300)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import escape
 
 from openloop.studies.kit.page import html, markdown, parts, shown
-from openloop.studies.kit.results import Value
+from openloop.studies.kit.results import Value, unjudged
 from openloop.studies.kit.running import reproduce
 from tests.facts import facts
 
@@ -54,3 +55,10 @@ def test_the_page_says_by_which_command_and_on_what_it_was_written(study, data_d
 def test_a_page_without_comparisons_says_so(study, data_dir):
     text = markdown(reproduce(study, ["figure1"], data=data_dir("coat").parent, workers=0), "pictures")
     assert re.search(facts("None", "compared"), text.splitlines()[-1])
+
+
+def test_numbers_beside_published_ones_that_are_not_judged_were_measured_otherwise(study, tmp_path):
+    found = reproduce(study, data=tmp_path, workers=0)
+    beside = replace(found, results=tuple(unjudged(result) for result in found.results))
+    last = markdown(beside, "pictures").splitlines()[-1]
+    assert re.search(facts("None", "compared", "protocols"), last)

@@ -1,4 +1,4 @@
-"""What a model holds, as JSON and tensors: numbers, text, arrays, ids, generators and unfitted learners.
+"""What a model holds, as JSON and tensors: numbers, text, arrays, ids, covariates, generators and learners.
 
 None, bool, int, float and str are themselves; all else is an object with one key, which says what it is, and arrays and
 long lists go into tensors. Packing knows nothing about files.
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Vocabulary
 from openloop.errors import InputError, UndefinedError, listing
 from openloop.learners.model_files.kinds import is_saved, kind
@@ -35,6 +36,9 @@ def pack(value: Any, name: str, tensors: Tensors) -> Any:
         return str(value) if isinstance(value, str) else value
     if isinstance(value, Vocabulary):
         return {"vocabulary": _pack_array(value.ids, name, tensors)}
+    if isinstance(value, Covariates):
+        parts = {part: getattr(value, part) for part in ("values", "names", "ids", "notes")}
+        return {"covariates": pack(parts, name, tensors)}
     if isinstance(value, np.random.Generator):
         return {"generator": pack(value.bit_generator.state, name, tensors)}
     if isinstance(value, dict | list | tuple):
@@ -156,6 +160,7 @@ _MAKE: dict[str, Callable[[Any, Tensors], Any]] = {
     "scalar": lambda name, left: _tensor(name, left)[()],
     "strings": _strings,
     "vocabulary": lambda node, left: Vocabulary(unpack(node, left)),
+    "covariates": lambda node, left: Covariates(**unpack(node, left)),
     "generator": _generator,
     "learner": _learner,
     "dict": lambda nodes, left: {key: unpack(node, left) for key, node in nodes.items()},

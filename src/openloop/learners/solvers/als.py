@@ -2,7 +2,8 @@
 
 Two things beyond the textbook. A sweep starts beyond where the last one ended, by Nesterov's momentum, and again
 without it if the objective rose: so it never rises, and settles in fewer sweeps. And the objective costs no pass over
-the rows of its own: each half sweep returns it (of an absolute loss a bound, which it meets where sweeps settle).
+the rows of its own: each half sweep returns it (of an absolute or logistic loss a bound, which it meets where
+sweeps settle).
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ def gradient(
     """The objective, and its derivatives in P and Q."""
     u, i = feedback.user, feedback.item
     predicted = factor_products(P[:, :-1], Q[:, :-1], u, i) + P[u, -1] + Q[i, -1] + c
-    loss, slope = objective.loss(feedback.rating - predicted)
-    R = csr_array((-w * slope, feedback.item, feedback.user_ptr), shape=(len(P), len(Q)))  # (U, I)
+    loss, slope = objective.losses(feedback.rating, predicted)
+    R = csr_array((w * slope, feedback.item, feedback.user_ptr), shape=(len(P), len(Q)))  # (U, I)
     penalty = objective.penalty
     dP = R @ _with_ones(Q) + 2 * penalty * P  # (U, K + 1)
     dQ = R.T @ _with_ones(P) + 2 * penalty * Q  # (I, K + 1)

@@ -2,9 +2,10 @@
 
     Σ_{(u,i) ∈ O} w_ui δ(Y_ui, v_uᵀw_i + a_u + b_i + c)  +  λ(‖V‖² + ‖W‖²)  +  λ_b(‖a‖² + ‖b‖²),
 
-w of mean 1 (the paper's 1/P up to a factor), δ the squared or the absolute error. A vector and its offset stand in one
-row: P = [V a] is (U, K + 1), Q = [W b] is (I, K + 1); without offsets P is V, Q is W and c is 0. For positives alone
-(Hu et al. 2008) every cell of the grid counts with the weight `rest` as well, as a 0.
+w of mean 1 (the paper's 1/P up to a factor), δ the squared error, the absolute error, or the logistic loss of labels 0
+and 1, whose logit is what is predicted. A vector and its offset are one row: P = [V a] is (U, K + 1), Q = [W b] is
+(I, K + 1); without offsets P is V, Q is W and c is 0. For positives alone (Hu et al. 2008) every cell of the grid
+counts with the weight `rest` as well, as a 0.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ import numpy as np
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.errors import DivergenceError
 from openloop.kernels.least_squares import Problem
+from openloop.kernels.losses import Loss, squares_numpy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Objective:
-    """What is minimised, apart from the data; `smoothing` is ε of the absolute loss, 0 for the squared one."""
+    """What is minimised, apart from the data; `smoothing` is ε of the absolute loss."""
 
     factors: int
     reg: float
     bias_reg: float | None = None  # λ_b; None: no offsets
+    loss: Loss = Loss.SQUARED
     smoothing: float = 0.0
     rest: float = 0.0
     constant: float = 0.0  # what the rows leave out of the objective
@@ -44,18 +47,16 @@ class Objective:
     def problem(self, X: Array) -> Problem:
         """What the kernel solves for one side, given the other, X."""
         prior = self.rest * (X.T @ X) if self.rest else None  # (K, K)
-        return Problem(self.penalty, offsets=self.offsets, prior=prior, smoothing=self.smoothing)
+        return Problem(self.penalty, offsets=self.offsets, prior=prior, loss=self.loss, smoothing=self.smoothing)
 
     def penalty_of(self, P: Array) -> float:
         """λ‖V‖² + λ_b‖a‖²."""
         return float(np.sum(np.einsum("uk,uk->k", P, P, dtype=np.float64) * self.penalty))
 
-    def loss(self, e: Floats) -> tuple[Floats, Floats]:
-        """δ of each residual, and its derivative: e² or |e|, smoothed to e²/2ε + ε/2 within ε of 0."""
-        if self.smoothing == 0:
-            return e**2, 2 * e
-        size = np.maximum(np.abs(e), self.smoothing)
-        return (e**2 / size + size) / 2, e / size
+    def losses(self, y: Array, z: Floats) -> tuple[Floats, Floats]:
+        """δ(y, z) of each row, and its derivative in z, which is that of the square that touches it there."""
+        loss, v, e = squares_numpy(self.loss, self.smoothing, y, z)
+        return loss, -2 * v * e
 
 
 @dataclass(slots=True, eq=False)

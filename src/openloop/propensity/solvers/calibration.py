@@ -39,13 +39,15 @@ class Raked:
 def calibrate(w: Floats, H: Floats, means: Floats, block: Array | None = None) -> Raked:
     """The w′ nearest to w in relative entropy under which each column of H (n, K) has its mean (K,).
 
-    Σw′ = Σw, also within each block of rows where `block` (n,) says to which a row belongs.
+    Σw′ = Σw, also within each block of rows where `block` (n,) says to which a row belongs. A column that is its mean
+    in all rows, but for rounding, is met.
     """
     reach = np.abs(H - means).max(axis=0)
-    scale = np.where(reach > 0, reach, 1.0)
+    varies = reach > REACHED * np.abs(H).max(axis=0)
+    scale = np.where(varies, reach, 1.0)
     block = np.zeros(len(w), np.int64) if block is None else block
     order = np.argsort(block, kind="stable")
-    rows = _Rows.of(w[order], ((H - means) / scale)[order], block[order])
+    rows = _Rows.of(w[order], (np.where(varies, H - means, 0.0) / scale)[order], block[order])
     mu = _minimum(rows)
     q = rows.shares(mu)
     factor = np.empty(len(w))

@@ -45,6 +45,7 @@ def from_feedback(
             floored=made.clipped if made and made.floor else None,
             kept_weight=made.kept_weight if made and made.floor else None,
             by_items=made is not None and made.by_items, base=None if made is None else made.base,
+            means=None if made is None else made.means,
             imputation=_imputed_ratings(asked.imputation, log),
             groups=_groups(asked, log, sample), sample=sample,
             bounded=any(m.name == "ips" for m in asked.methods),

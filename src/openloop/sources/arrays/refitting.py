@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,12 +19,13 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from openloop.core.cell_means import CellMeans
 from openloop.core.comparison import Comparison, Key
 from openloop.core.covariates import Covariates
 from openloop.core.estimate import Estimate
 from openloop.core.feedback import Feedback, Floats
 from openloop.core.metric import Metric
-from openloop.errors import EmptyError, InputError, RatingError, UndefinedError
+from openloop.errors import BalanceError, EmptyError, InputError, RatingError, UndefinedError
 from openloop.estimators.naming import Method
 from openloop.propensity.known import Known
 from openloop.sources.arrays.rows import Outcome
@@ -87,7 +88,7 @@ class Refitting:
         try:
             fitted = _twin(self.model, draw, rng).refit(redrawn(self.whole, draw)[0])
             return values(Redrawn.of(self.source, fitted, draw, gridded=any(e.strata for _, e in wanted)), wanted)
-        except (UndefinedError, EmptyError, RatingError):
+        except (UndefinedError, EmptyError, RatingError, BalanceError):
             return {}
 
 
@@ -106,7 +107,7 @@ class Redrawn(FeedbackSource):
         log, at = redrawn(subject.log, draw)
         p = fitted.predict(log)
         scored = replace(
-            subject, log=log, propensity=p.used, base=p.base, sample=p.sample, bounded=False,
+            subject, log=log, propensity=p.used, base=p.base, sample=p.sample, means=p.means, bounded=False,
             exclude=None if subject.exclude is None else redrawn(subject.exclude, draw)[0],
             predicted={name: array[at] for name, array in subject.predicted.items()},
             groups={name: (labels, codes[at]) for name, (labels, codes) in subject.groups.items()},
@@ -139,18 +140,28 @@ def redrawn(feedback: Feedback, draw: Codes) -> tuple[Feedback, Codes]:
     ), at  # fmt: skip
 
 
-def _twin(model: Any, draw: Codes, rng: np.random.Generator) -> Any:
-    """The model with side information for the drawn users."""
-    if not getattr(model, "side_", None):
-        return model
+def _twin(model: Any, draw: Codes, rng: np.random.Generator, drawn: Mapping[str, Any] | None = None) -> Any:
+    """The model with side information for the drawn users; a model inside shares what was `drawn` for the outer one."""
     twin = copy.copy(model)
-    twin.side_ = {name: _redrawn_side(name, given, model.users_, draw, rng) for name, given in model.side_.items()}
+    if isinstance(model, Known) and model.values is not None:
+        twin.values = np.asarray(model.values)[draw]
+    if getattr(model, "side_", None):
+        known = drawn or {}
+        twin.side_ = {
+            name: known[name] if name in known else _redrawn_side(name, given, model.users_, draw, rng)
+            for name, given in model.side_.items()
+        }
+    inner = getattr(model, "inner_", None)
+    if inner is not None:
+        twin.inner_ = _twin(inner, draw, rng, getattr(twin, "side_", None))
     return twin
 
 
 def _redrawn_side(name: str, given: Any, users: Any, draw: Codes, rng: np.random.Generator) -> Any:
     if isinstance(given, Covariates) and name.startswith("user"):
         return replace(given, values=given.values[draw])
+    if isinstance(given, CellMeans):
+        return given.drawn(draw)
     if isinstance(given, Feedback) and given.users == users:
         return redrawn(given, draw)[0]
     if name == "uniform":

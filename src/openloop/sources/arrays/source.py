@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from openloop.core.cell_means import CellMeans
 from openloop.core.feedback import Feedback, Floats, distinct
 from openloop.core.levels import LevelSample
 from openloop.core.metric import Metric, reaches
@@ -21,9 +22,9 @@ from openloop.sources.arrays import rows as rows_of
 from openloop.sources.arrays.lists import ArrayLists
 from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
 from openloop.sources.arrays.tilting import Tilter
-from openloop.sources.balancing import balanced_probability, candidate_levels, with_leverage
+from openloop.sources.balancing import balanced_probability, candidate_levels, part_targets, with_leverage
 from openloop.sources.observation import Group, View, overlap, unscaled
-from openloop.sources.outcomes import dense_outcome, predictions, predicts, ranks
+from openloop.sources.outcomes import Exclusion, dense_outcome, predictions, predicts, ranks
 from openloop.sources.plan import LEVELS, MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
 from openloop.sources.predictions import Predictions
 from openloop.sources.question import Question
@@ -47,6 +48,7 @@ class Scored:
     by_items: bool = False  # propensities were fitted to each item's rows of this log
     sample: LevelSample | None = None  # the uniform sample that they were fitted with
     base: Floats | None = None  # of each row, before propensities were balanced, which are no probabilities any more
+    means: CellMeans | None = None  # of functions of predictions, which they were balanced to
     imputation: Any = None  # ratings (U, I), or losses by (model, metric)
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
     bounded: bool = True  # whether Σ1/π² over the grid is needed, for Hoeffding's interval
@@ -71,8 +73,19 @@ class Scored:
         pi, p, base = (np.asarray(x) for x in (view.rows.probability, self.propensity, self.base))
         cells, tilt = float(view.rows.cells.sum()), base / p  # |C|; w′/w of the whole log
         levels = None if self.sample is None else candidate_levels(self.sample, self.log, exclude, view.exclusion)
-        balanced = balanced_probability(tilt / pi, cells, self.log, self.sample, levels)
+        targets = part_targets(self.sample, levels, self._part_means())
+        balanced = balanced_probability(tilt / pi, cells, self.log, tuple(targets))
         return replace(view.rows, probability=balanced, unbalanced=float((1.0 / pi).sum()) / cells)
+
+    def _part_means(self) -> CellMeans | None:
+        """The means of functions of predictions, for metrics of both kinds over what is not excluded.
+
+        A model predicts the cells that it was trained on unlike all others, and no scored row is like them.
+        """
+        if self.means is None or self.exclude is None:
+            return self.means
+        gone = Exclusion.of(self.exclude, self.log)
+        return self.means.without(gone.user, gone.item)
 
     def sample_for(self, on: str, view: View) -> LevelSample | None:
         """The uniform sample, as metrics of one kind depend on it."""

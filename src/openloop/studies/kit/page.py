@@ -87,13 +87,16 @@ def _astray(results: Sequence[Result]) -> Iterator[Block]:
     lines = list(_lines_astray(results))
     compared = sum(result.compared() for result in results)
     if not lines:
-        none = (
-            f"None of {compared:,} compared." if compared else "None was compared: the data here are not the paper's."
-        )
-        yield Text(text=none)
+        yield Text(text=f"None of {compared:,} compared." if compared else f"None was compared: {_why_none(results)}.")
         return
     yield Text(text=f"{counted(len(lines), 'number')} of {compared:,} compared.")
     yield _grid("", ("table", "where", "ours", "published", "difference"), lines)
+
+
+def _why_none(results: Sequence[Result]) -> str:
+    both = (v for result in results for table in result.tables for _, v in table.values() if v.value is not None)
+    beside = any(value.published is not None for value in both)
+    return "they were measured by other protocols" if beside else "the data here are not the paper's"
 
 
 def _lines_astray(results: Sequence[Result]) -> Iterator[tuple[str, ...]]:

@@ -27,7 +27,7 @@ from openloop.support.wording import joined
 
 T = TypeVar("T")
 
-STUDIES = ("schnabel2016", "lim2015", "jadidinejad2021")
+STUDIES = ("schnabel2016", "lim2015", "jadidinejad2021", "race")
 EXTRAS = {"cornac": "cornac", "torch": "torch"}
 
 

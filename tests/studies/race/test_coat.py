@@ -1,0 +1,91 @@
+"""Coat's tables and claims; its real numbers: tests/studies/test_quick.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from openloop.data import datasets
+from openloop.errors import InputError
+from openloop.studies.race import coat
+from openloop.studies.race.entrants import RACERS
+from openloop.studies.race.measures import AUC, MAE, MSE, NDCG, RANKING, USER_AUC
+from openloop.studies.race.user_draws import Resampled
+from tests.facts import facts
+from tests.studies.race.conftest import claim_about
+
+
+@pytest.fixture(scope="module")
+def whole(data_dir):
+    return datasets.load("coat", data_dir("coat").parent)
+
+
+def standing(mse=1.09, mae=0.86, auc=0.80, ndcg=0.67, noise=0.0):
+    """Made-up metrics; all share their draws but for `noise`."""
+    rng = np.random.default_rng(0)
+    shared = np.append(0.0, 0.01 * rng.normal(size=500))
+    own = np.append(0.0, noise * rng.normal(size=500))
+    values = {**dict.fromkeys(RANKING, 0.5), MSE: mse, MAE: mae, AUC: auc, NDCG: ndcg, USER_AUC: 0.7}
+    return {name: Resampled(value + shared + own) for name, value in values.items()}
+
+
+@pytest.fixture
+def found():
+    """Everybody as good as MF-IPS, but the winners."""
+    rows = {name: standing() for name in RACERS}
+    rows["Bias naive, of labels"] = standing(auc=0.773)
+    rows["Recalibrated"] = standing(mse=1.06, mae=0.83)
+    rows["Stack"] = standing(mse=1.05)
+    rows["Stack + Exposure"] = standing(1.01, 0.80, 0.815, 0.725)
+    rows["Stack + Exposure + Features"] = standing(1.01, 0.80, 0.815, 0.735)
+    return {3: rows, 4: rows}
+
+
+def test_all_claims_hold_where_the_goal_is_reached(found):
+    assert [claim.text for claim in coat.claims(found) if not claim.holds] == []
+
+
+@pytest.mark.parametrize(
+    ("who", "worse", "about"),
+    [
+        ("Recalibrated", {"mse": 1.08}, ("Recalibrated", "MSE", 1.07)),
+        ("Stack + Exposure", {"mse": 1.01, "mae": 0.82}, ("Stack + Exposure", "MAE", 0.81)),
+        ("Stack + Exposure", {"auc": 0.805}, ("Stack + Exposure", "AUC", 0.81)),
+        ("Stack + Exposure + Features", {"ndcg": 0.725}, ("Features", "nDCG@5", 0.73)),
+        ("Bias naive, of labels", {"auc": 0.78}, ("offsets", 0.773)),
+        ("Stack", {"mse": 1.05, "noise": 0.2}, ("Stack beats MF-IPS", "MSE")),
+        ("DR-JL", {"mse": 1.0}, ("doubly robust", "MSE")),
+    ],
+)
+def test_a_claim_fails_where_it_is_not_so(found, who, worse, about):
+    found[3][who] = standing(**worse)
+    assert not claim_about(coat.claims(found), *about).holds
+
+
+def test_coat_has_p_of_all_cells_and_nothing_of_the_test_ratings_in_its_trials(whole):
+    ground = coat.coat_ground(whole)
+    assert ground.p.shape == (290, 300)
+    assert (~ground.fresh).sum() == 366
+    assert len(ground.given["rating"]) == 6960
+    assert any("propensities.ascii" in note and "covariates" in note for note in ground.notes)
+
+
+def test_a_missing_part_is_named(whole):
+    with pytest.raises(InputError, match=facts("propensities.ascii")):
+        coat.coat_ground(replace(whole, propensities=None))
+
+
+def test_a_small_race_has_every_table(ground, run, monkeypatch):
+    few = {name: RACERS[name] for name in ("popularity", "Bias naive, of labels", "MF-IPS", "Bias-IPS")}
+    monkeypatch.setattr(coat, "RACERS", few)
+    monkeypatch.setattr(coat, "coat_ground", lambda _: ground)
+    monkeypatch.setattr(coat, "claims", lambda _: ())
+    monkeypatch.setattr(type(run), "load", lambda *_: None)
+    result = coat.coat(run)
+    names = [table.name for table in result.tables]
+    assert len(names) == len(set(names)) == 10
+    assert [row[0] for row in result.tables[0].rows] == list(few)
+    assert any("45 variants" in note for note in result.notes)
+    assert result.compared() == 0
