@@ -438,6 +438,9 @@ def test_it_refuses(log, P, given, told):
 def test_an_imputation_that_bends_its_predictions_is_refused(log, P):
     with pytest.raises(InputError, match=facts("DR", "imputation", "Recalibrated")):
         DR(2, imputation=Recalibrated(Bias(), form="isotonic")).fit(log, propensities=P)
+    labels = replace(log, rating=(log.rating > 3).astype(np.float32))
+    with pytest.raises(InputError, match=facts("DR", "imputation", "MF", "logistic")):
+        DR(2, imputation=MF(2, loss="logistic")).fit(labels, propensities=P)
 
 
 def test_a_combination_of_factor_models_imputes(log, P):
