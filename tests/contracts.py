@@ -238,6 +238,7 @@ class RecommenderContract(ModelContract):
         model = self.fitted()
         scores = np.sort(self.answers(model).ravel())
         assert hasattr(model, "link") or not self.has_link
+        assert getattr(model, "linked", False) == self.has_link  # what others ask before they take scores for ratings
         linked = model.link(scores) if hasattr(model, "link") else scores
         assert np.all(np.diff(linked) >= 0)
         assert np.array_equal(linked, scores) != self.has_link

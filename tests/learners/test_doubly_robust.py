@@ -438,6 +438,9 @@ def test_it_refuses(log, P, given, told):
 def test_an_imputation_that_bends_its_predictions_is_refused(log, P):
     with pytest.raises(InputError, match=facts("DR", "imputation", "Recalibrated")):
         DR(2, imputation=Recalibrated(Bias(), form="isotonic")).fit(log, propensities=P)
+    labels = replace(log, rating=(log.rating > 3).astype(np.float32))
+    with pytest.raises(InputError, match=facts("DR", "imputation", "MF", "logistic")):
+        DR(2, imputation=MF(2, loss="logistic")).fit(labels, propensities=P)
 
 
 def test_a_combination_of_factor_models_imputes(log, P):
@@ -488,3 +491,19 @@ def test_relmf_refuses_p_that_were_fitted_on_clicks(log):
 def test_relmf_refuses(log, P, given, told):
     with pytest.raises(InputError, match=facts("RelMF", *told)):
         RelMF(**{"factors": 2, **given}).fit(log, propensities=P)
+
+
+# --- selected
+
+
+@pytest.mark.parametrize("targeted", [False, True], ids=["plain", "targeted"])
+def test_a_fold_is_fitted_with_its_own_p_and_penalty(log, P, targeted):
+    learner = DR(2, imputation=Bias(2.0), targeted=targeted, threads=1)
+    found = ol.select(learner, log, P, grid={"reg": [20.0]}, metric="mse", estimator="snips", folds=2, rng=3)
+    for k, (train, held_out) in enumerate(ol.folds(log, 2, 3), 1):
+        share = len(train) / len(log)
+        assert train.share[0] == pytest.approx(share)
+        by_hand = DR(2, 20 * share, imputation=Bias(2 * share), targeted=targeted).fit(train, propensities=P)
+        w = 1 / P[held_out.user, held_out.item]
+        error = (by_hand.predict(held_out.user, held_out.item) - held_out.rating) ** 2
+        assert found.table[f"fold_{k}"][0] == pytest.approx(np.average(error, weights=w), rel=1e-6)

@@ -96,9 +96,14 @@ class MF(FactorLearner):
             _centre(found, feedback)
         return self._keep(feedback, found, notes)
 
+    @property
+    def linked(self) -> bool:
+        """Whether predictions are probabilities, and scores their logits."""
+        return self.loss == "logistic"
+
     def link(self, z: Array) -> Array:
         """The prediction of a score: of a logit its probability."""
-        return expit(z) if self.loss == "logistic" else z
+        return expit(z) if self.linked else z
 
     def _check_names(self) -> None:
         for name, known in (("loss", LOSSES), ("solver", SOLVERS), ("dtype", DTYPES)):

@@ -116,9 +116,8 @@ SMALL = {
 def test_every_learner_can_be_saved(name, tmp_path):
     rng = np.random.default_rng(0)
     u, i = np.nonzero(rng.random((12, 10)) < 0.6)
-    log = Feedback.from_arrays(
-        u, i, rng.integers(1, 6, len(u)), users=Vocabulary.of([f"é{n}" for n in range(12)]), items=10
-    )
+    users, p = Vocabulary.of([f"é{n}" for n in range(12)]), np.full(len(u), 0.6)  # p for those that need it
+    log = Feedback.from_arrays(u, i, rng.integers(1, 6, len(u)), users=users, items=10, propensity=p)
     model = SMALL.get(name, getattr(ol.learners, name))()
     if "factors" in model.get_params():
         model.set_params(factors=3)
