@@ -139,7 +139,7 @@ def standings_table(
     ]
     return Table(
         name=name, caption=caption, columns=("", *SHOWN), rows=tuple(rows),
-        error_is="half of the 95 % interval over resampled users",
+        error_is="half-width of the 95 % interval over resampled users",
     )  # fmt: skip
 
 

@@ -140,7 +140,7 @@ def _tuning_table(found: Mapping[str, Tuned], run: Run) -> Table:
         f"{draws} draws of them; what the best on the test set gains over the one that cross-validation on the log "
         "chooses, and what the best on half of the test users gains on these and on the others",
         columns=("", "chosen on the log", "gain by tuning on test", "on the half tuned on", "on the other half"),
-        rows=tuple(rows), error_is="half of the 95 % interval over draws",
+        rows=tuple(rows), error_is="half-width of the 95 % interval over draws",
     )  # fmt: skip
 
 
