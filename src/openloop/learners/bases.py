@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Feedback, Floats
+from openloop.core.feedback import Array, Feedback
 from openloop.errors import InputError
 from openloop.learners.columns import Column, combined
 from openloop.learners.crossing import LatinFolds, for_rows
@@ -33,7 +33,7 @@ class Base:
         """Whether its columns are made fold by fold, and are predicted by their means."""
         return hasattr(self.learner, "fold_columns")
 
-    def fitted(self, feedback: Feedback, w: Floats, share: float = 1.0) -> list[Column]:
+    def fitted(self, feedback: Feedback, w: Array, share: float = 1.0) -> list[Column]:
         """The column of the learner fitted to rows, which are a share of the log's."""
         model = for_rows(self.learner, share).fit(feedback, sample_weight=w**self.power)
         return [Column.of(self.who, self.name, model)]
@@ -68,34 +68,32 @@ def _base(who: str, number: int, given: Any) -> Base:
 
 
 def crossed(
-    bases: Sequence[Base], feedback: Feedback, w: Floats, folds: LatinFolds, advance: Advance
+    bases: Sequence[Base], feedback: Feedback, w: Array, folds: LatinFolds, advance: Advance
 ) -> Iterator[CrossedFold]:
     """Every fold that has rows, with bases fitted without it."""
-    fold = folds.of(feedback.user, feedback.item)
     for k in range(folds.count):
-        rows = np.flatnonzero(fold == k)
-        if len(rows):
-            yield CrossedFold(rows=rows, columns=list(_without(bases, feedback, w, folds, k, advance)))
+        advance(k, f"fold {k + 1} of {folds.count}")
+        held = folds.of(feedback.user, feedback.item) == k
+        if held.any():
+            # First the columns by folds, which need all rows: then no copy of a part is in memory beside their own.
+            by_folds = [base.learner.fold_columns(feedback, folds, k) if base.by_folds else [] for base in bases]
+            columns = list(_without(bases, by_folds, _part(feedback, ~held), w[~held], np.mean(~held)))
+            yield CrossedFold(rows=np.flatnonzero(held), columns=columns)
 
 
 def _without(
-    bases: Sequence[Base], feedback: Feedback, w: Floats, folds: LatinFolds, k: int, advance: Advance
+    bases: Sequence[Base], by_folds: Sequence[list[Column]], part: Feedback, w: Array, share: float
 ) -> Iterator[list[Column]]:
-    keep = folds.of(feedback.user, feedback.item) != k
-    part, of_part = _part(feedback, keep), w[keep]
-    for number, base in enumerate(bases):
-        advance(k * len(bases) + number, f"fold {k + 1} of {folds.count}: {base.name}")
-        if base.by_folds:
-            yield base.learner.fold_columns(feedback, folds, k)
-        else:
-            yield base.fitted(part, of_part, len(part) / len(feedback))
+    for base, own in zip(bases, by_folds, strict=True):
+        yield own or base.fitted(part, w, float(share))
 
 
 def _part(feedback: Feedback, keep: npt.NDArray[np.bool_]) -> Feedback:
-    """Some rows, without the columns that learners do not look at."""
+    """Some rows, without the columns that learners do not look at; where a row was in the input is not told either."""
+    user = feedback.user[keep]
     return Feedback(
-        user=feedback.user[keep], item=feedback.item[keep], rating=feedback.rating[keep], users=feedback.users,
-        items=feedback.items, positives=feedback.positives,
+        user=user, item=feedback.item[keep], rating=feedback.rating[keep], users=feedback.users, items=feedback.items,
+        positives=feedback.positives, row=np.broadcast_to(np.int64(0), user.shape),
     )  # fmt: skip
 
 

@@ -77,15 +77,16 @@ class Spread:
     scatter: Floats  # (J + 1, J + 1)
 
     @classmethod
-    def of(cls, values: Sequence[Array], y: Array, w: Floats) -> Spread:
+    def of(cls, values: Sequence[Array], y: Array, w: Array) -> Spread:
         """Of rows: the values of each column, the ratings and the weights."""
         total = cls(weight=0.0, mean=np.zeros(len(values) + 1), scatter=np.zeros((len(values) + 1,) * 2))
         for start in range(0, len(y), BLOCK):
             rows = slice(start, start + BLOCK)
             X = np.column_stack([*(column[rows] for column in values), y[rows]]).astype(np.float64)  # (n, J + 1)
-            mean = np.average(X, axis=0, weights=w[rows])
+            v = w[rows].astype(np.float64)
+            mean = np.average(X, axis=0, weights=v)
             C = X - mean
-            total = total.merged(cls(weight=float(w[rows].sum()), mean=mean, scatter=(C * w[rows, None]).T @ C))
+            total = total.merged(cls(weight=float(v.sum()), mean=mean, scatter=(C * v[:, None]).T @ C))
         return total
 
     def merged(self, other: Spread) -> Spread:

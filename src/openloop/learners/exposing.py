@@ -84,7 +84,6 @@ class _Seen:
     """N of one fold, as products with it: sparse rows less a product of counts, both without the fold's cells."""
 
     O: csr_array  # (U, I), 1 at rows outside the fold
-    Ot: csr_array
     n_u: Floats  # (U,)
     n_i: Floats  # (I,)
     folds: LatinFolds
@@ -92,12 +91,12 @@ class _Seen:
 
     @classmethod
     def of(cls, feedback: Feedback, folds: LatinFolds, k: int) -> _Seen:
-        shape = (feedback.n_users, feedback.n_items)
-        outside = (folds.of(feedback.user, feedback.item) != k).astype(np.float32)
-        O = csr_array((outside, feedback.item, feedback.user_ptr), shape)
-        O.eliminate_zeros()
-        n_u, n_i = (np.asarray(O.sum(axis=axis), np.float64) for axis in (1, 0))
-        return cls(O=O, Ot=O.T.tocsr(), n_u=n_u, n_i=n_i, folds=folds, k=k)
+        keep, shape = folds.of(feedback.user, feedback.item) != k, (feedback.n_users, feedback.n_items)
+        item, n_u = feedback.item[keep], np.bincount(feedback.user[keep], minlength=shape[0])
+        ptr = np.append(0, np.cumsum(n_u)).astype(np.int32 if len(item) < 2**31 else np.int64)  # as the items' type
+        O = csr_array((np.ones(len(item), np.float32), item, ptr), shape)
+        n_i = np.bincount(item, minlength=shape[1])
+        return cls(O=O, n_u=n_u.astype(np.float64), n_i=n_i.astype(np.float64), folds=folds, k=k)
 
     @property
     def n(self) -> float:
@@ -121,7 +120,7 @@ class _Seen:
         s_u, s_i = self.scales
         scaled = X / s_u[:, None]
         pull = _blocked(self.n_i / self.n, self.n_u, scaled, self.folds.of_item, self.folds.of_user, self.folds, self.k)
-        return ((self.Ot @ scaled) - pull) / s_i[:, None]
+        return ((self.O.T @ scaled) - pull) / s_i[:, None]
 
 
 def _blocked(
@@ -130,7 +129,7 @@ def _blocked(
     """left_u Σ_i right_i X_i over the cells outside fold k: all items, less those of the group that is the fold's."""
     sums = np.stack([(right * (of_right == group)) @ X for group in range(folds.count)])  # (K, r)
     outside = sums.sum(axis=0) - sums[[folds.item_group(k, group) for group in range(folds.count)]]  # (K, r)
-    return (left[:, None] * outside[of_left]).astype(np.float32)
+    return left.astype(np.float32)[:, None] * outside.astype(np.float32)[of_left]
 
 
 def _low_rank(seen: _Seen, rank: int, rng: np.random.Generator) -> tuple[Single, Single]:

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from openloop.core.feedback import Feedback, Floats
+from openloop.core.feedback import Array, Feedback, Floats
 from openloop.errors import InputError, did_you_mean
 from openloop.learners.base import FactorLearner, Weights, check_number, unseen_notes, weight_notes, weights
 from openloop.learners.bases import Base, CrossedFold, bases_of, crossed, mean_of_folds
@@ -60,26 +60,27 @@ class Stack(FactorLearner):
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
         """Fit the bases without each fold, find β, and fit them to all rows."""
-        w, bases = weights(self, feedback, sample_weight, propensities), bases_of("Stack", self.bases)
+        bases = bases_of("Stack", self.bases)
+        w = weights(self, feedback, sample_weight, propensities).astype(np.float32)  # all that long fits hold on to
         reg, folds = check_number(self, "reg"), latin_folds("Stack", feedback, self.folds, self.rng)
         if self.final not in FINALS:
             raise InputError(f"Stack: final={self.final!r} is unknown.{did_you_mean(str(self.final), FINALS)}")
         by_folds = [self.final == "folds" or base.by_folds for base in bases]
         kept: list[list[list[Column]]] = [[] for _ in bases]  # of each base, by fold
         spreads: list[Spread] = []
-        with progress("Stack", (folds.count + 1) * len(bases), show=self.progress) as advance:
+        with progress("Stack", folds.count + 1, show=self.progress) as advance:
             for held_out in crossed(bases, feedback, w, folds, advance):
                 spreads.append(_spread(held_out, feedback, w))
                 for own, made, wanted in zip(kept, held_out.columns, by_folds, strict=True):
                     own.extend([made] if wanted else [])
-            advance(folds.count * len(bases), "all rows")
+            advance(folds.count, "all rows")
             final = [self._final(base, own, feedback, w) for base, own in zip(bases, kept, strict=True)]
         return self._combine(feedback, [one for own in final for one in own], reduce(Spread.merged, spreads), reg, w)
 
-    def _final(self, base: Base, kept: list[list[Column]], feedback: Feedback, w: Floats) -> list[Column]:
+    def _final(self, base: Base, kept: list[list[Column]], feedback: Feedback, w: Array) -> list[Column]:
         return mean_of_folds(kept) if kept else base.fitted(feedback, w)
 
-    def _combine(self, feedback: Feedback, columns: list[Column], spread: Spread, reg: float, w: Floats) -> Self:
+    def _combine(self, feedback: Feedback, columns: list[Column], spread: Spread, reg: float, w: Array) -> Self:
         beta, deviation, means = ridge(spread, reg), spread.deviation, spread.mean
         slopes = np.divide(beta, deviation, out=np.zeros_like(beta), where=deviation > 0)
         found = combined(columns, slopes.tolist(), float(means[-1] - slopes @ means[:-1]))
@@ -90,10 +91,10 @@ class Stack(FactorLearner):
         still = [name for name, d in zip(self.columns_, deviation, strict=True) if d == 0]
         notes = [f"{name} is the same for all rows, and was left out" for name in still]
         lonely = unseen_notes(feedback, "what the bases say of them")
-        return self._remember(feedback, *weight_notes(w), *lonely, *notes)
+        return self._remember(feedback, *weight_notes(w.astype(np.float64)), *lonely, *notes)
 
 
-def _spread(held_out: CrossedFold, feedback: Feedback, w: Floats) -> Spread:
+def _spread(held_out: CrossedFold, feedback: Feedback, w: Array) -> Spread:
     rows = held_out.rows
     user, item = feedback.user[rows], feedback.item[rows]
     values = [column.at(user, item) for made in held_out.columns for column in made]
