@@ -17,7 +17,7 @@ from bench.factorisation import make as make_log
 from bench.harness import Result, Side, compare, make_input, race
 
 NAME = "Stack against one MF"
-FOLDS, SWEEPS = 4, 4
+FOLDS, SWEEPS = 4, 10
 TARGET, MEMORY_TARGET = 3 * (FOLDS + 1), 1.5
 MODULE = "bench.stacking"
 

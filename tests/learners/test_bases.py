@@ -55,14 +55,16 @@ def test_models_never_see_the_rows_that_they_are_asked_about():
     folds = latin_folds("it", LOG, 4, 0)
     asked = []
     for held, (reg, cells, given) in zip(
-        crossed(bases_of("Stack", [(Memory(reg=8.0), 0.5)]), LOG, w, folds, silent), Memory.seen, strict=False
+        crossed(bases_of("Stack", [(Memory(reg=8.0), 0.5)]), LOG, w, folds, silent, keep=[False]),
+        Memory.seen,
+        strict=False,
     ):
         assert not np.isin(cells, LOG.cell[held.rows]).any()
-        assert len(cells) + len(held.rows) == len(LOG)
+        assert len(cells) + held.rows.sum() == len(LOG)
         assert reg == pytest.approx(8.0 * len(cells) / len(LOG))
         keep = np.isin(LOG.cell, cells)
         np.testing.assert_array_equal(given, w[keep] ** 0.5)
-        asked.append(held.rows)
+        asked.append(np.flatnonzero(held.rows))
     np.testing.assert_array_equal(np.sort(np.concatenate(asked)), np.arange(len(LOG)))
 
 
@@ -75,12 +77,12 @@ def test_a_base_that_is_no_factor_model_is_refused():
 def test_exposure_has_three_columns_by_folds():
     folds, bases = latin_folds("it", LOG, 4, 0), bases_of("Stack", [Bias(), Exposure(rank=2)])
     assert [base.by_folds for base in bases] == [False, True]
-    held = list(crossed(bases, LOG, W, folds, silent))
-    assert [[column.name for column in made] for made in held[0].columns] == [
-        ["Bias"],
+    held = list(crossed(bases, LOG, W, folds, silent, keep=[False, True]))
+    assert [[column.name for column in made] for made in held[0].kept] == [
+        [],
         ["exposure", "log n_u", "log n_i"],
     ]
-    mean = mean_of_folds([one.columns[1] for one in held])
+    mean = mean_of_folds([one.kept[1] for one in held])
     u, i = np.indices((30, 20)).reshape(2, -1)
-    wanted = np.mean([one.columns[1][2].at(u, i) for one in held], axis=0)
+    wanted = np.mean([one.kept[1][2].at(u, i) for one in held], axis=0)
     np.testing.assert_allclose(mean[2].at(u, i), wanted)

@@ -16,7 +16,7 @@ from openloop.learners.crossing import LatinFolds, for_rows
 from openloop.support.arguments import is_number
 from openloop.support.progress import Advance
 
-Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,18 +33,26 @@ class Base:
         """Whether its columns are made fold by fold, and are predicted by their means."""
         return hasattr(self.learner, "fold_columns")
 
-    def fitted(self, feedback: Feedback, w: Array, share: float = 1.0) -> list[Column]:
+    def tempered(self, w: Array) -> Array:
+        """The weights to its power."""
+        return w if self.power == 1 else w**self.power
+
+    def fitted(self, feedback: Feedback, tempered: Array, share: float = 1.0) -> list[Column]:
         """The column of the learner fitted to rows, which are a share of the log's."""
-        model = for_rows(self.learner, share).fit(feedback, sample_weight=w**self.power)
+        model = for_rows(self.learner, share).fit(feedback, sample_weight=tempered)
         return [Column.of(self.who, self.name, model)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CrossedFold:
-    """The rows of a fold, and the columns of each base that did not see them."""
+    """The rows of a fold, what each column says of them by models that did not see them, and such columns as are kept.
 
-    rows: Rows
-    columns: list[list[Column]]
+    `values` are by column, `kept` by base: none, or its columns.
+    """
+
+    rows: Mask
+    values: list[Array]
+    kept: list[list[Column]]
 
 
 def bases_of(who: str, given: Any) -> list[Base]:
@@ -68,27 +76,39 @@ def _base(who: str, number: int, given: Any) -> Base:
 
 
 def crossed(
-    bases: Sequence[Base], feedback: Feedback, w: Array, folds: LatinFolds, advance: Advance
+    bases: Sequence[Base], feedback: Feedback, w: Array, folds: LatinFolds, advance: Advance, *, keep: Sequence[bool]
 ) -> Iterator[CrossedFold]:
-    """Every fold that has rows, with bases fitted without it."""
+    """Every fold that has rows, told of by bases that were fitted without it; `keep` says whose columns are kept."""
     for k in range(folds.count):
         advance(k, f"fold {k + 1} of {folds.count}")
-        held = folds.of(feedback.user, feedback.item) == k
-        if held.any():
-            # First the columns by folds, which need all rows: then no copy of a part is in memory beside their own.
-            by_folds = [base.learner.fold_columns(feedback, folds, k) if base.by_folds else [] for base in bases]
-            columns = list(_without(bases, by_folds, _part(feedback, ~held), w[~held], np.mean(~held)))
-            yield CrossedFold(rows=np.flatnonzero(held), columns=columns)
+        outside = folds.of(feedback.user, feedback.item) != k
+        if not outside.all():
+            yield _fold(bases, feedback, w, outside, folds, k, keep)
 
 
-def _without(
-    bases: Sequence[Base], by_folds: Sequence[list[Column]], part: Feedback, w: Array, share: float
-) -> Iterator[list[Column]]:
-    for base, own in zip(bases, by_folds, strict=True):
-        yield own or base.fitted(part, w, float(share))
+def _fold(
+    bases: Sequence[Base], feedback: Feedback, w: Array, outside: Mask, folds: LatinFolds, k: int, keep: Sequence[bool]
+) -> CrossedFold:
+    values: list[list[Array]] = [[] for _ in bases]
+    kept: list[list[Column]] = [[] for _ in bases]
+
+    def tell(j: int, columns: list[Column]) -> None:
+        user, item = feedback.user[~outside], feedback.item[~outside]
+        values[j], kept[j] = [column.at(user, item) for column in columns], columns if keep[j] else []
+
+    # A fit holds on to the part and its weights, and to no model but its own; who needs all rows comes without a part.
+    part, share = _part(feedback, outside), float(outside.mean())
+    for j, base in enumerate(bases):
+        if not base.by_folds:
+            tell(j, base.fitted(part, base.tempered(w[outside]), share))
+    del part
+    for j, base in enumerate(bases):
+        if base.by_folds:
+            tell(j, base.learner.fold_columns(feedback, folds, k))
+    return CrossedFold(rows=~outside, values=[column for own in values for column in own], kept=kept)
 
 
-def _part(feedback: Feedback, keep: npt.NDArray[np.bool_]) -> Feedback:
+def _part(feedback: Feedback, keep: Mask) -> Feedback:
     """Some rows, without the columns that learners do not look at; where a row was in the input is not told either."""
     user = feedback.user[keep]
     return Feedback(

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import qr
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
@@ -57,11 +58,14 @@ class Exposure(FactorLearner):
         seen = _Seen.of(feedback, folds, k)
         V, W = _low_rank(seen, self._checked_rank(feedback), _rng(self.rng, k))
         U, I = feedback.n_users, feedback.n_items
-        none, blank = (np.zeros((U, 0), np.float32), np.zeros((I, 0), np.float32)), (np.zeros(U), np.zeros(I))
+        none, blank = (
+            (np.zeros((U, 0), np.float32), np.zeros((I, 0), np.float32)),
+            (np.zeros(U, np.float32), np.zeros(I, np.float32)),
+        )
         return [
             Column(name="exposure", V=V, W=W, a=blank[0], b=blank[1]),
-            Column(name="log n_u", V=none[0], W=none[1], a=np.log1p(seen.n_u), b=blank[1]),
-            Column(name="log n_i", V=none[0], W=none[1], a=blank[0], b=np.log1p(seen.n_i)),
+            Column(name="log n_u", V=none[0], W=none[1], a=np.log1p(seen.n_u).astype(np.float32), b=blank[1]),
+            Column(name="log n_i", V=none[0], W=none[1], a=blank[0], b=np.log1p(seen.n_i).astype(np.float32)),
         ]
 
     def _checked_rank(self, feedback: Feedback) -> int:
@@ -127,7 +131,8 @@ def _blocked(
     left: Floats, right: Floats, X: Array, of_left: Array, of_right: Array, folds: LatinFolds, k: int
 ) -> Single:
     """left_u Σ_i right_i X_i over the cells outside fold k: all items, less those of the group that is the fold's."""
-    sums = np.stack([(right * (of_right == group)) @ X for group in range(folds.count)])  # (K, r)
+    masked = (np.where(of_right == group, right, 0).astype(np.float32) for group in range(folds.count))
+    sums = np.stack([one @ X for one in masked])  # (K, r)
     outside = sums.sum(axis=0) - sums[[folds.item_group(k, group) for group in range(folds.count)]]  # (K, r)
     return left.astype(np.float32)[:, None] * outside.astype(np.float32)[of_left]
 
@@ -148,7 +153,9 @@ def _low_rank(seen: _Seen, rank: int, rng: np.random.Generator) -> tuple[Single,
 
 
 def _orthonormal(X: Single) -> Single:
-    return np.linalg.qr(X)[0]
+    """An orthonormal basis of the columns, in their place; NumPy's would be made in double precision."""
+    found: Any = qr(X, mode="economic", overwrite_a=True, check_finite=False)
+    return found[0]
 
 
 def _deviation(V: Floats, W: Floats) -> float:

@@ -85,9 +85,8 @@ class Recalibrated(FactorLearner):
         """f̂ of each row by the model without its fold."""
         folds, values = latin_folds("Recalibrated", feedback, self.folds, self.rng), np.empty(len(feedback))
         with progress("Recalibrated", folds.count, show=self.progress) as advance:
-            for held in crossed([base], feedback, w, folds, advance):
-                ((column,),) = held.columns
-                values[held.rows] = column.at(feedback.user[held.rows], feedback.item[held.rows])
+            for fold in crossed([base], feedback, w, folds, advance, keep=[False]):
+                (values[fold.rows],) = fold.values
         return values
 
     def _line(self, f: Floats, feedback: Feedback, w: Floats) -> list[str]:

@@ -8,10 +8,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from openloop.core.feedback import Array, Feedback, Floats
+from openloop.core.feedback import Feedback, Floats
 from openloop.errors import InputError, did_you_mean
 from openloop.learners.base import FactorLearner, Weights, check_number, unseen_notes, weight_notes, weights
-from openloop.learners.bases import Base, CrossedFold, bases_of, crossed, mean_of_folds
+from openloop.learners.bases import CrossedFold, bases_of, crossed, mean_of_folds
 from openloop.learners.columns import Column, Spread, combined, ridge
 from openloop.learners.crossing import latin_folds
 from openloop.support.progress import progress
@@ -61,26 +61,29 @@ class Stack(FactorLearner):
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
         """Fit the bases without each fold, find β, and fit them to all rows."""
         bases = bases_of("Stack", self.bases)
-        w = weights(self, feedback, sample_weight, propensities).astype(np.float32)  # all that long fits hold on to
+        exact = weights(self, feedback, sample_weight, propensities)
+        notes, w = weight_notes(exact), exact.astype(np.float32)
+        del exact  # in double precision the weights are the largest array of all, and fits are long
         reg, folds = check_number(self, "reg"), latin_folds("Stack", feedback, self.folds, self.rng)
         if self.final not in FINALS:
             raise InputError(f"Stack: final={self.final!r} is unknown.{did_you_mean(str(self.final), FINALS)}")
-        by_folds = [self.final == "folds" or base.by_folds for base in bases]
-        kept: list[list[list[Column]]] = [[] for _ in bases]  # of each base, by fold
-        spreads: list[Spread] = []
+        keep = [self.final == "folds" or base.by_folds for base in bases]
+
+        def told(fold: CrossedFold) -> tuple[Spread, list[list[Column]]]:
+            return Spread.of(fold.values, feedback.rating[fold.rows], w[fold.rows]), fold.kept
+
         with progress("Stack", folds.count + 1, show=self.progress) as advance:
-            for held_out in crossed(bases, feedback, w, folds, advance):
-                spreads.append(_spread(held_out, feedback, w))
-                for own, made, wanted in zip(kept, held_out.columns, by_folds, strict=True):
-                    own.extend([made] if wanted else [])
+            # A map, as a loop would hold on to a fold's values while the next one is made.
+            spreads, kept = zip(*map(told, crossed(bases, feedback, w, folds, advance, keep=keep)), strict=True)
             advance(folds.count, "all rows")
-            final = [self._final(base, own, feedback, w) for base, own in zip(bases, kept, strict=True)]
-        return self._combine(feedback, [one for own in final for one in own], reduce(Spread.merged, spreads), reg, w)
+            final = [
+                column
+                for base, own, by_folds in zip(bases, zip(*kept, strict=True), keep, strict=True)
+                for column in (mean_of_folds(own) if by_folds else base.fitted(feedback, base.tempered(w)))
+            ]
+        return self._combine(feedback, final, reduce(Spread.merged, spreads), reg, notes)
 
-    def _final(self, base: Base, kept: list[list[Column]], feedback: Feedback, w: Array) -> list[Column]:
-        return mean_of_folds(kept) if kept else base.fitted(feedback, w)
-
-    def _combine(self, feedback: Feedback, columns: list[Column], spread: Spread, reg: float, w: Array) -> Self:
+    def _combine(self, feedback: Feedback, columns: list[Column], spread: Spread, reg: float, notes: list[str]) -> Self:
         beta, deviation, means = ridge(spread, reg), spread.deviation, spread.mean
         slopes = np.divide(beta, deviation, out=np.zeros_like(beta), where=deviation > 0)
         found = combined(columns, slopes.tolist(), float(means[-1] - slopes @ means[:-1]))
@@ -89,13 +92,6 @@ class Stack(FactorLearner):
         self.columns_, self.coefficients_ = tuple(one.name for one in columns), beta
         self.column_means_, self.column_deviations_ = means[:-1], deviation
         still = [name for name, d in zip(self.columns_, deviation, strict=True) if d == 0]
-        notes = [f"{name} is the same for all rows, and was left out" for name in still]
+        idle = [f"{name} is the same for all rows, and was left out" for name in still]
         lonely = unseen_notes(feedback, "what the bases say of them")
-        return self._remember(feedback, *weight_notes(w.astype(np.float64)), *lonely, *notes)
-
-
-def _spread(held_out: CrossedFold, feedback: Feedback, w: Array) -> Spread:
-    rows = held_out.rows
-    user, item = feedback.user[rows], feedback.item[rows]
-    values = [column.at(user, item) for made in held_out.columns for column in made]
-    return Spread.of(values, feedback.rating[rows], w[rows])
+        return self._remember(feedback, *notes, *lonely, *idle)
