@@ -245,7 +245,7 @@ def _best_items(
 
 
 def _ranked(model: Any, users: Array, excluded: npt.NDArray[np.int64], k: int) -> tuple[Array, Array, Array, Array]:
-    """Row (a position in `users`), column, rank and prediction of the k best items of each user that are not excluded."""
+    """Row (a position in `users`), column, rank and prediction of each user's k best items that are not excluded."""
     from openloop.kernels.selecting import best
 
     scores = np.array(model.scores(users), order="C")  # (B, I), a copy: it is written to
