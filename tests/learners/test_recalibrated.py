@@ -103,12 +103,8 @@ def test_heavy_weights_do_not_turn_an_order_round():
     """The level of a model without a fold runs against the fold's ratings; the slope does not hear of it."""
     rng, slopes = np.random.default_rng(2), []
     for _ in range(6):
-        Y = (
-            3
-            + 0.5 * rng.standard_normal((100, 1))
-            + 0.5 * rng.standard_normal(80)
-            + 0.5 * rng.standard_normal((100, 80))
-        )
+        a, b, e = rng.standard_normal((100, 1)), rng.standard_normal(80), rng.standard_normal((100, 80))
+        Y = 3 + 0.5 * (a + b + e)
         cells = rng.choice(8000, 600, replace=False)
         log = ol.Feedback.from_arrays(cells // 80, cells % 80, Y.ravel()[cells], users=100, items=80)
         model = Recalibrated(MF(0, reg=20.0)).fit(log, np.exp(2.5 * rng.standard_normal(600)))
