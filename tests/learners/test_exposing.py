@@ -110,7 +110,7 @@ def test_ratings_and_weights_change_nothing():
 
 
 def test_a_rank_beyond_the_grid_is_refused():
-    with pytest.raises(InputError, match=facts("Exposure", "rank", "34", "35")):
+    with pytest.raises(InputError, match=facts("Exposure", "rank=35", "rank=34")):
         Exposure(rank=35).fit(LOG)
     for rank in (0, 1.5, None):
         with pytest.raises(InputError, match=facts("Exposure", "rank", repr(rank))):

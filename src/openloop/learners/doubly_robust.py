@@ -165,7 +165,7 @@ class RelMF(GridLearner):
 
         (|O|/|D|) Σ_D (Ŷ − m)² + λ(‖V‖² + ‖W‖²) + λ_b(‖a‖² + ‖b‖²)
 
-    A positive is observed where it was shown and liked, and p is the chance of being shown: m has the mean P(liked).
+    O are the positives: cells that were shown and liked. p is the chance of being shown, so m has the mean P(liked).
     It is `DR` with r̃ = 0 and r = 1. Rows with a rating below `threshold` are no positives; None: below 4, or 1 where
     all ratings are 0 and 1. `fit` needs p itself, and refuses propensities that were fitted on clicks.
     """

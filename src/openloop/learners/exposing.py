@@ -73,9 +73,10 @@ class Exposure(FactorLearner):
     def _checked_rank(self, feedback: Feedback) -> int:
         rank, least = check_whole(self, "rank"), min(feedback.n_users, feedback.n_items)
         if rank + SPARE > least:
+            remedy = "leave it out" if least <= SPARE else f"pass rank={least - SPARE} or less"
             raise InputError(
-                f"Exposure: rank must be at most {max(least - SPARE, 0)} on this {feedback.n_users:,} × "
-                f"{feedback.n_items:,} grid, as it needs {SPARE} singular values more, got {rank}; pass a smaller rank."
+                f"Exposure: rank={rank} needs a grid of at least {rank + SPARE} users and items, as chance is told by "
+                f"{SPARE} singular values more, and this one is {feedback.n_users:,} × {feedback.n_items:,}; {remedy}."
             )
         return rank
 

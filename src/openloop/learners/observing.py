@@ -48,9 +48,14 @@ def _given(who: str, feedback: Feedback, sample_weight: Any, propensities: Any) 
         )
     given = feedback.propensity if propensities is None else propensities
     if given is None:
+        remedy = (
+            "read the log with a column of the chance of being shown, propensity="
+            if feedback.positives  # what is fitted on positives is refused
+            else "fit a model of ol.propensity and pass propensities=model, or read the log with propensity="
+        )
         raise UndefinedError(
             f"{who}: needs the propensity of every row, and neither propensities= nor a column of the log gives it; "
-            "fit a model of ol.propensity and pass propensities=model, or read the log with propensity=."
+            f"{remedy}."
         )
     return given
 
