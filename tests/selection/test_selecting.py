@@ -460,3 +460,12 @@ def test_a_recalibrated_model_is_set_inside():
     found = ol.select(Recalibrated(MF(2)), LOG, grid={"model__reg": [0.3, 1000.0]}, folds=2, rng=3)
     assert found.best == {"model__reg": 0.3}
     assert found.model.model.reg == 0.3
+
+
+def test_errors_of_ratings_are_refused_where_every_row_is_a_positive():
+    """A model that predicts 1 of all cells has none."""
+    liked = replace(LOG, rating=np.ones(len(LOG), np.float32), positives=True)
+    with pytest.raises(UndefinedError, match=facts("select", "mse", "recall@10")):
+        ol.select(MF(2), liked, grid={"reg": [1.0]})
+    found = ol.select(WMF(2), liked, grid={"reg": [0.01, 1.0]}, metric="recall@10", weighted=False, rng=0)
+    assert found.table["value"].null_count() == 0

@@ -30,11 +30,24 @@ class Model:
         return all_scores()[users]
 
 
+class Stepped(Model):
+    """Its predictions are a function of the scores that makes ties of them."""
+
+    linked = True
+
+    def linear(self, user, item):
+        return all_scores()[user, item]
+
+    def predict(self, user, item):
+        return np.round(all_scores()[user, item])
+
+
 def forms():
     table = world().ranks(log_of())["a"]
     by_request = table.rename({"user": "id"}).join(requests(), on="id").drop("id")
     return {
         "ranks": table, "requests": by_request, "function": world().rankers["a"], "recommender": Model(),
+        "stepped": Stepped(),
         "scores": table.with_columns(score=-table["rank"]).drop("rank"),
     }  # fmt: skip
 
