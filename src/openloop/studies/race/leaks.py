@@ -303,9 +303,9 @@ NOTES = (
     ),
     (
         "Naive Bayes needs shares of stars of uniform ratings, which no log of self-selected ratings shows. The papers "
-        "take 5 % of the test set for it, and test on all of it. What the table shows against no p is mostly what any "
-        "good p gives. The leak is what remains when shares of the tested users are compared with those of others: the "
-        f"test users are halved {SPLITS} times, naive Bayes takes the ratings of one half, and each half is tested "
+        "take 5 % of the test set for it, and test on all of it. A gain over no p is not the leak yet: other p "
+        "give one too. The leak is what shares of the tested users give beyond those of other users. To measure it, "
+        f"the test users are halved {SPLITS} times, naive Bayes takes the ratings of one half, and each half is tested "
         "with both; λ by cross-validation on the log. The interval is over splits of these users."
     ),
 )
