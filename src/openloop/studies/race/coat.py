@@ -180,10 +180,10 @@ _PROPENSITIES = (
 NOTES = (
     (
         "One protocol for all: fitted on the log, settings by four folds of the log by the IPS estimate of MSE under "
-        "these propensities (`ol.select`), also for learners that are not weighted themselves; the test set is used "
-        f"once. Seeds 0 to {SEEDS - 1} of folds and starts are averaged. Learners of ratings rank by the predicted "
-        "rating, at both labels; those “of labels”, logistic MF and RelMF learn the label, and are selected by its "
-        "MSE."
+        "these propensities (`ol.select`), also for learners that are not weighted themselves; selection never "
+        f"sees the test set. Seeds 0 to {SEEDS - 1} of folds and starts are averaged. Learners of ratings rank by the "
+        "predicted rating, at both labels; those “of labels”, logistic MF and RelMF learn the label, and are selected "
+        "by its MSE."
     ),
     (
         "Intervals and tests resample the users of the test set, the same draws for all: they are about users like "
@@ -204,9 +204,9 @@ NOTES = (
         "`openloop train --model stack` has them."
     ),
     (
-        "nDCG@5, recall@5 and AUC per user are over a user's sixteen test cells; tied cells count as their average "
-        "over random order. Users without positives are left out; in the column “without positives 1” they count as 1, "
-        "as in the papers' code, and the published nDCG@5 is in brackets there."
+        "nDCG@5, recall@5 and AUC per user are over a user's test cells, sixteen with those in the log; tied cells "
+        "count as their average over random order. Users without positives are left out; in the column “without "
+        "positives 1” they count as 1, as in the papers' code, and the published nDCG@5 is in brackets there."
     ),
     (
         "KuaiRec is not raced on: its small matrix is a block of the grid, not a uniform sample, its ratings are watch "
