@@ -375,3 +375,16 @@ def test_a_model_without_numbers_writes_nothing(told, tmp_path, monkeypatch):
         ask(told, out, top=3)
     assert out.read_text() == "precious"
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_of_a_logistic_model_both_ways_give_probabilities(tmp_path):
+    seen = WORLD.observe(3)
+    labels = ol.Feedback.from_arrays(seen.user, seen.item, (seen.rating >= 3).astype(np.float32), users=24, items=18)
+    learners.MF(factors=2, loss="logistic", reg=0.5).fit(labels).save(tmp_path / "m.safetensors")
+    top = predict(PredictRequest(model=tmp_path / "m.safetensors", out=tmp_path / "top.csv", top=3))
+    assert top is not None
+    listed = pl.read_csv(tmp_path / "top.csv")
+    assert listed["score"].is_between(0, 1).all()
+    listed.select("user", "item").write_csv(tmp_path / "pairs.csv")
+    predict(PredictRequest(model=tmp_path / "m.safetensors", out=tmp_path / "scored.csv", pairs=tmp_path / "pairs.csv"))
+    np.testing.assert_allclose(pl.read_csv(tmp_path / "scored.csv")["score"], listed["score"], rtol=1e-5)

@@ -334,7 +334,7 @@ def test_the_log_s_own_weight_multiplies(log, P):
     found = DR(0, 1e9, imputation=Fixed(np.zeros((U, 1)), np.zeros((I, 1)))).fit(
         replace(log, weight=own), propensities=P
     )
-    assert found.intercept_ == pytest.approx(np.sum(own * log.rating / P[log.user, log.item]) / (U * I))
+    assert found.intercept_ == pytest.approx(np.sum(own / own.mean() * log.rating / P[log.user, log.item]) / (U * I))
 
 
 def test_the_p_of_a_fold_is_left_alone_but_its_penalties_are_not():

@@ -49,10 +49,13 @@ def by_hand(reg, final):
             cells[j] += model.scores(np.arange(60)) / 4
     if final == "refit":
         cells = [MF(factors=2, reg=1.0).fit(LOG, W).scores(np.arange(60)), Bias(reg=2.0).fit(LOG).scores(np.arange(60))]
-    mean = w @ held / w.sum()
-    deviation = np.sqrt(w @ (held - mean) ** 2 / w.sum())
-    Z, c = (held - mean) / deviation, w @ LOG.rating / w.sum()
-    beta = np.linalg.solve(Z.T @ (w[:, None] * Z) + reg * np.eye(2), Z.T @ (w * (LOG.rating - c)))
+    within = np.empty_like(held)  # less the weighted mean of the row's own fold
+    for k in range(4):
+        within[fold == k] = held[fold == k] - np.average(held[fold == k], axis=0, weights=w[fold == k])
+    mean, c = w @ held / w.sum(), w @ LOG.rating / w.sum()
+    deviation = np.sqrt(w @ within**2 / w.sum())
+    Z = within / deviation
+    beta = np.linalg.solve(Z.T @ (w[:, None] * Z) + reg * np.eye(2), Z.T @ (w * LOG.rating))
     return beta, c + sum(b * (f - m) / d for b, f, m, d in zip(beta, cells, mean, deviation, strict=True))
 
 
@@ -163,3 +166,30 @@ def test_select_compares_the_two_finals():
     found = ol.select(Stack(BASES), LOG, LOG.propensity, grid={"final": ["refit", "folds"], "reg": [1.0]}, rng=0)
     assert found.table["final"].to_list() == ["refit", "folds"]
     assert found.table["value"].null_count() == 0
+
+
+SPARSE = {
+    "one row per user": (np.arange(600), np.arange(600) % 20, (600, 20)),
+    "one row per user and item": (np.arange(300), np.arange(300)[::-1], (300, 300)),
+    "eight rows": (np.arange(8) * 7, np.arange(8) * 6, (60, 50)),
+}
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_where_nothing_tells_who_saw_what_the_column_is_left_out(name):
+    """A held-out row of a user without other rows has no exposure, so no slope on it means anything."""
+    user, item, (U, I) = SPARSE[name]
+    rating = np.random.default_rng(0).integers(1, 6, len(user))
+    log = ol.Feedback.from_arrays(user, item, rating, users=U, items=I)
+    model = Stack([MF(2, 5.0), Exposure(rank=3)]).fit(log)
+    scores = model.scores(np.arange(U))
+    assert scores.min() > 0
+    assert scores.max() < 6
+    assert any("exposure" in note for note in model.notes_)
+
+
+def test_notes_of_the_bases_are_told_after_their_names():
+    model = Stack([MF(2, 1.0, iterations=1), (Bias(), 0)]).fit(LOG, W)
+    assert any(note.startswith("MF:") and "1 sweeps" in note for note in model.notes_)
+    many = ol.Feedback.from_arrays(LOG.user, LOG.item, LOG.rating, users=70, items=40)
+    assert any(note.startswith("MF: 10 users") for note in Stack(BASES).fit(many, W).notes_)

@@ -37,16 +37,14 @@ def train(
         typer.Option(parser=number, metavar="X", help="The L2 penalty; of stack that of its first mf, others follow."),
     ] = None,
     bias_reg: Annotated[
-        float | None, typer.Option(parser=number, metavar="X", help="That of the offsets, for mf; 0 leaves them free.")
+        float | None, typer.Option(parser=number, metavar="X", help="That of the offsets; 0 leaves them free.")
     ] = None,
     loss: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="squared, absolute, or logistic for ratings of 0 and 1; for mf."),
+        typer.Option(metavar="NAME", help="squared, absolute, or logistic for ratings of 0 and 1."),
     ] = None,
-    solver: Annotated[str | None, typer.Option(metavar="NAME", help="cg, cholesky or lbfgs, for mf.")] = None,
-    iterations: Annotated[
-        int | None, typer.Option(parser=whole, metavar="N", help="Sweeps at most, for mf and wmf.")
-    ] = None,
+    solver: Annotated[str | None, typer.Option(metavar="NAME", help="cg, cholesky or lbfgs.")] = None,
+    iterations: Annotated[int | None, typer.Option(parser=whole, metavar="N", help="Sweeps at most.")] = None,
     tol: Annotated[
         float | None, typer.Option(parser=number, metavar="X", help="Stop when a sweep gains less of the objective.")
     ] = None,
@@ -61,10 +59,11 @@ def train(
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(parser=number, metavar="X", help="Ratings from here on are positives, for adg, auc and wmf."),
+        typer.Option(parser=number, metavar="X", help="Ratings from here on are positives."),
     ] = None,
     folds: Annotated[
-        int | None, typer.Option(parser=whole, metavar="N", help="Folds within the log, for stack and recalibrated.")
+        int | None,
+        typer.Option(parser=whole, metavar="N", help="Folds within a learner, as of stack and dr."),
     ] = None,
     threads: Annotated[int | None, typer.Option(parser=whole, metavar="N", help="Threads to learn with.")] = None,
     rng: Annotated[

@@ -245,7 +245,7 @@ def _best_items(
 
 
 def _ranked(model: Any, users: Array, excluded: npt.NDArray[np.int64], k: int) -> tuple[Array, Array, Array, Array]:
-    """Row (a position in `users`), column, rank and score of the k best items of each user that are not excluded."""
+    """Row (a position in `users`), column, rank and prediction of each user's k best items that are not excluded."""
     from openloop.kernels.selecting import best
 
     scores = np.array(model.scores(users), order="C")  # (B, I), a copy: it is written to
@@ -256,7 +256,8 @@ def _ranked(model: Any, users: Array, excluded: npt.NDArray[np.int64], k: int) -
         raise PredictionError(f"{type(model).__name__}: its scores are not all finite; train it again.")
     row, place = np.nonzero(chosen >= 0)
     column = chosen[row, place]
-    return row, column, place + 1, scores[row, column]
+    best_scores = scores[row, column]
+    return row, column, place + 1, model.link(best_scores) if hasattr(model, "link") else best_scores
 
 
 def _cells_of(users: Array, cells: npt.NDArray[np.int64], n_items: int) -> tuple[Array, Array]:

@@ -240,6 +240,19 @@ def weight_notes(w: Floats) -> list[str]:
     return [few] if left < FEW * len(w) else []
 
 
+def outside_notes(model: FactorLearner, feedback: Feedback, low: float, high: float) -> list[str]:
+    """A sentence about predictions at training cells that lie outside a range."""
+    f = model.link(model.linear(feedback.user, feedback.item))
+    out = int(np.sum((f < low) | (f > high)))
+    return [f"{out:,} of {len(f):,} predictions at training cells lie outside {low:g} … {high:g}"] if out else []
+
+
+def far_outside_notes(model: FactorLearner, feedback: Feedback) -> list[str]:
+    """The same about what is beyond the ratings by over a quarter of their range; a little beyond is usual."""
+    low, high = float(feedback.rating.min()), float(feedback.rating.max())
+    return outside_notes(model, feedback, low - (high - low) / 4, high + (high - low) / 4)
+
+
 def unseen_notes(feedback: Feedback, how: str, what: str = "rating") -> list[str]:
     """A sentence about users and items without a rating; `how` says what they are predicted by."""
     lonely = {

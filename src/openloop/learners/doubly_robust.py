@@ -18,6 +18,7 @@ from openloop.learners.base import (
     check_rank,
     check_whole,
     liked,
+    outside_notes,
     unseen_notes,
     weight_notes,
 )
@@ -70,13 +71,6 @@ class GridLearner(FactorLearner):
         self.intercept_, self.history_ = float(found.c), np.array(found.history)
         return found.notes(self.iterations, self.tol)
 
-    def _overshoot(self, feedback: Feedback, low: float, high: float) -> list[str]:
-        """A sentence about predictions at the training cells that no rating could be."""
-        f = self.linear(feedback.user, feedback.item)
-        out = int(np.sum((f < low) | (f > high)))
-        what = f"{out:,} of {len(f):,} predictions at training cells lie outside the ratings' range {low:g} … {high:g}"
-        return [what] if out else []
-
 
 class DR(GridLearner):
     """Ŷ = v_uᵀw_i + a_u + b_i + c, fitted to doubly robust pseudo-outcomes m of all cells D.
@@ -84,7 +78,8 @@ class DR(GridLearner):
         (|O|/|D|) Σ_D (Ŷ − m)² + λ(‖V‖² + ‖W‖²) + λ_b(‖a‖² + ‖b‖²),    m = r̃ + (o/p)(r − r̃),
 
     which is the loss Σ_D ê + Σ_O (e − ê)/p with e = (Ŷ − r)², ê = (Ŷ − r̃)², up to a constant. r̃ is predicted by
-    `imputation` (None: MF with as many factors), fitted without the cell's fold. Its squared errors are weighted by v:
+    `imputation`, fitted without the cell's fold (None: MF with as many factors, whose λ = 5 `select` does not scale to
+    folds, as it does that of a learner which is given). Its squared errors are weighted by v:
     1/p for "dr-jl" (Wang et al. 2019), (1 − p)/p² for "mrdr" (Guo et al. 2021), (1 − p)²/p³ for "dr-bias", and for
     "dr-mse" `mix` of "dr-bias" plus 1 − `mix` of "mrdr" (Dai et al. 2022), each first brought to mean 1: as they are,
     the larger one, by an order of 1/p, would be all of the sum. `targeted`: ê gains ε(1/p − 1), with
@@ -142,15 +137,15 @@ class DR(GridLearner):
         penalties, rng = self._objective(feedback), generator("DR", self.rng)
         self._check_parameters()
         least = 0.0 if self.clip is None else 1 / self.clip
-        p, own = np.maximum(chances.values, least), 1.0 if feedback.weight is None else feedback.weight
+        p, own = np.maximum(chances.values, least), own_weight(feedback)
         odds = unseen_odds(self, feedback, chances, least) if self.targeted else None
-        learner = MF(self.factors) if self.imputation is None else self.imputation
+        learner = MF(self.factors, threads=self.threads) if self.imputation is None else self.imputation
         v = own * imputation_weights(self, p)
         imputed, r_imputed, notes = cross_imputed(self, learner, feedback, v, rng)
         y = feedback.rating.astype(np.float64)
         terms = row_terms(y, r_imputed, own / p, tilt(p, own / p, odds, self.variant), self.variant)
         ended = self._learn(feedback, imputed, terms, penalties, rng)
-        outside = self._overshoot(feedback, y.min(), y.max())
+        outside = outside_notes(self, feedback, y.min(), y.max())
         lonely = unseen_notes(feedback, "what is imputed for them")
         return self._remember(feedback, *weight_notes(own / p), *lonely, *notes, *outside, *ended)
 
@@ -208,14 +203,19 @@ class RelMF(GridLearner):
         cut: Any = default_threshold(distinct(feedback.rating)) if self.threshold is None else self.threshold
         keep = liked(self, feedback, cut)
         clicks, p = feedback.take(keep), np.maximum(chances.values[keep], self.floor)
-        w = (1.0 if clicks.weight is None else clicks.weight) / p
+        w = own_weight(clicks) / p
         nothing, one = np.zeros(len(clicks)), np.ones(len(clicks))
         terms, imputed = row_terms(one, nothing, w, nothing, "textbook"), Patchwork((clicks.n_users, clicks.n_items))
         ended = self._learn(clicks, imputed, terms, self._objective(feedback), generator("RelMF", self.rng))
         count = [f"{len(clicks):,} of {len(feedback):,} rows are positives"]
         lonely = unseen_notes(clicks, "the mean and the offsets, shrunk towards 0", "positive")
-        outside = self._overshoot(clicks, 0.0, 1.0)
+        outside = outside_notes(self, clicks, 0.0, 1.0)
         return self._remember(feedback, *count, *weight_notes(w), *lonely, *outside, *ended)
+
+
+def own_weight(feedback: Feedback) -> Floats:
+    """The log's own weight of each row, of mean 1: like all weights it is known up to a factor, and p is not."""
+    return np.ones(len(feedback)) if feedback.weight is None else feedback.weight / feedback.weight.mean()
 
 
 # -- what the rows add ---------------------------------------------------------------------------------------

@@ -14,11 +14,12 @@ from threadpoolctl import threadpool_limits
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.errors import InputError
 from openloop.learners.base import FactorLearner, Weights, check_whole, unseen_notes, weights
-from openloop.learners.columns import Column, combined
 from openloop.learners.crossing import LatinFolds, latin_folds
+from openloop.learners.factor_columns import FactorColumn, combined
 from openloop.support.arguments import generator
 
 SPARE = 6  # singular values beyond the rank: the last of them is what chance alone gives
+NOTHING = 1e-4  # of the largest singular value
 ROUNDS = 5  # of products with NNᵀ: on 20 M rows the last singular value comes out 1 % too small
 
 Single = npt.NDArray[np.float32]
@@ -53,19 +54,20 @@ class Exposure(FactorLearner):
         self.user_bias_, self.item_bias_, self.intercept_ = found.a, found.b, found.c
         return self._remember(feedback, *unseen_notes(feedback, "0 everywhere", "row"))
 
-    def fold_columns(self, feedback: Feedback, folds: LatinFolds, k: int) -> list[Column]:
+    def fold_columns(self, feedback: Feedback, folds: LatinFolds, k: int) -> list[FactorColumn]:
         """The score, activity and popularity, by the rows outside a fold."""
         seen = _Seen.of(feedback, folds, k)
         V, W = _low_rank(seen, self._checked_rank(feedback), _rng(self.rng, k))
+        unit = _deviation(V, W) or 1.0
         U, I = feedback.n_users, feedback.n_items
         none, blank = (
             (np.zeros((U, 0), np.float32), np.zeros((I, 0), np.float32)),
             (np.zeros(U, np.float32), np.zeros(I, np.float32)),
         )
         return [
-            Column(name="exposure", V=V, W=W, a=blank[0], b=blank[1]),
-            Column(name="log n_u", V=none[0], W=none[1], a=np.log1p(seen.n_u).astype(np.float32), b=blank[1]),
-            Column(name="log n_i", V=none[0], W=none[1], a=blank[0], b=np.log1p(seen.n_i).astype(np.float32)),
+            FactorColumn(name="exposure", V=V / np.float32(unit), W=W, a=blank[0], b=blank[1]),
+            FactorColumn(name="log n_u", V=none[0], W=none[1], a=np.log1p(seen.n_u).astype(np.float32), b=blank[1]),
+            FactorColumn(name="log n_i", V=none[0], W=none[1], a=blank[0], b=np.log1p(seen.n_i).astype(np.float32)),
         ]
 
     def _checked_rank(self, feedback: Feedback) -> int:
@@ -80,7 +82,8 @@ class Exposure(FactorLearner):
 
 def _rng(given: Any, k: int) -> np.random.Generator:
     """A stream for each fold, so that a fold's numbers do not depend on the others."""
-    return generator("Exposure", given) if isinstance(given, np.random.Generator) else np.random.default_rng([given, k])
+    own = generator("Exposure", given)  # which refuses what is no seed
+    return own if isinstance(given, np.random.Generator) else np.random.default_rng([given, k])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -138,7 +141,7 @@ def _blocked(
 
 
 def _low_rank(seen: _Seen, rank: int, rng: np.random.Generator) -> tuple[Single, Single]:
-    """V and W of the score v_uᵀw_i, of deviation 1 over all cells, by randomised block Krylov (Musco & Musco 2015)."""
+    """V and W of the score v_uᵀw_i, by randomised block Krylov (Musco & Musco 2015)."""
     with threadpool_limits(1, "blas"):  # a sum in parts would round by the number of threads
         block = _orthonormal(seen.times(rng.standard_normal((len(seen.n_i), rank + SPARE), np.float32)))  # (U, r + 6)
         blocks = [block]
@@ -147,9 +150,10 @@ def _low_rank(seen: _Seen, rank: int, rng: np.random.Generator) -> tuple[Single,
             blocks.append(block)
         basis = _orthonormal(np.hstack(blocks))  # (U, B)
         left, sigma, Rt = np.linalg.svd(seen.transposed_times(basis).T, full_matrices=False)  # of QᵀN, (B, I)
-        V, W = (basis @ left[:, :rank]) * np.maximum(sigma[:rank] - sigma[rank + SPARE - 1], 0), Rt[:rank].T
-        deviation = _deviation(V.astype(np.float64), W.astype(np.float64))
-    return np.ascontiguousarray(V / (deviation or 1.0), np.float32), np.ascontiguousarray(W, np.float32)
+    excess = np.maximum(sigma[:rank] - sigma[rank + SPARE - 1], 0)
+    excess[excess < NOTHING * sigma[0]] = 0  # what rounding leaves of a flat spectrum
+    V, W = (basis @ left[:, :rank]) * excess, Rt[:rank].T
+    return np.ascontiguousarray(V, np.float32), np.ascontiguousarray(W, np.float32)
 
 
 def _orthonormal(X: Single) -> Single:
@@ -158,7 +162,7 @@ def _orthonormal(X: Single) -> Single:
     return found[0]
 
 
-def _deviation(V: Floats, W: Floats) -> float:
-    """The standard deviation of v_uᵀw_i over all cells: E[f²] = tr(VᵀV·WᵀW)/UI, E[f] = v̄ᵀw̄."""
-    square = np.sum((V.T @ V) * (W.T @ W)) / (len(V) * len(W))
-    return float(np.sqrt(max(square - (V.mean(axis=0) @ W.mean(axis=0)) ** 2, 0.0)))
+def _deviation(V: Single, W: Single) -> float:
+    """The standard deviation of the score over all cells."""
+    U, I = len(V), len(W)
+    return FactorColumn(name="", V=V, W=W, a=np.zeros(U), b=np.zeros(I)).deviation

@@ -11,12 +11,14 @@ from openloop.errors import InputError
 from openloop.kernels.grid_least_squares import Block, Patchwork
 from openloop.kernels.products import factor_products
 from openloop.learners.base import FactorLearner
-from openloop.learners.crossing import LatinFolds, for_rows, latin_folds
+from openloop.learners.crossing import LatinFolds, latin_folds
+from openloop.learners.factor_columns import FactorColumn, shared_notes
+from openloop.learners.stack_bases import Base, crossed
 
 
 def cross_imputed(
     model: Any, learner: Any, feedback: Feedback, weight: Floats, rng: np.random.Generator
-) -> tuple[Patchwork, Floats, tuple[str, ...]]:
+) -> tuple[Patchwork, Floats, list[str]]:
     """r̃ of the grid as K² low-rank blocks, that of the rows, and what the first fold's fit had to note.
 
     Folds are Latin, so that every cell has one, and `learner` is fitted K times, with λ for that many rows. Only
@@ -24,17 +26,20 @@ def cross_imputed(
     """
     who = type(model).__name__
     check_imputation(who, learner)
-    folds = latin_folds(who, feedback, model.folds, rng)
-    mine, rows, notes = folds.of(feedback.user, feedback.item), np.empty(len(feedback)), list[tuple[str, ...]]()
-    blocks = list[Block]()
-    for k in range(folds.count):
-        keep = mine != k
-        fitted = for_rows(learner, float(keep.mean())).fit(feedback.take(keep), sample_weight=weight[keep])
-        left, right = _factors(who, fitted)
-        rows[~keep] = factor_products(left, right, feedback.user[~keep], feedback.item[~keep])
+    base = Base(who=who, name=f"imputation by {type(learner).__name__}", learner=learner)
+    folds, rows = latin_folds(who, feedback, model.folds, rng), np.empty(len(feedback))
+    blocks, columns = list[Block](), list[FactorColumn]()
+    for k, fold in enumerate(crossed([base], feedback, weight, folds, _untold, keep=[True])):
+        ((column,),) = fold.kept
+        left, right = _factors(column)  # in double precision, as the blocks are
+        rows[fold.rows] = factor_products(left, right, feedback.user[fold.rows], feedback.item[fold.rows])
         blocks += _blocks(folds, k, left, right)
-        notes.append(tuple(f"imputation, first of {folds.count} folds: {note}" for note in fitted.notes_))
-    return Patchwork((feedback.n_users, feedback.n_items), tuple(blocks)), rows, notes[0]
+        columns.append(column)
+    return Patchwork((feedback.n_users, feedback.n_items), tuple(blocks)), rows, shared_notes(columns[:1])
+
+
+def _untold(_done: float, _text: str) -> None:
+    """The learner has a bar of its own."""
 
 
 def check_imputation(who: str, learner: Any) -> None:
@@ -45,18 +50,18 @@ def check_imputation(who: str, learner: Any) -> None:
             f"{who}: imputation must be a learner of factors that is fitted with weights, such as MF() or Bias(), got "
             f"{kind}; r̃ of all cells is kept as factors."
         )
-
-
-def _factors(who: str, fitted: FactorLearner) -> tuple[Floats, Floats]:
-    """[V, a + c, 1] and [W, 1, b], whose products are the predictions."""
-    if fitted.linked:
+    if learner.linked:
         raise InputError(
-            f"{who}: imputation must predict ratings by factors alone, and {type(fitted).__name__} passes them through "
-            'a function, as of loss="logistic" or form="isotonic"; use a squared loss.'
+            f"{who}: imputation must predict ratings by factors alone, and {type(learner).__name__} passes them "
+            'through a function, as of loss="logistic" or form="isotonic"; use a squared loss.'
         )
-    a, b = fitted.user_bias_[:, None], fitted.item_bias_[:, None]
-    left = np.hstack([fitted.user_factors_, a + fitted.intercept_, np.ones_like(a)]).astype(np.float64)  # (U, K + 2)
-    right = np.hstack([fitted.item_factors_, np.ones_like(b), b]).astype(np.float64)  # (I, K + 2)
+
+
+def _factors(column: FactorColumn) -> tuple[Floats, Floats]:
+    """[V, a + c, 1] and [W, 1, b], whose products are the predictions."""
+    a, b = column.a[:, None], column.b[:, None]
+    left = np.hstack([column.V, a + column.c, np.ones_like(a)]).astype(np.float64)  # (U, K + 2)
+    right = np.hstack([column.W, np.ones_like(b), b]).astype(np.float64)  # (I, K + 2)
     return left, right
 
 

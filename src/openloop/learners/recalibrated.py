@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.errors import InputError, did_you_mean
-from openloop.learners.base import FactorLearner, Weights, unseen_notes, weight_notes, weights
-from openloop.learners.bases import Base, bases_of, crossed
-from openloop.learners.columns import Spread, combined, ridge
+from openloop.learners.base import FactorLearner, Weights, far_outside_notes, weights
 from openloop.learners.crossing import latin_folds
+from openloop.learners.factor_columns import FactorColumn, Spread, combined, ridge, shared_notes
+from openloop.learners.stack_bases import Base, bases_of, crossed
 from openloop.support.progress import progress
 
 FORMS = ("linear", "isotonic")
@@ -21,10 +22,12 @@ class Recalibrated(FactorLearner):
     """ŷ = α + βf̂, f̂ the prediction of `model`, by weighted least squares on rows that it did not see.
 
     A model fitted by weights 1/p is too extreme for cells that it has not seen: its level and slope are those of its
-    own rows. Here every row is predicted by a model without its Latin fold, α and β are fitted to these, and then the
-    model to all rows. `form="isotonic"` fits a non-decreasing step function, straight between its knots, instead:
-    `scores` are then the model's own, in the same order, and `predict` gives the function of them. Learned: `slope_`
-    and `level_` (β and α), or `knots_` and `values_` (isotonic).
+    own rows. Here every row is predicted by a model without its Latin fold; β is fitted to these within folds, α to all
+    of them, and then the model to all rows. A slope below 0 counts as 0, so no order is turned round.
+
+    `form="isotonic"` fits a non-decreasing function, straight between its knots, instead: `scores` are then the
+    model's own, in the same order, and `predict` gives the function of them. Learned: `slope_` and `level_` (β and α),
+    or `knots_` and `values_` (isotonic).
     """
 
     slope_: float
@@ -51,15 +54,14 @@ class Recalibrated(FactorLearner):
         """Fit the model without each fold, then the calibration, then the model to all rows."""
         w, (base,) = weights(self, feedback, sample_weight, propensities), bases_of("Recalibrated", [self.model])
         self._check(base)
-        held_out = self._held_out(base, feedback, w)
+        held_out, spread = self._held_out(base, feedback, w)
         (column,) = base.fitted(feedback, w)
         self.slope_, self.level_, self.knots_, self.values_ = 1.0, 0.0, np.empty(0), np.empty(0)
-        notes = self._line(held_out, feedback, w) if self.form == "linear" else self._steps(held_out, feedback, w)
+        notes = self._line(spread, column) if self.form == "linear" else self._steps(held_out, feedback, w)
         found = combined([column], [self.slope_], self.level_)
         self.user_factors_, self.item_factors_ = found.V, found.W
         self.user_bias_, self.item_bias_, self.intercept_ = found.a, found.b, found.c
-        lonely = unseen_notes(feedback, f"what {base.name} says of them")
-        return self._remember(feedback, *weight_notes(w), *lonely, *notes)
+        return self._remember(feedback, *shared_notes([column]), *notes, *far_outside_notes(self, feedback))
 
     @property
     def linked(self) -> bool:
@@ -81,22 +83,25 @@ class Recalibrated(FactorLearner):
                 'form="isotonic".'
             )
 
-    def _held_out(self, base: Base, feedback: Feedback, w: Floats) -> Floats:
-        """f̂ of each row by the model without its fold."""
+    def _held_out(self, base: Base, feedback: Feedback, w: Floats) -> tuple[Floats, Spread]:
+        """f̂ of each row by the model without its fold, of one mean in all folds, and the sums within folds."""
         folds, values = latin_folds("Recalibrated", feedback, self.folds, self.rng), np.empty(len(feedback))
+        spreads: list[Spread] = []
         with progress("Recalibrated", folds.count, show=self.progress) as advance:
             for fold in crossed([base], feedback, w, folds, advance, keep=[False]):
-                (values[fold.rows],) = fold.values
-        return values
+                spreads.append(Spread.of(fold.values, feedback.rating[fold.rows], w[fold.rows]))
+                values[fold.rows] = fold.values[0] - spreads[-1].mean[0]
+        spread = reduce(Spread.pooled, spreads)
+        return values + spread.mean[0], spread
 
-    def _line(self, f: Floats, feedback: Feedback, w: Floats) -> list[str]:
-        spread = Spread.of([f], feedback.rating, w)
-        (deviation,) = spread.deviation
-        self.slope_ = float(ridge(spread, 0.0)[0] / deviation) if deviation > 0 else 0.0
+    def _line(self, spread: Spread, column: FactorColumn) -> list[str]:
+        deviation = spread.deviations([column])
+        slope = float(ridge(spread, deviation, 0.0)[0] / (deviation[0] or 1.0))
+        self.slope_ = max(slope, 0.0)  # the order of items is never turned round
         self.level_ = float(spread.mean[1] - self.slope_ * spread.mean[0])
-        if self.slope_ > 0:
+        if slope > 0:
             return []
-        return [f"held-out predictions do not rise with the rating (slope {self.slope_:.3g}): the model is no use here"]
+        return [f"held-out predictions do not rise with the rating (slope {slope:.3g}): all cells are given the mean"]
 
     def _steps(self, f: Floats, feedback: Feedback, w: Floats) -> list[str]:
         from sklearn.isotonic import IsotonicRegression

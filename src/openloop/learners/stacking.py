@@ -10,10 +10,10 @@ import numpy as np
 
 from openloop.core.feedback import Feedback, Floats
 from openloop.errors import InputError, did_you_mean
-from openloop.learners.base import FactorLearner, Weights, check_number, unseen_notes, weight_notes, weights
-from openloop.learners.bases import CrossedFold, bases_of, crossed, mean_of_folds
-from openloop.learners.columns import Column, Spread, combined, ridge
+from openloop.learners.base import FactorLearner, Weights, check_number, far_outside_notes, weights
 from openloop.learners.crossing import latin_folds
+from openloop.learners.factor_columns import FactorColumn, Spread, combined, ridge, shared_notes
+from openloop.learners.stack_bases import CrossedFold, bases_of, crossed, mean_of_folds
 from openloop.support.progress import progress
 
 FINALS = ("refit", "folds")
@@ -25,13 +25,13 @@ class Stack(FactorLearner):
     A base is a learner, or a pair (learner, power) that is trained with `sample_weight**power`: 1 alone, 0 for equal
     weights. By K Latin `folds` every row is predicted by models that did not see it, and β minimises
 
-        Σ_O w(y − c − zᵀβ)² + λ‖β‖²,
+        Σ_O w(y − c_k − zᵀβ)² + λ‖β‖²,
 
-    z the columns less their weighted means, divided by their weighted deviations; λ is `reg`. The columns of a
-    prediction are bases fitted to all rows (`final="refit"`), or means of the fold models ("folds": K times the
-    factors); those of `Exposure` are always means. A fold's penalties are scaled to its rows, as in `select`. Bases
-    must be factor models, and a stack is one again. Learned: `columns_` (names), `coefficients_` (β), `column_means_`
-    and `column_deviations_`, (J,) each.
+    z the columns less their weighted means, divided by their weighted deviations, both within the row's fold k; λ is
+    `reg`. A column that hardly moves over held-out rows is left out. The columns of a prediction are bases fitted to
+    all rows (`final="refit"`), or means of the fold models ("folds": K times the factors); those of `Exposure` are
+    always means. A fold's penalties are scaled to its rows, as in `select`. Bases must be factor models, and a stack is
+    one again. Learned: `columns_` (names), `coefficients_` (β), `column_means_` and `column_deviations_`, (J,) each.
     """
 
     penalties_beside_row_sum = ("reg",)
@@ -61,15 +61,14 @@ class Stack(FactorLearner):
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
         """Fit the bases without each fold, find β, and fit them to all rows."""
         bases = bases_of("Stack", self.bases)
-        exact = weights(self, feedback, sample_weight, propensities)
-        notes, w = weight_notes(exact), exact.astype(np.float32)
-        del exact  # in double precision the weights are the largest array of all, and fits are long
+        # In double precision the weights would be the largest array of all, and fits are long.
+        w = weights(self, feedback, sample_weight, propensities).astype(np.float32)
         reg, folds = check_number(self, "reg"), latin_folds("Stack", feedback, self.folds, self.rng)
         if self.final not in FINALS:
             raise InputError(f"Stack: final={self.final!r} is unknown.{did_you_mean(str(self.final), FINALS)}")
         keep = [self.final == "folds" or base.by_folds for base in bases]
 
-        def told(fold: CrossedFold) -> tuple[Spread, list[list[Column]]]:
+        def told(fold: CrossedFold) -> tuple[Spread, list[list[FactorColumn]]]:
             return Spread.of(fold.values, feedback.rating[fold.rows], w[fold.rows]), fold.kept
 
         with progress("Stack", folds.count + 1, show=self.progress) as advance:
@@ -81,10 +80,11 @@ class Stack(FactorLearner):
                 for base, own, by_folds in zip(bases, zip(*kept, strict=True), keep, strict=True)
                 for column in (mean_of_folds(own) if by_folds else base.fitted(feedback, base.tempered(w)))
             ]
-        return self._combine(feedback, final, reduce(Spread.merged, spreads), reg, notes)
+        return self._combine(feedback, final, reduce(Spread.pooled, spreads), reg)
 
-    def _combine(self, feedback: Feedback, columns: list[Column], spread: Spread, reg: float, notes: list[str]) -> Self:
-        beta, deviation, means = ridge(spread, reg), spread.deviation, spread.mean
+    def _combine(self, feedback: Feedback, columns: list[FactorColumn], spread: Spread, reg: float) -> Self:
+        deviation, means = spread.deviations(columns), spread.mean
+        beta = ridge(spread, deviation, reg)
         slopes = np.divide(beta, deviation, out=np.zeros_like(beta), where=deviation > 0)
         found = combined(columns, slopes.tolist(), float(means[-1] - slopes @ means[:-1]))
         self.user_factors_, self.item_factors_ = found.V, found.W
@@ -92,6 +92,5 @@ class Stack(FactorLearner):
         self.columns_, self.coefficients_ = tuple(one.name for one in columns), beta
         self.column_means_, self.column_deviations_ = means[:-1], deviation
         still = [name for name, d in zip(self.columns_, deviation, strict=True) if d == 0]
-        idle = [f"{name} is the same for all rows, and was left out" for name in still]
-        lonely = unseen_notes(feedback, "what the bases say of them")
-        return self._remember(feedback, *notes, *lonely, *idle)
+        idle = [f"{name} hardly moves over held-out rows, and was left out" for name in still]
+        return self._remember(feedback, *shared_notes(columns), *idle, *far_outside_notes(self, feedback))

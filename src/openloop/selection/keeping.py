@@ -62,7 +62,7 @@ class Checkpoint:
                 return _outcome({name: held[name] for name in held.files}, self._key(learner, fold))
         except (OSError, ValueError, EOFError, KeyError, BadZipFile, NotImplementedError) as error:
             raise FormatError(
-                f"{file}: is damaged, or not what select kept ({error}); delete it, and its fold is computed again."
+                f"{file}: is damaged, or not what select kept; delete it, and its fold is computed again."
             ) from error
 
     def keep(self, learner: Any, fold: int, outcome: Estimate | str) -> None:

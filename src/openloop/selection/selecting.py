@@ -14,7 +14,7 @@ from openloop.core.feedback import Feedback
 from openloop.core.metric import Metric
 from openloop.data.splitting import Parts
 from openloop.data.splitting import folds as folds_of
-from openloop.errors import InputError
+from openloop.errors import InputError, UndefinedError
 from openloop.estimators.naming import Method
 from openloop.learners.crossing import for_rows
 from openloop.metrics.naming import metric as metric_named
@@ -90,6 +90,11 @@ def select(
     parameters, and the version of openloop; what is not found is computed.
     """
     log, wanted = with_propensities(feedback, propensities), metric_named(metric)
+    if log.positives and wanted.on == "prediction":
+        raise UndefinedError(
+            f"select: every row of this log is a positive, so that {wanted.name} is best for a model that predicts the "
+            'same of all cells; pass a metric of rankings, as metric="recall@10".'
+        )
     candidates = candidates_of(learner, grid)
     for each in candidates:
         for_rows(each.learner, 1.0)  # what is wrong about penalties is no problem of one setting

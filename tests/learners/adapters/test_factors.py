@@ -263,7 +263,7 @@ def test_weights_change_nothing_and_the_fit_says_so():
     model = Factors(V, W).fit(log(), sample_weight=[1, 2, 3])
     np.testing.assert_allclose(model.scores(range(3)), V @ W.T)
     (note,) = model.notes_
-    assert re.search(facts("sample_weight", "nothing"), note)
+    assert re.search(facts("weights", "nothing"), note)
 
 
 def test_factors_in_any_order_are_evaluated_as_their_scores_are():

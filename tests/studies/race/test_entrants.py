@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from openloop.studies.race.entrants import BASELINE, RACERS, chosen_regs, doubly_robust, raced, stack
+from openloop.studies.race.entrants import BASELINE, RACERS, chosen_reg, doubly_robust, raced, stack
 from openloop.studies.race.finishing import learned
 from openloop.studies.race.protocol import settled, starting
 
@@ -38,7 +38,7 @@ def test_those_that_rate_are_near_the_ratings_and_the_others_are_not_asked(groun
 
 
 def test_a_stack_has_three_weights_and_the_penalties_chosen_on_the_log(start):
-    ips, naive = chosen_regs(start)
+    ips, naive = chosen_reg(start, weighted=True), chosen_reg(start, weighted=False)
     assert ips == settled(RACERS[BASELINE], start).chosen["reg"]
     assert naive == settled(RACERS["MF naive"], start).chosen["reg"]
     first, (second, half), (third, none) = stack(start).bases

@@ -64,12 +64,14 @@ def against(less, noise=0.0):
 def found():
     """Fifteen, six and no percent less error than MF-IPS."""
     less = {"rating": 0.15, "taste": 0.06, "blind": 0.0}
-    return {(kind, by, BEST): against(share) for kind, share in less.items() for by in ("true", "bayes")}
+    found = {(kind, by, BEST): against(share) for kind, share in less.items() for by in ("true", "bayes")}
+    del found["blind", "bayes", BEST]  # not raced
+    return found
 
 
 def test_claims_hold_where_the_goal_is_reached(found):
     told = list(worlds.claims(found))
-    assert len(told) == 6
+    assert len(told) == 5
     assert all(claim.holds for claim in told)
 
 
@@ -81,7 +83,6 @@ def test_claims_hold_where_the_goal_is_reached(found):
         ("blind", "true", ("no signal", "true p", "1 %")),
         ("rating", "bayes", ("rating", "naive Bayes")),
         ("taste", "bayes", ("taste", "naive Bayes")),
-        ("blind", "bayes", ("no signal", "naive Bayes", "1 %")),
     ],
 )
 def test_a_claim_fails_where_the_error_is_larger_and_no_other_one_does(found, kind, by, about):

@@ -67,8 +67,8 @@ class Factors(FactorLearner):
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Factors:
         """Bring the rows into the order of the log's users and items; nothing is trained."""
         weights(self, feedback, sample_weight, propensities)
-        unused = "sample_weight changed nothing: the factors were trained elsewhere"
-        notes = [] if sample_weight is None else [unused]
+        given = sample_weight is not None or propensities is not None
+        notes = ["weights changed nothing: the factors were trained elsewhere"] if given else []
         return self._place(feedback.users, feedback.items, notes)
 
     def __getattr__(self, name: str) -> Any:

@@ -78,7 +78,9 @@ class Refitting:
         done = {
             key: _refitted(e, np.array([one.get(key, np.nan) for one in drawn])) for key, e in found.estimates.items()
         }
-        note = f"errors come of {self.replicates} draws of users, with the propensities fitted again to each"
+        lost = sum(not one for one in drawn)
+        less = f", less {lost} in which they could not be fitted" if lost else ""
+        note = f"errors come of {self.replicates} draws of users, with the propensities fitted again to each{less}"
         return replace(found, estimates=done, notes=(*found.notes, note))
 
     def _draw(self, wanted: Sequence[Family], seed: int) -> dict[Key, float]:

@@ -121,8 +121,9 @@ def _of_recommender(what: str, model: Any, log: Impressions) -> _Scores:
             raise missing
         return getattr(model, method)(*given)
 
+    by_pair = "linear" if getattr(model, "linked", False) else "predict"  # where predictions may tie, scores rank
     return _Scores(
-        pairs=lambda owner, item: ask("predict", owner, item), grid=lambda owners: ask("scores", owners),
+        pairs=lambda owner, item: ask(by_pair, owner, item), grid=lambda owners: ask("scores", owners),
         owners=len(log.users), key=log.user,
     )  # fmt: skip
 

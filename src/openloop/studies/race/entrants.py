@@ -34,11 +34,9 @@ def mf(start: Start, **options: Any) -> MF:
     return MF(start.factors, threads=1, rng=start.seed, **options)
 
 
-def chosen_regs(start: Start) -> tuple[float, float]:
-    """λ of MF-IPS and of MF without weights, each by cross-validation on this log."""
-    learners = (Entrant(mf, {"reg": start.regs}, weighted=weighted) for weighted in (True, False))
-    ips, naive = (float(settled(one, start).chosen["reg"]) for one in learners)
-    return ips, naive
+def chosen_reg(start: Start, *, weighted: bool) -> float:
+    """λ of MF-IPS, or of MF without weights, by cross-validation on this log."""
+    return float(settled(Entrant(mf, {"reg": start.regs}, weighted=weighted), start).chosen["reg"])
 
 
 def stack(start: Start, *beside: Any) -> Stack:
@@ -46,7 +44,7 @@ def stack(start: Start, *beside: Any) -> Stack:
 
     λ are those that MF-IPS and MF naive choose on this log, and the geometric mean between.
     """
-    ips, naive = chosen_regs(start)
+    ips, naive = chosen_reg(start, weighted=True), chosen_reg(start, weighted=False)
     bases = [mf(start, reg=ips), (mf(start, reg=math.sqrt(ips * naive)), 0.5), (mf(start, reg=naive), 0.0)]
     return Stack([*bases, *beside], folds=CROSSED, rng=start.seed)
 
@@ -69,7 +67,7 @@ def recalibrated(start: Start) -> Recalibrated:
 
 def doubly_robust(start: Start, **options: Any) -> DR:
     """DR; its imputation has the λ that MF-IPS chooses on this log."""
-    ips, _ = chosen_regs(start)
+    ips = chosen_reg(start, weighted=True)
     return DR(start.factors, imputation=mf(start, reg=ips), folds=CROSSED, rng=start.seed, **options)
 
 
@@ -114,7 +112,7 @@ def _tdr(start: Start) -> DR:
 
 
 def _stable(start: Start) -> StableMF:
-    return StableMF(start.factors, imputation_reg=chosen_regs(start)[0], rng=start.seed)
+    return StableMF(start.factors, imputation_reg=chosen_reg(start, weighted=True), rng=start.seed)
 
 
 def _relmf(start: Start) -> RelMF:

@@ -22,7 +22,6 @@ from openloop.support.wording import pvalue
 SEEDS, QUICK_SEEDS = 8, 2
 FACTORS = 8
 REGS = (2.0, 4.0, 8.0, 16.0, 32.0)
-FEW_RIDGES = (1.0, 100.0)
 BEST = "Stack + Exposure"
 
 RACERS: dict[str, Entrant] = {
@@ -30,8 +29,8 @@ RACERS: dict[str, Entrant] = {
     BASELINE: Entrant(mf, {"reg": REGS}),
     "DR-JL": Entrant(doubly_robust, {"reg": (8.0, 16.0, 32.0, 64.0)}),
     "Recalibrated": Entrant(recalibrated, {"model__reg": REGS}),
-    "Stack": Entrant(stack, {"reg": FEW_RIDGES}),
-    BEST: Entrant(exposed, {"reg": FEW_RIDGES}),
+    "Stack": Entrant(stack, {}),
+    BEST: Entrant(exposed, {}),
 }
 TOLD = {"true": "true p", "bayes": "naive Bayes", "wrong": "offsets alone"}
 # What is claimed of Stack + Exposure: by the means, at least so much less error than MF-IPS.
@@ -102,7 +101,7 @@ def worlds(run: Run) -> Result:
     asked: list[dict[str, Any]] = [
         {"kind": kind, "by": by, "entrant": entrant, "seed": run.seed + s, "quick": run.quick}
         for kind in KINDS
-        for by in run.either(tuple(TOLD), ("true",))
+        for by in (tuple(TOLD) if kind != "blind" and not run.quick else ("true",))
         for entrant in RACERS
         for s in range(seeds)
     ]
@@ -148,18 +147,17 @@ def _mean(errors: Floats) -> Value:
 def claims(found: Found) -> Iterator[Claim]:
     """What is claimed of the best learner, with true p and with naive Bayes; a quick run has true p alone."""
     for by, least in LESS.items():
-        if not any(told == by for _, told, _ in found):
-            continue
         for kind, share in least.items():
-            one, less = found[kind, by, BEST], f"at least {100 * share:g} % less" if share else "less"
-            text = f"{SEEN[kind]}, with {TOLD[by]}: {BEST} has {less} error than {BASELINE}, and significantly"
-            yield Claim(text=text, holds=one.less >= share and one.wins, found=str(one))
-        one = found["blind", by, BEST]
-        yield Claim(
-            text=f"{SEEN['blind']}, with {TOLD[by]}: {BEST} has at most {100 * MORE:g} % more error than {BASELINE}, "
-            "by the upper limit of the paired 95 % interval",
-            holds=one.most <= MORE, found=f"{one}; at most {100 * one.most:+.1f} %",
-        )  # fmt: skip
+            if (kind, by, BEST) in found:
+                one, less = found[kind, by, BEST], f"at least {100 * share:g} % less" if share else "less"
+                text = f"{SEEN[kind]}, with {TOLD[by]}: {BEST} has {less} error than {BASELINE}, and significantly"
+                yield Claim(text=text, holds=one.less >= share and one.wins, found=str(one))
+    one = found["blind", "true", BEST]
+    yield Claim(
+        text=f"{SEEN['blind']}, with {TOLD['true']}: {BEST} has at most {100 * MORE:g} % more error than {BASELINE}, "
+        "by the upper limit of the paired 95 % interval",
+        holds=one.most <= MORE, found=f"{one}; at most {100 * one.most:+.1f} %",
+    )  # fmt: skip
 
 
 def _wrong(found: Found) -> Iterator[str]:
@@ -199,10 +197,11 @@ def _notes(run: Run) -> tuple[str, ...]:
         ),
         (
             f"Naive Bayes has {SAMPLE} uniform ratings. “Offsets alone” is a logistic regression of what was seen on "
-            "users and items: wrong where ratings or taste select, right where they do not."
+            "users and items: wrong where ratings or taste select. Where selection carries no signal, it would be "
+            "right, and true p alone is raced."
         ),
         (
-            f"d = {FACTORS} throughout; settings by cross-validation on the log under the p that the column names. The "
-            "error is that of cells which the log lacks."
+            f"d = {FACTORS} throughout; settings by cross-validation on the log under the p that the column names; of "
+            "stacks the λ of their bases, not the ridge. The error is that of cells which the log lacks."
         ),
     )

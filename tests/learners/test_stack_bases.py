@@ -7,9 +7,9 @@ import pytest
 
 from openloop.data.simulate import movie_lovers
 from openloop.errors import InputError
-from openloop.learners import MF, Bias, Exposure, Popularity
-from openloop.learners.bases import bases_of, crossed, mean_of_folds
+from openloop.learners import DR, MF, Bias, Exposure, Popularity
 from openloop.learners.crossing import latin_folds
+from openloop.learners.stack_bases import bases_of, crossed, mean_of_folds
 from tests.facts import facts
 
 LOG = movie_lovers(users=30, items=20).observe(1)
@@ -33,7 +33,10 @@ def test_what_is_no_list_of_bases_is_refused(given):
         bases_of("Stack", given)
 
 
-@pytest.mark.parametrize("given", [[MF], ["mf"], [MF(), (MF(), "half")], [(MF(), np.nan)], [(MF(), 1, 2)], [None]])
+@pytest.mark.parametrize(
+    "given",
+    [[MF], ["mf"], [DR()], [(Exposure(), 0.5)], [MF(), (MF(), "half")], [(MF(), np.nan)], [(MF(), 1, 2)], [None]],
+)
 def test_what_is_no_base_is_refused_by_its_number(given):
     with pytest.raises(InputError, match=facts("Stack", f"base {len(given)}")):
         bases_of("Stack", given)

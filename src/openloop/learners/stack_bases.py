@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback
 from openloop.errors import InputError
-from openloop.learners.columns import Column, combined
 from openloop.learners.crossing import LatinFolds, for_rows
+from openloop.learners.factor_columns import FactorColumn, combined
 from openloop.support.arguments import is_number
 from openloop.support.progress import Advance
 
@@ -37,10 +37,10 @@ class Base:
         """The weights to its power."""
         return w if self.power == 1 else w**self.power
 
-    def fitted(self, feedback: Feedback, tempered: Array, share: float = 1.0) -> list[Column]:
+    def fitted(self, feedback: Feedback, tempered: Array, share: float = 1.0) -> list[FactorColumn]:
         """The column of the learner fitted to rows, which are a share of the log's."""
         model = for_rows(self.learner, share).fit(feedback, sample_weight=tempered)
-        return [Column.of(self.who, self.name, model)]
+        return [FactorColumn.of(self.who, self.name, model)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,7 +52,7 @@ class CrossedFold:
 
     rows: Mask
     values: list[Array]
-    kept: list[list[Column]]
+    kept: list[list[FactorColumn]]
 
 
 def bases_of(who: str, given: Any) -> list[Base]:
@@ -71,6 +71,13 @@ def _base(who: str, number: int, given: Any) -> Base:
         raise InputError(f"{who}: base {number} must be a learner such as MF(), got {learner!r:.80}.")
     if not (is_number(power) and np.isfinite(power)):
         raise InputError(f"{who}: the power of base {number} must be a finite number, got {power!r:.80}.")
+    if getattr(learner, "needs_propensities", False):
+        raise InputError(
+            f"{who}: base {number}, {type(learner).__name__}, needs p itself, and bases are fitted with weights; give "
+            "a learner such as MF()."
+        )
+    if hasattr(learner, "fold_columns") and power != 1:  # pyright: ignore[reportUnknownArgumentType]
+        raise InputError(f"{who}: base {number} looks at no weights, so a power changes nothing; leave it out.")
     kind = type(learner).__name__  # pyright: ignore[reportUnknownArgumentType]
     return Base(who=who, name=f"{kind}, w^{power:g}" if power != 1 else kind, learner=learner, power=float(power))
 
@@ -78,21 +85,19 @@ def _base(who: str, number: int, given: Any) -> Base:
 def crossed(
     bases: Sequence[Base], feedback: Feedback, w: Array, folds: LatinFolds, advance: Advance, *, keep: Sequence[bool]
 ) -> Iterator[CrossedFold]:
-    """Every fold that has rows, told of by bases that were fitted without it; `keep` says whose columns are kept."""
+    """Every fold, told of by bases that were fitted without it; `keep` says whose columns are kept."""
     for k in range(folds.count):
         advance(k, f"fold {k + 1} of {folds.count}")
-        outside = folds.of(feedback.user, feedback.item) != k
-        if not outside.all():
-            yield _fold(bases, feedback, w, outside, folds, k, keep)
+        yield _fold(bases, feedback, w, folds.of(feedback.user, feedback.item) != k, folds, k, keep)
 
 
 def _fold(
     bases: Sequence[Base], feedback: Feedback, w: Array, outside: Mask, folds: LatinFolds, k: int, keep: Sequence[bool]
 ) -> CrossedFold:
     values: list[list[Array]] = [[] for _ in bases]
-    kept: list[list[Column]] = [[] for _ in bases]
+    kept: list[list[FactorColumn]] = [[] for _ in bases]
 
-    def tell(j: int, columns: list[Column]) -> None:
+    def tell(j: int, columns: list[FactorColumn]) -> None:
         user, item = feedback.user[~outside], feedback.item[~outside]
         values[j], kept[j] = [column.at(user, item) for column in columns], columns if keep[j] else []
 
@@ -117,7 +122,8 @@ def _part(feedback: Feedback, keep: Mask) -> Feedback:
     )  # fmt: skip
 
 
-def mean_of_folds(columns: Sequence[Sequence[Column]]) -> list[Column]:
-    """The mean of a base's columns over folds."""
+def mean_of_folds(columns: Sequence[Sequence[FactorColumn]]) -> list[FactorColumn]:
+    """The mean of a base's columns over folds, with the notes of the first."""
     K = len(columns)
-    return [combined(same, [1 / K] * K, name=same[0].name) for same in zip(*columns, strict=True)]
+    means = (combined(same, [1 / K] * K, name=same[0].name) for same in zip(*columns, strict=True))
+    return [replace(mean, notes=first.notes) for mean, first in zip(means, columns[0], strict=True)]

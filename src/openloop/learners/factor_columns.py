@@ -14,11 +14,12 @@ from openloop.kernels.products import factor_products
 from openloop.learners.base import FactorLearner
 
 BLOCK = 2**18  # rows whose products are in memory at a time
+STILL = 0.05  # of its deviation over all cells: a column that moves less at held-out rows is left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Column:
-    """f(u, i) = v_uᵀw_i + a_u + b_i + c."""
+class FactorColumn:
+    """f(u, i) = v_uᵀw_i + a_u + b_i + c; `notes` are those of the fit that it comes from."""
 
     name: str
     V: Array  # (U, K)
@@ -26,29 +27,39 @@ class Column:
     a: Array  # (U,)
     b: Array  # (I,)
     c: float = 0.0
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, who: str, name: str, model: Any) -> Column:
-        """The score of a fitted factor model; of one with a link, as logistic, what the link is of."""
+    def of(cls, who: str, name: str, model: Any) -> FactorColumn:
+        """The score of a fitted factor model; of one whose predictions are a function of it, still the score."""
         if not isinstance(model, FactorLearner):
             raise InputError(
                 f"{who}: {type(model).__name__} is no factor model, so a combination with it is none; give learners "
                 "such as MF, Bias, WMF, PureSVD or Features."
             )
         V, W, a, b = model.user_factors_, model.item_factors_, model.user_bias_, model.item_bias_
-        return cls(name=name, V=V, W=W, a=a, b=b, c=float(model.intercept_))
+        linked = ["its scores count here, and not the function of them that it predicts"] if model.linked else []
+        return cls(name=name, V=V, W=W, a=a, b=b, c=float(model.intercept_), notes=(*model.notes_, *linked))
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation over all cells: f − c = lᵀr has E[f²] = tr(LᵀL·RᵀR)/UI and E[f] = l̄ᵀr̄."""
+        left = np.column_stack([self.V, self.a, np.ones(len(self.a))]).astype(np.float64)
+        right = np.column_stack([self.W, np.ones(len(self.b)), self.b]).astype(np.float64)
+        square = np.sum((left.T @ left) * (right.T @ right)) / (len(left) * len(right))
+        return float(np.sqrt(max(square - (left.mean(axis=0) @ right.mean(axis=0)) ** 2, 0.0)))
 
     def at(self, user: Array, item: Array) -> Array:
         """f of each pair of codes."""
         return factor_products(self.V, self.W, user, item) + self.a[user] + self.b[item] + self.c
 
 
-def combined(columns: Sequence[Column], slopes: Sequence[float], c: float = 0.0, name: str = "") -> Column:
+def combined(columns: Sequence[FactorColumn], slopes: Sequence[float], c: float = 0.0, name: str = "") -> FactorColumn:
     """c + Σ β_j f_j: W = [β₁W₁|β₂W₂|…] beside V = [V₁|V₂|…]; columns without a slope are left out."""
     some = [(column, slope) for column, slope in zip(columns, slopes, strict=True) if slope != 0]
     U, I = len(columns[0].a), len(columns[0].b)
     dtype: Any = np.result_type(np.float32, *(column.V.dtype for column, _ in some))
-    return Column(
+    return FactorColumn(
         name=name,
         V=np.hstack([np.zeros((U, 0), dtype), *(column.V for column, _ in some)]),
         W=np.hstack([np.zeros((I, 0), dtype), *(column.W * dtype.type(slope) for column, slope in some)]),
@@ -56,6 +67,15 @@ def combined(columns: Sequence[Column], slopes: Sequence[float], c: float = 0.0,
         b=_sum(I, [(column.b, slope) for column, slope in some]),
         c=c + sum(slope * column.c for column, slope in some),
     )
+
+
+def shared_notes(columns: Sequence[FactorColumn]) -> list[str]:
+    """What there is to note of the fits behind columns, each note once, after the names of those that have it."""
+    names: dict[str, list[str]] = {}
+    for column in columns:
+        for note in column.notes:
+            names.setdefault(note, []).append(column.name)
+    return [f"{'; '.join(who)}: {note}" for note, who in names.items()]
 
 
 def _sum(n: int, terms: Sequence[tuple[Array, float]]) -> Floats:
@@ -90,21 +110,35 @@ class Spread:
         return total
 
     def merged(self, other: Spread) -> Spread:
-        """Of the rows of both (Chan, Golub & LeVeque 1983)."""
+        """Of the rows of both, as of one part (Chan, Golub & LeVeque 1983)."""
         weight, gap = self.weight + other.weight, other.mean - self.mean
-        scatter = self.scatter + other.scatter + self.weight * other.weight / weight * np.outer(gap, gap)
-        return Spread(weight=weight, mean=self.mean + other.weight / weight * gap, scatter=scatter)
+        between = self.weight * other.weight / weight * np.outer(gap, gap)
+        both = self.pooled(other)
+        return Spread(weight=weight, mean=both.mean, scatter=both.scatter + between)
 
-    @property
-    def deviation(self) -> Floats:
-        """The standard deviation of each column, (J,); 0 where it does not move but for rounding."""
+    def pooled(self, other: Spread) -> Spread:
+        """Of the rows of both, each about the means of its own part.
+
+        The level of a model without a fold is the lower the higher the fold's own ratings are: between folds a
+        column runs against the rating by arithmetic, and only within them does it tell what it is worth.
+        """
+        if other.weight == 0:  # a fold without rows
+            return self
+        weight, gap = self.weight + other.weight, other.mean - self.mean
+        return Spread(weight=weight, mean=self.mean + other.weight / weight * gap, scatter=self.scatter + other.scatter)
+
+    def deviations(self, columns: Sequence[FactorColumn]) -> Floats:
+        """The standard deviation of each column, (J,); 0 where it hardly moves, beside what it does over all cells.
+
+        A slope on so little would be multiplied by so much.
+        """
         found = np.sqrt(np.diagonal(self.scatter)[:-1] / self.weight)
-        return np.where(found > 1e-7 * np.abs(self.mean[:-1]), found, 0.0)
+        return np.where(found > STILL * np.array([column.deviation for column in columns]), found, 0.0)
 
 
-def ridge(spread: Spread, reg: float) -> Floats:
-    """β (J,) of least Σ w(y − c − zᵀβ)² + λ‖β‖², z the standardised columns; 0 for a column that does not move."""
-    J, deviation = len(spread.mean) - 1, spread.deviation
+def ridge(spread: Spread, deviation: Floats, reg: float) -> Floats:
+    """β (J,) of least Σ w(y − c − zᵀβ)² + λ‖β‖², z the columns by their deviation; 0 where that is 0."""
+    J = len(deviation)
     unit = np.where(deviation > 0, deviation, np.inf)
     A = spread.scatter[:J, :J] / np.outer(unit, unit) + reg * np.eye(J)
     return np.linalg.lstsq(A, spread.scatter[:J, J] / unit, rcond=1e-12)[0].astype(np.float64)
