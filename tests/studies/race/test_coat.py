@@ -16,6 +16,8 @@ from openloop.studies.race.user_draws import Resampled
 from tests.facts import facts
 from tests.studies.race.conftest import claim_about
 
+ALL, FRESH = "all 9 test cells", "without 4 of the test cells"
+
 
 @pytest.fixture(scope="module")
 def whole(data_dir):
@@ -33,18 +35,21 @@ def standing(mse=1.09, mae=0.86, auc=0.80, ndcg=0.67, noise=0.0):
 
 @pytest.fixture
 def found():
-    """Everybody as good as MF-IPS, but the winners."""
+    """Everybody as good as MF-IPS, but the winners, and those who are worse; by cells and label."""
     rows = {name: standing() for name in RACERS}
+    rows |= {name: standing(mse=1.2) for name in coat.DOUBLY_ROBUST}
     rows["Bias naive, of labels"] = standing(auc=0.773)
     rows["Recalibrated"] = standing(mse=1.06, mae=0.83)
     rows["Stack"] = standing(mse=1.05)
     rows["Stack + Exposure"] = standing(1.01, 0.80, 0.815, 0.725)
     rows["Stack + Exposure + Features"] = standing(1.01, 0.80, 0.815, 0.735)
-    return {3: rows, 4: rows}
+    return {ALL: {3: dict(rows)}, FRESH: {3: dict(rows)}}
 
 
 def test_all_claims_hold_where_the_goal_is_reached(found):
-    assert [claim.text for claim in coat.claims(found) if not claim.holds] == []
+    told = list(coat.claims(found))
+    assert [claim.text for claim in told if not claim.holds] == []
+    assert sum(ALL in claim.text for claim in told) == sum(FRESH in claim.text for claim in told) == 14
 
 
 @pytest.mark.parametrize(
@@ -54,14 +59,36 @@ def test_all_claims_hold_where_the_goal_is_reached(found):
         ("Stack + Exposure", {"mse": 1.01, "mae": 0.82}, ("Stack + Exposure", "MAE", 0.81)),
         ("Stack + Exposure", {"auc": 0.805}, ("Stack + Exposure", "AUC", 0.81)),
         ("Stack + Exposure + Features", {"ndcg": 0.725}, ("Features", "nDCG@5", 0.73)),
-        ("Bias naive, of labels", {"auc": 0.78}, ("offsets", 0.773)),
         ("Stack", {"mse": 1.05, "noise": 0.2}, ("Stack beats MF-IPS", "MSE")),
         ("DR-JL", {"mse": 1.0}, ("doubly robust", "MSE")),
+        ("StableDR-like", {"noise": 0.2}, ("doubly robust", "MSE")),
     ],
 )
-def test_a_claim_fails_where_it_is_not_so(found, who, worse, about):
-    found[3][who] = standing(**worse)
-    assert not claim_about(coat.claims(found), *about).holds
+@pytest.mark.parametrize("cells", [ALL, FRESH])
+def test_a_claim_fails_on_the_cells_where_it_is_not_so(found, who, worse, about, cells):
+    found[cells][3][who] = standing(**worse)
+    other = {ALL: FRESH, FRESH: ALL}[cells]
+    told = list(coat.claims(found))
+    assert not claim_about(told, *about, cells).holds
+    assert claim_about(told, *about, other).holds
+
+
+def test_offsets_are_held_against_published_numbers_on_all_cells(found):
+    found[ALL][3]["Bias naive, of labels"] = standing(auc=0.78)
+    assert not claim_about(coat.claims(found), "offsets", 0.773).holds
+
+
+def test_of_each_doubly_robust_learner_it_is_said_whether_it_is_worse(found):
+    found[ALL][3] |= {"MRDR": standing(mse=1.0), "TDR": standing(noise=0.2)}
+    told = claim_about(coat.claims(found), "doubly robust", ALL).found
+    assert [part.rsplit(": ")[-1] for part in told.split("; ")] == ["worse", "better", "worse", "contains 0", "worse"]
+
+
+def test_both_sets_of_cells_are_counted(whole):
+    assert {words: int(cells.sum()) for words, cells in coat.cell_sets(coat.coat_ground(whole)).items()} == {
+        "all 4,640 test cells, 366 of them also in the log": 4640,
+        "without the 366 test cells that are also in the log": 4274,
+    }
 
 
 def test_coat_has_p_of_all_cells_and_nothing_of_the_test_ratings_in_its_trials(whole):

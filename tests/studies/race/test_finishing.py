@@ -63,7 +63,7 @@ def test_differences_are_paired_and_starred(found):
     assert all(cell.endswith("*") for cell in cells)
 
 
-def test_published_numbers_are_beside_the_lineages_own_metrics(found):
+def test_published_numbers_are_beside_the_papers_own_metrics(found):
     entrants = {"MF-IPS": RACERS["MF-IPS"], "better": RACERS["Stack"]}
     table = standings_table("t", "c", found, entrants, printed=True)
     published = {place: value.published for place, value in table.values() if value.published is not None}

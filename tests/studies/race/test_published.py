@@ -1,4 +1,4 @@
-"""The lineage's numbers: in every row, beside ours and never held against them."""
+"""The papers' numbers: in every row, beside ours and never held against them."""
 
 from __future__ import annotations
 

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from openloop.studies.race import worlds
+from openloop.studies.race.protocol import Start, settled
 from openloop.studies.race.worlds import BASELINE, BEST, Against
+from tests.facts import facts
 from tests.studies.race.conftest import claim_about
 from tests.studies.race.test_completed import given  # noqa: F401  (a fixture)
 
 
 def test_a_trial_scores_unseen_cells_alone(given):  # noqa: F811
     found = worlds.raced_there(given, kind="taste", by="true", entrant="MF naive", seed=0, quick=True)
-    assert 0.3 < found["mse"] < 4
-    _, log = worlds.world(given, "taste", 0, quick=True)
-    assert found["rows"] == len(log)
+    made, log = worlds.world(given, "taste", 0, quick=True)
+    start = Start(
+        log=log, p=log.propensity, covariates={}, seed=0, quick=True, factors=worlds.FACTORS, regs=worlds.REGS
+    )
+    model = settled(worlds.RACERS["MF naive"], start).model
+    everywhere = (model.scores(np.arange(log.n_users)) - made.ratings) ** 2
+    seen = set(zip(log.user.tolist(), log.item.tolist(), strict=True))
+    unseen = [e for cell, e in np.ndenumerate(everywhere) if cell not in seen]
+    assert found["mse"] == pytest.approx(np.mean(unseen), rel=1e-5)
+    assert found["mse"] > 1.005 * everywhere.mean()  # the cells it was trained on are easier
+    assert found["rows"] == len(log) == everywhere.size - len(unseen)
 
 
 @pytest.mark.parametrize("entrant", [BASELINE, "DR-JL", BEST])
@@ -34,32 +46,69 @@ def test_a_difference_is_students_over_worlds():
     assert f"[{low:+.3f}, {high:+.3f}]" in str(one)
 
 
+def test_the_most_that_the_error_is_above_is_the_upper_limit_as_a_share():
+    a, b = np.array([1.0, 1.2, 0.9]), np.array([1.3, 1.4, 1.3])
+    one = Against(errors=a, baseline=b)
+    assert one.most == pytest.approx(stats.ttest_rel(a, b).confidence_interval().high / (4.0 / 3))
+    assert not one.loses
+    assert Against(errors=b + np.array([0.1, 0.12, 0.1]), baseline=b).loses
+
+
+def against(less, noise=0.0):
+    """So much less error than MF-IPS, the same in every world but for `noise`."""
+    base, wobble = np.linspace(0.9, 1.1, 8), np.sin(np.arange(8))
+    return Against(errors=base * (1 - less) + (0.001 + noise) * (wobble - wobble.mean()), baseline=base)
+
+
 @pytest.fixture
 def found():
     """Fifteen, six and no percent less error than MF-IPS."""
-    base, wobble = np.linspace(0.9, 1.1, 8), 0.01 * np.sin(np.arange(8))
     less = {"rating": 0.15, "taste": 0.06, "blind": 0.0}
-    return {
-        (kind, "true", BEST): Against(errors=base * (1 - by) + wobble - wobble.mean(), baseline=base)
-        for kind, by in less.items()
-    }
+    found = {(kind, by, BEST): against(share) for kind, share in less.items() for by in ("true", "bayes")}
+    del found["blind", "bayes", BEST]  # not raced
+    return found
 
 
 def test_claims_hold_where_the_goal_is_reached(found):
-    assert all(claim.holds for claim in worlds.claims(found))
+    told = list(worlds.claims(found))
+    assert len(told) == 5
+    assert all(claim.holds for claim in told)
 
 
 @pytest.mark.parametrize(
-    ("kind", "about"), [("rating", ("rating", "10 %")), ("taste", ("taste", "4 %")), ("blind", ("no signal", "1 %"))]
+    ("kind", "by", "about"),
+    [
+        ("rating", "true", ("rating", "true p", "10 %")),
+        ("taste", "true", ("taste", "true p", "4 %")),
+        ("blind", "true", ("no signal", "true p", "1 %")),
+        ("rating", "bayes", ("rating", "naive Bayes")),
+        ("taste", "bayes", ("taste", "naive Bayes")),
+    ],
 )
-def test_a_claim_fails_where_the_error_is_larger(found, kind, about):
-    base = found[kind, "true", BEST].baseline
-    found[kind, "true", BEST] = Against(errors=base * 1.02, baseline=base)
-    assert not claim_about(worlds.claims(found), *about).holds
+def test_a_claim_fails_where_the_error_is_larger_and_no_other_one_does(found, kind, by, about):
+    found[kind, by, BEST] = against(-0.02)
+    told = list(worlds.claims(found))
+    assert not claim_about(told, *about).holds
+    assert sum(claim.holds for claim in told) == len(told) - 1
 
 
-def test_a_lead_that_chance_explains_is_no_win(found):
-    base = found["rating", "true", BEST].baseline
-    errors = base * 0.85 + np.array([1, -1] * 4)
-    found["rating", "true", BEST] = Against(errors=errors, baseline=base)
-    assert not claim_about(worlds.claims(found), "rating", BASELINE).holds
+@pytest.mark.parametrize("kind", ["rating", "blind"])
+def test_a_mean_that_chance_explains_is_not_enough(found, kind):
+    found[kind, "true", BEST] = against(0.15, noise=1.0)
+    assert found[kind, "true", BEST].less > 0.1
+    assert not claim_about(worlds.claims(found), worlds.SEEN[kind], "true p").holds
+
+
+def test_a_run_with_true_p_alone_claims_nothing_of_naive_bayes(found):
+    told = list(worlds.claims({key: one for key, one in found.items() if key[1] == "true"}))
+    assert len(told) == 3
+    assert not any("naive Bayes" in claim.text for claim in told)
+
+
+def test_what_happens_with_wrong_p_is_told_from_the_data():
+    rivals = {"MF naive": against(-0.05), "DR-JL": against(0.08), "Recalibrated": against(0.01, noise=1.0)}
+    (note,) = worlds._wrong({("taste", "wrong", who): one for who, one in rivals.items()})
+    less, more, neither = note.split(";")
+    assert re.search(facts("taste", "less", BASELINE, "DR-JL (-8.0 %)"), less)
+    assert re.search(facts("more", "MF naive (+5.0 %)"), more)
+    assert "Recalibrated" in neither

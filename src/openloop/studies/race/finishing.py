@@ -29,6 +29,7 @@ SIGNIFICANT = 0.05
 
 Booleans = npt.NDArray[np.bool_]
 Standing = Mapping[str, Resampled]  # by metric
+Scored = Mapping[str, Mapping[int, Mapping[str, Standing]]]  # by words for the cells, label and entrant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -125,7 +126,7 @@ def standing(test: Feedback, finish: Finish, label: int, cells: Booleans, counts
 # -- tables --------------------------------------------------------------------------------------------------
 
 SHOWN = (AUC, USER_AUC, NDCG, NDCG_ONE, RECALL, MSE, MAE)
-BESIDE = {AUC: "auc", NDCG_ONE: "ndcg"}  # what the lineage prints, with its own convention
+BESIDE = {AUC: "auc", NDCG_ONE: "ndcg"}  # what the papers print, by their own convention
 TESTED = (AUC, USER_AUC, NDCG, MSE, MAE)
 
 

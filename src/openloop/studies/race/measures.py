@@ -1,7 +1,7 @@
 """The race's metrics on a test set, as forms in how often each user counts, so that users can be resampled.
 
 A user's candidates are her test cells. Tied cells are not luck: a tied block counts as its average over random order.
-Users without positives have no nDCG, recall or AUC of their own and are left out; the lineage counts their nDCG as 1.
+Users without positives have no nDCG, recall or AUC of their own and are left out; the papers count their nDCG as 1.
 """
 
 from __future__ import annotations

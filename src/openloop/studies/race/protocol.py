@@ -50,7 +50,7 @@ class Entrant(NamedTuple):
     """A learner of the race, and the settings that selection tries; without any it is fitted as it is.
 
     `weighted`: fits are weighted by 1/p (selection always is under p, unless its `estimator` is naive). `learns` is
-    "rating" or "label"; `rates` says whether predictions are ratings. `printed` is its row in the lineage's tables.
+    "rating" or "label"; `rates` says whether predictions are ratings. `printed` is its row in the papers' tables.
     """
 
     learner: Callable[[Start], Any]

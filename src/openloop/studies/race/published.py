@@ -10,7 +10,7 @@ from openloop.studies.kit.results import Cell, Table, Value
 
 
 class Printed(NamedTuple):
-    """A row of the lineage's tables on Coat, labels from 3 stars on."""
+    """A row of the papers' tables on Coat, labels from 3 stars on."""
 
     auc: float
     ndcg: float  # nDCG@5, users without positives counted as 1
