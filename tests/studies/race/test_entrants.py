@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from openloop.commands.recipes import learner_of
 from openloop.studies.race.entrants import BASELINE, RACERS, chosen_reg, doubly_robust, raced, stack
 from openloop.studies.race.finishing import learned
 from openloop.studies.race.protocol import settled, starting
@@ -50,3 +51,14 @@ def test_a_stack_has_three_weights_and_the_penalties_chosen_on_the_log(start):
 def test_probabilities_are_between_0_and_1(ground):
     found = raced(ground.given, entrant="logistic MF-IPS", label=3, seed=0, quick=True)["prediction"]
     assert 0 < found.min() < found.max() < 1
+
+
+def test_the_row_of_which_nothing_was_selected_is_the_stack_of_the_command(start):
+    given = {"factors": start.factors, "threads": 1, "rng": start.seed}
+    theirs = learner_of("stack", given, start.log, weighted=True)
+    ours = RACERS["Stack + Exposure, nothing selected"].learner(start)
+    assert (theirs.folds, theirs.reg, theirs.final) == (ours.folds, ours.reg, ours.final)
+    for one, other in zip(theirs.bases, ours.bases, strict=True):
+        pairs = [base if isinstance(base, tuple) else (base, 1.0) for base in (one, other)]
+        assert pairs[0][0].get_params() == pytest.approx(pairs[1][0].get_params())
+        assert pairs[0][1] == pairs[1][1]
