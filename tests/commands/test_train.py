@@ -54,7 +54,7 @@ def scores(model) -> np.ndarray:
 def test_the_file_holds_what_the_learner_learns_from_inverse_propensities(log, tmp_path, model):
     done = run(log, tmp_path / "m.safetensors", model, propensity="p")
     read = ol.read(log, **NAMED, propensity="p")
-    by_hand = learner_of(model, SMALL.get(model, {}), read, weighted=True).fit(read, sample_weight=1 / read.propensity)
+    by_hand = learner_of(model, SMALL.get(model, {}), read, weighted=True).fit(read, propensities=read.propensity)
     saved = learners.load(tmp_path / "m.safetensors")
     assert type(saved) is type(by_hand)
     np.testing.assert_array_equal(scores(saved), scores(by_hand))
