@@ -6,9 +6,7 @@ docs/propensities.md; `--quick` prints it for a few logs.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from typing import Any
 
@@ -17,10 +15,8 @@ import numpy.typing as npt
 
 import openloop as ol
 from bench.harness import ROOT
-from openloop.support.atomic import write_text
+from bench.pages import SimulatedPage
 
-PAGE = ROOT / "docs" / "propensities.md"
-MARKS = "<!-- measured by python -m bench.balancing -->", "<!-- end of what was measured -->"
 EVERYONE, USERS, ITEMS, OBSERVED = 2000, 200, 300, 0.05
 SAMPLE = 600  # ratings drawn at random, for NaiveBayes
 # world → the models of p
@@ -140,29 +136,10 @@ def _coverage(told: Sequence[Told]) -> str:
     return " / ".join(f"{np.mean([one[k] for one in told]):.2f}" for k in (1, 2))
 
 
-def placed(page: str, text: str) -> str:
-    """The page with the text between its marks."""
-    before, _, rest = page.partition(MARKS[0])
-    _, end, after = rest.partition(MARKS[1])
-    if not end:
-        raise SystemExit(f"{PAGE}: the marks {MARKS[0]} and {MARKS[1]} are missing; put them back.")
-    return f"{before}{MARKS[0]}\n\n{text}\n\n{MARKS[1]}{after}"
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, and write the page."""
-    asking = argparse.ArgumentParser(prog="bench.balancing", description=__doc__)
-    asking.add_argument("--logs", type=int, default=200, help="logs a line; default 200")
-    asking.add_argument("--quick", action="store_true", help="8 logs a line, printed and not written")
-    given = asking.parse_args(arguments)
-    if given.quick:
-        print("\n\n".join(tables(8)))
-        return
-    with ProcessPoolExecutor(2) as pool:
-        text = "\n\n".join(tables(given.logs, partial(pool.map, chunksize=4)))
-    write_text(PAGE, placed(PAGE.read_text(encoding="utf-8"), text))
-    print(f"written to {PAGE}")
-
+PAGE = SimulatedPage(
+    name="bench.balancing", about=__doc__, path=ROOT / "docs" / "propensities.md", quick=8, tables=tables,
+    marks=("<!-- measured by python -m bench.balancing -->", "<!-- end of what was measured -->"),
+)  # fmt: skip
 
 if __name__ == "__main__":
-    main()
+    PAGE.main()

@@ -6,10 +6,8 @@ docs/positions.md; `--quick` prints them for a few logs.
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -17,10 +15,8 @@ import numpy as np
 
 import openloop as ol
 from bench.harness import ROOT
-from openloop.support.atomic import write_text
+from bench.pages import SimulatedPage
 
-PAGE = ROOT / "docs" / "positions.md"
-MARKS = "<!-- measured by python -m bench.positions -->", "<!-- end of what was measured -->"
 VALUES = ("sips", "rips", "pi", "iips", "sniips", "pbm", "snpbm")
 WORLD: dict[str, Any] = {"users": 2000, "items": 6, "depth": 3, "logging": "shuffled"}
 HARVEST: dict[str, Any] = {"users": 2000, "items": 10, "depth": 5, "logging": "two-rankers"}
@@ -134,29 +130,10 @@ def _verdicts(found: dict[str, Counter[str]]) -> str:
     return "\n".join(lines)
 
 
-def placed(page: str, text: str) -> str:
-    """The page with the text between its marks."""
-    before, _, rest = page.partition(MARKS[0])
-    _, end, after = rest.partition(MARKS[1])
-    if not end:
-        raise SystemExit(f"{PAGE}: the marks {MARKS[0]} and {MARKS[1]} are missing; put them back.")
-    return f"{before}{MARKS[0]}\n\n{text}\n\n{MARKS[1]}{after}"
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, and write the page."""
-    asking = argparse.ArgumentParser(prog="bench.positions", description=__doc__)
-    asking.add_argument("--logs", type=int, default=200, help="logs a line; default 200")
-    asking.add_argument("--quick", action="store_true", help="4 logs a line, printed and not written")
-    given = asking.parse_args(arguments)
-    if given.quick:
-        print("\n\n".join(tables(4)))
-        return
-    with ProcessPoolExecutor(2) as pool:
-        text = "\n\n".join(tables(given.logs, partial(pool.map, chunksize=4)))
-    write_text(PAGE, placed(PAGE.read_text(encoding="utf-8"), text))
-    print(f"written to {PAGE}")
-
+PAGE = SimulatedPage(
+    name="bench.positions", about=__doc__, path=ROOT / "docs" / "positions.md", quick=4, tables=tables,
+    marks=("<!-- measured by python -m bench.positions -->", "<!-- end of what was measured -->"),
+)  # fmt: skip
 
 if __name__ == "__main__":
-    main()
+    PAGE.main()

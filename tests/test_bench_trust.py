@@ -191,10 +191,13 @@ def test_the_bench_of_positions_measures_values_examination_and_verdicts():
 
 
 def test_the_tables_of_positions_are_put_between_their_marks():
-    page = f"before\n{positions.MARKS[0]}\nold\n{positions.MARKS[1]}\nafter\n"
-    assert positions.placed(page, "new") == f"before\n{positions.MARKS[0]}\n\nnew\n\n{positions.MARKS[1]}\nafter\n"
+    page = f"before\n{positions.PAGE.marks[0]}\nold\n{positions.PAGE.marks[1]}\nafter\n"
+    assert (
+        positions.PAGE.placed(page, "new")
+        == f"before\n{positions.PAGE.marks[0]}\n\nnew\n\n{positions.PAGE.marks[1]}\nafter\n"
+    )
     with pytest.raises(SystemExit, match="marks"):
-        positions.placed("nothing", "new")
+        positions.PAGE.placed("nothing", "new")
 
 
 def test_the_bench_of_balancing_measures_each_way_and_finds_what_the_page_says():
@@ -210,7 +213,7 @@ def test_the_bench_of_balancing_measures_each_way_and_finds_what_the_page_says()
     assert len(lines) == 6
     assert sum("refused" in line for line in lines) == 1
     with pytest.raises(SystemExit, match="marks"):
-        balancing.placed("nothing", "new")
+        balancing.PAGE.placed("nothing", "new")
 
 
 def test_the_bench_of_impressions_measures_each_step():

@@ -9,9 +9,9 @@ import pytest
 
 from openloop.core.feedback import Feedback
 from openloop.errors import InputError
-from openloop.learners import MF, Bias, Popularity
+from openloop.learners import ADG, MF, Bias, Exposure, Popularity, PureSVD
 from openloop.learners.crossing import for_rows, latin_folds
-from openloop.learners.imputing import cross_imputed
+from openloop.learners.imputing import check_imputation, cross_imputed
 from tests.facts import facts
 
 U, I = 20, 15
@@ -72,3 +72,11 @@ def test_what_is_no_learner_of_factors_is_refused(log, w, learner):
     kind = "MF" if learner is MF else type(learner).__name__
     with pytest.raises(InputError, match=facts("SimpleNamespace", "imputation", "MF()", kind)):
         impute(log, w, learner)
+
+
+@pytest.mark.parametrize(
+    "learner", [Exposure(rank=2), PureSVD(factors=2), ADG(factors=2)], ids=lambda m: type(m).__name__
+)
+def test_scores_that_only_rank_impute_no_ratings(learner):
+    with pytest.raises(InputError, match=facts("DR", "ratings", type(learner).__name__)):
+        check_imputation("DR", learner)

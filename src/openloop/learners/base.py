@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback, check_fitted
-from openloop.core.metric import reaches
+from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback, check_fitted, distinct
+from openloop.core.metric import default_threshold, reaches
 from openloop.core.propensities import Propensities, row_propensities
 from openloop.core.weights import effective_size
 from openloop.errors import AlignmentError, EmptyError, InputError, UnknownIdError
@@ -33,6 +33,8 @@ class Learner(BaseEstimator):
     penalties_beside_row_sum: ClassVar[tuple[str, ...]] = ()
     # Whether p itself is needed, and not a weight alone: then a fit without propensities is refused.
     needs_propensities: ClassVar[bool] = False
+    # Whether predictions are ratings; scores that only rank are none.
+    rates: ClassVar[bool] = True
 
     users_: Vocabulary
     items_: Vocabulary
@@ -208,7 +210,8 @@ def check_number(model: Any, name: str, *, positive: bool = False) -> float:
 
 
 def liked(model: Any, feedback: Feedback, threshold: Any) -> Array:
-    """Which rows are rated at least `threshold`; that none is refused."""
+    """Which rows are rated at least `threshold` (None: 4, or 1 where all are 0 and 1); that none is refused."""
+    threshold = default_threshold(distinct(feedback.rating)) if threshold is None else threshold
     if not (is_number(threshold) and np.isfinite(threshold)):
         raise InputError(
             f"{type(model).__name__}: threshold must be a finite number, from which on a rating is a positive, or "

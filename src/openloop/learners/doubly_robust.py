@@ -6,8 +6,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from openloop.core.feedback import Feedback, Floats, distinct
-from openloop.core.metric import default_threshold
+from openloop.core.feedback import Feedback, Floats
 from openloop.errors import InputError, UndefinedError, did_you_mean
 from openloop.kernels.grid_least_squares import Patchwork
 from openloop.learners.base import (
@@ -200,8 +199,7 @@ class RelMF(GridLearner):
         chances = row_chances(self, feedback, sample_weight, propensities)
         if not (is_number(self.floor) and 0 <= self.floor <= 1):
             raise InputError(f"RelMF: floor must lie in [0, 1], got {self.floor!r}; p below it count as that.")
-        cut: Any = default_threshold(distinct(feedback.rating)) if self.threshold is None else self.threshold
-        keep = liked(self, feedback, cut)
+        keep = liked(self, feedback, self.threshold)
         clicks, p = feedback.take(keep), np.maximum(chances.values[keep], self.floor)
         w = own_weight(clicks) / p
         nothing, one = np.zeros(len(clicks)), np.ones(len(clicks))

@@ -38,6 +38,8 @@ class Exposure(FactorLearner):
     Weights change nothing. It ranks, and is no rating.
     """
 
+    rates = False
+
     def __init__(self, rank: int = 8, folds: int = 4, rng: int | np.random.Generator = 0) -> None:
         self.rank = rank
         self.folds = folds

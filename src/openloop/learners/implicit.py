@@ -6,8 +6,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from openloop.core.feedback import Feedback, Floats, distinct
-from openloop.core.metric import default_threshold
+from openloop.core.feedback import Feedback, Floats
 from openloop.errors import InputError, RatingError, did_you_mean
 from openloop.kernels.least_squares import Rows
 from openloop.learners.base import (
@@ -39,6 +38,7 @@ class WMF(FactorLearner):
     target="rating" none. `history_` has the objective after each sweep.
     """
 
+    rates = False
     history_: Floats
 
     def __init__(
@@ -85,8 +85,7 @@ class WMF(FactorLearner):
         """The rows that count as positives, and their weights, of the same mean."""
         if self.threshold is None and self.target == "rating":
             return feedback, w
-        cut: Any = default_threshold(distinct(feedback.rating)) if self.threshold is None else self.threshold
-        keep = liked(self, feedback, cut)
+        keep = liked(self, feedback, self.threshold)
         return (feedback, w) if keep.all() else (feedback.take(keep), w[keep] / w[keep].mean())
 
     def _rows(self, feedback: Feedback, w: Floats, rest: float) -> tuple[Rows, float]:

@@ -50,6 +50,11 @@ def check_imputation(who: str, learner: Any) -> None:
             f"{who}: imputation must be a learner of factors that is fitted with weights, such as MF() or Bias(), got "
             f"{kind}; r̃ of all cells is kept as factors."
         )
+    if not learner.rates:
+        raise InputError(
+            f"{who}: imputation must predict ratings, and {type(learner).__name__} gives scores that rank; use MF() or "
+            "Bias()."
+        )
     if learner.linked:
         raise InputError(
             f"{who}: imputation must predict ratings by factors alone, and {type(learner).__name__} passes them "

@@ -39,8 +39,9 @@ Updates = Callable[[int, int], tuple[int, float]]  # first, last → how many to
 
 
 class _Pairwise(FactorLearner):
-    """All that ADG and AUC share: everything but the item that should stand below."""
+    """All that ADG and AUC share: everything but the item that should rank below."""
 
+    rates = False
     history_: Floats
 
     def __init__(

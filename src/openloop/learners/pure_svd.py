@@ -24,6 +24,7 @@ class PureSVD(FactorLearner):
     `singular_values_` (K,).
     """
 
+    rates = False
     singular_values_: Array  # Σ, (K,)
 
     def __init__(self, factors: int = 50, rng: int | np.random.Generator = 0) -> None:
