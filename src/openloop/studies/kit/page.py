@@ -144,8 +144,8 @@ def _took(found: Reproduction) -> Iterator[Block]:
     cores = os.cpu_count() or 1
     yield Text(
         text=f"Trials run in {found.workers or 'no'} processes of one thread each, on {counted(cores, 'core')}. "
-        "Processor time is that of all trials of an item, some of which items share. Trials that an earlier run kept are "
-        "not computed again, but their time counts."
+        "Processor time is that of all trials of an item, some of which items share. Trials that an earlier run kept "
+        "are not computed again, but their time counts."
     )
     header = ("item", "command", "trials", "computed in this run", "processor time", "this run, on the clock")
     rows = [(name, f"`{command(found, name)}`", *_costs(took)) for name, took in found.took.items()]
