@@ -58,8 +58,7 @@ class Tally(NamedTuple):
 
 def draw_weights(cell: Cell, n_items: int, gamma: float) -> Rows:
     """The weight of a violator found in draw N = 1, 2, …; there are as many entries as draws."""
-    C = violator_weights(n_items, gamma)
-    C = C if cell.until else C[:1]
+    C = violator_weights(n_items, gamma)[: None if cell.until else 1]
     return C if cell.weighted else np.ones_like(C)
 
 
@@ -73,7 +72,7 @@ def pair_updates(
 @njit(nogil=True, cache=True)
 def _updates(
     V: Rows, W: Rows, K: int, likes: Likes, C: Rows, cell: Cell, budget: Budget, start: np.uint64
-) -> tuple[int, int, float, float]:
+) -> tuple[int, int, Any, Any]:
     t, s, weights, hinges = 0, 0, 0.0, 0.0
     while s < budget.steps and t < budget.updates:
         z = mixed(start + np.uint64(t) * GAMMA)

@@ -84,8 +84,8 @@ def parts(liked: Feedback, rng: np.random.Generator) -> tuple[Feedback, Feedback
 def trial(given: Given, *, seed: int, fold: int, learner: str, **params: Any) -> Outcome:
     """A fit on the training part of a fold: every user's measures on validation and on test, (measures, U).
 
-    `relevant` (U,) counts the user's test items. The outcome of a fit that diverges is empty. In a fold, both learners
-    of pairs start from the same factors.
+    `relevant` (U,) counts the user's test items; `stepped` is the share of updates that took a step. The outcome of a
+    fit that diverges is empty. In a fold, both learners of pairs start from the same factors.
     """
     users, items = given["shape"].tolist()
     ones = np.ones(len(given["user"]), np.float32)
@@ -100,6 +100,7 @@ def trial(given: Given, *, seed: int, fold: int, learner: str, **params: Any) ->
         "validation": by_user(model, validation, train),
         "test": by_user(model, test, train),
         "relevant": np.diff(test.user_ptr),
+        "stepped": np.mean(model.history_[:, 0]) if learner != SVD else np.nan,
     }
 
 
