@@ -22,6 +22,7 @@ Ints = npt.NDArray[np.int64]
 TEST = 0.2  # section 6.1: 80 % of the closed loop for training, 20 % for testing
 THRESHOLD = 4.0  # section 6.1: r ≥ 4 is relevant
 WHOLE = -1  # the split that holds nothing out: the published code's models for the open loop
+START = 123  # the seed of every model in the published code
 USES = ("splits", "users", "folds", "samples")  # of chance, each with a stream of its own
 
 
@@ -83,29 +84,29 @@ def in_log(given: Given, user: Array, item: Array, rows: Ints | None = None) -> 
     return np.isin(user.astype(np.int64) * width + item, log)
 
 
-def trial(given: Given, *, model: str, split: int, seed: int) -> dict[str, Array]:
+def trial(given: Given, *, model: str, split: int, seed: int, start: int = START) -> dict[str, Array]:
     """Fit the zoo's `model` on the training part; the places of relevant cells, "closed" and "open", (5, cells) each.
 
     The rows are h and e (how many items are above, and how many tied) among the items outside the training part, h and
     e among all items, and the rank that the published code gives (0 for an item that the training part does not show,
-    which it leaves out).
+    which it leaves out). `seed` draws the split, `start` what the model draws.
     """
     part = split_of(given, split, seed)
     log = feedback(given, part.train)
-    scores = np.asarray(fitted(model, log).scores(np.arange(log.n_users)))  # (U, I)
+    scores = np.asarray(fitted(model, log, start).scores(np.arange(log.n_users)))  # (U, I)
     found = {"closed": places(scores, log, part.order, *relevant(given, part.test))}
     if "open_user" in given:
         found["open"] = places(scores, log, part.order, *relevant(given))
     return found
 
 
-def fitted(model: str, log: Feedback) -> Any:
-    """One of the zoo's models, by its name there, such as "MF40"."""
+def fitted(model: str, log: Feedback, start: int = START) -> Any:
+    """One of the zoo's models, by its name there, such as "MF40", with its seed."""
     from openloop.learners.zoo_models import ONE_SIZE, zoo
 
     family = model.rstrip("0123456789")
     size = model[len(family) :]
-    return zoo(family, int(size) if family not in ONE_SIZE else ())[model].fit(log)
+    return zoo(family, int(size) if family not in ONE_SIZE else (), start)[model].fit(log)
 
 
 def names(families: Sequence[str], sizes: Sequence[int]) -> tuple[str, ...]:
