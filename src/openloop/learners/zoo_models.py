@@ -1,7 +1,8 @@
 """`zoo`: the 104 models that Jadidinejad et al. (2021, section 6.2) compare, unfitted, by name.
 
 Hyper-parameters are those of the paper's repository (github.com/terrierteam/stratified_recsys_eval, utils.py), which
-are Cornac's defaults but for what SETTINGS says, and seed 123. Where this zoo cannot do as that code does:
+are Cornac's defaults but for what SETTINGS says, and seed 123. Models meet the rows in the order of the input, as
+there. Where this zoo cannot do as that code does:
 
 - BO is called a random permutation in the paper's text, but the code trains Cornac's BaselineOnly, the offsets
   a_u + b_i + c, and so does this zoo. The code leaves BO without a seed; a seed changes nothing in it but that it
@@ -78,7 +79,7 @@ def _model(family: str, name: str, k: int, seed: int) -> Learner:
         options |= {"seed": seed, "verbose": False}
     if k:
         options["num_factors" if settings is NEURAL else "k"] = k
-    return CornacModel(_class(family, kind)(**options))
+    return CornacModel(_class(family, kind)(**options), order="input")
 
 
 def _class(family: str, kind: str) -> Any:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.studies.jadidinejad2021 import as_coded
-from openloop.studies.kit.trials import Given, columns, feedback
+from openloop.studies.kit.trials import Given, columns
 
 Ints = npt.NDArray[np.int64]
 
@@ -28,10 +28,10 @@ USES = ("splits", "users", "folds", "samples")  # of chance, each with a stream 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Rows of the log, by position: `train`, `test`, and the items in the order in which the code meets them."""
+    """Rows of the log, by position, and the items in the order in which the code meets them."""
 
-    train: Ints
-    test: Ints
+    train: Ints  # in the order in which they were drawn, in which the code trains
+    test: Ints  # sorted
     order: Ints  # items of the training part, by first appearance: Cornac's index → item
 
     @property
@@ -61,7 +61,7 @@ def split_of(given: Given, split: int, seed: int) -> Split:
     train, test = drawn[: n - held], drawn[n - held :]
     items = given["item"][train]
     first = np.sort(np.unique(items, return_index=True)[1])
-    return Split(train=np.sort(train), test=np.sort(test), order=items[first].astype(np.int64))
+    return Split(train=train, test=np.sort(test), order=items[first].astype(np.int64))
 
 
 def shown(given: Given, part: Split, user: Array, item: Array) -> npt.NDArray[np.bool_]:
@@ -92,7 +92,9 @@ def trial(given: Given, *, model: str, split: int, seed: int, start: int = START
     which it leaves out). `seed` draws the split, `start` what the model draws.
     """
     part = split_of(given, split, seed)
-    log = feedback(given, part.train)
+    rows = (given[name][part.train] for name in ("user", "item", "rating"))
+    users, items = given["shape"].tolist()
+    log = Feedback.from_arrays(*rows, users=users, items=items)  # remembers the rows' order
     scores = np.asarray(fitted(model, log, start).scores(np.arange(log.n_users)))  # (U, I)
     found = {"closed": places(scores, log, part.order, *relevant(given, part.test))}
     if "open_user" in given:
