@@ -30,10 +30,10 @@ AT_MOST = (10_000, 10_000)  # users and items where the paper has no size: those
 FACTORS, GAMMA = 50, 100.0
 CHOSEN_BY = "adg"
 REGS = (0.02, 0.05, 0.1, 0.2, 0.3)
-RATES = (0.05, 0.1, 0.2, 0.4)
+RATES = (0.025, 0.05, 0.1, 0.2, 0.4)
 RANKS = (5, 10, 20, 40, 80)
 LONGER = 10  # times the updates, to see whether they were enough; with a grid that costs less
-LONGER_REGS, LONGER_RATES = (0.1, 0.2, 0.3), (0.05, 0.1)
+LONGER_REGS, LONGER_RATES = (0.05, 0.1, 0.2, 0.3), (0.025, 0.05, 0.1)
 
 
 # -- the data ------------------------------------------------------------------------------------------------
@@ -195,12 +195,12 @@ class Fits(NamedTuple):
 def fits(run: Run, name: str) -> Fits:
     """Every setting in every fold."""
     folds, updates = run.either(4, 2), run.either(1_000_000, 100_000)
-    short = product((AUC, ADG), [updates], run.either(REGS, REGS[1:3]), run.either(RATES, RATES[1:3]))
+    short = product((AUC, ADG), [updates], run.either(REGS, REGS[1:3]), run.either(RATES, RATES[2:4]))
     longer = product(
         (AUC, ADG),
         [LONGER * updates],
-        run.either(LONGER_REGS, LONGER_REGS[:1]),
-        run.either(LONGER_RATES, LONGER_RATES[1:]),
+        run.either(LONGER_REGS, LONGER_REGS[1:2]),
+        run.either(LONGER_RATES, LONGER_RATES[2:]),
     )
     settings = [
         *({"learner": a, "updates": n, "reg": reg, "rate": rate} for a, n, reg, rate in (*longer, *short)),
