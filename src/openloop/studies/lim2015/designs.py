@@ -186,7 +186,8 @@ def _search(lattice: Lattice, task: Mapping[str, Any], tried: Mapping[Point, flo
 
 # -- the experiment ------------------------------------------------------------------------------------------
 
-LEVELS = (12, 25, 50, 0)  # positives per user; 0: all
+ALL = 0  # positives per user: no limit
+LEVELS = (12, 25, 50, ALL)
 STEPS = 500_000
 CELLS = tuple(Cell(*switches) for switches in product((False, True), repeat=3))
 OF_ADG, OF_AUC = Cell(unliked=False, weighted=True, until=True), Cell(unliked=True, weighted=False, until=False)
@@ -243,3 +244,8 @@ def levels_of(given: Given) -> tuple[int, ...]:
     n = np.bincount(given["user"])
     most = int((n - (n + 5) // 10 - (2 * n + 5) // 10).max())
     return tuple(level for level in LEVELS if level < most)
+
+
+def positives_told(level: int) -> str:
+    """How many positives per user are kept."""
+    return "all positives" if level == ALL else f"{level} positives"

@@ -24,10 +24,9 @@ from openloop.studies.lim2015.protocol import (
     over_folds,
     over_users,
 )
-from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SHOWN, SIZES, TABLE1
+from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SHOWN, SIZES, TABLE1, TOP
 
 LEVEL = 0.05
-TOP = ("map", "ndcg", "recall@10", "adg")  # the measures on which MF-ADG should be better
 LEAST_RATIO = math.log2(3)  # of NDCG as printed to ADG, for any model and any user: that of one relevant item
 
 NOTES = (
