@@ -180,7 +180,7 @@ def test_mf_auc_gets_as_many_updates_as_mf_adg_needed(monkeypatch):
         def map(self, trial, given, settings, what):
             return [trial(given, **s) for s in settings]
 
-    monkeypatch.setattr(designs, "positives", lambda _run, _name: positives(0))
+    monkeypatch.setattr(designs, "positives", lambda _run, _name: (positives(0), (60, 80, 0)))
     monkeypatch.setattr(designs, "SHORT_RATES_AND_REGS", Lattice(((0, 0),), (0, 0), (0, 0), designs.rate_and_reg))
     found = experiment(Run(), "ml-1m")
     assert set(found.found) == {(n, arm) for n in (12, 0) for arm in (*HALF, EQUAL_UPDATES, SVD, POPULARITY)}

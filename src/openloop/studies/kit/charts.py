@@ -1,4 +1,4 @@
-"""The two kinds of charts in the papers: lines with bands over a setting, and points against each other."""
+"""Charts of studies: lines with bands over a setting, points against each other, and intervals beside names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from openloop.errors import InputError
-from openloop.reporting.style import GREY, data, log_axis, series, styled
+from openloop.reporting.style import GREY, data, log_axis, rule_at, series, styled
 from openloop.studies.kit.colours import COLOUR
 
 if TYPE_CHECKING:
@@ -95,6 +95,40 @@ def scatter(
         )
         fitted = base.transform_regression(x, y).mark_line(color=GREY, strokeWidth=2)
         return alt.layer(points, fitted).properties(width=WIDTH, height=HEIGHT, **_named(title))
+
+    return _faceted(rows, facet, one)
+
+
+def intervals(
+    rows: Records,
+    x: str,
+    y: str,
+    *,
+    series: str,
+    facet: str | None = None,
+    low: str,
+    high: str,
+    x_title: str | None = None,
+) -> Chart:
+    """x with an interval for each name of y, a line for each of `series` under the other; a chart for each `facet`."""
+    _check("intervals", rows, [x, y, low, high, series, *(name for name in (facet,) if name)])
+    names = list(dict.fromkeys(row[y] for row in rows))
+    kinds = list(dict.fromkeys(str(row[series]) for row in rows))
+
+    def one(part: Records, title: str | None) -> Any:
+        import altair as alt
+
+        told = _series(series, rows, _columns(rows, facet))
+        wide = [row[name] for row in part for name in (x, low, high)]
+        x_axis = _axis("X", x, [0.0, *wide], x_title or x, log=False)
+        base = data([dict(row) for row in part]).encode(
+            y=alt.Y(f"{y}:N", title=None, sort=names),
+            yOffset=alt.YOffset(f"{series}:N", sort=kinds),
+            color=told["color"],
+        )
+        spans = base.mark_rule(strokeWidth=2).encode(x=alt.X(f"{low}:Q"), x2=f"{high}:Q")
+        points = base.mark_point(filled=True, size=45, opacity=1).encode(x=x_axis, shape=told["shape"])
+        return alt.layer(rule_at(0.0), spans, points).properties(width=WIDTH, height=HEIGHT, **_named(title))
 
     return _faceted(rows, facet, one)
 

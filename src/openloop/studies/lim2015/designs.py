@@ -216,7 +216,7 @@ class Experiment(NamedTuple):
 
 def experiment(run: Run, name: str) -> Experiment:
     """Every arm on every number of positives, in two folds."""
-    given = positives(run, name)
+    given, _ = positives(run, name)
     levels, folds, steps = run.either(levels_of(given), (12, 0)), range(2), run.either(STEPS, 10_000)
     cells = HALF if name in HALVED else CELLS
     found: dict[tuple[int, Arm], list[Search]] = {}

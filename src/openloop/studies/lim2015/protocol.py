@@ -59,12 +59,13 @@ def _most(counts: Array, n: int) -> Array:
     return np.sort(np.argsort(-counts, kind="stable")[:n])
 
 
-def positives(run: Run, name: str) -> Given:
-    """The positives of a data set, densified."""
+def positives(run: Run, name: str) -> tuple[Given, tuple[int, int, int]]:
+    """The positives of a data set, densified; and its users, items and positives before."""
     log = run.load(name).log
     liked = log.rating >= POSITIVE[name]
     most = SIZES[name][:2] if name in SIZES else AT_MOST
-    return densified(log.user[liked], log.item[liked], (log.n_users, log.n_items), most)
+    shape = log.n_users, log.n_items
+    return densified(log.user[liked], log.item[liked], shape, most), (*shape, int(liked.sum()))
 
 
 def parts(liked: Feedback, rng: np.random.Generator) -> tuple[Feedback, Feedback, Feedback]:
@@ -81,7 +82,7 @@ def parts(liked: Feedback, rng: np.random.Generator) -> tuple[Feedback, Feedback
 # -- a trial -------------------------------------------------------------------------------------------------
 
 
-def trial(given: Given, *, seed: int, fold: int, learner: str, **params: Any) -> Outcome:
+def trial(given: Given, *, seed: int, fold: int, learner: str, **params: Any) -> dict[str, Any]:
     """A fit on the training part of a fold: every user's measures on validation and on test, (measures, U).
 
     `relevant` (U,) counts the user's test items; `stepped` is the share of updates that took a step. The outcome of a
@@ -142,7 +143,7 @@ class Fit(NamedTuple):
 
     @property
     def method(self) -> Competitor:
-        """The line of a table that it may stand for."""
+        """The line of a table that it may be chosen for."""
         return Competitor(self.setting["learner"], self.setting.get("updates"))
 
     def mean(self, part: str, measure: str) -> float:
@@ -157,6 +158,13 @@ class Fits(NamedTuple):
     given: Given
     updates: int
     fits: Sequence[Fit]
+    before: tuple[int, int, int]  # users, items and positives before densification
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Users, items and positives."""
+        users, items = self.given["shape"].tolist()
+        return users, items, len(self.given["user"])
 
     @property
     def methods(self) -> tuple[Competitor, ...]:
@@ -180,6 +188,10 @@ class Fits(NamedTuple):
                     f"lim2015: every fit of {method} on {self.name} diverges in fold {fold}; give RATES smaller steps."
                 )
         return [max(fits, key=lambda fit: fit.mean("validation", by)) for fits in folds.values()]
+
+    def tried(self, method: Competitor, name: str) -> list[float]:
+        """The values of a setting that were tried."""
+        return sorted({fit.setting[name] for fit in self.fits if fit.method == method})
 
     def usual(self, method: Competitor) -> dict[str, Any]:
         """The setting that is chosen in most folds."""
@@ -207,9 +219,9 @@ def fits(run: Run, name: str) -> Fits:
         *({"learner": SVD, "factors": rank} for rank in run.either(RANKS, RANKS[:2])),
     ]
     asked = [{"seed": run.seed, "fold": fold} | setting for setting in settings for fold in range(folds)]
-    given = positives(run, name)
+    given, before = positives(run, name)
     outcomes = run.map(trial, given, asked, what=f"fits on {name}")
-    return Fits(name, given, updates, [Fit(*pair) for pair in zip(asked, outcomes, strict=True)])
+    return Fits(name, given, updates, [Fit(*pair) for pair in zip(asked, outcomes, strict=True)], before)
 
 
 def all_fits(run: Run) -> list[Fits]:
