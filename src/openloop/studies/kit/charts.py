@@ -162,7 +162,7 @@ def _series(field: str, rows: Records, charts: int) -> dict[str, Any]:
     names = list(dict.fromkeys(str(row[field]) for row in rows))
     told = series(field, names, COLOUR)
     columns = max(1, charts * WIDTH // (CHARACTER * max(map(len, names)) + SYMBOL))
-    legend = {"columns": columns, "labelLimit": 0}
+    legend = {"columns": columns, "labelLimit": 0, "columnPadding": 18}
     return {
         "color": told["color"].legend(symbolOpacity=1, **legend),  # not as pale as the bands
         "shape": told["shape"].legend(**legend),
