@@ -7,12 +7,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from openloop.kernels.pair_design import Budget, Cell, draw_weights, pair_updates, pair_updates_numpy
+from openloop.kernels.pair_design import Budget, PairCell, draw_weights, pair_updates, pair_updates_numpy
 from openloop.kernels.violators import Schedule, adg_updates, auc_updates, rows, violator_weights
 from tests.kernels.test_violators import START, I, K, in_rows, likes_of, out_of_rows, world  # noqa: F401
 
-CELLS = [Cell(*switches) for switches in product((False, True), repeat=3)]
-OF_ADG, OF_AUC = Cell(unliked=False, weighted=True, until=True), Cell(unliked=True, weighted=False, until=False)
+CELLS = [PairCell(*switches) for switches in product((False, True), repeat=3)]
+OF_ADG, OF_AUC = PairCell(unliked=False, weighted=True, until=True), PairCell(unliked=True, weighted=False, until=False)
 MANY = 10**9
 
 
@@ -46,7 +46,8 @@ def test_the_weights_of_the_cells():
     C = violator_weights(11, 4.0)  # three draws at most
     wanted = {(True, True): C, (True, False): C[:1], (False, True): np.ones(3), (False, False): np.ones(1)}
     for unliked, (weighted, until) in product((False, True), wanted):
-        np.testing.assert_array_equal(draw_weights(Cell(unliked, weighted, until), 11, 4.0), wanted[weighted, until])
+        found = draw_weights(PairCell(unliked, weighted, until), 11, 4.0)
+        np.testing.assert_array_equal(found, wanted[weighted, until])
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=str)

@@ -1,4 +1,4 @@
-r"""Updates on pairs of items by the cells of a design: where the other item is drawn, its weight, how often to draw.
+r"""Updates on pairs of items by the cells of a design: which item is drawn, its weight, how often to draw.
 
 The learners of `openloop.kernels.violators` are two of the cells. MF-ADG draws from I \ i⁺ until it finds a violator,
 and weighs it by the rank that the number of draws estimates; MF-AUC draws one item from O⁻_u, of weight 1. Two things
@@ -30,7 +30,7 @@ from openloop.kernels.violators import (
 )
 
 
-class Cell(NamedTuple):
+class PairCell(NamedTuple):
     r"""A cell of the design."""
 
     unliked: bool  # the other item is drawn from O⁻_u, not from I \ i⁺
@@ -56,22 +56,22 @@ class Tally(NamedTuple):
     hinges: float
 
 
-def draw_weights(cell: Cell, n_items: int, gamma: float) -> Rows:
+def draw_weights(cell: PairCell, n_items: int, gamma: float) -> Rows:
     """The weight of a violator found in draw N = 1, 2, …; there are as many entries as draws."""
     C = violator_weights(n_items, gamma)[: None if cell.until else 1]
     return C if cell.weighted else np.ones_like(C)
 
 
 def pair_updates(
-    V: Rows, W: Rows, K: int, likes: Likes, cell: Cell, gamma: float, budget: Budget, start: np.uint64
+    V: Rows, W: Rows, K: int, likes: Likes, cell: PairCell, gamma: float, budget: Budget, start: np.uint64
 ) -> Tally:
     """Make all updates of the budget, in place."""
-    return Tally(*_updates(V, W, K, likes, draw_weights(cell, len(W), gamma), cell, budget, start))
+    return Tally(*_make_updates(V, W, K, likes, draw_weights(cell, len(W), gamma), cell, budget, start))
 
 
 @njit(nogil=True, cache=True)
-def _updates(
-    V: Rows, W: Rows, K: int, likes: Likes, C: Rows, cell: Cell, budget: Budget, start: np.uint64
+def _make_updates(
+    V: Rows, W: Rows, K: int, likes: Likes, C: Rows, cell: PairCell, budget: Budget, start: np.uint64
 ) -> tuple[int, int, Any, Any]:
     t, s, weights, hinges = 0, 0, 0.0, 0.0
     while s < budget.steps and t < budget.updates:
@@ -92,7 +92,7 @@ def _updates(
 
 
 def pair_updates_numpy(
-    theta: tuple[Array, Array, Array], likes: Likes, cell: Cell, gamma: float, budget: Budget, start: np.uint64
+    theta: tuple[Array, Array, Array], likes: Likes, cell: PairCell, gamma: float, budget: Budget, start: np.uint64
 ) -> Tally:
     """The same, line by line, on V (U, K), W (I, K) and b (I,)."""
     V, W, b = theta

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from openloop.studies.lim2015.designs import CELLS, EQUAL_UPDATES, POPULARITY, SVD, Experiment, Search
+from openloop.studies.lim2015.designs import CELLS, EQUAL_UPDATES, POPULARITY, SVD, ArmFits, SettingSearch
 from openloop.studies.lim2015.effects import signs
 from openloop.studies.lim2015.protocol import Fit
 from openloop.studies.lim2015.published import MEASURES
@@ -33,7 +33,7 @@ def made_up(effects, *, steps=0.0, cells=CELLS, name="ml-100k", levels=(12, 0), 
     arms = (*cells, EQUAL_UPDATES, SVD, POPULARITY)
     found = {(n, arm): [search(arm, outcome(mean(arm))) for _ in range(FOLDS)] for n in levels for arm in arms}
     given = {"shape": np.array([USERS, 1700]), "user": np.repeat(np.arange(USERS), 20)}
-    return Experiment(name, given, levels, arms, found)
+    return ArmFits(name, given, levels, arms, found)
 
 
 def search(arm, outcome):
@@ -41,7 +41,7 @@ def search(arm, outcome):
     if arm in (SVD, POPULARITY):
         del outcome["tally"]
         tried = ({"factors": 4}, {"factors": 8}) if arm == SVD else ({},)
-        return Search(Fit(tried[0], outcome), tried)
+        return SettingSearch(Fit(tried[0], outcome), tried)
     tried = tuple({"rate": 0.1 * 2**k, "reg": 0.05 * 2**k} for k in (-1, 0, 1))
     budget = [1250, 1250] if arm == EQUAL_UPDATES else [STEPS, 30 * STEPS]
-    return Search(Fit({"budget": budget, **tried[1]}, outcome), tried)
+    return SettingSearch(Fit({"budget": budget, **tried[1]}, outcome), tried)

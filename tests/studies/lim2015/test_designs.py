@@ -7,7 +7,7 @@ import pytest
 
 import openloop as ol
 from openloop.core.feedback import Feedback
-from openloop.kernels.pair_design import Budget, Cell
+from openloop.kernels.pair_design import Budget, PairCell
 from openloop.studies.lim2015.designs import (
     CELLS,
     EQUAL_UPDATES,
@@ -85,7 +85,7 @@ def test_numbers_of_positives_that_cut_nothing_are_not_tried_apart():
 # -- a trial -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cell", [OF_ADG, OF_AUC, Cell(unliked=True, weighted=True, until=True)], ids=str)
+@pytest.mark.parametrize("cell", [OF_ADG, OF_AUC, PairCell(unliked=True, weighted=True, until=True)], ids=str)
 def test_a_trial_takes_its_steps_and_measures_both_parts(cell):
     given = positives(0)
     setting = {"seed": 0, "fold": 1, "most": 5, "cell": list(cell), "budget": [3000, 90_000], "rate": 0.1, "reg": 0.02}

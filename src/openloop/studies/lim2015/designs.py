@@ -1,4 +1,4 @@
-"""The fits of the factorial experiment: a cell of the design on some of the positives, settings chosen on a lattice.
+"""The fits of the factorial experiment: its cells on some of the positives, settings chosen on a lattice.
 
 A cell says where the other item is drawn, what weight a violator has, and whether to draw once or until there is one.
 All cells take equally many gradient steps. MF-AUC is also fitted with as many updates as MF-ADG needed for its steps.
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from openloop.core.feedback import Array, Feedback, Floats
-from openloop.kernels.pair_design import Budget, Cell, pair_updates
+from openloop.kernels.pair_design import Budget, PairCell, pair_updates
 from openloop.kernels.violators import Likes, alias_table, rows
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Given, Outcome, Trial
@@ -30,7 +30,7 @@ MOST = 30  # updates for a gradient step, after which a fit ends short of its st
 
 
 @dataclass(frozen=True, slots=True)
-class Factors:
+class RowModel:
     """A model of rows [V 1] and [W b]: a score is one product."""
 
     V: Array
@@ -56,11 +56,11 @@ def cell_trial(
     train, validation, test = _parts(given, seed, fold)
     V, W, tally = fitted(
         at_most(train, most, np.random.default_rng([seed, fold, 2])),
-        Cell(*cell), Budget(rate, reg, *budget), np.random.default_rng([seed, fold, 1]),
+        PairCell(*cell), Budget(rate, reg, *budget), np.random.default_rng([seed, fold, 1]),
     )  # fmt: skip
     if not (np.isfinite(V).all() and np.isfinite(W).all()):
         return {}
-    return _measured(Factors(V, W), train, validation, test) | {"tally": np.array(tally)}
+    return _measured(RowModel(V, W), train, validation, test) | {"tally": np.array(tally)}
 
 
 def baseline_trial(given: Given, *, seed: int, fold: int, most: int, learner: str, **params: Any) -> Outcome:
@@ -96,7 +96,7 @@ def at_most(train: Feedback, n: int, rng: np.random.Generator) -> Feedback:
     return train.take(place < n)
 
 
-def fitted(train: Feedback, cell: Cell, budget: Budget, rng: np.random.Generator) -> tuple[Array, Array, Any]:
+def fitted(train: Feedback, cell: PairCell, budget: Budget, rng: np.random.Generator) -> tuple[Array, Array, Any]:
     """[V 1], [W b] and the tally; a fold's cells start from the same factors, as the learners do."""
     ptr = train.user_ptr.astype(np.int64)
     counts = np.diff(ptr)
@@ -148,7 +148,7 @@ SHORT_SVD_RANKS = Lattice(((3,), (4,)), (3,), (4,), rank)
 NO_SETTING = Lattice(((),), (), (), lambda _: {})
 
 
-class Search(NamedTuple):
+class SettingSearch(NamedTuple):
     """The best fit of a task, and every setting that was tried."""
 
     best: Fit
@@ -157,7 +157,7 @@ class Search(NamedTuple):
 
 def searched(
     run: Run, trial: Trial, given: Given, tasks: Sequence[Mapping[str, Any]], lattice: Lattice, what: str
-) -> list[Search]:
+) -> list[SettingSearch]:
     """For each task the setting that is best on validation, after all its neighbours on the lattice were tried too."""
     tried: list[dict[Point, float]] = [{} for _ in tasks]
     best: list[tuple[Point, Outcome] | None] = [None] * len(tasks)
@@ -179,9 +179,9 @@ def _validation(outcome: Outcome) -> float:
     return Fit({}, outcome).mean("validation", CHOSEN_BY) if outcome else -np.inf  # a fit that diverged is the worst
 
 
-def _search(lattice: Lattice, task: Mapping[str, Any], tried: Mapping[Point, float], best: Any) -> Search:
+def _search(lattice: Lattice, task: Mapping[str, Any], tried: Mapping[Point, float], best: Any) -> SettingSearch:
     point, outcome = best
-    return Search(Fit({**task, **lattice.setting(point)}, outcome), tuple(lattice.setting(p) for p in tried))
+    return SettingSearch(Fit({**task, **lattice.setting(point)}, outcome), tuple(lattice.setting(p) for p in tried))
 
 
 # -- the experiment ------------------------------------------------------------------------------------------
@@ -189,24 +189,24 @@ def _search(lattice: Lattice, task: Mapping[str, Any], tried: Mapping[Point, flo
 ALL = 0  # positives per user: no limit
 LEVELS = (12, 25, 50, ALL)
 STEPS = 500_000
-CELLS = tuple(Cell(*switches) for switches in product((False, True), repeat=3))
-OF_ADG, OF_AUC = Cell(unliked=False, weighted=True, until=True), Cell(unliked=True, weighted=False, until=False)
+CELLS = tuple(PairCell(*switches) for switches in product((False, True), repeat=3))
+OF_ADG, OF_AUC = PairCell(unliked=False, weighted=True, until=True), PairCell(unliked=True, weighted=False, until=False)
 # MF-ADG and MF-AUC with one of the three parts of MF-ADG: half of the design; and MF-AUC.
 HALF = tuple(cell for cell in CELLS if sum(a == b for a, b in zip(cell, OF_ADG, strict=True)) in (0, 1, 3))
 HALVED = ("ml-1m",)  # the data on which only these cells are fitted
 EQUAL_UPDATES = "MF-AUC, equal updates"  # as many as MF-ADG needed for its steps
 
-Arm = Cell | str
+Arm = PairCell | str
 
 
-class Experiment(NamedTuple):
+class ArmFits(NamedTuple):
     """All arms of the experiment on a data set: for each number of positives and arm, a search in each fold."""
 
     name: str
     given: Given
     levels: tuple[int, ...]
     arms: tuple[Arm, ...]
-    found: Mapping[tuple[int, Arm], Sequence[Search]]
+    found: Mapping[tuple[int, Arm], Sequence[SettingSearch]]
 
     def users(self, level: int, arm: Arm, measure: str, part: str = "test") -> Floats:
         """A measure of the chosen fits by user, (folds, U)."""
@@ -214,12 +214,12 @@ class Experiment(NamedTuple):
         return np.stack([s.best.outcome[part][at] for s in self.found[level, arm]]).astype(np.float64)
 
 
-def experiment(run: Run, name: str) -> Experiment:
+def experiment(run: Run, name: str) -> ArmFits:
     """Every arm on every number of positives, in two folds."""
     given, _ = positives(run, name)
     levels, folds, steps = run.either(levels_of(given), (12, 0)), range(2), run.either(STEPS, 10_000)
     cells = HALF if name in HALVED else CELLS
-    found: dict[tuple[int, Arm], list[Search]] = {}
+    found: dict[tuple[int, Arm], list[SettingSearch]] = {}
 
     def search(arms: Sequence[Arm], trial: Trial, lattice: Lattice, more: Callable[..., Mapping[str, Any]]) -> None:
         keys = list(product(levels, arms, folds))
@@ -236,7 +236,7 @@ def experiment(run: Run, name: str) -> Experiment:
     search([EQUAL_UPDATES], cell_trial, rates, updates)
     search([SVD], baseline_trial, run.either(SVD_RANKS, SHORT_SVD_RANKS), lambda *_: {"learner": SVD})
     search([POPULARITY], baseline_trial, NO_SETTING, lambda *_: {"learner": POPULARITY})
-    return Experiment(name, given, levels, (*cells, EQUAL_UPDATES, SVD, POPULARITY), found)
+    return ArmFits(name, given, levels, (*cells, EQUAL_UPDATES, SVD, POPULARITY), found)
 
 
 def levels_of(given: Given) -> tuple[int, ...]:

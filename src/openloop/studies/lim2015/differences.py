@@ -1,4 +1,4 @@
-"""Paired differences of the methods in Table 1 of Lim et al. 2015: over users and over folds, both adjusted by Holm."""
+"""Paired differences of the methods in Table 1 of Lim et al. 2015, over users and over folds, with a figure."""
 
 from __future__ import annotations
 

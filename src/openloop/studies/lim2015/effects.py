@@ -1,4 +1,4 @@
-r"""Effects of the parts of MF-ADG: contrasts of the factorial experiment's arms, paired by user, with their errors.
+r"""Effects of the parts of MF-ADG: contrasts of the factorial experiment's arms, paired by user.
 
 A sign is + where a cell is as MF-ADG, − where it is as MF-AUC. With y the mean of a measure, a part's main effect is
 Σ ±y/4 over the eight cells, an interaction the same with the product of its signs, and exactly
@@ -22,8 +22,8 @@ from scipy.special import stdtr, stdtrit
 
 from openloop.audits.contrasts import holm
 from openloop.core.feedback import Floats
-from openloop.kernels.pair_design import Cell
-from openloop.studies.lim2015.designs import CELLS, EQUAL_UPDATES, OF_ADG, OF_AUC, Arm, Experiment
+from openloop.kernels.pair_design import PairCell
+from openloop.studies.lim2015.designs import CELLS, EQUAL_UPDATES, OF_ADG, OF_AUC, Arm, ArmFits
 from openloop.studies.lim2015.published import MEASURES
 
 LEVEL = 0.05
@@ -36,12 +36,12 @@ STEPS_OVER_HALF, UNTIL_OVER_HALF = "more steps − ½ gain", "until a violator �
 Weights = Mapping[Arm, float]
 
 
-def signs(cell: Cell) -> tuple[int, ...]:
+def signs(cell: PairCell) -> tuple[int, ...]:
     """+1 for each part that a cell has of MF-ADG, −1 for each that it has of MF-AUC."""
     return tuple(1 if a == b else -1 for a, b in zip(cell, OF_ADG, strict=True))
 
 
-def factorial_effects(cells: Sequence[Cell]) -> dict[str, Weights]:
+def factorial_effects(cells: Sequence[PairCell]) -> dict[str, Weights]:
     """Main effects, and in the whole design the interactions: contrasts that are orthogonal."""
     whole = set(cells) == set(CELLS)
     used = cells if whole else [cell for cell in cells if cell != OF_AUC]  # AUC is beside the half, not in it
@@ -53,7 +53,7 @@ def factorial_effects(cells: Sequence[Cell]) -> dict[str, Weights]:
     }
 
 
-def contrasts_of(cells: Sequence[Cell]) -> dict[str, Weights]:
+def contrasts_of(cells: Sequence[PairCell]) -> dict[str, Weights]:
     """Every contrast that is tested."""
     effects = factorial_effects(cells)
     steps: Weights = {OF_AUC: 1.0, EQUAL_UPDATES: -1.0}
@@ -98,15 +98,15 @@ class Effect(NamedTuple):
         return self.value - t * self.stderr, self.value + t * self.stderr
 
 
-def all_effects(data: Sequence[Experiment]) -> list[Effect]:
+def all_effects(data: Sequence[ArmFits]) -> list[Effect]:
     """Every contrast on every data set, number of positives and measure, adjusted over all."""
     found = [effect for e in data for measure in MEASURES for effect in effects_of(e, measure)]
     return [x._replace(holm=float(p)) for x, p in zip(found, holm([x.pvalue for x in found]), strict=True)]
 
 
-def effects_of(e: Experiment, measure: str) -> list[Effect]:
+def effects_of(e: ArmFits, measure: str) -> list[Effect]:
     """Every contrast of a measure, with an error of users and fits: se² = se² over users + Σw²·σ²/folds."""
-    cells = [arm for arm in e.arms if isinstance(arm, Cell)]
+    cells = [arm for arm in e.arms if isinstance(arm, PairCell)]
     by_arm = {level: _by_arm(e, level, measure) for level in e.levels}
     noise, df = fit_noise(list(by_arm.values()), factorial_effects(cells))
     found: list[Effect] = []
@@ -121,7 +121,7 @@ def effects_of(e: Experiment, measure: str) -> list[Effect]:
     return found
 
 
-def _by_arm(e: Experiment, level: int, measure: str) -> dict[Arm, Floats]:
+def _by_arm(e: ArmFits, level: int, measure: str) -> dict[Arm, Floats]:
     """Each arm's measure of the users who have it in every fold, (folds, U)."""
     values = {arm: e.users(level, arm, measure) for arm in e.arms}
     known = ~np.isnan(values[OF_AUC]).any(axis=0)

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from openloop.kernels.pair_design import Cell
+from openloop.kernels.pair_design import PairCell
 from openloop.studies.kit.charts import lines
 from openloop.studies.kit.grids import EDGES, told
-from openloop.studies.kit.results import Cell as TableCell
-from openloop.studies.kit.results import Figure, Result, Table, Value
+from openloop.studies.kit.results import Cell, Figure, Result, Table, Value
 from openloop.studies.kit.running import Run
 from openloop.studies.lim2015.designs import (
     ALL,
@@ -23,8 +22,8 @@ from openloop.studies.lim2015.designs import (
     STEPS,
     SVD,
     Arm,
-    Experiment,
-    Search,
+    ArmFits,
+    SettingSearch,
     experiment,
     positives_told,
 )
@@ -102,7 +101,7 @@ def factorial(run: Run) -> Result:
     )  # fmt: skip
 
 
-def experiments(run: Run) -> list[Experiment]:
+def experiments(run: Run) -> list[ArmFits]:
     """Those of every data set that is present; in a quick run, of the smallest."""
     here = run.present(*DATA)
     return [experiment(run, name) for name in run.either(here, here[:1])]
@@ -110,7 +109,7 @@ def experiments(run: Run) -> list[Experiment]:
 
 def named(arm: Arm) -> str:
     """An arm as tables have it."""
-    if not isinstance(arm, Cell):
+    if not isinstance(arm, PairCell):
         return arm
     of = {OF_ADG: f"{ADG}: ", OF_AUC: f"{AUC}: "}.get(arm, "")
     items, weight = "O⁻" if arm.unliked else "I∖i⁺", "C" if arm.weighted else "1"
@@ -137,7 +136,7 @@ def _all(effects: Sequence[Effect]) -> Table:
 
 
 def _effects_table(name: str, caption: str, effects: Sequence[Effect], *, appendix: bool = False) -> Table:
-    rows: dict[tuple[str, int, str], list[TableCell]] = {}
+    rows: dict[tuple[str, int, str], list[Cell]] = {}
     for x in effects:
         cell = Value(value=x.value, error=x.stderr, digits=4, mark="*" if x.holm < LEVEL else "")
         rows.setdefault((x.data, x.level, x.name), []).append(cell)
@@ -150,7 +149,7 @@ def _effects_table(name: str, caption: str, effects: Sequence[Effect], *, append
     )  # fmt: skip
 
 
-def _steps(data: Sequence[Experiment]) -> Table:
+def _steps(data: Sequence[ArmFits]) -> Table:
     rows = [
         (f"{e.name}, {named(arm)}", *_done(e.found[ALL, arm]), *_measures(e, ALL, arm))
         for e in data
@@ -162,7 +161,7 @@ def _steps(data: Sequence[Experiment]) -> Table:
     )  # fmt: skip
 
 
-def _arms(data: Sequence[Experiment]) -> Table:
+def _arms(data: Sequence[ArmFits]) -> Table:
     rows = [
         (f"{e.name}, {positives_told(n)}, {named(arm)}", *_done(of), *_measures(e, n, arm), _settings(of))
         for e in data
@@ -180,7 +179,7 @@ def _arms(data: Sequence[Experiment]) -> Table:
 DONE = ("updates per step", "updates with a step, %", "mean weight")
 
 
-def _done(folds: Sequence[Search]) -> tuple[TableCell, ...]:
+def _done(folds: Sequence[SettingSearch]) -> tuple[Cell, ...]:
     """What the fits of an arm did, over the folds."""
     tallies = [s.best.outcome["tally"] for s in folds if "tally" in s.best.outcome]
     if not tallies:
@@ -194,29 +193,29 @@ def _done(folds: Sequence[Search]) -> tuple[TableCell, ...]:
     )
 
 
-def ended_short(search: Search) -> bool:
+def ended_short(search: SettingSearch) -> bool:
     """Whether a fit ended at its limit of updates, before it had its steps."""
     steps, updates = search.best.setting["budget"]
     return updates > steps > search.best.outcome["tally"][1]
 
 
-def _measures(e: Experiment, level: int, arm: Arm) -> Iterator[Value]:
+def _measures(e: ArmFits, level: int, arm: Arm) -> Iterator[Value]:
     for measure in MEASURES:
         mean = over_folds(e.users(level, arm, measure))
         yield Value(value=mean.value, error=mean.stderr, digits=4)
 
 
-def _settings(folds: Sequence[Search]) -> str:
+def _settings(folds: Sequence[SettingSearch]) -> str:
     return "; ".join(", ".join(_setting(s)) for s in folds)
 
 
-def _setting(search: Search) -> Iterator[str]:
+def _setting(search: SettingSearch) -> Iterator[str]:
     for name in ("rate", "reg", "factors"):
         if name in search.best.setting:
             yield told(search.best.setting[name], [tried[name] for tried in search.tried])
 
 
-def _kept(data: Sequence[Experiment]) -> str:
+def _kept(data: Sequence[ArmFits]) -> str:
     searches = [s for e in data for found in e.found.values() for s in found if "budget" in s.best.setting]
     edges = sum(any(mark in text for mark in "↓↑") for s in searches for text in [" ".join(_setting(s))])
     short = sum(map(ended_short, searches))
@@ -230,7 +229,7 @@ def _kept(data: Sequence[Experiment]) -> str:
 # -- the figure ----------------------------------------------------------------------------------------------
 
 
-def _figure(data: Sequence[Experiment], effects: Sequence[Effect]) -> Figure:
+def _figure(data: Sequence[ArmFits], effects: Sequence[Effect]) -> Figure:
     means = {(e.name, n): mean_positives(e, n) for e in data for n in e.levels}
     rows = [
         {
@@ -251,7 +250,7 @@ def _figure(data: Sequence[Experiment], effects: Sequence[Effect]) -> Figure:
     return Figure(name="factorial", caption=caption, rows=tuple(rows), chart=chart)  # pyright: ignore[reportArgumentType]
 
 
-def mean_positives(e: Experiment, level: int) -> float:
+def mean_positives(e: ArmFits, level: int) -> float:
     """Training positives per user, of the users who have some."""
     n = np.bincount(e.given["user"])
     n = n - (n + 5) // 10 - (2 * n + 5) // 10

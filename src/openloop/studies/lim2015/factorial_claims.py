@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from openloop.kernels.violators import violator_weights
 from openloop.studies.kit.results import Claim
-from openloop.studies.lim2015.designs import ALL, Experiment, positives_told
+from openloop.studies.lim2015.designs import ALL, ArmFits, positives_told
 from openloop.studies.lim2015.effects import (
     EQUAL_STEPS_GAIN,
     EQUAL_UPDATES_GAIN,
@@ -29,7 +29,7 @@ WEIGHTS_BEFORE = (0.85, 0.92)  # between which the earlier look found the rank w
 ByName = dict[tuple[str, str], Effect]  # by effect and measure
 
 
-def claims_of(e: Experiment, effects: Sequence[Effect]) -> Iterator[Claim]:
+def claims_of(e: ArmFits, effects: Sequence[Effect]) -> Iterator[Claim]:
     """What the earlier look at both learners suggests, on a data set."""
     mine = [x for x in effects if x.data == e.name]
     of = {(x.name, x.measure): x for x in mine if x.level == ALL}
@@ -84,7 +84,7 @@ def _listed(effects: Sequence[Effect]) -> str:
     return ", ".join(f"{SHOWN[x.measure]} {x.value:+.4f} ± {x.stderr:.4f}" for x in effects)
 
 
-def weights_claim(data: Sequence[Experiment]) -> Claim:
+def weights_claim(data: Sequence[ArmFits]) -> Claim:
     """The range of the rank weight, which the number of items and γ decide."""
     ranges = {e.name: violator_weights(int(e.given["shape"][1]), GAMMA) for e in data}
     low, high = WEIGHTS_BEFORE

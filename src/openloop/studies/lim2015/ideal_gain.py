@@ -1,4 +1,4 @@
-"""The IDCG that Lim et al. 2015 print: what it would do to NDCG, and why their NDCG cannot have been computed so."""
+"""The IDCG that Lim et al. 2015 print: what it would do to NDCG, and why they cannot have used it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table 1 of Lim et al. 2015: MF-AUC, MF-ADG and a rank-k SVD, how often they take a step, and what is significant."""
+"""Table 1 of Lim et al. 2015: MF-AUC, MF-ADG and a rank-k SVD, their steps, and what is significant."""
 
 from __future__ import annotations
 
