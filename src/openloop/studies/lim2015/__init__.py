@@ -22,7 +22,7 @@ ITEMS = (
         title="Climbing ADG against climbing AUC",
         function=table1.table1,
         data=tuple(POSITIVE),
-        minutes=7,
+        minutes=12,
     ),
     Item(
         name="table2",

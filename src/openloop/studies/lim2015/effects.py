@@ -78,7 +78,7 @@ class Effect(NamedTuple):
     measure: str
     value: float
     stderr: float
-    df: int  # of the fits' noise
+    df: float
     base: float  # MF-AUC's measure, at equal steps
     holm: float = 1.0
 
@@ -105,7 +105,10 @@ def all_effects(data: Sequence[ArmFits]) -> list[Effect]:
 
 
 def effects_of(e: ArmFits, measure: str) -> list[Effect]:
-    """Every contrast of a measure, with an error of users and fits: se² = se² over users + Σw²·σ²/folds."""
+    """Every contrast of a measure, with an error of users and fits: se² = a + b, a over users and b = Σw²·σ²/folds.
+
+    Its degrees of freedom are Satterthwaite's, (a + b)²/(a²/(U − 1) + b²/df).
+    """
     cells = [arm for arm in e.arms if isinstance(arm, PairCell)]
     by_arm = {level: _by_arm(e, level, measure) for level in e.levels}
     noise, df = fit_noise(list(by_arm.values()), factorial_effects(cells))
@@ -115,9 +118,10 @@ def effects_of(e: ArmFits, measure: str) -> list[Effect]:
         for name, weights in contrasts_of(cells).items():
             each = combined(values, weights)  # (folds, U)
             sample = each.mean(axis=0)  # a user counts once
-            of_fits = sum(w * w for w in weights.values()) * noise / len(each)
-            stderr = math.sqrt(sample.var(ddof=1) / len(sample) + of_fits)
-            found.append(Effect(e.name, level, name, measure, float(sample.mean()), stderr, df, base))
+            a = float(sample.var(ddof=1) / len(sample))
+            b = sum(w * w for w in weights.values()) * noise / len(each)
+            together = (a + b) ** 2 / (a**2 / (len(sample) - 1) + b**2 / df)
+            found.append(Effect(e.name, level, name, measure, float(sample.mean()), math.sqrt(a + b), together, base))
     return found
 
 

@@ -219,8 +219,8 @@ def _stepped(d: Fits) -> Iterator[Claim]:
     for method in d.methods[:2]:
         (low, high), (least, most) = STEPPED_BEFORE[method.learner], stepped(d, method)
         yield Claim(
-            text=f"{d.name}, {d.updates:,} updates: {method} takes a gradient step in {low} to {high} % of them, as in "
-            "an earlier run of ours",
+            text=f"{d.name}, {d.updates:,} updates: {method} takes a gradient step in {low} to {high} % of them, as "
+            "an earlier look of ours said",
             holds=low <= round(least) and round(most) <= high,
             found=f"{least:.1f} to {most:.1f} % over the folds",
         )
