@@ -78,7 +78,13 @@ def table1(run: Run) -> Result:
     """MF-AUC, MF-ADG and a rank-k SVD."""
     data = all_fits(run)
     contrasts = all_contrasts(data)
-    tables = (_sizes(data), *_measures(data), differences_table(contrasts), ideal_gain.ndcg_table(data))
+    tables = (
+        _sizes(data),
+        *_measures(data),
+        differences_table(contrasts),
+        _settings(data),
+        ideal_gain.ndcg_table(data),
+    )
     claims = [claim for d in data for claim in (*_pattern(d, contrasts), *_stepped(d))]
     return Result(
         item="table1", data=tuple(d.name for d in data), tables=tables,
@@ -125,11 +131,11 @@ def _cut(d: Fits | None) -> str:
 
 
 def _measures(data: Sequence[Fits]) -> Iterator[Table]:
-    columns, beside = ("data, method", *SHOWN.values()), ("updates with a step, %", "λ and rate, or rank, of each fold")
+    columns, beside = ("data, method", *SHOWN.values()), ("updates with a step, %",)
     error, updates = "standard error over folds", data[0].updates
     own = [d for d in data if d.name not in SIZES]
     if own:
-        rows = tuple((*_row(d, m), _share(d, m), _settings(d, m)) for d in own for m in d.methods)
+        rows = tuple((*_row(d, m), _share(d, m)) for d in own for m in d.methods)
         caption = f"Test measures after {updates:,} updates"
         yield Table(name="table1", caption=caption, columns=(*columns, *beside), rows=rows, error_is=error)
     absent = not {d.name for d in data} & {name for name, _ in TABLE1}
@@ -137,7 +143,7 @@ def _measures(data: Sequence[Fits]) -> Iterator[Table]:
     rows = tuple(_published_row(data, name, learner) for name, learner in TABLE1)
     yield Table(name="table1-published", caption=caption, columns=columns, rows=rows, error_is=error)
     caption = f"Test measures after {LONGER * updates:,} updates"
-    rows = tuple((*_row(d, m), _share(d, m), _settings(d, m)) for d in data for m in d.longer)
+    rows = tuple((*_row(d, m), _share(d, m)) for d in data for m in d.longer)
     yield Table(name="table1-longer", caption=caption, columns=(*columns, *beside), rows=rows, error_is=error)
     caption = "Test measures, each with the setting that is best on validation by the same measure"
     rows = tuple(_row(d, m, own=True) for d in data for m in d.methods)
@@ -160,12 +166,23 @@ def stepped(d: Fits, method: Competitor) -> tuple[float, float]:
     return min(shares), max(shares)
 
 
-def _settings(d: Fits, method: Competitor) -> str:
+def _settings(data: Sequence[Fits]) -> Table:
+    rows = [(_titled(d, m), *_setting(d, m)) for d in data for m in (*d.methods, *d.longer)]
+    return Table(
+        name="table1-settings", caption="Chosen settings: λ and rate, or rank", rows=tuple(rows), appendix=True,
+        columns=("data, method", *(f"fold {k}" for k in range(1, len(rows[0])))),
+    )  # fmt: skip
+
+
+def _titled(d: Fits, method: Competitor) -> str:
+    return f"{d.name}, {method}" + ("" if method.updates is None else f", {method.updates:,} updates")
+
+
+def _setting(d: Fits, method: Competitor) -> list[str]:
+    """Those of each fold, marked where they are at an edge of their grid."""
     names = ("factors",) if method.updates is None else ("reg", "rate")
     grids = {name: d.tried(method, name) for name in names}
-    return "; ".join(
-        ", ".join(told(fit.setting[name], grid) for name, grid in grids.items()) for fit in d.chosen(method)
-    )
+    return [", ".join(told(fit.setting[name], grid) for name, grid in grids.items()) for fit in d.chosen(method)]
 
 
 def _published_row(data: Sequence[Fits], name: str, learner: str) -> tuple[Cell, ...]:
