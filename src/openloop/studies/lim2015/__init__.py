@@ -22,7 +22,7 @@ ITEMS = (
         title="MF-ADG against MF-AUC",
         function=table1.table1,
         data=tuple(POSITIVE),
-        minutes=12,
+        minutes=14,
     ),
     Item(
         name="table2",
