@@ -38,8 +38,13 @@ def figures(n):
     return (Figure(name="figure1", caption=f"{n} rows", rows=rows, chart=chart),)
 
 
+def printed():
+    rows = (("line", Value(value=None, published=2.5, digits=1)),)
+    return (Table(name="figure1", caption="As printed", columns=("what", "slope"), rows=rows),)
+
+
 ITEMS = (
     Item(name="table1", title="means", function=table1, minutes=0.1),
-    Item(name="figure1", title="a line", function=figure1, data=("coat", "yahoo-r3"), minutes=0.1),
+    Item(name="figure1", title="a line", function=figure1, data=("coat", "yahoo-r3"), minutes=0.1, published=printed),
     Item(name="figure2", title="needs more", function=figure1, packages=("not_installed",), minutes=0.1),
 )

@@ -90,12 +90,16 @@ def _print(found: Reproduction) -> None:
 
     out = console()
     out.print(str(found.paper), style="bold")
-    out.print(f"Published numbers stand in brackets{marks(found)}")
+    out.print(f"Published numbers are in brackets{marks(found)}")
     for result in found.results:
         out.print()
         _print_result(result)
     for name, why in found.left_out.items():
         out.print(f"\n{name} was left out: it {why}.")
+    for result in found.quoted:
+        out.print(f"\n{result.item}, not rerun: {result.title}", style="bold")
+        for table in result.tables:
+            _print_table(table)
     compared = sum(result.compared() for result in found.results)
     if compared:
         astray = sum(1 for result in found.results for _ in result.astray())
@@ -103,13 +107,15 @@ def _print(found: Reproduction) -> None:
 
 
 def _print_result(result: Result) -> None:
+    from openloop.studies.kit.page import told
+
     out = console()
     on = f" ({', '.join(result.data)})" if result.data else ""
     out.print(f"{result.item}: {result.title}{on}", style="bold")
     for table in result.tables:
         _print_table(table)
     for claim in result.claims:
-        out.print(mark(claim.holds, after=f" {claim.text}: {claim.found}"))
+        out.print(mark(claim.holds, after=told(claim)[1:]))
     for note in result.notes:
         out.print(f"- {note}")
 

@@ -6,7 +6,8 @@ Altair is imported by the first call.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -37,11 +38,17 @@ def data(rows: Rows) -> Any:
     return alt.Chart(alt.Data(values=tuple(rows)))  # Altair copies lists at every step
 
 
-def series(field: str, names: Sequence[str]) -> dict[str, Any]:
-    """Colour and shape of a nominal field: no two of 42 names have both in common."""
+def series(field: str, names: Sequence[str], known: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Colour and shape of a nominal field: no two of 42 names have both in common.
+
+    Names that are `known` have that colour, and the others the colours that are left.
+    """
     import altair as alt
 
-    colours = [COLOURS[n % len(COLOURS)] for n in range(len(names))]
+    given = known or {}
+    taken = {given[name] for name in names if name in given}
+    free = cycle([colour for colour in COLOURS if colour not in taken] or COLOURS)
+    colours = [given[name] if name in given else next(free) for name in names]
     shapes = [SHAPES[n % len(SHAPES)] for n in range(len(names))]
     return {
         "color": alt.Color(f"{field}:N", title=None, scale=alt.Scale(domain=list(names), range=colours)),

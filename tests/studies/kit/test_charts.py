@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from openloop.errors import InputError
-from openloop.studies.kit.charts import lines, scatter
+from openloop.studies.kit.charts import TITLE, lines, scatter
+from openloop.studies.kit.colours import COLOUR
 from tests.facts import facts
 
 ROWS = [
@@ -23,7 +24,7 @@ def marks(spec):
 
 def test_lines_with_a_band_have_line_points_and_area_for_each_facet():
     spec = lines(ROWS, "x", "y", series="name", facet="part", low="low", high="high", log_x=True).to_dict()
-    assert [chart["title"] for chart in spec["concat"]] == ["first", "second"]
+    assert [chart["title"] for chart in spec["concat"]] == [["first"], ["second"]]
     assert all(marks(chart) == ["area", "line", "point"] for chart in spec["concat"])
     x = spec["concat"][0]["layer"][1]["encoding"]["x"]
     low, high = x["scale"]["domain"]
@@ -37,6 +38,38 @@ def test_series_have_one_colour_in_every_facet():
     spec = lines(rows, "x", "y", series="name", facet="part").to_dict()
     domains = [chart["layer"][0]["encoding"]["color"]["scale"]["domain"] for chart in spec["concat"]]
     assert domains == [["n1", "n2"], ["n1", "n2"]]
+
+
+def test_a_method_has_its_colour_in_every_figure():
+    rows = [{"x": 1, "y": 2, "name": name} for name in ("another", "IPS", "Naive", "one more")]
+    for chosen in (rows, rows[1:], rows[::-1]):
+        scale = lines(chosen, "x", "y", series="name").to_dict()["layer"][0]["encoding"]["color"]["scale"]
+        colours = dict(zip(scale["domain"], scale["range"], strict=True))
+        assert colours["IPS"] == COLOUR["IPS"]
+        assert colours["Naive"] == COLOUR["Naive"]
+        assert len(set(colours.values())) == len(chosen)
+
+
+def test_published_numbers_are_hollow_and_in_the_charts_of_their_facet():
+    theirs = [{"x": 9, "y": 3, "name": "n1", "part": "second"}]
+    first, second = lines(ROWS, "x", "y", series="name", facet="part", published=theirs).to_dict()["concat"]
+    assert marks(first) == ["line", "point"]
+    assert marks(second) == ["line", "point", "point"]
+    assert second["layer"][2]["mark"]["filled"] is False
+
+
+def test_long_titles_and_legends_are_not_cut():
+    rows = [{"x": 1, "y": k, "name": f"method {'x' * 60} {k}", "part": "a title of many words " * 4} for k in range(3)]
+    (chart,) = lines(rows, "x", "y", series="name", facet="part").to_dict()["concat"]
+    assert max(map(len, chart["title"])) <= TITLE
+    legend = chart["layer"][0]["encoding"]["color"]["legend"]
+    assert legend["labelLimit"] == 0
+    assert legend["columns"] == 1
+
+
+def test_points_of_a_scatter_are_coloured_by_series():
+    spec = scatter(ROWS, "x", "y", series="name").to_dict()
+    assert spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["n1", "n2"]
 
 
 def test_scatter_draws_points_and_a_line_of_least_squares():

@@ -6,10 +6,19 @@ import re
 from dataclasses import replace
 from html import escape
 
-from openloop.studies.kit.page import html, markdown, parts, shown
-from openloop.studies.kit.results import Value, unjudged
+import pytest
+
+from openloop.studies.kit.page import APPENDIX, LONG, html, lasting, markdown, parts, shown
+from openloop.studies.kit.results import Claim, Table, Value, unjudged
 from openloop.studies.kit.running import reproduce
 from tests.facts import facts
+
+ASTRAY_TITLE = "Published numbers that did not come out"
+
+
+def section(text, title):
+    """The text below a heading, down to the next."""
+    return text.partition(f"## {title}\n")[2].partition("\n## ")[0]
 
 
 def test_cells_show_the_published_number_in_brackets_and_mark_what_differs():
@@ -54,11 +63,62 @@ def test_the_page_says_by_which_command_and_on_what_it_was_written(study, data_d
 
 def test_a_page_without_comparisons_says_so(study, data_dir):
     text = markdown(reproduce(study, ["figure1"], data=data_dir("coat").parent, workers=0), "pictures")
-    assert re.search(facts("None", "compared"), text.splitlines()[-1])
+    assert re.search(facts("None", "compared"), section(text, ASTRAY_TITLE))
 
 
 def test_numbers_beside_published_ones_that_are_not_judged_were_measured_otherwise(study, tmp_path):
     found = reproduce(study, data=tmp_path, workers=0)
     beside = replace(found, results=tuple(unjudged(result) for result in found.results))
-    last = markdown(beside, "pictures").splitlines()[-1]
-    assert re.search(facts("None", "compared", "protocols"), last)
+    found_there = section(markdown(beside, "pictures"), ASTRAY_TITLE)
+    assert re.search(facts("None", "compared", "protocols"), found_there)
+
+
+def test_the_first_lines_say_what_came_out_what_did_not_and_on_what_data(study, tmp_path):
+    found = reproduce(study, data=tmp_path, workers=0)
+    claims = [
+        Claim(text="a", holds=True, found="1", gist="coins are fair"),
+        Claim(text="b", holds=False, found="2", gist="dice too"),
+        Claim(text="c", holds=True, found="3", counted=False, gist="two is two"),
+    ]
+    changed = replace(found, results=(replace(found.results[0], claims=tuple(claims)),))
+    title, _, out, not_out, data, *_ = markdown(changed, "pictures").splitlines()
+    assert title.startswith("# Coins")
+    assert re.search(facts("1 of 2 claims", "1 of 2 published numbers", "Coins are fair."), out)
+    assert re.search(facts("1 of 2 claims", "1 of 2 published numbers", "Dice too."), not_out)
+    assert re.search(facts("none", "figure1", "figure2"), data)
+
+
+def test_claims_that_do_not_count_say_so(study, tmp_path):
+    found = reproduce(study, data=tmp_path, workers=0)
+    result = replace(found.results[0], claims=(Claim(text="two is two", holds=True, found="2", counted=False),))
+    text = markdown(replace(found, results=(result,)), "pictures")
+    assert re.search(facts("✓ two is two", "not counted", "2"), text)
+    assert "| table1 | means | – | – | 1 of 2 |" in text
+
+
+@pytest.mark.parametrize(("rows", "appendix"), [(LONG, True), (LONG + 1, False)])
+def test_long_tables_are_in_the_appendix(study, tmp_path, rows, appendix):
+    found = reproduce(study, data=tmp_path, workers=0)
+    table = Table(name="t", caption="Many", columns=("n",), rows=(("x",),) * rows, appendix=appendix)
+    result = replace(found.results[0], tables=(*found.results[0].tables, table))
+    text = markdown(replace(found, results=(result,)), "pictures")
+    body, _, end = text.partition(f"## {APPENDIX}")
+    assert "**Many.**" not in body
+    assert "Many" in body
+    assert "**Many.**" in end
+    assert "**Means.**" in body
+
+
+def test_an_item_that_cannot_run_shows_the_published_numbers_and_why(study, tmp_path):
+    text = markdown(reproduce(study, data=tmp_path, workers=0), "pictures")
+    quoted = text[text.index("## figure1: a line (not rerun)") :]
+    assert re.search(facts("needs", "coat", "paper"), quoted)
+    assert "| line | – (2.5) |" in quoted
+
+
+def test_the_page_says_what_each_item_took(study, tmp_path):
+    first, again = (markdown(reproduce(study, ["table1"], data=tmp_path, workers=0), "pictures") for _ in range(2))
+    row = r"\| table1 \| `openloop reproduce made_up table1 --data DIR --seed 0` \| 4 \| {} \| \d+ s \| \d+ s \|"
+    assert re.search(row.format(4), first)
+    assert re.search(row.format(0), again)
+    assert [lasting(seconds) for seconds in (5.2, 119, 300)] == ["5 s", "119 s", "5.0 min"]

@@ -64,6 +64,13 @@ def test_what_did_not_come_out_is_found_with_its_place():
     assert result.compared() == 2
 
 
+def test_claims_that_do_not_count_are_in_no_tally():
+    claims = [
+        Claim(text="t", holds=holds, found="1", counted=c) for holds, c in ((True, True), (False, True), (True, False))
+    ]
+    assert Result(item="i", claims=tuple(claims)).held() == (1, 2)
+
+
 def test_a_result_is_plain_enough_for_json():
     table = Table(name="t", caption="c", columns=("row", "x"), rows=(("r", Value(value=np.float32(0.5), published=1)),))
     figure = Figure(name="f", caption="c", rows=({"x": 1.0},), chart={"mark": "point"})
@@ -73,5 +80,5 @@ def test_a_result_is_plain_enough_for_json():
     )
     assert plain["tables"][0]["rows"][0]["x"]["value"] == 0.5
     assert plain["tables"][0]["rows"][0]["x"]["came_out"] is False
-    assert plain["claims"] == [{"text": "so", "holds": True, "found": "1"}]
+    assert plain["claims"] == [{"text": "so", "holds": True, "found": "1", "gist": "", "counted": True}]
     assert plain["figures"][0]["rows"] == [{"x": 1.0}]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from openloop.errors import FormatError, InputError, OpenloopError
-from openloop.studies.kit.trials import Task, Trials, compute
+from openloop.studies.kit.trials import Task, Trials, compute, time_file
 from tests.facts import facts
 
 GIVEN = {"x": np.arange(5.0)}
@@ -72,6 +72,23 @@ def test_what_is_kept_is_not_computed_again(tmp_path):
         trials.map(total, GIVEN, [{"seed": 0}, {"seed": 1}], lambda done, of: seen.append((done, of)))
     assert seen == [(1, 2), (2, 2)]
     assert all(file.stat().st_mtime_ns == moment for file, moment in before.items())
+
+
+def test_processor_seconds_are_known_of_trials_that_an_earlier_run_computed(tmp_path):
+    with Trials(tmp_path, 0) as trials:
+        trials.map(total, GIVEN, [{"seed": 0}], ignore)
+    with Trials(tmp_path, 0) as trials:
+        trials.map(total, GIVEN, [{"seed": 0}], ignore)
+        kept = trials.spent
+        trials.map(total, GIVEN, [{"seed": 0}, {"seed": 1}], ignore)
+        both = trials.spent - kept
+    assert (kept.trials, kept.computed, kept.timed) == (1, 0, 1)
+    assert (both.trials, both.computed, both.timed) == (2, 1, 2)
+    assert both.seconds >= kept.seconds >= 0
+    time_file(next((tmp_path / "trials").iterdir())).unlink()
+    with Trials(tmp_path, 0) as trials:
+        trials.map(total, GIVEN, [{"seed": 0}, {"seed": 1}], ignore)
+        assert trials.spent.timed == 1
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from openloop.errors import InputError
 from openloop.reporting.style import GREY, data, log_axis, series, styled
+from openloop.studies.kit.colours import COLOUR
 
 if TYPE_CHECKING:
     from openloop.reporting.style import Chart
@@ -15,6 +17,8 @@ Records = Sequence[Mapping[str, Any]]
 
 WIDTH, HEIGHT = 300, 240
 COLUMNS = 3  # charts beside each other
+TITLE = 38  # characters in a line of a title
+CHARACTER, SYMBOL = 7, 40  # widths in a legend: of a character, and of what is beside a label
 MARGIN = 1.08
 
 
@@ -31,17 +35,23 @@ def lines(
     y_title: str | None = None,
     log_x: bool = False,
     log_y: bool = False,
+    published: Records = (),
 ) -> Chart:
-    """y over x, a line with points for each of `series`; from `low` to `high` a band; a chart for each of `facet`."""
+    """y over x, a line with points for each of `series`; from `low` to `high` a band; a chart for each of `facet`.
+
+    `published` are records of the same kind with the paper's numbers, drawn as hollow diamonds of their series' colour.
+    """
     _check("lines", rows, [x, y, series, *(name for name in (facet, low, high) if name)])
+    _check("lines", published or rows, [x, y, series, *(name for name in (facet,) if name)])
 
     def one(part: Records, title: str | None) -> Any:
         import altair as alt
 
         held = [dict(row) for row in part]
-        x_axis = _axis("X", x, [row[x] for row in part], x_title or x, log=log_x)
-        tall = [row[name] for row in part for name in (y, low, high) if name]
-        told = _series(series, rows)
+        theirs = [dict(row) for row in published if facet is None or row[facet] == part[0][facet]]
+        x_axis = _axis("X", x, [row[x] for row in [*part, *theirs]], x_title or x, log=log_x)
+        tall = [row[name] for row in part for name in (y, low, high) if name] + [row[y] for row in theirs]
+        told = _series(series, [*rows, *published], _columns(rows, facet))
         base = data(held).encode(x=x_axis, **told)
         y_axis = _axis("Y", y, tall, y_title or y, log=log_y)
         drawn = [base.mark_line(strokeWidth=2).encode(y=y_axis), base.mark_point(filled=True, size=45).encode(y=y_axis)]
@@ -50,6 +60,9 @@ def lines(
             # With a shape, an area would get points along its lower edge.
             band = data(held).mark_area(opacity=0.18).encode(x=x_axis, y=held_low, y2=f"{high}:Q", color=told["color"])
             drawn.insert(0, band)
+        if theirs:
+            hollow = data(theirs).mark_point(filled=False, size=110, strokeWidth=1.8, shape="diamond")
+            drawn.append(hollow.encode(x=x_axis, y=y_axis, color=told["color"]))
         return alt.layer(*drawn).properties(width=WIDTH, height=HEIGHT, **_named(title))
 
     return _faceted(rows, facet, one)
@@ -60,13 +73,14 @@ def scatter(
     x: str,
     y: str,
     *,
+    series: str | None = None,
     facet: str | None = None,
     label: str | None = None,
     x_title: str | None = None,
     y_title: str | None = None,
 ) -> Chart:
-    """Points, and the line of least squares; `label` names a point; a chart for each `facet`."""
-    _check("scatter", rows, [x, y, *(name for name in (facet, label) if name)])
+    """Points, coloured by `series`, and the line of least squares; `label` names a point; a chart for each `facet`."""
+    _check("scatter", rows, [x, y, *(name for name in (series, facet, label) if name)])
 
     def one(part: Records, title: str | None) -> Any:
         import altair as alt
@@ -76,7 +90,8 @@ def scatter(
             y=_axis("Y", y, [row[y] for row in part], y_title or y, log=False),
         )
         points = base.mark_point(filled=True, size=45, opacity=0.75).encode(
-            tooltip=[f"{name}:{kind}" for name, kind in ((label, "N"), (x, "Q"), (y, "Q")) if name]
+            tooltip=[f"{name}:{kind}" for name, kind in ((label, "N"), (x, "Q"), (y, "Q")) if name],
+            **(_series(series, rows, _columns(rows, facet)) if series else {}),
         )
         fitted = base.transform_regression(x, y).mark_line(color=GREY, strokeWidth=2)
         return alt.layer(points, fitted).properties(width=WIDTH, height=HEIGHT, **_named(title))
@@ -108,14 +123,26 @@ def _axis(kind: str, field: str, values: Sequence[float], title: str, *, log: bo
     return make(f"{field}:Q", title=title, scale=alt.Scale(type="log", domain=wide, nice=False), axis=log_axis(*wide))
 
 
-def _series(field: str, rows: Records) -> dict[str, Any]:
-    """The same colours in every facet."""
-    told = series(field, list(dict.fromkeys(str(row[field]) for row in rows)))
-    return told | {"color": told["color"].legend(symbolOpacity=1)}  # not as pale as the bands
+def _series(field: str, rows: Records, charts: int) -> dict[str, Any]:
+    """The same colours in every facet, and a legend below them that is no wider than the charts beside each other."""
+    names = list(dict.fromkeys(str(row[field]) for row in rows))
+    told = series(field, names, COLOUR)
+    columns = max(1, charts * WIDTH // (CHARACTER * max(map(len, names)) + SYMBOL))
+    legend = {"columns": columns, "labelLimit": 0}
+    return {
+        "color": told["color"].legend(symbolOpacity=1, **legend),  # not as pale as the bands
+        "shape": told["shape"].legend(**legend),
+    }
 
 
-def _named(title: str | None) -> dict[str, str]:
-    return {} if title is None else {"title": title}
+def _columns(rows: Records, facet: str | None) -> int:
+    """How many charts there are beside each other."""
+    return min(COLUMNS, len({row[facet] for row in rows})) if facet else 1
+
+
+def _named(title: str | None) -> dict[str, Any]:
+    """The title of a chart, in lines that are no wider than it."""
+    return {} if title is None else {"title": wrap(title, TITLE)}
 
 
 def _check(name: str, rows: Records, fields: Sequence[str]) -> None:

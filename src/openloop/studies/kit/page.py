@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +12,14 @@ from openloop.reporting.blocks import Bullets, Heading, Picture, Section, TableB
 from openloop.reporting.blocks import Cell as PageCell
 from openloop.reporting.rendering import page_of
 from openloop.studies.kit.fingerprint import versions
-from openloop.studies.kit.results import Cell, Figure, Result, Table, Value
-from openloop.studies.kit.running import Reproduction
+from openloop.studies.kit.results import Cell, Claim, Figure, Result, Table, Value
+from openloop.studies.kit.running import Reproduction, Took
 from openloop.support.version import VERSION
-from openloop.support.wording import counted
+from openloop.support.wording import counted, joined
 
 ASTRAY = "≠"  # behind a number of ours that is not the published one
+LONG = 20  # rows beyond which a table is in the appendix
+APPENDIX = "Appendix: long tables"
 
 Block = Text | Bullets | Heading | TableBlock | Figure
 
@@ -30,15 +33,22 @@ class Part:
 
 
 def parts(found: Reproduction) -> Iterator[Part]:
-    """The page from top to bottom: the overview, the items, and what did not come out."""
+    """The page from top to bottom: what came out, the items, what did not come out, long tables, what it took."""
     yield Part(f"{found.paper.title} ({found.paper.year})", tuple(_overview(found)))
     for result in found.results:
         yield Part(f"{result.item}: {result.title}", tuple(_item(result, quick=found.quick)))
+    for result in found.quoted:
+        yield Part(f"{result.item}: {result.title} (not rerun)", tuple(_quoted(result)))
     if not found.quick:
         yield Part("Published numbers that did not come out", tuple(_astray(found.results)))
+    long = [(result, table) for result in found.results for table in result.tables if _is_long(table)]
+    if long:
+        yield Part(APPENDIX, tuple(_grid(f"{r.item}. {caption(t)}", t.columns, t.rows) for r, t in long))
+    yield Part("How it was run", tuple(_took(found)))
 
 
 def _overview(found: Reproduction) -> Iterator[Block]:
+    yield Bullets(items=tuple(summary(found)))
     yield Text(text=str(found.paper))
     yield Text(text=_how(found))
     header = ("item", "what", "data", "claims that hold", "published numbers that came out")
@@ -49,11 +59,36 @@ def _overview(found: Reproduction) -> Iterator[Block]:
         yield Text(text=f"{name} was left out: it {why}.")
 
 
+def summary(found: Reproduction) -> Iterator[str]:
+    """What came out, what did not, and on what data."""
+    claims = [claim for result in found.results for claim in result.claims if claim.counted]
+    for head, holds in (("Came out", True), ("Did not come out", False)):
+        gists = [claim.gist for claim in claims if claim.gist and claim.holds == holds]
+        gist_text = "".join(f" {gist[0].upper()}{gist[1:]}." for gist in gists)
+        yield f"**{head}**: {_tally(found, claims, holds=holds)}.{gist_text}"
+    used = joined(list(found.data)) if found.data else "none"
+    yield f"**Data**: {used}." + (f" Not run here: {joined(list(found.left_out))}." if found.left_out else "")
+
+
+def _tally(found: Reproduction, claims: Sequence[Claim], *, holds: bool) -> str:
+    compared = sum(result.compared() for result in found.results)
+    astray = sum(1 for result in found.results for _ in result.astray())
+    held = sum(claim.holds == holds for claim in claims)
+    numbers = (compared - astray) if holds else astray
+    return f"{held} of {counted(len(claims), 'claim')}" + (
+        f", {numbers:,} of {counted(compared, 'published number')}" if compared else ""
+    )
+
+
 def _how(found: Reproduction) -> str:
-    command = ["openloop reproduce", found.study, *found.asked, *(["--quick"] if found.quick else [])]
-    written = f"Written by `{' '.join(command)} --data DIR --seed {found.seed} --report FILE` "
     with_these = ", ".join(text for text in (f"openloop {VERSION}", *versions()) if not text.endswith(" absent"))
-    return f"{written}({with_these}). Published numbers stand in brackets{marks(found)}"
+    return f"Written by `{command(found)}` ({with_these}). Published numbers are in brackets{marks(found)}"
+
+
+def command(found: Reproduction, *items: str) -> str:
+    """The command that gives these numbers, or those of some items."""
+    words = ["openloop reproduce", found.study, *(items or found.asked), *(["--quick"] if found.quick else [])]
+    return f"{' '.join(words)} --data DIR --seed {found.seed}" + ("" if items else " --report FILE")
 
 
 def marks(found: Reproduction) -> str:
@@ -64,23 +99,68 @@ def marks(found: Reproduction) -> str:
 
 
 def _line(result: Result) -> tuple[str, ...]:
-    held, compared = sum(claim.holds for claim in result.claims), result.compared()
+    held, of = result.held()
+    compared = result.compared()
     out = compared - sum(1 for _ in result.astray())
-    claims = f"{held} of {len(result.claims)}" if result.claims else "–"
+    claims = f"{held} of {of}" if of else "–"
     numbers = f"{out} of {compared}" if compared else "–"
     return result.item, result.title, ", ".join(result.data) or "–", claims, numbers
 
 
 def _item(result: Result, *, quick: bool) -> Iterator[Block]:
     for table in result.tables:
-        yield _grid(caption(table), table.columns, table.rows)
+        if not _is_long(table):
+            yield _grid(caption(table), table.columns, table.rows)
     yield from result.figures
+    aside = [table.caption.rstrip(".") for table in result.tables if _is_long(table)]
+    if aside:
+        yield Text(text=f"In the appendix: {'; '.join(aside)}.")
     if result.claims:
         yield Heading(text="What should come out" + (", by the few trials of a quick run" if quick else ""))
-        yield Bullets(items=tuple(f"{'✓' if c.holds else '✗'} {c.text}: {c.found}" for c in result.claims))
+        yield Bullets(items=tuple(map(told, result.claims)))
     if result.notes:
         yield Heading(text="Notes")
         yield Bullets(items=tuple(result.notes))
+
+
+def _is_long(table: Table) -> bool:
+    return table.appendix or len(table.rows) > LONG
+
+
+def told(claim: Claim) -> str:
+    """A claim in a line."""
+    aside = "" if claim.counted else " (not counted: it follows from printed numbers or from arithmetic)"
+    return f"{'✓' if claim.holds else '✗'} {claim.text}{aside}: {claim.found}"
+
+
+def _quoted(result: Result) -> Iterator[Block]:
+    yield Text(text=f"Not rerun: it {result.not_rerun}. The numbers are the paper's.")
+    for table in result.tables:
+        yield _grid(caption(table), table.columns, table.rows)
+
+
+def _took(found: Reproduction) -> Iterator[Block]:
+    """Commands and times of the items."""
+    cores = os.cpu_count() or 1
+    yield Text(
+        text=f"Trials run in {found.workers or 'no'} processes of one thread each, on {counted(cores, 'core')}. "
+        "Processor time is that of all trials of an item, some of which items share. Trials that an earlier run kept "
+        "are not computed again, but their time counts."
+    )
+    header = ("item", "command", "trials", "computed in this run", "processor time", "this run, on the clock")
+    rows = [(name, f"`{command(found, name)}`", *_costs(took)) for name, took in found.took.items()]
+    yield _grid("", header, rows)
+
+
+def _costs(took: Took) -> tuple[Cell, ...]:
+    spent = took.spent
+    processor = lasting(spent.seconds) if spent.timed == spent.trials else "not known"
+    return spent.trials, spent.computed, processor, lasting(took.clock)
+
+
+def lasting(seconds: float) -> str:
+    """A time in words."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
 
 
 def _astray(results: Sequence[Result]) -> Iterator[Block]:
@@ -108,13 +188,13 @@ def _lines_astray(results: Sequence[Result]) -> Iterator[tuple[str, ...]]:
 
 
 def caption(table: Table) -> str:
-    """What a table shows, and what stands behind its ±."""
+    """What a table shows, and what its ± is."""
     errors = any(value.error is not None for _, value in table.values())
-    return f"**{table.caption.rstrip('.')}.**" + (f" Behind ± stands the {table.error_is}." if errors else "")
+    return f"**{table.caption.rstrip('.')}.**" + (f" ± is the {table.error_is}." if errors else "")
 
 
 def shown(cell: Cell) -> str:
-    """A cell as text; the published number stands in brackets."""
+    """A cell as text; the published number is in brackets."""
     if isinstance(cell, Value):
         ours = f"{cell} {ASTRAY}" if cell.came_out is False else str(cell)
         return ours if cell.published is None else f"{ours} ({cell.as_published()})"

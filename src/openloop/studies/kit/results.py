@@ -73,13 +73,17 @@ Cell = str | int | float | Value | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows of cells; the first column names the row. `error_is` says what stands behind ±."""
+    """Rows of cells; the first column names the row.
+
+    `error_is` says what ± is. With `appendix`, the table is shown at the page's end.
+    """
 
     name: str
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     error_is: str = "standard error"
+    appendix: bool = False
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -112,22 +116,29 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What should come out, whether it did, and the numbers that say so."""
+    """What should come out, whether it did, and the numbers that say so.
+
+    `gist` is the claim in a few words, for the top of the page; most claims have none. `counted` is False for what can
+    only hold or only fail, such as arithmetic on numbers that the paper prints: it is shown and counts in no tally.
+    """
 
     text: str
     holds: bool
     found: str
+    gist: str = ""
+    counted: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "holds", bool(self.holds))  # NumPy's booleans are not JSON's
-        object.__setattr__(self, "text", self.text.rstrip("."))  # the numbers stand behind it
+        for name in ("text", "gist"):
+            object.__setattr__(self, name, getattr(self, name).rstrip("."))  # more follows it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """An item of a paper, recomputed: on which data, what came out, and what a reader should know.
 
-    `reproduce` gives it the title of its `Item`.
+    `reproduce` gives it the title of its `Item`. `not_rerun` says why an item has published numbers only.
     """
 
     item: str
@@ -137,6 +148,12 @@ class Result:
     figures: tuple[Figure, ...] = ()
     claims: tuple[Claim, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    not_rerun: str = ""
+
+    def held(self) -> tuple[int, int]:
+        """How many claims hold, and of how many that count."""
+        counted = [claim.holds for claim in self.claims if claim.counted]
+        return sum(counted), len(counted)
 
     def astray(self) -> Iterator[tuple[str, str, Value]]:
         """The published numbers that did not come out: table, place, numbers."""

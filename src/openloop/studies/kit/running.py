@@ -7,6 +7,7 @@ functions take a `Run` and return a frozen `Result`.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -18,8 +19,8 @@ from typing import Any, TypeVar
 from openloop.data import datasets
 from openloop.errors import InputError, MissingPackageError, did_you_mean
 from openloop.studies.kit.fingerprint import versions
-from openloop.studies.kit.results import Result, unjudged
-from openloop.studies.kit.trials import Given, Outcome, Setting, Trial, Trials
+from openloop.studies.kit.results import Result, Table, unjudged
+from openloop.studies.kit.trials import Given, Outcome, Setting, Spent, Trial, Trials
 from openloop.support.arguments import is_whole
 from openloop.support.atomic import FilePath, Recorded
 from openloop.support.progress import Step, silent
@@ -50,6 +51,7 @@ class Item:
     """A table or figure: the data sets of which it needs one (none: it needs no data), and about how long it takes.
 
     `minutes` are those of a full run on two cores; `packages` are optional ones without which it cannot run.
+    `published` gives the tables of the paper's own numbers, which are shown where it cannot run.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Item:
     data: tuple[str, ...] = ()
     minutes: float
     packages: tuple[str, ...] = ()
+    published: Callable[[], tuple[Table, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +103,20 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """What an item took: its trials, which it may share with other items, and the seconds of this run on the clock."""
+
+    spent: Spent
+    clock: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reproduction(Recorded):
-    """The results of a paper's items, and why others were left out."""
+    """The results of a paper's items, and why others were left out.
+
+    `quoted` are items that cannot run, with the numbers that the paper prints. What changes from run to run (`took`)
+    is not in the records.
+    """
 
     study: str
     paper: Paper
@@ -111,6 +126,9 @@ class Reproduction(Recorded):
     results: tuple[Result, ...]
     left_out: Mapping[str, str]
     data: Mapping[str, str]  # what was loaded: its shape, the digest of its files, what a reader should know
+    quoted: tuple[Result, ...] = ()
+    took: Mapping[str, Took] = field(default_factory=dict[str, Took])  # by item
+    workers: int = 0
 
     def __getitem__(self, item: str) -> Result:
         for result in self.results:
@@ -127,6 +145,7 @@ class Reproduction(Recorded):
             "study": self.study, "paper": str(self.paper), "quick": self.quick, "seed": self.seed,
             "data": dict(self.data), "left_out": dict(self.left_out), "versions": list(versions()),
             "results": [result.plain() for result in self.results],
+            "quoted": [result.plain() for result in self.quoted],
         }  # fmt: skip
 
 
@@ -168,12 +187,15 @@ def reproduce(
     wanted, left_out = _divided(asked, folder, named=bool(items))
     at_once = (os.cpu_count() or 1) if workers is None else workers
     loaded: dict[str, str] = {}
+    took: dict[str, Took] = {}
     with Trials(cache_folder(cache), at_once) as trials:
         results: list[Result] = []
         for number, item in enumerate(wanted):
             share = _part(step, item.name, number, len(wanted))
             run = Run(folder=folder, quick=quick, seed=seed, trials=trials, step=share, loaded=loaded)
+            before, began = trials.spent, time.perf_counter()
             result = replace(item.function(run), title=item.title)  # as the list has it
+            took[item.name] = Took(spent=trials.spent - before, clock=time.perf_counter() - began)
             results.append(unjudged(result) if quick else result)
     return Reproduction(
         study=name,
@@ -184,7 +206,16 @@ def reproduce(
         results=tuple(results),
         left_out=left_out,
         data=loaded,
+        quoted=tuple(_quoted(item, left_out[item.name]) for item in asked if item.name in left_out and item.published),
+        took=took,
+        workers=at_once,
     )
+
+
+def _quoted(item: Item, why: str) -> Result:
+    """The numbers that the paper prints of an item that cannot run."""
+    tables = () if item.published is None else item.published()
+    return Result(item=item.name, title=item.title, tables=tables, not_rerun=why)
 
 
 def listed(

@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 from openloop.core.feedback import Feedback, Vocabulary
 from openloop.errors import FormatError, InputError, OpenloopError
 from openloop.studies.kit.fingerprint import code_digest, digest, versions
-from openloop.support.atomic import replacing
+from openloop.support.atomic import replacing, write_text
 
 Given = Mapping[str, npt.NDArray[Any]]
 Outcome = dict[str, npt.NDArray[Any]]
@@ -45,6 +45,25 @@ A_DAY = 86_400.0  # seconds
 ONE_THREAD: dict[str, str] = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"), "1")
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """On trials: how many there are, how many were computed in this run, and the processor seconds of those `timed`.
+
+    Seconds are kept with a trial, so they are known of trials that an earlier run computed.
+    """
+
+    trials: int = 0
+    computed: int = 0
+    timed: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def __sub__(self, other: Spent) -> Spent:
+        return Spent(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
 class Trials:
     """Computes trials that are not kept yet, in `workers` processes of one thread each, and keeps them in `folder`.
 
@@ -54,8 +73,9 @@ class Trials:
 
     def __init__(self, folder: Path, workers: int) -> None:
         self.folder, self.workers = folder, workers
+        self.spent = Spent()
         self._pool: ProcessPoolExecutor | None = None
-        for kind in ("given", "trials"):
+        for kind in ("given", "trials", "seconds"):
             try:
                 (folder / kind).mkdir(parents=True, exist_ok=True)
             except OSError as error:
@@ -86,6 +106,8 @@ class Trials:
         advance(len(files) - len(wanted), len(files))
         for done, _ in enumerate(self._compute(tasks), len(files) - len(wanted) + 1):
             advance(done, len(files))
+        seconds = [float(time_file(file).read_text("utf-8")) for file in files if time_file(file).exists()]
+        self.spent += Spent(len(files), len(wanted), len(seconds), sum(seconds))
         return [_read(file) for file in files]
 
     def _compute(self, tasks: Sequence[Task]) -> Iterator[None]:
@@ -155,7 +177,15 @@ def compute(task: Task) -> None:
             f"{task.trial.__qualname__}: its code was changed while the run went on; run again: what is done is kept."
         )
     with threadpool_limits(1):
-        _write(task.file, task.trial(_given(task.data), **task.setting), task.trial.__qualname__)
+        began = time.process_time()
+        outcome = task.trial(_given(task.data), **task.setting)
+    write_text(time_file(task.file), f"{time.process_time() - began:.3f}")
+    _write(task.file, outcome, task.trial.__qualname__)
+
+
+def time_file(file: Path) -> Path:
+    """Where the processor seconds of a trial are kept: apart from its outcome, which is the same bytes again."""
+    return file.parents[1] / "seconds" / file.with_suffix(".txt").name
 
 
 # -- files of arrays -----------------------------------------------------------------------------------------

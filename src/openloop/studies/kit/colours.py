@@ -1,0 +1,18 @@
+"""One colour per method, in the figures of all papers.
+
+Methods of one idea share a colour where no figure shows both: what ignores selection, inverse propensities, and so on.
+"""
+
+from __future__ import annotations
+
+from openloop.reporting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
+
+COLOUR = {
+    "Naive": VERMILLION, "MF-Naive": VERMILLION, "holdout": VERMILLION, "MF-AUC": VERMILLION,
+    "IPS": BLUE, "IPS-KNOWN": BLUE, "MF-IPS": BLUE, "ips": BLUE, "MF-ADG": BLUE,
+    "SNIPS": GREEN, "SVD": GREEN,
+    "IPS-NB": ORANGE, "MF-IPS-NB": ORANGE,
+    "SNIPS-NB": PURPLE,
+    "stratified": SKY, "ours": SKY,
+    "as coded": BLACK, "as printed": GREY, "popularity": GREY,
+}  # fmt: skip
