@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from openloop.studies.jadidinejad2021 import figure3, figure4, table1, table6, tables2to5
+from openloop.studies.jadidinejad2021 import figure3, figure4, models_table, table1, table6, tables2to5
 from openloop.studies.jadidinejad2021.fits import SPLITS
 from openloop.studies.jadidinejad2021.published import PUBLISHED
 from openloop.studies.kit.running import Item, Paper
@@ -27,15 +27,15 @@ ITEMS = (
     ),
     Item(
         name="table2", title="The paradox on MovieLens", function=tables2to5.table2, data=("ml-1m", "ml-100k"),
-        minutes=3, packages=ZOO[:1],
+        minutes=3, packages=ZOO,
     ),
     Item(
         name="table3", title="The paradox on Netflix", function=tables2to5.table3, data=("netflix",), minutes=6,
-        packages=ZOO[:1],
+        packages=ZOO,
     ),
     Item(
         name="table4", title="The paradox on Yahoo! R3", function=tables2to5.table4, data=("yahoo-r3",), minutes=6,
-        packages=ZOO[:1],
+        packages=ZOO,
     ),
     Item(
         name="table5", title="The paradox on Coat", function=tables2to5.table5, data=("coat",), minutes=8, packages=ZOO
@@ -50,5 +50,9 @@ ITEMS = (
     ),
     Item(
         name="figure4", title="The number of strata", function=figure4.figure4, data=OPEN_LOOP, minutes=1, packages=ZOO
+    ),
+    Item(
+        name="models", title="Model by model, against the authors' notebook", function=models_table.models,
+        data=("coat",), minutes=3, packages=ZOO, published=models_table.published,
     ),
 )  # fmt: skip

@@ -1,0 +1,283 @@
+"""Model by model: values on Coat beside those that the authors' notebook prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from openloop.core.feedback import Floats
+from openloop.studies.jadidinejad2021.experiment import QUICK_SPLITS, over_splits
+from openloop.studies.jadidinejad2021.fits import SPLITS, ModelFits, fitted, zoo_names
+from openloop.studies.jadidinejad2021.methods import coded
+from openloop.studies.jadidinejad2021.model_chance import WMF, variant
+from openloop.studies.jadidinejad2021.models import START, WHOLE, given_of, relevant, trial
+from openloop.studies.jadidinejad2021.open_loop import targets
+from openloop.studies.jadidinejad2021.published import METHODS, PUBLISHED
+from openloop.studies.jadidinejad2021.scores import holdout, stacked
+from openloop.studies.kit import charts
+from openloop.studies.kit.results import Cell, Claim, Figure, Result, Table, Value
+from openloop.studies.kit.running import Run
+from openloop.studies.kit.trials import Given, Outcome
+from openloop.support.wording import joined, pvalue
+
+HEADS = ("open loop", "closed loop", "IPS", "stratified", "Q1", "Q2")
+CUTS: dict[str, int | None] = {"ndcg@5": 5, "ndcg@10": 10, "ndcg": None}
+EXACT = ("GA", "MostPop", "MF10")  # nothing but the seed, the rows' order and the sort decides these
+FREE = ("GA", "MostPop")  # nothing but the split decides these: many are drawn
+DRAWS = 200, 20  # splits, in a full and in a quick run
+OTHERS = (1, 2, 3, 4, 5)  # seeds beside the published code's
+THREADS = (2, 4, 8, 16, 32, 64)
+SHARE = 0.95  # of the numbers, within two standard deviations
+
+NOTES = (
+    (
+        "The notebook is experiments_coat.ipynb in the authors' repository. It prints the values of ten models and, of "
+        "WMF32, which is not among the 104, three open-loop values."
+    ),
+    (
+        "Three things beside the seed decide a value of the open loop. They are here as in the published code. Cornac "
+        "numbers users and items as they appear in the file, and draws their starts in that order. Rows are learned in "
+        "the file's order. Ties are left as NumPy's quicksort left them in 2021; today NumPy sorts by the processor's "
+        "vector instructions, which leave them otherwise."
+    ),
+    (
+        "The code gives BO no seed, so Cornac trains it on all processor cores at once, without locks. The order of "
+        "the rows then depends on the number of cores. Here BO is drawn again with the rows taken in turn from "
+        f"{THREADS[0]} to {THREADS[-1]} equal parts of the log."
+    ),
+    (
+        "The code gives its data no seed, so batches and unrated items differ in every run. WMF32 has the published "
+        "start, and its batches are drawn again. MLP and NeuMF have other starts too, as TensorFlow's random numbers "
+        "are not PyTorch's."
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Compared:
+    """The values of nDCG that are held against the notebook's, and those that say how far chance goes."""
+
+    fits: ModelFits
+    opened: dict[str, Floats]  # by model: a value for each draw of what the code leaves to chance
+    closed: dict[str, Floats]  # by model: (splits, methods)
+    many: dict[str, Floats]  # the same of FREE, over many splits
+    wmf: dict[str, Floats]  # WMF32's open loop by cut: a value for each draw of the batches
+    otherwise: dict[str, Floats]  # what the published code does not do
+
+
+def models(run: Run) -> Result:
+    """Every model that the notebook prints, in its six columns."""
+    data = run.load("coat")
+    given = given_of(data.log, data.open_loop)
+    wanted = [name for name in PUBLISHED["models"]["rows"] if name in zoo_names(run)]
+    found = _compared(run, given, wanted)
+    tables = _values(found), _wmf(found), _drawn(found), _causes(found)
+    claims = (*_wmf_claims(tables[1]), *_claims(found, tables[0]))
+    return Result(
+        item="models", data=("coat",), tables=tables, figures=(_scatter(tables[0]),), claims=claims, notes=NOTES
+    )
+
+
+def published() -> tuple[Table, ...]:
+    """The notebook's rows."""
+    cells = {name: tuple(Value(value=None, published=x) for x in row) for name, row in _rows().items()}
+    rows = tuple((name, *row) for name, row in cells.items())
+    return (Table(name="models_coat", caption="coat: nDCG by model.", columns=("model", *HEADS), rows=rows),)
+
+
+def _rows() -> dict[str, tuple[float, ...]]:
+    return PUBLISHED["models"]["rows"]
+
+
+# -- what is computed ----------------------------------------------------------------------------------------
+
+
+def _compared(run: Run, given: Given, wanted: Sequence[str]) -> Compared:
+    fits = fitted(run, "coat", given, wanted, run.either(SPLITS["coat"], QUICK_SPLITS))
+    free = fitted(run, "coat", given, FREE, run.either(*DRAWS))
+    others = run.either(OTHERS, OTHERS[:2])
+    drawn = {name: _starts(run, given, name, others) for name in wanted if name not in (*EXACT, "BO")}
+    batches = _variants(run, given, "batches", others)
+    own = _starts(run, given, WMF, ())
+    values = dict(zip(wanted, targets(fits, 0)["published"](None).value[:, None], strict=True))  # (1,) each
+    threads = _ndcg(given, _variants(run, given, "threads", run.either(THREADS, THREADS[:2])))
+    return Compared(
+        fits=fits,
+        opened=values | {"BO": np.append(values["BO"], threads)} | {name: _ndcg(given, d) for name, d in drawn.items()},
+        closed=_by_method(fits), many=_by_method(free),
+        wmf={cut: _ndcg(given, [*own, *batches], k) for cut, k in CUTS.items()},
+        otherwise={
+            "GA": holdout(fits.open_cells(WHOLE), "all", None).value[[wanted.index("GA")]],
+            "MF10": _ndcg(given, _variants(run, given, "ids", [START])),
+            WMF: _ndcg(given, _starts(run, given, WMF, others)[1:]),
+        },
+    )  # fmt: skip
+
+
+def _starts(run: Run, given: Given, model: str, others: Sequence[int]) -> list[Outcome]:
+    """The model on the whole log, from the published code's seed and from others."""
+    settings = [{"model": model, "split": WHOLE, "seed": run.seed}]
+    settings += [settings[0] | {"start": start} for start in others]
+    return run.map(trial, given, settings, f"coat: {model} by seed")
+
+
+def _variants(run: Run, given: Given, kind: str, numbers: Sequence[int]) -> list[Outcome]:
+    return run.map(variant, given, [{"kind": kind, "number": n} for n in numbers], f"coat: {kind}")
+
+
+def _ndcg(given: Given, outcomes: Sequence[Outcome], k: int | None = None) -> Floats:
+    """The open loop's nDCG of each outcome, as coded; the whole log shows all items."""
+    return holdout(stacked(outcomes, "open", *relevant(given), int(given["shape"][0])), "coded", k).value
+
+
+def _by_method(fits: ModelFits) -> dict[str, Floats]:
+    """By model, the five methods as coded in each split, (R, 5)."""
+    splits = [coded(fits.held_out(split)) for split in range(fits.splits)]
+    values = np.array([[methods[name](None).value for name in METHODS] for methods in splits])  # (R, 5, M)
+    return {model: values[:, :, m] for m, model in enumerate(fits.models)}
+
+
+# -- tables --------------------------------------------------------------------------------------------------
+
+
+def _drawn_value(values: Floats, theirs: float | None) -> Value:
+    """The mean over draws; a single one has rounding only."""
+    return over_splits(values, theirs) if len(values) > 1 else Value(value=values[0], published=theirs)
+
+
+def _closed_cells(name: str, values: Floats) -> Iterator[Value]:
+    """A model's columns of the closed loop, from its values (R, 5)."""
+    return (over_splits(ours, theirs) for ours, theirs in zip(values.T, _rows()[name][1:], strict=True))
+
+
+def _values(found: Compared) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for name in found.fits.models:
+        opened = _drawn_value(found.opened[name], _rows()[name][0])
+        rows.append((name, opened, *_closed_cells(name, found.closed[name])))
+    return Table(
+        name="models_coat", columns=("model", *HEADS), rows=tuple(rows),
+        caption="coat: nDCG by model, as coded, beside the notebook's. Open loop: fitted on the whole log. There "
+        f"{joined(EXACT)} have no chance, and only rounding is allowed; the others have the mean over draws of what is "
+        f"left to chance (see the notes). Other columns: mean over {found.fits.splits} splits; the notebook has one. Allowed "
+        "are 2 standard deviations of one draw from our mean, and rounding.",
+        error_is="standard deviation over splits, in the open loop over draws",
+    )  # fmt: skip
+
+
+def _wmf(found: Compared) -> Table:
+    theirs = PUBLISHED["models"]["wmf32"]
+    rows = tuple((cut, _drawn_value(values, theirs[cut])) for cut, values in found.wmf.items())
+    return Table(
+        name="models_wmf32", columns=("metric", f"{WMF}, open loop"), rows=rows,
+        caption=f"coat: {WMF} on the open loop, from the published start, mean over {len(found.wmf['ndcg'])} draws of "
+        "its batches. Allowed are 2 standard deviations of one draw from our mean, and rounding.",
+        error_is="standard deviation over draws",
+    )  # fmt: skip
+
+
+def _drawn(found: Compared) -> Table:
+    rows = tuple((name, *_closed_cells(name, values)) for name, values in found.many.items())
+    return Table(
+        name="models_splits", columns=("model", *HEADS[1:]), rows=rows,
+        caption=f"coat: the models that only the split decides, over {len(found.many['GA'])} splits.",
+        error_is="standard deviation over splits",
+    )  # fmt: skip
+
+
+def _causes(found: Compared) -> Table:
+    notebook = {name: row[0] for name, row in _rows().items()} | {WMF: PUBLISHED["models"]["wmf32"]["ndcg"]}
+    ours = {**found.opened, WMF: found.wmf["ndcg"]}
+    other = {**found.otherwise, "BO": found.opened["BO"][1:]}
+    words = {
+        "GA": ("ties as NumPy left them in 2021", "mean over all orders of the ties"),
+        "MF10": ("items numbered as they appear", "items numbered by id"),
+        "BO": ("one thread", "rows in turn from 2 to 64 parts"),
+        WMF: ("the published start", "other starts"),
+    }
+    rows = tuple(
+        (
+            name,
+            this,
+            Value(value=ours[name][0], published=notebook[name], judged=False),
+            that,
+            _drawn_value(other[name], None),
+        )
+        for name, (this, that) in words.items()
+    )
+    return Table(
+        name="models_causes", columns=("model", "as here", "nDCG", "otherwise", "nDCG otherwise"), rows=rows,
+        caption="coat: what decides a model's value on the open loop, beside the notebook's value. One draw each, or "
+        "the mean of several where there is a ±.", error_is="standard deviation over draws",
+    )  # fmt: skip
+
+
+def _scatter(table: Table) -> Figure:
+    rows = tuple(
+        {
+            "column": head, "model": str(row[0]), "family": str(row[0]).rstrip("0123456789"),
+            "ours": cell.value, "notebook": cell.published,
+        }
+        for row in table.rows for head, cell in zip(HEADS, row[1:], strict=True) if isinstance(cell, Value)
+    )  # fmt: skip
+    drawn = charts.scatter(
+        rows, "notebook", "ours", series="family", facet="column", label="model", x_title="nDCG, the notebook's",
+        y_title="nDCG, ours",
+    )  # fmt: skip
+    caption = "coat: the values of the table above, ours against the notebook's, by column."
+    return Figure(name="models_coat", caption=caption, rows=rows, chart=drawn.to_dict())
+
+
+# -- claims --------------------------------------------------------------------------------------------------
+
+
+def _wmf_claims(table: Table) -> Iterator[Claim]:
+    values = [value for _, value in table.values()]
+    yield Claim(
+        text=f"{WMF}'s three open-loop values are the notebook's, the chance of its batches and rounding aside",
+        holds=all(value.came_out for value in values), found=_beside(table.values()),
+        gist=f"{WMF} has the three values of the authors' notebook",
+    )  # fmt: skip
+
+
+def _claims(found: Compared, table: Table) -> Iterator[Claim]:
+    cells = dict(table.values())
+    exact = {place: cells[place] for place in (f"{name}, open loop" for name in EXACT)}
+    yield Claim(
+        text=f"{joined(EXACT)}, in which nothing is left to chance, have the notebook's open-loop value in every digit",
+        holds=all(value.came_out for value in exact.values()), found=_beside(exact.items()),
+        gist="models without chance have the notebook's open-loop values in every digit",
+    )  # fmt: skip
+    outside = [(place, value) for place, value in cells.items() if not value.came_out]
+    yield Claim(
+        text=f"At least {SHARE:.0%} of the notebook's values of {len(table.rows)} models are within 2 standard "
+        "deviations and rounding of ours",
+        holds=len(outside) <= (1 - SHARE) * len(cells),
+        found=f"{len(cells) - len(outside)} of {len(cells)} are" + (f"; not {_beside(outside)}" if outside else ""),
+        gist="values of single models are the notebook's within chance",
+    )  # fmt: skip
+    d2, p = hotelling(np.hstack([found.many[name] for name in FREE]), np.array([_rows()[n][1:] for n in FREE]).ravel())
+    yield Claim(
+        text=f"The notebook's split is like ours: its {2 * len(METHODS)} values of {joined(FREE)} in the closed loop, "
+        f"taken together, are no outlier among {len(found.many['GA'])} splits (Hotelling's T², 5 %)",
+        holds=p > 0.05, found=f"squared distance {d2:.1f}, p = {pvalue(p)}",
+    )  # fmt: skip
+
+
+def _beside(values: Iterable[tuple[str, Value]]) -> str:
+    return "; ".join(f"{place}: {value} (notebook: {value.as_published()})" for place, value in values)
+
+
+def hotelling(sample: Floats, one: Floats) -> tuple[float, float]:
+    """Whether `one` (q,) is drawn as the rows of `sample` (n, q): D² = dᵀS⁻¹d, and its p.
+
+    D²·n/(n + 1) is T², and T²·(n − q)/(q(n − 1)) has the F distribution with q and n − q degrees of freedom.
+    """
+    from scipy.stats import f
+
+    n, q = sample.shape
+    d = one - sample.mean(axis=0)
+    d2 = float(d @ np.linalg.solve(np.cov(sample.T), d))
+    return d2, float(f.sf(d2 * n / (n + 1) * (n - q) / (q * (n - 1)), q, n - q))
