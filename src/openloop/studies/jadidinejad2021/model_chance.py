@@ -11,7 +11,7 @@ from openloop.core.feedback import Array, Feedback
 from openloop.studies.jadidinejad2021.models import START, WHOLE, Ints, places, relevant, split_of
 from openloop.studies.kit.trials import Given
 
-WMF = "WMF32"  # of which the notebook prints three numbers
+WMF32 = "WMF32"  # of which the notebook prints three numbers
 
 
 def variant(given: Given, *, kind: str, number: int) -> dict[str, Array]:
@@ -47,10 +47,10 @@ def _other_threads(log: Feedback, _: int) -> Any:
 def _other_batches(log: Feedback, seed: int) -> Any:
     from openloop.learners.zoo_models import zoo
 
-    start: Any = zoo("WMF", 32, START)[WMF]
+    start: Any = zoo("WMF", 32, START)[WMF32]
     start.model.max_iter = 0
     begun = start.fit(log).model_
-    model: Any = zoo("WMF", 32, seed)[WMF]
+    model: Any = zoo("WMF", 32, seed)[WMF32]
     model.model.init_params = {"U": begun.U, "V": begun.V}
     return model.fit(log)
 

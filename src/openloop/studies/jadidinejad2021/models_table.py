@@ -11,7 +11,7 @@ from openloop.core.feedback import Floats
 from openloop.studies.jadidinejad2021.experiment import QUICK_SPLITS, over_splits
 from openloop.studies.jadidinejad2021.fits import SPLITS, ModelFits, fitted, zoo_names
 from openloop.studies.jadidinejad2021.methods import coded
-from openloop.studies.jadidinejad2021.model_chance import WMF, variant
+from openloop.studies.jadidinejad2021.model_chance import WMF32, variant
 from openloop.studies.jadidinejad2021.models import START, WHOLE, given_of, relevant, trial
 from openloop.studies.jadidinejad2021.open_loop import targets
 from openloop.studies.jadidinejad2021.published import METHODS, PUBLISHED
@@ -56,7 +56,7 @@ NOTES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Compared:
+class ModelValues:
     """The values of nDCG that are held against the notebook's, and those that say how far chance goes."""
 
     fits: ModelFits
@@ -72,7 +72,7 @@ def models(run: Run) -> Result:
     data = run.load("coat")
     given = given_of(data.log, data.open_loop)
     wanted = [name for name in PUBLISHED["models"]["rows"] if name in zoo_names(run)]
-    found = _compared(run, given, wanted)
+    found = _model_values(run, given, wanted)
     tables = _values(found), _wmf(found), _drawn(found), _causes(found)
     claims = (*_wmf_claims(tables[1]), *_claims(found, tables[0]))
     return Result(
@@ -94,16 +94,16 @@ def _rows() -> dict[str, tuple[float, ...]]:
 # -- what is computed ----------------------------------------------------------------------------------------
 
 
-def _compared(run: Run, given: Given, wanted: Sequence[str]) -> Compared:
+def _model_values(run: Run, given: Given, wanted: Sequence[str]) -> ModelValues:
     fits = fitted(run, "coat", given, wanted, run.either(SPLITS["coat"], QUICK_SPLITS))
     free = fitted(run, "coat", given, FREE, run.either(*DRAWS))
     others = run.either(OTHERS, OTHERS[:2])
     drawn = {name: _starts(run, given, name, others) for name in wanted if name not in (*EXACT, "BO")}
     batches = _variants(run, given, "batches", others)
-    own = _starts(run, given, WMF, ())
+    own = _starts(run, given, WMF32, ())
     values = dict(zip(wanted, targets(fits, 0)["published"](None).value[:, None], strict=True))  # (1,) each
     threads = _ndcg(given, _variants(run, given, "threads", run.either(THREADS, THREADS[:2])))
-    return Compared(
+    return ModelValues(
         fits=fits,
         opened=values | {"BO": np.append(values["BO"], threads)} | {name: _ndcg(given, d) for name, d in drawn.items()},
         closed=_by_method(fits), many=_by_method(free),
@@ -111,7 +111,7 @@ def _compared(run: Run, given: Given, wanted: Sequence[str]) -> Compared:
         otherwise={
             "GA": holdout(fits.open_cells(WHOLE), "all", None).value[[wanted.index("GA")]],
             "MF10": _ndcg(given, _variants(run, given, "ids", [START])),
-            WMF: _ndcg(given, _starts(run, given, WMF, others)[1:]),
+            WMF32: _ndcg(given, _starts(run, given, WMF32, others)[1:]),
         },
     )  # fmt: skip
 
@@ -152,7 +152,7 @@ def _closed_cells(name: str, values: Floats) -> Iterator[Value]:
     return (over_splits(ours, theirs) for ours, theirs in zip(values.T, _rows()[name][1:], strict=True))
 
 
-def _values(found: Compared) -> Table:
+def _values(found: ModelValues) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name in found.fits.models:
         opened = _drawn_value(found.opened[name], _rows()[name][0])
@@ -167,18 +167,18 @@ def _values(found: Compared) -> Table:
     )  # fmt: skip
 
 
-def _wmf(found: Compared) -> Table:
+def _wmf(found: ModelValues) -> Table:
     theirs = PUBLISHED["models"]["wmf32"]
     rows = tuple((cut, _drawn_value(values, theirs[cut])) for cut, values in found.wmf.items())
     return Table(
         name="models_wmf32", columns=("metric", "open loop"), rows=rows,
-        caption=f"coat: {WMF} on the open loop, from the published start, mean over {len(found.wmf['ndcg'])} draws of "
-        "its batches. Allowed are 2 standard deviations of one draw from our mean, and rounding.",
+        caption=f"coat: {WMF32} on the open loop, from the published start, mean over {len(found.wmf['ndcg'])} draws "
+        "of its batches. Allowed are 2 standard deviations of one draw from our mean, and rounding.",
         error_is="standard deviation over draws",
     )  # fmt: skip
 
 
-def _drawn(found: Compared) -> Table:
+def _drawn(found: ModelValues) -> Table:
     rows = tuple((name, *_closed_cells(name, values)) for name, values in found.many.items())
     return Table(
         name="models_splits", columns=("model", *HEADS[1:]), rows=rows,
@@ -187,15 +187,15 @@ def _drawn(found: Compared) -> Table:
     )  # fmt: skip
 
 
-def _causes(found: Compared) -> Table:
-    notebook = {name: row[0] for name, row in _rows().items()} | {WMF: PUBLISHED["models"]["wmf32"]["ndcg"]}
-    ours = {**found.opened, WMF: found.wmf["ndcg"]}
+def _causes(found: ModelValues) -> Table:
+    notebook = {name: row[0] for name, row in _rows().items()} | {WMF32: PUBLISHED["models"]["wmf32"]["ndcg"]}
+    ours = {**found.opened, WMF32: found.wmf["ndcg"]}
     other = {**found.otherwise, "BO": found.opened["BO"][1:]}
     words = {
         "GA": ("ties as NumPy left them in 2021", "mean over all orders of the ties"),
         "MF10": ("items numbered as they appear", "items numbered by id"),
         "BO": ("one thread", "rows in turn from 2 to 64 parts"),
-        WMF: ("the published start", "other starts"),
+        WMF32: ("the published start", "other starts"),
     }
     rows = tuple(
         (
@@ -236,13 +236,13 @@ def _scatter(table: Table) -> Figure:
 def _wmf_claims(table: Table) -> Iterator[Claim]:
     values = [value for _, value in table.values()]
     yield Claim(
-        text=f"{WMF}'s three open-loop values are the notebook's, the chance of its batches and rounding aside",
+        text=f"{WMF32}'s three open-loop values are the notebook's, the chance of its batches and rounding aside",
         holds=all(value.came_out for value in values), found=_beside(table.values()),
-        gist=f"{WMF} has the three values of the authors' notebook",
+        gist=f"{WMF32} has the three values of the authors' notebook",
     )  # fmt: skip
 
 
-def _claims(found: Compared, table: Table) -> Iterator[Claim]:
+def _claims(found: ModelValues, table: Table) -> Iterator[Claim]:
     cells = dict(table.values())
     exact = {place: cells[place] for place in (f"{name}, open loop" for name in EXACT)}
     yield Claim(
