@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from openloop.studies.jadidinejad2021 import models_table
-from openloop.studies.jadidinejad2021.models_table import hotelling
+from openloop.studies.jadidinejad2021 import model_values, models_table
 from openloop.studies.jadidinejad2021.published import PUBLISHED
 from openloop.studies.kit.results import Value
 from tests.studies.jadidinejad2021 import many
@@ -39,7 +38,7 @@ class TestTheItem:
 
     def test_only_rounding_is_allowed_where_nothing_is_left_to_chance(self, result):
         opened = {row[0]: row[1] for row in result.tables[0].rows}
-        assert [opened[name].allowed for name in models_table.EXACT] == pytest.approx([0.0005] * 3)
+        assert [opened[name].allowed for name in model_values.EXACT] == pytest.approx([0.0005] * 3)
         assert opened["BO"].allowed == pytest.approx(0.0005 + 2 * opened["BO"].error * np.sqrt(1 + 1 / 3))
 
     def test_values_of_another_world_do_not_come_out(self, result):
@@ -64,18 +63,3 @@ def test_without_data_the_notebooks_rows_are_shown():
     assert len(values) == 10 * 6
     assert values["MostPop, Q2"].published == 0.666
     assert {value.value for value in values.values()} == {None}
-
-
-def test_hotellings_p_is_uniform_for_one_more_of_the_same():
-    rng = np.random.default_rng(0)
-    mix = rng.normal(size=(3, 3))
-    p = np.array([hotelling(x[1:], x[0])[1] for x in (rng.normal(size=(400, 21, 3)) @ mix)])
-    for level in (0.05, 0.5):  # a band of 3.3 binomial standard deviations
-        assert np.mean(p < level) == pytest.approx(level, abs=3.3 * np.sqrt(level * (1 - level) / 400))
-
-
-def test_hotellings_distance_by_hand():
-    sample = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
-    d2, p = hotelling(sample, np.array([2.0, 0.0]))  # S = diag(2/3, 8/3)
-    assert d2 == pytest.approx(6)
-    assert p == pytest.approx((1 + 6 * 4 / 5 / 3) ** -1)  # F with 2 and 2: P(F > x) = 1/(1 + x), x = T²·2/(2·3)

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from openloop.core.feedback import Floats
-from openloop.studies.jadidinejad2021.experiment import QUICK_SPLITS, over_splits
-from openloop.studies.jadidinejad2021.fits import SPLITS, ModelFits, fitted, zoo_names
-from openloop.studies.jadidinejad2021.methods import coded
-from openloop.studies.jadidinejad2021.model_chance import WMF32, variant
-from openloop.studies.jadidinejad2021.models import START, WHOLE, given_of, relevant, trial
-from openloop.studies.jadidinejad2021.open_loop import targets
+from openloop.studies.jadidinejad2021.experiment import over_splits
+from openloop.studies.jadidinejad2021.fits import zoo_names
+from openloop.studies.jadidinejad2021.model_chance import WMF32
+from openloop.studies.jadidinejad2021.model_values import EXACT, FREE, THREADS, ModelValues, hotelling, model_values
+from openloop.studies.jadidinejad2021.models import given_of
 from openloop.studies.jadidinejad2021.published import METHODS, PUBLISHED
-from openloop.studies.jadidinejad2021.scores import holdout, stacked
 from openloop.studies.kit import charts
 from openloop.studies.kit.results import Cell, Claim, Figure, Result, Table, Value
 from openloop.studies.kit.running import Run
-from openloop.studies.kit.trials import Given, Outcome
 from openloop.support.wording import joined, pvalue
 
 HEADS = ("open loop", "closed loop", "IPS", "stratified", "Q1", "Q2")
-CUTS: dict[str, int | None] = {"ndcg@5": 5, "ndcg@10": 10, "ndcg": None}
-EXACT = ("GA", "MostPop", "MF10")  # nothing but the seed, the rows' order and the sort decides these
-FREE = ("GA", "MostPop")  # nothing but the split decides these: many are drawn
-DRAWS = 200, 12  # splits, in a full and in a quick run
-OTHERS = (1, 2, 3, 4, 5)  # seeds beside the published code's
-THREADS = (2, 4, 8, 16, 32, 64)
 SHARE = 0.95  # of the numbers, within two standard deviations
 
 NOTES = (
@@ -49,22 +39,10 @@ NOTES = (
     ),
     (
         "The code gives its data no seed, so batches and unrated items differ in every run. WMF32 has the published "
-        "start, and its batches are drawn again. MLP and NeuMF have other starts too, as TensorFlow's random numbers "
-        "are not PyTorch's."
+        "start, and its batches are drawn again. TensorFlow's random numbers are not PyTorch's, so the published start "
+        "of MLP and NeuMF is unknown: theirs is drawn again too, also in each split."
     ),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ModelValues:
-    """The values of nDCG that are held against the notebook's, and those that say how far chance goes."""
-
-    fits: ModelFits
-    opened: dict[str, Floats]  # by model: a value for each draw of what the code leaves to chance
-    closed: dict[str, Floats]  # by model: (splits, methods)
-    many: dict[str, Floats]  # the same of FREE, over many splits
-    wmf: dict[str, Floats]  # WMF32's open loop by cut: a value for each draw of the batches
-    otherwise: dict[str, Floats]  # what the published code does not do
 
 
 def models(run: Run) -> Result:
@@ -72,7 +50,7 @@ def models(run: Run) -> Result:
     data = run.load("coat")
     given = given_of(data.log, data.open_loop)
     wanted = [name for name in PUBLISHED["models"]["rows"] if name in zoo_names(run)]
-    found = _model_values(run, given, wanted)
+    found = model_values(run, given, wanted)
     tables = _values(found), _wmf(found), _drawn(found), _causes(found)
     claims = (*_wmf_claims(tables[1]), *_claims(found, tables[0]))
     return Result(
@@ -91,54 +69,6 @@ def _rows() -> dict[str, tuple[float, ...]]:
     return PUBLISHED["models"]["rows"]
 
 
-# -- what is computed ----------------------------------------------------------------------------------------
-
-
-def _model_values(run: Run, given: Given, wanted: Sequence[str]) -> ModelValues:
-    fits = fitted(run, "coat", given, wanted, run.either(SPLITS["coat"], QUICK_SPLITS))
-    free = fitted(run, "coat", given, FREE, run.either(*DRAWS))
-    others = run.either(OTHERS, OTHERS[:2])
-    drawn = {name: _starts(run, given, name, others) for name in wanted if name not in (*EXACT, "BO")}
-    batches = _variants(run, given, "batches", others)
-    own = _starts(run, given, WMF32, ())
-    values = dict(zip(wanted, targets(fits, 0)["published"](None).value[:, None], strict=True))  # (1,) each
-    threads = _ndcg(given, _variants(run, given, "threads", run.either(THREADS, THREADS[:2])))
-    return ModelValues(
-        fits=fits,
-        opened=values | {"BO": np.append(values["BO"], threads)} | {name: _ndcg(given, d) for name, d in drawn.items()},
-        closed=_by_method(fits), many=_by_method(free),
-        wmf={cut: _ndcg(given, [*own, *batches], k) for cut, k in CUTS.items()},
-        otherwise={
-            "GA": holdout(fits.open_cells(WHOLE), "all", None).value[[wanted.index("GA")]],
-            "MF10": _ndcg(given, _variants(run, given, "ids", [START])),
-            WMF32: _ndcg(given, _starts(run, given, WMF32, others)[1:]),
-        },
-    )  # fmt: skip
-
-
-def _starts(run: Run, given: Given, model: str, others: Sequence[int]) -> list[Outcome]:
-    """The model on the whole log, from the published code's seed and from others."""
-    settings = [{"model": model, "split": WHOLE, "seed": run.seed}]
-    settings += [settings[0] | {"start": start} for start in others]
-    return run.map(trial, given, settings, f"coat: {model} by seed")
-
-
-def _variants(run: Run, given: Given, kind: str, numbers: Sequence[int]) -> list[Outcome]:
-    return run.map(variant, given, [{"kind": kind, "number": n} for n in numbers], f"coat: {kind}")
-
-
-def _ndcg(given: Given, outcomes: Sequence[Outcome], k: int | None = None) -> Floats:
-    """The open loop's nDCG of each outcome, as coded; the whole log shows all items."""
-    return holdout(stacked(outcomes, "open", *relevant(given), int(given["shape"][0])), "coded", k).value
-
-
-def _by_method(fits: ModelFits) -> dict[str, Floats]:
-    """By model, the five methods as coded in each split, (R, 5)."""
-    splits = [coded(fits.held_out(split)) for split in range(fits.splits)]
-    values = np.array([[methods[name](None).value for name in METHODS] for methods in splits])  # (R, 5, M)
-    return {model: values[:, :, m] for m, model in enumerate(fits.models)}
-
-
 # -- tables --------------------------------------------------------------------------------------------------
 
 
@@ -154,14 +84,14 @@ def _closed_cells(name: str, values: Floats) -> Iterator[Value]:
 
 def _values(found: ModelValues) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for name in found.fits.models:
+    for name in found.models:
         opened = _drawn_value(found.opened[name], _rows()[name][0])
         rows.append((name, opened, *_closed_cells(name, found.closed[name])))
     return Table(
         name="models_coat", columns=("model", *HEADS), rows=tuple(rows),
         caption="coat: nDCG by model, as coded, beside the notebook's. Open loop: fitted on the whole log. There "
         f"{joined(EXACT)} have no chance, and only rounding is allowed; the others have the mean over draws of what is "
-        f"left to chance (see the notes). Other columns: mean over {found.fits.splits} splits; the notebook has one. "
+        f"left to chance (see the notes). Other columns: mean over {len(found.closed['GA'])} splits; the notebook has one. "
         "Allowed are 2 standard deviations of one draw from our mean, and rounding.",
         error_is="standard deviation over splits, in the open loop over draws",
     )  # fmt: skip
@@ -268,16 +198,3 @@ def _claims(found: ModelValues, table: Table) -> Iterator[Claim]:
 
 def _beside(values: Iterable[tuple[str, Value]]) -> str:
     return "; ".join(f"{place}: {value} (notebook: {value.as_published()})" for place, value in values)
-
-
-def hotelling(sample: Floats, one: Floats) -> tuple[float, float]:
-    """Whether `one` (q,) is drawn as the rows of `sample` (n, q): D² = dᵀS⁻¹d, and its p.
-
-    D²·n/(n + 1) is T², and T²·(n − q)/(q(n − 1)) has the F distribution with q and n − q degrees of freedom.
-    """
-    from scipy.stats import f
-
-    n, q = sample.shape
-    d = one - sample.mean(axis=0)
-    d2 = float(d @ np.linalg.solve(np.cov(sample.T), d))
-    return d2, float(f.sf(d2 * n / (n + 1) * (n - q) / (q * (n - 1)), q, n - q))
