@@ -46,7 +46,7 @@ class Weightings:
 def weightings(n_users: int, rng: np.random.Generator, draws: int = REPLICATES, halves: int = HALVES) -> Weightings:
     """The weightings of users, the same for all methods, splits and targets, so that all is paired."""
     drawn = rng.multinomial(n_users, np.full(n_users, 1 / n_users), size=draws)
-    half = np.array([rng.permutation(n_users) < n_users // 2 for _ in range(halves)]).reshape(halves, n_users)
+    half = np.array([rng.permutation(n_users) < n_users // 2 for _ in range(halves)], bool).reshape(halves, n_users)
     return Weightings(values=np.vstack([np.ones((1, n_users)), drawn, half, ~half]).astype(np.float64), draws=draws)
 
 

@@ -247,5 +247,5 @@ def _published_claims(data: str, agreed: Agreement, gains: Floats) -> Iterator[C
         text=f"{data}: as coded, most numbers of strata from 2 to 10 are better than holdout with a lower 95 % limit "
         "above 0 over users",
         holds=len(clear) >= MOST,
-        found=f"{len(clear)} of {len(SEVERAL)} are ({joined([str(n) for n in clear]) or 'none'})",
+        found=f"{len(clear)} of {len(SEVERAL)} are ({joined([str(n) for n in clear] or ['none'])})",
     )  # fmt: skip

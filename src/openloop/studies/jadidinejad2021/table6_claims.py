@@ -97,7 +97,7 @@ def better_at_most_cuts(data: str, coded: ScoresByCut) -> Claim:
     return Claim(
         text=f"{data}: as coded, stratified is significantly better than both holdout and IPS at most cut-offs "
         f"(section 7.2), {OWN_TEST}",
-        holds=2 * len(cuts) > len(CUTS), found=f"at {len(cuts)} of {len(CUTS)} cut-offs ({joined(cuts) or 'none'})",
+        holds=2 * len(cuts) > len(CUTS), found=f"at {len(cuts)} of {len(CUTS)} cut-offs ({joined(cuts or ['none'])})",
     )  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def ips_and_holdout(data: str, coded: ScoresByCut) -> Iterator[Claim]:
     yield Claim(
         text=f"{data}: as coded, IPS and holdout are told apart at no cut-off (section 7.2), {OWN_TEST}",
         holds=not apart,
-        found=f"told apart at {joined(apart) or 'none'}; "
+        found=f"told apart at {joined(apart or ['none'])}; "
         f"{joined([f'in {int(s.sum())} ({cut})' for cut, s in told.items()])} of "
         f"{counted(len(told['ndcg']), 'split')}",
     )  # fmt: skip
