@@ -22,7 +22,7 @@ def notes(found: Experiment, marks: dict[str, dict[str, str]], agreed: Agreement
     yield from same_marks(found.name, marks)
     yield _chance(found.name, agreed)
     yield _by_sense(found.name, agreed)
-    yield _recommended(found.name, agreed)
+    yield recommended(found.name, agreed)
 
 
 def _gain(data: str) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _by_sense(data: str, agreed: Agreement) -> str:
     )
 
 
-def _recommended(data: str, agreed: Agreement) -> str:
+def recommended(data: str, agreed: Agreement) -> str:
     """What the evidence says for practice, by the mean over the senses of the open loop.
 
     A method is recommended only if what half of the users pick is ahead of Q1 on the other half, with a lower limit
