@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 
 from openloop.core.feedback import Feedback
-from openloop.studies.jadidinejad2021.agreement import Agreement, Weightings
 from openloop.studies.jadidinejad2021 import experiment, models
+from openloop.studies.jadidinejad2021.agreement import Agreement, Weightings
 from openloop.studies.jadidinejad2021.fits import ModelFits
 from openloop.studies.jadidinejad2021.methods import HeldOutCells
 from tests.studies.jadidinejad2021.worlds import outcome

@@ -53,6 +53,12 @@ def test_one_stratum_has_its_own_odds_ratio_and_nearly_pearsons_test():
     assert p == pytest.approx(chi2.sf(statistic * 356 / 357, 1))  # Mantel-Haenszel's variance divides by n − 1
 
 
+def test_arithmetic_on_printed_numbers_counts_in_no_tally():
+    result = table1(many.Plain())
+    assert [claim.counted for claim in result.claims] == [False] * 4
+    assert result.held() == (0, 0)
+
+
 def test_copies_of_a_stratum_leave_the_odds_ratio_and_sharpen_the_test():
     once, twice = mantel_haenszel([((8, 10), (5, 10))]), mantel_haenszel([((8, 10), (5, 10))] * 2)
     assert once[0] == pytest.approx(twice[0])

@@ -98,7 +98,7 @@ def test_ips_is_above_holdout_at_most_cuts_in_the_papers_table_and_told_from_it_
 
 
 def test_claims_about_ips_fail_where_it_is_below_or_told_apart():
-    below = {cut: (0.3, 0.2, 0.3, 0.3, 0.3) for cut in CUTS}
+    below = dict.fromkeys(CUTS, (0.3, 0.2, 0.3, 0.3, 0.3))
     told = {"ndcg@5": {("holdout", "ips"): (True, True, False)}, "ndcg@10": {("ips", "holdout"): (True, False, False)}}
     above, apart = table6_claims.ips_and_holdout("coat", table(below, told))
     assert (above.holds, apart.holds) == (False, False)

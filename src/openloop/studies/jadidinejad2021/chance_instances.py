@@ -44,9 +44,15 @@ def chance_counts(held: HeldOutCells, rows: MethodRows, found: int, rng: np.rand
     """The instances as coded, `found` of them after Holm, and with a Q2 of random items."""
     cells = held.cells.where(held.shown[held.relevant])
     size = int(np.sum(held.coded_strata(len(STRATA))[held.relevant[held.shown]] > 0))
-    gain = cells.discounts(CODED, None)
-    drawn = [n_instances(rows, cells, gain, ~random_items(cells, size, rng)) for _ in range(DRAWS)]
-    return ChanceCounts(found=found, drawn=np.array(drawn, np.int64))
+    return ChanceCounts(found=found, drawn=drawn_counts(rows, cells, cells.discounts(CODED, None), size, rng))
+
+
+def drawn_counts(
+    rows: MethodRows, cells: RankedCells, gain: Floats, size: int, rng: np.random.Generator, draws: int = DRAWS
+) -> Ints:
+    """The instances with a Q2 of random items that has `size` cells, (draws,); `gain` are the discounts, (M, cells)."""
+    found = [n_instances(rows, cells, gain, ~random_items(cells, size, rng)) for _ in range(draws)]
+    return np.array(found, np.int64)
 
 
 def chance(seed: int, split: int) -> np.random.Generator:
@@ -68,7 +74,7 @@ def n_instances(rows: MethodRows, cells: RankedCells, gain: Floats, tail: Mask) 
     """Reversals and maskings after Holm where Q1 is `tail`, (cells,): as many as `audits.paradox.find` reports."""
     if len(np.unique(cells.user[tail])) < 2:  # no test
         return 0
-    value, pvalue = _tested(cells.where(tail), gain[:, tail])
+    value, pvalue = tested(cells.where(tail), gain[:, tail])
     pairs = np.triu_indices(len(value), 1)
     whole = rows[HOLDOUT]
     clear, ruled = (holm(p[pairs]) < 1 - LEVEL for p in (whole.pvalue, pvalue))
@@ -78,7 +84,7 @@ def n_instances(rows: MethodRows, cells: RankedCells, gain: Floats, tail: Mask) 
     return int(np.sum(ruled & (reversal | masking)))
 
 
-def _tested(cells: RankedCells, gain: Floats) -> tuple[Floats, Floats]:
+def tested(cells: RankedCells, gain: Floats) -> tuple[Floats, Floats]:
     """nDCG of the models, (M,), and the p-values of its differences, (M, M); `gain` are the discounts, (M, cells)."""
     user = cells.user.astype(np.int64)
     n = np.bincount(user, minlength=cells.n_users).astype(np.float64)
