@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from openloop.studies.jadidinejad2021.chance_instances import ChanceCounts
-from openloop.studies.jadidinejad2021.instance_claims import Evidence, more_than_chance, sided_claim
+from openloop.studies.jadidinejad2021.instance_claims import InstanceEvidence, more_than_chance, sided_claim
 from openloop.studies.jadidinejad2021.instance_tables import about_instances
 from openloop.studies.jadidinejad2021.instances import SettingInstances, Sides
 from tests.studies.jadidinejad2021 import worlds
@@ -43,7 +43,7 @@ NONE = SettingInstances(among="coded", holm=True, pairs=6, instances=((), ()), s
 )
 def test_instances_must_be_more_than_chance_gives_in_most_splits(found, drawn, holds):
     counts = tuple(ChanceCounts(found=n, drawn=np.full(99, m)) for n, m in zip(found, drawn, strict=True))
-    evidence = Evidence(data="coat", pair=("a", "b"), rows=(), plain=NONE, adjusted=NONE, chance=counts)
+    evidence = InstanceEvidence(data="coat", pair=("a", "b"), rows=(), plain=NONE, adjusted=NONE, chance=counts)
     claim = more_than_chance(evidence)
     assert claim.holds is holds
     assert f"with random items {np.mean(drawn):.2f} per split" in claim.found

@@ -19,7 +19,7 @@ FEW_ITEMS = 0.05  # of all items: a very small minority
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class InstanceEvidence:
     """What the claims of a table rest on, all as coded: by the paper's tests as they are (`plain`), and after Holm."""
 
     data: str
@@ -30,7 +30,7 @@ class Evidence:
     chance: tuple[ChanceCounts, ...]  # by split
 
 
-def instance_claims(found: Evidence) -> Iterator[Claim]:
+def instance_claims(found: InstanceEvidence) -> Iterator[Claim]:
     """What the paper says of its instances."""
     yield _few(found.rows[0])
     yield more_than_chance(found)
@@ -46,7 +46,7 @@ def instance_claims(found: Evidence) -> Iterator[Claim]:
             yield sided_claim(text, found.plain, found.plain.sides[name], opposite)
 
 
-def more_than_chance(found: Evidence) -> Claim:
+def more_than_chance(found: InstanceEvidence) -> Claim:
     """Instances after Holm must be more than with a Q2 of random items, in most splits."""
     more = [counts.more for counts in found.chance]
     drawn = np.mean([counts.drawn.mean() for counts in found.chance])

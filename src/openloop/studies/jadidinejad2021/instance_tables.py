@@ -10,7 +10,7 @@ from openloop.audits.paradox import Paradox
 from openloop.core.feedback import Floats
 from openloop.studies.jadidinejad2021.chance_instances import chance, chance_counts
 from openloop.studies.jadidinejad2021.fits import WMF, ModelFits, without
-from openloop.studies.jadidinejad2021.instance_claims import Evidence, instance_claims, instance_notes
+from openloop.studies.jadidinejad2021.instance_claims import InstanceEvidence, instance_claims, instance_notes
 from openloop.studies.jadidinejad2021.instances import SettingInstances, Sides, clearest, instances_in
 from openloop.studies.jadidinejad2021.method_rows import (
     AMONG,
@@ -57,13 +57,13 @@ def about_instances(item: str, data: str, fits: ModelFits, *, comparable: bool, 
 
 def _evidence(
     item: str, data: str, fits: ModelFits, rows: Sequence[MethodRows], found: Sequence[SettingInstances]
-) -> Evidence:
+) -> InstanceEvidence:
     plain, adjusted, *_ = found
     counts = (
         chance_counts(fits.held_out(split), rows[split], len(adjusted.instances[split]), chance(fits.seed, split))
         for split in range(fits.splits)
     )
-    return Evidence(
+    return InstanceEvidence(
         data=data, pair=PUBLISHED[item]["pair"], rows=tuple(rows), plain=plain, adjusted=adjusted, chance=tuple(counts)
     )  # fmt: skip
 
