@@ -40,7 +40,7 @@ def yahoo(tmp_path):
 
 
 def test_all_three_items_run_on_yahoo_r3(yahoo, monkeypatch):
-    monkeypatch.setattr(models, "fitted", Scorer)
+    monkeypatch.setattr(models, "fitted", lambda name, log, _start: Scorer(name, log))
     with Trials(yahoo / "cache", 0) as trials:
         run = Run(folder=yahoo, quick=True, seed=0, trials=trials)
         results = [item.function(run) for item in ITEMS if item.name in ("figure3", "table6", "figure4")]
