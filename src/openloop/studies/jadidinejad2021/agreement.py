@@ -52,7 +52,7 @@ def weightings(n_users: int, rng: np.random.Generator, draws: int = REPLICATES, 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Agreement:
-    """τ of every method with every target: `values` (methods, targets, splits, weightings).
+    """τ of every method with every one of the `targets`: `values` (methods, targets, splits, weightings).
 
     `halves` (targets,) is the mean τ of a target with itself, between half of the users and the other half: what
     chance in the open loop leaves to agree with. NaN where no halves were drawn.
@@ -62,6 +62,7 @@ class Agreement:
     values: Floats
     weighted: Weightings
     halves: Floats
+    targets: tuple[str, ...] = TARGETS
 
     @property
     def ours(self) -> list[str]:
@@ -83,7 +84,7 @@ class Agreement:
 
     def _of(self, method: str, target: str) -> Floats:
         found = self.values[self.methods.index(method)]  # (T, R, W)
-        return found.mean(axis=0) if target == EVERY else found[TARGETS.index(target)]
+        return found.mean(axis=0) if target == EVERY else found[self.targets.index(target)]
 
     def error(self, method: str, target: str) -> float:
         """The standard error over users of the mean over splits: other users, in log and open loop alike."""
@@ -104,11 +105,10 @@ class Agreement:
         error = float(np.nanstd(mean[self.weighted.bootstrap], ddof=1))
         return Lead(value=float(mean[0]), error=error, won=int(np.sum(gap[:, 0] > 0)), splits=len(gap))
 
-    def relative_gain(self, a: str, b: str, target: str) -> tuple[float, float, float]:
-        """By which share τ of a is above that of b, and its 95 % limits, percentiles over users."""
+    def relative_gain(self, a: str, b: str, target: str) -> tuple[float, float]:
+        """By which share τ of a is above that of b, of means over splits, and its standard error over users."""
         gain = self.mean(a, target) / self.mean(b, target) - 1  # (W,)
-        low, high = np.nanquantile(gain[self.weighted.bootstrap], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-        return float(gain[0]), float(low), float(high)
+        return float(gain[0]), float(np.nanstd(gain[self.weighted.bootstrap], ddof=1))
 
     def best(self, methods: Sequence[str], target: str) -> str:
         """The method with the largest mean τ."""
@@ -185,21 +185,23 @@ class BlindLead:
 Scorers = Mapping[str, Callable[[], Scores]]  # each called when its turn comes
 
 
-def agreement_of(splits: Iterable[tuple[Scorers, Scorers]], weighted: Weightings) -> Agreement:
-    """τ of methods with targets, from the methods and the targets of each split."""
+def agreement_of(
+    splits: Iterable[tuple[Scorers, Scorers]], weighted: Weightings, among: tuple[str, ...] = TARGETS
+) -> Agreement:
+    """τ of methods with the targets `among` those, from the methods and the targets of each split."""
     one, other = weighted.halves
     names: tuple[str, ...] = ()
     values: list[list[list[Floats]]] = []  # (R, methods, T, W)
     halves: list[list[float]] = []  # (R, T)
     for methods, targets in splits:
-        goal = [pair_signs(targets[t]().reweighted(weighted.values)) for t in TARGETS]
+        goal = [pair_signs(targets[t]().reweighted(weighted.values)) for t in among]
         with_itself = [tau_of_signs(g[one], g[other]) for g in goal]
         halves.append([float(np.nanmean(tau)) if len(tau) else np.nan for tau in with_itself])
         mine = (pair_signs(method().reweighted(weighted.values)) for method in methods.values())
         values.append([[tau_of_signs(m, g) for g in goal] for m in mine])
         names = tuple(methods)
     found = np.moveaxis(np.array(values), 0, 2)  # (methods, T, R, W)
-    return Agreement(methods=names, values=found, weighted=weighted, halves=np.mean(halves, axis=0))
+    return Agreement(methods=names, values=found, weighted=weighted, halves=np.mean(halves, axis=0), targets=among)
 
 
 # -- whether two methods differ ------------------------------------------------------------------------------

@@ -55,16 +55,17 @@ class Experiment:
         """What a method says of the models, by split, (R, M)."""
         return np.array([split.methods[method](k).value for split in self.splits])
 
-    def agreement(
-        self, draws: int, halves: int = 0, methods: Callable[[EvaluatedSplit], dict[str, Method]] | None = None
-    ) -> Agreement:
-        """τ of nDCG, by every method of a split or by those that `methods` gives of it, with every target."""
+    def agreement(self, draws: int, halves: int) -> Agreement:
+        """τ of nDCG by every method with every target."""
         weighted = agreement.weightings(self.fits.n_users, stream(self.fits.seed, "users"), draws, halves)
-        each = (
-            (_scorers(split.methods if methods is None else methods(split)), _scorers(split.targets))
-            for split in self.splits
-        )
+        each = ((_scorers(split.methods), _scorers(split.targets)) for split in self.splits)
         return agreement.agreement_of(each, weighted)
+
+    def agreement_by(self, methods: Callable[[EvaluatedSplit], dict[str, Method]], draws: int) -> Agreement:
+        """The same by the methods that a function makes of each split, with the open loop as published."""
+        weighted = agreement.weightings(self.fits.n_users, stream(self.fits.seed, "users"), draws, 0)
+        each = ((_scorers(methods(split)), _scorers(split.targets)) for split in self.splits)
+        return agreement.agreement_of(each, weighted, ("published",))
 
 
 def _scorers(named: dict[str, Method]) -> dict[str, Callable[[], Scores]]:

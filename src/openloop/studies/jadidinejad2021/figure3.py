@@ -44,7 +44,7 @@ def figure3(run: Run) -> Result:
 def _about(run: Run, found: Experiment) -> Result:
     scores, goal = {name: found.scores(method, None) for name, method in PANELS.items()}, found.goals(None)
     taus = {name: tau_b(values, goal) for name, values in scores.items()}
-    agreed = found.agreement(run.either(REPLICATES, 100), methods=_published_panels)
+    agreed = found.agreement_by(_published_panels, run.either(REPLICATES, 100))
     return Result(
         item="figure3", title="104 models, by closed loop and by open loop", data=(found.name,),
         tables=(_correlations(found, scores, taus),), figures=(_scatter(found, taus),), notes=NOTES,

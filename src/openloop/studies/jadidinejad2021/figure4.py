@@ -58,7 +58,7 @@ def _about(run: Run, found: Experiment) -> Result:
     scores, goal = _scores(found), found.goals(None)
     curves = _curves(scores, goal)
     gains = significant_gains(scores["as coded"], goal)
-    agreed = found.agreement(run.either(REPLICATES, 100), methods=partial(_compared, found))
+    agreed = found.agreement_by(partial(_compared, found), run.either(REPLICATES, 100))
     return Result(
         item="figure4", title="The number of strata", data=(found.name,), notes=NOTES,
         tables=(_summary(found, scores, curves, gains), _chosen(found, curves)),

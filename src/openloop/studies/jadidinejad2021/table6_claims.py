@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from openloop.studies.jadidinejad2021.agreement import Agreement
+from openloop.studies.jadidinejad2021.agreement import LIMIT, Agreement
 from openloop.studies.jadidinejad2021.published import CUTS, METHODS, PUBLISHED
 from openloop.studies.jadidinejad2021.scores import Mask
 from openloop.studies.jadidinejad2021.table6_scores import ScoresByCut
@@ -69,14 +69,14 @@ def in_order(data: str, coded: ScoresByCut) -> Claim:
 
 def abstract_gain(data: str, coded: ScoresByCut, agreed: Agreement) -> Iterator[Claim]:
     """The abstract: "statistically significant improvements of 14% and 40%", its size and its significance apart."""
-    gain, low, high = agreed.relative_gain(STRATIFIED, HOLDOUT, "published")
+    gain, error = agreed.relative_gain(STRATIFIED, HOLDOUT, "published")
     name = f"{data}: as coded, by nDCG, stratified agrees better with the open loop than holdout"
     if data in PUBLISHED["table6"]["gain"]:
         percent = PUBLISHED["table6"]["gain"][data]
         yield Claim(
             text=f"{name}, by {percent} % or more (abstract)", holds=round(100 * gain) >= percent,
-            found=f"mean τ over splits is {100 * gain:+.0f} % larger (95 % limits over users {100 * low:+.0f} to "
-            f"{100 * high:+.0f} %)",
+            found=f"the gain is {100 * gain:+.0f} % (95 % limits over users {100 * (gain - LIMIT * error):+.0f} to "
+            f"{100 * (gain + LIMIT * error):+.0f} %), of mean τ over splits",
             gist=f"{data}: stratified evaluation agrees at least {percent} % better with the open loop than holdout",
         )  # fmt: skip
     ahead = coded["ndcg"].ahead("stratified", "holdout")
