@@ -138,7 +138,7 @@ def merged(results: Sequence[Result]) -> Result:
 def over_splits(values: Floats, published: float | None = None, digits: int = 3, mark: str = "") -> Value:
     """Mean and standard deviation over splits, (R,).
 
-    The paper has one split, so that a published number may be two standard deviations of one from our mean, and as
+    The paper has one split. So a published number may be two standard deviations of one split from our mean, and as
     far as rounding goes.
     """
     spread = float(values.std(ddof=1))

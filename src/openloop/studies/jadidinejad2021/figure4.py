@@ -42,9 +42,10 @@ NOTES = (
         "share to the others; the code would stop there."
     ),
     (
-        "The paper does not say what its ± is (0.021 on Coat, 0.026 on Yahoo! R3). It may be the standard deviation "
-        "over the nine numbers of strata or, as its repository has a function for that, the half-width of a 95 % "
-        "interval of their mean, t·sd/√9 = 0.77·sd. Both are shown; neither is compared with it."
+        f"The paper does not say what its ± is ({PUBLISHED['figure4']['coat']['behind']} on Coat, "
+        f"{PUBLISHED['figure4']['yahoo-r3']['behind']} on Yahoo! R3). It may be the standard deviation over the nine "
+        "numbers of strata or, as its repository has a function for that, the half-width of a 95 % interval of their "
+        f"mean, t·sd/√9 = {HALF_WIDTH:.2f}·sd. Both are shown; neither is compared with it."
     ),
 )
 

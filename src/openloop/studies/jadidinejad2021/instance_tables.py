@@ -146,9 +146,9 @@ def _count_table(item: str, found: Sequence[SettingInstances], fewer: Sequence[S
     return Table(
         name=f"{item}-instances",
         caption=(
-            f"Instances among all pairs of models{over}, Q1 and Q2 being two strata of equal width; how often the open "
-            "loop, and the stratified method, have the model ahead that Q1 prefers, and how often the other one (in "
-            "brackets: significantly)."
+            f"Instances among all pairs of models{over}. Q1 and Q2 are two strata of equal width. The last columns "
+            "count how often the open loop and the stratified method have the model ahead that Q1 prefers, and how "
+            "often the other one; in brackets, how often significantly."
         ),
         columns=(
             "setting", "pairs", "reversals", "maskings", "open loop with Q1", "open loop against",
