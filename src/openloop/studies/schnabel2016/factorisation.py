@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,14 +19,19 @@ from openloop.studies.kit.results import Figure, Value
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.statistics import half_width, paired, standard_error
 from openloop.studies.kit.trials import Given
+from openloop.studies.schnabel2016.searching import Search, Validated, searched
 from openloop.studies.schnabel2016.worlds import DRAWS, OBSERVED, SAMPLES, uniform_sample
 from openloop.support.wording import pvalue
 
-TRIALS, TRIALS_MAE = 30, 6
+TRIALS = 30
 FACTORS, FOLDS = 20, 4
-REGS = (2e-5, 4e-5, 8e-5, 2.5e-4)  # λ beside an average over ratings
-# A fit ends when a sweep gains less than this: errors differ from those of a fit to the end by less than trials do.
-TOL, SWEEPS = 3e-4, 40
+REGS = tuple(2.5e-6 * 2**k for k in range(12))  # λ beside an average over ratings
+# Where the search for λ starts, and when a fit ends. The absolute loss settles more slowly: with the ends of the
+# squared loss its fits to small λ stop early, which makes λ too small look good.
+SEARCH = {
+    "squared": Search(regs=REGS, start=4, tol=3e-4, sweeps=40),
+    "absolute": Search(regs=REGS, start=5, tol=1e-4, sweeps=100),
+}
 CHOOSE = 7  # the stream of folds and starts, beside those of worlds
 METRICS = {"squared": "mse", "absolute": "mae"}
 
@@ -35,26 +40,31 @@ METRICS = {"squared": "mse", "absolute": "mae"}
 
 
 def errors_of_fit(
-    given: Given, *, alpha: float, by: str, size: int, loss: str, draw: int, seed: int, regs: Sequence[float]
+    given: Given, *, alpha: float, by: str, size: int, loss: str, draw: int, seed: int, search: Mapping[str, Any]
 ) -> dict[str, float]:
     """A trial: λ by cross-validation on a log (section 6.1), a fit to all of it, and its errors over all cells (Eq. 1).
 
     `by` is "naive", "known", or "bayes": propensities by Naive Bayes from a uniform sample of `size` ratings. Logs and
-    samples are those of the studies of evaluation, draw by draw.
+    samples are those of the studies of evaluation, draw by draw. `search` has the fields of `Search`.
     """
-    Y = given["Y"]
+    Y, how = given["Y"], Search(**search)
     world = World(ratings=Y, propensities=observation_model(Y, alpha, OBSERVED))
     log = world.observe(np.random.default_rng([seed, DRAWS, draw]))
-    learner = MF(FACTORS, bias_reg=0.0, loss=loss, tol=TOL, iterations=SWEEPS, threads=1, rng=draw)  # pyright: ignore[reportArgumentType]
-    beside_average = {reg * len(log): reg for reg in regs}  # MF's λ stands beside a sum
+    learner = MF(FACTORS, bias_reg=0.0, loss=loss, tol=how.tol, iterations=how.sweeps, threads=1, rng=draw)  # pyright: ignore[reportArgumentType]
     p = _propensities(world, log, by, size, [seed, SAMPLES, draw, size])
-    found = select(
-        learner, log, p, grid={"reg": list(beside_average)}, metric=METRICS[loss], folds=FOLDS, threads=1,
-        rng=np.random.default_rng([seed, CHOOSE, draw]),
-        weighted=by != "naive", estimator="naive" if by == "naive" else "ips",
-    )  # fmt: skip
-    e = found.model.scores(np.arange(len(Y))).astype(np.float64) - Y  # (U, I)
-    return {"mse": float(np.mean(e**2)), "mae": float(np.mean(np.abs(e))), "reg": beside_average[found.best["reg"]]}
+
+    def ask(regs: Sequence[float]) -> Validated:
+        beside_average = {reg * len(log): reg for reg in regs}  # MF's λ stands beside a sum
+        found = select(
+            learner, log, p, grid={"reg": list(beside_average)}, metric=METRICS[loss], folds=FOLDS, threads=1,
+            rng=np.random.default_rng([seed, CHOOSE, draw]),
+            weighted=by != "naive", estimator="naive" if by == "naive" else "ips",
+        )  # fmt: skip
+        return Validated(beside_average[found.best["reg"]], float(found.table["value"].min()), found.model)  # pyright: ignore[reportArgumentType]
+
+    best, tried = searched(ask, how)
+    e = best.model.scores(np.arange(len(Y))).astype(np.float64) - Y  # (U, I)
+    return {"mse": float(np.mean(e**2)), "mae": float(np.mean(np.abs(e))), "reg": best.reg, "tried": float(tried)}
 
 
 def _propensities(world: World, log: Feedback, by: str, size: int, stream: Sequence[int]) -> Propensities | None:
@@ -101,12 +111,18 @@ class Errors:
 
 def errors(run: Run, Y: Given, method: str, at: float, trials: int, **setting: Any) -> Errors:
     """The errors of a method in one setting, over trials."""
-    fixed = {"size": 0, **setting, "seed": run.seed, "regs": regs(run)}
-    settings = [{**fixed, "draw": draw} for draw in range(trials)]
-    found = run.map(errors_of_fit, Y, settings, f"{method}, {METRICS[setting['loss']].upper()} at {at:g}")
     metric = METRICS[setting["loss"]]
+    fixed = {"size": 0, **setting, "seed": run.seed, "search": asdict(search(run, setting["loss"]))}
+    settings = [{**fixed, "draw": draw} for draw in range(trials)]
+    found = run.map(errors_of_fit, Y, settings, f"{method}, {metric.upper()} at {at:g}")
     values, chosen = (np.array([float(outcome[name]) for outcome in found]) for name in (metric, "reg"))
     return Errors(method=method, at=at, metric=metric, values=values, regs=chosen)
+
+
+def search(run: Run, loss: str) -> Search:
+    """How λ is chosen; a quick run tries two."""
+    full = SEARCH[loss]
+    return run.either(full, replace(full, regs=full.regs[4:6], start=0))
 
 
 def at_ends(found: Sequence[Errors], tried: Sequence[float]) -> str:
@@ -148,7 +164,7 @@ _FITS = (
 
 def notes(found: Sequence[Errors], run: Run) -> tuple[str, ...]:
     """How trials were fitted, and λ chosen."""
-    tried = regs(run)
+    tried = search(run, "squared").regs
     trials = ", ".join(f"{n} for {m.upper()}" for m, n in {one.metric: len(one.values) for one in found}.items())
     chosen = (
         f"Trials: {trials}. d = {FACTORS}; λ of each method by {FOLDS} folds of the observed ratings within each "
@@ -157,8 +173,3 @@ def notes(found: Sequence[Errors], run: Run) -> tuple[str, ...]:
         f"tried: {', '.join(f'{reg:g}' for reg in tried)}."
     ) + (f" {at_ends(found, tried)}." if len(tried) > 2 else "")
     return chosen, _FITS
-
-
-def regs(run: Run) -> tuple[float, ...]:
-    """The λ that are tried."""
-    return run.either(REGS, REGS[1:3])

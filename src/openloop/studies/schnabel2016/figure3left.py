@@ -11,7 +11,6 @@ from openloop.studies.schnabel2016.estimates import ALPHAS
 from openloop.studies.schnabel2016.factorisation import (
     METRICS,
     TRIALS,
-    TRIALS_MAE,
     Errors,
     difference,
     errors,
@@ -27,7 +26,7 @@ def figure3left(run: Run) -> Result:
     completion = complete(run)
     plan = {
         "squared": (run.either(ALPHAS, (0.25, 1.0)), run.either(TRIALS, 2)),
-        "absolute": (run.either(ALPHAS, (0.25,)), run.either(TRIALS_MAE, 2)),
+        "absolute": (run.either(ALPHAS, (0.25,)), run.either(TRIALS, 2)),
     }
     found = {
         (METRICS[loss], alpha): tuple(

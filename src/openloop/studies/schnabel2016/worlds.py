@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,14 +42,17 @@ StarGrid = npt.NDArray[np.int8]
 class Completion:
     """Y (U, I) in stars 1 … 5, and the d and λ that completed it, with their 0/1 accuracy on the held-out tenth.
 
-    `shares` are those of the stars 1 … 5 among the ratings that were there.
+    `log` has the ratings that were there, and `shares` those of the stars 1 … 5 among them. `rivals` are the other
+    d and λ whose accuracy is less than a standard error below the best.
     """
 
     ratings: StarGrid
+    log: Given
     shares: Floats
     factors: int
     reg: float
     accuracy: float
+    rivals: tuple[tuple[int, float], ...]
 
     @property
     def given(self) -> Given:
@@ -77,9 +81,12 @@ def complete(run: Run) -> Completion:
     best = int(np.argmax(found))
     Y = run.one(completed, given, **grid[best])["Y"]
     shares = np.array([np.mean(log.rating == star) for star in range(1, 6)])
+    near = found[best] - math.sqrt(found[best] * (1 - found[best]) / (HELD_OUT * len(log)))
+    rivals = [(g["factors"], g["reg"]) for at, g in enumerate(grid) if found[at] >= near and at != best]
     return Completion(
-        ratings=Y, shares=shares, factors=grid[best]["factors"], reg=grid[best]["reg"], accuracy=found[best]
-    )
+        ratings=Y, log=given, shares=shares, factors=grid[best]["factors"], reg=grid[best]["reg"],
+        accuracy=found[best], rivals=tuple(rivals),
+    )  # fmt: skip
 
 
 def held_out_accuracy(given: Given, *, factors: int, reg: float, seed: int) -> dict[str, float]:
