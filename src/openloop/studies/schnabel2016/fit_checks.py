@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from openloop.studies.kit.grids import told
+from openloop.studies.kit.results import Table, Value
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Given, Outcome
 from openloop.studies.schnabel2016.factorisation import METRICS, errors_of_fit, search
 from openloop.studies.schnabel2016.searching import Search
 from openloop.studies.schnabel2016.worlds import ALPHA
+from openloop.support.wording import counted
 
 FURTHER = 10  # times as many sweeps, and as small a gain
 PLACES = [(loss, alpha, by) for loss in METRICS for alpha in (0.05, ALPHA) for by in ("naive", "known")]
@@ -48,3 +51,36 @@ def _together(places: Sequence[tuple[str, float, str]], found: Sequence[Outcome]
         three = found[3 * at : 3 * at + 3]
         errors, regs = (tuple(float(one[name]) for one in three) for name in (METRICS[loss], "reg"))
         yield Checked(loss=loss, alpha=alpha, by=by, errors=errors, regs=regs)  # pyright: ignore[reportArgumentType]
+
+
+# -- what the page says --------------------------------------------------------------------------------------
+
+
+def check_table(found: Sequence[Checked], run: Run) -> Table:
+    """Errors and λ of each check, side by side."""
+    rows = [
+        (
+            f"{METRICS[one.loss].upper()}, α = {one.alpha:g}, {METHODS[one.by]}",
+            *(cell for error, reg in zip(one.errors, one.regs, strict=True)
+              for cell in (Value(value=error, digits=4), told(reg, search(run, one.loss).regs))),
+        )
+        for one in found
+    ]  # fmt: skip
+    return Table(
+        name="figure3left-checks", appendix=True, rows=tuple(rows),
+        caption="Checks of the first trial: as it is, with all λ of the grid tried, and fitted further, which means "
+        f"until a sweep gains a {FURTHER}th of that, in at most {FURTHER} times as many sweeps",
+        columns=("", "error", "λ", "all λ: error", "all λ: λ", "further: error", "further: λ"),
+    )  # fmt: skip
+
+
+def check_note(found: Sequence[Checked]) -> str:
+    """How much the errors move."""
+    same = [sum(one.regs[way] == one.regs[0] for one in found) for way in (1, 2)]
+    moved = [max(abs(one.errors[way] / one.errors[0] - 1) for one in found) for way in (1, 2)]
+    n = len(found)
+    return (
+        f"Two checks of {counted(n, 'trial')} (appendix). With all λ tried, the λ is the same in {same[0]} of {n}, and "
+        f"the error moves by at most {moved[0]:.1%}. Fitted further, folds included, the λ is the same in {same[1]} of "
+        f"{n}, and the error moves by at most {moved[1]:.1%}."
+    )
