@@ -50,7 +50,7 @@ def table1(run: Run) -> Result:
     )
     return Result(
         item="table1", data=("ml-100k",), tables=tables, claims=tuple(claims(found)),
-        notes=(str(world), *_NOTES, _rivals_note(world), _few_note(few, found, without, others)),
+        notes=(world.described, *_NOTES, _rivals_note(world), _few_note(few, found, without, others)),
     )  # fmt: skip
 
 
