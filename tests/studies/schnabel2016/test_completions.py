@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import openloop as ol
-from openloop.data.simulate import low_rank
+from openloop.data.simulate import MARGINALS, low_rank
 from openloop.studies.schnabel2016 import completions, table1, worlds
 from openloop.studies.schnabel2016.worlds import ALPHA, DRAWS, MODELS
 
 
 def test_a_trial_has_the_dcg_of_the_completed_world(small_run):
     given = table1.complete(small_run).log
-    found = completions.dcg_of_completion(given, factors=3, reg=2.0, seed=0, alpha=ALPHA)
+    found = completions.dcg_of_completion(given, factors=3, reg=2.0, seed=0, alpha=ALPHA, marginals=MARGINALS)
     Y = worlds.completed(given, factors=3, reg=2.0, seed=0)["Y"]
     world = worlds.semi_synthetic({"Y": Y}, ALPHA, seed=0)
     everything = ol.evaluate(world.predictions, world.everything(), metrics=["dcg@50"], estimators=["naive"])
@@ -40,8 +42,24 @@ def test_rotate_without_users_of_few_ones_is_naive_among_the_others():
     assert found["naive"][1] == pytest.approx(delta[log.user[rows], log.item[rows]].mean())
 
 
-def test_without_rivals_there_is_no_other_completion(small_run):
-    from dataclasses import replace
+def test_rivals_move_a_dcg_by_the_farthest_and_marginals_by_all_together():
+    truth = np.array([[1.0, 2.0], [4.0, 2.0], [1.5, 2.5], [0.5, 2.0]])
+    found = completions.OtherCompletions(rivals=2, truth=truth, naive=truth, few=np.array([3, 4]))
+    assert found.moves("truth", np.array([1.0, 2.0])) == pytest.approx([3.0 + 0.5 + 0.5, 0.0 + 0.5])
 
+
+def test_a_full_run_moves_every_marginal(small_run):
+    world, full = table1.complete(small_run), replace(small_run, quick=False)
+    found = completions.other_completions(full, world)
+    assert found.truth.shape == found.naive.shape == (1 + 5, len(MODELS))
+    assert found.few.shape == (1,)
+    for p in completions._moved():
+        assert sum(p) == pytest.approx(1)
+        assert np.sum(np.array(p) > MARGINALS) == 1
+
+
+def test_without_rivals_there_is_no_other_completion(small_run):
     world = replace(table1.complete(small_run), rivals=())
-    assert completions.other_completions(small_run, world).truth.shape == (0, len(MODELS))
+    found = completions.other_completions(small_run, world)
+    assert found.truth.shape == (0, len(MODELS))
+    assert found.moves("truth", np.ones(len(MODELS))).tolist() == [0.0] * len(MODELS)

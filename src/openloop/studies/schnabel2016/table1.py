@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from openloop.core.feedback import Floats
 from openloop.studies.kit.results import Cell, Result, Table, Value
 from openloop.studies.kit.running import Run
@@ -114,9 +112,9 @@ def _dcg_allowed(found: Outcome, others: OtherCompletions) -> Allowed:
     m = METRICS.index("dcg@50")
     truth, naive = found["truth"][m], found["naive"][:, m].mean(axis=0)
     return Allowed(
-        true=0.005 + np.abs(others.truth - truth).max(axis=0, initial=0.0),
-        naive=0.005 + np.abs(others.naive - naive).max(axis=0, initial=0.0),
-        rule="how far the other completions of the notes move the cell",
+        true=0.005 + others.moves("truth", truth),
+        naive=0.005 + others.moves("naive", naive),
+        rule="how far the other completions of the notes, and the rounding of the marginals, can move the cell",
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import Array, Floats
-from openloop.data.simulate import World, assign_marginals, five_predictions, observation_model
+from openloop.data.simulate import MARGINALS, World, assign_marginals, five_predictions, observation_model
 from openloop.data.splitting import split
 from openloop.errors import InputError
 from openloop.evaluation import evaluate
@@ -94,7 +94,7 @@ def complete(run: Run) -> Completion:
     rivals = [(g["factors"], g["reg"]) for at, g in enumerate(grid) if found[at] >= near and at != best]
     return Completion(
         ratings=Y, log=given, shares=shares, factors=grid[best]["factors"], reg=grid[best]["reg"],
-        accuracy=found[best], rivals=tuple(rivals),
+        accuracy=found[best], rivals=run.either(tuple(rivals), ()),
     )  # fmt: skip
 
 
@@ -106,11 +106,13 @@ def held_out_accuracy(given: Given, *, factors: int, reg: float, seed: int) -> d
     return {"accuracy": result["mf", "accuracy", "naive"].value}
 
 
-def completed(given: Given, *, factors: int, reg: float, seed: int) -> dict[str, StarGrid]:
+def completed(
+    given: Given, *, factors: int, reg: float, seed: int, marginals: Sequence[float] = MARGINALS
+) -> dict[str, StarGrid]:
     """A trial: every cell predicted from all ratings, and the predictions' order turned into stars."""
     log = feedback(given)
     values = _factorisation(factors, reg, seed).fit(log).scores(np.arange(log.n_users))  # (U, I)
-    return {"Y": assign_marginals(values).astype(np.int8)}
+    return {"Y": assign_marginals(values, marginals).astype(np.int8)}
 
 
 def semi_synthetic(given: Given, alpha: float, seed: int) -> World:
