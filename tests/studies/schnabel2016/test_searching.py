@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openloop.studies.schnabel2016.searching import Search, Validated, searched
+from openloop.studies.schnabel2016.searching import OutwardSearch, Validated, searched
 
 GRID = tuple(float(2**k) for k in range(9))
 
 
 def search(start, *, whole=False, regs=GRID):
-    return Search(regs=regs, start=start, tol=1e-4, sweeps=10, whole=whole)
+    return OutwardSearch(regs=regs, start=start, tol=1e-4, sweeps=10, whole=whole)
 
 
 def asking(curve, asked):

@@ -21,7 +21,7 @@ from openloop.studies.kit.results import Figure, Table, Value
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.statistics import Mean, half_width, paired, standard_error
 from openloop.studies.kit.trials import Given
-from openloop.studies.schnabel2016.searching import Search, Validated, searched
+from openloop.studies.schnabel2016.searching import OutwardSearch, Validated, searched
 from openloop.studies.schnabel2016.worlds import DRAWS, OBSERVED, SAMPLES, uniform_sample
 
 TRIALS, LEVEL = 30, 0.05
@@ -30,8 +30,8 @@ REGS = tuple(2.5e-6 * 2**k for k in range(12))  # λ beside an average over rati
 # Where the search for λ starts, and when a fit ends. The absolute loss settles more slowly: with the ends of the
 # squared loss its fits to small λ stop early, which makes λ too small look good.
 SEARCH = {
-    "squared": Search(regs=REGS, start=4, tol=3e-4, sweeps=40),
-    "absolute": Search(regs=REGS, start=5, tol=1e-4, sweeps=100),
+    "squared": OutwardSearch(regs=REGS, start=4, tol=3e-4, sweeps=40),
+    "absolute": OutwardSearch(regs=REGS, start=5, tol=1e-4, sweeps=100),
 }
 CHOOSE = 7  # the stream of folds and starts, beside those of worlds
 METRICS = {"squared": "mse", "absolute": "mae"}
@@ -46,9 +46,9 @@ def errors_of_fit(
     """A trial: λ by cross-validation on a log (section 6.1), a fit to all of it, and its errors over all cells (Eq. 1).
 
     `by` is "naive", "known", or "bayes": propensities by Naive Bayes from a uniform sample of `size` ratings. Logs and
-    samples are those of the studies of evaluation, draw by draw. `search` has the fields of `Search`.
+    samples are those of the studies of evaluation, draw by draw. `search` has the fields of `OutwardSearch`.
     """
-    Y, how = given["Y"], Search(**search)
+    Y, how = given["Y"], OutwardSearch(**search)
     world = World(ratings=Y, propensities=observation_model(Y, alpha, OBSERVED))
     log = world.observe(np.random.default_rng([seed, DRAWS, draw]))
     learner = MF(FACTORS, bias_reg=0.0, loss=loss, tol=how.tol, iterations=how.sweeps, threads=1, rng=draw)  # pyright: ignore[reportArgumentType]
@@ -120,7 +120,7 @@ def errors(run: Run, Y: Given, method: str, at: float, trials: int, **setting: A
     return Errors(method=method, at=at, metric=metric, values=values, regs=regs, tried=tried)
 
 
-def search(run: Run, loss: str) -> Search:
+def search(run: Run, loss: str) -> OutwardSearch:
     """How λ is chosen; a quick run tries two."""
     full = SEARCH[loss]
     return run.either(full, replace(full, regs=full.regs[4:6], start=0))

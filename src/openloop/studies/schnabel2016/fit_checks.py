@@ -10,7 +10,7 @@ from openloop.studies.kit.results import Table, Value
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Given, Outcome
 from openloop.studies.schnabel2016.factorisation import METRICS, errors_of_fit, search
-from openloop.studies.schnabel2016.searching import Search
+from openloop.studies.schnabel2016.searching import OutwardSearch
 from openloop.studies.schnabel2016.worlds import ALPHA
 from openloop.support.wording import counted
 
@@ -42,7 +42,7 @@ def checked(run: Run, Y: Given) -> list[Checked]:
     return list(_together(places, found))
 
 
-def _ways(usual: Search) -> tuple[Search, Search, Search]:
+def _ways(usual: OutwardSearch) -> tuple[OutwardSearch, OutwardSearch, OutwardSearch]:
     return usual, replace(usual, whole=True), replace(usual, tol=usual.tol / FURTHER, sweeps=usual.sweeps * FURTHER)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class OutwardSearch:
     """The λ that may be tried, in order; the place where the search starts; and when a fit ends.
 
     `whole` tries all λ. A fit ends when a sweep gains less than `tol` of the objective, or after `sweeps`.
@@ -32,7 +32,7 @@ class Validated(NamedTuple):
 Ask = Callable[[Sequence[float]], Validated]  # cross-validates some λ, always on the same folds
 
 
-def searched(ask: Ask, search: Search) -> tuple[Validated, int]:
+def searched(ask: Ask, search: OutwardSearch) -> tuple[Validated, int]:
     """The best λ, and how many were tried.
 
     First the start and its two neighbours. While the best is at an end of those tried, the next λ beyond that end. So
