@@ -83,8 +83,8 @@ def complete(run: Run) -> Completion:
     given = columns(log)
     grid: list[dict[str, Any]] = [
         {"factors": d, "reg": reg, "seed": run.seed}
-        for d in run.either(FACTORS, FACTORS[:2])
-        for reg in run.either(PENALTIES, PENALTIES[3:6:2])
+        for d in run.either(FACTORS, FACTORS[:1])
+        for reg in run.either(PENALTIES, PENALTIES[3:5])
     ]
     found = [float(outcome["accuracy"]) for outcome in run.map(held_out_accuracy, given, grid, "completing ML100K")]
     best = int(np.argmax(found))
