@@ -167,15 +167,8 @@ def chosen_table(name: str, found: Mapping[str, Errors], run: Run) -> Table:
 
 
 _FITS = (
-    (
-        "Eq. 14 as printed: offsets are not penalised. MSE is of fits to the squared loss, MAE of fits to the absolute "
-        "loss, whose λ is chosen by MAE. Alternating least squares replace L-BFGS; the objective is the same."
-    ),
-    (
-        f"A fit ends when a sweep lowers the objective by less than {SEARCH['squared'].tol:g} of itself (absolute "
-        f"loss: {SEARCH['absolute'].tol:g}), or after {SEARCH['squared'].sweeps} sweeps (absolute loss: "
-        f"{SEARCH['absolute'].sweeps})."
-    ),
+    "Eq. 14 as printed: offsets are not penalised. MSE is of fits to the squared loss, MAE of fits to the absolute "
+    "loss, whose λ is chosen by MAE. Alternating least squares replace L-BFGS; the objective is the same."
 )
 
 
@@ -194,9 +187,18 @@ def notes(found: Sequence[Errors], run: Run) -> tuple[str, ...]:
         "neighbours and goes outwards until the least cross-validated error has a larger one on each side. "
         f"{ends:,} of {sum(len(one.regs) for one in found):,} choices are at an end of the grid."
     )
-    return chosen, *((outwards, *((EDGES,) if ends else ())) if len(grid) > 2 else ()), *_FITS
+    return chosen, *((outwards, *((EDGES,) if ends else ())) if len(grid) > 2 else ()), _FITS, _ends_of_fits(run)
 
 
 def _start(run: Run, loss: str) -> float:
     how = search(run, loss)
     return how.regs[how.start]
+
+
+def _ends_of_fits(run: Run) -> str:
+    squared, absolute = search(run, "squared"), search(run, "absolute")
+    return (
+        f"A fit ends when a sweep lowers the objective by less than {squared.tol:g} of itself, or after "
+        f"{squared.sweeps} sweeps. With the absolute loss these are {absolute.tol:g} and {absolute.sweeps}: it settles "
+        "more slowly, and fits that stop early make a λ that is too small look good in cross-validation."
+    )

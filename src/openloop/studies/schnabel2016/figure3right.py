@@ -57,8 +57,8 @@ _BAYES = (
     "which is drawn anew in each trial. MF-Naive and MF-IPS do not depend on its size."
 )
 _SAME = (
-    "MF-Naive and MF-IPS with known propensities are those of figure3left at the same α. The checks there, of how far "
-    "fits go and of the search for λ, hold for these fits too."
+    "MF-Naive and MF-IPS with known propensities are those of figure3left at the same α. It has checks of how far fits "
+    "go and of the search for λ."
 )
 
 
