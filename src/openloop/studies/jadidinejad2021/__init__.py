@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from openloop.studies.jadidinejad2021 import figure3, figure4, models_table, published_tables, table1, table6, tables2to5
+from openloop.studies.jadidinejad2021 import (
+    figure3,
+    figure4,
+    models_table,
+    published_tables,
+    table1,
+    table6,
+    tables2to5,
+)
 from openloop.studies.jadidinejad2021.fits import SPLITS
 from openloop.studies.jadidinejad2021.published import PUBLISHED
 from openloop.studies.kit.results import Table
