@@ -150,7 +150,8 @@ def _axis(kind: str, field: str, values: Sequence[float], title: str, *, log: bo
     known = [value for value in values if value is not None]  # pyright: ignore[reportUnnecessaryComparison]
     if not log:
         alone: dict[str, Any] = {"domain": [known[0] - 0.5, known[0] + 0.5]} if len(set(known)) == 1 else {}
-        return make(f"{field}:Q", title=title, scale=alt.Scale(zero=False, **alone))
+        axis = alt.Axis(labelFlush=False)  # labels at the ends that are moved inwards meet their neighbours
+        return make(f"{field}:Q", title=title, scale=alt.Scale(zero=False, **alone), axis=axis)
     if min(known) <= 0:
         raise InputError(f"chart: a log axis wants positive values, {field} has {min(known)}; leave its scale linear.")
     wide = [min(known) / MARGIN, max(known) * MARGIN]  # a point at the edge is drawn whole
