@@ -13,7 +13,7 @@ from openloop.learners import zoo, zoo_models
 from openloop.learners.zoo_models import FAMILIES, SETTINGS
 from tests.facts import facts
 
-pytestmark = pytest.mark.usefixtures("cornac", "torch")  # GMF, MLP and NeuMF learn on torch
+pytestmark = pytest.mark.usefixtures("cornac", "torch")  # WMF, GMF, MLP and NeuMF learn on torch
 
 
 def log():
@@ -23,7 +23,7 @@ def log():
 def small(family: str, seed: int = 123):
     """The family's one model with 2 factors and few epochs."""
     (model,) = zoo(families=[family], sizes=[2], seed=seed).values()
-    for epochs in {"max_iter", "num_epochs"} & set(vars(getattr(model, "model", model))):
+    for epochs in {"max_iter", "num_epochs"} & set(vars(model.model)):
         setattr(model.model, epochs, 3)
     return model
 
@@ -44,20 +44,21 @@ def test_families_and_sizes_are_chosen():
 def test_every_size_is_the_models_own():
     for name, model in (zoo() | zoo(families=["NMF"])).items():
         size = name.lstrip("".join(map(chr, range(ord("A"), ord("z") + 1))))
-        inner = getattr(model, "model", model)
-        found = [getattr(inner, word) for word in ("k", "num_factors", "factors") if hasattr(inner, word)]
+        found = [getattr(model.model, word) for word in ("k", "num_factors") if hasattr(model.model, word)]
         assert found == ([int(size)] if size else []), name
 
 
 def test_what_the_papers_code_sets_is_set():
-    models = {name: model.model for name, model in (zoo() | zoo(families=["NMF"])).items() if hasattr(model, "model")}
+    models = {name: model.model for name, model in (zoo() | zoo(families=["NMF"])).items()}
     rates = {"MF40": 0.001, "SVD40": 0.001, "PMFL40": 0.001, "BPR40": 0.001, "BO": 0.01}
     assert {name: models[name].learning_rate for name in rates} == rates
     assert (models["MF40"].use_bias, models["SVD40"].use_bias, models["NMF40"].use_bias) == (False, True, True)
     assert (models["MF40"].early_stop, models["SVD40"].early_stop) == (True, False)
     assert (models["PMFL40"].variant, models["PMFNL40"].variant) == ("linear", "non_linear")
-    assert models["NeuMF40"].layers == (64, 32, 16, 40)
+    assert (models["NeuMF40"].layers, models["MLP"].layers) == ((64, 32, 16, 8), (64, 32, 16, 8))
     assert {models[name].backend for name in ("MLP", "GMF40", "NeuMF40")} == {"pytorch"}
+    wmf = {"a": 1, "b": 0.01, "lambda_u": 0.01, "lambda_v": 0.01, "learning_rate": 0.001, "max_iter": 100}
+    assert {name: getattr(models["WMF40"], name) for name in wmf} == wmf
     assert {model.seed for model in models.values() if hasattr(model, "seed")} == {123}
 
 
@@ -102,7 +103,9 @@ def test_what_cannot_be_is_refused(options, told):
 
 def test_without_torch_it_says_which_families_need_it(monkeypatch):
     monkeypatch.setattr(zoo_models, "find_spec", lambda _: None)
-    with pytest.raises(MissingPackageError, match=facts("zoo", "MLP", "GMF", "NeuMF", "torch", "openloop[torch]")):
+    with pytest.raises(
+        MissingPackageError, match=facts("zoo", "WMF", "MLP", "GMF", "NeuMF", "torch", "openloop[torch]")
+    ):
         zoo()
     wanted = [family for family in FAMILIES if family not in {"MLP", "GMF", "NeuMF", "WMF"}]
     assert len(zoo(families=wanted)) == 73

@@ -1,15 +1,16 @@
 """`zoo`: the 104 models that Jadidinejad et al. (2021, section 6.2) compare, unfitted, by name.
 
 Hyper-parameters are those of the paper's repository (github.com/terrierteam/stratified_recsys_eval, utils.py), which
-are Cornac's defaults but for what SETTINGS says, and seed 123. Where this zoo cannot do as that code does:
+are Cornac's defaults but for what SETTINGS says, and seed 123. Models meet the rows in the order of the input, as
+there. Where this zoo cannot do as that code does:
 
 - BO is called a random permutation in the paper's text, but the code trains Cornac's BaselineOnly, the offsets
   a_u + b_i + c, and so does this zoo. The code leaves BO without a seed; a seed changes nothing in it but that it
   learns on one thread, the same each time. (`openloop.learners.Random` is the permutation.)
-- WMF is `openloop.learners.WMF`, as Cornac's needs TensorFlow: towards the ratings, with confidences 1 and 0.01 and the
-  penalty as there (0.01 on half of the squares), but solved by least squares, where Cornac takes 100 epochs of Adam.
-- GMF, MLP and NeuMF learn on Cornac's PyTorch backend instead of TensorFlow. There NeuMF wants the last of its layers
-  64, 32, 16, 8 to have as many units as it has factors, so that one is the latent size.
+- WMF, GMF, MLP and NeuMF are Cornac's TensorFlow models, trained by PyTorch (`adapters/torch_models.py`): the same
+  loss, layers, start, batches and optimiser, other random numbers. (`openloop.learners.WMF` is another WMF, solved by
+  least squares.)
+- The code gives its data no seed, so its batches and unrated items are drawn anew each time; here they follow the seed.
 """
 
 from __future__ import annotations
@@ -23,29 +24,30 @@ from openloop.learners.adapters.cornac_models import CornacModel, cornac_module
 from openloop.learners.base import Learner
 from openloop.support.arguments import is_whole
 
-# Family: the class in Cornac, and what the paper's code sets in it.
+NEURAL = {"backend": "pytorch", "learner": "tensorflow-adam"}
+# Family: the class in Cornac, or Torch… in adapters/torch_models.py, and what the paper's code sets in it.
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "GA": ("GlobalAvg", {}),
     "MostPop": ("MostPop", {}),
     "BO": ("BaselineOnly", {}),
-    "MLP": ("MLP", {"backend": "pytorch"}),
+    "MLP": ("TorchMLP", NEURAL),
     "MF": ("MF", {"learning_rate": 0.001, "early_stop": True, "use_bias": False}),
     "SVD": ("SVD", {"learning_rate": 0.001}),
     "PMFL": ("PMF", {"variant": "linear"}),
     "PMFNL": ("PMF", {"variant": "non_linear"}),
-    "WMF": ("", {"reg": 0.005, "positive": 1.0, "rest": 0.01, "target": "rating"}),
+    "WMF": ("TorchWMF", {}),
     "MMMF": ("MMMF", {}),
     "BPR": ("BPR", {}),
     "WBPR": ("WBPR", {}),
-    "GMF": ("GMF", {"backend": "pytorch"}),
-    "NeuMF": ("NeuMF", {"backend": "pytorch"}),
+    "GMF": ("TorchGMF", NEURAL),
+    "NeuMF": ("TorchNeuMF", NEURAL),
     "NMF": ("NMF", {"use_bias": True}),
 }
 
 FAMILIES = tuple(name for name in SETTINGS if name != "NMF")  # the code makes NMF and leaves it out of its 104
 ONE_SIZE = ("GA", "MostPop", "BO", "MLP")
 SEEDLESS = ("GA", "MostPop")  # nothing is drawn, and nothing is said while they count
-ON_TORCH = ("MLP", "GMF", "NeuMF")
+ON_TORCH = ("WMF", "MLP", "GMF", "NeuMF")
 SIZES = tuple(range(10, 101, 10))
 SEED = 123
 
@@ -57,7 +59,7 @@ def zoo(
 
     `families` chooses among GA, MostPop, BO and MLP, which have one size, and MF, SVD, PMFL and PMFNL (linear and
     non-linear), WMF, MMMF, BPR, WBPR, GMF, NeuMF. NMF, which the paper names and does not count among its 104, is
-    there for the asking: `zoo(families=["NMF"])`. Needs the extra `cornac`, and `torch` for MLP, GMF and NeuMF.
+    there for the asking: `zoo(families=["NMF"])`. Needs the extra `cornac`, and `torch` for WMF, MLP, GMF and NeuMF.
     """
     chosen = [families] if isinstance(families, str) else list(dict.fromkeys(families))
     factors = [sizes] if isinstance(sizes, int) else list(dict.fromkeys(sizes))
@@ -72,18 +74,19 @@ def zoo(
 
 def _model(family: str, name: str, k: int, seed: int) -> Learner:
     kind, settings = SETTINGS[family]
-    if family == "WMF":
-        from openloop.learners.implicit import WMF
-
-        return WMF(factors=k, rng=seed, **settings)
     options = {"name": name, **settings}
     if family not in SEEDLESS:
         options |= {"seed": seed, "verbose": False}
     if k:
-        options["num_factors" if family in ON_TORCH else "k"] = k
-    if family == "NeuMF":
-        options["layers"] = (64, 32, 16, k)
-    return CornacModel(getattr(cornac_module("models"), kind)(**options))
+        options["num_factors" if settings is NEURAL else "k"] = k
+    return CornacModel(_class(family, kind)(**options), order="input")
+
+
+def _class(family: str, kind: str) -> Any:
+    models = cornac_module("models")
+    if family in ON_TORCH:
+        from openloop.learners.adapters import torch_models as models
+    return getattr(models, kind)
 
 
 def _check(families: list[Any], sizes: list[Any], seed: Any) -> None:

@@ -15,7 +15,7 @@ from openloop.core.propensities import Propensities
 from openloop.data.simulate import checkerboard, movie_lovers, withhold_diagonal
 from openloop.errors import DivergenceError, InputError, MissingPackageError, UndefinedError
 from openloop.learners import CornacModel
-from openloop.learners.adapters.cornac_models import _arguments, _guarded
+from openloop.learners.adapters.cornac_models import Met, _arguments, _guarded
 from tests.contracts import PersonalRecommenderContract, RecommenderContract
 from tests.facts import facts
 
@@ -137,9 +137,28 @@ def test_predictions_are_cornacs_under_our_ids(Dataset, name, options):
     assert ours.model_.recommend("user 05") == theirs.recommend("user 05")
 
 
+def test_in_the_order_of_the_input_predictions_are_what_cornac_makes_of_the_file(Dataset):
+    feedback = log()
+    mixed = np.random.default_rng(3).permutation(len(feedback))
+    user, item, rating = (column[mixed] for column in (feedback.user, feedback.item, feedback.rating))
+    theirs = models.MF(k=3, max_iter=5, seed=1)
+    theirs.fit(Dataset.from_uir(list(zip(user.tolist(), item.tolist(), rating.tolist(), strict=True)), seed=1))
+    shuffled = Feedback.from_arrays(user, item, rating, users=feedback.n_users, items=feedback.n_items)
+    ours = CornacModel(models.MF(k=3, max_iter=5, seed=1), order="input").fit(shuffled)
+    wanted = [theirs.score(theirs.uid_map[u], theirs.iid_map[i]) for u, i in zip(user, item, strict=True)]
+    np.testing.assert_allclose(ours.predict(user, item), np.ravel(wanted), rtol=1e-6)
+    in_order = CornacModel(models.MF(k=3, max_iter=5, seed=1)).fit(shuffled)
+    assert np.abs(in_order.predict(user, item) - np.ravel(wanted)).max() > 1e-3
+
+
+def test_an_unknown_order_is_refused():
+    with pytest.raises(InputError, match=facts("CornacModel", "order", "sorted", "input", "'file'")):
+        CornacModel(models.MF(), order="file").fit(log())
+
+
 def test_drawn_items_are_those_that_cornac_draws(Dataset):
     feedback = log()
-    given = _arguments(feedback, np.arange(12), np.arange(9), models.GMF(seed=4))
+    given = _arguments(feedback, Met(np.arange(len(feedback)), np.arange(12), np.arange(9)), models.GMF(seed=4))
     options = {"batch_size": 7, "shuffle": True, "binary": True, "num_zeros": 3}
     for theirs, ours in zip(
         Dataset(**given).uir_iter(**options), _guarded(Dataset)(**given).uir_iter(**options), strict=True
@@ -246,7 +265,7 @@ def test_a_user_who_rated_everything_is_refused_where_cornac_would_look_forever(
 def test_pairs_are_refused_where_no_item_has_less(Dataset):
     # user 0 likes both items alike, user 1 has one below the other
     feedback = Feedback.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [5, 5, 5, 4], users=2, items=2)
-    rows = _guarded(Dataset)(**_arguments(feedback, np.arange(2), np.arange(2), None))
+    rows = _guarded(Dataset)(**_arguments(feedback, Met(np.arange(len(feedback)), np.arange(2), np.arange(2)), None))
     with pytest.raises(InputError, match=facts("2 users", "every item")):
         rows.uij_iter()
 

@@ -62,3 +62,36 @@ def test_its_test_is_one_tail_of_williams():
 @pytest.mark.parametrize("taus", [(0.2, 0.2, 0.5), (1.0, 0.3, 0.3), (0.3, 0.3, 1.0)])
 def test_what_cannot_be_tested_does_not_differ(taus):
     assert not as_coded.differs(*taus, 104)
+
+
+def _quicksort(v, t, low, high):
+    """Sort the indices t[low … high] by v: the median of three in the middle, insertion up to 16 elements."""
+    if high - low <= 15:
+        t[low : high + 1] = sorted(t[low : high + 1], key=lambda index: v[index])
+        return
+    middle = low + (high - low) // 2
+    for a, b in ((low, middle), (middle, high), (low, middle)):
+        if v[t[b]] < v[t[a]]:
+            t[a], t[b] = t[b], t[a]
+    pivot, i, j = v[t[middle]], low, high - 1
+    t[middle], t[j] = t[j], t[middle]
+    while True:
+        i = next(k for k in range(i + 1, high + 1) if v[t[k]] >= pivot)
+        j = next(k for k in range(j - 1, low - 1, -1) if v[t[k]] <= pivot)
+        if i >= j:
+            break
+        t[i], t[j] = t[j], t[i]
+    t[i], t[high - 1] = t[high - 1], t[i]
+    _quicksort(v, t, low, i - 1)
+    _quicksort(v, t, i + 1, high)
+
+
+@pytest.mark.parametrize("values", [1, 2, 30])
+def test_ties_fall_as_a_plain_quicksort_leaves_them_on_every_machine(values):
+    scores = np.random.default_rng(values).integers(0, values, (3, 300)).astype(float)
+    user, item = np.repeat(np.arange(3), 300), np.tile(np.arange(300), 3)
+    found = as_coded.ranks(scores, np.arange(300), user, item).reshape(3, 300)
+    for row, ranks in zip(scores.tolist(), found, strict=True):
+        order = list(range(300))
+        _quicksort(row, order, 0, 299)
+        assert ranks[order[::-1]].tolist() == list(range(1, 301))

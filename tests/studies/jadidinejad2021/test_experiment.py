@@ -40,7 +40,7 @@ def yahoo(tmp_path):
 
 
 def test_all_three_items_run_on_yahoo_r3(yahoo, monkeypatch):
-    monkeypatch.setattr(models, "fitted", Scorer)
+    monkeypatch.setattr(models, "fitted", lambda name, log, _start: Scorer(name, log))
     with Trials(yahoo / "cache", 0) as trials:
         run = Run(folder=yahoo, quick=True, seed=0, trials=trials)
         results = [item.function(run) for item in ITEMS if item.name in ("figure3", "table6", "figure4")]
@@ -60,14 +60,14 @@ def test_every_method_has_a_column():
 
 def test_agreement_covers_methods_targets_splits_and_weightings():
     found = many.some_experiment(2)
-    agreed = found.agreement(None, 20, 4)
+    agreed = found.agreement(20, 4)
     assert agreed.values.shape == (len(found.splits[0].methods), len(TARGETS), 2, 1 + 20 + 8)
     assert np.isfinite(agreed.values).all()
 
 
 def test_on_a_world_where_popularity_decides_what_is_seen_ours_agree_better_than_holdout():
     found = many.some_experiment(3)
-    agreed = found.agreement(None, 20, 4)
+    agreed = found.agreement(20, 4)
     for name in ("ours: snips of adg, popularity", "ours: 5 strata, popularity"):
         assert agreed.ahead(name, "as coded: holdout", "candidates").value > 0.05
 

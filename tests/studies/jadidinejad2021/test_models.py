@@ -91,7 +91,7 @@ def test_the_whole_log_is_searched_where_no_rows_are_named():
 
 
 def test_a_trial_ranks_held_out_and_drawn_cells(monkeypatch):
-    monkeypatch.setattr(models, "fitted", lambda _, log: Popular().fit(log))
+    monkeypatch.setattr(models, "fitted", lambda _, log, _start: Popular().fit(log))
     _, log, drawn = many.logs()
     given = given_of(log, drawn)
     found = models.trial(given, model="any", split=0, seed=0)

@@ -1,7 +1,7 @@
 """`CornacModel`: any recommender of Cornac as a learner here, with a rule for what it never saw.
 
 Cornac numbers only the users and items of its training data. So do we: the users and items that the log shows get
-Cornac's indices 0, 1, … in the order of their codes, and the others of the vocabulary are answered for by a rule.
+Cornac's indices 0, 1, …, and the others of the vocabulary are answered for by a rule.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from openloop.errors import DivergenceError, InputError, MissingPackageError, Pr
 from openloop.learners.base import Learner, Weights, weights
 
 UNKNOWN = ("lowest", "mean", "error")
+ORDERS = ("sorted", "input")
 # Cornac seeds generators and limits threads of the whole process: one model at a time may do so.
 TURN = RLock()
 PROBED = 100  # users whose scores a fit looks at, to notice that it diverged
@@ -51,29 +52,35 @@ class CornacModel(Learner):
     - "mean": the user's mean score, the better guess where scores are ratings;
     - "error": nothing; fit refuses a log that leaves users or items of its vocabulary unseen.
 
+    `order` says in which order Cornac meets the rows, which matters to a model that draws a start for each user and
+    item or goes through the rows one by one: "sorted" by user and item, whatever the order of the input, or as in the
+    "input", users and items numbered as they appear, which is what Cornac makes of the same file.
+
     Learned: `model_` (Cornac's, fitted), `user_index_` (U,) and `shown_items_` (codes by Cornac's index), `average_`
     (the scores of an unseen user; empty where there is none).
     """
 
-    def __init__(self, model: Any, unknown: str = "lowest") -> None:
+    def __init__(self, model: Any, unknown: str = "lowest", order: str = "sorted") -> None:
         self.model: Any = model
         self.unknown = unknown
+        self.order = order
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> CornacModel:
         """Train a fresh copy of the model; Cornac knows no weights, so only equal ones are taken."""
         _check_equal(weights(self, feedback, sample_weight, propensities))
-        copy, users, items = self._copy(), distinct(feedback.user), distinct(feedback.item)
-        notes = self._unseen(feedback, users, items)
+        if self.order not in ORDERS:
+            raise InputError(f"CornacModel: order must be one of {', '.join(ORDERS)}, got {self.order!r}.")
+        copy, met = self._copy(), _met(feedback, self.order)
+        notes = self._unseen(feedback, met.users, met.items)
         with TURN, _packages(copy), _own_randomness(copy):
-            copy.fit(_guarded(_dataset())(**_arguments(feedback, users, items, copy)))
+            copy.fit(_guarded(_dataset())(**_arguments(feedback, met, copy)))
             # A guard's class is made on the spot, which pickle cannot name.
-            copy.train_set = _dataset()(**_arguments(feedback, users, items, copy))
+            copy.train_set = _dataset()(**_arguments(feedback, met, copy))
         # NumPy 2 widens a float32 array by a NumPy float64, and Cornac's dot products then refuse it.
         copy.global_mean = float(copy.global_mean)
-        average = _average(copy, whole=len(users) < feedback.n_users)
-        self.model_, self.shown_items_, self.average_ = copy, items, average
-        self.user_index_ = np.full(feedback.n_users, -1, np.int64)
-        self.user_index_[users] = np.arange(len(users))
+        average = _average(copy, whole=len(met.users) < feedback.n_users)
+        self.model_, self.shown_items_, self.average_ = copy, met.items, average
+        self.user_index_ = _index(met.users, feedback.n_users)
         return self._remember(feedback, *notes)
 
     def predict(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Array:
@@ -180,15 +187,43 @@ def _one_thread() -> Generator[None]:
 # -- Cornac's data -------------------------------------------------------------------------------------------
 
 
-def _arguments(feedback: Feedback, users: Array, items: Array, model: Any) -> dict[str, Any]:
+class Met(NamedTuple):
+    """The order in which Cornac meets a log: its rows, and the codes of its users and items by Cornac's index."""
+
+    rows: Array
+    users: Array
+    items: Array
+
+
+def _met(feedback: Feedback, order: str) -> Met:
+    if order == "sorted":
+        return Met(np.arange(len(feedback)), distinct(feedback.user), distinct(feedback.item))
+    rows = np.argsort(feedback.row)
+    return Met(rows, _first_seen(feedback.user[rows]), _first_seen(feedback.item[rows]))
+
+
+def _first_seen(codes: Array) -> Array:
+    """The distinct codes, in the order in which they appear."""
+    return codes[np.sort(np.unique(codes, return_index=True)[1])]
+
+
+def _index(codes: Array, n: int) -> npt.NDArray[np.int64]:
+    """Where each of n codes is among these, -1 where it is not, (n,)."""
+    index = np.full(n, -1, np.int64)
+    index[codes] = np.arange(len(codes))
+    return index
+
+
+def _arguments(feedback: Feedback, met: Met, model: Any) -> dict[str, Any]:
     """The log as arguments of Cornac's Dataset; what it draws follows the model's seed."""
-    rows = np.searchsorted(users, feedback.user), np.searchsorted(items, feedback.item), feedback.rating
+    user = _index(met.users, feedback.n_users)[feedback.user[met.rows]]
+    item = _index(met.items, feedback.n_items)[feedback.item[met.rows]]
     return {
-        "num_users": len(users),
-        "num_items": len(items),
-        "uid_map": {id_: index for index, id_ in enumerate(feedback.users.ids[users].tolist())},
-        "iid_map": {id_: index for index, id_ in enumerate(feedback.items.ids[items].tolist())},
-        "uir_tuple": tuple(c.astype(t) for c, t in zip(rows, (np.int64, np.int64, np.float64), strict=True)),
+        "num_users": len(met.users),
+        "num_items": len(met.items),
+        "uid_map": {id_: index for index, id_ in enumerate(feedback.users.ids[met.users].tolist())},
+        "iid_map": {id_: index for index, id_ in enumerate(feedback.items.ids[met.items].tolist())},
+        "uir_tuple": (user, item, feedback.rating[met.rows].astype(np.float64)),
         "seed": getattr(model, "seed", None),
     }
 

@@ -23,11 +23,13 @@ LEVEL = 0.05
 def ranks(scores: Floats, order: Ints, user: Array, item: Array) -> Array:
     """The ranks of cells by scores (U, I): the items of `order`, which training shows, are sorted, and turned round.
 
-    Ties fall as the sort leaves them, where openloop averages over their orders. An item that is not ranked has 0.
+    Ties fall as NumPy's quicksort of the time leaves them, where openloop averages over their orders: so GA, which ties
+    all items, gets the published value. NumPy now sorts floats by the processor's vector instructions, which leave ties
+    otherwise, each in its way; long doubles it still sorts as then. An item that is not ranked has 0.
     """
     rank = np.zeros(scores.shape, np.int32)
     for u in np.unique(user):
-        row = order[np.argsort(scores[u, order])[::-1]]
+        row = order[np.argsort(scores[u, order].astype(np.longdouble))[::-1]]
         rank[u, row] = np.arange(1, len(row) + 1)
     return rank[user, item]
 

@@ -15,22 +15,23 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.studies.jadidinejad2021 import as_coded
-from openloop.studies.kit.trials import Given, columns, feedback
+from openloop.studies.kit.trials import Given, columns
 
 Ints = npt.NDArray[np.int64]
 
 TEST = 0.2  # section 6.1: 80 % of the closed loop for training, 20 % for testing
 THRESHOLD = 4.0  # section 6.1: r ≥ 4 is relevant
 WHOLE = -1  # the split that holds nothing out: the published code's models for the open loop
+START = 123  # the seed of every model in the published code
 USES = ("splits", "users", "folds", "samples")  # of chance, each with a stream of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Rows of the log, by position: `train`, `test`, and the items in the order in which the code meets them."""
+    """Rows of the log, by position, and the items in the order in which the code meets them."""
 
-    train: Ints
-    test: Ints
+    train: Ints  # in the order in which they were drawn, in which the code trains
+    test: Ints  # sorted
     order: Ints  # items of the training part, by first appearance: Cornac's index → item
 
     @property
@@ -60,7 +61,7 @@ def split_of(given: Given, split: int, seed: int) -> Split:
     train, test = drawn[: n - held], drawn[n - held :]
     items = given["item"][train]
     first = np.sort(np.unique(items, return_index=True)[1])
-    return Split(train=np.sort(train), test=np.sort(test), order=items[first].astype(np.int64))
+    return Split(train=train, test=np.sort(test), order=items[first].astype(np.int64))
 
 
 def shown(given: Given, part: Split, user: Array, item: Array) -> npt.NDArray[np.bool_]:
@@ -83,29 +84,31 @@ def in_log(given: Given, user: Array, item: Array, rows: Ints | None = None) -> 
     return np.isin(user.astype(np.int64) * width + item, log)
 
 
-def trial(given: Given, *, model: str, split: int, seed: int) -> dict[str, Array]:
+def trial(given: Given, *, model: str, split: int, seed: int, start: int = START) -> dict[str, Array]:
     """Fit the zoo's `model` on the training part; the places of relevant cells, "closed" and "open", (5, cells) each.
 
     The rows are h and e (how many items are above, and how many tied) among the items outside the training part, h and
     e among all items, and the rank that the published code gives (0 for an item that the training part does not show,
-    which it leaves out).
+    which it leaves out). `seed` draws the split, `start` what the model draws.
     """
     part = split_of(given, split, seed)
-    log = feedback(given, part.train)
-    scores = np.asarray(fitted(model, log).scores(np.arange(log.n_users)))  # (U, I)
+    rows = (given[name][part.train] for name in ("user", "item", "rating"))
+    users, items = given["shape"].tolist()
+    log = Feedback.from_arrays(*rows, users=users, items=items)  # remembers the rows' order
+    scores = np.asarray(fitted(model, log, start).scores(np.arange(log.n_users)))  # (U, I)
     found = {"closed": places(scores, log, part.order, *relevant(given, part.test))}
     if "open_user" in given:
         found["open"] = places(scores, log, part.order, *relevant(given))
     return found
 
 
-def fitted(model: str, log: Feedback) -> Any:
-    """One of the zoo's models, by its name there, such as "MF40"."""
+def fitted(model: str, log: Feedback, start: int = START) -> Any:
+    """One of the zoo's models, by its name there, such as "MF40", with its seed."""
     from openloop.learners.zoo_models import ONE_SIZE, zoo
 
     family = model.rstrip("0123456789")
     size = model[len(family) :]
-    return zoo(family, int(size) if family not in ONE_SIZE else ())[model].fit(log)
+    return zoo(family, int(size) if family not in ONE_SIZE else (), start)[model].fit(log)
 
 
 def names(families: Sequence[str], sizes: Sequence[int]) -> tuple[str, ...]:
