@@ -90,9 +90,9 @@ def _values(found: ModelValues) -> Table:
     return Table(
         name="models_coat", columns=("model", *HEADS), rows=tuple(rows),
         caption="coat: nDCG by model, as coded, beside the notebook's. Open loop: fitted on the whole log. There "
-        f"nothing is left to chance in {joined(EXACT)}, and only rounding is allowed. The others are means over draws "
-        f"of what is (see the notes). Other columns: mean over {len(found.closed['GA'])} splits; the notebook has one. "
-        "Allowed are 2 standard deviations of one draw from our mean, and rounding.",
+        f"nothing is left to chance in {joined(EXACT)}, and only rounding is allowed. The others are means over "
+        f"draws of what is (see the notes). Other columns: mean over {len(found.closed['GA'])} splits; the notebook "
+        "has one. Allowed are 2 standard deviations of one draw from our mean, and rounding.",
         error_is="standard deviation over splits, in the open loop over draws",
     )  # fmt: skip
 
