@@ -53,6 +53,10 @@ def test_the_relative_gain_is_that_of_the_means_with_the_error_of_the_draws():
     found = table([[0.3] * 4, [0.2] * 4], draws=3)
     found.values[0, :, :, 1:4] = np.array([0.2, 0.3, 0.4])
     assert found.relative_gain("a", "b", "published") == pytest.approx((0.5, 0.5))
+    found.values[1, :, :, 3] = 0.0  # a draw of users among whom b says nothing
+    assert found.relative_gain("a", "b", "published") == pytest.approx((0.5, np.std([0.0, 0.5], ddof=1)))
+    found.values[1] = -0.2
+    assert np.isnan(found.relative_gain("a", "b", "published")[0])
 
 
 def test_the_test_as_coded_says_where_one_is_ahead():

@@ -83,6 +83,12 @@ def test_the_abstracts_gain_has_a_size_and_two_significances(stratified, told, n
     assert len(list(table6_claims.abstract_gain("another", coded, agreed))) == 2
 
 
+def test_there_is_no_relative_gain_over_a_holdout_that_is_not_above_0():
+    agreed = many.agreed({table6_claims.STRATIFIED: 0.3, table6_claims.HOLDOUT: -0.1})
+    first, *_ = table6_claims.abstract_gain("coat", table(PRINTED), agreed)
+    assert (first.holds, "no relative gain" in first.found) == (False, True)
+
+
 @pytest.mark.parametrize(("cuts", "holds"), [(4, True), (3, False)])
 def test_stratified_must_be_ahead_of_both_at_most_cuts(cuts, holds):
     both = {("stratified", b): (True, True, False) for b in ("holdout", "ips")}

@@ -106,9 +106,15 @@ class Agreement:
         return Lead(value=float(mean[0]), error=error, won=int(np.sum(gap[:, 0] > 0)), splits=len(gap))
 
     def relative_gain(self, a: str, b: str, target: str) -> tuple[float, float]:
-        """By which share τ of a is above that of b, of means over splits, and its standard error over users."""
-        gain = self.mean(a, target) / self.mean(b, target) - 1  # (W,)
-        return float(gain[0]), float(np.nanstd(gain[self.weighted.bootstrap], ddof=1))
+        """By which share τ of a is above that of b, of means over splits, and its standard error over users.
+
+        NaN where τ of b is not above 0; users among whom it is not are left out of the error.
+        """
+        x, y = self.mean(a, target), self.mean(b, target)  # (W,)
+        gain = np.divide(x, y, out=np.full(len(y), np.nan), where=y > 0) - 1
+        drawn = gain[self.weighted.bootstrap]
+        known = drawn[np.isfinite(drawn)]
+        return float(gain[0]), float(known.std(ddof=1)) if len(known) > 1 else np.nan
 
     def best(self, methods: Sequence[str], target: str) -> str:
         """The method with the largest mean τ."""
