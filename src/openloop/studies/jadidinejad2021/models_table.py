@@ -38,9 +38,8 @@ NOTES = (
         f"{THREADS[0]} to {THREADS[-1]} equal parts of the log."
     ),
     (
-        "The code gives its data no seed, so batches and unrated items differ in every run. WMF32 has the published "
-        "start, and its batches are drawn again. TensorFlow's random numbers are not PyTorch's, so the published start "
-        "of MLP and NeuMF is unknown: theirs is drawn again too, also in each split."
+        "The code gives its data no seed, so batches and unrated items differ in every run. WMF32, MLP and NeuMF have "
+        "the published start here, those of TensorFlow number by number, and their batches are drawn again."
     ),
 )
 
@@ -90,9 +89,9 @@ def _values(found: ModelValues) -> Table:
     return Table(
         name="models_coat", columns=("model", *HEADS), rows=tuple(rows),
         caption="coat: nDCG by model, as coded, beside the notebook's. Open loop: fitted on the whole log. There "
-        f"nothing is left to chance in {joined(EXACT)}, and only rounding is allowed. The others are means over draws of "
-        f"what is (see the notes). Other columns: mean over {len(found.closed['GA'])} splits; the notebook has one. "
-        "Allowed are 2 standard deviations of one draw from our mean, and rounding.",
+        f"nothing is left to chance in {joined(EXACT)}, and only rounding is allowed. The others are means over "
+        f"draws of what is (see the notes). Other columns: mean over {len(found.closed['GA'])} splits; the notebook "
+        "has one. Allowed are 2 standard deviations of one draw from our mean, and rounding.",
         error_is="standard deviation over splits, in the open loop over draws",
     )  # fmt: skip
 
