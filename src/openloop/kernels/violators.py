@@ -29,7 +29,7 @@ Pointers = npt.NDArray[np.int64]
 
 LANES = 16  # floats of one vector; rows are filled up to a multiple
 
-_mix = njit(nogil=True, cache=True)(mix)
+mixed = njit(nogil=True, cache=True)(mix)
 
 
 class Likes(NamedTuple):
@@ -80,22 +80,22 @@ def _below(word: np.uint64, n: Any) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _user_and_like(z: np.uint64, likes: Likes) -> tuple[Any, Any]:
-    """A user and one of the user's likes; the lower half of a word decides whether to stay at its place."""
-    u = likes.users[_below(_mix(z + GAMMA), likes.users.size)]
-    word, first, last = _mix(z + GAMMA + GAMMA), likes.ptr[u], likes.ptr[u + 1]
+def user_and_like(z: np.uint64, likes: Likes) -> tuple[Any, Any]:
+    """A user and the place of one of the user's likes; the lower half of a word decides whether to stay there."""
+    u = likes.users[_below(mixed(z + GAMMA), likes.users.size)]
+    word, first, last = mixed(z + GAMMA + GAMMA), likes.ptr[u], likes.ptr[u + 1]
     at = first + _below(word, last - first)
     stay = np.float64(word & np.uint64(0xFFFFFFFF)) < 4294967296.0 * np.float64(likes.keep[at])
-    return u, likes.item[at if stay else likes.other[at]]
+    return u, at if stay else likes.other[at]
 
 
 @njit(nogil=True, cache=True)
-def _unliked(r: Any, likes: Ints) -> Any:
-    """The r-th item, from 0, that the ascending likes do not hold: r + the first k with likes[k] - k > r."""
-    low, high = 0, likes.size
+def _unbarred(r: Any, barred: Ints) -> Any:
+    """The r-th item, from 0, that is not barred: r + the first k with barred[k] - k > r; the barred are ascending."""
+    low, high = 0, barred.size
     while low < high:
         middle = (low + high) // 2
-        if likes[middle] - middle > r:
+        if barred[middle] - middle > r:
             high = middle
         else:
             low = middle + 1
@@ -141,9 +141,11 @@ def _product(v: Rows, w: Rows) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _step(v: Rows, above: Rows, below: Rows, K: int, move: np.float32, decay: np.float32) -> None:
-    # A gradient step on C·(f(u, below) - f(u, above) + 1) + λ/2·(|v|² + |w_above|² + |w_below|²), with
-    # move = ηC and decay = ηλ. Whole rows are stepped, then what is no factor is put right.
+def step(v: Rows, above: Rows, below: Rows, K: int, move: np.float32, decay: np.float32) -> None:
+    """A gradient step on C·(f(u, below) - f(u, above) + 1) + λ/2·(|v|² + |w_above|² + |w_below|²).
+
+    move = ηC and decay = ηλ. Whole rows are stepped, then what is no factor is put right.
+    """
     b_above, b_below = above[K], below[K]
     for k in range(v.size):
         x, p, q = v[k], above[k], below[k]
@@ -151,6 +153,24 @@ def _step(v: Rows, above: Rows, below: Rows, K: int, move: np.float32, decay: np
         above[k] = p + move * x - decay * p
         below[k] = q - move * x - decay * q
     v[K], above[K], below[K] = np.float32(1), b_above + move, b_below - move
+
+
+@njit(nogil=True, cache=True)
+def violator(v: Rows, W: Rows, i: Any, barred: Ints, tries: int, z: np.uint64) -> tuple[Any, int, Any]:
+    """Draw items that are not `barred` until one violates the margin of i: that item, the draw n = 0, 1, …, its hinge.
+
+    After `tries` draws without a violator: the last item, n = tries, and a hinge that is not positive. A product that
+    is no number counts as a violator, so that sums of hinges tell.
+    """
+    f, others = _product(v, W[i]), len(W) - barred.size
+    j, hinge = np.int64(i), np.float32(0)
+    for n in range(tries):
+        z += GAMMA
+        j = _unbarred(_below(mixed(z), others), barred)
+        hinge = _product(v, W[j]) - f + np.float32(1)
+        if not hinge <= 0:
+            return j, n, hinge
+    return j, tries, hinge
 
 
 @njit(nogil=True, cache=True)
@@ -165,27 +185,17 @@ def adg_updates(
     first: int,
     last: int,
 ) -> tuple[int, float]:
-    """Updates first … last - 1 of Algorithm 1, in place; returns how many found a violator, and Σ of their hinges.
-
-    A product that is no number counts as a violator, so that the sum tells.
-    """
-    n_items, found, hinges = len(W), 0, 0.0
+    """Updates first … last - 1 of Algorithm 1, in place; returns how many found a violator, and Σ of their hinges."""
+    found, hinges = 0, 0.0
     for t in range(first, last):
-        z = _mix(start + np.uint64(t) * GAMMA)
+        z = mixed(start + np.uint64(t) * GAMMA)
         rate = schedule.rate * (1 - t / schedule.updates)
-        u, i = _user_and_like(z, likes)
-        z += GAMMA + GAMMA
-        v, above = V[u], W[i]
-        f = _product(v, above)
-        for n in range(C.size):
-            z += GAMMA
-            j = _below(_mix(z), n_items - 1)
-            j += j >= i  # from I \ i⁺
-            hinge = _product(v, W[j]) - f + np.float32(1)
-            if not hinge <= 0:
-                _step(v, above, W[j], K, np.float32(rate * C[n]), np.float32(rate * schedule.reg))
-                found, hinges = found + 1, hinges + hinge
-                break
+        u, at = user_and_like(z, likes)
+        i, itself = likes.item[at], likes.item[at : at + 1]
+        j, n, hinge = violator(V[u], W, i, itself, C.size, z + GAMMA + GAMMA)  # from I \ i⁺
+        if n < C.size:
+            step(V[u], W[i], W[j], K, np.float32(rate * C[n]), np.float32(rate * schedule.reg))
+            found, hinges = found + 1, hinges + hinge
     return found, hinges
 
 
@@ -201,17 +211,15 @@ def auc_updates(
     last: int,
 ) -> tuple[int, float]:
     """Updates first … last - 1 on the hinge of a like and an item of O⁻_u, in place; returns what ADG's do."""
-    n_items, found, hinges = len(W), 0, 0.0
+    found, hinges = 0, 0.0
     for t in range(first, last):
-        z = _mix(start + np.uint64(t) * GAMMA)
+        z = mixed(start + np.uint64(t) * GAMMA)
         rate = np.float32(schedule.rate * (1 - t / schedule.updates))
-        u, i = _user_and_like(z, likes)
-        liked = likes.item[likes.ptr[u] : likes.ptr[u + 1]]
-        j = _unliked(_below(_mix(z + GAMMA + GAMMA + GAMMA), n_items - liked.size), liked)
-        v, above, below = V[u], W[i], W[j]
-        hinge = _product(v, below) - _product(v, above) + np.float32(1)
-        if not hinge <= 0:
-            _step(v, above, below, K, rate, np.float32(rate * schedule.reg))
+        u, at = user_and_like(z, likes)
+        i, liked = likes.item[at], likes.item[likes.ptr[u] : likes.ptr[u + 1]]
+        j, n, hinge = violator(V[u], W, i, liked, 1, z + GAMMA + GAMMA)  # from O⁻_u
+        if n == 0:
+            step(V[u], W[i], W[j], K, rate, np.float32(rate * schedule.reg))
             found, hinges = found + 1, hinges + hinge
     return found, hinges
 

@@ -40,6 +40,36 @@ def test_differences_are_paired():
     assert str(ahead) == "+0.200 (+0.200 … +0.200), ahead in 2 of 2 splits"
 
 
+def test_a_method_is_compared_with_the_mean_of_several_and_with_0():
+    found = table([[0.5] * 4, [0.3] * 4, [0.1] * 4], names=("a", "b", "c"))
+    assert found.ahead("a", ["b", "c"], "published").value == pytest.approx(0.3)
+    above = found.above_zero("c", "published")
+    assert (above.value, above.clear) == (pytest.approx(0.1), True)
+    found.values[2, :, :, 1:4] += np.array([-1.0, 0.0, 1.0])  # the draws
+    assert not found.above_zero("c", "published").clear
+
+
+def test_the_relative_gain_is_that_of_the_means_with_the_error_of_the_draws():
+    found = table([[0.3] * 4, [0.2] * 4], draws=3)
+    found.values[0, :, :, 1:4] = np.array([0.2, 0.3, 0.4])
+    assert found.relative_gain("a", "b", "published") == pytest.approx((0.5, 0.5))
+
+
+def test_the_test_as_coded_says_where_one_is_ahead():
+    rng = np.random.default_rng(0)
+    goal = rng.normal(size=(2, 104))
+    poor = goal + 5 * rng.normal(size=goal.shape)
+    good = goal + 0.1 * rng.normal(size=goal.shape)
+    good[1] = poor[1]
+    assert agreement.ahead_as_coded(good, poor, goal).tolist() == [True, False]
+    assert agreement.ahead_as_coded(poor, good, goal).tolist() == [False, False]
+
+
+def test_without_halves_nothing_is_said_of_the_open_loops_own_agreement():
+    w = agreement.weightings(9, np.random.default_rng(0), draws=5, halves=0)
+    assert len(w.values) == 6
+
+
 def test_every_target_is_the_mean_over_targets():
     found = table([[0.1, 0.2, 0.3, 0.4], [0.9, 0.0, 0.0, 0.0]])
     assert found.mean("a", EVERY)[0] == pytest.approx(0.25)
@@ -59,6 +89,12 @@ def test_a_pick_by_luck_does_not_pay_on_the_other_half():
     blind = steady.chosen_blind("published")
     assert (blind.value, blind.error, blind.picked) == (pytest.approx(0.1), pytest.approx(0), "ours: c")
     assert str(blind) == "+0.100 (+0.100 … +0.100, from half-samples)"
+
+
+def test_rivals_may_be_given_to_a_blind_pick():
+    found = table([[0.3] * 4, [0.1] * 4, [0.5] * 4], names=("ours: a", "b", "c"))
+    assert found.chosen_blind("published").value == pytest.approx(-0.2)
+    assert found.chosen_blind("published", rivals=["b"]).value == pytest.approx(0.2)
 
 
 def test_the_error_over_halves_is_that_of_all_users():

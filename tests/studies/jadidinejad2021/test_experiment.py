@@ -60,14 +60,14 @@ def test_every_method_has_a_column():
 
 def test_agreement_covers_methods_targets_splits_and_weightings():
     found = many.some_experiment(2)
-    agreed = found.agreement(None, 20, 4)
+    agreed = found.agreement(20, 4)
     assert agreed.values.shape == (len(found.splits[0].methods), len(TARGETS), 2, 1 + 20 + 8)
     assert np.isfinite(agreed.values).all()
 
 
 def test_on_a_world_where_popularity_decides_what_is_seen_ours_agree_better_than_holdout():
     found = many.some_experiment(3)
-    agreed = found.agreement(None, 20, 4)
+    agreed = found.agreement(20, 4)
     for name in ("ours: snips of adg, popularity", "ours: 5 strata, popularity"):
         assert agreed.ahead(name, "as coded: holdout", "candidates").value > 0.05
 

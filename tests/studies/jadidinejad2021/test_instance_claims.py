@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from openloop.studies.jadidinejad2021.chance_instances import ChanceCounts
+from openloop.studies.jadidinejad2021.instance_claims import InstanceEvidence, more_than_chance, sided_claim
 from openloop.studies.jadidinejad2021.instance_tables import about_instances
+from openloop.studies.jadidinejad2021.instances import SettingInstances, Sides
 from tests.studies.jadidinejad2021 import worlds
 from tests.studies.jadidinejad2021.worlds import cells
 
@@ -24,3 +32,40 @@ def test_the_notebooks_mostpop_stands_beside_ours():
     (note,) = [n for n in about_instances("table2", "x", fits, comparable=False, notes=()).notes if "MostPop" in n]
     assert "notebook has Holdout 0.373, Q1 0.340 and Q2 0.696" in note
     assert "Table 2 Holdout 0.373, Q1 0.339 and Q2 0.695 for BPR10" in note
+
+
+NONE = SettingInstances(among="coded", holm=True, pairs=6, instances=((), ()), sides={})
+
+
+@pytest.mark.parametrize(
+    ("found", "drawn", "holds"),
+    [((3, 3), (0, 0), True), ((3, 3), (0, 4), False), ((3, 3), (4, 4), False), ((0, 0), (0, 0), False)],
+)
+def test_instances_must_be_more_than_chance_gives_in_most_splits(found, drawn, holds):
+    counts = tuple(ChanceCounts(found=n, drawn=np.full(99, m)) for n, m in zip(found, drawn, strict=True))
+    evidence = InstanceEvidence(data="coat", pair=("a", "b"), rows=(), plain=NONE, adjusted=NONE, chance=counts)
+    claim = more_than_chance(evidence)
+    assert claim.holds is holds
+    assert f"with random items {np.mean(drawn):.2f} per split" in claim.found
+    assert claim.gist.startswith("coat: ")
+    assert more_than_chance(replace(evidence, data="ml-1m")).gist == ""
+
+
+def side(majority, aggregate):
+    return Sides(majority=majority, aggregate=aggregate, clear_majority=0, clear_aggregate=0)
+
+
+@pytest.mark.parametrize(
+    ("instances", "opposite", "holds"),
+    [((3, 1), (5, 4), True), ((3, 1), (4, 5), False), ((1, 3), (5, 4), False), ((2, 2), (5, 4), False),
+     ((0, 0), (5, 4), False)],
+)  # fmt: skip
+def test_a_method_must_side_with_q1_however_the_pairs_are_chosen(instances, opposite, holds):
+    total = sum(instances)
+    setting = replace(NONE, instances=((None,) * total, ()))  # only their number counts
+    assert sided_claim("it", setting, side(*instances), side(*opposite)).holds is holds
+
+
+def test_in_the_made_up_paradox_the_open_loop_is_asked_both_ways(compared):
+    (claim,) = [c for c in compared.claims if "the open loop has the model ahead" in c.text]
+    assert "of the opposite choice in" in claim.found

@@ -39,6 +39,14 @@ def test_numbers_of_other_data_stand_apart_and_are_not_compared():
     )
 
 
+def test_instances_without_wmf_are_counted_beside_where_there_is_one(compared):
+    named = worlds.fits(splits=1, with_open_loop=False, names=("BPR10", "WMF10", "MostPop", "GA"))
+    rows = about_instances("table2", "x", named, comparable=False, notes=()).tables[1].rows
+    assert [row[1] for row in rows] == [6, 6, 6, 6, 3, 3]
+    assert [str(row[0]).startswith("without WMF: ") for row in rows] == [False] * 4 + [True] * 2
+    assert len(compared.tables[1].rows) == 4  # none among its models
+
+
 def test_the_clearest_instance_names_the_majoritys_model_last(compared):
     (best,) = [t for t in compared.tables if t.name == "table5-clearest"]
     q1 = cells(compared, "table5-clearest", "Q1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -14,11 +15,12 @@ from openloop.studies.jadidinejad2021.method_rows import (
     OPEN_LOOP,
     STRATIFIED,
     method_rows,
+    pair_pvalues,
     row_of,
     sizes,
     strata_with_users,
 )
-from openloop.studies.jadidinejad2021.methods import HeldOutRows
+from openloop.studies.jadidinejad2021.methods import HeldOutRows, coded
 from openloop.studies.jadidinejad2021.models import WHOLE, Split, given_of, split_of
 from tests.studies.jadidinejad2021 import worlds
 
@@ -29,6 +31,26 @@ def some_users(models=3, users=50, missing=8, rng=0):
     values = np.random.default_rng(rng).random((models, users)) + 0.1 * np.arange(models)[:, None]
     values[:, :missing] = np.nan
     return values
+
+
+def test_all_pairs_at_once_are_tested_as_estimates_are():
+    """Of a ratio of sums too, whose deviations are not its influence; models that are alike have p = 1."""
+    fits = worlds.fits()
+    scores = coded(fits.held_out(0))["stratified"](None)
+    parts = [estimate.linear() for estimate in (*scores.estimates, scores.estimates[0])]
+    value, J, psi = (np.array([getattr(part, name) for part in parts]) for name in ("value", "deviations", "influence"))
+    found = pair_pvalues(value, J, psi, parts[0].units)
+    for a, b in combinations(range(len(parts)), 2):
+        assert found[a, b] == found[b, a] == pytest.approx((parts[a] - parts[b]).pvalue)
+    assert found[0, -1] == 1
+
+
+def test_a_row_of_some_models_keeps_their_tests():
+    row = row_of("x", worlds.means_of(some_users()), 9, 4)
+    fewer = row.among(np.array([True, False, True]))
+    assert fewer.value.tolist() == row.value[[0, 2]].tolist()
+    assert fewer.pvalue[0, 1] == row.pvalue[0, 2]
+    assert fewer.rows == 9
 
 
 def test_a_row_of_means_is_the_paired_t_test():

@@ -53,6 +53,12 @@ def test_one_stratum_has_its_own_odds_ratio_and_nearly_pearsons_test():
     assert p == pytest.approx(chi2.sf(statistic * 356 / 357, 1))  # Mantel-Haenszel's variance divides by n − 1
 
 
+def test_arithmetic_on_printed_numbers_counts_in_no_tally():
+    result = table1(many.Plain())
+    assert [claim.counted for claim in result.claims] == [False] * 4
+    assert result.held() == (0, 0)
+
+
 def test_copies_of_a_stratum_leave_the_odds_ratio_and_sharpen_the_test():
     once, twice = mantel_haenszel([((8, 10), (5, 10))]), mantel_haenszel([((8, 10), (5, 10))] * 2)
     assert once[0] == pytest.approx(twice[0])
@@ -64,3 +70,10 @@ def test_copies_of_a_stratum_leave_the_odds_ratio_and_sharpen_the_test():
 def test_the_printed_tables_are_instances(item, kind):
     (found,) = find([published_pair(item)])
     assert (found.kind, found.preferred, found.majority.name) == (kind, PUBLISHED[item]["pair"][1], "Q1")
+
+
+def test_the_note_on_rounding_is_computed():
+    note = table1(many.Plain()).notes[0]
+    assert "0.832 and 0.782 come from the rounded percentages of Table 1a" in note
+    assert "(0.93·0.51 + 0.73·0.49 and 0.87·0.51 + 0.69·0.49)" in note
+    assert "357/700 and 343/700, Eq. 5 gives 0.8325 and 0.7789" in note

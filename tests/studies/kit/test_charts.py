@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from openloop.errors import InputError
-from openloop.studies.kit.charts import TITLE, lines, scatter
+from openloop.studies.kit.charts import TITLE, intervals, lines, scatter
 from openloop.studies.kit.colours import COLOUR
 from tests.facts import facts
 
@@ -70,6 +70,13 @@ def test_long_titles_and_legends_are_not_cut():
 def test_points_of_a_scatter_are_coloured_by_series():
     spec = scatter(ROWS, "x", "y", series="name").to_dict()
     assert spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["n1", "n2"]
+
+
+def test_intervals_have_a_rule_at_zero_a_span_and_a_point_for_each_name_and_series():
+    spec = intervals(ROWS, "y", "x", series="name", facet="part", low="low", high="high").to_dict()
+    assert [marks(chart) for chart in spec["concat"]] == [["rule", "rule", "point"]] * 2
+    span = spec["concat"][0]["layer"][1]["encoding"]
+    assert (span["x"]["field"], span["x2"]["field"], span["yOffset"]["sort"]) == ("low", "high", ["n1", "n2"])
 
 
 def test_scatter_draws_points_and_a_line_of_least_squares():

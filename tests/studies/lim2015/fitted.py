@@ -8,6 +8,7 @@ from openloop.studies.lim2015.protocol import LONGER, SVD, Fit, Fits
 from openloop.studies.lim2015.published import ADG, AUC, MEASURES
 
 FOLDS, USERS, UPDATES = 4, 50, 10
+STEPPED = {AUC: 0.1, ADG: 0.7}  # the shares of updates that take a step
 
 
 def positives(seed, users=60, items=80, share=0.4):
@@ -18,11 +19,11 @@ def positives(seed, users=60, items=80, share=0.4):
     return {"user": user, "item": item, "shape": np.array([users, items])}
 
 
-def outcome(test, noise, validation=None):
+def outcome(test, noise, validation=None, stepped=np.nan):
     """Measures of test and of validation, (measures,), with noise (measures, U)."""
     test = np.asarray(test, float)[:, None] + noise
     validation = test.copy() if validation is None else np.asarray(validation, float)[:, None] + noise
-    return {"test": test, "validation": validation, "relevant": np.arange(USERS) % 5 + 1}
+    return {"test": test, "validation": validation, "relevant": np.arange(USERS) % 5 + 1, "stepped": stepped}
 
 
 def made_up(measures, name="made up", validation=None, seed=0):
@@ -38,9 +39,9 @@ def made_up(measures, name="made up", validation=None, seed=0):
             else:
                 setting |= {"factors": 5}
             own = noise + np.random.default_rng([seed, fold, len(fits)]).normal(0, 0.001, noise.shape)
-            fits.append(Fit(setting, outcome(values, own, validation)))
+            fits.append(Fit(setting, outcome(values, own, validation, STEPPED.get(learner, np.nan))))
     given = {"shape": np.array([USERS, 70]), "user": np.zeros(300, int)}
-    return Fits(name, given, UPDATES, fits)
+    return Fits(name, given, UPDATES, fits, (USERS, 90, 400))
 
 
 LOW, HIGH = [0.8, 0.1, 0.3, 0.1, 0.15], [0.7, 0.2, 0.4, 0.2, 0.25]

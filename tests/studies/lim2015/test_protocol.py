@@ -170,7 +170,7 @@ def fit(fold, reg, validation, test, learner=AUC):
 
 
 def of(*fits):
-    return Fits("made up", {}, 10, fits)
+    return Fits("made up", {}, 10, fits, (0, 0, 0))
 
 
 def test_each_fold_takes_what_is_best_on_its_validation_part_and_shows_its_test_value():

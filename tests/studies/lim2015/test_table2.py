@@ -22,21 +22,21 @@ def result(monkeypatch, *data):
 
 def test_the_papers_pattern_is_found_where_it_is(monkeypatch):
     found = result(monkeypatch, made_up(EQUAL, validation=LOWER))
-    assert [claim.holds for claim in found.claims] == [True, True] * 2
+    assert [claim.holds for claim in found.claims] == [True] * 7
 
 
 def test_measures_that_all_agree_and_measures_that_all_differ_are_told_apart(monkeypatch):
     alike = result(monkeypatch, made_up(EQUAL, validation=TEST))
-    assert [claim.holds for claim in alike.claims] == [True, False] * 2
+    assert [claim.holds for claim in alike.claims] == [True, True, False] * 2 + [False]
     apart = result(monkeypatch, made_up(EQUAL, validation=[0.5 * x for x in TEST]))
-    assert [claim.holds for claim in apart.claims] == [False, True] * 2
+    assert [claim.holds for claim in apart.claims] == [False, False, True] * 2 + [False]
 
 
 def test_the_difference_in_per_cent_of_test_by_hand():
     data = made_up(EQUAL, validation=LOWER)
     found = table2.validation_and_test(data, data.methods[0], "map")
-    assert found.percent == pytest.approx(100 * (found.validation.value / found.test.value - 1))
-    assert found.percent == pytest.approx(-30, abs=1)
+    assert found.percent.value == pytest.approx(100 * (found.validation.value / found.test.value - 1))
+    assert found.percent.value == pytest.approx(-30, abs=1)
 
 
 def test_users_who_lack_one_of_the_parts_count_in_neither():
@@ -47,14 +47,34 @@ def test_users_who_lack_one_of_the_parts_count_in_neither():
     assert table2.validation_and_test(data, data.methods[0], "adg").test.value < 1
 
 
-def test_chance_is_allowed_for():
+def test_the_error_in_per_cent_is_that_of_a_ratio():
+    # Validation is 0.7 times test for every user, however test varies: the ratio is certain, the difference is not.
+    data = made_up(EQUAL)
+    for fit in data.fits:
+        fit.outcome["validation"] = 0.7 * fit.outcome["test"]
+    found = table2.validation_and_test(data, data.methods[0], "map")
+    assert found.percent.value == pytest.approx(-30)
+    assert found.percent.stderr == pytest.approx(0, abs=1e-9)
+
+
+def test_chance_is_no_difference_and_no_agreement(monkeypatch):
     rng = np.random.default_rng(0)
     data = made_up(EQUAL)
     for fit in data.fits:
         fit.outcome["validation"] = fit.outcome["test"] + rng.normal(0, 1, fit.outcome["test"].shape)
-    found = table2.validation_and_test(data, data.methods[0], "recall@10")
-    assert abs(found.percent) > 2
-    assert found.agrees
+    no_difference, agreement, far = result(monkeypatch, data).claims[:3]
+    assert (no_difference.holds, agreement.holds, far.holds) == (True, False, False)
+
+
+def test_differences_are_adjusted_over_both_tables():
+    data = made_up(EQUAL)
+    found, more = table2.adjusted(table2.compared([data]), table2.compared([data]))
+    assert {p.together for p in (*found.values(), *more.values())} == {20}
+    single = table2.compared([data])["made up", "map", AUC]
+    assert found["made up", "map", AUC].holm >= single.percent.pvalue
+    low, high = found["made up", "map", AUC].limits
+    z = 3.0233  # of 1 - 0.025/20
+    assert high - low == pytest.approx(2 * z * single.percent.stderr, rel=1e-4)
 
 
 def test_the_papers_table_stands_beside_ours_on_its_data(monkeypatch):

@@ -13,7 +13,7 @@ import openloop as ol
 from openloop.data.simulate import World, low_rank, observation_model
 from openloop.studies.kit.results import Claim
 from openloop.studies.kit.running import Run
-from openloop.studies.kit.trials import Trials
+from openloop.studies.kit.trials import Trials, columns
 from openloop.studies.schnabel2016 import bounds, figure2, figure3left, figure3right, figure4, table1
 from openloop.studies.schnabel2016.worlds import Completion
 from tests.facts import facts
@@ -31,9 +31,10 @@ def small_cache(tmp_path_factory):
 def small_run(monkeypatch, small_cache):
     """A quick run, in this process, whose Y has 250 users and 420 items of low rank."""
     Y = low_rank(250, 420, 5, rng=0).astype(np.int8)
+    log = columns(World(ratings=Y, propensities=np.full(Y.shape, 0.1)).observe(rng=0))
 
     def complete(run):
-        return Completion(ratings=Y, shares=SHARES, factors=5, reg=1.0, accuracy=0.5)
+        return Completion(ratings=Y, log=log, shares=SHARES, factors=5, reg=1.0, accuracy=0.5, rivals=((3, 2.0),))
 
     for module in (table1, figure2, figure3left, figure3right, figure4, bounds):
         monkeypatch.setattr(module, "complete", complete)

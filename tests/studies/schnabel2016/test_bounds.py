@@ -25,8 +25,9 @@ def test_bounds_that_differ_by_draw_are_compared_draw_by_draw():
 
 def test_a_bound_that_fails_too_often_is_reported_as_failing():
     good, bad = bounds.Tightness(bound=2.0, seen=1.0, beyond=0.0), bounds.Tightness(bound=0.5, seen=1.0, beyond=0.2)
-    assert bounds._holds("x", [good]).holds
-    assert not bounds._holds("x", [good, bad]).holds
+    assert bounds._holds("x", [good], proven=False).holds
+    assert not bounds._holds("x", [good, bad], proven=False).holds
+    assert [bounds._holds("x", [good], proven=proven).counted for proven in (True, False)] == [False, True]
 
 
 def test_all_bounds_hold_on_a_small_world(small_run):

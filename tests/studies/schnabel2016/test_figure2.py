@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Trials
-from openloop.studies.schnabel2016 import estimates, figure2
+from openloop.studies.schnabel2016 import figure2
+from tests.facts import facts
 from tests.studies.schnabel2016.conftest import claim_about
 
 
@@ -23,13 +26,31 @@ def test_figure2_finds_weighted_estimators_more_accurate_and_equal_without_bias(
         assert 0 < row["low"] < row["RMSE"] < row["high"]
 
 
-def test_a_penalty_of_twice_the_error_is_not_small():
-    titles = estimates.TITLES.values()
-    rmse = {(t, k, a): 1.0 for t in titles for k in ("Naive", "IPS", "SNIPS") for a in (0.25, 1.0)}
-    found = {a: {"snips": np.ones(1), "naive": np.ones(1)} for a in (0.25, 1.0)}
-    for ratio, small in ((1.5, True), (2.5, False), (0.8, False)):
-        given = rmse | {(t, "IPS", 1.0): ratio for t in titles}
-        assert claim_about(figure2._claims(found, given), "α = 1", "penalty").holds is small
+def estimated(naive, ips, snips):
+    """Draws whose errors have these sizes, for every metric and model; the truth is 10."""
+    errors = np.random.default_rng(0).normal(size=(50, 3, 5))
+    sizes = {"naive": naive, "ips": ips, "snips": snips}
+    return {"truth": np.full((3, 5), 10.0)} | {name: 10 + size * errors for name, size in sizes.items()}
+
+
+@pytest.mark.parametrize(("penalty", "small"), [(1.5, True), (2.5, False), (0.8, False)])
+def test_a_penalty_of_twice_the_error_is_not_small(penalty, small):
+    found = {0.25: estimated(1.0, 0.05, 0.04), 1.0: estimated(1.0, penalty, 1.0)}
+    assert claim_about(figure2._claims(found), "α = 1", "penalty").holds is small
+
+
+def test_claims_fail_when_their_numbers_do():
+    good = {0.25: estimated(1.0, 0.05, 0.045), 1.0: estimated(1.0, 1.2, 1.0)}
+    assert [claim.text for claim in figure2._claims(good) if not claim.holds] == []
+    bad = {0.25: estimated(1.0, 1.2, 2.0), 1.0: estimated(1.0, 0.9, 1.5)}
+    assert [claim.text for claim in figure2._claims(bad) if claim.holds] == []
+
+
+def test_published_deviations_are_drawn_at_their_alpha(small_run):
+    (figure,) = figure2.figure2(small_run).figures
+    layers = [layer for panel in figure.chart["concat"] for layer in panel["layer"]]
+    assert sum(layer["mark"].get("shape") == "diamond" for layer in layers) == 2  # MAE and DCG; Table 1 has no MSE
+    assert re.search(facts("MAE, Naive", "DCG@50, Naive"), figure.caption)
 
 
 def test_the_same_run_gives_the_same_numbers(small_run, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from openloop.studies.schnabel2016 import figure4
 from tests.studies.schnabel2016.conftest import claim_about
 
@@ -14,5 +16,15 @@ def test_figure4_is_never_worse_than_naive_and_improves_with_the_sample(small_ru
         assert rmse[metric, "IPS-NB", 100_000] < rmse[metric, "IPS-NB", 10] < rmse[metric, "Naive", 10]
         assert rmse[metric, "Naive", 10] == rmse[metric, "Naive", 100_000]
     assert claim_about(result.claims, "IPS-NB", "naive").holds
+    assert not claim_about(result.claims, "SNIPS-NB is IPS-NB").counted
     lacking = result.tables[1].rows[0]
     assert lacking[1] > lacking[-1] == 0
+
+
+def test_claims_fail_when_their_numbers_do():
+    errors = np.random.default_rng(0).normal(size=(50, 3, 5))
+    reference = {"truth": np.full((3, 5), 10.0), "naive": 10 + errors, "ips": 10 + 0.1 * errors}
+    for size, holds in ((0.05, True), (1.5, False)):
+        found = {"ips": 10 + size * errors[:, None], "snips": 10 + size * errors[:, None]}
+        claims = figure4._claims(reference, (10,), found)
+        assert [claim.holds for claim in claims if claim.counted] == [holds, holds]

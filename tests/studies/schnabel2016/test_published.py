@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from openloop.studies.schnabel2016.published import PUBLISHED, printed_table
+from openloop.studies.schnabel2016.published import PUBLISHED, printed_table, printed_tables1, printed_tables2
 from openloop.studies.schnabel2016.worlds import MODELS
 
 
@@ -41,3 +41,12 @@ def test_a_data_set_that_is_not_here_is_shown_as_printed():
     assert [row[0] for row in table.rows] == ["MF-IPS", "MF-Naive", "HL-MNAR", "HL-MAR", "CPT-v"]
     assert [value.published for _, value in table.values()][-2:] == [0.770, 1.115]
     assert all(value.came_out is None for _, value in table.values())
+
+
+def test_whole_tables_are_shown_as_printed_where_no_data_are_here():
+    mae, dcg = printed_tables1()
+    assert [row[0] for row in mae.rows] == list(MODELS)
+    assert (dcg.rows[2][4].published, dcg.rows[2][4].published_error) == (1.38, 0.09)
+    assert [table.name for table in printed_tables2()] == ["table2-yahoo-r3", "table2-coat"]
+    for table in (mae, dcg, *printed_tables2()):
+        assert all(value.value is None for _, value in table.values())

@@ -53,3 +53,21 @@ def test_errors_without_some_cells_have_no_published_number_beside_them(songs):
     assert [(value.value, value.published) for _, value in table.values()] == [(1.0, None), (1.0, None)]
     whole = table2.error_table("yahoo-r3", test, found, np.ones(n, bool), "all")
     assert [value.published for _, value in whole.values()][:2] == [1.154, 1.891]
+
+
+def test_the_start_of_a_fit_is_the_deviation_among_seeds_that_chose_the_same():
+    means = np.array([1.0, 1.2, 5.0, 5.4, 9.0])
+    pooled = np.sqrt((2 * 0.1**2 + 2 * 0.2**2) / 2)
+    assert table2.start_deviation(means, ["a", "a", "b", "b", "c"]) == pytest.approx(pooled)
+    assert table2.start_deviation(means, list("abcde")) == 0  # seeds that choose otherwise excuse nothing
+
+
+def test_seeds_that_choose_otherwise_do_not_widen_what_is_allowed(songs):
+    test = real_data.yahoo(*songs, seed=0).test
+    predictions = np.array([test.rating + shift for shift in (0.5, 0.9)])
+    found = [
+        real_data.Tested(by="naive", loss=loss, predictions=predictions, chosen=("λ = 1", "λ = 2"))
+        for loss in ("squared", "absolute")
+    ]
+    table = table2.error_table("yahoo-r3", test, found, np.ones(len(test), bool), "all")
+    assert [value.tolerance for _, value in table.values()][:2] == [0.0005, 0.0005]

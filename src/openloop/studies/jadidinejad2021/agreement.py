@@ -13,7 +13,7 @@ from openloop.audits.rankings import compare_tau, pair_signs, steiger, tau_b, ta
 from openloop.core.feedback import Floats
 from openloop.studies.jadidinejad2021 import as_coded
 from openloop.studies.jadidinejad2021.open_loop import TARGETS
-from openloop.studies.jadidinejad2021.scores import Scores
+from openloop.studies.jadidinejad2021.scores import Mask, Scores
 
 LEVEL = 0.95
 LIMIT = NormalDist().inv_cdf((1 + LEVEL) / 2)  # 1.96
@@ -46,22 +46,23 @@ class Weightings:
 def weightings(n_users: int, rng: np.random.Generator, draws: int = REPLICATES, halves: int = HALVES) -> Weightings:
     """The weightings of users, the same for all methods, splits and targets, so that all is paired."""
     drawn = rng.multinomial(n_users, np.full(n_users, 1 / n_users), size=draws)
-    half = np.array([rng.permutation(n_users) < n_users // 2 for _ in range(halves)]).reshape(halves, n_users)
+    half = np.array([rng.permutation(n_users) < n_users // 2 for _ in range(halves)], bool).reshape(halves, n_users)
     return Weightings(values=np.vstack([np.ones((1, n_users)), drawn, half, ~half]).astype(np.float64), draws=draws)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Agreement:
-    """τ of every method with every target: `values` (methods, targets, splits, weightings).
+    """τ of every method with every one of the `targets`: `values` (methods, targets, splits, weightings).
 
     `halves` (targets,) is the mean τ of a target with itself, between half of the users and the other half: what
-    chance in the open loop leaves to agree with.
+    chance in the open loop leaves to agree with. NaN where no halves were drawn.
     """
 
     methods: tuple[str, ...]
     values: Floats
     weighted: Weightings
     halves: Floats
+    targets: tuple[str, ...] = TARGETS
 
     @property
     def ours(self) -> list[str]:
@@ -83,27 +84,43 @@ class Agreement:
 
     def _of(self, method: str, target: str) -> Floats:
         found = self.values[self.methods.index(method)]  # (T, R, W)
-        return found.mean(axis=0) if target == EVERY else found[TARGETS.index(target)]
+        return found.mean(axis=0) if target == EVERY else found[self.targets.index(target)]
 
     def error(self, method: str, target: str) -> float:
         """The standard error over users of the mean over splits: other users, in log and open loop alike."""
         return float(np.nanstd(self.mean(method, target)[self.weighted.bootstrap], ddof=1))
 
-    def ahead(self, a: str, b: str, target: str) -> Lead:
-        """How far one method is ahead of another."""
-        gap = self.mean(a, target) - self.mean(b, target)
-        won = int(np.sum(self.by_split(a, target) > self.by_split(b, target)))
-        error = float(np.nanstd(gap[self.weighted.bootstrap], ddof=1))
-        return Lead(value=float(gap[0]), error=error, won=won, splits=self.values.shape[2])
+    def ahead(self, a: str, b: str | Sequence[str], target: str) -> Lead:
+        """How far one method is ahead of another, or of the mean of several."""
+        rivals = [b] if isinstance(b, str) else b
+        gap = self._of(a, target) - np.mean([self._of(rival, target) for rival in rivals], axis=0)  # (R, W)
+        return self._lead(gap)
+
+    def above_zero(self, method: str, target: str) -> Lead:
+        """How far τ itself is above 0."""
+        return self._lead(self._of(method, target))
+
+    def _lead(self, gap: Floats) -> Lead:
+        mean = gap.mean(axis=0)  # (W,)
+        error = float(np.nanstd(mean[self.weighted.bootstrap], ddof=1))
+        return Lead(value=float(mean[0]), error=error, won=int(np.sum(gap[:, 0] > 0)), splits=len(gap))
+
+    def relative_gain(self, a: str, b: str, target: str) -> tuple[float, float]:
+        """By which share τ of a is above that of b, of means over splits, and its standard error over users."""
+        gain = self.mean(a, target) / self.mean(b, target) - 1  # (W,)
+        return float(gain[0]), float(np.nanstd(gain[self.weighted.bootstrap], ddof=1))
 
     def best(self, methods: Sequence[str], target: str) -> str:
         """The method with the largest mean τ."""
         return max(methods, key=lambda m: self.mean(m, target)[0])
 
-    def chosen_blind(self, target: str) -> BlindLead:
-        """Pick our best and theirs on half of the users, compare on the other half; over all halves."""
+    def chosen_blind(self, target: str, rivals: Sequence[str] | None = None) -> BlindLead:
+        """Pick our best and the best rival on half of the users, compare on the other half; over all halves.
+
+        The rivals are all published methods, unless some are given.
+        """
         ours = self.ours
-        rows = np.array([self.mean(m, target) for m in (*ours, *self.theirs)])  # (methods, W)
+        rows = np.array([self.mean(m, target) for m in (*ours, *(rivals or self.theirs))])  # (methods, W)
         rows[np.isnan(rows)] = -1.0  # a method that has nothing to say of these users
         one, other = self.weighted.halves
         gaps: list[Floats] = []
@@ -129,6 +146,11 @@ class Lead:
     splits: int
 
     @property
+    def clear(self) -> bool:
+        """Whether the lower limit is above 0."""
+        return self.interval[0] > 0
+
+    @property
     def interval(self) -> tuple[float, float]:
         """Normal limits, at LEVEL."""
         return self.value - LIMIT * self.error, self.value + LIMIT * self.error
@@ -150,28 +172,36 @@ class BlindLead:
     error: float
     picked: str
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Normal limits, at LEVEL."""
+        return self.value - LIMIT * self.error, self.value + LIMIT * self.error
+
     def __str__(self) -> str:
-        low, high = self.value - LIMIT * self.error, self.value + LIMIT * self.error
+        low, high = self.interval
         return f"{self.value:+.3f} ({low:+.3f} … {high:+.3f}, from half-samples)"
 
 
 Scorers = Mapping[str, Callable[[], Scores]]  # each called when its turn comes
 
 
-def agreement_of(splits: Iterable[tuple[Scorers, Scorers]], weighted: Weightings) -> Agreement:
-    """τ of methods with targets, from the methods and the targets of each split."""
+def agreement_of(
+    splits: Iterable[tuple[Scorers, Scorers]], weighted: Weightings, among: tuple[str, ...] = TARGETS
+) -> Agreement:
+    """τ of methods with the targets `among` those, from the methods and the targets of each split."""
     one, other = weighted.halves
     names: tuple[str, ...] = ()
     values: list[list[list[Floats]]] = []  # (R, methods, T, W)
     halves: list[list[float]] = []  # (R, T)
     for methods, targets in splits:
-        goal = [pair_signs(targets[t]().reweighted(weighted.values)) for t in TARGETS]
-        halves.append([float(np.nanmean(tau_of_signs(g[one], g[other]))) for g in goal])
+        goal = [pair_signs(targets[t]().reweighted(weighted.values)) for t in among]
+        with_itself = [tau_of_signs(g[one], g[other]) for g in goal]
+        halves.append([float(np.nanmean(tau)) if len(tau) else np.nan for tau in with_itself])
         mine = (pair_signs(method().reweighted(weighted.values)) for method in methods.values())
         values.append([[tau_of_signs(m, g) for g in goal] for m in mine])
         names = tuple(methods)
     found = np.moveaxis(np.array(values), 0, 2)  # (methods, T, R, W)
-    return Agreement(methods=names, values=found, weighted=weighted, halves=np.mean(halves, axis=0))
+    return Agreement(methods=names, values=found, weighted=weighted, halves=np.mean(halves, axis=0), targets=among)
 
 
 # -- whether two methods differ ------------------------------------------------------------------------------
@@ -200,6 +230,13 @@ def pair_tests(scores: Mapping[str, Floats], target: Floats, rng: int) -> Iterat
             coded=williams(*taus, n=len(x)).pvalue / 2 if defined else None,
             steiger=steiger(*taus, n=len(x)).pvalue if defined else None,
         )  # fmt: skip
+
+
+def ahead_as_coded(a: Floats, b: Floats, goal: Floats) -> Mask:
+    """In which splits τ of a is above that of b by the test as coded, (R,); scores and goal (R, M) each."""
+    x, y, between = tau_b(a, goal), tau_b(b, goal), tau_b(a, b)
+    each = zip(x.tolist(), y.tolist(), between.tolist(), strict=True)
+    return np.array([p > q and as_coded.differs(p, q, r, goal.shape[1]) for p, q, r in each])
 
 
 def significance_marks(scores: Mapping[str, Floats], target: Floats) -> dict[str, str]:

@@ -19,7 +19,7 @@ from openloop.studies.jadidinejad2021.models import given_of, stream
 from openloop.studies.jadidinejad2021.open_loop import targets
 from openloop.studies.jadidinejad2021.scores import Scores
 from openloop.studies.jadidinejad2021.strata_rule import number_of_strata
-from openloop.studies.kit.results import Result, Value
+from openloop.studies.kit.results import Result, Table, Value
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Given
 
@@ -55,15 +55,21 @@ class Experiment:
         """What a method says of the models, by split, (R, M)."""
         return np.array([split.methods[method](k).value for split in self.splits])
 
-    def agreement(self, k: int | None, draws: int, halves: int) -> Agreement:
-        """τ of every method with every target."""
+    def agreement(self, draws: int, halves: int) -> Agreement:
+        """τ of nDCG by every method with every target."""
         weighted = agreement.weightings(self.fits.n_users, stream(self.fits.seed, "users"), draws, halves)
-        each = ((_scorers(split.methods, k), _scorers(split.targets, k)) for split in self.splits)
+        each = ((_scorers(split.methods), _scorers(split.targets)) for split in self.splits)
         return agreement.agreement_of(each, weighted)
 
+    def agreement_by(self, methods: Callable[[EvaluatedSplit], dict[str, Method]], draws: int) -> Agreement:
+        """The same by the methods that a function makes of each split, with the open loop as published."""
+        weighted = agreement.weightings(self.fits.n_users, stream(self.fits.seed, "users"), draws, 0)
+        each = ((_scorers(methods(split)), _scorers(split.targets)) for split in self.splits)
+        return agreement.agreement_of(each, weighted, ("published",))
 
-def _scorers(named: dict[str, Method], k: int | None) -> dict[str, Callable[[], Scores]]:
-    return {name: partial(method, k) for name, method in named.items()}
+
+def _scorers(named: dict[str, Method]) -> dict[str, Callable[[], Scores]]:
+    return {name: partial(method, None) for name, method in named.items()}
 
 
 # -- running it ----------------------------------------------------------------------------------------------
@@ -106,9 +112,17 @@ def _evaluated_split(fits: ModelFits, split: int, eq7: Floats, p: dict[str, Floa
 # -- results -------------------------------------------------------------------------------------------------
 
 
-def by_data_set(run: Run, about: Callable[[Experiment], Result]) -> Result:
-    """An item: what is said about the experiment on each data set with an open loop that is present."""
-    return merged([about(experiment(run, name)) for name in run.present(*SPLITS)])
+def by_data_set(
+    run: Run, about: Callable[[Experiment], Result], published: Callable[[str], Table] | None = None
+) -> Result:
+    """An item: what is said about the experiment on each data set with an open loop that is present.
+
+    Of a data set that is not, the table of `published` numbers.
+    """
+    here = run.present(*SPLITS)
+    found = merged([about(experiment(run, name)) for name in here])
+    absent = [] if published is None else [published(name) for name in SPLITS if name not in here]
+    return replace(found, tables=(*found.tables, *absent))
 
 
 def merged(results: Sequence[Result]) -> Result:
@@ -124,7 +138,7 @@ def merged(results: Sequence[Result]) -> Result:
 def over_splits(values: Floats, published: float | None = None, digits: int = 3, mark: str = "") -> Value:
     """Mean and standard deviation over splits, (R,).
 
-    The paper has one split, so that a published number may be two standard deviations of one from our mean, and as
+    The paper has one split. So a published number may be two standard deviations of one split from our mean, and as
     far as rounding goes.
     """
     spread = float(values.std(ddof=1))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback
 from openloop.studies.jadidinejad2021.methods import HeldOutCells
@@ -21,6 +22,8 @@ FAMILIES = ("GA", "MostPop", "BO", "MF", "SVD", "WMF", "MMMF", "BPR", "WBPR")
 SIZES = (10, 20, 50, 100)
 SINGLE = ("PMFL10", "PMFNL10")
 QUICK = ("GA", "MostPop", "BO", "MF", "SVD", "WMF", "BPR", "WBPR")  # in one size
+
+WMF = "WMF"  # the family without which numbers are given too
 
 QUICK_ZOO = ("GA", "MostPop", "BO", "MF", "SVD", "WMF", "MMMF", "BPR")  # those that take a tenth of a second
 QUICK_ZOO_SIZES = (10, 50)
@@ -62,6 +65,16 @@ def fitted(run: Run, what: str, given: Mapping[str, Array], models: Sequence[str
     found = iter(run.map(trial, given, settings, f"{what}: fitting models"))
     outcomes = {split: [next(found) for _ in models] for split in wanted}
     return ModelFits(given=given, models=tuple(models), outcomes=outcomes, splits=splits, seed=run.seed)
+
+
+def family_of(model: str) -> str:
+    """The family of a model: its name without the size."""
+    return model.rstrip("0123456789")
+
+
+def without(family: str, models: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Which of the models are of another family, (M,)."""
+    return np.array([family_of(model) != family for model in models])
 
 
 def zoo_names(run: Run) -> tuple[str, ...]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from openloop.audits.paradox import Paradox
 from openloop.core.feedback import Floats
-from openloop.studies.jadidinejad2021.fits import ModelFits
-from openloop.studies.jadidinejad2021.instance_claims import instance_claims, instance_notes
+from openloop.studies.jadidinejad2021.chance_instances import chance, chance_counts
+from openloop.studies.jadidinejad2021.fits import WMF, ModelFits, without
+from openloop.studies.jadidinejad2021.instance_claims import InstanceEvidence, instance_claims, instance_notes
 from openloop.studies.jadidinejad2021.instances import SettingInstances, Sides, clearest, instances_in
 from openloop.studies.jadidinejad2021.method_rows import (
     AMONG,
@@ -39,16 +40,43 @@ def about_instances(item: str, data: str, fits: ModelFits, *, comparable: bool, 
     """The result of a table, from its fits."""
     rows = {among: [method_rows(fits, split, among) for split in range(fits.splits)] for among in AMONG}
     found = [instances_in(fits.models, rows[among], among, holm=holm) for among in AMONG for holm in (False, True)]
-    published, first = PUBLISHED[item], rows[CODED][0]
-    tables = [_pair_table(item, fits, first, comparable=comparable), _count_table(item, found, fits.splits)]
+    first = rows[CODED][0]
+    tables = [
+        _pair_table(item, fits, first, comparable=comparable),
+        _count_table(item, found, [*_without_wmf(fits.models, rows[CODED])], fits.splits),
+    ]
     best = next((p for f in (found[1], found[0]) if (p := clearest(f.instances[0], fits.models, first))), None)
     if best is not None:
         tables.append(_best_table(item, fits, first, best))
     return Result(
         item=item, title=f"An instance of Simpson's paradox on {TITLES[item]}", data=(data,), tables=tuple(tables),
-        claims=tuple(instance_claims(published["pair"], first, *found[:2])),
-        notes=(*notes, *instance_notes(item, fits.models, rows[CODED])),
+        claims=tuple(instance_claims(_evidence(item, data, fits, rows[CODED], found))),
+        notes=(*notes, *instance_notes(item, fits.models, first)),
     )  # fmt: skip
+
+
+def _evidence(
+    item: str, data: str, fits: ModelFits, rows: Sequence[MethodRows], found: Sequence[SettingInstances]
+) -> InstanceEvidence:
+    plain, adjusted, *_ = found
+    counts = (
+        chance_counts(fits.held_out(split), rows[split], len(adjusted.instances[split]), chance(fits.seed, split))
+        for split in range(fits.splits)
+    )
+    return InstanceEvidence(
+        data=data, pair=PUBLISHED[item]["pair"], rows=tuple(rows), plain=plain, adjusted=adjusted, chance=tuple(counts)
+    )  # fmt: skip
+
+
+def _without_wmf(models: Sequence[str], rows: Sequence[MethodRows]) -> Iterator[SettingInstances]:
+    """The instances as coded among the models of other families."""
+    keep = without(WMF, models)
+    if keep.all():
+        return
+    names = [model for model, kept in zip(models, keep, strict=True) if kept]
+    fewer = [{name: row.among(keep) for name, row in split.items()} for split in rows]
+    for holm in (False, True):
+        yield instances_in(names, fewer, CODED, holm=holm)
 
 
 # -- the published pair --------------------------------------------------------------------------------------
@@ -113,27 +141,27 @@ def _spread(fits: ModelFits) -> dict[str, Floats]:
 # -- instances -----------------------------------------------------------------------------------------------
 
 
-def _count_table(item: str, found: Sequence[SettingInstances], splits: int) -> Table:
+def _count_table(item: str, found: Sequence[SettingInstances], fewer: Sequence[SettingInstances], splits: int) -> Table:
     over = "" if splits == 1 else f", over {splits} splits"
     return Table(
         name=f"{item}-instances",
         caption=(
-            f"Instances among all pairs of models{over}, Q1 and Q2 being two strata of equal width; how often the open "
-            "loop, and the stratified method, have the model ahead that Q1 prefers, and how often the other one (in "
-            "brackets: significantly)."
+            f"Instances among all pairs of models{over}. Q1 and Q2 are two strata of equal width. The last columns "
+            "count how often the open loop and the stratified method have the model ahead that Q1 prefers, and how "
+            "often the other one; in brackets, how often significantly."
         ),
         columns=(
             "setting", "pairs", "reversals", "maskings", "open loop with Q1", "open loop against",
             "stratified with Q1", "stratified against",
         ),
-        rows=tuple(_count_row(one) for one in found),
+        rows=(*(_count_row(one) for one in found), *(_count_row(one, f"without {WMF}: ") for one in fewer)),
     )  # fmt: skip
 
 
-def _count_row(one: SettingInstances) -> tuple[Cell, ...]:
+def _count_row(one: SettingInstances, which: str = "") -> tuple[Cell, ...]:
     tests = "Holm over all pairs" if one.holm else "p < 0.05 each"
     return (
-        f"{AMONG[one.among]}, {tests}", one.pairs, one.count("reversal"), one.count("masking"),
+        f"{which}{AMONG[one.among]}, {tests}", one.pairs, one.count("reversal"), one.count("masking"),
         *_side_cells(one.sides.get(OPEN_LOOP)), *_side_cells(one.sides.get(STRATIFIED)),
     )  # fmt: skip
 
@@ -149,5 +177,5 @@ def _best_table(item: str, fits: ModelFits, rows: MethodRows, best: Paradox) -> 
     return Table(
         name=f"{item}-clearest", caption=f"The clearest instance found here, a {best.kind}, on the same split.",
         columns=("method", best.other, best.preferred, "p", "ratings", "items"),
-        rows=tuple(_own_cells(row, a, b) for row in rows.values()), error_is="standard error over users",
+        rows=tuple(_own_cells(row, a, b) for row in rows.values()), error_is="standard error over users", appendix=True,
     )  # fmt: skip

@@ -47,7 +47,7 @@ def added(parts: Sequence[Sides]) -> Sides:
 
 
 def search(models: Sequence[str], rows: MethodRows, *, holm: bool) -> tuple[Paradox, ...]:
-    """Every reversal and masking among all pairs; by the paper's tests p < 0.05 as they stand, or after Holm."""
+    """Every reversal and masking among all pairs; by the paper's tests p < 0.05 as they are, or after Holm."""
     strata = [rows[name] for name in STRATA if name in rows]
     pairs = [
         Pair(

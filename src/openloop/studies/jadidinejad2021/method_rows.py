@@ -7,12 +7,12 @@ t-tests over users. What is tested here is an estimate's influence by user, whic
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from openloop.core.feedback import Floats
+from openloop.core.feedback import Array, Floats
+from openloop.core.totals import freedom
 from openloop.studies.jadidinejad2021.fits import ModelFits
 from openloop.studies.jadidinejad2021.methods import HeldOutRows, coded
 from openloop.studies.jadidinejad2021.open_loop import counted_ratings, targets
@@ -37,6 +37,11 @@ class MethodRow:
     rows: int
     items: int
 
+    def among(self, models: Array) -> MethodRow:
+        """The same of some models, by position or mask."""
+        inside = self.pvalue[models][:, models]
+        return replace(self, value=self.value[models], error=self.error[models], pvalue=inside)
+
 
 MethodRows = Mapping[str, MethodRow]
 
@@ -44,11 +49,32 @@ MethodRows = Mapping[str, MethodRow]
 def row_of(name: str, scores: Scores, rows: int, items: int) -> MethodRow:
     """A method's row with its tests."""
     parts = [estimate.linear() for estimate in scores.estimates]
-    pvalue = np.ones((len(parts), len(parts)))
-    for a, b in combinations(range(len(parts)), 2):
-        pvalue[a, b] = pvalue[b, a] = (parts[a] - parts[b]).pvalue
+    pvalue = pair_pvalues(
+        scores.value, np.array([part.deviations for part in parts]), np.array([part.influence for part in parts]),
+        max(part.units for part in parts),
+    )  # fmt: skip
     error = np.array([estimate.stderr for estimate in scores.estimates])
     return MethodRow(name=name, value=scores.value, error=error, pvalue=pvalue, rows=rows, items=items)
+
+
+def pair_pvalues(value: Floats, deviations: Floats, influence: Floats, units: int) -> Floats:
+    """The p-value of every difference of two models, (M, M), as `Estimate.pvalue` has it of one.
+
+    J (M, U) are the deviations, ψ (M, U) the influence: stderr² = (m − 1)/m · ΣJ², t has `freedom(m, (Σψ²)²/Σψ⁴)`.
+    """
+    from scipy.special import stdtr
+
+    found = np.ones((len(value), len(value)))
+    for a in range(len(value) - 1):
+        later = slice(a + 1, None)
+        gap = value[a] - value[later]
+        error = np.sqrt((units - 1) / units * np.square(deviations[a] - deviations[later]).sum(axis=1))
+        squares = np.square(influence[a] - influence[later])  # (M − a − 1, U)
+        with np.errstate(invalid="ignore", divide="ignore"):  # two models that are alike for every user
+            effective = squares.sum(axis=1) ** 2 / np.square(squares).sum(axis=1)
+            tested = 2 * stdtr(freedom(units, effective, np.inf), -np.abs(gap) / error)
+        found[a, later] = found[later, a] = np.where(error == 0, gap == 0, tested)
+    return found
 
 
 def method_rows(fits: ModelFits, split: int, among: str) -> dict[str, MethodRow]:

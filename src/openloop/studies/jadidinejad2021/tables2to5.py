@@ -32,7 +32,7 @@ def _movielens(run: Run, name: str) -> Result:
     if len(log) != FULL_ROWS["ml-1m"]:
         notes.append(
             f"The paper's data are all of MovieLens 1M, 6,040 users; here are {log.n_users:,} users with {len(log):,} "
-            "ratings, so published numbers stand apart and are not compared."
+            "ratings, so published numbers are shown apart and not compared."
         )
     return _instances(run, "table2", name, log, notes=notes)
 
@@ -55,7 +55,7 @@ def table3(run: Run) -> Result:
     drawn = (
         f"The paper does not say which 10k users and 5k items of Netflix it took; here {log.n_users:,} users and "
         f"{log.n_items:,} items were drawn at random, with {len(log):,} ratings (the paper's have 607k), so published "
-        "numbers stand apart and are not compared."
+        "numbers are shown apart and not compared."
     )
     return _instances(run, "table3", "netflix", log, notes=[drawn])
 

@@ -1,4 +1,4 @@
-"""The two kinds of charts in the papers: lines with bands over a setting, and points against each other."""
+"""Charts of studies: lines with bands over a setting, points against each other, and intervals beside names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from openloop.errors import InputError
-from openloop.reporting.style import GREY, data, log_axis, series, styled
+from openloop.reporting.style import GREY, data, log_axis, rule_at, series, styled
 from openloop.studies.kit.colours import COLOUR
 
 if TYPE_CHECKING:
@@ -99,6 +99,40 @@ def scatter(
     return _faceted(rows, facet, one)
 
 
+def intervals(
+    rows: Records,
+    x: str,
+    y: str,
+    *,
+    series: str,
+    facet: str | None = None,
+    low: str,
+    high: str,
+    x_title: str | None = None,
+) -> Chart:
+    """x with an interval for each name of y, a line for each of `series` under the other; a chart for each `facet`."""
+    _check("intervals", rows, [x, y, low, high, series, *(name for name in (facet,) if name)])
+    names = list(dict.fromkeys(row[y] for row in rows))
+    kinds = list(dict.fromkeys(str(row[series]) for row in rows))
+
+    def one(part: Records, title: str | None) -> Any:
+        import altair as alt
+
+        told = _series(series, rows, _columns(rows, facet))
+        wide = [row[name] for row in part for name in (x, low, high)]
+        x_axis = _axis("X", x, [0.0, *wide], x_title or x, log=False)
+        base = data([dict(row) for row in part]).encode(
+            y=alt.Y(f"{y}:N", title=None, sort=names),
+            yOffset=alt.YOffset(f"{series}:N", sort=kinds),
+            color=told["color"],
+        )
+        spans = base.mark_rule(strokeWidth=2).encode(x=alt.X(f"{low}:Q"), x2=f"{high}:Q")
+        points = base.mark_point(filled=True, size=45, opacity=1).encode(x=x_axis, shape=told["shape"])
+        return alt.layer(rule_at(0.0), spans, points).properties(width=WIDTH, height=HEIGHT, **_named(title))
+
+    return _faceted(rows, facet, one)
+
+
 def _faceted(rows: Records, facet: str | None, one: Any) -> Chart:
     import altair as alt
 
@@ -116,7 +150,8 @@ def _axis(kind: str, field: str, values: Sequence[float], title: str, *, log: bo
     known = [value for value in values if value is not None]  # pyright: ignore[reportUnnecessaryComparison]
     if not log:
         alone: dict[str, Any] = {"domain": [known[0] - 0.5, known[0] + 0.5]} if len(set(known)) == 1 else {}
-        return make(f"{field}:Q", title=title, scale=alt.Scale(zero=False, **alone))
+        axis = alt.Axis(labelFlush=False)  # labels at the ends that are moved inwards meet their neighbours
+        return make(f"{field}:Q", title=title, scale=alt.Scale(zero=False, **alone), axis=axis)
     if min(known) <= 0:
         raise InputError(f"chart: a log axis wants positive values, {field} has {min(known)}; leave its scale linear.")
     wide = [min(known) / MARGIN, max(known) * MARGIN]  # a point at the edge is drawn whole
@@ -128,7 +163,7 @@ def _series(field: str, rows: Records, charts: int) -> dict[str, Any]:
     names = list(dict.fromkeys(str(row[field]) for row in rows))
     told = series(field, names, COLOUR)
     columns = max(1, charts * WIDTH // (CHARACTER * max(map(len, names)) + SYMBOL))
-    legend = {"columns": columns, "labelLimit": 0}
+    legend = {"columns": columns, "labelLimit": 0, "columnPadding": 18}
     return {
         "color": told["color"].legend(symbolOpacity=1, **legend),  # not as pale as the bands
         "shape": told["shape"].legend(**legend),

@@ -14,5 +14,8 @@ COLOUR = {
     "IPS-NB": ORANGE, "MF-IPS-NB": ORANGE,
     "SNIPS-NB": PURPLE,
     "stratified": SKY, "ours": SKY,
-    "as coded": BLACK, "as printed": GREY, "popularity": GREY,
+    "as coded": BLACK, "as printed": GREY, "popularity": GREY, "ours, training items ranked": ORANGE,
+    # Families of models, those of one idea alike: their shapes tell them apart.
+    "GA": BLACK, "MostPop": BLACK, "BO": BLACK, "MF": BLUE, "PMFL": SKY, "PMFNL": SKY, "WMF": VERMILLION, "MMMF": GREY,
+    "BPR": ORANGE, "WBPR": ORANGE, "GMF": PURPLE, "MLP": PURPLE, "NeuMF": PURPLE,
 }  # fmt: skip

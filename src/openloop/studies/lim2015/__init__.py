@@ -1,9 +1,9 @@
-"""Lim, McAuley & Lanckriet 2015: climbing ADG against climbing AUC, and measures that validation tells of test."""
+"""Lim, McAuley & Lanckriet 2015: MF-ADG against MF-AUC, and which measures are the same on validation and test."""
 
 from __future__ import annotations
 
 from openloop.studies.kit.running import Item, Paper
-from openloop.studies.lim2015 import table1, table2
+from openloop.studies.lim2015 import factorial, table1, table2
 from openloop.studies.lim2015.protocol import POSITIVE
 from openloop.studies.lim2015.published import PUBLISHED
 
@@ -19,10 +19,10 @@ PAPER = Paper(
 ITEMS = (
     Item(
         name="table1",
-        title="Climbing ADG against climbing AUC",
+        title="MF-ADG against MF-AUC",
         function=table1.table1,
         data=tuple(POSITIVE),
-        minutes=7,
+        minutes=12,
     ),
     Item(
         name="table2",
@@ -30,5 +30,12 @@ ITEMS = (
         function=table2.table2,
         data=tuple(POSITIVE),
         minutes=1,
+    ),
+    Item(
+        name="factorial",
+        title="Which part of MF-ADG carries its gain",
+        function=factorial.factorial,
+        data=factorial.DATA,
+        minutes=25,
     ),
 )

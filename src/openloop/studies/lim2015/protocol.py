@@ -30,10 +30,10 @@ AT_MOST = (10_000, 10_000)  # users and items where the paper has no size: those
 FACTORS, GAMMA = 50, 100.0
 CHOSEN_BY = "adg"
 REGS = (0.02, 0.05, 0.1, 0.2, 0.3)
-RATES = (0.05, 0.1, 0.2, 0.4)
+RATES = (0.025, 0.05, 0.1, 0.2, 0.4)
 RANKS = (5, 10, 20, 40, 80)
 LONGER = 10  # times the updates, to see whether they were enough; with a grid that costs less
-LONGER_REGS, LONGER_RATES = (0.1, 0.2, 0.3), (0.05, 0.1)
+LONGER_REGS, LONGER_RATES = (0.05, 0.1, 0.2, 0.3), (0.025, 0.05, 0.1)
 
 
 # -- the data ------------------------------------------------------------------------------------------------
@@ -59,12 +59,13 @@ def _most(counts: Array, n: int) -> Array:
     return np.sort(np.argsort(-counts, kind="stable")[:n])
 
 
-def positives(run: Run, name: str) -> Given:
-    """The positives of a data set, densified."""
+def positives(run: Run, name: str) -> tuple[Given, tuple[int, int, int]]:
+    """The positives of a data set, densified; and its users, items and positives before."""
     log = run.load(name).log
     liked = log.rating >= POSITIVE[name]
     most = SIZES[name][:2] if name in SIZES else AT_MOST
-    return densified(log.user[liked], log.item[liked], (log.n_users, log.n_items), most)
+    shape = log.n_users, log.n_items
+    return densified(log.user[liked], log.item[liked], shape, most), (*shape, int(liked.sum()))
 
 
 def parts(liked: Feedback, rng: np.random.Generator) -> tuple[Feedback, Feedback, Feedback]:
@@ -81,11 +82,11 @@ def parts(liked: Feedback, rng: np.random.Generator) -> tuple[Feedback, Feedback
 # -- a trial -------------------------------------------------------------------------------------------------
 
 
-def trial(given: Given, *, seed: int, fold: int, learner: str, **params: Any) -> Outcome:
+def trial(given: Given, *, seed: int, fold: int, learner: str, **params: Any) -> dict[str, Any]:
     """A fit on the training part of a fold: every user's measures on validation and on test, (measures, U).
 
-    `relevant` (U,) counts the user's test items. The outcome of a fit that diverges is empty. In a fold, both learners
-    of pairs start from the same factors.
+    `relevant` (U,) counts the user's test items; `stepped` is the share of updates that took a step. The outcome of a
+    fit that diverges is empty. In a fold, both learners of pairs start from the same factors.
     """
     users, items = given["shape"].tolist()
     ones = np.ones(len(given["user"]), np.float32)
@@ -100,6 +101,7 @@ def trial(given: Given, *, seed: int, fold: int, learner: str, **params: Any) ->
         "validation": by_user(model, validation, train),
         "test": by_user(model, test, train),
         "relevant": np.diff(test.user_ptr),
+        "stepped": np.mean(model.history_[:, 0]) if learner != SVD else np.nan,
     }
 
 
@@ -141,7 +143,7 @@ class Fit(NamedTuple):
 
     @property
     def method(self) -> Competitor:
-        """The line of a table that it may stand for."""
+        """The line of a table that it may be chosen for."""
         return Competitor(self.setting["learner"], self.setting.get("updates"))
 
     def mean(self, part: str, measure: str) -> float:
@@ -156,6 +158,13 @@ class Fits(NamedTuple):
     given: Given
     updates: int
     fits: Sequence[Fit]
+    before: tuple[int, int, int]  # users, items and positives before densification
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Users, items and positives."""
+        users, items = self.given["shape"].tolist()
+        return users, items, len(self.given["user"])
 
     @property
     def methods(self) -> tuple[Competitor, ...]:
@@ -180,6 +189,10 @@ class Fits(NamedTuple):
                 )
         return [max(fits, key=lambda fit: fit.mean("validation", by)) for fits in folds.values()]
 
+    def tried(self, method: Competitor, name: str) -> list[float]:
+        """The values of a setting that were tried."""
+        return sorted({fit.setting[name] for fit in self.fits if fit.method == method})
+
     def usual(self, method: Competitor) -> dict[str, Any]:
         """The setting that is chosen in most folds."""
         settings = (((k, v) for k, v in fit.setting.items() if k != "fold") for fit in self.chosen(method))
@@ -194,21 +207,21 @@ class Fits(NamedTuple):
 def fits(run: Run, name: str) -> Fits:
     """Every setting in every fold."""
     folds, updates = run.either(4, 2), run.either(1_000_000, 100_000)
-    short = product((AUC, ADG), [updates], run.either(REGS, REGS[1:3]), run.either(RATES, RATES[1:3]))
+    short = product((AUC, ADG), [updates], run.either(REGS, REGS[1:3]), run.either(RATES, RATES[2:4]))
     longer = product(
         (AUC, ADG),
         [LONGER * updates],
-        run.either(LONGER_REGS, LONGER_REGS[:1]),
-        run.either(LONGER_RATES, LONGER_RATES[1:]),
+        run.either(LONGER_REGS, LONGER_REGS[1:2]),
+        run.either(LONGER_RATES, LONGER_RATES[2:]),
     )
     settings = [
         *({"learner": a, "updates": n, "reg": reg, "rate": rate} for a, n, reg, rate in (*longer, *short)),
         *({"learner": SVD, "factors": rank} for rank in run.either(RANKS, RANKS[:2])),
     ]
     asked = [{"seed": run.seed, "fold": fold} | setting for setting in settings for fold in range(folds)]
-    given = positives(run, name)
+    given, before = positives(run, name)
     outcomes = run.map(trial, given, asked, what=f"fits on {name}")
-    return Fits(name, given, updates, [Fit(*pair) for pair in zip(asked, outcomes, strict=True)])
+    return Fits(name, given, updates, [Fit(*pair) for pair in zip(asked, outcomes, strict=True)], before)
 
 
 def all_fits(run: Run) -> list[Fits]:

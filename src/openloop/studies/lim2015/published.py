@@ -6,6 +6,7 @@ from typing import Any
 
 AUC, ADG = "MF-AUC", "MF-ADG"
 MEASURES = ("atop", "map", "ndcg", "recall@10", "adg")
+TOP = ("map", "ndcg", "recall@10", "adg")  # on which MF-ADG is better
 SHOWN = {"atop": "ATOP", "map": "MAP", "ndcg": "NDCG", "recall@10": "REC@10", "adg": "ADG"}
 
 # users, items, interactions

@@ -1,17 +1,19 @@
-"""How far estimates err over draws, as points of a figure and as a table: Figures 2 and 4."""
+"""How far estimates err over draws, as points of a figure, as a table, and against each other: Figures 2 and 4."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from openloop.core.feedback import Floats
 from openloop.studies.kit.results import Table
 
-Z = 1.959964  # of a 95 % interval
+LEVEL = 0.95
 
 
 def accuracy(estimates: Floats, truth: Floats) -> dict[str, float]:
@@ -20,12 +22,46 @@ def accuracy(estimates: Floats, truth: Floats) -> dict[str, float]:
     Over draws t the squared error s_t, averaged over models, has mean s and standard error e; √s has the
     interval √s · exp(± z·e/2s) by the delta method on its logarithm, which keeps it above 0.
     """
-    squares = np.square(estimates - truth).mean(axis=1)  # (draws,)
+    squares = _squares(estimates, truth)  # (draws,)
     s = float(squares.mean())
     if s == 0:
         return {"RMSE": 0.0, "low": 0.0, "high": 0.0}
-    half = Z * float(squares.std(ddof=1)) / math.sqrt(len(squares)) / (2 * s)
+    half = _z(1) * float(squares.std(ddof=1)) / math.sqrt(len(squares)) / (2 * s)
     return {"RMSE": math.sqrt(s), "low": math.sqrt(s) * math.exp(-half), "high": math.sqrt(s) * math.exp(half)}
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """The RMSE of one estimator by that of another, and an interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
+
+
+def ratio(a: Floats, b: Floats, truth: Floats, among: int = 1) -> Ratio:
+    """RMSE(a) / RMSE(b), of the same draws, with a 95 % interval for `among` ratios at once (Bonferroni).
+
+    With squared errors a_t and b_t over draws t, averaged over models, and their means A and B, the logarithm
+    ½ log(A/B) has the standard error of the mean of ½ (a_t/A − b_t/B), by the delta method.
+    """
+    squares = [_squares(each, truth) for each in (a, b)]
+    A, B = (float(each.mean()) for each in squares)
+    spread = 0.5 * (squares[0] / A - squares[1] / B)  # (draws,)
+    half = _z(among) * float(spread.std(ddof=1)) / math.sqrt(len(spread))
+    value = math.sqrt(A / B)
+    return Ratio(value, value * math.exp(-half), value * math.exp(half))
+
+
+def published_rmse(rows: Mapping[str, Mapping[str, Any]], estimator: str, draws: int) -> float:
+    """The RMSE that printed means and deviations of models imply: √ of the mean of (mean − true)² + sd²(n − 1)/n."""
+    squares = [
+        (row[estimator][0] - row["true"]) ** 2 + row[estimator][1] ** 2 * (draws - 1) / draws for row in rows.values()
+    ]
+    return math.sqrt(sum(squares) / len(squares))
 
 
 def point(estimates: Floats, truth: Floats, metric: str, estimator: str) -> dict[str, Any]:
@@ -44,3 +80,11 @@ def rmse_table(name: str, caption: str, rows: Sequence[Mapping[str, Any]], x: st
     return Table(
         name=name, caption=caption, columns=("metric, estimator", *(f"{x} = {p:,}" for p in places)), rows=cells
     )
+
+
+def _squares(estimates: Floats, truth: Floats) -> Floats:
+    return np.square(estimates - truth).mean(axis=1)  # (draws,)
+
+
+def _z(among: int) -> float:
+    return float(ndtri(1 - (1 - LEVEL) / (2 * among)))

@@ -17,6 +17,7 @@ from openloop.learners.mf import MF
 from openloop.propensity.logistic import Logistic
 from openloop.propensity.naive_bayes import NaiveBayes
 from openloop.selection import select
+from openloop.studies.kit.grids import told
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Given, columns, feedback
 from openloop.studies.schnabel2016.factorisation import METRICS
@@ -147,7 +148,10 @@ class Tested:
 
 def tested(run: Run, given: Given, methods: Sequence[str], seeds: int, name: str) -> list[Tested]:
     """Every method by both losses."""
-    options = {"factors": run.either(FACTORS, QUICK_FACTORS), "lambdas": run.either(LAMBDAS, QUICK_LAMBDAS)}
+    options: dict[str, Any] = {
+        "factors": run.either(FACTORS, QUICK_FACTORS),
+        "lambdas": run.either(LAMBDAS, QUICK_LAMBDAS),
+    }
     asked: list[dict[str, Any]] = [
         {"by": by, "loss": loss, "seed": run.seed + s, **options}
         for by in methods
@@ -159,12 +163,13 @@ def tested(run: Run, given: Given, methods: Sequence[str], seeds: int, name: str
     return [
         Tested(
             by=setting["by"], loss=setting["loss"], predictions=np.array([o["prediction"] for o in outcomes]),
-            chosen=tuple(_chosen(o) for o in outcomes),
+            chosen=tuple(_chosen(o, **options) for o in outcomes),
         )
         for setting, outcomes in zip(asked[::seeds], together, strict=True)
     ]  # fmt: skip
 
 
-def _chosen(outcome: Mapping[str, npt.NDArray[Any]]) -> str:
+def _chosen(outcome: Mapping[str, npt.NDArray[Any]], *, factors: Sequence[int], lambdas: Sequence[float]) -> str:
     offsets = "penalised" if outcome["penalised"] else "free"
-    return f"d = {int(outcome['factors'])}, λ = {float(outcome['lambda']):.3g}, offsets {offsets}"
+    d, reg = told(int(outcome["factors"]), factors), told(float(outcome["lambda"]), lambdas)
+    return f"d = {d}, λ = {reg}, offsets {offsets}"

@@ -1,0 +1,65 @@
+"""Other completions and users with few ones: what they change in DCG is computed, and by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import openloop as ol
+from openloop.data.simulate import MARGINALS, low_rank
+from openloop.studies.schnabel2016 import completions, table1, worlds
+from openloop.studies.schnabel2016.worlds import ALPHA, DRAWS, MODELS
+
+
+def test_a_trial_has_the_dcg_of_the_completed_world(small_run):
+    given = table1.complete(small_run).log
+    found = completions.dcg_of_completion(given, factors=3, reg=2.0, seed=0, alpha=ALPHA, marginals=MARGINALS)
+    Y = worlds.completed(given, factors=3, reg=2.0, seed=0)["Y"]
+    world = worlds.semi_synthetic({"Y": Y}, ALPHA, seed=0)
+    everything = ol.evaluate(world.predictions, world.everything(), metrics=["dcg@50"], estimators=["naive"])
+    truth = [everything[model, "dcg@50", "naive"].value for model in MODELS]
+    assert found["truth"] == pytest.approx(truth, rel=1e-12)
+    drawn = [world.observe(np.random.default_rng(seed)) for seed in range(20)]
+    delta = worlds.losses(world, ["dcg@50"])[0]
+    naive = np.array([delta[:, log.cell].mean(axis=1) for log in drawn])  # (draws, models)
+    far = np.abs(naive.mean(axis=0) - found["naive"]) / (naive.std(axis=0, ddof=1) / np.sqrt(20))
+    assert far.max() < 4
+
+
+def test_rotate_without_users_of_few_ones_is_naive_among_the_others():
+    Y = low_rank(60, 120, 3, rng=0).astype(np.int8)
+    Y[:5] = np.where(Y[:5] == 1, 2, Y[:5])  # five users without a one
+    assert np.flatnonzero(completions.few_ones(Y)).tolist()[:5] == [0, 1, 2, 3, 4]
+    found = completions.rotate_without_few({"Y": Y}, alpha=ALPHA, seed=0, draws=3)
+    world = worlds.semi_synthetic({"Y": Y}, ALPHA, seed=0)
+    delta = worlds.losses(world, ["dcg@50"])[0, MODELS.index("ROTATE")].reshape(Y.shape)
+    many = np.sum(Y == 1, axis=1) >= 50
+    assert found["truth"] == pytest.approx(delta[many].mean())
+    log = world.observe(np.random.default_rng([0, DRAWS, 1]))
+    rows = many[log.user]
+    assert found["naive"][1] == pytest.approx(delta[log.user[rows], log.item[rows]].mean())
+
+
+def test_rivals_move_a_dcg_by_the_farthest_and_marginals_by_all_together():
+    truth = np.array([[1.0, 2.0], [4.0, 2.0], [1.5, 2.5], [0.5, 2.0]])
+    found = completions.OtherCompletions(rivals=2, truth=truth, naive=truth, few=np.array([3, 4]))
+    assert found.moves("truth", np.array([1.0, 2.0])) == pytest.approx([3.0 + 0.5 + 0.5, 0.0 + 0.5])
+
+
+def test_a_full_run_moves_every_marginal(small_run):
+    world, full = table1.complete(small_run), replace(small_run, quick=False)
+    found = completions.other_completions(full, world)
+    assert found.truth.shape == found.naive.shape == (1 + 5, len(MODELS))
+    assert found.few.shape == (1,)
+    for p in completions._moved():
+        assert sum(p) == pytest.approx(1)
+        assert np.sum(np.array(p) > MARGINALS) == 1
+
+
+def test_without_rivals_there_is_no_other_completion(small_run):
+    world = replace(table1.complete(small_run), rivals=())
+    found = completions.other_completions(small_run, world)
+    assert found.truth.shape == (0, len(MODELS))
+    assert found.moves("truth", np.ones(len(MODELS))).tolist() == [0.0] * len(MODELS)
