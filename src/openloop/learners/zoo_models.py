@@ -8,8 +8,8 @@ there. Where this zoo cannot do as that code does:
   a_u + b_i + c, and so does this zoo. The code leaves BO without a seed; a seed changes nothing in it but that it
   learns on one thread, the same each time. (`openloop.learners.Random` is the permutation.)
 - WMF, GMF, MLP and NeuMF are Cornac's TensorFlow models, trained by PyTorch (`adapters/torch_models.py`): the same
-  loss, layers, start, batches and optimiser, other random numbers. (`openloop.learners.WMF` is another WMF, solved by
-  least squares.)
+  loss, layers, start (number by number) and optimiser. (`openloop.learners.WMF` is another WMF, solved by least
+  squares.)
 - The code gives its data no seed, so its batches and unrated items are drawn anew each time; here they follow the seed.
 """
 

@@ -151,6 +151,18 @@ def test_in_the_order_of_the_input_predictions_are_what_cornac_makes_of_the_file
     assert np.abs(in_order.predict(user, item) - np.ravel(wanted)).max() > 1e-3
 
 
+@pytest.mark.usefixtures("torch")
+def test_what_the_data_set_draws_may_have_a_seed_of_its_own():
+    def scores(**options):
+        return CornacModel(models.BPR(k=3, seed=1), **options).fit(log()).scores([0, 1])
+
+    np.testing.assert_array_equal(scores(data_seed=1), scores())
+    model = models.GMF(num_factors=3, seed=1, num_epochs=1, backend="pytorch")
+    own, other = (CornacModel(model, data_seed=seed).fit(log()).scores([0, 1]) for seed in (1, 2))
+    np.testing.assert_array_equal(CornacModel(model).fit(log()).scores([0, 1]), own)
+    assert not np.array_equal(own, other)
+
+
 def test_an_unknown_order_is_refused():
     with pytest.raises(InputError, match=facts("CornacModel", "order", "sorted", "input", "'file'")):
         CornacModel(models.MF(), order="file").fit(log())
@@ -158,7 +170,7 @@ def test_an_unknown_order_is_refused():
 
 def test_drawn_items_are_those_that_cornac_draws(Dataset):
     feedback = log()
-    given = _arguments(feedback, Met(np.arange(len(feedback)), np.arange(12), np.arange(9)), models.GMF(seed=4))
+    given = _arguments(feedback, Met(np.arange(len(feedback)), np.arange(12), np.arange(9)), 4)
     options = {"batch_size": 7, "shuffle": True, "binary": True, "num_zeros": 3}
     for theirs, ours in zip(
         Dataset(**given).uir_iter(**options), _guarded(Dataset)(**given).uir_iter(**options), strict=True

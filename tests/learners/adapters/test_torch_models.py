@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from openloop.core.feedback import Feedback
 from openloop.errors import InputError
+from openloop.kernels.tensorflow_random import normal, uniform
 from openloop.learners import CornacModel
 from tests.facts import facts
 
@@ -183,3 +184,5 @@ def test_the_start_is_tensorflows(adapted, torch, kind):
 def test_users_and_items_start_alike_as_tensorflow_draws_both_from_the_seed(adapted):
     net = built(adapted, "TorchGMF")
     np.testing.assert_array_equal(weights(net.user_embedding)[:9], weights(net.item_embedding))
+    np.testing.assert_allclose(weights(net.item_embedding).ravel()[:5], 0.01 * normal(5, 5, 5), rtol=1e-6)
+    np.testing.assert_allclose(weights(net.logit)[0], (2 * uniform(8, 5, 5) - 1) * np.sqrt(3 / 8), rtol=1e-5)

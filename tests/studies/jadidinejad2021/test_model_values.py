@@ -12,15 +12,14 @@ from tests.studies.jadidinejad2021 import many
 
 
 @pytest.mark.usefixtures("cornac", "torch")
-def test_models_whose_start_is_unknown_get_another_one_in_each_split():
+def test_what_is_left_to_chance_is_drawn_again():
     given, run = models.given_of(*many.wide()), many.Plain("coat")
-    found = model_values(run, given, ["GA", "BO", "MF10", "MF20"])
-    assert {name: len(values) for name, values in found.opened.items()} == {"GA": 1, "BO": 3, "MF10": 1, "MF20": 3}
-    assert np.ptp(found.opened["MF20"]) > 0
-    assert found.closed["MF20"].shape == found.closed["MF10"].shape == (2, 5)
-    own = models.trial(given, model="MF20", split=1, seed=0, start=2)
-    held = HeldOutCells.of(given, [own], 1, 0)
-    assert found.closed["MF20"][1, 0] == coded(held)["holdout"](None).value[0]
+    found = model_values(run, given, ["GA", "BO", "MF10", "WMF20"])
+    assert {name: len(values) for name, values in found.opened.items()} == {"GA": 1, "BO": 3, "MF10": 1, "WMF20": 3}
+    assert all(np.ptp(found.opened[name]) > 0 for name in ("BO", "WMF20"))
+    assert {values.shape for values in found.closed.values()} == {(2, 5)}
+    held = HeldOutCells.of(given, [models.trial(given, model="WMF20", split=1, seed=0)], 1, 0)
+    assert found.closed["WMF20"][1, 0] == coded(held)["holdout"](None).value[0]
 
 
 def test_hotellings_p_is_uniform_for_one_more_of_the_same():

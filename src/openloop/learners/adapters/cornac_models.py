@@ -54,16 +54,20 @@ class CornacModel(Learner):
 
     `order` says in which order Cornac meets the rows, which matters to a model that draws a start for each user and
     item or goes through the rows one by one: "sorted" by user and item, whatever the order of the input, or as in the
-    "input", users and items numbered as they appear, which is what Cornac makes of the same file.
+    "input", users and items numbered as they appear, which is what Cornac makes of the same file. `data_seed` is for
+    what Cornac's data set draws (the order of rows in batches, unrated items); None: the model's own seed.
 
     Learned: `model_` (Cornac's, fitted), `user_index_` (U,) and `shown_items_` (codes by Cornac's index), `average_`
     (the scores of an unseen user; empty where there is none).
     """
 
-    def __init__(self, model: Any, unknown: str = "lowest", order: str = "sorted") -> None:
+    def __init__(
+        self, model: Any, unknown: str = "lowest", order: str = "sorted", data_seed: int | None = None
+    ) -> None:
         self.model: Any = model
         self.unknown = unknown
         self.order = order
+        self.data_seed = data_seed
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> CornacModel:
         """Train a fresh copy of the model; Cornac knows no weights, so only equal ones are taken."""
@@ -73,9 +77,10 @@ class CornacModel(Learner):
         copy, met = self._copy(), _met(feedback, self.order)
         notes = self._unseen(feedback, met.users, met.items)
         with TURN, _packages(copy), _own_randomness(copy):
-            copy.fit(_guarded(_dataset())(**_arguments(feedback, met, copy)))
+            seed = getattr(copy, "seed", None) if self.data_seed is None else self.data_seed
+            copy.fit(_guarded(_dataset())(**_arguments(feedback, met, seed)))
             # A guard's class is made on the spot, which pickle cannot name.
-            copy.train_set = _dataset()(**_arguments(feedback, met, copy))
+            copy.train_set = _dataset()(**_arguments(feedback, met, seed))
         # NumPy 2 widens a float32 array by a NumPy float64, and Cornac's dot products then refuse it.
         copy.global_mean = float(copy.global_mean)
         average = _average(copy, whole=len(met.users) < feedback.n_users)
@@ -214,8 +219,8 @@ def _index(codes: Array, n: int) -> npt.NDArray[np.int64]:
     return index
 
 
-def _arguments(feedback: Feedback, met: Met, model: Any) -> dict[str, Any]:
-    """The log as arguments of Cornac's Dataset; what it draws follows the model's seed."""
+def _arguments(feedback: Feedback, met: Met, seed: int | None) -> dict[str, Any]:
+    """The log as arguments of Cornac's Dataset."""
     user = _index(met.users, feedback.n_users)[feedback.user[met.rows]]
     item = _index(met.items, feedback.n_items)[feedback.item[met.rows]]
     return {
@@ -224,7 +229,7 @@ def _arguments(feedback: Feedback, met: Met, model: Any) -> dict[str, Any]:
         "uid_map": {id_: index for index, id_ in enumerate(feedback.users.ids[met.users].tolist())},
         "iid_map": {id_: index for index, id_ in enumerate(feedback.items.ids[met.items].tolist())},
         "uir_tuple": (user, item, feedback.rating[met.rows].astype(np.float64)),
-        "seed": getattr(model, "seed", None),
+        "seed": seed,
     }
 
 

@@ -2,7 +2,8 @@
 
 WMF has no other backend in Cornac. GMF, MLP and NeuMF have one in PyTorch, which starts elsewhere, steps otherwise
 while gradients are small, and refuses a NeuMF whose last layer is not as wide as its factors. Here these three keep
-Cornac's loop, loss and draws of unrated items, and get TensorFlow's start and step. `CornacModel` wraps all four.
+Cornac's loop, loss and draws of unrated items, and get TensorFlow's start, number by number, and its step.
+`CornacModel` wraps all four.
 
 The source is that of the TensorFlow 1 with which Jadidinejad et al. (2021) ran: Cornac's models/wmf and models/ncf.
 """
@@ -10,12 +11,13 @@ The source is that of the TensorFlow 1 with which Jadidinejad et al. (2021) ran:
 from __future__ import annotations
 
 from importlib import import_module
-from math import sqrt
+from math import prod, sqrt
 from typing import Any
 
 import numpy as np
 
 from openloop.core.feedback import Array
+from openloop.kernels import tensorflow_random
 from openloop.learners.adapters.cornac_models import cornac_module
 
 models, backend = cornac_module("models"), cornac_module("models.ncf.backend_pt")
@@ -104,16 +106,21 @@ class TorchNeuMF(models.NeuMF):
 def started(net: Any, seed: int | None) -> Any:
     """The net with TensorFlow's start: embeddings N(0, 0.01²), kernels U(±√(3/inputs)) (LeCun), biases 0.
 
-    Each tensor is drawn anew from the same seed, as there. So user 0 and item 0 start as the same vector.
+    With a seed it is TensorFlow's own, number by number. Each tensor begins the same sequence, as there: user 0 and
+    item 0 start as the same vector.
     """
+    seeds = (
+        int(np.random.default_rng().integers(2**31)) if seed is None else seed,
+    ) * 2  # the graph's, the operation's
     with torch.no_grad():
         for part in net.modules():
             if isinstance(part, torch.nn.Embedding):
-                drawn = 0.01 * np.random.RandomState(seed).standard_normal(tuple(part.weight.shape))
-                part.weight.copy_(torch.from_numpy(drawn))
+                shape = tuple(part.weight.shape)
+                z = tensorflow_random.normal(prod(shape), *seeds)
+                part.weight.copy_(torch.from_numpy(0.01 * z.reshape(shape)))
             elif isinstance(part, torch.nn.Linear):
                 units, inputs = part.weight.shape
-                drawn = np.random.RandomState(seed).uniform(-1, 1, (inputs, units)) * sqrt(3 / inputs)
-                part.weight.copy_(torch.from_numpy(drawn.T))
+                u = tensorflow_random.uniform(units * inputs, *seeds).reshape(inputs, units)
+                part.weight.copy_(torch.from_numpy((2 * u - 1).T * sqrt(3 / inputs)))
                 part.bias.zero_()
     return net

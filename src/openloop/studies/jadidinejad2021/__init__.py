@@ -71,6 +71,6 @@ ITEMS = (
     ),
     Item(
         name="models", title="Model by model, against the authors' notebook", function=models_table.models,
-        data=("coat",), minutes=7, packages=ZOO, published=models_table.published,
+        data=("coat",), minutes=4, packages=ZOO, published=models_table.published,
     ),
 )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,20 @@ from openloop.studies.kit.trials import Given
 WMF32 = "WMF32"  # of which the notebook prints three numbers
 
 
-def variant(given: Given, *, kind: str, number: int) -> dict[str, Array]:
-    """A trial: one model fitted on the whole log in another way, and its places in the open loop, as `models.trial`.
+def variant(given: Given, *, model: str, kind: str, number: int) -> dict[str, Array]:
+    """A trial: a model fitted on the whole log in another way, and its places in the open loop, as `models.trial`.
 
-    "threads": BO, its rows in turn from `number` equal parts of the log. "batches": WMF32 from the published start,
-    its batches drawn by the seed `number`. "ids": MF10, items numbered by their ids instead of by first appearance.
+    "threads": the rows in turn from `number` equal parts of the log. "batches": from the published start, batches and
+    unrated items drawn by the seed `number`. "ids": items numbered by their ids instead of by first appearance.
     """
+    from openloop.learners.zoo_models import ONE_SIZE, zoo
+
     part = split_of(given, WHOLE, 0)
     log = _log(given, interleaved(len(part.train), number) if kind == "threads" else part.train)
-    scores = VARIANTS[kind](log, number).scores(np.arange(log.n_users))  # (U, I)
+    family = model.rstrip("0123456789")
+    unfitted = zoo(family, int(model[len(family) :]) if family not in ONE_SIZE else (), START)[model]
+    changed: dict[str, Any] = {"batches": {"data_seed": number}, "ids": {"order": "sorted"}, "threads": {}}[kind]
+    scores = unfitted.set_params(**changed).fit(log).scores(np.arange(log.n_users))  # (U, I)
     return {"open": places(scores, log, part.order, *relevant(given))}
 
 
@@ -36,33 +40,3 @@ def _log(given: Given, rows: Ints) -> Feedback:
     users, items = given["shape"].tolist()
     columns = (given[name][rows] for name in ("user", "item", "rating"))
     return Feedback.from_arrays(*columns, users=users, items=items)
-
-
-def _other_threads(log: Feedback, _: int) -> Any:
-    from openloop.learners.zoo_models import zoo
-
-    return zoo("BO")["BO"].fit(log)
-
-
-def _other_batches(log: Feedback, seed: int) -> Any:
-    from openloop.learners.zoo_models import zoo
-
-    start: Any = zoo("WMF", 32, START)[WMF32]
-    start.model.max_iter = 0
-    begun = start.fit(log).model_
-    model: Any = zoo("WMF", 32, seed)[WMF32]
-    model.model.init_params = {"U": begun.U, "V": begun.V}
-    return model.fit(log)
-
-
-def _by_id(log: Feedback, seed: int) -> Any:
-    from openloop.learners.zoo_models import zoo
-
-    return zoo("MF", 10, seed)["MF10"].set_params(order="sorted").fit(log)
-
-
-VARIANTS: dict[str, Callable[[Feedback, int], Any]] = {
-    "threads": _other_threads,
-    "batches": _other_batches,
-    "ids": _by_id,
-}

@@ -40,24 +40,22 @@ class ModelValues:
 
 
 def model_values(run: Run, given: Given, models: Sequence[str]) -> ModelValues:
-    """Fit what is not kept yet; models that draw a start of PyTorch's get another one in each split."""
-    known = [name for name in models if name in (*EXACT, "BO")]
-    fits = fitted(run, "coat", given, known, run.either(SPLITS["coat"], QUICK_SPLITS))
+    """Fit what is not kept yet."""
+    fits = fitted(run, "coat", given, models, run.either(SPLITS["coat"], QUICK_SPLITS))
     others = run.either(OTHERS, OTHERS[:2])
-    neural = [name for name in models if name not in known]
-    redrawn = {name: _ndcg(given, _starts(run, given, name, others)) for name in neural}
-    first = dict(zip(known, targets(fits, 0)["published"](None).value[:, None], strict=True))  # (1,) each
-    threads = _variants(run, given, "threads", run.either(THREADS, THREADS[:2]))
-    wmf = [*_starts(run, given, WMF32, ()), *_variants(run, given, "batches", others)]
+    opened = dict(zip(models, targets(fits, 0)["published"](None).value[:, None], strict=True))  # (1,) each
+    for name in models:
+        if name not in EXACT:
+            again = ("threads", run.either(THREADS, THREADS[:2])) if name == "BO" else ("batches", others)
+            opened[name] = np.append(opened[name], _ndcg(given, _variants(run, given, name, *again)))
+    wmf = [*_starts(run, given, WMF32, ()), *_variants(run, given, WMF32, "batches", others)]
     return ModelValues(
-        models=tuple(models),
-        opened=first | {"BO": np.append(first["BO"], _ndcg(given, threads))} | redrawn,
-        closed=_by_method(fits) | (_by_method(_redrawn(run, given, neural, fits.splits)) if neural else {}),
+        models=tuple(models), opened=opened, closed=_by_method(fits),
         many=_by_method(fitted(run, "coat", given, FREE, run.either(*DRAWS))),
         wmf={cut: _ndcg(given, wmf, k) for cut, k in CUTS.items()},
         otherwise={
-            "GA": holdout(fits.open_cells(WHOLE), "all", None).value[[known.index("GA")]],
-            "MF10": _ndcg(given, _variants(run, given, "ids", [START])),
+            "GA": holdout(fits.open_cells(WHOLE), "all", None).value[[list(models).index("GA")]],
+            "MF10": _ndcg(given, _variants(run, given, "MF10", "ids", [START])),
             WMF32: _ndcg(given, _starts(run, given, WMF32, others)[1:]),
         },
     )  # fmt: skip
@@ -70,19 +68,9 @@ def _starts(run: Run, given: Given, model: str, others: Sequence[int]) -> list[O
     return run.map(trial, given, settings, f"coat: {model} by seed")
 
 
-def _redrawn(run: Run, given: Given, models: Sequence[str], splits: int) -> ModelFits:
-    """The models in each split, from a start that no other split has."""
-    settings = [
-        {"model": model, "split": split, "seed": run.seed, "start": 1 + split}
-        for split in range(splits) for model in models
-    ]  # fmt: skip
-    found = iter(run.map(trial, given, settings, "coat: fitting models from other starts"))
-    outcomes = {split: [next(found) for _ in models] for split in range(splits)}
-    return ModelFits(given=given, models=tuple(models), outcomes=outcomes, splits=splits, seed=run.seed)
-
-
-def _variants(run: Run, given: Given, kind: str, numbers: Sequence[int]) -> list[Outcome]:
-    return run.map(variant, given, [{"kind": kind, "number": n} for n in numbers], f"coat: {kind}")
+def _variants(run: Run, given: Given, model: str, kind: str, numbers: Sequence[int]) -> list[Outcome]:
+    settings = [{"model": model, "kind": kind, "number": n} for n in numbers]
+    return run.map(variant, given, settings, f"coat: {model}, {kind}")
 
 
 def _ndcg(given: Given, outcomes: Sequence[Outcome], k: int | None = None) -> Floats:

@@ -38,9 +38,8 @@ NOTES = (
         f"{THREADS[0]} to {THREADS[-1]} equal parts of the log."
     ),
     (
-        "The code gives its data no seed, so batches and unrated items differ in every run. WMF32 has the published "
-        "start, and its batches are drawn again. TensorFlow's random numbers are not PyTorch's, so the published start "
-        "of MLP and NeuMF is unknown: theirs is drawn again too, also in each split."
+        "The code gives its data no seed, so batches and unrated items differ in every run. WMF32, MLP and NeuMF have "
+        "the published start here, those of TensorFlow number by number, and their batches are drawn again."
     ),
 )
 
