@@ -10,8 +10,8 @@ from scipy.special import expit
 
 from openloop.core.feedback import Feedback
 from openloop.errors import InputError
-from openloop.kernels.tensorflow_random import normal, uniform
 from openloop.learners import CornacModel
+from openloop.learners.adapters.tensorflow_random import normal, uniform
 from tests.facts import facts
 
 pytestmark = pytest.mark.usefixtures("cornac", "torch")

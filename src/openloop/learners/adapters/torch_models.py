@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from openloop.core.feedback import Array
-from openloop.kernels import tensorflow_random
+from openloop.learners.adapters import tensorflow_random
 from openloop.learners.adapters.cornac_models import cornac_module
 
 models, backend = cornac_module("models"), cornac_module("models.ncf.backend_pt")
@@ -109,9 +109,7 @@ def started(net: Any, seed: int | None) -> Any:
     With a seed it is TensorFlow's own, number by number. Each tensor begins the same sequence, as there: user 0 and
     item 0 start as the same vector.
     """
-    seeds = (
-        int(np.random.default_rng().integers(2**31)) if seed is None else seed,
-    ) * 2  # the graph's, the operation's
+    seeds = (int(np.random.default_rng().integers(2**31)) if seed is None else seed,) * 2  # of graph and operation
     with torch.no_grad():
         for part in net.modules():
             if isinstance(part, torch.nn.Embedding):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openloop.kernels.tensorflow_random import normal, philox, uniform
+from openloop.learners.adapters.tensorflow_random import normal, philox, uniform
 
 OPERATION = 478_163_327  # what TensorFlow 2 draws for its first operation: random.Random(42).randint(0, 2³¹ − 1)
 
