@@ -24,7 +24,7 @@ from openloop.learners.adapters.cornac_models import CornacModel, cornac_module
 from openloop.learners.base import Learner
 from openloop.support.arguments import is_whole
 
-NEURAL = {"backend": "pytorch", "learner": "tensorflow-adam"}
+NEURAL = {"backend": "pytorch"}
 # Family: the class in Cornac, or Torch… in adapters/torch_models.py, and what the paper's code sets in it.
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "GA": ("GlobalAvg", {}),

@@ -297,7 +297,7 @@ def test_saving_is_refused_with_the_reason(tmp_path):
     [
         ("cornac.models", "MostPop", ("cornac", "openloop[cornac]")),
         ("torch", "MLP", ("MLP", "torch", "openloop[torch]")),
-        ("tensorflow", "WMF", ("WMF", "tensorflow", "openloop.learners.WMF")),
+        ("tensorflow", "WMF", ("WMF", "tensorflow", 'zoo("WMF")')),
     ],
     ids=["cornac", "torch", "tensorflow"],
 )

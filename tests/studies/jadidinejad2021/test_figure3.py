@@ -7,7 +7,7 @@ import pytest
 
 from openloop.audits.rankings import tau_b
 from openloop.studies.jadidinejad2021 import as_coded, figure3
-from openloop.studies.jadidinejad2021.fits import family_of
+from openloop.studies.jadidinejad2021.models import family_of
 from tests.studies.jadidinejad2021 import many
 
 

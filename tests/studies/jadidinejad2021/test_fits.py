@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openloop.studies.jadidinejad2021.fits import WMF, family_of, fitted, larger_data_names, sample, without, zoo_names
-from openloop.studies.jadidinejad2021.models import WHOLE, given_of
+from openloop.studies.jadidinejad2021.fits import WMF, fitted, larger_data_names, sample, without, zoo_names
+from openloop.studies.jadidinejad2021.models import WHOLE, family_of, given_of
 from tests.studies.jadidinejad2021 import many, worlds
 
 

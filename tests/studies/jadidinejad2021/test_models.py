@@ -91,7 +91,7 @@ def test_the_whole_log_is_searched_where_no_rows_are_named():
 
 
 def test_a_trial_ranks_held_out_and_drawn_cells(monkeypatch):
-    monkeypatch.setattr(models, "fitted", lambda _, log, _start: Popular().fit(log))
+    monkeypatch.setattr(models, "unfitted", lambda *_: Popular())
     _, log, drawn = many.logs()
     given = given_of(log, drawn)
     found = models.trial(given, model="any", split=0, seed=0)
@@ -112,6 +112,6 @@ def test_names_are_the_zoos():
 @pytest.mark.usefixtures("cornac")
 def test_a_model_of_the_zoo_is_fitted_by_its_name():
     log = many.logs()[1]
-    scores = models.fitted("MostPop", log).scores(np.arange(2))
+    scores = models.unfitted("MostPop").fit(log).scores(np.arange(2))
     assert np.argmax(scores[0]) == np.argmax(np.bincount(log.item))
-    assert models.fitted("MF10", log).model_.k == 10
+    assert models.unfitted("MF10").fit(log).model_.k == 10

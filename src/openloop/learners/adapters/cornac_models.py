@@ -32,8 +32,7 @@ PROBED = 100  # users whose scores a fit looks at, to notice that it diverged
 REMEDIES = {
     "cornac": "pip install 'openloop[cornac]'",
     "torch": "pip install 'openloop[torch]'",
-    "tensorflow": 'choose the model\'s PyTorch backend (backend="pytorch") where it has one; for WMF take '
-    "openloop.learners.WMF",
+    "tensorflow": 'choose the model\'s PyTorch backend (backend="pytorch") where it has one; for WMF take zoo("WMF")',
 }
 
 

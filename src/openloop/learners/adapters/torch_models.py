@@ -5,7 +5,7 @@ while gradients are small, and refuses a NeuMF whose last layer is not as wide a
 Cornac's loop, loss and draws of unrated items, and get TensorFlow's start, number by number, and its step.
 `CornacModel` wraps all four.
 
-The source is that of the TensorFlow 1 with which Jadidinejad et al. (2021) ran: Cornac's models/wmf and models/ncf.
+The source is Cornac's models/wmf and models/ncf on TensorFlow 1, with which Jadidinejad et al. (2021) ran.
 """
 
 from __future__ import annotations
@@ -77,37 +77,42 @@ class TorchWMF(models.WMF):
 # -- neural models -------------------------------------------------------------------------------------------
 
 
-class TorchGMF(models.GMF):
+class _AsTensorFlow(cornac_module("models.ncf.recom_ncf_base").NCFBase):
+    """A model of Cornac's PyTorch backend with TensorFlow's start and Adam."""
+
+    def _build_model_pt(self) -> Any:
+        self.learner = ADAM
+        return started(self._net(), self.seed)
+
+    def _net(self) -> Any:
+        return super()._build_model_pt()
+
+
+class TorchGMF(_AsTensorFlow, models.GMF):
     """σ(hᵀ(v_u ∘ w_i) + c)."""
 
-    def _build_model_pt(self) -> Any:
-        return started(super()._build_model_pt(), self.seed)
 
-
-class TorchMLP(models.MLP):
+class TorchMLP(_AsTensorFlow, models.MLP):
     """σ(hᵀz + c), where z comes of [v_u, w_i] by layers of units, each a ReLU of all before it."""
 
-    def _build_model_pt(self) -> Any:
-        return started(super()._build_model_pt(), self.seed)
 
-
-class TorchNeuMF(models.NeuMF):
+class TorchNeuMF(_AsTensorFlow, models.NeuMF):
     """σ(hᵀ[v_u ∘ w_i, z] + c): GMF with any number of factors, and MLP with vectors of its own, under one logit."""
 
-    def _build_model_pt(self) -> Any:
+    def _net(self) -> Any:
         width, shape = self.layers[-1], (self.num_users, self.num_items)
         # The constructor refuses other factors than `width`; the sum itself takes any.
         net = backend.NeuMF(*shape, width, self.layers, self.act_fn)
         net.gmf = backend.GMF(*shape, self.num_factors)
         net.logit = torch.nn.Linear(self.num_factors + width, 1)
-        return started(net, self.seed)
+        return net
 
 
 def started(net: Any, seed: int | None) -> Any:
     """The net with TensorFlow's start: embeddings N(0, 0.01²), kernels U(±√(3/inputs)) (LeCun), biases 0.
 
-    With a seed it is TensorFlow's own, number by number. Each tensor begins the same sequence, as there: user 0 and
-    item 0 start as the same vector.
+    With a seed from 1 to 2³¹ − 2 it is TensorFlow's own, number by number. Each tensor begins the same sequence, as
+    there: user 0 and item 0 start as the same vector.
     """
     seeds = (int(np.random.default_rng().integers(2**31)) if seed is None else seed,) * 2  # of graph and operation
     with torch.no_grad():

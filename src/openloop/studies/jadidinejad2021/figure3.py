@@ -11,8 +11,9 @@ from openloop.audits.rankings import tau_b
 from openloop.core.feedback import Floats
 from openloop.studies.jadidinejad2021.agreement import REPLICATES, Agreement, ahead_as_coded
 from openloop.studies.jadidinejad2021.experiment import EvaluatedSplit, Experiment, by_data_set, over_splits
-from openloop.studies.jadidinejad2021.fits import WMF, family_of, without
+from openloop.studies.jadidinejad2021.fits import WMF, without
 from openloop.studies.jadidinejad2021.methods import Method
+from openloop.studies.jadidinejad2021.models import family_of
 from openloop.studies.jadidinejad2021.published import PUBLISHED
 from openloop.studies.jadidinejad2021.published_tables import published_figure3
 from openloop.studies.jadidinejad2021.scores import Mask

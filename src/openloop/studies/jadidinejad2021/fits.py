@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback
 from openloop.studies.jadidinejad2021.methods import HeldOutCells
-from openloop.studies.jadidinejad2021.models import WHOLE, names, relevant, trial
+from openloop.studies.jadidinejad2021.models import WHOLE, family_of, names, relevant, trial
 from openloop.studies.jadidinejad2021.scores import RankedCells, stacked
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Given, Outcome
@@ -65,11 +65,6 @@ def fitted(run: Run, what: str, given: Mapping[str, Array], models: Sequence[str
     found = iter(run.map(trial, given, settings, f"{what}: fitting models"))
     outcomes = {split: [next(found) for _ in models] for split in wanted}
     return ModelFits(given=given, models=tuple(models), outcomes=outcomes, splits=splits, seed=run.seed)
-
-
-def family_of(model: str) -> str:
-    """The family of a model: its name without the size."""
-    return model.rstrip("0123456789")
 
 
 def without(family: str, models: Sequence[str]) -> npt.NDArray[np.bool_]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from openloop.studies.jadidinejad2021.chance_instances import ChanceCounts
-from openloop.studies.jadidinejad2021.fits import family_of
 from openloop.studies.jadidinejad2021.instances import SettingInstances, Sides, added, mirrored
 from openloop.studies.jadidinejad2021.method_rows import HOLDOUT, OPEN_LOOP, STRATA, STRATIFIED, MethodRows
+from openloop.studies.jadidinejad2021.models import family_of
 from openloop.studies.jadidinejad2021.published import NOTEBOOK_MOSTPOP, PUBLISHED
 from openloop.studies.kit.results import Claim
 from openloop.support.wording import counted, joined, percent

@@ -92,23 +92,32 @@ def trial(given: Given, *, model: str, split: int, seed: int, start: int = START
     which it leaves out). `seed` draws the split, `start` what the model draws.
     """
     part = split_of(given, split, seed)
-    rows = (given[name][part.train] for name in ("user", "item", "rating"))
-    users, items = given["shape"].tolist()
-    log = Feedback.from_arrays(*rows, users=users, items=items)  # remembers the rows' order
-    scores = np.asarray(fitted(model, log, start).scores(np.arange(log.n_users)))  # (U, I)
+    log = log_of(given, part.train)
+    scores = np.asarray(unfitted(model, start).fit(log).scores(np.arange(log.n_users)))  # (U, I)
     found = {"closed": places(scores, log, part.order, *relevant(given, part.test))}
     if "open_user" in given:
         found["open"] = places(scores, log, part.order, *relevant(given))
     return found
 
 
-def fitted(model: str, log: Feedback, start: int = START) -> Any:
+def log_of(given: Given, rows: Ints) -> Feedback:
+    """These rows of the log, in an order that it remembers."""
+    users, items = given["shape"].tolist()
+    columns = (given[name][rows] for name in ("user", "item", "rating"))
+    return Feedback.from_arrays(*columns, users=users, items=items)
+
+
+def unfitted(model: str, start: int = START) -> Any:
     """One of the zoo's models, by its name there, such as "MF40", with its seed."""
     from openloop.learners.zoo_models import ONE_SIZE, zoo
 
-    family = model.rstrip("0123456789")
-    size = model[len(family) :]
-    return zoo(family, int(size) if family not in ONE_SIZE else (), start)[model].fit(log)
+    family = family_of(model)
+    return zoo(family, int(model[len(family) :]) if family not in ONE_SIZE else (), start)[model]
+
+
+def family_of(model: str) -> str:
+    """The family of a model, by its name: MF of MF40."""
+    return model.rstrip("0123456789")
 
 
 def names(families: Sequence[str], sizes: Sequence[int]) -> tuple[str, ...]:

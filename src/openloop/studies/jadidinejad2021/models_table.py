@@ -11,7 +11,7 @@ from openloop.studies.jadidinejad2021.experiment import over_splits
 from openloop.studies.jadidinejad2021.fits import zoo_names
 from openloop.studies.jadidinejad2021.model_chance import WMF32
 from openloop.studies.jadidinejad2021.model_values import EXACT, FREE, THREADS, ModelValues, hotelling, model_values
-from openloop.studies.jadidinejad2021.models import given_of
+from openloop.studies.jadidinejad2021.models import family_of, given_of
 from openloop.studies.jadidinejad2021.published import METHODS, PUBLISHED
 from openloop.studies.kit import charts
 from openloop.studies.kit.results import Cell, Claim, Figure, Result, Table, Value
@@ -146,7 +146,7 @@ def _causes(found: ModelValues) -> Table:
 def _scatter(table: Table) -> Figure:
     rows = tuple(
         {
-            "column": head, "model": str(row[0]), "family": str(row[0]).rstrip("0123456789"),
+            "column": head, "model": str(row[0]), "family": family_of(str(row[0])),
             "ours": cell.value, "notebook": cell.published,
         }
         for row in table.rows for head, cell in zip(HEADS, row[1:], strict=True) if isinstance(cell, Value)
