@@ -79,16 +79,24 @@ def test_processor_seconds_are_known_of_trials_that_an_earlier_run_computed(tmp_
         trials.map(total, GIVEN, [{"seed": 0}], ignore)
     with Trials(tmp_path, 0) as trials:
         trials.map(total, GIVEN, [{"seed": 0}], ignore)
-        kept = trials.spent
+        kept = trials.spent()
         trials.map(total, GIVEN, [{"seed": 0}, {"seed": 1}], ignore)
-        both = trials.spent - kept
+        both = trials.spent()
     assert (kept.trials, kept.computed, kept.timed) == (1, 0, 1)
     assert (both.trials, both.computed, both.timed) == (2, 1, 2)
     assert both.seconds >= kept.seconds >= 0
     time_file(next((tmp_path / "trials").iterdir())).unlink()
     with Trials(tmp_path, 0) as trials:
         trials.map(total, GIVEN, [{"seed": 0}, {"seed": 1}], ignore)
-        assert trials.spent.timed == 1
+        assert trials.spent().timed == 1
+
+
+def test_a_trial_that_an_item_asks_for_twice_counts_once(tmp_path):
+    with Trials(tmp_path, 0) as trials:
+        for _ in range(2):
+            trials.map(total, GIVEN, [{"seed": 0}, {"seed": 1}, {"seed": 0}], ignore)
+        spent = trials.spent()
+    assert (spent.trials, spent.computed) == (2, 2)
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def command(found: Reproduction, *items: str) -> str:
 def marks(found: Reproduction) -> str:
     """What a reader should know of the published numbers: the end of a sentence."""
     if found.quick:
-        return ". A quick run has fewer trials and models: its numbers are a foretaste, not held against those."
+        return ". A quick run has fewer trials and models: its numbers are rough, and not compared with those."
     return f"; {ASTRAY} marks a number of ours that is further off than chance, rounding and a table's caption allow."
 
 
@@ -129,7 +129,7 @@ def _is_long(table: Table) -> bool:
 
 def told(claim: Claim) -> str:
     """A claim in a line."""
-    aside = "" if claim.counted else " (not counted: it follows from printed numbers or from arithmetic)"
+    aside = "" if claim.counted else " (not counted: it could not have come out otherwise)"
     return f"{'✓' if claim.holds else '✗'} {claim.text}{aside}: {claim.found}"
 
 
@@ -141,11 +141,11 @@ def _quoted(result: Result) -> Iterator[Block]:
 
 def _took(found: Reproduction) -> Iterator[Block]:
     """Commands and times of the items."""
-    cores = os.cpu_count() or 1
+    where = f"in {counted(found.workers, 'worker')}" if found.workers else "in the process of the command"
     yield Text(
-        text=f"Trials run in {found.workers or 'no'} processes of one thread each, on {counted(cores, 'core')}. "
-        "Processor time is that of all trials of an item, some of which items share. Trials that an earlier run kept "
-        "are not computed again, but their time counts."
+        text=f"Trials run {where}, one thread each, on {counted(os.cpu_count() or 1, 'core')}. Processor time is that "
+        "of all trials of an item, some of which items share. Trials that an earlier run kept are not computed again, "
+        "but their time counts."
     )
     header = ("item", "command", "trials", "computed in this run", "processor time", "this run, on the clock")
     rows = [(name, f"`{command(found, name)}`", *_costs(took)) for name, took in found.took.items()]

@@ -176,6 +176,7 @@ class Result:
             "figures": [{"name": f.name, "caption": f.caption, "rows": list(f.rows)} for f in self.figures],
             "claims": [asdict(claim) for claim in self.claims],
             "notes": list(self.notes),
+            "not_rerun": self.not_rerun,
         }
 
 

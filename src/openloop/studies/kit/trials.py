@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -47,21 +47,15 @@ ONE_THREAD: dict[str, str] = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREAD
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """On trials: how many there are, how many were computed in this run, and the processor seconds of those `timed`.
+    """On an item: its trials, how many were computed in this run, and the processor seconds of those `timed`.
 
     Seconds are kept with a trial, so they are known of trials that an earlier run computed.
     """
 
-    trials: int = 0
-    computed: int = 0
-    timed: int = 0
-    seconds: float = 0.0
-
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
-
-    def __sub__(self, other: Spent) -> Spent:
-        return Spent(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
+    trials: int
+    computed: int
+    timed: int
+    seconds: float
 
 
 class Trials:
@@ -73,7 +67,7 @@ class Trials:
 
     def __init__(self, folder: Path, workers: int) -> None:
         self.folder, self.workers = folder, workers
-        self.spent = Spent()
+        self._asked: dict[Path, bool] = {}  # the files of an item's trials, and whether they were computed
         self._pool: ProcessPoolExecutor | None = None
         for kind in ("given", "trials", "seconds"):
             try:
@@ -106,9 +100,14 @@ class Trials:
         advance(len(files) - len(wanted), len(files))
         for done, _ in enumerate(self._compute(tasks), len(files) - len(wanted) + 1):
             advance(done, len(files))
-        seconds = [float(time_file(file).read_text("utf-8")) for file in files if time_file(file).exists()]
-        self.spent += Spent(len(files), len(wanted), len(seconds), sum(seconds))
+        self._asked |= {file: file in wanted or self._asked.get(file, False) for file in files}
         return [_read(file) for file in files]
+
+    def spent(self) -> Spent:
+        """What was spent since this was last asked: on an item, of which a trial counts once."""
+        asked, self._asked = self._asked, {}
+        seconds = [float(time_file(file).read_text("utf-8")) for file in asked if time_file(file).exists()]
+        return Spent(len(asked), sum(asked.values()), len(seconds), sum(seconds))
 
     def _compute(self, tasks: Sequence[Task]) -> Iterator[None]:
         if self.workers == 0:
