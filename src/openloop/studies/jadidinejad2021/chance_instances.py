@@ -2,8 +2,8 @@
 
 A difference near the limit of significance may be significant in a part of the ratings and not in all of them, whatever
 the part is. So instances are counted again where a model's gain on an item has nothing to do with the item's stratum:
-the items' mean gains change places, for all models alike, and Q1 and Q2 remain. To draw the items of Q2 instead would
-not do: the real Q2 has a few items with many ratings each, and their means average out less than those of other items.
+the items' mean gains change places, for all models alike, and Q1 and Q2 remain. A Q2 of other items would be another
+Q2: the real one has a few items with many ratings each, as many others have few, and as many ratings are of many items.
 """
 
 from __future__ import annotations
