@@ -128,7 +128,7 @@ def _causes(found: ModelValues) -> Table:
     notebook = {name: row[0] for name, row in _rows().items()} | {WMF32: PUBLISHED["models"]["wmf32"]["ndcg"]}
     ours = {**found.opened, WMF32: found.wmf["ndcg"]}
     threads = found.opened["BO"][1:]
-    other = {name: _drawn_value(values, None) for name, values in found.otherwise.items()}
+    other: dict[str, Cell] = {name: _drawn_value(values, None) for name, values in found.otherwise.items()}
     other |= {"BO": f"{threads.min():.3f} to {threads.max():.3f}"}
     words = {
         "GA": ("ties as NumPy left them in 2021", "mean over all orders of the ties"),
