@@ -8,7 +8,7 @@ from scipy.stats import kendalltau
 
 from openloop.audits.rankings import compare_tau, kendall, steiger, williams
 from openloop.studies.jadidinejad2021 import agreement
-from openloop.studies.jadidinejad2021.agreement import EVERY, Agreement, Weightings
+from openloop.studies.jadidinejad2021.agreement import EVERY, Agreement, RelativeGain, Weightings
 from openloop.studies.jadidinejad2021.open_loop import TARGETS
 from openloop.studies.jadidinejad2021.scores import RankedCells, holdout
 
@@ -49,14 +49,21 @@ def test_a_method_is_compared_with_the_mean_of_several_and_with_0():
     assert not found.above_zero("c", "published").clear
 
 
-def test_the_relative_gain_is_that_of_the_means_with_the_error_of_the_draws():
+def test_the_relative_gain_is_that_of_the_means_with_quantiles_of_the_draws():
     found = table([[0.3] * 4, [0.2] * 4], draws=3)
     found.values[0, :, :, 1:4] = np.array([0.2, 0.3, 0.4])
-    assert found.relative_gain("a", "b", "published") == pytest.approx((0.5, 0.5))
-    found.values[1, :, :, 3] = 0.0  # a draw of users among whom b says nothing
-    assert found.relative_gain("a", "b", "published") == pytest.approx((0.5, np.std([0.0, 0.5], ddof=1)))
+    gain = found.relative_gain("a", "b", "published")
+    assert (gain.value, gain.undefined, gain.interval) == (pytest.approx(0.5), 0, pytest.approx((0.0, 1.0)))
     found.values[1] = -0.2
-    assert np.isnan(found.relative_gain("a", "b", "published")[0])
+    assert np.isnan(found.relative_gain("a", "b", "published").value)
+
+
+@pytest.mark.parametrize(("undefined", "limits"), [(1, (0.01, 0.97)), (2, (0.0, 0.98)), (4, (-np.inf, np.inf))])
+def test_draws_without_a_relative_gain_are_below_and_above_all_others(undefined, limits):
+    drawn = np.arange(100) / 100
+    gain = RelativeGain(value=0.5, drawn=np.append(drawn, np.full(undefined, np.nan)))
+    assert gain.undefined == undefined
+    assert gain.interval == pytest.approx(limits)
 
 
 def test_the_test_as_coded_says_where_one_is_ahead():
@@ -92,6 +99,7 @@ def test_a_pick_by_luck_does_not_pay_on_the_other_half():
     assert lucky.chosen_blind("published").value == pytest.approx(-0.1)
     blind = steady.chosen_blind("published")
     assert (blind.value, blind.error, blind.picked) == (pytest.approx(0.1), pytest.approx(0), "ours: c")
+    assert (blind.times, blind.halves) == (4, 4)
     assert str(blind) == "+0.100 (+0.100 … +0.100, from half-samples)"
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from openloop.studies.jadidinejad2021 import ITEMS, models
-from openloop.studies.jadidinejad2021.experiment import COLUMNS, merged, over_splits
+from openloop.studies.jadidinejad2021.experiment import COLUMNS, merged, one_more, over_splits
 from openloop.studies.jadidinejad2021.open_loop import TARGETS
 from openloop.studies.kit.results import Result
 from openloop.studies.kit.running import Run
@@ -84,9 +84,17 @@ def test_results_of_several_data_sets_follow_each_other_and_share_notes():
     assert merged(results[:1]) == results[0]
 
 
-def test_a_published_number_of_one_split_may_be_two_standard_deviations_away():
+def test_a_published_number_of_one_split_may_be_as_far_away_as_one_more_split():
     values = np.array([0.1, 0.2, 0.3])
     beside = over_splits(values, 0.25, digits=2, mark="*")
     assert (beside.value, beside.error, beside.mark) == (pytest.approx(0.2), pytest.approx(0.1), "*")
-    assert beside.tolerance == pytest.approx(0.2 * np.sqrt(4 / 3) + 0.005)  # and rounding
+    assert beside.tolerance == pytest.approx(
+        4.3027 * 0.1 * np.sqrt(4 / 3) + 0.005, rel=1e-4
+    )  # t(0.975, 2), and rounding
     assert over_splits(values).tolerance is None
+
+
+def test_one_more_draw_is_within_the_limits_in_95_percent():
+    drawn = np.random.default_rng(0).normal(size=(6, 4000))
+    inside = np.mean(np.abs(drawn[0] - drawn[1:].mean(axis=0)) <= one_more(drawn[1:]))
+    assert inside == pytest.approx(0.95, abs=3.3 * np.sqrt(0.95 * 0.05 / 4000))  # two deviations have 90 %

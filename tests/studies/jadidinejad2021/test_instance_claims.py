@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from openloop.studies.jadidinejad2021.chance_instances import ChanceCounts
-from openloop.studies.jadidinejad2021.instance_claims import InstanceEvidence, more_than_chance, sided_claim
+from openloop.studies.jadidinejad2021.instance_claims import (
+    InstanceEvidence,
+    more_disagreement,
+    more_reversals,
+    sided_claim,
+)
 from openloop.studies.jadidinejad2021.instance_tables import about_instances
 from openloop.studies.jadidinejad2021.instances import SettingInstances, Sides
 from tests.studies.jadidinejad2021 import worlds
@@ -37,18 +42,42 @@ def test_the_notebooks_mostpop_stands_beside_ours():
 NONE = SettingInstances(among="coded", holm=True, pairs=6, instances=((), ()), sides={})
 
 
+def evidence(found, drawn):
+    """By split, how many are found and drawn; reversals are the first of each pair."""
+    either, reversals = (
+        tuple(ChanceCounts(found=n[kind], drawn=np.full(99, m[kind])) for n, m in zip(found, drawn, strict=True))
+        for kind in (1, 0)
+    )
+    return InstanceEvidence(
+        data="coat", pair=("a", "b"), rows=(), plain=NONE, adjusted=NONE, either=either, reversals=reversals
+    )
+
+
 @pytest.mark.parametrize(
     ("found", "drawn", "holds"),
-    [((3, 3), (0, 0), True), ((3, 3), (0, 4), False), ((3, 3), (4, 4), False), ((0, 0), (0, 0), False)],
+    [
+        (((2, 3), (2, 3)), ((0, 0), (0, 0)), [True, True]),
+        (((0, 3), (0, 3)), ((0, 0), (0, 0)), [True, False]),  # maskings only
+        (((2, 3), (2, 3)), ((0, 4), (0, 4)), [False, True]),
+        (((2, 3), (2, 3)), ((0, 0), (4, 4)), [False, False]),  # one of two splits is not most
+        (((0, 0), (0, 0)), ((0, 0), (0, 0)), [False, False]),
+    ],
 )
-def test_instances_must_be_more_than_chance_gives_in_most_splits(found, drawn, holds):
-    counts = tuple(ChanceCounts(found=n, drawn=np.full(99, m)) for n, m in zip(found, drawn, strict=True))
-    evidence = InstanceEvidence(data="coat", pair=("a", "b"), rows=(), plain=NONE, adjusted=NONE, chance=counts)
-    claim = more_than_chance(evidence)
-    assert claim.holds is holds
-    assert f"with random items {np.mean(drawn):.2f} per split" in claim.found
-    assert claim.gist.startswith("coat: ")
-    assert more_than_chance(replace(evidence, data="ml-1m")).gist == ""
+def test_instances_and_reversals_must_each_be_more_than_chance_gives_in_most_splits(found, drawn, holds):
+    given = evidence(found, drawn)
+    claims = [more_disagreement(given), more_reversals(given)]
+    assert [claim.holds for claim in claims] == holds
+    for claim, kind in zip(claims, (1, 0), strict=True):
+        assert f"with dealt gains {np.mean([d[kind] for d in drawn]):.2f} per split" in claim.found
+
+
+def test_the_gist_says_how_many_of_each_kind_there_are():
+    given = evidence(((0, 3),), ((0, 0),))
+    for claim in (more_disagreement(given), more_reversals(given)):
+        assert claim.gist.startswith("coat: ")
+        assert claim.gist.endswith("(0 reversals and 0 maskings after Holm)")
+        assert "paradox" not in claim.gist
+    assert more_disagreement(replace(given, data="ml-1m")).gist == ""
 
 
 def side(majority, aggregate):
@@ -67,5 +96,6 @@ def test_a_method_must_side_with_q1_however_the_pairs_are_chosen(instances, oppo
 
 
 def test_in_the_made_up_paradox_the_open_loop_is_asked_both_ways(compared):
-    (claim,) = [c for c in compared.claims if "the open loop has the model ahead" in c.text]
-    assert "of the opposite choice in" in claim.found
+    (claim,) = [c for c in compared.claims if "the open loop agrees with Q1 more often than not" in c.text]
+    assert "of those significant in Q1" in claim.found
+    assert "of those significant over all ratings and not in Q1" in claim.found

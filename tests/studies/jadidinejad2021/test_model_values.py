@@ -35,3 +35,12 @@ def test_hotellings_distance_by_hand():
     d2, p = hotelling(sample, np.array([2.0, 0.0]))  # S = diag(2/3, 8/3)
     assert d2 == pytest.approx(6)
     assert p == pytest.approx((1 + 6 * 4 / 5 / 3) ** -1)  # F with 2 and 2: P(F > x) = 1/(1 + x), x = T²·2/(2·3)
+
+
+def test_what_is_rounded_is_no_outlier_for_being_rounded():
+    """Deviations of half a unit, so that rounding matters; without the variance of rounding p is too small."""
+    rng = np.random.default_rng(1)
+    drawn = 0.5 * rng.normal(size=(400, 61, 6))
+    for unit, holds in ((1.0, True), (0.0, False)):
+        p = np.array([hotelling(x[1:], x[0].round(), unit)[1] for x in drawn])
+        assert (np.mean(p < 0.05) <= 0.05 + 3.3 * np.sqrt(0.05 * 0.95 / 400)) is holds

@@ -105,16 +105,11 @@ class Agreement:
         error = float(np.nanstd(mean[self.weighted.bootstrap], ddof=1))
         return Lead(value=float(mean[0]), error=error, won=int(np.sum(gap[:, 0] > 0)), splits=len(gap))
 
-    def relative_gain(self, a: str, b: str, target: str) -> tuple[float, float]:
-        """By which share τ of a is above that of b, of means over splits, and its standard error over users.
-
-        NaN where τ of b is not above 0; users among whom it is not are left out of the error.
-        """
+    def relative_gain(self, a: str, b: str, target: str) -> RelativeGain:
+        """By which share τ of a is above that of b, of means over splits."""
         x, y = self.mean(a, target), self.mean(b, target)  # (W,)
         gain = np.divide(x, y, out=np.full(len(y), np.nan), where=y > 0) - 1
-        drawn = gain[self.weighted.bootstrap]
-        known = drawn[np.isfinite(drawn)]
-        return float(gain[0]), float(known.std(ddof=1)) if len(known) > 1 else np.nan
+        return RelativeGain(value=float(gain[0]), drawn=gain[self.weighted.bootstrap])
 
     def best(self, methods: Sequence[str], target: str) -> str:
         """The method with the largest mean τ."""
@@ -139,7 +134,30 @@ class Agreement:
             winners.extend(mine.tolist())
         gap = np.concatenate(gaps)
         most = max(set(winners), key=winners.count)
-        return BlindLead(value=float(gap.mean()), error=float(gap.std(ddof=1)), picked=ours[most])
+        return BlindLead(
+            value=float(gap.mean()), error=float(gap.std(ddof=1)), picked=ours[most], times=winners.count(most),
+            halves=len(winners),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RelativeGain:
+    """τ of one method over that of another, less 1; NaN where the other's is not above 0. `drawn` are of bootstraps."""
+
+    value: float
+    drawn: Floats
+
+    @property
+    def undefined(self) -> int:
+        """How many draws have no relative gain."""
+        return int(np.isnan(self.drawn).sum())
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Quantiles of the draws, at LEVEL; an undefined draw is as low as can be, and as high."""
+        low = np.quantile(np.nan_to_num(self.drawn, nan=-np.inf), (1 - LEVEL) / 2, method="lower")
+        high = np.quantile(np.nan_to_num(self.drawn, nan=np.inf), (1 + LEVEL) / 2, method="higher")
+        return float(low), float(high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +186,7 @@ class Lead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlindLead:
-    """How far our pick is ahead of theirs on users who did not choose them, and what we picked most often.
+    """How far our pick is ahead of theirs on users who did not choose them, and what most `halves` picked.
 
     The error is the standard deviation over halves: of half-samples it is that of the whole (the jackknife that leaves
     out d = n/2 has the factor (n − d)/d = 1).
@@ -177,6 +195,8 @@ class BlindLead:
     value: float
     error: float
     picked: str
+    times: int
+    halves: int
 
     @property
     def interval(self) -> tuple[float, float]:

@@ -138,12 +138,17 @@ def merged(results: Sequence[Result]) -> Result:
 def over_splits(values: Floats, published: float | None = None, digits: int = 3, mark: str = "") -> Value:
     """Mean and standard deviation over splits, (R,).
 
-    The paper has one split. So a published number may be two standard deviations of one split from our mean, and as
-    far as rounding goes.
+    The paper has one split, so a published number may be as far from our mean as one more split, and rounding.
     """
-    spread = float(values.std(ddof=1))
-    allowed = 2 * spread * np.sqrt(1 + 1 / len(values)) + 0.5 * 10**-digits
+    allowed = None if published is None else float(one_more(values)) + 0.5 * 10**-digits
     return Value(
-        value=values.mean(), error=spread, published=published, digits=digits, mark=mark,
-        tolerance=None if published is None else allowed,
-    )  # fmt: skip
+        value=values.mean(), error=values.std(ddof=1), published=published, digits=digits, mark=mark, tolerance=allowed
+    )
+
+
+def one_more(values: Floats) -> Floats:
+    """How far one more draw may be from the mean of the draws, (R, …): the 95 % limits t(0.975, R − 1)·s·√(1 + 1/R)."""
+    from scipy.special import stdtrit
+
+    draws = len(values)
+    return stdtrit(draws - 1, 0.975) * values.std(axis=0, ddof=1) * np.sqrt(1 + 1 / draws)

@@ -32,10 +32,9 @@ SEVERAL = NUMBERS[1:]
 MOST = len(SEVERAL) // 2 + 1  # of the numbers of strata from 2 to 10
 NOTES = (
     (
-        "The rule: a stratum averages the discounts of relevant held-out cells, and where cells within a stratum are "
-        "alike, its mean predicts them. Each cell is predicted from the other nine tenths of the cells. The rule takes "
-        "the smallest number of strata whose error is within one standard error of the least. It sees propensities and "
-        f"the held-out part, nothing of the open loop. {EDGES}"
+        "The rule predicts each held-out discount by its stratum's mean (ten folds). It takes the fewest strata whose "
+        "error is within one standard error of the least. It sees propensities and the held-out part, nothing of the "
+        f"open loop. {EDGES}"
     ),
     (
         "As coded, strata have equal width, so some hold next to nothing. A stratum without a relevant cell leaves its "
@@ -118,19 +117,26 @@ def _lines(found: Experiment, curves: Mapping[str, Floats]) -> Figure:
     caption = (
         f"{found.name}: τ of stratified nDCG with the open loop as published, by number of strata, mean and standard "
         f"deviation over {counted(len(found.splits), 'split')}; ours with {P} propensities and catalogue shares. "
-        "Hollow diamonds are the paper's numbers: τ with one stratum, and the mean over 2 to 10 strata, drawn at each "
-        "of them; its curve is only drawn."
+        f"{_printed_words(found.name)}"
     )
     return Figure(name=f"figure4_{found.name}", caption=caption, rows=tuple(rows), chart=drawn.to_dict())
 
 
 def published_points(data: str) -> list[dict[str, Any]]:
-    """What the paper prints of its curve: the first point, and the mean of the others."""
+    """The one point that the paper prints of its curve."""
+    printed = PUBLISHED["figure4"].get(data)
+    return [] if printed is None else [{"strata": 1, "method": "as coded", "tau": printed["one"]}]
+
+
+def _printed_words(data: str) -> str:
+    """What the paper prints of its curve."""
     printed = PUBLISHED["figure4"].get(data)
     if printed is None:
-        return []
-    values = [printed["one"], *(printed["mean"] for _ in SEVERAL)]
-    return [{"strata": n, "method": "as coded", "tau": tau} for n, tau in zip(NUMBERS, values, strict=True)]
+        return "The paper has no numbers of these data."
+    return (
+        f"The hollow diamond is the paper's τ with one stratum. Of 2 to 10 strata the paper prints only the mean, "
+        f"{printed['mean']:.3f}; its curve is only drawn."
+    )
 
 
 def _errors(found: Experiment) -> Figure:

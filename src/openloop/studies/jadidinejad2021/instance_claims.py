@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from openloop.studies.jadidinejad2021.chance_instances import ChanceCounts
+from openloop.studies.jadidinejad2021.chance_instances import PER_SPLIT, ChanceCounts, more_in_most
 from openloop.studies.jadidinejad2021.instances import SettingInstances, Sides, added, mirrored
 from openloop.studies.jadidinejad2021.method_rows import HOLDOUT, OPEN_LOOP, STRATA, STRATIFIED, MethodRows
 from openloop.studies.jadidinejad2021.models import family_of
@@ -16,6 +16,25 @@ from openloop.studies.kit.results import Claim
 from openloop.support.wording import counted, joined, percent
 
 FEW_ITEMS = 0.05  # of all items: a very small minority
+THAN_DEALT = (
+    "more often than where the models' gains by item are dealt out to the items at random "
+    f"(one-sided, {100 * PER_SPLIT:g} % in most splits; splits share a log, so by chance at most {200 * PER_SPLIT:g} %)"
+)
+METHODS_NOTE = (
+    "Strata, IPS and rankings are the published code's. It keeps no values per user of the stratified method, so how "
+    "the paper tested that line is not known. Here its error comes from the users of the strata, with their shares as "
+    "given."
+)
+CHANCE_NOTES = (
+    "Pairs share models, so instances come in groups: their number is not a number of independent findings.",
+    (
+        "Chance: a difference near the limit of significance may be significant in a part of the ratings and not in "
+        "all of them, whatever the part is. So instances are counted again with dealt gains: the items' mean gains "
+        "change places at random, the same for all models, and Q1 and Q2 remain. Then what a model gains on an item "
+        "has nothing to do with its stratum. The means of items with few ratings vary more than others, so chance is "
+        "if anything overstated."
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,38 +46,62 @@ class InstanceEvidence:
     rows: tuple[MethodRows, ...]  # by split
     plain: SettingInstances
     adjusted: SettingInstances
-    chance: tuple[ChanceCounts, ...]  # by split
+    either: tuple[ChanceCounts, ...]  # by split, reversals and maskings
+    reversals: tuple[ChanceCounts, ...]  # by split, reversals alone
+
+    def gist(self, text: str) -> str:
+        """Coat's claims are told at the top of the page, with how many instances of each kind there are."""
+        return f"coat: {text} ({self.adjusted.words} after Holm)" if self.data == "coat" else ""
 
 
 def instance_claims(found: InstanceEvidence) -> Iterator[Claim]:
     """What the paper says of its instances."""
     yield _few(found.rows[0])
-    yield more_than_chance(found)
-    splits = len(found.plain.instances)
-    times = sum(any({p.pair.a, p.pair.b} == set(found.pair) for p in split) for split in found.plain.instances)
-    yield Claim(
-        text=f"{found.pair[0]} against {found.pair[1]} is an instance in most splits", holds=2 * times > splits,
-        found=f"in {times} of {counted(splits, 'split')}, by the paper's tests",
-    )  # fmt: skip
+    yield more_disagreement(found)
+    yield more_reversals(found)
+    yield _published_pair(found)
     for name, text in ((STRATIFIED, "the stratified evaluation"), (OPEN_LOOP, "the open loop")):
         if name in found.plain.sides:
             opposite = added([mirrored(rows, rows[name]) for rows in found.rows])
             yield sided_claim(text, found.plain, found.plain.sides[name], opposite)
 
 
-def more_than_chance(found: InstanceEvidence) -> Claim:
-    """Instances after Holm must be more than with a Q2 of random items, in most splits."""
-    more = [counts.more for counts in found.chance]
-    drawn = np.mean([counts.drawn.mean() for counts in found.chance])
-    tests = ", ".join(f"{counts.pvalue:.2f}" for counts in found.chance)
+def more_disagreement(found: InstanceEvidence) -> Claim:
+    """Instances after Holm must be more than with dealt gains, in most splits."""
     return Claim(
         text="differences that are significant in Q1 disappear or reverse over all ratings (section 7.1), after Holm "
-        "over all pairs, more often than where Q2 is made up of random items (5 %, one-sided); in most splits",
-        holds=2 * sum(more) > len(more),
-        found=f"{found.adjusted.words} after Holm among {found.adjusted.pairs:,} pairs; with random items "
-        f"{drawn:.2f} per split on average over {len(found.chance[0].drawn)} draws; p by split {tests}. Without Holm, "
-        f"by the paper's tests, {found.plain.words}",
-        gist="" if found.data != "coat" else "coat: Simpson's paradox between models occurs more often than by chance",
+        f"over all pairs, {THAN_DEALT}",
+        holds=more_in_most(found.either),
+        found=f"{found.adjusted.words} after Holm among {found.adjusted.pairs:,} pairs; {_dealt_words(found.either)}. "
+        f"Without Holm, by the paper's tests, {found.plain.words}",
+        gist=found.gist("Q1 and all ratings disagree about more pairs of models than by chance"),
+    )  # fmt: skip
+
+
+def more_reversals(found: InstanceEvidence) -> Claim:
+    """The same of reversals alone: both differences are significant, and opposite."""
+    return Claim(
+        text="differences that are significant in Q1 reverse over all ratings and are significant there too, after "
+        f"Holm over all pairs, {THAN_DEALT}",
+        holds=more_in_most(found.reversals),
+        found=f"{counted(found.adjusted.count('reversal'), 'reversal')} after Holm among {found.adjusted.pairs:,} "
+        f"pairs; {_dealt_words(found.reversals)}",
+        gist=found.gist("significant differences between models reverse more often than by chance"),
+    )  # fmt: skip
+
+
+def _dealt_words(splits: Sequence[ChanceCounts]) -> str:
+    mean = np.mean([counts.drawn.mean() for counts in splits])
+    tests = ", ".join(f"{counts.pvalue:.2f}" for counts in splits)
+    return f"with dealt gains {mean:.2f} per split on average over {len(splits[0].drawn)} deals; p by split {tests}"
+
+
+def _published_pair(found: InstanceEvidence) -> Claim:
+    splits = len(found.plain.instances)
+    times = sum(any({p.pair.a, p.pair.b} == set(found.pair) for p in split) for split in found.plain.instances)
+    return Claim(
+        text=f"{found.pair[0]} against {found.pair[1]} is an instance in most splits", holds=2 * times > splits,
+        found=f"in {times} of {counted(splits, 'split')}, by the paper's tests",
     )  # fmt: skip
 
 
@@ -81,16 +124,21 @@ def sided_claim(name: str, found: SettingInstances, whom: Sides, opposite: Sides
     """
     total = sum(len(split) for split in found.instances)
     return Claim(
-        text=f"where Q1 and all ratings order two models differently, {name} has the model ahead that Q1 prefers: in "
-        "most instances (Q1 significant), and in most pairs of the opposite choice (all ratings significant, Q1 not)",
+        text=f"where Q1 and all ratings disagree about two models, {name} agrees with Q1 more often than not, whether "
+        "the pairs are those significant in Q1 or those significant over all ratings",
         holds=2 * whom.majority > total and opposite.majority > opposite.aggregate,
         found=(
-            f"in {whom.majority:,} of {counted(total, 'instance')} by the paper's tests ({whom.clear_majority:,} "
-            f"significantly), the other model in {whom.aggregate:,} ({whom.clear_aggregate:,}); of the opposite choice "
-            f"in {opposite.majority:,} of {counted(opposite.total, 'pair')} ({opposite.clear_majority:,} "
-            f"significantly), the other model in {opposite.aggregate:,} ({opposite.clear_aggregate:,})"
+            f"of those significant in Q1, by the paper's tests, {_side_words(whom, total)}; of those significant over "
+            f"all ratings and not in Q1, {_side_words(opposite, opposite.total)}"
         ),
     )  # fmt: skip
+
+
+def _side_words(whom: Sides, total: int) -> str:
+    return (
+        f"it has Q1's model ahead in {whom.majority:,} of {counted(total, 'pair')} ({whom.clear_majority:,} "
+        f"significantly) and the other one in {whom.aggregate:,} ({whom.clear_aggregate:,})"
+    )
 
 
 # -- notes ---------------------------------------------------------------------------------------------------
@@ -116,18 +164,9 @@ def _popular(item: str, models: Sequence[str], rows: MethodRows) -> Iterator[str
 
 
 def _model_notes(models: Sequence[str]) -> Iterator[str]:
-    yield (
-        "Strata, IPS and rankings are the published code's. It keeps no values per user of the stratified method, so "
-        "how the paper tested that line is not known. Here its error comes from the users of the strata, with their "
-        "shares as given."
-    )
     torch = [family for family in ("WMF", "GMF", "MLP", "NeuMF") if family in map(family_of, models)]
+    yield METHODS_NOTE
     if torch:
         verb = "is" if len(torch) == 1 else "are"
         yield f"{joined(torch)} {verb} trained with PyTorch here, with TensorFlow in the paper."
-    yield "Pairs share models, so instances come in groups: their number is not a number of independent findings."
-    yield (
-        "Chance: a difference near the limit of significance may be significant in a part of the ratings and not in "
-        "all of them, whatever the part is. So instances are counted again with a Q2 of items drawn at random, until "
-        "they have as many relevant ratings as the real Q2; Q1 is the rest."
-    )
+    yield from CHANCE_NOTES

@@ -8,7 +8,7 @@ import numpy as np
 
 from openloop.audits.paradox import Paradox
 from openloop.core.feedback import Floats
-from openloop.studies.jadidinejad2021.chance_instances import chance, chance_counts
+from openloop.studies.jadidinejad2021.chance_instances import chance_counts, null_stream
 from openloop.studies.jadidinejad2021.fits import WMF, ModelFits, without
 from openloop.studies.jadidinejad2021.instance_claims import InstanceEvidence, instance_claims, instance_notes
 from openloop.studies.jadidinejad2021.instances import SettingInstances, Sides, clearest, instances_in
@@ -31,7 +31,7 @@ from openloop.studies.jadidinejad2021.published import PUBLISHED
 from openloop.studies.kit.results import Cell, Result, Table, Value
 from openloop.support.wording import pvalue
 
-DRAWS = 30  # splits that show how much the numbers of ratings and items vary by chance
+SPREAD_SPLITS = 30  # splits that show how much the numbers of ratings and items vary by chance
 ROUNDING = 0.0005
 TITLES = {"table2": "MovieLens", "table3": "Netflix", "table4": "Yahoo! R3", "table5": "Coat"}
 
@@ -59,12 +59,11 @@ def _evidence(
     item: str, data: str, fits: ModelFits, rows: Sequence[MethodRows], found: Sequence[SettingInstances]
 ) -> InstanceEvidence:
     plain, adjusted, *_ = found
-    counts = (
-        chance_counts(fits.held_out(split), rows[split], len(adjusted.instances[split]), chance(fits.seed, split))
-        for split in range(fits.splits)
-    )
+    counts = [chance_counts(fits.held_out(split), null_stream(fits.seed, split)) for split in range(fits.splits)]
+    either, reversals = zip(*counts, strict=True)
     return InstanceEvidence(
-        data=data, pair=PUBLISHED[item]["pair"], rows=tuple(rows), plain=plain, adjusted=adjusted, chance=tuple(counts)
+        data=data, pair=PUBLISHED[item]["pair"], rows=tuple(rows), plain=plain, adjusted=adjusted, either=either,
+        reversals=reversals,
     )  # fmt: skip
 
 
@@ -132,7 +131,9 @@ def _value(row: MethodRow, a: int, b: int, published: float | None = None) -> Va
 
 def _spread(fits: ModelFits) -> dict[str, Floats]:
     """The standard deviation over splits of each row's numbers of ratings and items."""
-    parts = (HeldOutRows(given=fits.given, split=split_of(fits.given, split, fits.seed)) for split in range(DRAWS))
+    parts = (
+        HeldOutRows(given=fits.given, split=split_of(fits.given, split, fits.seed)) for split in range(SPREAD_SPLITS)
+    )
     drawn = [sizes(part) for part in parts]
     found: dict[str, Floats] = {name: np.std([size[name] for size in drawn], axis=0, ddof=1) for name in drawn[0]}
     return {**found, IPS: found[HOLDOUT], STRATIFIED: found[HOLDOUT]}

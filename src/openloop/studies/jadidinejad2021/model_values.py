@@ -19,10 +19,10 @@ from openloop.studies.jadidinejad2021.scores import holdout, stacked
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Given, Outcome, Setting
 
-CUTS: dict[str, int | None] = {"ndcg@5": 5, "ndcg@10": 10, "ndcg": None}
+WMF_CUTS: dict[str, int | None] = {"ndcg@5": 5, "ndcg@10": 10, "ndcg": None}
 EXACT = ("GA", "MostPop", "MF10")  # nothing but the seed, the rows' order and the sort decides their open loop
 FREE = ("GA", "MostPop")  # nothing but the split decides their closed loop: many are drawn
-DRAWS = 200, 12  # splits, in a full and in a quick run
+MANY_SPLITS = 200, 12  # splits, in a full and in a quick run
 OTHERS = (1, 2, 3, 4, 5)  # seeds beside the published code's
 THREADS = (2, 4, 8, 16, 32, 64)
 
@@ -32,7 +32,7 @@ class ModelValues:
     """The values of nDCG that are held against the notebook's, a row or number for each draw of chance."""
 
     models: tuple[str, ...]
-    opened: dict[str, Floats]  # by model, the open loop; the first draw is the published code's
+    opened: dict[str, Floats]  # by model, the open loop, first the published code's; of BO by number of THREADS
     closed: dict[str, Floats]  # by model, the methods as coded, (splits, 5)
     many: dict[str, Floats]  # the same of FREE, over many splits
     wmf: dict[str, Floats]  # WMF32's open loop by cut, over draws of the batches
@@ -51,8 +51,8 @@ def model_values(run: Run, given: Given, models: Sequence[str]) -> ModelValues:
     wmf = [*_starts(run, given, WMF32, ()), *_variants(run, given, WMF32, "batches", others)]
     return ModelValues(
         models=tuple(models), opened=opened, closed=_by_method(fits),
-        many=_by_method(fitted(run, "coat", given, FREE, run.either(*DRAWS))),
-        wmf={cut: _ndcg(given, wmf, k) for cut, k in CUTS.items()},
+        many=_by_method(fitted(run, "coat", given, FREE, run.either(*MANY_SPLITS))),
+        wmf={cut: _ndcg(given, wmf, k) for cut, k in WMF_CUTS.items()},
         otherwise={
             "GA": holdout(fits.open_cells(WHOLE), "all", None).value[[list(models).index("GA")]],
             "MF10": _ndcg(given, _variants(run, given, "MF10", "ids", [START])),
@@ -85,14 +85,15 @@ def _by_method(fits: ModelFits) -> dict[str, Floats]:
     return {model: values[:, :, m] for m, model in enumerate(fits.models)}
 
 
-def hotelling(sample: Floats, one: Floats) -> tuple[float, float]:
+def hotelling(sample: Floats, one: Floats, unit: float = 0.0) -> tuple[float, float]:
     """Whether `one` (q,) is drawn as the rows of `sample` (n, q): D² = dᵀS⁻¹d, and its p.
 
-    D²·n/(n + 1) is T², and T²·(n − q)/(q(n − 1)) has the F distribution with q and n − q degrees of freedom.
+    D²·n/(n + 1) is T², and T²·(n − q)/(q(n − 1)) has the F distribution with q and n − q degrees of freedom. Rounding
+    `one` to multiples of `unit` adds unit²/12 to each variance.
     """
     from scipy.stats import f
 
     n, q = sample.shape
     d = one - sample.mean(axis=0)
-    d2 = float(d @ np.linalg.solve(np.cov(sample.T), d))
+    d2 = float(d @ np.linalg.solve(np.cov(sample.T) + unit**2 / 12 * np.eye(q), d))
     return d2, float(f.sf(d2 * n / (n + 1) * (n - q) / (q * (n - 1)), q, n - q))

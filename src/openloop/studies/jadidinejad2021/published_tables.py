@@ -8,11 +8,17 @@ from itertools import combinations
 from openloop.studies.jadidinejad2021.published import CUTS, METHODS, PUBLISHED
 from openloop.studies.kit.results import Table, Value
 
-HEADS = {"holdout": "Holdout (1)", "ips": "IPS (2)", "stratified": "Stratified (3)", "q1": "Q1 (4)", "q2": "Q2 (5)"}
+METHOD_HEADS = {
+    "holdout": "Holdout (1)",
+    "ips": "IPS (2)",
+    "stratified": "Stratified (3)",
+    "q1": "Q1 (4)",
+    "q2": "Q2 (5)",
+}
 TITLES = {"yahoo-r3": "Yahoo! R3", "coat": "Coat"}
 
 
-def printed(value: float, digits: int = 3) -> Value:
+def only_published(value: float, digits: int = 3) -> Value:
     """A number that the paper has and we have not."""
     return Value(value=None, published=value, digits=digits)
 
@@ -27,7 +33,7 @@ def published_instance(item: str) -> Table:
     a, b = PUBLISHED[item]["pair"]
     better = {"a": a, "b": b, "": "neither"}
     rows = [
-        (name, printed(x), printed(y), better[star], printed(ratings, 0), printed(items, 0))
+        (name, only_published(x), only_published(y), better[star], only_published(ratings, 0), only_published(items, 0))
         for name, (x, y, star, ratings, items) in PUBLISHED[item]["lines"].items()
     ]
     return Table(
@@ -40,10 +46,10 @@ def published_instance(item: str) -> Table:
 def published_table6(data: str) -> Table:
     """Table 6 as printed, and which methods it tells apart."""
     found = PUBLISHED["table6"]
-    rows = [(cut, *map(printed, found["tau"][data][cut]), _apart(found["differs"][data][cut])) for cut in CUTS]
+    rows = [(cut, *map(only_published, found["tau"][data][cut]), _apart(found["differs"][data][cut])) for cut in CUTS]
     return Table(
         name=f"table6_{data}_published", rows=tuple(rows),
-        columns=("metric", *(HEADS[name] for name in METHODS), "told apart"),
+        columns=("metric", *(METHOD_HEADS[name] for name in METHODS), "told apart"),
         caption=f"{TITLES[data]}: Table 6 as published, τ with the open loop, and which methods it marks as "
         f"significantly different. {not_rerun(data)}",
     )  # fmt: skip
@@ -59,10 +65,10 @@ def _apart(marks: tuple[str, ...]) -> str:
 def published_figure3(data: str) -> Table:
     """What section 7.1 prints of Figure 3."""
     found = PUBLISHED["figure3"][data]
-    rows = [(name, printed(found[name.lower()], 3 if name == "Q2" else 2)) for name in ("holdout", "Q1", "Q2")]
+    rows = [(name, only_published(found[name.lower()], 3 if name == "Q2" else 2)) for name in ("holdout", "Q1", "Q2")]
     return Table(
         name=f"figure3_{data}_published", columns=("panel", "τ with the open loop"),
-        rows=(*rows, ("Q1's share of the feedback", printed(found["q1_share"], 2))),
+        rows=(*rows, ("Q1's share of the feedback", only_published(found["q1_share"], 2))),
         caption=f"{TITLES[data]}: Figure 3 as published; its points are only drawn. {not_rerun(data)}",
     )  # fmt: skip
 
@@ -71,8 +77,8 @@ def published_figure4(data: str) -> Table:
     """What section 7.2 prints of Figure 4."""
     found = PUBLISHED["figure4"][data]
     cells = (
-        printed(found["one"]), Value(value=None, published=found["mean"], published_error=found["behind"]),
-        printed(found["significant"], 0),
+        only_published(found["one"]), Value(value=None, published=found["mean"], published_error=found["behind"]),
+        only_published(found["significant"], 0),
     )  # fmt: skip
     return Table(
         name=f"figure4_{data}_published", rows=(("as published", *cells),),

@@ -19,7 +19,7 @@ from openloop.studies.jadidinejad2021.experiment import Experiment, by_data_set,
 from openloop.studies.jadidinejad2021.fits import WMF, without
 from openloop.studies.jadidinejad2021.open_loop import SENSES, TARGETS
 from openloop.studies.jadidinejad2021.published import CUTS, METHODS, MISPRINTS, PUBLISHED
-from openloop.studies.jadidinejad2021.published_tables import HEADS, published_table6
+from openloop.studies.jadidinejad2021.published_tables import METHOD_HEADS, published_table6
 from openloop.studies.jadidinejad2021.table6_claims import RIVAL, claims
 from openloop.studies.jadidinejad2021.table6_notes import notes
 from openloop.studies.jadidinejad2021.table6_scores import CutScores, ScoresByCut
@@ -103,10 +103,11 @@ def _coded_table(found: Experiment, coded: ScoresByCut, marks: dict[str, dict[st
     published = PUBLISHED["table6"]["tau"].get(found.name, {})
     rows = [(cut, *_coded_cells(coded[cut].taus, marks[cut], published.get(cut))) for cut in CUTS]
     return Table(
-        name=f"table6_{found.name}_as_coded", columns=("metric", *HEADS.values()), rows=tuple(rows),
+        name=f"table6_{found.name}_as_coded", columns=("metric", *METHOD_HEADS.values()), rows=tuple(rows),
         caption=f"{found.name}: τ with the open loop as coded, mean over {len(found.splits)} splits. In square "
         "brackets, the methods that it differs from in the first split, by the test as coded.",
-        error_is="standard deviation over splits; the paper has one split, so two of them are its chance",
+        error_is="standard deviation over splits. The paper has one split: allowed are the 95 % limits (t) of one more "
+        "split, and rounding",
     )  # fmt: skip
 
 
@@ -121,7 +122,7 @@ def _without_table(found: Experiment, coded: ScoresByCut) -> Table:
     keep = without(WMF, found.fits.models)
     taus = {cut: scores.among(keep).taus for cut, scores in coded.items()}
     return Table(
-        name=f"table6_{found.name}_without_{WMF.lower()}", columns=("metric", *HEADS.values()),
+        name=f"table6_{found.name}_without_{WMF.lower()}", columns=("metric", *METHOD_HEADS.values()),
         rows=tuple((cut, *map(over_splits, taus[cut].values())) for cut in CUTS),
         caption=f"{found.name}: the same over the {int(keep.sum())} models without {WMF}. The paper has no such "
         "numbers.", error_is="standard deviation over splits",
@@ -131,7 +132,7 @@ def _without_table(found: Experiment, coded: ScoresByCut) -> Table:
 def _printed_table(found: Experiment) -> Table:
     printed = scores_by_cut(found, "as printed", "printed")
     return Table(
-        name=f"table6_{found.name}_as_printed", columns=("metric", *HEADS.values()),
+        name=f"table6_{found.name}_as_printed", columns=("metric", *METHOD_HEADS.values()),
         rows=tuple((cut, *map(over_splits, printed[cut].taus.values())) for cut in CUTS), appendix=True,
         caption=f"{found.name}: the same by the text: Eq. 1, 3, 4 and 7, two strata of equal size, the trained models "
         "scored on the open loop.", error_is="standard deviation over splits",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from openloop.studies.jadidinejad2021.agreement import LIMIT, Agreement
+from openloop.studies.jadidinejad2021.agreement import Agreement, BlindLead, Lead, RelativeGain
 from openloop.studies.jadidinejad2021.published import CUTS, METHODS, PUBLISHED
 from openloop.studies.jadidinejad2021.scores import Mask
 from openloop.studies.jadidinejad2021.table6_scores import ScoresByCut
@@ -16,6 +16,10 @@ from openloop.support.wording import counted, joined
 RIVAL = "as coded: q1"  # the published method that Table 6 has ahead by nDCG
 STRATIFIED, HOLDOUT = "as coded: stratified", "as coded: holdout"
 OWN_TEST = "by the paper's own test, in most splits"
+JUDGED_BY = {
+    "published": "with the open loop as published",
+    "candidates": "with an open loop that leaves training items out",
+}
 
 
 def claims(data: str, coded: ScoresByCut, agreed: Agreement) -> Iterator[Claim]:
@@ -26,11 +30,7 @@ def claims(data: str, coded: ScoresByCut, agreed: Agreement) -> Iterator[Claim]:
     yield from abstract_gain(data, coded, agreed)
     yield better_at_most_cuts(data, coded)
     yield from ips_and_holdout(data, coded)
-    for target, text in (
-        ("published", "with the open loop as published"),
-        ("candidates", "with an open loop that leaves training items out"),
-    ):
-        yield ahead_of_all(data, agreed, target, text)
+    yield from (ahead_of_all(data, agreed, target, text) for target, text in JUDGED_BY.items())
 
 
 def in_most(splits: Mask) -> bool:
@@ -62,7 +62,7 @@ def in_order(data: str, coded: ScoresByCut) -> Claim:
         "average and in most splits",
         holds=mean["q1"] > mean["stratified"] > mean["holdout"] > mean["q2"] and in_most(splits),
         found=f"{joined([f'{name} {value:.3f}' for name, value in mean.items()])} on average; in this order in "
-        f"{int(splits.sum())} of {counted(len(splits), 'split')}",
+        f"{_of(splits)}",
         gist=f"{data}: Q1 ranks models most like the open loop, then stratified, holdout and Q2",
     )  # fmt: skip
 
@@ -71,33 +71,41 @@ def abstract_gain(data: str, coded: ScoresByCut, agreed: Agreement) -> Iterator[
     """The abstract: "statistically significant improvements of 14% and 40%", its size and its significance apart."""
     name = f"{data}: as coded, by nDCG, stratified agrees better with the open loop than holdout"
     if data in PUBLISHED["table6"]["gain"]:
-        percent = PUBLISHED["table6"]["gain"][data]
-        gain, error = agreed.relative_gain(STRATIFIED, HOLDOUT, "published")
-        yield Claim(
-            text=f"{name}, by {percent} % or more (abstract)", holds=100 * gain >= percent - 0.5,
-            found=_gain_words(gain, error),
-            gist=f"{data}: stratified evaluation agrees at least {percent} % better with the open loop than holdout",
-        )  # fmt: skip
+        yield _gain_size(data, name, agreed.relative_gain(STRATIFIED, HOLDOUT, "published"))
     ahead = coded["ndcg"].ahead("stratified", "holdout")
-    yield Claim(
-        text=f"{name}, significantly {OWN_TEST} (abstract)", holds=in_most(ahead),
-        found=f"in {int(ahead.sum())} of {counted(len(ahead), 'split')}",
+    yield Claim(text=f"{name}, significantly {OWN_TEST} (abstract)", holds=in_most(ahead), found=f"in {_of(ahead)}")
+    yield _gain_over_users(data, name, agreed.ahead(STRATIFIED, HOLDOUT, "published"))
+
+
+def _gain_size(data: str, name: str, gain: RelativeGain) -> Claim:
+    percent = PUBLISHED["table6"]["gain"][data]
+    return Claim(
+        text=f"{name}, by at least {percent} % after rounding (the abstract says {percent} %; “at least” is ours)",
+        holds=100 * gain.value >= percent - 0.5, found=_gain_words(gain),
+        gist=f"{data}: stratified evaluation agrees at least {percent} % better with the open loop than holdout",
     )  # fmt: skip
-    lead = agreed.ahead(STRATIFIED, HOLDOUT, "published")
-    yield Claim(
+
+
+def _gain_over_users(data: str, name: str, lead: Lead) -> Claim:
+    return Claim(
         text=f"{name}, with a lower 95 % limit above 0, by a bootstrap over users (abstract)", holds=lead.clear,
         found=f"by {lead}", gist=f"{data}: the gain of stratified over holdout is significant over users",
     )  # fmt: skip
 
 
-def _gain_words(gain: float, error: float) -> str:
-    if np.isnan(gain):
+def _gain_words(gain: RelativeGain) -> str:
+    if np.isnan(gain.value):
         return "τ of holdout is not above 0, so there is no relative gain"
-    low, high = gain - LIMIT * error, gain + LIMIT * error
+    low, high = (f"{100 * x:+.0f} %" if np.isfinite(x) else "no limit" for x in gain.interval)
     return (
-        f"the gain is {100 * gain:+.0f} % (95 % limits over users {100 * low:+.0f} to {100 * high:+.0f} %), of mean τ "
-        "over splits"
+        f"the gain is {100 * gain.value:+.0f} %, of mean τ over splits; 95 % limits over users, {low} to {high}, are "
+        f"quantiles of {counted(len(gain.drawn), 'draw')}. τ of holdout is not above 0 in {gain.undefined:,} of them; "
+        "these count as below the lower and above the upper limit"
     )
+
+
+def _of(splits: Mask) -> str:
+    return f"{int(splits.sum())} of {counted(len(splits), 'split')}"
 
 
 def better_at_most_cuts(data: str, coded: ScoresByCut) -> Claim:
@@ -112,16 +120,23 @@ def better_at_most_cuts(data: str, coded: ScoresByCut) -> Claim:
 
 def ips_and_holdout(data: str, coded: ScoresByCut) -> Iterator[Claim]:
     """Section 7.2: IPS is "slightly better" at most cut-offs, "none of these … statistically significant"."""
-    gaps = {cut: float((t["ips"] - t["holdout"]).mean()) for cut, t in ((cut, coded[cut].taus) for cut in CUTS)}
-    above = [cut for cut in CUTS if gaps[cut] > 0]
-    yield Claim(
+    taus = {cut: coded[cut].taus for cut in CUTS}
+    yield _ips_above(data, {cut: float((t["ips"] - t["holdout"]).mean()) for cut, t in taus.items()})
+    yield _ips_told_apart(data, {cut: _told_apart(coded, cut) for cut in CUTS})
+
+
+def _ips_above(data: str, gaps: dict[str, float]) -> Claim:
+    above = sum(gap > 0 for gap in gaps.values())
+    return Claim(
         text=f"{data}: as coded, IPS agrees better with the open loop than holdout at most cut-offs (section 7.2)",
-        holds=2 * len(above) > len(CUTS),
-        found=f"at {len(above)} of {len(CUTS)}: τ is {joined([f'{gap:+.3f} ({cut})' for cut, gap in gaps.items()])}",
+        holds=2 * above > len(CUTS),
+        found=f"at {above} of {len(CUTS)}: τ is {joined([f'{gap:+.3f} ({cut})' for cut, gap in gaps.items()])}",
     )  # fmt: skip
-    told = {cut: _told_apart(coded, cut) for cut in CUTS}
+
+
+def _ips_told_apart(data: str, told: dict[str, Mask]) -> Claim:
     apart = [cut for cut, splits in told.items() if in_most(splits)]
-    yield Claim(
+    return Claim(
         text=f"{data}: as coded, IPS and holdout are told apart at no cut-off (section 7.2), {OWN_TEST}",
         holds=not apart,
         found=f"told apart at {joined(apart or ['none'])}; "
@@ -134,20 +149,36 @@ def _told_apart(coded: ScoresByCut, cut: str) -> Mask:
     return coded[cut].ahead("ips", "holdout") | coded[cut].ahead("holdout", "ips")
 
 
+# -- ours ----------------------------------------------------------------------------------------------------
+
+
 def ahead_of_all(data: str, agreed: Agreement, target: str, text: str) -> Claim:
     """The claim for the one of ours that halves of the users pick most often, and for what each half picks, blind."""
     blind = agreed.chosen_blind(target)
     margins = {name: agreed.ahead(blind.picked, name, target) for name in agreed.theirs}
+    return Claim(
+        text=f"{data}: {text}, one of our methods beats every published one. It was chosen after seeing the results, "
+        "so the choice is repeated on half of the users and tested on the other half (lower 95 % limits above 0)",
+        holds=all(margin.clear for margin in margins.values()) and blind.interval[0] > 0,
+        found=f"{_picked_words(agreed, blind, target)} {_margin_words(agreed, margins, target)}. Picked on half of the "
+        f"users and compared on the other half, ours is ahead of theirs by {blind}",
+        gist=f"{data}: {text}, one of our methods agrees better than every published one",
+    )  # fmt: skip
+
+
+def _picked_words(agreed: Agreement, blind: BlindLead, target: str) -> str:
+    return (
+        f"{blind.picked}, which {blind.times} of {blind.halves} halves pick, has τ "
+        f"{agreed.mean(blind.picked, target)[0]:.3f} over all users"
+    )
+
+
+def _margin_words(agreed: Agreement, margins: dict[str, Lead], target: str) -> str:
+    """Of how many it is ahead, and how far of the nearest, of the best, and of Q1."""
     clear = sum(margin.clear for margin in margins.values())
     least = min(margins, key=lambda name: margins[name].interval[0])
     shown = dict.fromkeys((least, agreed.best(agreed.theirs, target), RIVAL))
-    return Claim(
-        text=f"{data}: {text}, one of ours, chosen after looking, agrees better than each published method; and ours "
-        "still agree better on users who did not choose them (lower 95 % limits above 0)",
-        holds=clear == len(margins) and blind.interval[0] > 0,
-        found=f"{blind.picked}, chosen after looking, has τ {agreed.mean(blind.picked, target)[0]:.3f} and is ahead of "
-        f"{clear} of {len(margins)} published methods with a lower limit above 0; "
-        f"{'; '.join(f'of {name} by {margins[name]}' for name in shown)}. Picked on half of the users and compared on "
-        f"the other half, ours is ahead of theirs by {blind}",
-        gist=f"{data}: {text}, one of our methods agrees better than every published one",
-    )  # fmt: skip
+    return (
+        f"and is ahead of {clear} of {len(margins)} published methods with a lower limit above 0; "
+        f"{'; '.join(f'of {name} by {margins[name]}' for name in shown)}"
+    )
