@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from openloop.studies.lim2015.designs import CELLS, EQUAL_UPDATES, POPULARITY, SVD, ArmFits, SettingSearch
+from openloop.studies.lim2015.designs import CELLS, EQUAL_UPDATES, OF_AUC, POPULARITY, SVD, ArmFits, SettingSearch
 from openloop.studies.lim2015.effects import signs
 from openloop.studies.lim2015.protocol import Fit
 from openloop.studies.lim2015.published import MEASURES
@@ -13,9 +13,10 @@ USERS, FOLDS, STEPS = 200, 2, 1000
 
 
 def made_up(effects, *, steps=0.0, cells=CELLS, name="ml-100k", levels=(12, 0), noise=0.0, own=0.002, seed=0):
-    """Every measure is 0.3 + Σ ±effect/2 over the parts, less `steps` for MF-AUC at equal updates.
+    """Every measure is 0.3 ± items/2 ± until/2, less `steps` for MF-AUC at equal updates.
 
-    `noise` is common to the users of a fit, `own` is a user's own in a fit.
+    The weight's effect is added where violators are weighted and items are drawn until one: C is constant elsewhere.
+    MF-ADG − MF-AUC is the sum of the three. `noise` is common to the users of a fit, `own` is a user's own in a fit.
     """
     rng = np.random.default_rng(seed)
     taste = rng.normal(0, 0.05, (len(MEASURES), USERS))
@@ -27,8 +28,11 @@ def made_up(effects, *, steps=0.0, cells=CELLS, name="ml-100k", levels=(12, 0), 
 
     def mean(arm):
         if arm == EQUAL_UPDATES:
-            return 0.3 - sum(effects) / 2 - steps
-        return 0.3 + sum(s * x for s, x in zip(signs(arm), effects, strict=True)) / 2 if arm in CELLS else 0.1
+            return mean(OF_AUC) - steps
+        if arm not in CELLS:
+            return 0.1
+        (from_all, _, until), (items, weight, drawing) = signs(arm), effects
+        return 0.3 + (from_all * items + until * drawing) / 2 + weight * (arm.weighted and arm.until)
 
     arms = (*cells, EQUAL_UPDATES, SVD, POPULARITY)
     found = {(n, arm): [search(arm, outcome(mean(arm))) for _ in range(FOLDS)] for n in levels for arm in arms}

@@ -17,13 +17,14 @@ from openloop.studies.lim2015.designs import (
     OF_AUC,
     POPULARITY,
     Lattice,
+    all_arms,
     at_most,
     baseline_trial,
     cell_trial,
-    experiment,
     fitted,
+    lattice_search,
     levels_of,
-    searched,
+    training_positives,
 )
 from openloop.studies.lim2015.protocol import FACTORS, GAMMA, SVD, parts, trial
 from openloop.studies.lim2015.published import MEASURES
@@ -80,6 +81,12 @@ def test_numbers_of_positives_that_cut_nothing_are_not_tried_apart():
     # 40 positives leave 28 for training: a limit of 50 would be all again.
     given = {"user": np.zeros(40, int), "item": np.arange(40), "shape": np.array([1, 40])}
     assert levels_of(given) == (12, 25, 0)
+
+
+def test_training_positives_are_what_the_parts_leave():
+    given = positives(2)
+    train, _, _ = parts(feedback(given), np.random.default_rng(0))
+    np.testing.assert_array_equal(training_positives(given), np.diff(train.user_ptr))
 
 
 # -- a trial -------------------------------------------------------------------------------------------------
@@ -144,7 +151,7 @@ def lattice(bound):
 
 def test_a_search_goes_on_until_the_best_has_no_untried_neighbour():
     run = Peak(5, -4)
-    (found,) = searched(run, None, None, [{"fold": 0}], lattice(10), "test")
+    (found,) = lattice_search(run, None, None, [{"fold": 0}], lattice(10), "test")
     assert found.best.setting == {"fold": 0, "a": 5, "b": -4}
     tried = {(s["a"], s["b"]) for s in found.tried}
     assert {(a, b) for a in (4, 5, 6) for b in (-5, -4, -3)} <= tried
@@ -152,16 +159,16 @@ def test_a_search_goes_on_until_the_best_has_no_untried_neighbour():
 
 
 def test_a_search_stops_at_its_bounds():
-    (found,) = searched(Peak(5, 0), None, None, [{}], lattice(3), "test")
+    (found,) = lattice_search(Peak(5, 0), None, None, [{}], lattice(3), "test")
     assert found.best.setting == {"a": 3, "b": 0}
     assert max(s["a"] for s in found.tried) == 3
 
 
 def test_each_task_is_searched_by_itself_and_a_task_without_settings_is_one_trial():
     run = Peak(0, 0)
-    both = searched(run, None, None, [{"k": 0}, {"k": 1}], lattice(2), "test")
+    both = lattice_search(run, None, None, [{"k": 0}, {"k": 1}], lattice(2), "test")
     assert [s.best.setting for s in both] == [{"k": k, "a": 0, "b": 0} for k in (0, 1)]
-    (alone,) = searched(Peak(0, 0), None, None, [{"a": 1, "b": 1}], NO_SETTING, "test")
+    (alone,) = lattice_search(Peak(0, 0), None, None, [{"a": 1, "b": 1}], NO_SETTING, "test")
     assert alone.tried == ({},)
 
 
@@ -182,7 +189,7 @@ def test_mf_auc_gets_as_many_updates_as_mf_adg_needed(monkeypatch):
 
     monkeypatch.setattr(designs, "positives", lambda _run, _name: (positives(0), (60, 80, 0)))
     monkeypatch.setattr(designs, "SHORT_RATES_AND_REGS", Lattice(((0, 0),), (0, 0), (0, 0), designs.rate_and_reg))
-    found = experiment(Run(), "ml-1m")
+    found = all_arms(Run(), "ml-1m")
     assert set(found.found) == {(n, arm) for n in (12, 0) for arm in (*HALF, EQUAL_UPDATES, SVD, POPULARITY)}
     for n in (12, 0):
         for fold in range(2):

@@ -7,21 +7,25 @@ import pytest
 
 from openloop.studies.lim2015.designs import CELLS, EQUAL_UPDATES, HALF, OF_ADG, OF_AUC
 from openloop.studies.lim2015.effects import (
+    ALL_THREE,
+    ALONE,
     EQUAL_STEPS_GAIN,
     EQUAL_UPDATES_GAIN,
     ITEMS,
     MORE_STEPS,
     PARTS,
-    STEPS_OVER_HALF,
+    TOGETHER,
     UNTIL,
-    UNTIL_OVER_HALF,
     WEIGHT,
+    WEIGHT_WITHIN_UNTIL,
     all_effects,
     combined,
     contrasts_of,
     effects_of,
     factorial_effects,
     fit_noise,
+    over_half,
+    parts_of,
     signs,
 )
 from openloop.studies.lim2015.published import MEASURES
@@ -56,15 +60,37 @@ def test_the_whole_design_has_seven_orthogonal_effects_and_its_half_three():
 # --- by law
 
 
-def test_the_gain_is_the_sum_of_more_steps_main_effects_and_the_interaction_of_all():
-    rng = np.random.default_rng(0)
-    values = {arm: rng.random((2, 9)) for arm in (*CELLS, EQUAL_UPDATES)}
-    found = {name: combined(values, w) for name, w in contrasts_of(CELLS).items()}
+@pytest.mark.parametrize("cells", [CELLS, HALF], ids=["whole", "half"])
+def test_the_gain_is_the_sum_of_more_steps_the_parts_and_the_rest(cells):
+    found = contrasts_of_random_measures(cells)
+    parts = parts_of(cells)
+    assert parts == ((*PARTS, ALL_THREE) if cells is CELLS else (*ALONE, TOGETHER))
     np.testing.assert_allclose(found[EQUAL_UPDATES_GAIN], found[MORE_STEPS] + found[EQUAL_STEPS_GAIN])
-    sum_of_parts = sum(found[name] for name in (*PARTS, " × ".join(PARTS)))
-    np.testing.assert_allclose(found[EQUAL_STEPS_GAIN], sum_of_parts)
-    np.testing.assert_allclose(found[STEPS_OVER_HALF], found[MORE_STEPS] - found[EQUAL_UPDATES_GAIN] / 2)
-    np.testing.assert_allclose(found[UNTIL_OVER_HALF], found[UNTIL] - found[EQUAL_STEPS_GAIN] / 2)
+    np.testing.assert_allclose(found[EQUAL_STEPS_GAIN], sum(found[name] for name in parts))
+    pairs = [(part, EQUAL_UPDATES_GAIN) for part in (MORE_STEPS, *parts[:3])] + [(parts[2], EQUAL_STEPS_GAIN)]
+    for part, gain in pairs:
+        np.testing.assert_allclose(found[over_half(part, gain)], found[part] - found[gain] / 2)
+
+
+def contrasts_of_random_measures(cells):
+    rng = np.random.default_rng(0)
+    values = {arm: rng.random((2, 9)) for arm in (*cells, EQUAL_UPDATES)}
+    return {name: combined(values, w) for name, w in contrasts_of(cells).items()}
+
+
+def test_the_weight_within_until_is_its_main_effect_plus_its_interaction_with_until():
+    found = contrasts_of_random_measures(CELLS)
+    np.testing.assert_allclose(found[WEIGHT_WITHIN_UNTIL], found[WEIGHT] + found[f"{WEIGHT} × {UNTIL}"])
+
+
+def test_the_half_shows_no_effect_that_is_mixed_with_an_interaction():
+    # An interaction of two parts is added to cells that have both: it must change no effect of a part alone.
+    plain, mixed = ({cell: np.zeros((2, 9)) for cell in (*HALF, EQUAL_UPDATES)} for _ in range(2))
+    mixed[OF_ADG] = np.ones((2, 9))
+    for name in ALONE:
+        weights = contrasts_of(HALF)[name]
+        np.testing.assert_array_equal(combined(plain, weights), combined(mixed, weights))
+    assert not {*PARTS, WEIGHT_WITHIN_UNTIL} & set(contrasts_of(HALF))
 
 
 # --- by simulation
@@ -72,8 +98,12 @@ def test_the_gain_is_the_sum_of_more_steps_main_effects_and_the_interaction_of_a
 
 @pytest.mark.parametrize("cells", [CELLS, HALF], ids=["whole", "half"])
 def test_effects_that_were_put_in_come_out(cells):
-    found = by_name(effects_of(made_up((0.01, 0.0, 0.03), steps=0.02, cells=cells), "map"))
-    wanted = {ITEMS: 0.01, WEIGHT: 0.0, UNTIL: 0.03, MORE_STEPS: 0.02, EQUAL_STEPS_GAIN: 0.04, EQUAL_UPDATES_GAIN: 0.06}
+    found = by_name(effects_of(made_up((0.01, 0.02, 0.03), steps=0.02, cells=cells), "map"))
+    wanted = {MORE_STEPS: 0.02, EQUAL_STEPS_GAIN: 0.06, EQUAL_UPDATES_GAIN: 0.08}
+    # The weight acts only within until. Main effects halve it between the weight and until; alone, it does nothing.
+    whole = {ITEMS: 0.01, WEIGHT: 0.01, UNTIL: 0.04, ALL_THREE: 0.0, WEIGHT_WITHIN_UNTIL: 0.02}
+    half = dict(zip((*ALONE, TOGETHER), (0.01, 0.0, 0.03, 0.02), strict=True))
+    wanted |= whole if cells is CELLS else half
     for name, value in wanted.items():
         assert abs(found[name].value - value) < 4 * found[name].stderr
         assert found[name].stderr < 0.001
@@ -106,7 +136,7 @@ def test_effects_are_adjusted_over_all_and_users_without_a_part_count_nowhere():
         for search in searches:
             search.best.outcome["test"][:, 0] = np.nan
     found = all_effects([e, made_up((0, 0, 0), name="other")])
-    assert len(found) == 2 * len(MEASURES) * 2 * 12
+    assert len(found) == 2 * len(MEASURES) * 2 * (3 + 7 + 1 + 5)
     assert all(x.holm >= x.pvalue for x in found)
     assert all(np.isfinite(x.value) for x in found)
     sure = {(x.data, x.name) for x in found if x.sure}

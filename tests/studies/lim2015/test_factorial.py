@@ -6,7 +6,7 @@ import pytest
 
 from openloop.studies.lim2015 import factorial
 from openloop.studies.lim2015.designs import CELLS, HALF, OF_ADG, OF_AUC, positives_told
-from openloop.studies.lim2015.effects import MORE_STEPS, PARTS
+from openloop.studies.lim2015.effects import ALONE, MORE_STEPS, PARTS
 from openloop.studies.lim2015.published import ADG, AUC, SHOWN
 from tests.studies.lim2015.experiments import made_up
 
@@ -31,10 +31,24 @@ def test_arms_are_named_by_what_they_do():
 
 def test_the_decomposition_is_short_and_the_rest_is_in_the_appendix(result):
     gain = table(result, "factorial-gain")
-    assert len(gain.rows) == 7 + 6  # the half has no interaction
+    assert len(gain.rows) == 2 * 7  # three gains, three parts and the rest
     assert not gain.appendix
     assert all(table(result, name).appendix for name in ("factorial-effects", "factorial-fits"))
-    assert len(table(result, "factorial-effects").rows) == 2 * (10 + 6)
+    assert len(table(result, "factorial-effects").rows) == 2 * (11 + 7)
+
+
+def test_the_half_of_the_design_shows_parts_alone_and_no_main_effects(result):
+    for name in ("factorial-gain", "factorial-effects"):
+        effects = {row[0].split(", ")[-1] for row in table(result, name).rows if row[0].startswith("ml-1m")}
+        assert effects >= set(ALONE)
+        assert not effects & set(PARTS)
+
+
+def test_each_data_set_has_a_sentence_on_what_carries_the_gain(result):
+    first, second = result.notes[:2]
+    assert first.startswith("ml-100k")
+    assert second.startswith("ml-1m")
+    assert (PARTS[2] in first, ALONE[2] in second) == (True, True)
 
 
 def test_rows_are_by_data_set_then_by_positives(result):
@@ -55,14 +69,15 @@ def test_a_fit_tells_its_updates_and_settings(result):
 def test_a_fit_that_ended_before_it_had_its_steps_is_marked():
     e = made_up((0, 0, 0))
     search = e.found[0, OF_AUC][0]
-    assert not factorial.ended_short(search)
+    assert not search.ended_short
     search.best.outcome["tally"][1] -= 1
-    assert factorial.ended_short(search)
+    assert search.ended_short
 
 
 def test_the_figure_has_four_effects_for_each_data_set_and_two_measures(result):
     (figure,) = result.figures
-    assert {row["effect"] for row in figure.rows} == {MORE_STEPS, *PARTS}
+    for data, parts in (("ml-100k", PARTS), ("ml-1m", ALONE)):
+        assert {row["effect"] for row in figure.rows if row["data"].startswith(data)} == {MORE_STEPS, *parts}
     assert {row["data"] for row in figure.rows} == {
         f"{d}, {SHOWN[m]}" for d in ("ml-100k", "ml-1m") for m in ("adg", "atop")
     }

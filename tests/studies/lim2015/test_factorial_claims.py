@@ -4,39 +4,116 @@ from __future__ import annotations
 
 import pytest
 
-from openloop.studies.lim2015.designs import HALF
-from openloop.studies.lim2015.effects import all_effects
-from openloop.studies.lim2015.factorial_claims import claims_of, weights_claim
+from openloop.studies.lim2015.designs import ALL, CELLS, HALF, OF_ADG, OF_AUC
+from openloop.studies.lim2015.effects import ALONE, MORE_STEPS, TOGETHER, UNTIL, all_effects
+from openloop.studies.lim2015.factorial_claims import claims_of, explained, weights_claim
 from tests.studies.lim2015.experiments import made_up
 
-# gain at equal updates, more steps carry it, gain at equal steps, until carries that, the weight is inert
+# gain at equal updates, more steps carry it, gain at equal steps, until carries that, one part carries the gain on ADG,
+# on ATOP, fewer steps are why MF-AUC is behind on ATOP, the weight is inert
 WORLDS = {
-    "steps": (((0.0, 0.0, 0.0), 0.05), [True, True, False, False, True]),
-    "steps and until": (((0.0, 0.0, 0.02), 0.05), [True, True, True, True, True]),
-    "until": (((0.0, 0.0, 0.05), 0.0), [True, False, True, True, True]),
-    "items": (((0.05, 0.0, 0.01), 0.0), [True, False, True, False, True]),
-    "weight": (((0.0, 0.05, 0.0), 0.0), [True, False, True, False, False]),
-    "nothing": (((0.0, 0.0, 0.0), 0.0), [False, False, False, False, True]),
-    "worse": (((0.0, -0.05, -0.05), -0.05), [False, False, False, False, False]),
+    "steps": (((0.0, 0.0, 0.0), 0.05), [True, True, False, False, True, True, True, True]),
+    "steps and until": (((0.0, 0.0, 0.02), 0.05), [True, True, True, True, True, True, True, True]),
+    "until": (((0.0, 0.0, 0.05), 0.0), [True, False, True, True, True, True, False, True]),
+    "items": (((0.05, 0.0, 0.01), 0.0), [True, False, True, False, True, True, False, True]),
+    "weight": (((0.0, 0.05, 0.0), 0.0), [True, False, True, False, False, False, False, False]),
+    "all a little": (((0.03, 0.0, 0.02), 0.03), [True, False, True, False, False, False, False, True]),
+    "nothing": (((0.0, 0.0, 0.0), 0.0), [False, False, False, False, False, False, False, True]),
+    "worse": (((0.0, -0.05, -0.05), -0.05), [False, False, False, False, False, False, False, False]),
 }
+STEPS_AND_UNTIL = {"effects": (0.0, 0.0, 0.02), "steps": 0.05, "own": 0.001}
+
+
+def claims(e):
+    return list(claims_of(e, all_effects([e])))
+
+
+def held(e):
+    return [claim.holds for claim in claims(e)]
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_each_claim_holds_where_it_is_true(world):
     (effects, steps), wanted = WORLDS[world]
-    e = made_up(effects, steps=steps, own=0.001)
-    assert [claim.holds for claim in claims_of(e, all_effects([e]))] == wanted
+    assert held(made_up(effects, steps=steps, own=0.001)) == wanted
 
 
-def test_the_half_of_the_design_tells_the_same():
-    (effects, steps), wanted = WORLDS["steps and until"]
-    e = made_up(effects, steps=steps, own=0.001, cells=HALF)
-    assert [claim.holds for claim in claims_of(e, all_effects([e]))] == wanted
+@pytest.mark.parametrize("world", ["steps and until", "items", "all a little", "nothing"])
+def test_the_half_of_the_design_tells_the_same_but_nothing_about_the_weight(world):
+    (effects, steps), wanted = WORLDS[world]
+    assert held(made_up(effects, steps=steps, own=0.001, cells=HALF)) == wanted[:-1]
+
+
+def test_what_the_parts_do_together_is_no_single_part():
+    found = claims(made_up((0.0, 0.05, 0.0), own=0.001, cells=HALF))
+    assert [claim.holds for claim in found[4:6]] == [False, False]
+    assert all(TOGETHER in claim.found for claim in found[4:6])
+
+
+# --- the rank weight
+
+
+@pytest.mark.parametrize(("percent", "inert"), [(0.5, True), (1.8, False), (-1.8, False)])
+def test_the_weight_is_inert_by_its_effect_where_it_acts(percent, inert):
+    # MF-AUC is at 0.3. Averaged over cells that draw once as well, 1.8 % would be 0.9 %.
+    assert held(made_up((0.0, percent / 100 * 0.3, 0.0), own=0.001))[-1] is inert
 
 
 def test_little_data_does_not_make_the_weight_inert():
-    e = made_up((0.0, 0.0, 0.0), own=0.2)
-    assert not list(claims_of(e, all_effects([e])))[-1].holds
+    assert not held(made_up((0.0, 0.0, 0.0), own=0.2))[-1]
+
+
+# --- fits that ended short
+
+
+def test_claims_at_equal_steps_fail_where_a_fit_had_fewer_and_say_so():
+    e = made_up(**STEPS_AND_UNTIL)
+    e.found[ALL, OF_AUC][0].best.outcome["tally"][1] -= 1
+    found = claims(e)
+    assert [claim.holds for claim in found] == [True, *[False] * 6, True]  # the weight is compared in other cells
+    assert all("1 of " in claim.found for claim in found[1:7])
+    assert "1 of 2 fits" in found[1].found
+    assert "1 of 4 fits" in found[2].found
+    assert "1 of 16 fits" in found[3].found
+    assert found[1].gist
+
+
+def test_the_claim_on_the_weight_fails_where_a_fit_with_fewer_positives_ended_short():
+    e = made_up(**STEPS_AND_UNTIL)
+    e.found[12, OF_ADG][1].best.outcome["tally"][1] -= 1
+    assert held(e) == [*[True] * 7, False]
+
+
+# --- in words
+
+
+def sentence(effects, steps=0.0, cells=CELLS):
+    e = made_up(effects, steps=steps, own=0.0005, cells=cells)
+    return explained(e, all_effects([e]))
+
+
+def test_the_largest_part_is_named_with_its_share():
+    said = sentence((0.0, 0.0, 0.02), 0.08)  # 80 % of the gain at equal updates, and all of that at equal steps
+    assert [said.count(x) for x in (MORE_STEPS, UNTIL, "80% of it", "100% of it")] == [2, 2, 2, 2]
+    assert "mainly because it takes fewer steps" in said
+    assert "in 80 % of its updates" in said
+    assert ALONE[0] in sentence((0.05, 0.0, 0.0), cells=HALF)
+
+
+def test_another_reason_or_no_gap_is_told_as_such():
+    assert "is not shown" in sentence((0.05, 0.0, 0.0))
+    assert "does not fall significantly behind" in sentence((0.0, 0.0, 0.0))
+    worse = sentence((0.0, 0.0, -0.05))
+    assert "significantly below 0" in worse
+    assert "largest part" not in worse
+
+
+def test_fewer_steps_are_not_shown_to_be_the_reason_where_fits_ended_short():
+    e = made_up(**STEPS_AND_UNTIL)
+    e.found[ALL, OF_AUC][0].best.outcome["tally"][1] -= 1
+    said = explained(e, all_effects([e]))
+    assert "is not shown" in said
+    assert "1 of 16 fits" in said
 
 
 def test_the_range_of_the_weight_is_arithmetic_and_not_counted():

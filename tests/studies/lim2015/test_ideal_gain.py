@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from openloop.studies.lim2015 import ideal_gain
 from openloop.studies.lim2015.ideal_gain import LEAST_RATIO, as_printed, ndcg_table, published_ratios, textbook_claim
 from openloop.studies.lim2015.published import TABLE1
 from tests.studies.lim2015.fitted import EQUAL, USERS, made_up
@@ -28,3 +29,10 @@ def test_the_claim_about_it_is_not_counted_and_the_table_has_both():
     claim = textbook_claim()
     assert (claim.holds, claim.counted) == (True, False)
     assert len(ndcg_table([made_up(EQUAL)]).rows) == 2 + len(TABLE1)
+
+
+def test_without_a_ratio_below_the_least_it_does_not_hold_and_says_so(monkeypatch):
+    monkeypatch.setattr(ideal_gain, "published_ratios", lambda: {("data", "learner"): LEAST_RATIO})
+    claim = textbook_claim()
+    assert not claim.holds
+    assert claim.found.endswith("no published ratio is below that")

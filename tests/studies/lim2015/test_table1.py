@@ -74,6 +74,11 @@ def test_the_misprint_of_the_algorithm_is_told_with_the_range_of_the_weight(monk
     assert [note.endswith("0.837 to 0.837 on made up.") for note in notes] == [True]
 
 
+def test_no_other_note_gets_the_range_of_the_weight(monkeypatch):
+    monkeypatch.setattr(table1, "NOTES", ("a note that ends in a colon:",))
+    assert result(monkeypatch, made_up(EQUAL)).notes[0] == "a note that ends in a colon:"
+
+
 def test_the_claim_about_printed_numbers_counts_in_no_tally(monkeypatch):
     claims = result(monkeypatch, made_up(EQUAL)).claims
     assert [claim.counted for claim in claims] == [True] * (len(claims) - 1) + [False]

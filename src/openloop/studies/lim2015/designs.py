@@ -154,8 +154,14 @@ class SettingSearch(NamedTuple):
     best: Fit
     tried: tuple[Mapping[str, Any], ...]
 
+    @property
+    def ended_short(self) -> bool:
+        """Whether the fit ended at its limit of updates, before it had its steps."""
+        steps, updates = self.best.setting["budget"]
+        return updates > steps > self.best.outcome["tally"][1]
 
-def searched(
+
+def lattice_search(
     run: Run, trial: Trial, given: Given, tasks: Sequence[Mapping[str, Any]], lattice: Lattice, what: str
 ) -> list[SettingSearch]:
     """For each task the setting that is best on validation, after all its neighbours on the lattice were tried too."""
@@ -208,13 +214,18 @@ class ArmFits(NamedTuple):
     arms: tuple[Arm, ...]
     found: Mapping[tuple[int, Arm], Sequence[SettingSearch]]
 
+    @property
+    def cells(self) -> list[PairCell]:
+        """The arms that are cells of the design."""
+        return [arm for arm in self.arms if isinstance(arm, PairCell)]
+
     def users(self, level: int, arm: Arm, measure: str, part: str = "test") -> Floats:
         """A measure of the chosen fits by user, (folds, U)."""
         at = MEASURES.index(measure)
         return np.stack([s.best.outcome[part][at] for s in self.found[level, arm]]).astype(np.float64)
 
 
-def experiment(run: Run, name: str) -> ArmFits:
+def all_arms(run: Run, name: str) -> ArmFits:
     """Every arm on every number of positives, in two folds."""
     given, _ = positives(run, name)
     levels, folds, steps = run.either(levels_of(given), (12, 0)), range(2), run.either(STEPS, 10_000)
@@ -224,7 +235,8 @@ def experiment(run: Run, name: str) -> ArmFits:
     def search(arms: Sequence[Arm], trial: Trial, lattice: Lattice, more: Callable[..., Mapping[str, Any]]) -> None:
         keys = list(product(levels, arms, folds))
         tasks = [{"seed": run.seed, "fold": k, "most": n, **more(n, arm, k)} for n, arm, k in keys]
-        for (n, arm, _), result in zip(keys, searched(run, trial, given, tasks, lattice, f"on {name}"), strict=True):
+        results = lattice_search(run, trial, given, tasks, lattice, f"on {name}")
+        for (n, arm, _), result in zip(keys, results, strict=True):
             found.setdefault((n, arm), []).append(result)
 
     def updates(n: int, _arm: Arm, fold: int) -> Mapping[str, Any]:
@@ -241,9 +253,14 @@ def experiment(run: Run, name: str) -> ArmFits:
 
 def levels_of(given: Given) -> tuple[int, ...]:
     """The numbers of positives that are fewer than some user has for training, and all."""
-    n = np.bincount(given["user"])
-    most = int((n - (n + 5) // 10 - (2 * n + 5) // 10).max())
+    most = int(training_positives(given).max())
     return tuple(level for level in LEVELS if level < most)
+
+
+def training_positives(given: Given) -> Array:
+    """How many positives of each user `parts` leaves for training, (U,)."""
+    n = np.bincount(given["user"])
+    return n - (n + 5) // 10 - (2 * n + 5) // 10
 
 
 def positives_told(level: int) -> str:

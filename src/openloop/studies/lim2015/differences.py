@@ -10,10 +10,9 @@ from openloop.audits.contrasts import holm
 from openloop.studies.kit.charts import intervals
 from openloop.studies.kit.results import Cell, Figure, Table, Value
 from openloop.studies.kit.statistics import Mean
-from openloop.studies.lim2015.protocol import Competitor, Fits, over_folds, over_users
+from openloop.studies.lim2015.protocol import LEVEL, Competitor, Fits, over_folds, over_users
 from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SHOWN, TABLE1
 
-LEVEL = 0.05
 NORMAL = 1.96  # standard errors of a 95 % interval
 
 

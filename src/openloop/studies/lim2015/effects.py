@@ -6,8 +6,11 @@ A sign is + where a cell is as MF-ADG, − where it is as MF-AUC. With y the mea
     y(MF-ADG) − y(MF-AUC, equal updates) = [y(MF-AUC, equal steps) − y(MF-AUC, equal updates)]
                                          + the three main effects + the interaction of all three,
 
-as the interactions of two have the same sign in both corners. In the half of the design, Σ ±y/2 over its four cells is
-a main effect plus the interaction of the other two.
+as the interactions of two have the same sign in both corners. In the half of the design a main effect would be mixed
+with the interaction of the other two parts. There, MF-AUC with one part of MF-ADG is compared with MF-AUC, and the rest
+of the gain is what the parts do together:
+
+    y(MF-ADG) − y(MF-AUC) = Σ_part [y(MF-AUC with the part) − y(MF-AUC)] + the rest.
 """
 
 from __future__ import annotations
@@ -24,14 +27,18 @@ from openloop.audits.contrasts import holm
 from openloop.core.feedback import Floats
 from openloop.kernels.pair_design import PairCell
 from openloop.studies.lim2015.designs import CELLS, EQUAL_UPDATES, OF_ADG, OF_AUC, Arm, ArmFits
+from openloop.studies.lim2015.protocol import LEVEL
 from openloop.studies.lim2015.published import MEASURES
 
-LEVEL = 0.05
 ITEMS, WEIGHT, UNTIL = "items from I∖i⁺", "rank weight", "until a violator"
 PARTS = (ITEMS, WEIGHT, UNTIL)  # in the order of a cell's switches
+ALL_THREE = " × ".join(PARTS)
+ALONE = tuple(f"{part} alone" for part in PARTS)  # added to MF-AUC, with nothing else changed
+TOGETHER = "parts together, beyond each alone"
+WEIGHT_WITHIN_UNTIL = "rank weight, within until a violator"
 EQUAL_STEPS_GAIN, EQUAL_UPDATES_GAIN = "gain at equal steps", "gain at equal updates"
-MORE_STEPS = "more steps alone"  # MF-AUC with as many steps as MF-ADG, less MF-AUC with as many updates
-STEPS_OVER_HALF, UNTIL_OVER_HALF = "more steps − ½ gain", "until a violator − ½ gain"
+MORE_STEPS = "more steps"  # MF-AUC with as many steps as MF-ADG, less MF-AUC with as many updates
+LESS_HALF = " − ½ "
 
 Weights = Mapping[Arm, float]
 
@@ -41,9 +48,27 @@ def signs(cell: PairCell) -> tuple[int, ...]:
     return tuple(1 if a == b else -1 for a, b in zip(cell, OF_ADG, strict=True))
 
 
+def is_whole(cells: Sequence[PairCell]) -> bool:
+    """Whether these are all cells of the design, not its half."""
+    return set(cells) == set(CELLS)
+
+
+def parts_of(cells: Sequence[PairCell]) -> tuple[str, ...]:
+    """The effects of the three parts, and the rest: they add up to the gain at equal steps."""
+    return (*PARTS, ALL_THREE) if is_whole(cells) else (*ALONE, TOGETHER)
+
+
+def over_half(part: str, gain: str) -> str:
+    """The name of the contrast that is above 0 where a part is over half of a gain."""
+    return f"{part}{LESS_HALF}{gain}"
+
+
 def factorial_effects(cells: Sequence[PairCell]) -> dict[str, Weights]:
-    """Main effects, and in the whole design the interactions: contrasts that are orthogonal."""
-    whole = set(cells) == set(CELLS)
+    """Main effects, and in the whole design the interactions: contrasts that are orthogonal.
+
+    In the half they are mixed with interactions, so they serve only to see how fits vary.
+    """
+    whole = is_whole(cells)
     used = cells if whole else [cell for cell in cells if cell != OF_AUC]  # AUC is beside the half, not in it
     orders = (1, 2, 3) if whole else (1,)
     subsets = [s for order in orders for s in combinations(range(3), order)]
@@ -53,16 +78,30 @@ def factorial_effects(cells: Sequence[PairCell]) -> dict[str, Weights]:
     }
 
 
+def weight_within_until() -> Weights:
+    """The effect of the rank weight where it can act: with one draw, C is a constant."""
+    within = [cell for cell in CELLS if cell.until]
+    return {cell: 2 * signs(cell)[PARTS.index(WEIGHT)] / len(within) for cell in within}
+
+
+def single_effects() -> dict[str, Weights]:
+    """Of each part added to MF-AUC alone; and the rest of the gain, which needs several parts."""
+    singles = [OF_AUC._replace(**{switch: getattr(OF_ADG, switch)}) for switch in PairCell._fields]
+    alone: dict[str, Weights] = {name: {cell: 1.0, OF_AUC: -1.0} for name, cell in zip(ALONE, singles, strict=True)}
+    return alone | {TOGETHER: {OF_ADG: 1.0, OF_AUC: 2.0, **dict.fromkeys(singles, -1.0)}}
+
+
 def contrasts_of(cells: Sequence[PairCell]) -> dict[str, Weights]:
     """Every contrast that is tested."""
-    effects = factorial_effects(cells)
+    whole = is_whole(cells)
+    effects = factorial_effects(cells) | {WEIGHT_WITHIN_UNTIL: weight_within_until()} if whole else single_effects()
     steps: Weights = {OF_AUC: 1.0, EQUAL_UPDATES: -1.0}
     by_steps: Weights = {OF_ADG: 1.0, OF_AUC: -1.0}
     by_updates: Weights = {OF_ADG: 1.0, EQUAL_UPDATES: -1.0}
-    return {
-        EQUAL_UPDATES_GAIN: by_updates, MORE_STEPS: steps, EQUAL_STEPS_GAIN: by_steps, **effects,
-        STEPS_OVER_HALF: _less_half(steps, by_updates), UNTIL_OVER_HALF: _less_half(effects[UNTIL], by_steps),
-    }  # fmt: skip
+    found = {EQUAL_UPDATES_GAIN: by_updates, MORE_STEPS: steps, EQUAL_STEPS_GAIN: by_steps, **effects}
+    *parts, _ = parts_of(cells)
+    halves = [*((part, EQUAL_UPDATES_GAIN) for part in (MORE_STEPS, *parts)), (parts[-1], EQUAL_STEPS_GAIN)]
+    return found | {over_half(part, gain): _less_half(found[part], found[gain]) for part, gain in halves}
 
 
 def _less_half(part: Weights, gain: Weights) -> Weights:
@@ -92,6 +131,11 @@ class Effect(NamedTuple):
         """Significantly above 0."""
         return self.value > 0 and self.holm < LEVEL
 
+    @property
+    def below(self) -> bool:
+        """Significantly below 0."""
+        return self.value < 0 and self.holm < LEVEL
+
     def interval(self, tests: int = 1) -> tuple[float, float]:
         """At 95 %, together with that of all `tests` (Bonferroni)."""
         t = float(stdtrit(self.df, 1 - LEVEL / 2 / tests))
@@ -109,13 +153,12 @@ def effects_of(e: ArmFits, measure: str) -> list[Effect]:
 
     Its degrees of freedom are Satterthwaite's, (a + b)²/(a²/(U − 1) + b²/df).
     """
-    cells = [arm for arm in e.arms if isinstance(arm, PairCell)]
     by_arm = {level: _by_arm(e, level, measure) for level in e.levels}
-    noise, df = fit_noise(list(by_arm.values()), factorial_effects(cells))
+    noise, df = fit_noise(list(by_arm.values()), factorial_effects(e.cells))
     found: list[Effect] = []
     for level, values in by_arm.items():
         base = float(values[OF_AUC].mean())
-        for name, weights in contrasts_of(cells).items():
+        for name, weights in contrasts_of(e.cells).items():
             each = combined(values, weights)  # (folds, U)
             sample = each.mean(axis=0)  # a user counts once
             a = float(sample.var(ddof=1) / len(sample))
@@ -141,6 +184,7 @@ def fit_noise(levels: Sequence[Mapping[Arm, Floats]], effects: Mapping[str, Weig
     """σ² of a fit's mean measure, pooled over orthogonal effects: how they vary from fold to fold; and its df.
 
     It holds what all users of a fit share, which no error over users sees: random draws and the choice of settings.
+    It also holds each user's noise from other test items, which the error over users has already: it is too large.
     """
     parts = [
         (combined(values, w).mean(axis=1).var(ddof=1) / sum(x * x for x in w.values()), len(values[OF_AUC]) - 1)

@@ -24,67 +24,73 @@ from openloop.studies.lim2015.designs import (
     Arm,
     ArmFits,
     SettingSearch,
-    experiment,
+    all_arms,
     positives_told,
+    training_positives,
 )
 from openloop.studies.lim2015.effects import (
+    ALL_THREE,
+    ALONE,
     EQUAL_STEPS_GAIN,
     EQUAL_UPDATES_GAIN,
-    ITEMS,
-    LEVEL,
+    LESS_HALF,
     MORE_STEPS,
     PARTS,
-    STEPS_OVER_HALF,
-    UNTIL,
-    UNTIL_OVER_HALF,
-    WEIGHT,
+    TOGETHER,
     Effect,
     all_effects,
 )
-from openloop.studies.lim2015.factorial_claims import claims_of, weights_claim
-from openloop.studies.lim2015.protocol import FACTORS, over_folds
+from openloop.studies.lim2015.factorial_claims import EXPLAINED, claims_of, explained, weights_claim
+from openloop.studies.lim2015.protocol import FACTORS, LEVEL, over_folds
 from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SHOWN
 
 DATA = ("ml-100k", "lastfm-hetrec", "ml-1m")
-ALL_THREE = " × ".join(PARTS)
 SHORT = "‡"  # a fit that ended before it had its steps
-DRAWN = ("adg", "atop")  # the measures of the figure
 
 NOTES = (
     (
         f"Three parts tell {ADG} from {AUC}. The other item is drawn from all items but the positive (I∖i⁺), or from "
         "those that are not positives of the user (O⁻). A violator is weighted by the rank that its draw estimates "
-        "(C), or by 1. Items are drawn until one violates the margin, or once. The eight cells combine them. Where "
-        "items are drawn once, the draw is the first and C is a constant, so that the rank weight can matter only "
-        "where they are drawn until a violator."
+        "(C), or by 1. Items are drawn until one violates the margin, or once. The eight cells combine them. With one "
+        "draw, C is constant. The rank weight therefore matters only when drawing continues until a violator."
     ),
     (
         f"All cells take {STEPS:,} gradient steps from the same random start with {FACTORS} factors. The rate falls in "
         "a straight line to 0 over these steps. λ shrinks the three vectors of every update, also where no violator "
-        "was found. A cell that draws once makes many updates for a step, and each shrinks, so that it needs a "
-        "smaller λ: rate and λ are both chosen for each cell, by ADG on the validation part of each fold, on one "
-        "lattice with factors of 2. The search starts from the same ten settings everywhere, and goes on until all "
-        f"eight neighbours of the best were tried. A fit ends after {MOST} updates per step on average at the latest; "
-        f"{SHORT} marks those that ended before they had their steps."
+        "was found. Cells that draw once need many updates per step. Each update shrinks the factors, so these cells "
+        "need a smaller λ. Rate and λ are both chosen for each cell, by ADG on the validation part of each fold, on "
+        "one lattice with factors of 2. The search starts from the same ten settings everywhere, and goes on until "
+        f"all eight neighbours of the best were tried. A fit ends after {MOST} updates per step on average at the "
+        f"latest. {SHORT} marks fits that ended before they had their steps. A claim that compares fits at equal steps "
+        "fails if one of them ended so."
     ),
     (
         f"{EQUAL_UPDATES}: {AUC} once more, with as many updates as {ADG} needed for its steps, which is how the paper "
-        "compares the two. Its distance to the same cell at equal steps is what more steps do, and nothing else."
+        f"compares the two. “{MORE_STEPS}” is the same cell at equal steps less this one. The two differ in their "
+        "number of steps and in what follows from it: rate and λ are chosen anew for each, and more updates shrink "
+        "the factors more often."
     ),
     (
         "Training positives are cut to 12, 25 or 50 per user at random, or all are kept. Validation, test and the "
         f"items that are ranked stay the same. A limit that no user exceeds is left out. On {', '.join(HALVED)} five "
-        f"cells are fitted: {AUC}, {ADG}, and {AUC} with each single part of {ADG}. All but {AUC} are a half of the "
-        "design, from which main effects are estimated best with four cells; each is estimated together with the "
-        "interaction of the other two parts."
+        f"cells are fitted: {AUC}, {ADG}, and {AUC} with each single part of {ADG}. The four cells other than {AUC} "
+        "are a half design. Each main effect is mixed with the interaction of the other two parts. So no main effects "
+        f"are shown there: “alone” is {AUC} with one part of {ADG} less {AUC}, and “{TOGETHER}” is the rest of the "
+        "gain."
     ),
     (
         "± covers users and fits. The error over users takes each user's mean over two folds. The variance of fits is "
         "added to its square: random draws and chosen settings are common to all users of a fit. It is pooled over "
-        "the effects of a data set, from how they differ between the folds. * marks p < 0.05 by Holm over all effects "
-        "tested here."
+        "the effects of a data set, from how they differ between the folds. These differences also hold each user's "
+        "noise from other test items, which the error over users has already. It is counted twice, so ± is "
+        f"conservative. * marks p < {LEVEL} by Holm over all effects tested here, the comparisons of parts with half "
+        "of a gain included."
     ),
     EDGES,
+)
+EXPLANATION = (
+    "The notes that name the largest part of a gain have 95 % intervals. The parts add up to the gain. The interval of "
+    "the largest part holds together with those of the other parts, as it was found by looking at all of them."
 )
 
 
@@ -97,14 +103,14 @@ def factorial(run: Run) -> Result:
         tables=(_decomposed(effects), _steps(data), _all(effects), _arms(data)),
         figures=(_figure(data, effects),),
         claims=(*(claim for e in data for claim in claims_of(e, effects)), weights_claim(data)),
-        notes=(*NOTES, _kept(data)),
+        notes=(*(explained(e, effects) for e in data), *NOTES, EXPLANATION, _kept(data)),
     )  # fmt: skip
 
 
 def experiments(run: Run) -> list[ArmFits]:
     """Those of every data set that is present; in a quick run, of the smallest."""
     here = run.present(*DATA)
-    return [experiment(run, name) for name in run.either(here, here[:1])]
+    return [all_arms(run, name) for name in run.either(here, here[:1])]
 
 
 def named(arm: Arm) -> str:
@@ -120,18 +126,19 @@ def named(arm: Arm) -> str:
 
 
 def _decomposed(effects: Sequence[Effect]) -> Table:
-    shown = (EQUAL_UPDATES_GAIN, MORE_STEPS, EQUAL_STEPS_GAIN, ITEMS, WEIGHT, UNTIL, ALL_THREE)
+    shown = (EQUAL_UPDATES_GAIN, MORE_STEPS, EQUAL_STEPS_GAIN, *PARTS, ALL_THREE, *ALONE, TOGETHER)
     chosen = [x for x in effects if x.level == ALL and x.name in shown]
     return _effects_table(
         "factorial-gain",
         f"What the gain of {ADG} over {AUC} consists of, with all positives. The gain at equal updates is that of more "
-        "steps plus that at equal steps, which is the sum of the rows below it where the whole design was run",
+        "steps plus that at equal steps, which is the sum of the rows below it: main effects and the interaction of "
+        "all three parts; or, where half of the design was run, each part alone and what they do together",
         chosen,
     )
 
 
 def _all(effects: Sequence[Effect]) -> Table:
-    shown = [x for x in effects if x.name not in (STEPS_OVER_HALF, UNTIL_OVER_HALF)]
+    shown = [x for x in effects if LESS_HALF not in x.name]
     return _effects_table("factorial-effects", "All effects, by the number of positives per user", shown, appendix=True)
 
 
@@ -185,18 +192,12 @@ def _done(folds: Sequence[SettingSearch]) -> tuple[Cell, ...]:
     if not tallies:
         return None, None, None
     updates, steps, weights, _ = np.sum(tallies, axis=0)
-    mark = SHORT if any(map(ended_short, folds)) else ""
+    mark = SHORT if any(search.ended_short for search in folds) else ""
     return (
         Value(value=updates / steps, digits=2, mark=mark),
         Value(value=100 * steps / updates, digits=1),
         Value(value=weights / steps, digits=3),
     )
-
-
-def ended_short(search: SettingSearch) -> bool:
-    """Whether a fit ended at its limit of updates, before it had its steps."""
-    steps, updates = search.best.setting["budget"]
-    return updates > steps > search.best.outcome["tally"][1]
 
 
 def _measures(e: ArmFits, level: int, arm: Arm) -> Iterator[Value]:
@@ -218,7 +219,7 @@ def _setting(search: SettingSearch) -> Iterator[str]:
 def _kept(data: Sequence[ArmFits]) -> str:
     searches = [s for e in data for found in e.found.values() for s in found if "budget" in s.best.setting]
     edges = sum(any(mark in text for mark in "↓↑") for s in searches for text in [" ".join(_setting(s))])
-    short = sum(map(ended_short, searches))
+    short = sum(search.ended_short for search in searches)
     tried = sum(len(s.tried) for s in searches)
     return (
         f"{tried:,} fits were tried for {len(searches):,} choices of rate and λ. {edges} of the choices are at the "
@@ -236,7 +237,7 @@ def _figure(data: Sequence[ArmFits], effects: Sequence[Effect]) -> Figure:
             "data": f"{x.data}, {SHOWN[x.measure]}", "positives": means[x.data, x.level], "effect": x.name,
             "value": 100 * x.value / x.base, "low": 100 * low / x.base, "high": 100 * high / x.base,
         }
-        for measure in DRAWN for x in effects if x.measure == measure and x.name in (MORE_STEPS, *PARTS)
+        for measure in EXPLAINED for x in effects if x.measure == measure and x.name in (MORE_STEPS, *PARTS, *ALONE)
         for low, high in [x.interval()]
     ]  # fmt: skip
     chart = lines(
@@ -244,14 +245,14 @@ def _figure(data: Sequence[ArmFits], effects: Sequence[Effect]) -> Figure:
         x_title="training positives per user, mean", y_title=f"effect, % of {AUC}",
     )  # fmt: skip
     caption = (
-        f"Effects on {' and '.join(SHOWN[m] for m in DRAWN)}, in % of {AUC} at equal steps, by the number of training "
-        "positives; bands are 95 % intervals, not adjusted. The paper has no such figure"
+        f"Effects on {' and '.join(SHOWN[m] for m in EXPLAINED)}, in % of {AUC} at equal steps, by the number of "
+        "training positives; bands are 95 % intervals, not adjusted. Main effects where the whole design was run; "
+        f"“alone” is {AUC} with one part of {ADG} less {AUC}, where half of it was run. The paper has no such figure"
     )
     return Figure(name="factorial", caption=caption, rows=tuple(rows), chart=chart)  # pyright: ignore[reportArgumentType]
 
 
 def mean_positives(e: ArmFits, level: int) -> float:
     """Training positives per user, of the users who have some."""
-    n = np.bincount(e.given["user"])
-    n = n - (n + 5) // 10 - (2 * n + 5) // 10
+    n = training_positives(e.given)
     return float((np.minimum(n, level) if level else n)[n > 0].mean())

@@ -2,96 +2,230 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from openloop.kernels.violators import violator_weights
+from openloop.kernels.pair_design import PairCell
 from openloop.studies.kit.results import Claim
-from openloop.studies.lim2015.designs import ALL, ArmFits, positives_told
+from openloop.studies.lim2015.designs import ALL, EQUAL_UPDATES, OF_ADG, Arm, ArmFits, positives_told
 from openloop.studies.lim2015.effects import (
     EQUAL_STEPS_GAIN,
     EQUAL_UPDATES_GAIN,
     MORE_STEPS,
-    STEPS_OVER_HALF,
-    UNTIL,
-    UNTIL_OVER_HALF,
-    WEIGHT,
+    WEIGHT_WITHIN_UNTIL,
     Effect,
+    contrasts_of,
+    is_whole,
+    over_half,
+    parts_of,
 )
-from openloop.studies.lim2015.protocol import GAMMA
+from openloop.studies.lim2015.protocol import GAMMA, ranges_told, weight_range
 from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SHOWN, TOP
 
-INERT, INERT_ON = (
-    1.0,
-    "adg",
-)  # a change in per cent of MF-AUC that is no reason to prefer a cell; the measure that chooses
+EXPLAINED = ("adg", "atop")  # the measures whose gain is explained, and drawn
+INERT = 1.0  # a change in per cent of MF-AUC that is no reason to prefer a cell
+INERT_ON = "adg"  # the measure that chooses settings
 WEIGHTS_BEFORE = (0.85, 0.92)  # between which the earlier look found the rank weight
 
-ByName = dict[tuple[str, str], Effect]  # by effect and measure
+
+class Findings(NamedTuple):
+    """The effects on a data set, and the fits that they are from."""
+
+    fits: ArmFits
+    effects: Mapping[tuple[str, str, int], Effect]  # by name, measure and number of positives
+
+    def of(self, name: str, measure: str, level: int = ALL) -> Effect:
+        """An effect; with all positives, where nothing else is said."""
+        return self.effects[name, measure, level]
+
+    def short(self, *names: str, levels: Sequence[int] = (ALL,)) -> str:
+        """How many of the fits that these effects compare ended before they had their steps; empty where none did."""
+        contrasts = contrasts_of(self.fits.cells)
+        cells = {arm for name in names for arm in contrasts[name] if isinstance(arm, PairCell)}
+        short = [search.ended_short for n in levels for cell in cells for search in self.fits.found[n, cell]]
+        return f"{sum(short)} of {len(short)} fits ended before they had their steps" if any(short) else ""
+
+
+def findings(e: ArmFits, effects: Sequence[Effect]) -> Findings:
+    """Those of a data set."""
+    return Findings(e, {(x.name, x.measure, x.level): x for x in effects if x.data == e.name})
 
 
 def claims_of(e: ArmFits, effects: Sequence[Effect]) -> Iterator[Claim]:
     """What the earlier look at both learners suggests, on a data set."""
-    mine = [x for x in effects if x.data == e.name]
-    of = {(x.name, x.measure): x for x in mine if x.level == ALL}
-    updates, steps = ([of[name, m] for m in MEASURES] for name in (EQUAL_UPDATES_GAIN, EQUAL_STEPS_GAIN))
-    yield Claim(
-        text=f"{e.name}: at equal updates {ADG} is significantly better than {AUC} on all measures but ATOP",
-        holds=all(x.sure for x in updates if x.measure in TOP),
-        found=_listed(updates),
-    )
-    yield Claim(
-        text=f"{e.name}: more gradient steps alone carry over half of each significant gain at equal updates",
-        holds=_carries(updates, of, STEPS_OVER_HALF),
-        found=_shares(updates, of, MORE_STEPS),
-        gist=f"on {e.name}, {ADG} owes most of its gain to more gradient steps",
-    )
-    yield Claim(
-        text=f"{e.name}: at equal gradient steps {ADG} is significantly better than {AUC} on all measures but ATOP",
-        holds=all(x.sure for x in steps if x.measure in TOP),
-        found=_listed(steps),
-    )
-    yield Claim(
-        text=f"{e.name}: drawing until a violator carries over half of each significant gain at equal gradient steps",
-        holds=_carries(steps, of, UNTIL_OVER_HALF),
-        found=_shares(steps, of, UNTIL),
-    )
-    yield _inert(e.name, [x for x in mine if (x.name, x.measure) == (WEIGHT, INERT_ON)])
+    f = findings(e, effects)
+    yield from _gains(f)
+    yield from (_one_part(f, measure) for measure in EXPLAINED)
+    yield _fewer_steps(f)
+    if is_whole(e.cells):
+        yield _inert(f)
 
 
-def _carries(gains: Sequence[Effect], of: ByName, over_half: str) -> bool:
-    there = [x.measure for x in gains if x.sure]
-    return bool(there) and all(of[over_half, m].sure for m in there)
+def at_equal_steps(claim: Claim, short: str) -> Claim:
+    """The claim, which fails where a fit it compares ended before it had its steps."""
+    if not short:
+        return claim
+    return Claim(text=claim.text, holds=False, found=f"{claim.found}; {short}", gist=claim.gist)
 
 
-def _shares(gains: Sequence[Effect], of: ByName, part: str) -> str:
-    there = [x for x in gains if x.sure]
-    shares = (f"{SHOWN[x.measure]} {of[part, x.measure].value / x.value:.0%} of {x.value:+.4f}" for x in there)
+# -- gains ---------------------------------------------------------------------------------------------------
+
+
+def _gains(f: Findings) -> Iterator[Claim]:
+    """Whether there are gains, and what was expected to carry them."""
+    data = f.fits.name
+    yield _better(f, EQUAL_UPDATES_GAIN, "equal updates")
+    claim = Claim(
+        text=f"{data}: more gradient steps carry over half of each significant gain at equal updates",
+        holds=_carries(f, MORE_STEPS, EQUAL_UPDATES_GAIN),
+        found=_shares(f, MORE_STEPS, EQUAL_UPDATES_GAIN),
+        gist=f"on {data}, {ADG} owes most of its gain to more gradient steps",
+    )
+    yield at_equal_steps(claim, f.short(MORE_STEPS))
+    yield at_equal_steps(_better(f, EQUAL_STEPS_GAIN, "equal gradient steps"), f.short(EQUAL_STEPS_GAIN))
+    until = parts_of(f.fits.cells)[2]
+    how = "its main effect" if is_whole(f.fits.cells) else f"added to {AUC} alone"
+    claim = Claim(
+        text=f"{data}: drawing until a violator ({how}) carries over half of each significant gain at equal gradient "
+        "steps",
+        holds=_carries(f, until, EQUAL_STEPS_GAIN),
+        found=_shares(f, until, EQUAL_STEPS_GAIN),
+    )
+    yield at_equal_steps(claim, f.short(until, EQUAL_STEPS_GAIN))
+
+
+def _better(f: Findings, gain: str, when: str) -> Claim:
+    gains = [f.of(gain, m) for m in MEASURES]
+    return Claim(
+        text=f"{f.fits.name}: at {when} {ADG} is significantly better than {AUC} on all measures but ATOP",
+        holds=all(x.sure for x in gains if x.measure in TOP),
+        found=", ".join(f"{SHOWN[x.measure]} {x.value:+.4f} ± {x.stderr:.4f}" for x in gains),
+    )
+
+
+def _carries(f: Findings, part: str, gain: str) -> bool:
+    there = [m for m in MEASURES if f.of(gain, m).sure]
+    return bool(there) and all(f.of(over_half(part, gain), m).sure for m in there)
+
+
+def _shares(f: Findings, part: str, gain: str) -> str:
+    there = [x for x in (f.of(gain, m) for m in MEASURES) if x.sure]
+    shares = (f"{SHOWN[x.measure]} {f.of(part, x.measure).value / x.value:.0%} of {x.value:+.4f}" for x in there)
     return ", ".join(shares) or "no gain is significant"
 
 
-def _inert(data: str, found: Sequence[Effect]) -> Claim:
+# -- which part carries the gain -----------------------------------------------------------------------------
+
+
+def _one_part(f: Findings, measure: str) -> Claim:
+    parts = _parts(f)
+    top = _largest(f, measure, parts)
+    half = over_half(top.name, EQUAL_UPDATES_GAIN)
+    claim = Claim(
+        text=f"{f.fits.name}, {SHOWN[measure]}: more steps or one of the three parts carries over half of the gain at "
+        "equal updates",
+        # What several parts do together is no single part. Holm's adjustment is over all parts: any may be the largest.
+        holds=f.of(EQUAL_UPDATES_GAIN, measure).sure and top.name != parts[-1] and f.of(half, measure).sure,
+        found=carrier(f, measure, EQUAL_UPDATES_GAIN, parts),
+    )
+    return at_equal_steps(claim, f.short(*parts))
+
+
+def _parts(f: Findings) -> tuple[str, ...]:
+    """What adds up to the gain at equal updates."""
+    return MORE_STEPS, *parts_of(f.fits.cells)
+
+
+def _largest(f: Findings, measure: str, parts: Sequence[str]) -> Effect:
+    return max((f.of(part, measure) for part in parts), key=lambda x: x.value)
+
+
+def carrier(f: Findings, measure: str, gain: str, parts: Sequence[str]) -> str:
+    """A gain, its largest part, and what share that is."""
+    whole = f.of(gain, measure)
+    said = f"the {gain} is {_with_limits(whole)}"
+    if whole.below:
+        return f"{said}, significantly below 0"
+    if not whole.sure:
+        return f"{said}, not significantly different from 0"
+    top = _largest(f, measure, parts)
+    share = top.value / whole.value
+    return f"{said}; its largest part is “{top.name}” with {_with_limits(top, len(parts))}, {share:.0%} of it"
+
+
+def _with_limits(x: Effect, tests: int = 1) -> str:
+    low, high = x.interval(tests)
+    return f"{x.value:+.4f} ({low:+.4f} to {high:+.4f})"
+
+
+def _fewer_steps(f: Findings) -> Claim:
+    claim = Claim(
+        text=f"{f.fits.name}: {AUC} falls significantly behind {ADG} on ATOP at equal updates, and fewer gradient "
+        "steps are over half of the reason",
+        holds=_fewer_steps_are_why(f),
+        found=f"{_stepped(f)}; the {EQUAL_UPDATES_GAIN} is {_with_limits(f.of(EQUAL_UPDATES_GAIN, 'atop'))}, of which "
+        f"more steps are {_with_limits(f.of(MORE_STEPS, 'atop'))}",
+    )
+    return at_equal_steps(claim, f.short(MORE_STEPS))
+
+
+def _fewer_steps_are_why(f: Findings) -> bool:
+    gain, half = (f.of(name, "atop") for name in (EQUAL_UPDATES_GAIN, over_half(MORE_STEPS, EQUAL_UPDATES_GAIN)))
+    return gain.sure and half.sure and not f.short(MORE_STEPS)
+
+
+def _stepped(f: Findings) -> str:
+    auc, adg = (_steps_in_percent(f.fits, arm) for arm in (EQUAL_UPDATES, OF_ADG))
+    return f"{AUC} takes a step in {auc:.0f} % of its updates, {ADG} in {adg:.0f} %"
+
+
+def _steps_in_percent(e: ArmFits, arm: Arm) -> float:
+    updates, steps = sum(search.best.outcome["tally"][:2] for search in e.found[ALL, arm])
+    return 100 * steps / updates
+
+
+def explained(e: ArmFits, effects: Sequence[Effect]) -> str:
+    """Which part carries the gain on a data set, and why MF-AUC falls behind on ATOP, in words."""
+    f = findings(e, effects)
+    gains = ((EQUAL_UPDATES_GAIN, _parts(f)), (EQUAL_STEPS_GAIN, parts_of(e.cells)))
+    said = [f"{SHOWN[m]}: {'; '.join(carrier(f, m, *gain) for gain in gains)}." for m in EXPLAINED]
+    short = f.short(*_parts(f))
+    return " ".join([f"{e.name}, all positives.", *said, _why(f), *([f"{short}."] if short else [])])
+
+
+def _why(f: Findings) -> str:
+    if not f.of(EQUAL_UPDATES_GAIN, "atop").sure:
+        return f"{AUC} does not fall significantly behind on ATOP ({_stepped(f)})."
+    if not _fewer_steps_are_why(f):
+        return f"That fewer steps are the main reason why {AUC} falls behind on ATOP is not shown ({_stepped(f)})."
+    return f"{AUC} falls behind on ATOP mainly because it takes fewer steps ({_stepped(f)})."
+
+
+# -- the rank weight -----------------------------------------------------------------------------------------
+
+
+def _inert(f: Findings) -> Claim:
     """An equivalence: intervals that hold together lie inside a narrow band."""
+    levels = f.fits.levels
+    found = [f.of(WEIGHT_WITHIN_UNTIL, INERT_ON, n) for n in levels]
     percents = {x.level: [100 * limit / x.base for limit in x.interval(len(found))] for x in found}
-    return Claim(
-        text=f"{data}: the rank weight is nearly inert: it changes {SHOWN[INERT_ON]} by less than {INERT:g} %, by 95 % "
-        "intervals that hold together for all numbers of positives",
+    claim = Claim(
+        text=f"{f.fits.name}: where items are drawn until a violator, the rank weight is nearly inert: it changes "
+        f"{SHOWN[INERT_ON]} by less than {INERT:g} % of {AUC}, by 95 % intervals that hold together for all numbers of "
+        "positives",
         holds=all(low > -INERT and high < INERT for low, high in percents.values()),
         found=", ".join(f"{low:+.2f} to {high:+.2f} % with {positives_told(n)}" for n, (low, high) in percents.items()),
     )
-
-
-def _listed(effects: Sequence[Effect]) -> str:
-    return ", ".join(f"{SHOWN[x.measure]} {x.value:+.4f} ± {x.stderr:.4f}" for x in effects)
+    return at_equal_steps(claim, f.short(WEIGHT_WITHIN_UNTIL, levels=levels))
 
 
 def weights_claim(data: Sequence[ArmFits]) -> Claim:
-    """The range of the rank weight, which the number of items and γ decide."""
-    ranges = {e.name: violator_weights(int(e.given["shape"][1]), GAMMA) for e in data}
-    low, high = WEIGHTS_BEFORE
+    """The range of the rank weight, which is arithmetic."""
+    ranges = {e.name: weight_range(int(e.given["shape"][1])) for e in data}
+    least, largest = WEIGHTS_BEFORE
     return Claim(
-        text=f"The rank weight lies between {low} and {high}, whatever the model",
-        holds=all(round(float(w.min()), 2) >= low and round(float(w.max()), 2) <= high for w in ranges.values()),
-        found=", ".join(f"{w.min():.3f} to {w.max():.3f} on {name}" for name, w in ranges.items())
-        + f", by |I| and γ = {GAMMA:g}",
+        text=f"The rank weight lies between {least} and {largest}, whatever the model",
+        holds=all(round(low, 2) >= least and round(high, 2) <= largest for low, high in ranges.values()),
+        found=f"{ranges_told(ranges)}, by |I| and γ = {GAMMA:g}",
         counted=False,
     )

@@ -16,6 +16,7 @@ import numpy as np
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.errors import DivergenceError
 from openloop.evaluation import evaluate
+from openloop.kernels.violators import violator_weights
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.statistics import Mean, mean_of
 from openloop.studies.kit.trials import Given, Outcome
@@ -239,7 +240,23 @@ def further(run: Run, d: Fits) -> Fits:
     return d._replace(fits=[Fit(*pair) for pair in zip(asked, outcomes, strict=True)])
 
 
+# -- the rank weight -----------------------------------------------------------------------------------------
+
+
+def weight_range(n_items: int) -> tuple[float, float]:
+    """The least and the largest weight C of a violator, which the number of items and γ decide."""
+    weights = violator_weights(n_items, GAMMA)
+    return float(weights.min()), float(weights.max())
+
+
+def ranges_told(ranges: Mapping[str, tuple[float, float]]) -> str:
+    """The range of C on each data set."""
+    return ", ".join(f"{low:.3f} to {high:.3f} on {name}" for name, (low, high) in ranges.items())
+
+
 # -- statistics ----------------------------------------------------------------------------------------------
+
+LEVEL = 0.05  # of significance, in all tables of this paper
 
 
 def over_users(a: Floats, b: Floats) -> Mean:

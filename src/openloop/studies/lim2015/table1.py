@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from openloop.kernels.violators import violator_weights
 from openloop.studies.kit.grids import EDGES, told
 from openloop.studies.kit.results import Cell, Claim, Result, Table, Value
 from openloop.studies.kit.running import Run
@@ -29,6 +28,8 @@ from openloop.studies.lim2015.protocol import (
     Fits,
     all_fits,
     over_folds,
+    ranges_told,
+    weight_range,
 )
 from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SHOWN, SIZES, TABLE1, TOP
 
@@ -42,13 +43,6 @@ NOTES = (
         f"({', '.join(map(str, RANKS))}) is chosen in the same way. Another table chooses by each measure itself."
     ),
     EDGES,
-    (
-        "Algorithm 1 of the paper has a misprint. N starts at 0 and is incremented after the break, so a violator "
-        "found in the first draw would have N = 0, and the weight C(⌊(|I| − 1)/N⌋) would divide by 0. Here N is the "
-        "number of draws made, the one that found the violator included: 1 for the first draw. At most "
-        f"(|I| − 1)/γ draws are made, rounded up, with γ = {GAMMA:g}. Under this reading the weight of a violator "
-        "depends little on the draw:"
-    ),
     (
         "An update of MF-AUC draws one item and takes a step only if that item violates the margin. It may need more "
         f"than the paper's 1,000,000 updates, so another table has {LONGER} times as many. The item `factorial` "
@@ -89,16 +83,19 @@ def table1(run: Run) -> Result:
     return Result(
         item="table1", data=tuple(d.name for d in data), tables=tables,
         figures=(differences_figure(contrasts),), claims=(*claims, ideal_gain.textbook_claim()),
-        notes=tuple(_weights(note, data) for note in NOTES),
+        notes=(*NOTES, algorithm_note(data)),
     )  # fmt: skip
 
 
-def _weights(note: str, data: Sequence[Fits]) -> str:
-    """The note on the weight ends with its range."""
-    if not note.endswith(":"):
-        return note
-    ranges = {d.name: violator_weights(d.sizes[1], GAMMA) for d in data}
-    return f"{note} " + ", ".join(f"{w.min():.3f} to {w.max():.3f} on {name}" for name, w in ranges.items()) + "."
+def algorithm_note(data: Sequence[Fits]) -> str:
+    """How we read Algorithm 1, and the range of its weight."""
+    return (
+        "Algorithm 1 of the paper has a misprint. N starts at 0 and is incremented after the break, so a violator "
+        "found in the first draw would have N = 0, and the weight C(⌊(|I| − 1)/N⌋) would divide by 0. Here N is the "
+        "number of draws made, the one that found the violator included: 1 for the first draw. At most "
+        f"(|I| − 1)/γ draws are made, rounded up, with γ = {GAMMA:g}. Under this reading the weight of a violator "
+        f"depends little on the draw: {ranges_told({d.name: weight_range(d.sizes[1]) for d in data})}."
+    )
 
 
 # -- tables --------------------------------------------------------------------------------------------------
