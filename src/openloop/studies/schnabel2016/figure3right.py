@@ -84,12 +84,17 @@ def _table(bayes: Sequence[Errors], naive: Errors, known: Errors) -> Table:
 def _claim(bayes: Sequence[Errors], naive: Errors) -> Claim:
     holds, gaps = below([(one, naive) for one in bayes])
     text = "; ".join(f"{int(one.at):,}: {gap}, p {chance(p)}" for one, (gap, p) in zip(bayes, gaps, strict=True))
-    tried = [int(one.at) for one in bayes]
-    sizes = f"each of {len(tried)} sizes from {min(tried):,} to {max(tried):,}"
     return Claim(
         text="MF-IPS-NB has a lower MSE than MF-Naive even for severely degraded propensity estimates: with uniform "
-        f"samples of {sizes} (paired t-test over {len(naive.values)} trials, Holm over sizes, p < {SIGNIFICANT:g})",
+        f"samples of {_sizes(bayes)} (paired t-test over {len(naive.values)} trials, Holm over sizes, "
+        f"p < {SIGNIFICANT:g})",
         holds=holds,
         found=f"MSE less that of MF-Naive, ± standard error, by uniform ratings: {text}",
-        gist=f"MF-IPS-NB predicts better than MF-Naive with propensities from uniform samples of {sizes} ratings",
+        gist="MF-IPS-NB predicts better than MF-Naive with propensities from uniform samples of "
+        f"{_sizes(bayes)} ratings",
     )
+
+
+def _sizes(bayes: Sequence[Errors]) -> str:
+    tried = [int(one.at) for one in bayes]
+    return f"each of {len(tried)} sizes from {min(tried):,} to {max(tried):,}"

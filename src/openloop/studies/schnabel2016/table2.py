@@ -78,8 +78,8 @@ def of_data_set(run: Run, name: str, data: PreparedData, seeds: int) -> tuple[li
     limits = joined([f"{allowed(name, METRICS[loss]):.4f} for {METRICS[loss].upper()}" for loss in LOSSES])
     caption = (
         f"{name}: errors on all {len(test):,} test cells. Allowed, rounding included, are {SHARE:.0%} of the gap "
-        f"between the published MF-IPS and the published method nearest to it: {limits}. Nothing is allowed for our own "
-        "seeds, nor for the chance of the test set, which is the paper's"
+        f"between the published MF-IPS and the published method nearest to it: {limits}. Nothing is allowed for our "
+        "own seeds, nor for the chance of the test set, which is the paper's"
     )
     tables = [error_table(name, test, found, everywhere, caption)]
     if not fresh.all():
