@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from openloop.studies.schnabel2016.accuracy import accuracy, point, published_rmse, ratio, rmse_table
 
@@ -52,6 +53,18 @@ def test_intervals_of_a_ratio_hold_it_about_as_often_as_they_say_and_are_wider_a
         assert among_ten.low < one.low < one.value < one.high < among_ten.high
         held.append(one.low <= math.sqrt(0.5) <= one.high)
     assert 0.91 < np.mean(held) < 0.99
+
+
+@pytest.mark.parametrize("among", [1, 42])
+def test_the_interval_of_a_ratio_is_students_of_its_draws(among):
+    a, b = np.random.default_rng(3).normal(size=(2, 50, 5))
+    squares_a, squares_b = np.square(a).mean(axis=1), np.square(b).mean(axis=1)
+    logs = 0.5 * (squares_a / squares_a.mean() - squares_b / squares_b.mean())
+    half = stats.t(49).ppf(1 - 0.05 / (2 * among)) * stats.sem(logs)
+    found = ratio(a, b, np.zeros(5), among)
+    assert math.log(found.high / found.value) == pytest.approx(half)
+    assert math.log(found.value / found.low) == pytest.approx(half)
+    assert half > stats.norm.ppf(1 - 0.05 / (2 * among)) * stats.sem(logs)  # 50 draws are not normal far out
 
 
 def test_the_rmse_of_printed_means_and_deviations_is_that_of_the_draws():

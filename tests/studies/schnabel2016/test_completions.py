@@ -9,7 +9,7 @@ import pytest
 
 import openloop as ol
 from openloop.data.simulate import MARGINALS, low_rank
-from openloop.studies.schnabel2016 import completions, table1, worlds
+from openloop.studies.schnabel2016 import completions, table1, tolerances, worlds
 from openloop.studies.schnabel2016.worlds import ALPHA, DRAWS, MODELS
 
 
@@ -43,9 +43,21 @@ def test_rotate_without_users_of_few_ones_is_naive_among_the_others():
 
 
 def test_rivals_move_a_dcg_by_the_farthest_and_marginals_by_all_together():
-    truth = np.array([[1.0, 2.0], [4.0, 2.0], [1.5, 2.5], [0.5, 2.0]])
+    ours = np.array([1.0, 2.0])
+    rivals = np.array([[1.0, 2.0], [4.0, 2.0]])
+    marginals = ours + np.array([[0.5, 0.1], [-0.5, 0.1], [0.2, 0.1], [0.0, 0.1], [0.0, 0.1]])
+    truth = np.vstack([rivals, marginals])
     found = completions.OtherCompletions(rivals=2, truth=truth, naive=truth, few=np.array([3, 4]))
-    assert found.moves("truth", np.array([1.0, 2.0])) == pytest.approx([3.0 + 0.5 + 0.5, 0.0 + 0.5])
+    # By hand: two marginals up and two down. Where all move a DCG alike, moves that keep their sum change nothing.
+    assert found.moves("truth", ours) == pytest.approx([3.0 + 0.5 + 0.5 + 0.2, 0.0])
+
+
+def test_marginals_move_what_is_linear_in_them_as_far_as_the_farthest_vertex():
+    gradient, p = np.random.default_rng(0).normal(size=(5, 2)), np.array(MARGINALS)
+    moved = np.array(completions._moved()) @ gradient  # (5, 2)
+    found = completions.OtherCompletions(rivals=0, truth=moved, naive=moved, few=np.zeros(0, np.int64))
+    farthest = np.abs((tolerances.vertices(p) - p) @ gradient).max(axis=0)
+    assert found.moves("truth", p @ gradient) == pytest.approx(farthest, rel=2e-3)  # _moved divides by 1.0005
 
 
 def test_a_full_run_moves_every_marginal(small_run):

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 from openloop.data.simulate import MARGINALS, low_rank
 from openloop.studies.schnabel2016 import tolerances, worlds
@@ -43,11 +44,29 @@ def test_the_truth_by_hand():
 
 def test_rounding_moves_a_mae_by_its_sensitivity_to_the_marginals():
     moved = dict(zip(MODELS, tolerances.rounding().true, strict=True))
-    # 4·p5 moves by 4 half units, and a little more by what keeps the sum 1.
-    assert 4 * 0.0005 <= moved["REC_ONES"] < 4 * 0.0005 * 1.2
-    assert 0.0005 <= moved["REC_FOURS"] < 0.0005 * 1.2
+    # By hand, half a unit h is .0005: 4p₅, p₅, 1 + 3p₁, and 2p₁ + p₂ + p₅ with p₁, p₂ up and p₃, p₄ down.
+    assert moved["REC_ONES"] == pytest.approx(4 * 0.0005)
+    assert moved["REC_FOURS"] == pytest.approx(0.0005)
+    assert moved["ROTATE"] == pytest.approx(3 * 0.0005)
+    assert moved["COARSENED"] == pytest.approx((2 + 1) * 0.0005)
     for name, value in vars_of(tolerances.rounding()).items():
         assert np.all(value > 0), name
+
+
+def test_vertices_are_the_farthest_marginals_that_round_to_the_printed_ones():
+    p = np.array(MARGINALS)
+    found = tolerances.vertices(p)
+    assert len(np.unique(found, axis=0)) == len(found) == 30
+    assert found.sum(axis=1) == pytest.approx(np.ones(30))
+    assert np.abs(found - p).max() <= 0.0005 * (1 + 1e-9)
+    for gradient in np.random.default_rng(0).normal(size=(20, 5)):
+        most = optimize.linprog(-gradient, A_eq=np.ones((1, 5)), b_eq=[0], bounds=[(-0.0005, 0.0005)] * 5)
+        assert ((found - p) @ gradient).max() == pytest.approx(-most.fun)
+
+
+def test_a_tolerance_is_capped_by_the_least_of_what_it_must_be_small_against():
+    assert tolerances.capped(0.1, 10.0, -2.0) == 0.1
+    assert tolerances.capped(1.0, 10.0, -2.0) == pytest.approx(0.4)
 
 
 def vars_of(found):

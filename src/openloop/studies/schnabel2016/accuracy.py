@@ -8,25 +8,30 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from openloop.core.feedback import Floats
 from openloop.studies.kit.results import Table
+from openloop.studies.kit.statistics import half_width
 
-LEVEL = 0.95
+LEVEL = 0.95  # of intervals
+TIED = 4 / 3  # errors, or deviations, are tied where the interval of their ratio lies within 3/4 and 4/3
+INTERVALS = (
+    f"Claims compare estimators by the ratio of their RMSE over the same draws, with an interval of {LEVEL:.0%} for "
+    "all ratios of a claim at once (Student's t, Bonferroni)."
+)
 
 
 def accuracy(estimates: Floats, truth: Floats) -> dict[str, float]:
     """RMSE of `estimates` (draws, models) against the truth (models,), with a 95 % interval over draws.
 
-    Over draws t the squared error s_t, averaged over models, has mean s and standard error e; √s has the
-    interval √s · exp(± z·e/2s) by the delta method on its logarithm, which keeps it above 0.
+    Over draws the squared error, averaged over models, has mean s; with h half the width of its interval by Student's
+    t, √s has the interval √s · exp(± h/2s) by the delta method on its logarithm, which keeps it above 0.
     """
     squares = _squares(estimates, truth)  # (draws,)
     s = float(squares.mean())
     if s == 0:
         return {"RMSE": 0.0, "low": 0.0, "high": 0.0}
-    half = _z(1) * float(squares.std(ddof=1)) / math.sqrt(len(squares)) / (2 * s)
+    half = half_width(squares, LEVEL) / (2 * s)
     return {"RMSE": math.sqrt(s), "low": math.sqrt(s) * math.exp(-half), "high": math.sqrt(s) * math.exp(half)}
 
 
@@ -51,7 +56,7 @@ def ratio(a: Floats, b: Floats, truth: Floats, among: int = 1) -> Ratio:
     squares = [_squares(each, truth) for each in (a, b)]
     A, B = (float(each.mean()) for each in squares)
     spread = 0.5 * (squares[0] / A - squares[1] / B)  # (draws,)
-    half = _z(among) * float(spread.std(ddof=1)) / math.sqrt(len(spread))
+    half = half_width(spread, 1 - (1 - LEVEL) / among)
     value = math.sqrt(A / B)
     return Ratio(value, value * math.exp(-half), value * math.exp(half))
 
@@ -84,7 +89,3 @@ def rmse_table(name: str, caption: str, rows: Sequence[Mapping[str, Any]], x: st
 
 def _squares(estimates: Floats, truth: Floats) -> Floats:
     return np.square(estimates - truth).mean(axis=1)  # (draws,)
-
-
-def _z(among: int) -> float:
-    return float(ndtri(1 - (1 - LEVEL) / (2 * among)))

@@ -67,9 +67,15 @@ class OtherCompletions:
     few: npt.NDArray[np.int64]  # users with fewer than 50 ones, (rivals,)
 
     def moves(self, name: str, ours: Floats) -> Floats:
-        """How far `truth` or `naive` can be from ours: the farthest rival, and all marginals together, (models,)."""
-        apart = np.abs(getattr(self, name) - ours)  # (rows, models)
-        return apart[: self.rivals].max(axis=0, initial=0.0) + apart[self.rivals :].sum(axis=0)
+        """How far `truth` or `naive` can be from ours: the farthest rival, and all marginals together, (models,).
+
+        With m_k the move by the k-th marginal alone, moves d of all of them, |d| ≤ 1 and Σd = 0, add up to Σ d_k m_k
+        to first order, which is at most Σ|m_k − median(m)|.
+        """
+        apart = getattr(self, name) - ours  # (rows, models)
+        rivals, m = np.abs(apart[: self.rivals]), apart[self.rivals :]
+        middle = np.median(m, axis=0) if len(m) else 0.0
+        return rivals.max(axis=0, initial=0.0) + np.abs(m - middle).sum(axis=0)
 
 
 def other_completions(run: Run, world: Completion) -> OtherCompletions:

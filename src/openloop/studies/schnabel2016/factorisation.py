@@ -24,7 +24,7 @@ from openloop.studies.kit.trials import Given
 from openloop.studies.schnabel2016.searching import OutwardSearch, Validated, searched
 from openloop.studies.schnabel2016.worlds import DRAWS, OBSERVED, SAMPLES, uniform_sample
 
-TRIALS, LEVEL = 30, 0.05
+TRIALS, SIGNIFICANT = 30, 0.05
 FACTORS, FOLDS = 20, 4
 REGS = tuple(2.5e-6 * 2**k for k in range(12))  # λ beside an average over ratings
 # Where the search for λ starts, and when a fit ends. The absolute loss settles more slowly: with the ends of the
@@ -137,7 +137,7 @@ def below(pairs: Sequence[tuple[Errors, Errors]]) -> tuple[bool, list[tuple[Mean
     gaps = [paired(a.values, b.values) for a, b in pairs]
     adjusted = holm([gap.pvalue for gap in gaps])
     found = [(gap, float(p)) for gap, p in zip(gaps, adjusted, strict=True)]
-    return all(gap.value < 0 and p < LEVEL for gap, p in found), found
+    return all(gap.value < 0 and p < SIGNIFICANT for gap, p in found), found
 
 
 def difference(gap: Mean) -> Value:

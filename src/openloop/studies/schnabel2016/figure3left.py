@@ -11,8 +11,8 @@ from openloop.studies.kit.statistics import Mean
 from openloop.studies.kit.trials import Given
 from openloop.studies.schnabel2016.estimates import ALPHAS
 from openloop.studies.schnabel2016.factorisation import (
-    LEVEL,
     METRICS,
+    SIGNIFICANT,
     TRIALS,
     Errors,
     below,
@@ -105,7 +105,7 @@ def _claim(found: ByAlpha, metric: str) -> Claim:
     text = "; ".join(f"α = {alpha:g}: {gap}, p {chance(p)}" for alpha, (gap, p) in zip(biased, gaps, strict=True))
     return Claim(
         text=f"MF-IPS has a lower {M} than MF-Naive at every α below 1 that was run (paired t-test over {trials} "
-        f"trials, Holm over α, p < {LEVEL:g})",
+        f"trials, Holm over α, p < {SIGNIFICANT:g})",
         holds=holds,
         found=f"MF-IPS − MF-Naive, ± standard error: {text}",
         gist=f"MF-IPS predicts better than MF-Naive at every degree of selection bias, by {M}" if M == "MSE" else "",

@@ -11,7 +11,7 @@ from openloop.studies.kit import charts
 from openloop.studies.kit.results import Claim, Figure, Result, Table
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Outcome
-from openloop.studies.schnabel2016.accuracy import Ratio, point, ratio, rmse_table
+from openloop.studies.schnabel2016.accuracy import INTERVALS, Ratio, point, ratio, rmse_table
 from openloop.studies.schnabel2016.estimates import METRICS, TITLES, draws, with_known, with_learned
 from openloop.studies.schnabel2016.worlds import ALPHA, complete
 
@@ -48,10 +48,7 @@ _NOTES = (
         "giving each star the same share."
     ),
     "With propensities by naive Bayes from the scored log, IPS and SNIPS are the same: Σ1/P̂ is U·I (Eq. 18).",
-    (
-        "Claims compare estimators by the ratio of their RMSE over the same draws, with an interval of 95 % for all "
-        "ratios of a claim at once (Bonferroni)."
-    ),
+    INTERVALS,
 )
 
 

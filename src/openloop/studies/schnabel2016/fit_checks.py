@@ -68,8 +68,8 @@ def check_table(found: Sequence[Checked], run: Run) -> Table:
     ]  # fmt: skip
     return Table(
         name="figure3left-checks", appendix=True, rows=tuple(rows),
-        caption="Checks of the first trial: as it is, with all λ of the grid tried, and fitted further, which means "
-        f"until a sweep gains a {FURTHER}th of that, in at most {FURTHER} times as many sweeps",
+        caption=f"The first trial three times: as run; with every λ tried; with a {FURTHER} times smaller tolerance "
+        f"and {FURTHER} times the sweeps",
         columns=("", "error", "λ", "all λ: error", "all λ: λ", "further: error", "further: λ"),
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import product
+from itertools import permutations
 
 import numpy as np
 from scipy.special import ndtri
@@ -22,6 +22,7 @@ from openloop.studies.schnabel2016.worlds import ALPHA, MODELS
 ERRORS = 3.5  # standard errors that chance may put between two numbers
 HALF_DIGIT = 0.0005  # of the marginals, and of the published MAE
 STARS = np.arange(1.0, 6.0)
+SHARE = 0.2  # of what it must be small against, the most that a tolerance may be
 POINTS = 10_000  # of the normal distribution, by which SKEWED is integrated
 
 
@@ -41,9 +42,12 @@ def expected(p: Floats, alpha: float = ALPHA) -> Expected:
 
 
 def rounding(alpha: float = ALPHA) -> Expected:
-    """How far all of it can move when each marginal moves by half a unit of its last digit, and their sum stays 1."""
+    """How far all of it can move when each marginal moves by at most half a unit of its last digit, their sum 1.
+
+    Each is linear in the marginals, or a ratio of two that are, so it is farthest at a vertex of these marginals.
+    """
     p = np.array(MARGINALS)
-    usual, moved = expected(p, alpha), [expected(q / q.sum(), alpha) for q in _corners(p)]
+    usual, moved = expected(p, alpha), [expected(q, alpha) for q in vertices(p)]
 
     def farthest(name: str) -> Floats:
         return np.max([np.abs(getattr(one, name) - getattr(usual, name)) for one in moved], axis=0)
@@ -85,5 +89,11 @@ def _skewed() -> tuple[Floats, Floats]:
     return losses.mean(axis=1), losses.var(axis=1)
 
 
-def _corners(p: Floats) -> Floats:
-    return p + HALF_DIGIT * np.array(list(product((-1, 1), repeat=5)))  # (32, 5)
+def vertices(p: Floats) -> Floats:
+    """Those of {q: |q − p| ≤ h, Σq = Σp} for five marginals: two are h larger, two h smaller, and one is as it was."""
+    return p + HALF_DIGIT * np.array(sorted(set(permutations((-1, -1, 0, 1, 1)))))  # (30, 5)
+
+
+def capped(tolerance: float, *against: float) -> float:
+    """A tolerance, but no more than a fifth of any of these numbers: a wider one would let anything pass."""
+    return min(tolerance, *(SHARE * abs(number) for number in against))
