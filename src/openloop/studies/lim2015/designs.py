@@ -65,12 +65,13 @@ def cell_trial(
 
 def baseline_trial(given: Given, *, seed: int, fold: int, most: int, learner: str, **params: Any) -> Outcome:
     """The same for popularity and SVD."""
-    from openloop import learners
+    from openloop.learners.baselines import Popularity
+    from openloop.learners.pure_svd import PureSVD
 
     train, validation, test = _parts(given, seed, fold)
     few = at_most(train, most, np.random.default_rng([seed, fold, 2]))
     rng = np.random.default_rng([seed, fold, 1])
-    model = learners.PureSVD(rng=rng, **params) if learner == SVD else learners.Popularity()
+    model = PureSVD(rng=rng, **params) if learner == SVD else Popularity()
     return _measured(model.fit(few), train, validation, test)
 
 

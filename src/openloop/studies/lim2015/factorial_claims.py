@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from openloop.kernels.pair_design import PairCell
 from openloop.studies.kit.results import Claim
 from openloop.studies.lim2015.designs import ALL, EQUAL_UPDATES, OF_ADG, Arm, ArmFits, positives_told
@@ -180,7 +182,7 @@ def _stepped(f: Findings) -> str:
 
 
 def _steps_in_percent(e: ArmFits, arm: Arm) -> float:
-    updates, steps = sum(search.best.outcome["tally"][:2] for search in e.found[ALL, arm])
+    updates, steps = np.sum([search.best.outcome["tally"][:2] for search in e.found[ALL, arm]], axis=0)
     return 100 * steps / updates
 
 
