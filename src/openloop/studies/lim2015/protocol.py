@@ -108,15 +108,15 @@ def trial(given: Given, *, seed: int, fold: int, learner: str, **params: Any) ->
 
 def _learner(name: str, rng: np.random.Generator, params: Mapping[str, Any]) -> Any:
     # By module: a trial that names the package as a whole would depend on every learner.
-    from openloop.learners.pairwise import ADG as ClimbADG
-    from openloop.learners.pairwise import AUC as ClimbAUC
+    from openloop.learners.pairwise import ADG as CLIMB_ADG
+    from openloop.learners.pairwise import AUC as CLIMB_AUC
     from openloop.learners.pure_svd import PureSVD
 
     if name == SVD:
         return PureSVD(rng=rng, **params)
     if name == ADG:
-        return ClimbADG(FACTORS, gamma=GAMMA, rng=rng, **params)
-    return ClimbAUC(FACTORS, rng=rng, **params)
+        return CLIMB_ADG(FACTORS, gamma=GAMMA, rng=rng, **params)
+    return CLIMB_AUC(FACTORS, rng=rng, **params)
 
 
 def by_user(model: Any, part: Feedback, train: Feedback) -> Array:
