@@ -88,7 +88,8 @@ def single_effects() -> dict[str, Weights]:
     """Of each part added to MF-AUC alone; and the rest of the gain, which needs several parts."""
     singles = [OF_AUC._replace(**{switch: getattr(OF_ADG, switch)}) for switch in PairCell._fields]
     alone: dict[str, Weights] = {name: {cell: 1.0, OF_AUC: -1.0} for name, cell in zip(ALONE, singles, strict=True)}
-    return alone | {TOGETHER: {OF_ADG: 1.0, OF_AUC: 2.0, **dict.fromkeys(singles, -1.0)}}
+    rest: Weights = {OF_ADG: 1.0, OF_AUC: 2.0, **dict.fromkeys(singles, -1.0)}
+    return {**alone, TOGETHER: rest}
 
 
 def contrasts_of(cells: Sequence[PairCell]) -> dict[str, Weights]:

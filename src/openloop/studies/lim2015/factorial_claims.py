@@ -180,8 +180,8 @@ def _stepped(f: Findings) -> str:
 
 
 def _steps_in_percent(e: ArmFits, arm: Arm) -> float:
-    updates, steps = sum(search.best.outcome["tally"][:2] for search in e.found[ALL, arm])
-    return 100 * steps / updates
+    tallies = [search.best.outcome["tally"] for search in e.found[ALL, arm]]
+    return 100 * sum(float(tally[1]) for tally in tallies) / sum(float(tally[0]) for tally in tallies)
 
 
 def explained(e: ArmFits, effects: Sequence[Effect]) -> str:
