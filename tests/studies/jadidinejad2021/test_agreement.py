@@ -58,7 +58,7 @@ def test_the_relative_gain_is_that_of_the_means_with_quantiles_of_the_draws():
     assert np.isnan(found.relative_gain("a", "b", "published").value)
 
 
-@pytest.mark.parametrize(("undefined", "limits"), [(1, (0.01, 0.97)), (2, (0.0, 0.98)), (4, (-np.inf, np.inf))])
+@pytest.mark.parametrize(("undefined", "limits"), [(1, (0.01, 0.98)), (2, (0.0, 0.99)), (4, (-np.inf, np.inf))])
 def test_draws_without_a_relative_gain_are_below_and_above_all_others(undefined, limits):
     drawn = np.arange(100) / 100
     gain = RelativeGain(value=0.5, drawn=np.append(drawn, np.full(undefined, np.nan)))

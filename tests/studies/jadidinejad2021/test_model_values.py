@@ -43,4 +43,4 @@ def test_what_is_rounded_is_no_outlier_for_being_rounded():
     drawn = 0.5 * rng.normal(size=(400, 61, 6))
     for unit, holds in ((1.0, True), (0.0, False)):
         p = np.array([hotelling(x[1:], x[0].round(), unit)[1] for x in drawn])
-        assert (np.mean(p < 0.05) <= 0.05 + 3.3 * np.sqrt(0.05 * 0.95 / 400)) is holds
+        assert bool(np.mean(p < 0.05) <= 0.05 + 3.3 * np.sqrt(0.05 * 0.95 / 400)) is holds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 from openloop.studies.jadidinejad2021.published import CUTS, METHODS, PUBLISHED
 from openloop.studies.jadidinejad2021.table6 import NOTES
@@ -25,7 +26,7 @@ def test_as_coded_stands_beside_the_published(table6_result):
     published = PUBLISHED["table6"]["tau"]["coat"]
     for cut, *values in table.rows:
         assert [v.published for v in values] == list(published[cut])
-        assert all(v.tolerance == pytest.approx(2 * v.error * np.sqrt(4 / 3) + 0.0005) for v in values)
+        assert all(v.tolerance == pytest.approx(t.ppf(0.975, 2) * v.error * np.sqrt(4 / 3) + 0.0005) for v in values)
 
 
 def test_the_numbers_are_those_of_the_table_of_all_methods(table6_result):
