@@ -92,7 +92,7 @@ def held(split=0, names=("m0", "m1", "m2")):
 def parts(log, split):
     """Training and held-out part as a split of openloop makes them."""
     return (
-        log.take(split.train, share=1 - split.share, origin=log.fingerprint),
+        log.take(np.sort(split.train), share=1 - split.share, origin=log.fingerprint),
         log.take(split.test, share=split.share, origin=log.fingerprint),
     )
 

@@ -22,13 +22,10 @@ class MadeUpCoat(many.Plain):
 
 
 @pytest.fixture(scope="session")
-def result():
-    pytest.importorskip("cornac")
-    pytest.importorskip("torch")
+def result(cornac, torch):
     return models_table.models(MadeUpCoat("coat"))
 
 
-@pytest.mark.usefixtures("cornac", "torch")
 class TestTheItem:
     def test_each_model_has_six_values_beside_the_notebooks(self, result):
         table = result.tables[0]
