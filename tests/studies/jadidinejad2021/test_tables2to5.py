@@ -66,7 +66,7 @@ def written(folder, name, log, drawn):
     ("function", "name", "item"),
     [(table2, "ml-100k", "table2"), (table3, "netflix", "table3"), (table4, "yahoo-r3", "table4")],
 )
-@pytest.mark.usefixtures("cornac")
+@pytest.mark.usefixtures("cornac", "torch")
 def test_a_table_on_data_in_the_originals_format(run, monkeypatch, function, name, item):
     monkeypatch.setattr(fits, "QUICK", ("GA", "MostPop", "MF"))
     _, log, drawn = worlds.logs(users=40, items=20)
@@ -81,4 +81,4 @@ def test_a_table_on_data_in_the_originals_format(run, monkeypatch, function, nam
     assert lines["Q1"][counted] + lines["Q2"][counted] == lines["Holdout"][counted]
     if has_open_loop:
         assert lines["Open loop"][counted] == len(drawn)
-    assert len(result.claims) == (5 if has_open_loop else 4)
+    assert len(result.claims) == (6 if has_open_loop else 5)

@@ -93,9 +93,9 @@ class Run:
         """The outcomes of a trial with each setting, in their order; those that are kept are not computed again."""
 
         def advance(done: int, total: int) -> None:
-            self.step(f"{what}: {done:,} of {total:,}", done / max(total, 1))
+            self.step(f"{what}: {done:,} of {total:,}", done / total)
 
-        return self.trials.map(trial, given, settings, advance)
+        return self.trials.map(trial, given, settings, advance) if settings else []
 
     def one(self, trial: Trial, given: Given, **setting: Any) -> Outcome:
         """The outcome of a single trial."""
