@@ -72,7 +72,7 @@ class CornacModel(Learner):
         """Train a fresh copy of the model; Cornac knows no weights, so only equal ones are taken."""
         _check_equal(weights(self, feedback, sample_weight, propensities))
         if self.order not in ORDERS:
-            raise InputError(f"CornacModel: order must be one of {', '.join(ORDERS)}, got {self.order!r}.")
+            raise InputError(f"CornacModel: order must be one of {', '.join(ORDERS)}, got {self.order!r}; pass one.")
         copy, met = self._copy(), _met(feedback, self.order)
         notes = self._unseen(feedback, met.users, met.items)
         with TURN, _packages(copy), _own_randomness(copy):
