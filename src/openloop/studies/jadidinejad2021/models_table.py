@@ -163,9 +163,9 @@ def _scatter(table: Table) -> Figure:
     )  # fmt: skip
     drawn = charts.scatter(
         rows, "notebook", "ours", series="family", facet="column", label="model", x_title="nDCG, the notebook's",
-        y_title="nDCG, ours",
+        y_title="nDCG, ours", equal=True,
     )  # fmt: skip
-    caption = "coat: the values of the table above, ours against the notebook's, by column."
+    caption = "coat: the values of the table above, ours against the notebook's, by column. On the line they are equal."
     return Figure(name="models_coat", caption=caption, rows=rows, chart=drawn.to_dict())
 
 
