@@ -117,8 +117,8 @@ def _dcg_allowed(found: Outcome, others: OtherCompletions, samples: Mapping[str,
     return Allowed(
         true=0.005 + others.moves("truth", truth) + samples["truth"],
         naive=0.005 + others.moves("naive", naive) + samples["naive"],
-        rule="how far the other completions of the notes, and the rounding of the marginals, can move the cell, and for "
-        "SKEWED the chance of its sample",
+        rule="how far the other completions of the notes, and the rounding of the marginals, can move the cell, and "
+        "for SKEWED the chance of its sample",
     )
 
 
