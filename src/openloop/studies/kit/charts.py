@@ -76,23 +76,24 @@ def scatter(
     series: str | None = None,
     facet: str | None = None,
     label: str | None = None,
-    x_title: str | None = None,
-    y_title: str | None = None,
+    titles: tuple[str, str] | None = None,
     equal: bool = False,
 ) -> Chart:
     """Points, coloured by `series`, and the line of least squares, or that of `equal` x and y on axes alike.
 
-    `label` names a point; a chart for each `facet`.
+    `label` names a point, `titles` the axes; a chart for each `facet`.
     """
     _check("scatter", rows, [x, y, *(name for name in (series, facet, label) if name)])
+
+    titles = titles or (x, y)
 
     def one(part: Records, title: str | None) -> Any:
         import altair as alt
 
         base = data([dict(row) for row in part])
         at = {
-            "x": _axis("X", x, [row[x] for row in part], x_title or x, log=False),
-            "y": _axis("Y", y, [row[y] for row in part], y_title or y, log=False),
+            "x": _axis("X", x, [row[x] for row in part], titles[0], log=False),
+            "y": _axis("Y", y, [row[y] for row in part], titles[1], log=False),
         }
         line = base.transform_regression(x, y)
         if equal:
