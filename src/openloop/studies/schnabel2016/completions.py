@@ -1,4 +1,4 @@
-"""What the DCG of Table 1 owes to chance: other completions of ML100K, users with few ones, the sample of SKEWED."""
+"""What the DCG of Table 1 owes to completions of ML100K, users with few ones, the sample of SKEWED."""
 
 from __future__ import annotations
 
