@@ -30,7 +30,7 @@ class Progress:
 class Clock:
     """When the next checkpoint is due."""
 
-    last: float = field(default_factory=time.monotonic)
+    last: float = field(default_factory=lambda: time.monotonic())
 
     def due(self) -> bool:
         """Whether it is time; then the clock starts again."""
