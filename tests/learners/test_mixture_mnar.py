@@ -63,7 +63,7 @@ def test_intervals_of_90_percent_cover_what_the_world_was_drawn_with(missing, of
     for seed in range(20):
         log, _ = drawn(seed, offset_sd=offset_sd)
         # Of single starts one in twelve ends at a lower maximum, whose intervals are elsewhere.
-        model = fitted(log, missing=missing, offset_sd=offset_sd or 1.0, restarts=4)
+        model = fitted(log, missing=missing, offset_sd=offset_sd or 1.0, restarts=2)
         low, high = model.missing_interval(log, 0.9).T
         assert np.all((low < model.observed_chances_) & (model.observed_chances_ < high))
         held.append((low <= MU) & (high >= MU))
