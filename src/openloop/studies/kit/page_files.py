@@ -1,7 +1,8 @@
-"""Writing a page and its pictures: only what an earlier run wrote is replaced, and no picture that was changed since.
+"""Writing a page and its pictures: no file of the user is replaced.
 
-A Markdown page has its pictures in a folder beside it, and there a manifest, `.openloop.json`, of their digests. A file
-that is not in the manifest, or is no longer what it was, is the user's.
+A page of openloop's says by which `openloop reproduce` it was written. A Markdown page has its pictures in a folder
+beside it, and there a manifest, `.openloop.json`, of their digests. A picture that is not in the manifest, or is no
+longer what it was, is the user's.
 """
 
 from __future__ import annotations
