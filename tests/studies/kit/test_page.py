@@ -110,6 +110,15 @@ def test_claims_of_ours_have_tallies_of_their_own(study, tmp_path):
     assert "? d (ours; not decided: too few throws): 4" in text
 
 
+def test_a_gist_of_several_data_sets_is_told_once(study, tmp_path):
+    found = reproduce(study, data=tmp_path, workers=0)
+    claims = [Claim(text=c, holds=c != "b", found="", gist="coins are fair", on=c) for c in "abc"]
+    text = markdown(replace(found, results=(replace(found.results[0], claims=tuple(claims)),)), "pictures")
+    _, _, out, not_out, *_ = text.splitlines()
+    assert out.endswith(" Coins are fair (a and c).")
+    assert not_out.endswith(" Coins are fair (b).")
+
+
 def test_a_quick_run_decides_nothing(study, tmp_path):
     found = reproduce(study, data=tmp_path, workers=0, quick=True)
     claim = Claim(text="a", holds=True, found="1", gist="coins are fair")

@@ -90,6 +90,15 @@ def test_a_result_is_plain_enough_for_json():
     assert plain["tables"][0]["rows"][0]["x"]["value"] == 0.5
     assert plain["tables"][0]["rows"][0]["x"]["came_out"] is False
     assert plain["claims"] == [
-        {"text": "so", "holds": True, "found": "1", "gist": "", "counted": True, "undecided": "", "ours": False}
+        {
+            "text": "so",
+            "holds": True,
+            "found": "1",
+            "gist": "",
+            "on": "",
+            "counted": True,
+            "undecided": "",
+            "ours": False,
+        }
     ]
     assert plain["figures"][0]["rows"] == [{"x": 1.0}]

@@ -98,11 +98,15 @@ def _numbers(results: Sequence[Result], *, came_out: bool) -> Iterator[str]:
 
 def _gists(claims: Sequence[Claim]) -> str:
     """The claims in a few words each, where they have such: the paper's, and then ours."""
-    of_paper, ours = (
-        "".join(f" {claim.gist[0].upper()}{claim.gist[1:]}." for claim in claims if claim.gist and claim.ours == ours)
-        for ours in (False, True)
-    )
+    of_paper, ours = ("".join(_gists_of([c for c in claims if c.gist and c.ours == ours])) for ours in (False, True))
     return of_paper + (f" Of ours:{ours}" if ours else "")
+
+
+def _gists_of(claims: Sequence[Claim]) -> Iterator[str]:
+    """Each gist once, with the data sets that it is about."""
+    for gist in dict.fromkeys(claim.gist for claim in claims):
+        on = [claim.on for claim in claims if claim.gist == gist and claim.on]
+        yield f" {gist[0].upper()}{gist[1:]}{f' ({joined(on)})' if on else ''}."
 
 
 def _used(found: Reproduction) -> str:

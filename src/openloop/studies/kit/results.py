@@ -118,7 +118,8 @@ class Figure:
 class Claim:
     """What should come out, whether it did, and the numbers that say so.
 
-    `gist` is the claim in a few words, for the top of the page; most claims have none. `counted` is False for what can
+    `gist` is the claim in a few words, for the top of the page; most claims have none. Claims that say the same `on`
+    several data sets share a gist, which is then told once. `counted` is False for what can
     only hold or only fail, such as arithmetic on numbers that the paper prints: it is shown and counts in no tally.
     `undecided` says why the numbers cannot decide; such a claim neither holds nor fails. `ours` marks what is no
     sentence of the paper: it has a tally of its own.
@@ -128,6 +129,7 @@ class Claim:
     holds: bool
     found: str
     gist: str = ""
+    on: str = ""
     counted: bool = True
     undecided: str = ""
     ours: bool = False
