@@ -65,7 +65,7 @@ def test_hollow_points_and_ticks_at_the_values_there_are():
     assert (marks(first), marks(second)) == (["line", "point", "point"], ["line", "point"])
     emptied = first["layer"][-1]
     assert emptied["mark"]["fill"] == "white"
-    assert {row["x"] for row in spec["datasets"][emptied["data"]["name"]]} == {2}
+    assert {row["x"] for row in emptied["data"]["values"]} == {2}
     assert second["layer"][0]["encoding"]["x"]["axis"]["values"] == [1, 2, 4]
 
 

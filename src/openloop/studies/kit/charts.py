@@ -42,8 +42,8 @@ def lines(
     """y over x, a line with points for each of `series`; from `low` to `high` a band; a chart for each of `facet`.
 
     Points are hollow where the field `hollow` is true. With `x_values`, the ticks of x are at the values that there
-    are, without decimals. `published` are records of the same kind with the paper's numbers, drawn as hollow diamonds of
-    their series' colour.
+    are, without decimals. `published` are records of the same kind with the paper's numbers, drawn as hollow diamonds
+    of their series' colour.
     """
     _check("lines", rows, [x, y, series, *(name for name in (facet, low, high, hollow) if name)])
     _check("lines", published or rows, [x, y, series, *(name for name in (facet,) if name)])
