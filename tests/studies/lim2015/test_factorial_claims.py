@@ -128,7 +128,7 @@ def test_the_largest_part_is_named_with_its_share():
 def test_another_reason_or_no_gap_is_told_as_such():
     assert "is not shown" in sentence((0.05, 0.0, 0.0))
     assert "does not fall significantly behind" in sentence((0.0, 0.0, 0.0))
-    assert "by Holm over all effects (the interval is not adjusted)" in sentence((0.0, 0.0, 0.0))
+    assert "not significant after Holm (the interval is unadjusted)" in sentence((0.0, 0.0, 0.0))
     worse = sentence((0.0, 0.0, -0.05))
     assert "significantly below 0" in worse
     assert "largest part" not in worse

@@ -157,7 +157,7 @@ def carrier(f: Findings, measure: str, gain: str, parts: Sequence[str]) -> str:
     if whole.below:
         return f"{said}, significantly below 0"
     if not whole.sure:
-        return f"{said}, not significant by Holm over all effects (the interval is not adjusted)"
+        return f"{said}, not significant after Holm (the interval is unadjusted)"
     top = _largest(f, measure, parts)
     share = top.value / whole.value
     return f"{said}; its largest part is “{top.name}” with {_with_limits(top, len(parts))}, {share:.0%} of it"

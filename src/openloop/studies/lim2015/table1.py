@@ -83,8 +83,8 @@ def grids_note(d: Fits) -> str:
         for method in (d.methods[0], d.longer[0])
     ]
     return (
-        f"Tried were, for both learners, {' and '.join(tried)}; the rate falls in a straight line to 0. More updates "
-        "cost more, so they have the smaller grid. The best are chosen in each fold by ADG on the validation part. The "
+        f"For both learners were tried, {'; '.join(tried)}. A rate falls in a straight line to 0. More updates cost "
+        "more, so they have the smaller grid. The best are chosen in each fold by ADG on the validation part. The "
         "paper says only that λ was chosen by performance on the validation set, and nothing about rates. The rank of "
         f"the SVD ({_grid(d, d.methods[2], 'factors')}) is chosen in the same way. Another table chooses by each "
         "measure itself."
@@ -237,7 +237,7 @@ def _pattern(d: Fits, contrasts: Sequence[PairedDifference]) -> Iterator[Claim]:
             text=f"{d.name}, {updates:,} updates: {ADG} is not significantly better than {AUC} on ATOP",
             holds=not climbed["atop"].better,
             found=listed([climbed["atop"]]) + edges,
-            gist=f"{ADG} is no better than {AUC} on ATOP" if first else "",
+            gist=f"{ADG} is not significantly better than {AUC} on ATOP" if first else "",
             on=d.name,
             ours=not first,
         )
@@ -247,6 +247,6 @@ def _pattern(d: Fits, contrasts: Sequence[PairedDifference]) -> Iterator[Claim]:
             text=f"{d.name}: rank-k SVD is significantly worse than {other} on all measures",
             holds=all(c.worse for c in found),
             found=listed(found),
-            gist=f"SVD is worse than {other} on all measures",
+            gist=f"SVD is significantly worse than {other} on all measures",
             on=d.name,
         )
