@@ -128,6 +128,7 @@ def test_a_quick_run_decides_nothing(study, tmp_path):
     assert "Data" in data
     assert blank == ""
     assert "Coins are fair" not in text
+    assert "| table1 | means | – |\n" in text  # and no tally
 
 
 def test_the_data_line_says_what_of_the_paper_was_not_run(study, data_dir):

@@ -84,8 +84,8 @@ def test_grids_are_those_that_were_run_and_claims_say_where_every_fold_is_at_an_
     note = table1.grids_note(
         data._replace(fits=[*data.fits, *(f._replace(setting=f.setting | {"learner": AUC}) for f in worse)])
     )
-    assert "with 10 updates λ of 0.1 and first rates of 0.2 and" in note
-    assert "with 100 updates λ of 0.1 and first rates of 0.2, 0.3;" in note
+    assert "with 10 updates λ of 0.1 and first rates of 0.2;" in note
+    assert "with 100 updates λ of 0.1 and first rates of 0.2, 0.3." in note
 
 
 def test_the_misprint_of_the_algorithm_is_told_with_the_range_of_the_weight(monkeypatch):

@@ -51,7 +51,7 @@ def _overview(found: Reproduction) -> Iterator[Block]:
     yield Bullets(items=tuple(summary(found)))
     yield Text(text=str(found.paper))
     yield Text(text=_how(found))
-    yield _items(found.results)
+    yield _items(found.results, quick=found.quick)
     if found.data:
         yield Bullets(items=tuple(f"{name}: {known}" for name, known in found.data.items()))
     for name, why in found.left_out.items():
@@ -144,24 +144,25 @@ def marks(found: Reproduction) -> str:
     return f"; {ASTRAY} marks a number of ours that is further off than chance, rounding and a table's caption allow."
 
 
-def _items(results: Sequence[Result]) -> TableBlock:
-    """What came out of each item; claims of ours have a column of their own, where there are such."""
+def _items(results: Sequence[Result], *, quick: bool) -> TableBlock:
+    """What came out of each item, unless the run was quick; claims of ours have a column, where there are such."""
     ours = any(claim.ours for result in results for claim in result.claims)
-    claims = (
-        {False: "claims of the paper that hold", True: "claims of ours that hold"}
-        if ours
-        else {False: "claims that hold"}
-    )
-    header = ("item", "what", "data", *claims.values(), "published numbers that came out")
-    return _grid("", header, [_line(result, list(claims)) for result in results])
+    claims = ("claims of the paper that hold", "claims of ours that hold") if ours else ("claims that hold",)
+    header = ("item", "what", "data", *(() if quick else (*claims, "published numbers that came out")))
+    rows = [(*_named(result), *_shares(result, len(claims)))[: len(header)] for result in results]
+    return _grid("", header, rows)
 
 
-def _line(result: Result, kinds: Sequence[bool]) -> tuple[str, ...]:
+def _named(result: Result) -> tuple[str, ...]:
+    return result.item, result.title, ", ".join(result.data) or "–"
+
+
+def _shares(result: Result, kinds: int) -> Iterator[str]:
+    """Of the claims of the paper, and of ours where these are shown too, and of the published numbers."""
     compared = result.compared()
-    out = compared - sum(1 for _ in result.astray())
-    tallies = (*(result.held(ours=ours) for ours in kinds), (out, compared))
-    shares = (f"{n} of {of}" if of else "–" for n, of in tallies)
-    return result.item, result.title, ", ".join(result.data) or "–", *shares
+    numbers = compared - sum(1 for _ in result.astray()), compared
+    for n, of in (*(result.held(ours=ours) for ours in (False, True)[:kinds]), numbers):
+        yield f"{n} of {of}" if of else "–"
 
 
 def _item(result: Result, *, quick: bool) -> Iterator[Block]:

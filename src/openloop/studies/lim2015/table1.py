@@ -83,7 +83,7 @@ def grids_note(d: Fits) -> str:
         for method in (d.methods[0], d.longer[0])
     ]
     return (
-        f"For both learners were tried, {'; '.join(tried)}. A rate falls in a straight line to 0. More updates cost "
+        f"The grids of both learners are {'; '.join(tried)}. A rate falls in a straight line to 0. More updates cost "
         "more, so they have the smaller grid. The best are chosen in each fold by ADG on the validation part. The "
         "paper says only that λ was chosen by performance on the validation set, and nothing about rates. The rank of "
         f"the SVD ({_grid(d, d.methods[2], 'factors')}) is chosen in the same way. Another table chooses by each "
