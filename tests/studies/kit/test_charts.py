@@ -58,6 +58,17 @@ def test_published_numbers_are_hollow_and_in_the_charts_of_their_facet():
     assert second["layer"][2]["mark"]["filled"] is False
 
 
+def test_hollow_points_and_ticks_at_the_values_there_are():
+    rows = [row | {"short": row["x"] == 2 and row["part"] == "first"} for row in ROWS]
+    spec = lines(rows, "x", "y", series="name", facet="part", log_x=True, hollow="short", x_values=True).to_dict()
+    first, second = spec["concat"]
+    assert (marks(first), marks(second)) == (["line", "point", "point"], ["line", "point"])
+    emptied = first["layer"][-1]
+    assert emptied["mark"]["fill"] == "white"
+    assert {row["x"] for row in emptied["data"]["values"]} == {2}
+    assert second["layer"][0]["encoding"]["x"]["axis"]["values"] == [1, 2, 4]
+
+
 def test_long_titles_and_legends_are_not_cut():
     rows = [{"x": 1, "y": k, "name": f"method {'x' * 60} {k}", "part": "a title of many words " * 4} for k in range(3)]
     (chart,) = lines(rows, "x", "y", series="name", facet="part").to_dict()["concat"]

@@ -36,12 +36,16 @@ def lines(
     log_x: bool = False,
     log_y: bool = False,
     published: Records = (),
+    hollow: str | None = None,
+    x_values: bool = False,
 ) -> Chart:
     """y over x, a line with points for each of `series`; from `low` to `high` a band; a chart for each of `facet`.
 
-    `published` are records of the same kind with the paper's numbers, drawn as hollow diamonds of their series' colour.
+    Points are hollow where the field `hollow` is true. With `x_values`, the ticks of x are at the values that there
+    are, without decimals. `published` are records of the same kind with the paper's numbers, drawn as hollow diamonds
+    of their series' colour.
     """
-    _check("lines", rows, [x, y, series, *(name for name in (facet, low, high) if name)])
+    _check("lines", rows, [x, y, series, *(name for name in (facet, low, high, hollow) if name)])
     _check("lines", published or rows, [x, y, series, *(name for name in (facet,) if name)])
 
     def one(part: Records, title: str | None) -> Any:
@@ -50,6 +54,8 @@ def lines(
         held = [dict(row) for row in part]
         theirs = [dict(row) for row in published if facet is None or row[facet] == part[0][facet]]
         x_axis = _axis("X", x, [row[x] for row in [*part, *theirs]], x_title or x, log=log_x)
+        if x_values:
+            x_axis = x_axis.axis(values=sorted({row[x] for row in part}), format=".0f")
         tall = [row[name] for row in part for name in (y, low, high) if name] + [row[y] for row in theirs]
         told = _series(series, [*rows, *published], _columns(rows, facet))
         base = data(held).encode(x=x_axis, **told)
@@ -60,9 +66,13 @@ def lines(
             # With a shape, an area would get points along its lower edge.
             band = data(held).mark_area(opacity=0.18).encode(x=x_axis, y=held_low, y2=f"{high}:Q", color=told["color"])
             drawn.insert(0, band)
+        if hollow and any(row[hollow] for row in part):
+            # Drawn over the filled ones, so that the line is not seen through them.
+            emptied = data([row for row in held if row[hollow]]).mark_point(fill="white", size=45, strokeWidth=1.8)
+            drawn.append(emptied.encode(x=x_axis, y=y_axis, **told))
         if theirs:
-            hollow = data(theirs).mark_point(filled=False, size=110, strokeWidth=1.8, shape="diamond")
-            drawn.append(hollow.encode(x=x_axis, y=y_axis, color=told["color"]))
+            diamonds = data(theirs).mark_point(filled=False, size=110, strokeWidth=1.8, shape="diamond")
+            drawn.append(diamonds.encode(x=x_axis, y=y_axis, color=told["color"]))
         return alt.layer(*drawn).properties(width=WIDTH, height=HEIGHT, **_named(title))
 
     return _faceted(rows, facet, one)
