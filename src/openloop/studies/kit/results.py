@@ -120,7 +120,8 @@ class Claim:
 
     `gist` is the claim in a few words, for the top of the page; most claims have none. `counted` is False for what can
     only hold or only fail, such as arithmetic on numbers that the paper prints: it is shown and counts in no tally.
-    `undecided` says why the numbers cannot decide; such a claim neither holds nor fails.
+    `undecided` says why the numbers cannot decide; such a claim neither holds nor fails. `ours` marks what is no
+    sentence of the paper: it has a tally of its own.
     """
 
     text: str
@@ -129,6 +130,7 @@ class Claim:
     gist: str = ""
     counted: bool = True
     undecided: str = ""
+    ours: bool = False
 
     def __post_init__(self) -> None:
         # What is not decided does not hold; NumPy's booleans are not JSON's.
@@ -158,9 +160,9 @@ class Result:
     notes: tuple[str, ...] = field(default=())
     not_rerun: str = ""
 
-    def held(self) -> tuple[int, int]:
-        """How many claims hold, and of how many that count."""
-        counted = [claim.holds for claim in self.claims if claim.judged]
+    def held(self, *, ours: bool = False) -> tuple[int, int]:
+        """How many claims of the paper hold, or of ours, and of how many that count."""
+        counted = [claim.holds for claim in self.claims if claim.judged and claim.ours == ours]
         return sum(counted), len(counted)
 
     def astray(self) -> Iterator[tuple[str, str, Value]]:
