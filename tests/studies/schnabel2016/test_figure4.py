@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from openloop.studies.schnabel2016 import figure4
+from openloop.studies.schnabel2016 import estimates, figure4
 from openloop.studies.schnabel2016.estimates import cut_fits, with_learned
 from tests.studies.schnabel2016.conftest import claim_about
 
@@ -46,10 +46,12 @@ def test_both_estimators_must_be_one_where_no_propensity_was_cut():
     assert not figure4._same({"ips": ips, "snips": snips}, ~cut).holds
 
 
-def test_a_cut_is_where_the_weights_do_not_add_up_to_all_cells(small_run):
+def test_a_cut_is_where_the_weights_do_not_add_up_to_all_cells(small_run, monkeypatch):
     world = figure4.complete(small_run)
     sizes, found = with_learned(small_run, world)
-    cut = cut_fits(small_run, world, (1, *sizes))
     apart = np.abs(found["snips"] / found["ips"] - 1).max(axis=(2, 3)) > 1e-9
-    assert (cut[:, 1:] == apart).all()
-    assert cut[:, 0].any()  # of one rating, some star has far too small a share
+    assert (cut_fits(small_run, world, sizes) == apart).all()
+    # 100 ones give 4★ the share 1/105, and P̂ = 0.42·0.05·105 > 1
+    monkeypatch.setattr(estimates, "uniform_sample", lambda _world, size, _rng: np.ones(size, np.float32))
+    assert cut_fits(small_run, world, (100,)).all()
+    assert not cut_fits(small_run, world, (1,)).any()
