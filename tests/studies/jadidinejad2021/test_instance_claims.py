@@ -76,7 +76,7 @@ def test_the_gist_says_how_many_of_each_kind_there_are():
     for splits, over in ((1, ""), (2, ", over 2 splits of one log")):
         given = replace(evidence(((0, 3),) * splits, ((0, 0),) * splits), data="ml-1m")
         for claim in (more_disagreement(given), more_reversals(given)):
-            assert claim.gist.startswith("ml-1m: ")
+            assert claim.gist.startswith("on ml-1m, ")
             assert claim.gist.endswith(f"(0 reversals and 0 maskings after Holm{over})")
             assert "paradox" not in claim.gist
             assert ("in most splits" in claim.text) is (splits == 2)

@@ -65,7 +65,7 @@ class InstanceEvidence:
 
     def gist(self, text: str) -> str:
         """For the top of the page, with how many instances of each kind there are."""
-        return f"{self.data}: {text} ({self.adjusted.words} after Holm{self.over})"
+        return f"on {self.data}, {text} ({self.adjusted.words} after Holm{self.over})"
 
 
 def instance_claims(found: InstanceEvidence) -> Iterator[Claim]:
@@ -79,7 +79,7 @@ def instance_claims(found: InstanceEvidence) -> Iterator[Claim]:
             opposite = added([mirrored(rows, rows[name]) for rows in found.rows])
             yield replace(
                 sided_claim(text, found.plain, found.plain.sides[name], opposite),
-                gist=f"{found.data}: where Q1 and all ratings disagree about two models, {text} sides with Q1",
+                gist=f"on {found.data}, where Q1 and all ratings disagree about two models, {text} sides with Q1",
             )
 
 
@@ -122,7 +122,7 @@ def _published_pair(found: InstanceEvidence) -> Claim:
     return Claim(
         text=f"{pair} is an instance {where}", holds=2 * times > splits,
         found=f"in {times} of {counted(splits, 'split')}, by the paper's tests",
-        gist=f"{found.data}: the paper's pair, {pair}, is an instance by the paper's tests (in {times} of "
+        gist=f"on {found.data}, the paper's pair, {pair}, is an instance by the paper's tests (in {times} of "
         f"{counted(splits, 'split')})",
     )  # fmt: skip
 

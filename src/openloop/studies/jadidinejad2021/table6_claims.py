@@ -137,7 +137,7 @@ def ips_above(data: str, leads: Mapping[str, Lead]) -> Claim:
     return Claim(
         text=f"{data}: as coded, IPS agrees better with the open loop than holdout at most cut-offs (section 7.2), "
         "with lower 95 % limits above 0 over users",
-        holds=sum(lead.clear for lead in leads.values()) >= most, found=f"its τ is {joined(gaps)}",
+        holds=sum(lead.clear for lead in leads.values()) >= most, found=f"its τ less that of holdout is {joined(gaps)}",
         undecided=doubt([*leads.values()], most),
     )  # fmt: skip
 

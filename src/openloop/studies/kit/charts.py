@@ -53,12 +53,14 @@ def lines(
         held = [dict(row) for row in part]
         theirs = [dict(row) for row in published if facet is None or row[facet] == part[0][facet]]
         x_axis = _axis("X", x, [row[x] for row in [*part, *theirs]], x_title or x, log=log_x)
-        if theirs and not log_x:
+        if published and not log_x:
             x_axis = x_axis.scale(zero=False, nice=False, padding=EDGE)
         tall = [row[name] for row in part for name in (y, low, high) if name] + [row[y] for row in theirs]
         told = _series(series, [*rows, *published], _columns(rows, facet))
         base = data(held).encode(x=x_axis, **told)
         y_axis = _axis("Y", y, tall, y_title or y, log=log_y)
+        if published and not log_y:
+            y_axis = y_axis.scale(zero=False, padding=EDGE)
         drawn = [base.mark_line(strokeWidth=2).encode(y=y_axis), base.mark_point(filled=True, size=45).encode(y=y_axis)]
         if low and high:
             held_low = _axis("Y", low, tall, y_title or y, log=log_y)
