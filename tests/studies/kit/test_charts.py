@@ -50,6 +50,14 @@ def test_a_method_has_its_colour_in_every_figure():
         assert len(set(colours.values())) == len(chosen)
 
 
+def test_a_published_number_of_several_places_is_dashed_and_those_of_one_are_in_the_legend():
+    theirs = [{"x": 1, "y": 3, "name": "n1"}, {"x": 2, "to": 4, "y": 2, "name": "n1"}]
+    *_, hollow, dashed = lines(ROWS, "x", "y", series="name", published=theirs).to_dict()["layer"]
+    assert hollow["encoding"]["opacity"]["scale"]["domain"] == ["as published"]
+    assert [dashed["mark"]["type"], dashed["encoding"]["x2"]["field"]] == ["rule", "to"]
+    assert hollow["encoding"]["x"]["scale"]["padding"] > 0  # not on the corner
+
+
 def test_published_numbers_are_hollow_and_in_the_charts_of_their_facet():
     theirs = [{"x": 9, "y": 3, "name": "n1", "part": "second"}]
     first, second = lines(ROWS, "x", "y", series="name", facet="part", published=theirs).to_dict()["concat"]

@@ -28,7 +28,7 @@ from openloop.studies.schnabel2016.real_data import (
     yahoo,
 )
 from openloop.studies.schnabel2016.tolerances import SHARE
-from openloop.support.wording import chance, joined, pvalue
+from openloop.support.wording import chance, counted, joined, pvalue
 
 SEEDS = 5
 NAMES = {
@@ -77,9 +77,9 @@ def of_data_set(run: Run, name: str, data: PreparedData, seeds: int) -> tuple[li
     compared = list(contrasts(test, found))
     limits = joined([f"{allowed(name, METRICS[loss]):.4f} for {METRICS[loss].upper()}" for loss in LOSSES])
     caption = (
-        f"{name}: errors on all {len(test):,} test cells. Allowed, rounding included, are {SHARE:.0%} of the gap "
-        f"between the published MF-IPS and the published method nearest to it: {limits}. Nothing is allowed for our "
-        "own seeds, nor for the chance of the test set, which is the paper's"
+        f"{name}: errors on all {len(test):,} test cells, mean over {counted(seeds, 'seed')}. Allowed, rounding "
+        f"included, are {SHARE:.0%} of the gap between the published MF-IPS and the published method nearest to it: "
+        f"{limits}. Nothing is allowed for our own seeds, nor for the chance of the test set, which is the paper's"
     )
     tables = [error_table(name, test, found, everywhere, caption)]
     if not fresh.all():
@@ -231,20 +231,24 @@ def chosen_table(name: str, found: Sequence[Tested]) -> Table:
 def claims(name: str, test: Feedback, found: Sequence[Tested], compared: Sequence[AgainstNaive]) -> Iterator[Claim]:
     """The paper's numbers reached, and its sentences."""
     first = found[0].by
-    ours = {METRICS[loss]: float(_means(test, found, first, loss).mean()) for loss in METRICS}
+    by_seed = {METRICS[loss]: _means(test, found, first, loss) for loss in METRICS}
+    ours = {metric: float(means.mean()) for metric, means in by_seed.items()}
     mine = [c for c in compared if c.by == first]
-    yield from (_reached(name, metric, value) for metric, value in ours.items())
+    yield from (_reached(name, metric, means) for metric, means in by_seed.items())
     yield _outperforms(name, "over test cells, as in the paper", {METRICS[c.loss]: c.over_cells for c in mine})
     yield _outperforms(name, "by user", {METRICS[c.loss]: c.by_user for c in mine})
     yield _below_others(name, ours)
 
 
-def _reached(name: str, metric: str, ours: float) -> Claim:
+def _reached(name: str, metric: str, by_seed: Floats) -> Claim:
     limit = PUBLISHED["table2"][name]["MF-IPS"][metric]
     return Claim(
-        text=f"{name}: the {metric.upper()} of MF-IPS is at most the published {limit:.3f}.",
-        holds=ours <= limit,
-        found=f"{ours:.4f}, propensities learned as in the paper",
+        text=f"{name}: the {metric.upper()} of MF-IPS is at most the published {limit:.3f}, on average over seeds.",
+        holds=by_seed.mean() <= limit,
+        found=f"{by_seed.mean():.4f}, in {int(np.sum(by_seed <= limit))} of {counted(len(by_seed), 'seed')}, from "
+        f"{by_seed.min():.4f} to {by_seed.max():.4f}; propensities learned as in the paper; the grid of λ and the "
+        "logistic model were settled after test errors of coarser choices had been seen",
+        ours=True,
     )
 
 
@@ -252,7 +256,8 @@ def _outperforms(name: str, how: str, gaps: Mapping[str, Mean]) -> Claim:
     return Claim(
         text=f"{name}: MF-IPS outperforms MF-Naive in MAE and MSE (paired t-test {how}, p < 0.001, for each seed)",
         holds=all(gap.value < 0 and gap.pvalue < 0.001 for gap in gaps.values()),
-        found="; ".join(f"{metric.upper()} {gap.value:+.3f}, p {chance(gap.pvalue)}" for metric, gap in gaps.items()),
+        found="; ".join(f"{metric.upper()} {gap.value:+.3f}, p {chance(gap.pvalue)}" for metric, gap in gaps.items())
+        + ", each for the seed with the largest p",
         gist=f"MF-IPS outperforms MF-Naive on {name} in MAE and MSE (p < 0.001 {how})",
     )
 
