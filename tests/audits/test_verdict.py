@@ -363,29 +363,6 @@ def test_with_200_ratings_drawn_at_random_balanced_weights_decide(size, level):
     assert decide(tilted(basis=basis, rho=1.7, rho_low=1.4)).level == level
 
 
-def test_weights_by_the_rating_alone_judge_ratings_and_no_rankings():
-    basis = Basis(sample=600, by_rating=True)
-    assert decide(tilted(basis=basis)).level == "verdict"
-    found = decide(replace(tilted(basis=basis), ranked=True))
-    assert (found.level, found.reasons[0].code) == ("none", "by-rating")
-    assert "Balanced" in found.remedy
-    alone = replace(tilted(basis=replace(basis, balanced=True)), ranked=True)
-    assert decide(alone).level == "none"  # balancing by the rating adds nothing to weights by the rating
-    balanced = replace(tilted(basis=Basis(sample=600, balanced=True)), ranked=True)
-    assert decide(balanced).level == "verdict"
-
-
-def test_the_guess_of_a_joint_model_is_no_ground():
-    found = decide(tilted(basis=Basis(modelled=True)))
-    assert (found.level, [r.code for r in found.reasons]) == ("none", ["modelled"])
-    assert "Balanced" in found.remedy
-
-
-@pytest.mark.parametrize(("unseen", "level"), [(0.05, "verdict"), (0.06, "none")])
-def test_ratings_that_the_log_never_has_are_no_ground(unseen, level):
-    assert decide(tilted(basis=Basis(sample=600, balanced=True, unseen=unseen))).level == level
-
-
 def test_clicks_say_up_to_which_share_of_exposure_the_order_holds():
     found = decide(tilted(basis=CLICKS, kappa=0.67, kappa_low=2 / 3))
     assert found.level == "conditional"

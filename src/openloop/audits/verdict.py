@@ -16,6 +16,7 @@ from openloop.audits.contrasts import Contrast, testable
 from openloop.audits.evidence import Evidence, Rulebook
 from openloop.audits.results import StrataLine, StrataTable
 from openloop.audits.sentences import beaten_by_all, condition, context, pair_sentences, size
+from openloop.audits.weight_rules import WEIGHT_RULES
 from openloop.estimators.estimands import PLAIN, SEEN
 from openloop.support.wording import joined, percent
 
@@ -196,55 +197,6 @@ def _corrected(found: Evidence) -> Iterator[Reason]:
     yield from rules.corrected(seen.kept_weight, seen.coarse_share, seen.typical_relevant)
 
 
-def _by_rating(found: Evidence) -> Iterator[Reason]:
-    """Weights by the rating alone are nearly constant among relevant rows."""
-    if found.ranked and found.basis.by_rating:
-        yield Reason(
-            code="by-rating", remedy=rules.RATINGS,
-            text="the propensities depend on the rating alone, which leaves rankings nearly unweighted",
-        )  # fmt: skip
-
-
-def _modelled(found: Evidence) -> Iterator[Reason]:
-    """Propensities of a joint model: two models that fit a log alike may say the opposite of what it lacks."""
-    if found.basis.modelled:
-        yield Reason(
-            code="modelled", remedy=rules.RATINGS,
-            text="how the propensities depend on the rating comes from the form of a joint model, which the log cannot "
-            "check",
-        )  # fmt: skip
-
-
-def _exposed(found: Evidence) -> Iterator[Reason]:
-    """Propensities fitted on positives, whose weights divide the liking out; one p for all cells divides nothing."""
-    if found.liked and found.basis.blind and not found.evenly_weighted:
-        yield Reason(
-            code="exposure", remedy=rules.EXPOSURE,
-            text="no scored rating is below the threshold, so propensities fitted on the log are the chance of being "
-            "shown and liked",
-        )  # fmt: skip
-
-
-def _taken_as_known(found: Evidence) -> Iterator[Reason]:
-    """Propensities from a small sample, whose error the interval leaves out."""
-    taken = found.result[found.result.models[0], *found.family].p_taken
-    if found.basis.sample is not None and taken == "known":
-        yield Reason(
-            code="taken-as-known", value=found.basis.sample, remedy=rules.COUNTED,
-            text=f"the propensities come from {found.basis.sample:,} ratings drawn at random, and the interval of "
-            f"{found.estimator} leaves their error out",
-        )  # fmt: skip
-
-
-def _unseen(found: Evidence) -> Iterator[Reason]:
-    """Ratings that the sample has and the log has not."""
-    if found.basis.unseen > rules.UNSEEN:
-        yield Reason(
-            code="unseen-ratings", value=found.basis.unseen, limit=rules.UNSEEN, remedy=rules.RANDOMISED,
-            text=f"{percent(found.basis.unseen)} of the population has ratings of which the log has no row",
-        )  # fmt: skip
-
-
 # -- rules about a pair, the better model first --------------------------------------------------------------
 
 
@@ -365,8 +317,7 @@ def _paradox_words(found: Evidence, c: Contrast) -> str:
 
 RATINGS = Rulebook(
     of_the_log=(
-        doubts, _liked, _biased, _undebiased, _corrected, _support, _overlap, _by_rating, _modelled, _exposed,
-        _taken_as_known, _unseen,
+        doubts, _liked, _biased, _undebiased, _corrected, _support, _overlap, *WEIGHT_RULES,
     ),
     of_pairs=(_leaked, influential, _own_lists, _per_user, _contradicted, _against_most, _shown_more, _assumed),
 )  # fmt: skip
