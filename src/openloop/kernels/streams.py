@@ -158,7 +158,7 @@ def gammas(words: Words, shape: Any) -> Floats:
 
 
 # -- truncated normal ----------------------------------------------------------------------------------------
-# An interval above 0 is mirrored: its mass is then in the lower tail, where Φ keeps its relative precision. Inside it is
+# An interval above 0 is mirrored: its mass is then in the lower tail, where Φ keeps its relative precision. Draws are
 # Φ⁻¹(Φ(low) + U(Φ(high) - Φ(low))). Beyond TAIL in one direction, with c < d the mirrored bounds as distances from 0,
 # c + an exponential of rate c cut at d - c, taken with probability exp(-(x - c)²/2) (Robert 1995). Try t has numbers
 # 2t, 2t + 1.
