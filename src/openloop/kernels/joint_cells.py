@@ -15,7 +15,6 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -80,14 +79,18 @@ class Cells:
 
     def run(self, work: Callable[[int, int], None]) -> None:
         """Call work(first, last) on parts of the users, in threads."""
-        n, U = len(self.item), len(self.ptr) - 1
-        cuts = np.searchsorted(self.ptr, np.linspace(0, n, min(PARTS, 1 + n // PART_CELLS) + 1)[1:-1])
-        edges = np.unique(np.concatenate([[0], cuts, [U]])).tolist()
-        if len(edges) == 2:
-            return work(0, U)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(work, edges[:-1], edges[1:]))
-        return None
+        in_parts(self.ptr, work)
+
+
+def in_parts(ptr: Pointers, work: Callable[[int, int], None]) -> None:
+    """Call work(first, last) on ranges of owners with about equally many cells, in threads where there are several."""
+    cuts = np.searchsorted(ptr, np.linspace(0, ptr[-1], min(PARTS, 1 + int(ptr[-1]) // PART_CELLS) + 1)[1:-1])
+    edges = np.unique(np.concatenate([[0], cuts, [len(ptr) - 1]])).tolist()
+    if len(edges) == 2:
+        work(*edges)
+        return
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(work, edges[:-1], edges[1:]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,8 +7,6 @@ observed and else 0, its likelihood is exp((o - 1/2)x - ωx²/2) up to a factor 
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -25,6 +23,7 @@ from openloop.kernels.joint_cells import (
     Pointers,
     Ratings,
     chances_numpy,
+    in_parts,
     level_chances,
     observed_numpy,
     plain_odds,
@@ -34,8 +33,6 @@ from openloop.kernels.joint_cells import (
 from openloop.kernels.least_squares import by_partner
 from openloop.kernels.polya_gamma import polya_gamma, polya_gammas
 from openloop.kernels.streams import normal, normals, row_word, row_words, uniform, uniforms
-
-PARTS = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,9 +121,7 @@ def draw_blocks(
     N, D, L = len(side.ptr) - 1, partners.shape[1], offsets.shape[1]
     out = np.empty((N, D + L))
     given = (side.ptr, side.partner, side.state, side.omega, side.weight, partners, offsets)
-    edges = np.unique(np.linspace(0, N, PARTS + 1).astype(np.int64)).tolist()
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda part: _draw(*part, *given, prior.mean, prior.variance, word, out), pairwise(edges)))
+    in_parts(side.ptr, lambda first, last: _draw(first, last, *given, prior.mean, prior.variance, word, out))
     return np.ascontiguousarray(out[:, :D]), np.ascontiguousarray(out[:, D:])
 
 
