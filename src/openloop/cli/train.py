@@ -65,6 +65,16 @@ def train(
         int | None,
         typer.Option(parser=whole, metavar="N", help="Folds within a learner, as of stack and dr."),
     ] = None,
+    components: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Components of users, for mixture.")
+    ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What being observed depends on, for mixture: cpt-v (rating), logit-vd."),
+    ] = None,
+    restarts: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Starts of which the best is kept, for mixture.")
+    ] = None,
     threads: Annotated[int | None, typer.Option(parser=whole, metavar="N", help="Threads to learn with.")] = None,
     rng: Annotated[
         int | None, typer.Option("--seed", parser=whole, metavar="N", help="The same seed gives the same model.")

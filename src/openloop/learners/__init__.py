@@ -19,15 +19,18 @@ if TYPE_CHECKING:
     from openloop.learners.exposing import Exposure
     from openloop.learners.implicit import WMF
     from openloop.learners.mf import MF
+    from openloop.learners.mixture_mnar import MixtureMNAR
     from openloop.learners.model_files.saving import load
     from openloop.learners.pairwise import ADG, AUC
     from openloop.learners.pure_svd import PureSVD
+    from openloop.learners.rating_propensities import RatingPropensities
     from openloop.learners.recalibrated import Recalibrated
     from openloop.learners.stacking import Stack
     from openloop.learners.zoo_models import zoo
 
 __all__ = [
     "MF", "WMF", "ADG", "AUC", "PureSVD", "Stack", "Recalibrated", "Exposure", "Features", "DR", "RelMF",
+    "MixtureMNAR", "RatingPropensities",
     "Random", "GlobalAverage", "Popularity", "Bias",
     "Factors", "CornacModel", "zoo",
     "load",
@@ -44,6 +47,8 @@ _NAMES = {
     "recalibrated": "Recalibrated",
     "exposing": "Exposure",
     "covariate_ridge": "Features",
+    "mixture_mnar": "MixtureMNAR",
+    "rating_propensities": "RatingPropensities",
     "baselines": "Random GlobalAverage Popularity Bias",
     "adapters.factors": "Factors",
     "adapters.cornac_models": "CornacModel",

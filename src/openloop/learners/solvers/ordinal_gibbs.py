@@ -16,10 +16,12 @@ from scipy.special import ndtri
 
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.kernels.ordinal import (
+    VARIANCE,
     Belief,
     Codes,
     Side,
     Thresholds,
+    centres,
     draw_latent,
     draw_scales,
     draw_shift,
@@ -30,27 +32,17 @@ from openloop.kernels.ordinal import (
     row_moments,
     two_sides,
 )
-from openloop.kernels.streams import normals, row_words, stream_word
+from openloop.kernels.streams import normals, row_words, stream_word, uniforms
 
 START = 0.3  # standard deviation of the first vectors: chains begin apart
 STEP = 0.1  # the first standard deviation of a threshold's proposals
 WANTED = 0.44  # of the proposals of a single number should be accepted (Gelman, Roberts & Gilks 1996)
 
-# What is drawn, for the keys of streams; others who draw in the same sweep begin at OTHERS.
-(
-    THRESHOLDS,
-    LATENT,
-    USERS,
-    ITEMS,
-    USER_SHIFT,
-    ITEM_SHIFT,
-    USER_SCALES,
-    ITEM_SCALES,
-    USER_VARIANCE,
-    ITEM_VARIANCE,
-    BEGIN,
-) = range(11)
-OTHERS = 100
+# What is drawn, for the keys of streams; what a larger model draws beside begins at OTHERS.
+BEGIN, THRESHOLDS, STRETCH, LATENT, USER_SHIFT, ITEM_SHIFT, USERS, ITEMS = range(8)
+USER_SCALES, ITEM_SCALES, USER_VARIANCE, ITEM_VARIANCE, OTHERS = range(8, 13)
+
+STRETCHES = 2  # in a sweep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,6 +75,7 @@ class OrdinalState:
     item_mean: Floats
     item_variance: Floats
     step: Floats  # (L - 1,)
+    stretch_step: Floats  # (1,)
 
     @property
     def scales(self) -> tuple[Floats, Floats]:
@@ -124,6 +117,7 @@ def begin(rows: OrdinalRows, factors: int, seed: int, chain: int) -> OrdinalStat
     return OrdinalState(
         u=first[:U], v=first[U:], user_scale=np.ones(U), item_scale=np.ones(I), b=ndtri(share[:-1]),
         user_mean=none, user_variance=one, item_mean=none, item_variance=one, step=np.full(rows.levels - 1, STEP),
+        stretch_step=np.full(1, STEP),
     )  # fmt: skip
 
 
@@ -165,7 +159,7 @@ def items_shifted(
 def thresholds_and_latent(
     rows: OrdinalRows, at: OrdinalState, key: SweepKey, pool: Executor
 ) -> tuple[OrdinalState, Floats]:
-    """b by Metropolis steps with a summed out, its steps adapted in burn-in, then a, (n,)."""
+    """b, and the size of b and m together, by Metropolis steps with a summed out; then a, (n,)."""
     moments = row_moments(rows.users, at.u, at.v, at.scales, pool)
     likelihoods: Any = partial(level_log_likelihoods, rows.code, moments=moments, pool=pool)
     found, step = Thresholds(b=at.b, logs=likelihoods(at.b)), at.step
@@ -173,12 +167,59 @@ def thresholds_and_latent(
         word = row_words(key.word(THRESHOLDS), np.array([parity]))[0]
         found, taken = move_thresholds(found, step, parity, likelihoods, word)
         if key.burning:
-            step = adapted(step, taken, parity, key.sweep)
-    return replace(at, b=found.b, step=step), draw_latent(rows.code, found.b, moments, key.word(LATENT), pool)
+            step = adapted(step, taken, slice(parity, None, 2), key.sweep)
+    at = replace(at, b=found.b, step=step)
+    at, k = stretch(rows, at, (moments, float(found.logs.sum())), key, pool)
+    moments[0] *= k
+    return at, draw_latent(rows.code, at.b, moments, key.word(LATENT), pool)
 
 
-def adapted(step: Floats, taken: Array, parity: int, sweep: int) -> Floats:
+def adapted(step: Floats, taken: Any, which: slice, sweep: int) -> Floats:
     """Wider where a proposal was accepted, narrower where not, by less and less (Robbins & Monro 1951)."""
     change = np.zeros(len(step))
-    change[parity::2] = (taken[parity::2] - WANTED) * (sweep + 1) ** -0.5
+    change[which] = (np.atleast_1d(taken)[which] - WANTED) * (sweep + 1) ** -0.5
     return step * np.exp(change)
+
+
+# -- a stretch of everything ---------------------------------------------------------------------------------
+# While γ is fixed, the size of b and m = uᵀv together moves most slowly. (b, u, v) → (kb, √k u, √k v), and with them
+# (μ, σ²) → (√k μ, kσ²), so that the priors of u and v change by their Jacobian alone. What is left is the likelihood of
+# the levels, with a summed out, the priors of b, μ and σ², and the Jacobian of these, k^{(L - 1) + d + 2d}.
+
+
+def stretch(
+    rows: OrdinalRows, at: OrdinalState, given: tuple[Floats, float], key: SweepKey, pool: Executor
+) -> tuple[OrdinalState, float]:
+    """Metropolis steps of log k, and the product of those accepted; `given`: m and s of rows, and their likelihood."""
+    (moments, log), k = given, 1.0
+    words = row_words(key.word(STRETCH), np.arange(2 * STRETCHES))
+    steps, chances = normals(words[::2]), np.log(uniforms(words[1::2]))
+    for z, chance in zip(steps, chances, strict=True):
+        by = float(np.exp(at.stretch_step[0] * z))
+        longer = np.stack([k * by * moments[0], moments[1]])
+        proposed = float(level_log_likelihoods(rows.code, by * at.b, longer, pool).sum())
+        taken = chance < proposed - log + stretch_prior(at, by)
+        if taken:
+            at, log, k = stretched(at, by), proposed, k * by
+        if key.burning:
+            at = replace(at, stretch_step=adapted(at.stretch_step, taken, slice(1), key.sweep))
+    return at, k
+
+
+def stretched(at: OrdinalState, k: float) -> OrdinalState:
+    """b and m k times as large."""
+    root = np.sqrt(k)
+    return replace(
+        at, b=k * at.b, u=root * at.u, v=root * at.v, user_mean=root * at.user_mean, item_mean=root * at.item_mean,
+        user_variance=k * at.user_variance, item_variance=k * at.item_variance,
+    )  # fmt: skip
+
+
+def stretch_prior(at: OrdinalState, k: float) -> float:
+    """log of the priors' ratio and of the Jacobian when `at` is stretched by k."""
+    means, variances = np.append(at.user_mean, at.item_mean), np.append(at.user_variance, at.item_variance)  # (2d,)
+    centre = centres(len(at.b))
+    thresholds = np.sum((at.b - centre) ** 2 - (k * at.b - centre) ** 2) / 2
+    of_variances = -(VARIANCE[0] + 1) * len(variances) * np.log(k) - VARIANCE[1] * np.sum(1 / variances) * (1 / k - 1)
+    jacobian = (len(at.b) + 1.5 * len(means)) * np.log(k)
+    return float(thresholds + np.sum(means**2) * (1 - k) / 2 + of_variances + jacobian)
