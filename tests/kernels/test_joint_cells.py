@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +26,7 @@ from openloop.kernels.joint_cells import (
 from openloop.kernels.streams import stream_word
 
 WORD = stream_word(0, 1)
+POOL = ThreadPoolExecutor(2)
 
 
 @njit
@@ -59,14 +61,14 @@ def test_the_table_gives_the_normal_distribution():
 
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.05])
 def test_lists_are_the_plain_ones(share):
-    ours, plain = (make(observed(), share, WORD) for make in (sampled_cells, sampled_cells_numpy))
+    ours, plain = sampled_cells(observed(), share, WORD, POOL), sampled_cells_numpy(observed(), share, WORD)
     for name in ("ptr", "item", "code", "weight"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(plain, name))
 
 
 def test_all_cells_are_the_grid():
     given = observed()
-    cells = sampled_cells(given, 1.0, WORD)
+    cells = sampled_cells(given, 1.0, WORD, POOL)
     assert np.array_equal(cells.user * 25 + cells.item, np.arange(30 * 25))
     np.testing.assert_array_equal(cells.code[cells.code >= 0], given.code)
     assert cells.weight == 1
@@ -76,7 +78,7 @@ def test_sampled_cells_hold_all_observed_ones_and_their_share_of_the_others():
     given, share, draws = observed(), 0.3, 200
     unseen = np.zeros((30, 25))
     for k in range(draws):
-        cells = sampled_cells(given, share, stream_word(k, 2))
+        cells = sampled_cells(given, share, stream_word(k, 2), POOL)
         np.testing.assert_array_equal(cells.code[cells.code >= 0], given.code)
         unseen[cells.user[cells.code == UNSEEN], cells.item[cells.code == UNSEEN]] += 1
     candidates = np.ones((30, 25), bool)
@@ -97,8 +99,8 @@ def test_sums_by_user_and_item():
 
 @pytest.mark.parametrize("share", [1.0, 0.4])
 def test_chances_to_be_unobserved_are_the_plain_ones(share):
-    cells = sampled_cells(observed(), share, WORD)
-    ours, plain = missing_logs(cells, *parts()), missing_logs_numpy(cells, *parts())
+    cells = sampled_cells(observed(), share, WORD, POOL)
+    ours, plain = missing_logs(cells, *parts(), POOL), missing_logs_numpy(cells, *parts())
     np.testing.assert_allclose(ours, plain, atol=1e-11)
     assert np.all(ours[cells.code >= 0] == 0)
     assert np.all(ours[cells.code < 0] < 0)
@@ -110,15 +112,16 @@ def test_by_hand():
     observing = Observing(np.array([[1.0]]), np.array([[0.5]]), np.array([[-1.0, 1.0]]), np.array([[-0.5, 0.5]]))
     cells = Cells(np.array([0, 1]), np.zeros(1, np.int32), np.full(1, UNSEEN, np.int8), 1)
     truth = np.log(0.5 * expit(1.0) + 0.5 * expit(-2.0))
-    assert missing_logs(cells, ratings, observing)[0] == pytest.approx(truth, abs=1e-13)
+    assert missing_logs(cells, ratings, observing, POOL)[0] == pytest.approx(truth, abs=1e-13)
 
 
 def test_where_the_rating_does_not_matter_its_model_does_not():
     ratings, observing = parts()
     flat = replace(observing, by_user=observing.by_user[:, :1].repeat(5, 1), by_item=np.zeros((25, 5)))
-    cells = sampled_cells(observed(), 1.0, WORD)
+    cells = sampled_cells(observed(), 1.0, WORD, POOL)
     other = replace(ratings, u=-ratings.u)
-    np.testing.assert_allclose(missing_logs(cells, ratings, flat), missing_logs(cells, other, flat), atol=1e-12)
+    one, two = (missing_logs(cells, given, flat, POOL) for given in (ratings, other))
+    np.testing.assert_allclose(one, two, atol=1e-12)
 
 
 def test_levels_have_chances_that_sum_to_1():
@@ -132,9 +135,9 @@ def test_bits_do_not_depend_on_threads(monkeypatch):
     from openloop.kernels import joint_cells
 
     monkeypatch.setattr(joint_cells, "PART_CELLS", 50)
-    cells = sampled_cells(observed(), 1.0, WORD)
+    cells = sampled_cells(observed(), 1.0, WORD, POOL)
     found = []
     for threads in (1, 4):
-        monkeypatch.setattr(joint_cells.os, "cpu_count", lambda n=threads: n)
-        found.append(missing_logs(cells, *parts()))
+        with ThreadPoolExecutor(threads) as pool:
+            found.append(missing_logs(cells, *parts(), pool))
     np.testing.assert_array_equal(*found)

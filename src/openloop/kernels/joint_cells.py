@@ -11,9 +11,8 @@ Kernels know nothing about models. A part of users is one thread's, and bits do 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,19 +76,14 @@ class Cells:
         """Sums of the cells' values per item."""
         return np.bincount(self.item, values, self.n_items)
 
-    def run(self, work: Callable[[int, int], None]) -> None:
-        """Call work(first, last) on parts of the users, in threads."""
-        in_parts(self.ptr, work)
 
-
-def in_parts(ptr: Pointers, work: Callable[[int, int], None]) -> None:
+def in_parts(ptr: Pointers, work: Callable[[int, int], None], pool: Executor) -> None:
     """Call work(first, last) on ranges of owners with about equally many cells, in threads where there are several."""
     cuts = np.searchsorted(ptr, np.linspace(0, ptr[-1], min(PARTS, 1 + int(ptr[-1]) // PART_CELLS) + 1)[1:-1])
     edges = np.unique(np.concatenate([[0], cuts, [len(ptr) - 1]])).tolist()
     if len(edges) == 2:
         work(*edges)
-        return
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    else:
         list(pool.map(work, edges[:-1], edges[1:]))
 
 
@@ -117,15 +111,15 @@ class Observing:
 # -- lists of cells ------------------------------------------------------------------------------------------
 
 
-def sampled_cells(observed: Cells, share: float, word: np.uint64) -> Cells:
+def sampled_cells(observed: Cells, share: float, word: np.uint64, pool: Executor) -> Cells:
     """All observed cells, and each unobserved one with probability `share`; with 1, all."""
     rate = math.log1p(-share) if share < 1 else -math.inf
     counts, none = np.zeros(len(observed.ptr) - 1, np.int64), (np.empty(0, np.int32), np.empty(0, np.int8))
     given = (observed.ptr, observed.item, observed.code, observed.n_items, word, rate)
-    observed.run(lambda first, last: _merge(first, last, *given, counts, *none))
+    in_parts(observed.ptr, lambda first, last: _merge(first, last, *given, counts, *none), pool)
     ptr = np.concatenate([[0], np.cumsum(counts)])
     item, code = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.int8)
-    observed.run(lambda first, last: _merge(first, last, *given, ptr, item, code))
+    in_parts(observed.ptr, lambda first, last: _merge(first, last, *given, ptr, item, code), pool)
     return Cells(ptr, item, code, observed.n_items, 1 / share)
 
 
@@ -192,7 +186,7 @@ def fast_cdf(x: float) -> float:
     return TABLE[k, 0] + TABLE[k, 1] * d * slope
 
 
-def missing_logs(cells: Cells, ratings: Ratings, observing: Observing) -> Floats:
+def missing_logs(cells: Cells, ratings: Ratings, observing: Observing, pool: Executor) -> Floats:
     """log S of each unobserved cell, and 0 of each observed one."""
     out = np.empty(len(cells.item))
     given = (*plain_ratings(ratings), *plain_odds(observing))
@@ -202,7 +196,7 @@ def missing_logs(cells: Cells, ratings: Ratings, observing: Observing) -> Floats
         mine = out[cells.ptr[first] : cells.ptr[last]]
         np.log(mine, out=mine)
 
-    cells.run(work)
+    in_parts(cells.ptr, work, pool)
     return out
 
 

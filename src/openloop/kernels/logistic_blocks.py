@@ -7,6 +7,7 @@ observed and else 0, its likelihood is exp((o - 1/2)x - ωx²/2) up to a factor 
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -61,12 +62,14 @@ class Prior:
 # -- levels and ω --------------------------------------------------------------------------------------------
 
 
-def augment(cells: Cells, ratings: Ratings, observing: Observing, words: tuple[np.uint64, np.uint64]) -> Augmented:
+def augment(
+    cells: Cells, ratings: Ratings, observing: Observing, words: tuple[np.uint64, np.uint64], pool: Executor
+) -> Augmented:
     """A level for each unobserved cell, l ∝ P(l)(1 - p_l), by the first word; ω ~ PG(1, x) for all, by the second."""
     state, omega = np.empty(len(cells.item), np.int8), np.empty(len(cells.item))
     given = (cells.ptr, cells.item, cells.code, cells.n_items, *plain_ratings(ratings), *plain_odds(observing), *words)
     effects = (observing.by_user, observing.by_item)
-    cells.run(lambda first, last: _augment(first, last, *given, *effects, state, omega))
+    in_parts(cells.ptr, lambda first, last: _augment(first, last, *given, *effects, state, omega), pool)
     return Augmented(cells.ptr, cells.item, state, omega, cells.weight)
 
 
@@ -115,13 +118,13 @@ def augment_numpy(
 
 
 def draw_blocks(
-    side: Augmented, partners: Floats, offsets: Floats, prior: Prior, word: np.uint64
+    side: Augmented, partners: Floats, offsets: Floats, prior: Prior, word: np.uint64, pool: Executor
 ) -> tuple[Floats, Floats]:
     """(e, λ) of all users given (f, ψ) of their partners; the reverse with `turned` cells."""
     N, D, L = len(side.ptr) - 1, partners.shape[1], offsets.shape[1]
     out = np.empty((N, D + L))
     given = (side.ptr, side.partner, side.state, side.omega, side.weight, partners, offsets)
-    in_parts(side.ptr, lambda first, last: _draw(first, last, *given, prior.mean, prior.variance, word, out))
+    in_parts(side.ptr, lambda first, last: _draw(first, last, *given, prior.mean, prior.variance, word, out), pool)
     return np.ascontiguousarray(out[:, :D]), np.ascontiguousarray(out[:, D:])
 
 

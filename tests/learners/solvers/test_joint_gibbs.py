@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
-import pytest
 from scipy.special import expit
 
-from openloop.kernels.joint_cells import Cells, sampled_cells
 from openloop.kernels.ordinal import SCALE, VARIANCE, centres, two_sides
-from openloop.kernels.streams import stream_word
-from openloop.learners.solvers import joint_gibbs, ordinal_gibbs
-from openloop.learners.solvers.joint_gibbs import SPREAD, VAGUE, JointRows, JointState, Sweeping, begin, move_side, sweep
+from openloop.learners.solvers import ordinal_gibbs
+from openloop.learners.solvers.joint_gibbs import move_side, sweep
+from openloop.learners.solvers.joint_moves import move_whole
+from openloop.learners.solvers.joint_state import SPREAD, VAGUE, JointRows, JointState, Sweeping, begin
 from openloop.learners.solvers.ordinal_gibbs import OrdinalRows, SweepKey
 
 U, I, D, F, L = 4, 3, 1, 1, 3
+POOL = ThreadPoolExecutor(2)
 PRIOR = -0.5  # around which m is drawn
-
-
-@pytest.fixture(scope="module")
-def pool():
-    with ThreadPoolExecutor(2) as found:
-        yield found
 
 
 def rows_of(level, seen, share=1.0) -> JointRows:
@@ -31,18 +26,17 @@ def rows_of(level, seen, share=1.0) -> JointRows:
     user, item = np.nonzero(seen)
     users, items = two_sides(user, item, seen.shape)
     code = level[seen]
-    observed = Cells(users.ptr, item.astype(np.int32), code.astype(np.int8), seen.shape[1])
-    cells = sampled_cells(observed, 1.0, stream_word(0)) if share == 1 else observed
     ordinal = OrdinalRows(users=users, items=items, code=code.astype(np.int16), levels=L)
-    return JointRows(ordinal=ordinal, cells=cells, share=share, prior=PRIOR)
+    return replace(JointRows.of(ordinal, share, POOL), prior=PRIOR)
 
 
 def key_of(number, *, burning=False):
     return SweepKey(seed=5, chain=0, sweep=number, burning=burning)
 
 
-def some_state(U=U, I=I) -> JointState:
-    rows = rows_of(np.arange(U * I).reshape(U, I) % L, np.ones((U, I), bool))
+@cache
+def some_state() -> JointState:
+    rows = rows_of(np.arange(U * I).reshape(U, I) % L, np.eye(U, I, dtype=bool))
     return begin(ordinal_gibbs.begin(rows.ordinal, D, 0, 0), rows, F, key_of(0))
 
 
@@ -61,7 +55,7 @@ def from_prior(rng) -> JointState:
         e=rng.standard_normal((U, F)), f=rng.standard_normal((I, F)), level_mean=m, spread=spread,
         by_user=m + np.sqrt(spread[0]) * rng.standard_normal((U, L)),
         by_item=np.sqrt(spread[1]) * rng.standard_normal((I, L)),
-        joint_covariance=0.5 * np.eye(2 * L - 1), user_reach=np.array([1.0, 0.7, 0.7, 1.0]),
+        level_covariance=0.5 * np.eye(2 * L - 1), move_step=np.array([1.0, 1.0, 0.5]), user_reach=np.array([1.0, 0.7, 0.7, 1.0]),
     )  # fmt: skip
 
 
@@ -77,7 +71,7 @@ def functions(state) -> np.ndarray:
     """Of every part of the state, none of them of heavy tails."""
     mean, common = state.u @ state.v.T, state.e @ state.f.T
     return np.array([
-        *state.b, *state.b**2, np.tanh(mean).mean(), np.tanh(mean[0] ** 2).mean(), state.user_mean[0],
+        *state.b, *state.b**2, np.tanh(mean).mean(), np.tanh(mean[0] ** 2).mean(), np.tanh(state.user_mean[0] * state.item_mean[0]),
         *np.log([state.user_scale.mean(), state.item_scale.mean(), state.user_scale[0]]),
         *np.log(state.user_variance), *np.log(state.item_variance), np.tanh(common).mean(), np.tanh(common**2).mean(),
         *state.level_mean, *state.level_mean**2, state.level_mean[0] * state.level_mean[-1], *np.log(state.spread),
@@ -91,29 +85,29 @@ def batch_error(draws, batches=25):
     return draws[: size * batches].reshape(batches, size, -1).mean(axis=1).std(axis=0, ddof=1) / np.sqrt(batches)
 
 
-def geweke(n, pool, seed=1) -> np.ndarray:
+def geweke(n, seed=1) -> np.ndarray:
     """z scores of functions of the state, of the prior against a chain that draws data and state given each other."""
     rng = np.random.default_rng(seed)
     prior = np.array([functions(from_prior(rng)) for _ in range(n)])
     state, chain = from_prior(rng), []
     for number in range(n):
-        state = sweep(rows_of(*drawn(state, rng)), state, key_of(number), pool)
+        state = sweep(rows_of(*drawn(state, rng)), state, key_of(number), POOL)
         chain.append(functions(state))
     error = np.hypot(prior.std(axis=0) / np.sqrt(n), batch_error(np.array(chain)))
     return (prior.mean(axis=0) - np.mean(chain, axis=0)) / error
 
 
-def test_sweeps_leave_the_joint_distribution_as_it_is(pool):
-    z = geweke(1500, pool)  # Geweke 2004
+def test_sweeps_leave_the_joint_distribution_as_it_is():
+    z = geweke(1500)  # Geweke 2004
     assert np.abs(z).max() < 3.8, z.round(1)
 
 
-def test_where_missing_says_nothing_every_proposal_is_taken(pool):
+def test_where_missing_says_nothing_every_proposal_is_taken():
     rng = np.random.default_rng(2)
     state = from_prior(rng)
     rows = rows_of(*drawn(state, rng))
     flat = replace(state, by_user=np.full((U, L), -1.0), by_item=np.full((I, L), 0.3))
-    work = Sweeping(rows, key_of(0), pool, rows.cells, flat, joint_gibbs.missing_logs(rows.cells, flat.ratings, flat.observing))
+    work = Sweeping.of(rows, flat, key_of(0), POOL)
     a = np.zeros(len(rows.ordinal.code))
     for name, scale in (("u", "user_scale"), ("v", "item_scale")):
         move_side(work, a, name)
@@ -121,27 +115,25 @@ def test_where_missing_says_nothing_every_proposal_is_taken(pool):
         assert np.all(getattr(work.at, scale) != getattr(flat, scale))
 
 
-def test_logs_are_those_of_the_state(pool):
+def test_logs_are_those_of_the_state():
     rng = np.random.default_rng(3)
     state = from_prior(rng)
     rows = rows_of(*drawn(state, rng))
-    work = Sweeping(rows, key_of(0), pool, rows.cells, state, joint_gibbs.missing_logs(rows.cells, state.ratings, state.observing))
-    moments = joint_gibbs.row_moments(rows.ordinal.users, state.u, state.v, state.scales, pool)
+    work = Sweeping.of(rows, state, key_of(0), POOL)
     a = np.zeros(len(rows.ordinal.code))
     for _ in range(3):
-        joint_gibbs.move_levels(work, moments, 0)
+        move_whole(work)
         move_side(work, a, "u")
         move_side(work, a, "v")
-    truth = joint_gibbs.missing_logs(rows.cells, work.at.ratings, work.at.observing)
-    np.testing.assert_allclose(work.logs, truth, atol=1e-12)
+    np.testing.assert_allclose(work.logs, work.missing(work.at), atol=1e-12)
     assert not np.array_equal(work.at.u, state.u)
 
 
-def test_steps_adapt_in_burn_in_alone(pool):
+def test_steps_adapt_in_burn_in_alone():
     state = from_prior(np.random.default_rng(4))
     rows = rows_of(*drawn(state, np.random.default_rng(5)))
-    names = ("user_reach", "item_reach", "joint_step", "joint_mean", "joint_covariance")
-    kept, burnt = (sweep(rows, state, key_of(1, burning=burning), pool) for burning in (False, True))
+    names = ("user_reach", "item_reach", "move_step", "level_covariance")
+    kept, burnt = (sweep(rows, state, key_of(1, burning=burning), POOL) for burning in (False, True))
     assert all(np.array_equal(getattr(kept, name), getattr(state, name)) for name in names)
     assert not any(np.array_equal(getattr(burnt, name), getattr(state, name)) for name in names[2:])
     assert np.all(burnt.user_reach <= 1)
@@ -151,7 +143,7 @@ def test_a_share_of_the_unobserved_cells_is_drawn_anew_and_counts_for_all():
     rng = np.random.default_rng(6)
     seen = rng.random((40, 30)) < 0.1
     rows = rows_of(rng.integers(0, L, (40, 30)), seen, share=0.25)
-    first, second = rows.sampled(key_of(1)), rows.sampled(key_of(2))
+    first, second = rows.sampled(key_of(1), POOL), rows.sampled(key_of(2), POOL)
     assert first.weight == 4
     assert not np.array_equal(first.item, second.item)
     unseen = [int(np.sum(cells.code < 0)) for cells in (first, second)]
