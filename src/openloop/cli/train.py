@@ -65,6 +65,18 @@ def train(
         int | None,
         typer.Option(parser=whole, metavar="N", help="Folds within a learner, as of stack and dr."),
     ] = None,
+    sweeps: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Sweeps of each chain, for ordinal-mf.")
+    ] = None,
+    burn: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="How many of them are dropped at first.")
+    ] = None,
+    thin: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Of the others every N-th is kept.")
+    ] = None,
+    chains: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Chains, by which draws are checked.")
+    ] = None,
     components: Annotated[
         int | None, typer.Option(parser=whole, metavar="N", help="Components of users, for mixture.")
     ] = None,

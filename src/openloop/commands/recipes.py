@@ -23,12 +23,13 @@ CLASSES = {
     "bias": "Bias",
     "dr": "DR",
     "relmf": "RelMF",
+    "ordinal-mf": "OrdinalMF",
     "mixture": "MixtureMNAR",
 }
 # The parameters that have an option; those of a learner beyond them keep their defaults.
 PARAMETERS = (
     "factors", "reg", "bias_reg", "loss", "solver", "iterations", "tol", "updates", "gamma", "rate", "threshold",
-    "folds", "components", "missing", "restarts", "threads", "rng",
+    "folds", "sweeps", "burn", "thin", "chains", "components", "missing", "restarts", "threads", "rng",
 )  # fmt: skip
 OF_MF = ("factors", "reg", "bias_reg", "solver", "iterations", "tol", "threads", "rng")
 TEMPERED = ((1.2, 0.5), (1.4, 0.0))  # factors of λ, and powers of the weights, of the bases beside the first

@@ -101,7 +101,7 @@ def two_sides(user: Array, item: Array, shape: tuple[int, int]) -> tuple[Side, S
     return users, Side(ends[1].astype(np.int64), user.astype(np.int32)[order], order)
 
 
-def _each(work: Callable[[int, int], None], parts: list[tuple[int, int]], pool: Executor) -> None:
+def each_part(work: Callable[[int, int], None], parts: list[tuple[int, int]], pool: Executor) -> None:
     """Do all parts; a single one without a thread of its own."""
     if len(parts) == 1:
         work(*parts[0])
@@ -119,7 +119,7 @@ def _row_parts(n: int) -> list[tuple[int, int]]:
 def row_moments(users: Side, u: Floats, v: Floats, scales: tuple[Floats, Floats], pool: Executor) -> Floats:
     """m = u_iᵀv_j and s = √(γ_i γ_j) of every row in the log's order, (2, n)."""
     out = np.empty((2, len(users.partner)))
-    _each(lambda a, b: _row_moments(a, b, users.ptr, users.partner, u, v, *scales, out), users.parts, pool)
+    each_part(lambda a, b: _row_moments(a, b, users.ptr, users.partner, u, v, *scales, out), users.parts, pool)
     return out
 
 
@@ -140,7 +140,9 @@ def _row_moments(
 def draw_latent(code: Codes, b: Floats, moments: Floats, word: np.uint64, pool: Executor) -> Floats:
     """a of every row: N(m, s²) between the thresholds of its level, (n,)."""
     out, edges = np.empty(len(code)), bounds(b)
-    _each(lambda first, last: _draw_latent(first, last, code, edges, moments, word, out), _row_parts(len(code)), pool)
+    each_part(
+        lambda first, last: _draw_latent(first, last, code, edges, moments, word, out), _row_parts(len(code)), pool
+    )
     return out
 
 
@@ -173,7 +175,7 @@ def draw_side(
     out = np.zeros((len(side), partners.shape[1])) if near is None else near.at.copy()
     reach = np.ones(len(side)) if near is None else near.reach
     rows, prior = (side.ptr, side.partner, side.row), (belief.mean, belief.variance)
-    _each(lambda f, l: _draw_side(f, l, *rows, a, partners, *scales, *prior, word, reach, out), side.parts, pool)
+    each_part(lambda f, l: _draw_side(f, l, *rows, a, partners, *scales, *prior, word, reach, out), side.parts, pool)
     return out
 
 
@@ -214,7 +216,7 @@ def draw_scales(
     """γ_i ~ InvGamma(5 + n_i/2, 4 + Σ_j (a_ij - u_iᵀv_j)²/(2γ_j)) of a side, (N,); `vectors`: own, partners'."""
     out = np.empty(len(side))
     rows = (side.ptr, side.partner, side.row)
-    _each(lambda first, last: _draw_scales(first, last, *rows, a, *vectors, other, word, out), side.parts, pool)
+    each_part(lambda first, last: _draw_scales(first, last, *rows, a, *vectors, other, word, out), side.parts, pool)
     return out
 
 
@@ -237,92 +239,6 @@ def draw_variance(vectors: Floats, mean: Floats, word: np.uint64) -> Floats:
     return rate / gammas(row_words(word, np.arange(len(mean))), VARIANCE[0] + len(vectors) / 2)
 
 
-# -- a shift of everything -----------------------------------------------------------------------------------
-# Thresholds hardly move while vectors are fixed, nor vectors while a is. But a + c and b + c have the same levels, and
-# with u summed out the likelihood of (μ, c) is normal: a_i + c ~ N(V_i μ, K_i) with K_i = V_i diag σ² V_iᵀ + D_i and
-# D_i = diag γ_i γ_j. With S = diag 1/σ², t_i = V_iᵀD_i⁻¹1, h_i = V_iᵀD_i⁻¹a_i and Λ_i = S + V_iᵀD_i⁻¹V_i (Woodbury)
-#
-#     VᵀK⁻¹V = S - SΛ⁻¹S,  VᵀK⁻¹1 = SΛ⁻¹t,  1ᵀK⁻¹1 = Σ_j 1/(γ_i γ_j) - tᵀΛ⁻¹t, and with a in place of 1 likewise.
-#
-# (μ, c) is one draw, to be followed by u given them (a generalised Gibbs step of Liu & Sabatti 2000).
-
-
-def draw_shift(
-    side: Side, a: Floats, partners: Floats, scales: tuple[Floats, Floats], variance: Floats, b: Floats,
-    word: np.uint64, pool: Executor,
-) -> tuple[Floats, float]:  # fmt: skip
-    """μ of a side, (d,), and c, by which a and b are to be shifted; its vectors must be drawn right after."""
-    A, g = shift_system(side, a, partners, scales, variance, pool)
-    d = len(variance)
-    A[range(d), range(d)] += 1  # μ ~ N(0, 1)
-    A[d, d] += len(b)
-    g[d] -= np.sum(b - centres(len(b)))
-    L = np.linalg.cholesky(A)
-    z = normals(row_words(word, np.arange(d + 1)))
-    found = np.linalg.solve(A, g) + np.linalg.solve(L.T, z)
-    return found[:d], float(found[d])
-
-
-def centres(n: int) -> Floats:
-    """The prior means of n thresholds, l - L/2."""
-    return np.arange(1, n + 1) - (n + 1) / 2
-
-
-def shift_system(
-    side: Side, a: Floats, partners: Floats, scales: tuple[Floats, Floats], variance: Floats, pool: Executor
-) -> tuple[Floats, Floats]:
-    """Precision (d + 1, d + 1) and linear term (d + 1,) of (μ, c), without their priors."""
-    d, parts = len(variance), side.parts
-    sums = np.zeros((len(parts), d + 2, d + 1))  # by part, so that the order of adding does not depend on threads
-    place = {first: k for k, (first, _) in enumerate(parts)}
-    rows = (side.ptr, side.partner, side.row)
-    _each(lambda f, l: _shift_system(f, l, *rows, a, partners, *scales, variance, sums[place[f]]), parts, pool)
-    whole = sums.sum(axis=0)
-    return whole[:-1], whole[-1]
-
-
-@njit(cache=True, nogil=True)
-def _shift_system(
-    first: int, last: int, ptr: Pointers, partner: Ints, row: Pointers, a: Floats, partners: Floats,
-    own: Floats, other: Floats, variance: Floats, out: Floats,
-) -> None:  # fmt: skip
-    d = variance.size
-    A, t, h, column = np.empty((d, d)), np.empty(d), np.empty(d), np.empty(d)
-    for i in range(first, last):
-        if ptr[i] == ptr[i + 1]:
-            continue
-        A[:] = 0.0
-        t[:] = 0.0
-        h[:] = 0.0
-        ones, sums = 0.0, 0.0
-        for j in range(d):
-            A[j, j] = 1 / variance[j]
-        for r in range(ptr[i], ptr[i + 1]):
-            x, y, weight = partners[partner[r]], a[row[r]], 1 / (own[i] * other[partner[r]])
-            ones += weight
-            sums += weight * y
-            for j in range(d):
-                target, scaled = A[j], weight * x[j]
-                t[j] += scaled
-                h[j] += scaled * y
-                for k in range(j + 1):
-                    target[k] += scaled * x[k]
-        L = factor(A)
-        for j in range(d):
-            column[:] = 0.0
-            column[j] = 1 / variance[j]
-            substitute(L, column)  # Λ⁻¹S, column j
-            out[j, j] += 1 / variance[j]
-            for k in range(d):
-                out[j, k] -= column[k] / variance[k]
-            out[j, d] -= dot(column, t)
-            out[d, j] -= dot(column, t)
-            out[d + 1, j] += dot(column, h)
-        column[:] = t
-        out[d, d] += ones - substitute(L, column)
-        out[d + 1, d] -= sums - dot(column, h)
-
-
 # -- thresholds ----------------------------------------------------------------------------------------------
 # A level's likelihood depends on its two thresholds alone, so every second threshold can move at once, each accepted by
 # itself. a is summed out: it must be drawn anew right after, before anything else is drawn given it.
@@ -342,7 +258,7 @@ def level_log_likelihoods(code: Codes, b: Floats, moments: Floats, pool: Executo
     """Σ log P(level l) over the rows of each level, (L,); the rest of the model is given by m and s."""
     parts, edges = _row_parts(len(code)), bounds(b)
     sums = np.zeros((len(parts), len(b) + 1))
-    _each(lambda f, l: _log_likelihoods(f, l, code, edges, moments, sums[f // PART]), parts, pool)
+    each_part(lambda f, l: _log_likelihoods(f, l, code, edges, moments, sums[f // PART]), parts, pool)
     return sums.sum(axis=0)
 
 
@@ -354,6 +270,11 @@ def _log_likelihoods(first: int, last: int, code: Codes, edges: Floats, moments:
         if low > 0:  # mirrored to the lower tail, where Φ keeps its relative precision
             low, high = -high, -low
         out[code[r]] += math.log(max(normal_cdf(high) - normal_cdf(low), LEAST))
+
+
+def centres(n: int) -> Floats:
+    """The prior means of n thresholds, l - L/2."""
+    return np.arange(1, n + 1, dtype=np.float64) - (n + 1) / 2
 
 
 def move_thresholds(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from openloop.learners.mf import MF
     from openloop.learners.mixture_mnar import MixtureMNAR
     from openloop.learners.model_files.saving import load
+    from openloop.learners.ordinal_mf import OrdinalMF
     from openloop.learners.pairwise import ADG, AUC
     from openloop.learners.pure_svd import PureSVD
     from openloop.learners.rating_propensities import RatingPropensities
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MF", "WMF", "ADG", "AUC", "PureSVD", "Stack", "Recalibrated", "Exposure", "Features", "DR", "RelMF",
-    "MixtureMNAR", "RatingPropensities",
+    "OrdinalMF", "MixtureMNAR", "RatingPropensities",
     "Random", "GlobalAverage", "Popularity", "Bias",
     "Factors", "CornacModel", "zoo",
     "load",
@@ -47,6 +48,7 @@ _NAMES = {
     "recalibrated": "Recalibrated",
     "exposing": "Exposure",
     "covariate_ridge": "Features",
+    "ordinal_mf": "OrdinalMF",
     "mixture_mnar": "MixtureMNAR",
     "rating_propensities": "RatingPropensities",
     "baselines": "Random GlobalAverage Popularity Bias",

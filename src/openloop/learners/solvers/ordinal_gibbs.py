@@ -24,7 +24,6 @@ from openloop.kernels.ordinal import (
     centres,
     draw_latent,
     draw_scales,
-    draw_shift,
     draw_side,
     draw_variance,
     level_log_likelihoods,
@@ -32,7 +31,9 @@ from openloop.kernels.ordinal import (
     row_moments,
     two_sides,
 )
+from openloop.kernels.ordinal_shift import draw_shift
 from openloop.kernels.streams import normals, row_words, stream_word, uniforms
+from openloop.learners.chains import SweepKey
 
 START = 0.3  # standard deviation of the first vectors: chains begin apart
 STEP = 0.1  # the first standard deviation of a threshold's proposals
@@ -91,20 +92,6 @@ class OrdinalState:
     def item_belief(self) -> Belief:
         """The prior of items' vectors."""
         return Belief(mean=self.item_mean, variance=self.item_variance)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepKey:
-    """Which sweep of which chain this is, and whether proposals may still adapt."""
-
-    seed: int
-    chain: int
-    sweep: int
-    burning: bool
-
-    def word(self, role: int) -> np.uint64:
-        """Where the numbers of one role in this sweep begin."""
-        return stream_word(self.seed, self.chain, self.sweep, role)
 
 
 def begin(rows: OrdinalRows, factors: int, seed: int, chain: int) -> OrdinalState:
