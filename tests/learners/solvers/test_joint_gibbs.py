@@ -121,8 +121,8 @@ def test_logs_are_those_of_the_state():
     rows = rows_of(*drawn(state, rng))
     work = Sweeping.of(rows, state, key_of(0), POOL)
     a = np.zeros(len(rows.ordinal.code))
+    move_whole(work)
     for _ in range(3):
-        move_whole(work)
         move_side(work, a, "u")
         move_side(work, a, "v")
     np.testing.assert_allclose(work.logs, work.missing(work.at), atol=1e-12)

@@ -12,6 +12,7 @@ import numpy as np
 
 from openloop.core.feedback import Array, Floats
 from openloop.kernels.joint_cells import Cells, Observing, Ratings, missing_logs, sampled_cells
+from openloop.kernels.joint_gradients import missing_gradient
 from openloop.kernels.ordinal import level_log_likelihoods, row_moments
 from openloop.kernels.streams import normals, row_words
 from openloop.learners.solvers.ordinal_gibbs import OTHERS, OrdinalRows, OrdinalState, SweepKey
@@ -35,7 +36,7 @@ class JointState(OrdinalState):
     user_reach: Floats  # (U,), how far from where it is a vector is proposed: 1 for a draw that forgets it
     item_reach: Floats  # (I,)
     level_covariance: Floats  # (2L - 1, 2L - 1), of proposals for b and m
-    move_step: Floats  # of moves of the whole: of b and m in units of their covariance, of a shift, and of a stretch
+    move_step: Floats  # of moves of the whole: of b and m, whose covariance is the unit, of a shift, and of a stretch
 
     @property
     def ratings(self) -> Ratings:
@@ -86,12 +87,13 @@ class Sweeping:
     cells: Cells
     at: JointState
     logs: Floats
+    gradient: Floats  # of their sum in (b, m), as the sweep begins
 
     @classmethod
     def of(cls, rows: JointRows, at: JointState, key: SweepKey, pool: Executor) -> Sweeping:
         """The beginning of a sweep."""
         cells = rows.sampled(key, pool)
-        return cls(rows, key, pool, cells, at, missing_logs(cells, at.ratings, at.observing, pool))
+        return cls(rows, key, pool, cells, at, *missing_gradient(cells, at.ratings, at.observing, pool))
 
     def missing(self, proposed: JointState) -> Floats:
         """log S of the cells with a proposed state."""
@@ -116,5 +118,5 @@ def begin(ordinal: OrdinalState, rows: JointRows, factors: int, key: SweepKey) -
         **state, e=first[:U], f=first[U:], by_user=np.full((U, L), rows.prior), by_item=np.zeros((I, L)),
         level_mean=np.full(L, rows.prior), spread=np.full(2, SPREAD[1] / (SPREAD[0] - 1)), user_reach=np.ones(U),
         item_reach=np.ones(I), level_covariance=np.eye(2 * L - 1) / len(rows.ordinal.code),
-        move_step=np.array([2.38 / np.sqrt(2 * L - 1), 0.1, 0.05]),
+        move_step=np.array([1.0, 0.1, 0.05]),
     )  # fmt: skip
