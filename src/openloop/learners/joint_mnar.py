@@ -91,7 +91,7 @@ class JointMNAR(JointModel, OrdinalPosterior):
         ordinal = OrdinalRows.of(feedback, level_codes(feedback, levels), len(levels))
         watch = Watch.of(ordinal, levels, feedback)
         with threadpool_limits(1, "blas"), ThreadPoolExecutor(plan.threads) as pool:
-            rows = JointRows.of(ordinal, share, pool)
+            rows = JointRows.of(ordinal, share, _logit_density(feedback), pool)
             run = run_chains(_Chain(rows=rows, factors=factors, beside=beside, watch=watch, pool=pool), plan)
         self.levels_, self.cells_ = levels, feedback.cell.astype(np.int64)
         self._keep_missing_draws(run)
@@ -170,6 +170,11 @@ class JointMNAR(JointModel, OrdinalPosterior):
         cell = user * len(self.items_) + item
         at = np.minimum(np.searchsorted(self.cells_, cell), len(self.cells_) - 1)
         return Pairs(user=user, item=item, seen=self.cells_[at] == cell)
+
+
+def _logit_density(feedback: Feedback) -> float:
+    n = len(feedback)
+    return float(np.log(n / (feedback.n_users * feedback.n_items - n)))
 
 
 def _share_notes(share: float, given: float | None) -> list[str]:

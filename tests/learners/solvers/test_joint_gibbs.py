@@ -27,7 +27,7 @@ def rows_of(level, seen, share=1.0) -> JointRows:
     users, items = two_sides(user, item, seen.shape)
     code = level[seen]
     ordinal = OrdinalRows(users=users, items=items, code=code.astype(np.int16), levels=L)
-    return replace(JointRows.of(ordinal, share, POOL), prior=PRIOR)
+    return JointRows.of(ordinal, share, PRIOR, POOL)
 
 
 def key_of(number, *, burning=False):
@@ -55,7 +55,7 @@ def from_prior(rng) -> JointState:
         e=rng.standard_normal((U, F)), f=rng.standard_normal((I, F)), level_mean=m, spread=spread,
         by_user=m + np.sqrt(spread[0]) * rng.standard_normal((U, L)),
         by_item=np.sqrt(spread[1]) * rng.standard_normal((I, L)),
-        level_covariance=0.5 * np.eye(2 * L - 1), move_step=np.array([1.0, 1.0, 0.5]), user_reach=np.array([1.0, 0.7, 0.7, 1.0]),
+        level_covariance=0.5 * np.eye(2 * L - 1), move_step=np.array([1.0, 1.0, 0.5, 0.5]), user_reach=np.array([1.0, 0.7, 0.7, 1.0]),
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Moves of the joint model as a whole, by Metropolis steps with latent scores and unobserved levels summed out.
 
-Vectors and effects are drawn given each other, which leaves three directions in which they move slowly together:
-thresholds with the means of levels, all scores with all thresholds, and the size of both.
+Vectors and effects are drawn given each other, which leaves directions in which they move slowly together: thresholds with
+the means of levels, all scores with all thresholds, the size of both, and the size of all effects with its prior.
 """
 
 from __future__ import annotations
@@ -15,32 +15,40 @@ from openloop.core.feedback import Floats
 from openloop.kernels.joint_gradients import cell_gradients, missing_gradient
 from openloop.kernels.ordinal import centres
 from openloop.kernels.streams import normals, row_words, uniforms
-from openloop.learners.solvers.joint_state import VAGUE, JointState, Sweeping
+from openloop.learners.solvers.joint_state import SPREAD, VAGUE, JointState, Sweeping
 from openloop.learners.solvers.ordinal_gibbs import OTHERS, stretch_prior, stretched
 
-WANTED = (0.574, 0.44, 0.44)  # of proposals to be accepted: with a gradient, of one number (Roberts & Rosenthal 2001)
+WANTED = (0.574, 0.44, 0.44, 0.44)  # of proposals to be accepted: with a gradient, and of a single number
 EVERY = 20  # sweeps of burn-in: then the covariance of proposals is computed anew
 SOME = 50_000  # cells from which it is computed
-LEVELS, SHIFT, STRETCH = range(OTHERS + 10, OTHERS + 13)  # roles of random numbers
+LEVELS, SHIFT, STRETCH, SPREADING = range(4)  # the moves, by which their steps are numbered
+ROLE = OTHERS + 10  # of the random numbers of the first
 LAST = np.array([2**20])  # the number of a role that decides
 
 
 def move_whole(work: Sweeping) -> None:
-    """(b, m); then b, u and μ_U, or b, v and μ_V in every second sweep, shifted; then b, u and v stretched."""
-    key = work.key
+    """(b, m); b, u and v stretched; and in turn b with u shifted, λ, b with v shifted, and ψ."""
+    key, turn = work.key, work.key.sweep % 4
     if key.burning and key.sweep % EVERY == 1:
         work.at = replace(work.at, level_covariance=np.linalg.inv(information(work)))
     move_levels(work)
-    c = work.at.move_step[1] * normals(row_words(key.word(SHIFT), np.arange(1)))[0]
-    proposed, prior = shifted(work.at, float(c), "u" if key.sweep % 2 else "v")
-    _metropolis(work, proposed, prior, 1)
-    k = float(np.exp(work.at.move_step[2] * normals(row_words(key.word(STRETCH), np.arange(1)))[0]))
+    k = float(np.exp(_step(work, STRETCH)))
     longer: Any = stretched(work.at, k)
-    _metropolis(work, longer, stretch_prior(work.at, k), 2)
+    _metropolis(work, (longer, stretch_prior(work.at, k)), STRETCH)
+    if turn % 2:
+        _metropolis(work, shifted(work.at, _step(work, SHIFT), "u" if turn == 1 else "v"), SHIFT)
+    else:
+        k = float(np.exp(_step(work, SPREADING)))
+        _metropolis(work, spread_out(work.at, k, "by_user" if turn else "by_item"), SPREADING)
 
 
-def _metropolis(work: Sweeping, proposed: JointState, prior: float, which: int) -> None:
-    """Take the proposed state or not; `prior` is the log of the priors' ratio, and of the Jacobian."""
+def _step(work: Sweeping, which: int) -> float:
+    return float(work.at.move_step[which] * normals(row_words(work.key.word(ROLE + which), np.arange(1)))[0])
+
+
+def _metropolis(work: Sweeping, given: tuple[JointState, float], which: int) -> None:
+    """Take a proposed state or not, given with the log of the priors' ratio and of the Jacobian."""
+    proposed, prior = given
     logs = work.missing(proposed)
     gain = prior + work.observed(proposed) - work.observed(work.at)
     _decide(work, proposed, logs, gain + work.cells.weight * float(np.sum(logs - work.logs)), which)
@@ -48,7 +56,7 @@ def _metropolis(work: Sweeping, proposed: JointState, prior: float, which: int) 
 
 def _decide(work: Sweeping, proposed: JointState, logs: Floats, gain: float, which: int) -> None:
     chance = float(np.exp(min(gain, 0.0)))
-    if uniforms(row_words(work.key.word(LEVELS + which), LAST))[0] < chance:
+    if uniforms(row_words(work.key.word(ROLE + which), LAST))[0] < chance:
         work.at, work.logs = proposed, logs
     _adapt(work, chance, which)
 
@@ -78,18 +86,18 @@ def move_levels(work: Sweeping) -> None:
     """One step of (b, m), the first of a sweep."""
     here, L = _slope(work, work.at, work.logs, work.gradient), len(work.at.level_mean)
     tau, C = work.at.move_step[0], work.at.level_covariance
-    z = normals(row_words(work.key.word(LEVELS), np.arange(2 * L - 1)))
+    z = normals(row_words(work.key.word(ROLE + LEVELS), np.arange(2 * L - 1)))
     step = tau**2 / 2 * (C @ here.gradient) + tau * (np.linalg.cholesky(C) @ z)
     db, dm = step[: L - 1], step[L - 1 :]
     moved = replace(work.at, b=work.at.b + db, by_user=work.at.by_user + dm, level_mean=work.at.level_mean + dm)
     if not np.all(np.diff(moved.b) > 0):
-        _adapt(work, 0.0, 0)
+        _adapt(work, 0.0, LEVELS)
         return
     there = _slope(work, moved, *missing_gradient(work.cells, moved.ratings, moved.observing, work.pool))
     back = -step - tau**2 / 2 * (C @ there.gradient)
     way = step - tau**2 / 2 * (C @ here.gradient)
     both = (way @ np.linalg.solve(C, way) - back @ np.linalg.solve(C, back)) / (2 * tau**2)
-    _decide(work, moved, there.logs, there.log - here.log + float(both), 0)
+    _decide(work, moved, there.logs, there.log - here.log + float(both), LEVELS)
 
 
 def _slope(work: Sweeping, at: JointState, logs: Floats, gradient: Floats) -> _Slope:
@@ -123,3 +131,20 @@ def shifted(at: JointState, c: float, name: str) -> tuple[JointState, float]:
     centre = centres(len(at.b))
     prior = np.sum((at.b - centre) ** 2 - (at.b + c - centre) ** 2) + np.sum(mean**2 - (mean + c * h) ** 2)
     return replace(at, **moved), float(prior) / 2
+
+
+# -- the size of effects -------------------------------------------------------------------------------------
+# (λ - m, s) → k(λ - m, s), or (ψ, t) → k(ψ, t): the prior of the effects changes by their Jacobian alone. That of s² has the
+# density s⁻⁸ exp(-.5/s²) up to a factor, and d(k²s²) = 2k²s² d log k.
+
+
+def spread_out(at: JointState, k: float, name: str) -> tuple[JointState, float]:
+    """Effects k times as far from their means, with their spread; and the log of the priors' ratio and the Jacobian."""
+    which = 0 if name == "by_user" else 1
+    centre = at.level_mean if name == "by_user" else 0.0
+    spread = at.spread.copy()
+    spread[which] *= k**2
+    moved = {name: centre + k * (getattr(at, name) - centre), "spread": spread}
+    shape, rate = SPREAD
+    prior = -2 * shape * np.log(k) - rate * (1 / spread[which] - 1 / at.spread[which])
+    return replace(at, **moved), float(prior)

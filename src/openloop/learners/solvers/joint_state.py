@@ -36,7 +36,7 @@ class JointState(OrdinalState):
     user_reach: Floats  # (U,), how far from where it is a vector is proposed: 1 for a draw that forgets it
     item_reach: Floats  # (I,)
     level_covariance: Floats  # (2L - 1, 2L - 1), of proposals for b and m
-    move_step: Floats  # of moves of the whole: of b and m, whose covariance is the unit, of a shift, and of a stretch
+    move_step: Floats  # of moves of the whole: of b and m, a shift, a stretch, effects
 
     @property
     def ratings(self) -> Ratings:
@@ -59,12 +59,12 @@ class JointRows:
     prior: float  # logit of the density
 
     @classmethod
-    def of(cls, ordinal: OrdinalRows, share: float, pool: Executor) -> JointRows:
+    def of(cls, ordinal: OrdinalRows, share: float, prior: float, pool: Executor) -> JointRows:
         """Of a log's rows, with all cells listed where all are looked at."""
-        U, I, n = len(ordinal.users), len(ordinal.items), len(ordinal.code)
-        observed = Cells(ordinal.users.ptr, ordinal.users.partner, ordinal.code.astype(np.int8), I)
+        users, I = ordinal.users, len(ordinal.items)
+        observed = Cells(users.ptr, users.partner, ordinal.code.astype(np.int8), I)
         cells = sampled_cells(observed, 1.0, np.uint64(0), pool) if share == 1 else observed
-        return cls(ordinal=ordinal, cells=cells, share=share, prior=float(np.log(n / (U * I - n))))
+        return cls(ordinal=ordinal, cells=cells, share=share, prior=prior)
 
     @property
     def places(self) -> tuple[Array, Array, Array]:
@@ -118,5 +118,5 @@ def begin(ordinal: OrdinalState, rows: JointRows, factors: int, key: SweepKey) -
         **state, e=first[:U], f=first[U:], by_user=np.full((U, L), rows.prior), by_item=np.zeros((I, L)),
         level_mean=np.full(L, rows.prior), spread=np.full(2, SPREAD[1] / (SPREAD[0] - 1)), user_reach=np.ones(U),
         item_reach=np.ones(I), level_covariance=np.eye(2 * L - 1) / len(rows.ordinal.code),
-        move_step=np.array([1.0, 0.1, 0.05]),
+        move_step=np.array([1.0, 0.1, 0.05, 0.2]),
     )  # fmt: skip
