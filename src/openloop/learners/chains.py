@@ -1,4 +1,4 @@
-"""Markov chains: sweeps of several of them in step, kept draws, resuming, and what tells whether they have mixed.
+"""Markov chains: sweeps of several in step, kept draws, resuming, and what tells whether they have mixed.
 
 A sampler says where a chain begins, makes a sweep, and tells what to watch and what to keep. Its states are frozen
 dataclasses of arrays. All randomness is a function of the key of a sweep, so a chain that was interrupted goes on with

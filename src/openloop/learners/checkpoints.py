@@ -1,9 +1,9 @@
-"""Checkpoints of chains: where every chain is and what was kept, in one file that is written whole or not at all."""
+"""Checkpoints of chains: where every chain is and what was kept, in a file written whole or not at all."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,11 @@ class Progress:
     traces: list[list[dict[str, float]]]
 
 
-@dataclass(slots=True)
 class Clock:
     """When the next checkpoint is due."""
 
-    last: float = field(default_factory=time.monotonic)
+    def __init__(self) -> None:
+        self.last = time.monotonic()
 
     def due(self) -> bool:
         """Whether it is time; then the clock starts again."""

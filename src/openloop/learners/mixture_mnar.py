@@ -65,12 +65,12 @@ class MixtureMNAR(JointModel):
         components: int = 5,
         missing: Literal["cpt-v", "logit-vd"] = "cpt-v",
         component_prior: float = 1.0,
-        rating_prior: float = 1.0,
+        rating_prior: float = 20.0,
         observed_prior: float = 1.0,
         offset_sd: float = 1.0,
         restarts: int = 4,
         iterations: int = 1000,
-        tol: float = 1e-7,
+        tol: float = 1e-8,
         rng: int | np.random.Generator = 0,
         *,
         progress: bool = False,
@@ -111,7 +111,7 @@ class MixtureMNAR(JointModel):
         """
         check_level("MixtureMNAR.missing_interval", level)
         cells, at = self._fitted_cells(feedback), self._parameters()
-        J = information(cells, self._priors(cells), at, Schedule(iterations=10 * self.iterations, tol=self.tol / 100))
+        J = information(cells, self._priors(cells), at, Schedule(iterations=10 * self.iterations, tol=self.tol / 10))
         if np.linalg.eigvalsh(J)[0] <= 0:
             raise UndefinedError(
                 "MixtureMNAR.missing_interval: the likelihood is not at a maximum in s, so there is no interval; fit "

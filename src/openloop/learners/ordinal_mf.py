@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Self
 
 from openloop.core.feedback import Array, Feedback
 from openloop.learners.base import Weights, check_rank, check_whole, unseen_notes
@@ -15,6 +13,9 @@ from openloop.learners.posterior import OrdinalPosterior, Watch, kept_parts
 from openloop.learners.rating_levels import check_unweighted, level_codes, levels_of_log
 from openloop.learners.solvers.ordinal_gibbs import OrdinalRows, OrdinalState, begin, sweep
 from openloop.support.atomic import FilePath
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class OrdinalMF(OrdinalPosterior):

@@ -1,4 +1,4 @@
-"""`OrdinalPosterior`: predictions from kept draws of an ordinal factor model; what models of such ratings share.
+"""`OrdinalPosterior`: predictions from kept draws of an ordinal factor model, and what its chains watch.
 
 A model file holds the kept draws in single precision, so a loaded model predicts as the saved one did.
 """

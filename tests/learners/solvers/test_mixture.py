@@ -127,8 +127,29 @@ def test_steps_are_counted_and_told():
     plan = Schedule(iterations=5, tol=0.0, tell=lambda n, value: told.append((n, value)))
     found = ascend(cells, priors(), start(cells, 2, np.random.default_rng(0)), plan)
     assert not found.settled
-    assert told == list(enumerate(found.history))
-    assert len(told) == 6  # the start, and five steps
+    # the start, and three times two steps, the second with a jump after it
+    assert [n for n, _ in told] == [2, 4, 6]
+    assert [value for _, value in told] == found.history[2::2]
+    assert len(found.history) == 7
+
+
+def test_jumps_save_steps_and_end_at_the_same_optimum(monkeypatch):
+    cells, given, at = rated(0, (30, 6, 3)), priors(), start(rated(0, (30, 6, 3)), 2, np.random.default_rng(0))
+    quick = ascend(cells, given, at, RIGHT)
+    monkeypatch.setattr(mixture, "_beyond", lambda _first, _second, third: third)
+    slow = ascend(cells, given, at, RIGHT)
+    assert 3 * len(quick.history) < len(slow.history)
+    assert quick.history[-1] == pytest.approx(slow.history[-1], abs=1e-6)
+    np.testing.assert_allclose(quick.at.s, slow.at.s, atol=1e-4)
+
+
+def test_a_jump_too_far_is_not_taken(monkeypatch):
+    far = lambda _first, _second, third: replace(third, s=third.s - 2000)  # noqa: E731
+    monkeypatch.setattr(mixture, "_beyond", far)
+    cells = rated(0)
+    found = ascend(cells, priors(), start(cells, 2, np.random.default_rng(0)), RIGHT)
+    assert found.settled
+    assert np.all(np.abs(found.at.s) < 10)
 
 
 def test_a_fall_is_an_error_that_names_it(monkeypatch):

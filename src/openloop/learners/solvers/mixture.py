@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit, log_expit, logit, softmax
 
 from openloop.errors import DivergenceError
 from openloop.kernels.mixture_em import Expected, Mixture, RatedCells, components, expected
@@ -79,16 +79,60 @@ def log_prior(at: Parameters, priors: Priors) -> float:
 
 
 def ascend(cells: RatedCells, priors: Priors, at: Parameters, plan: Schedule, *, free: bool = True) -> Found:
-    """EM from a start until a step gains less than `tol` per row; `free`: s is fitted, too."""
-    history: list[float] = []
-    while True:
-        given, log_row = components(cells, at.mixture)
-        history.append(_risen(history, float(log_row.sum()) + log_prior(at, priors)))
-        plan.tell(len(history) - 1, history[-1])
-        settled = len(history) > 1 and history[-1] - history[-2] < plan.tol * cells.rows
-        if settled or len(history) > plan.iterations:
-            return Found(at=at, given=given, history=history, settled=settled)
-        at = step(expected(cells, at.mixture, given), priors, at, free=free)
+    """EM from a start until two steps and a jump gain less than `tol` per row; `free`: s is fitted, too.
+
+    Where most cells are unobserved EM creeps. So after every two steps it jumps on along their curve (SQUAREM: Varadhan
+    & Roland 2008, scheme S3), and stays where it was if F is lower there.
+    """
+    climb = _Climb(cells, priors, free)
+    now = climb.point(at)
+    history, settled = [_risen([], now.F)], False
+    while not settled and len(history) <= plan.iterations:
+        one = climb.step(now)
+        two = climb.step(one)
+        with np.errstate(divide="ignore", invalid="ignore"):  # a jump too far has F = -inf or NaN
+            jump = climb.point(_beyond(now.at, one.at, two.at))
+        best = jump if jump.F > two.F else two
+        history += [_risen(history, one.F), _risen([*history, one.F], best.F)]
+        settled, now = plan.tol * cells.rows > best.F - now.F, best
+        plan.tell(len(history) - 1, now.F)
+    return Found(at=now.at, given=now.given, history=history, settled=settled)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Point:
+    at: Parameters
+    given: Floats  # P(z | row u), (U, Z)
+    F: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Climb:
+    cells: RatedCells
+    priors: Priors
+    free: bool
+
+    def point(self, at: Parameters) -> _Point:
+        given, log_row = components(self.cells, at.mixture)
+        return _Point(at, given, float(log_row.sum()) + log_prior(at, self.priors))
+
+    def step(self, now: _Point) -> _Point:
+        counts = expected(self.cells, now.at.mixture, now.given)
+        return self.point(step(counts, self.priors, now.at, free=self.free))
+
+
+def _beyond(first: Parameters, second: Parameters, third: Parameters) -> Parameters:
+    """x₀ + 2α r + α² v with r = x₁ − x₀, v = x₂ − 2x₁ + x₀ and α = ‖r‖/‖v‖ ≥ 1, in the logs of θ and β, s and ω."""
+    x, y, z = (_coordinates(at) for at in (first, second, third))
+    r, v = ([b - a for a, b in zip(x, y, strict=True)], [c - 2 * b + a for a, b, c in zip(x, y, z, strict=True)])
+    bent = sum(float(np.sum(part**2)) for part in v)
+    length = max(1.0, np.sqrt(sum(float(np.sum(part**2)) for part in r) / bent)) if bent > 0 else 1.0
+    theta, beta, s, omega = (a + 2 * length * b + length**2 * c for a, b, c in zip(x, r, v, strict=True))
+    return Parameters(theta=softmax(theta), beta=softmax(beta, axis=1), s=s, omega=omega)
+
+
+def _coordinates(at: Parameters) -> tuple[Floats, Floats, Floats, Floats]:
+    return np.log(at.theta), np.log(at.beta), at.s, at.omega
 
 
 def _risen(history: list[float], value: float) -> float:
