@@ -10,7 +10,6 @@ from scipy.special import expit
 
 from openloop.kernels.joint_cells import Cells, Observing, Ratings, chances_numpy, observed_numpy, sampled_cells
 from openloop.kernels.logistic_blocks import (
-    Augmented,
     Prior,
     augment,
     augment_numpy,
@@ -97,12 +96,3 @@ def test_alternating_draws_have_the_posterior_of_a_logistic_model():
     assert abs(np.mean(kept) - mean) < 4 * sd * np.sqrt(3 / 1500)  # autocorrelation leaves a third of the draws
     assert np.std(kept) == pytest.approx(sd, rel=0.1)
     assert 0 < expit(mean) < 0.5
-
-
-def test_a_weight_counts_a_cell_more_often():
-    ratings, observing, observed = world()
-    one = augment(sampled_cells(observed, 1.0, WORDS[0], POOL), ratings, observing, WORDS, POOL)
-    heavy = Augmented(one.ptr, one.partner, one.state, one.omega, 3.0)
-    prior = Prior(np.zeros(L), 0.5)
-    light, less = (draw_blocks(x, observing.f, observing.by_item, prior, WORDS[1], POOL)[1] for x in (one, heavy))
-    assert less.mean() < light.mean()  # unobserved cells count three times

@@ -153,6 +153,39 @@ def _gap(word: np.uint64, k: int, rate: float) -> int:
     return int(min(math.log(uniform(word, k)) / rate, 2.0**31))
 
 
+def chosen_cells(observed: Cells, users: Array, items: Array, pool: Executor) -> Cells:
+    """All cells of users and items for which the masks are true, observed or not."""
+    wanted = np.flatnonzero(items).astype(np.int32)
+    ptr = np.append(0, np.cumsum(np.where(users, len(wanted), 0)))
+    item, code = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.int8)
+    given = (observed.ptr, observed.item, observed.code, ptr, wanted, item, code)
+    in_parts(ptr, lambda first, last: _choose(first, last, *given), pool)
+    return Cells(ptr, item, code, observed.n_items)
+
+
+@compiled
+def _choose(
+    first: int, last: int, ptr: Pointers, item: Ints, code: Codes, to: Pointers, wanted: Ints, items: Ints,
+    codes: Codes,
+) -> None:  # fmt: skip
+    for u in range(first, last):
+        at = ptr[u]
+        for k in range(to[u + 1] - to[u]):
+            while at < ptr[u + 1] and item[at] < wanted[k]:
+                at += 1
+            seen = at < ptr[u + 1] and item[at] == wanted[k]
+            items[to[u] + k], codes[to[u] + k] = wanted[k], code[at] if seen else UNSEEN
+
+
+def chosen_cells_numpy(observed: Cells, users: Array, items: Array) -> Cells:
+    """The same from the whole grid."""
+    grid = np.full((len(users), observed.n_items), UNSEEN, np.int8)
+    grid[observed.user, observed.item] = observed.code
+    u, i = np.nonzero(np.outer(users, items))
+    ptr = np.append(0, np.cumsum(np.bincount(u, minlength=len(users))))
+    return Cells(ptr, i.astype(np.int32), grid[u, i], observed.n_items)
+
+
 def sampled_cells_numpy(observed: Cells, share: float, word: np.uint64) -> Cells:
     """The same, user by user, from the gaps."""
     from openloop.kernels.streams import row_words, uniforms
