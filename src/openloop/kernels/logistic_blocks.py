@@ -1,7 +1,7 @@
 """Draws of the logistic part of a joint model: levels of unobserved cells, Pólya-Gamma weights, and blocks of effects.
 
-A cell of level l is observed with chance σ(x), x = e_iᵀf_j + λ_{i,l} + ψ_{j,l}. Given ω ~ PG(1, x), with o = 1 where it is
-observed and else 0, its likelihood is exp((o - 1/2)x - ωx²/2) up to a factor (Polson, Scott & Windle 2013), so that
+A cell of level l is observed with chance σ(x), x = e_iᵀf_j + λ_{i,l} + ψ_{j,l}. Given ω ~ PG(1, x), with o = 1 where it
+is observed and else 0, its likelihood is exp((o - 1/2)x - ωx²/2) up to a factor (Polson, Scott & Windle 2013). So
 (e_i, λ_{i,·}) is Gaussian given all else, and so is (f_j, ψ_{j,·}). Kernels know nothing about models.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +67,15 @@ def augment(
 ) -> Augmented:
     """A level for each unobserved cell, l ∝ P(l)(1 - p_l), by the first word; ω ~ PG(1, x) for all, by the second."""
     state, omega = np.empty(len(cells.item), np.int8), np.empty(len(cells.item))
-    given = (cells.ptr, cells.item, cells.code, cells.n_items, *plain_ratings(ratings), *plain_odds(observing), *words)
+    given: Any = (
+        cells.ptr,
+        cells.item,
+        cells.code,
+        cells.n_items,
+        *plain_ratings(ratings),
+        *plain_odds(observing),
+        *words,
+    )
     effects = (observing.by_user, observing.by_item)
     in_parts(cells.ptr, lambda first, last: _augment(first, last, *given, *effects, state, omega), pool)
     return Augmented(cells.ptr, cells.item, state, omega)
@@ -112,8 +121,8 @@ def augment_numpy(
 
 
 # -- blocks --------------------------------------------------------------------------------------------------
-# With x_c = (f_j, 1{level = l}) the block θ = (e_i, λ_i) has precision diag(1, 1/s²) + Σ_c ω x_c x_cᵀ and the linear term
-# (0, m/s²) + Σ_c (o - 1/2 - ωψ_{j,l}) x_c.
+# With x_c = (f_j, 1{level = l}) the block θ = (e_i, λ_i) has precision diag(1, 1/s²) + Σ_c ω x_c x_cᵀ and the linear
+# term (0, m/s²) + Σ_c (o - 1/2 - ωψ_{j,l}) x_c.
 
 
 def draw_blocks(
@@ -129,7 +138,8 @@ def draw_blocks(
 
 @summing
 def _draw(
-    first: int, last: int, ptr: Pointers, partner: Ints, state: Codes, omega: Floats, partners: Floats, offsets: Floats, mean: Floats, variance: float, word: np.uint64, out: Floats,
+    first: int, last: int, ptr: Pointers, partner: Ints, state: Codes, omega: Floats, partners: Floats,
+    offsets: Floats, mean: Floats, variance: float, word: np.uint64, out: Floats,
 ) -> None:  # fmt: skip
     D, K = partners.shape[1], out.shape[1]
     A, g, z = np.empty((K, K)), np.empty(K), np.empty(K)

@@ -55,7 +55,8 @@ def from_prior(rng) -> JointState:
         e=rng.standard_normal((U, F)), f=rng.standard_normal((I, F)), level_mean=m, spread=spread,
         by_user=m + np.sqrt(spread[0]) * rng.standard_normal((U, L)),
         by_item=np.sqrt(spread[1]) * rng.standard_normal((I, L)),
-        level_covariance=0.5 * np.eye(2 * L - 1), move_step=np.array([1.0, 1.0, 0.5, 0.5]), user_reach=np.array([1.0, 0.7, 0.7, 1.0]),
+        level_covariance=0.5 * np.eye(2 * L - 1), move_step=np.array([1.0, 1.0, 0.5, 0.5]),
+        user_reach=np.array([1.0, 0.7, 0.7, 1.0]),
     )  # fmt: skip
 
 
@@ -71,12 +72,14 @@ def functions(state) -> np.ndarray:
     """Of every part of the state, none of them of heavy tails."""
     mean, common = state.u @ state.v.T, state.e @ state.f.T
     return np.array([
-        *state.b, *state.b**2, np.tanh(mean).mean(), np.tanh(mean[0] ** 2).mean(), np.tanh(state.user_mean[0] * state.item_mean[0]),
+        *state.b, *state.b**2, np.tanh(mean).mean(), np.tanh(mean[0] ** 2).mean(),
+        np.tanh(state.user_mean[0] * state.item_mean[0]),
         *np.log([state.user_scale.mean(), state.item_scale.mean(), state.user_scale[0]]),
         *np.log(state.user_variance), *np.log(state.item_variance), np.tanh(common).mean(), np.tanh(common**2).mean(),
         *state.level_mean, *state.level_mean**2, state.level_mean[0] * state.level_mean[-1], *np.log(state.spread),
         state.by_user[0, 0], state.by_user[1, 2] ** 2, np.tanh(state.by_item[:, 1]).mean(),
-        np.tanh(state.by_item[0] ** 2).mean(), state.b[0] * state.level_mean[0], np.tanh(mean.mean() * state.level_mean[2]),
+        np.tanh(state.by_item[0] ** 2).mean(), state.b[0] * state.level_mean[0],
+        np.tanh(mean.mean() * state.level_mean[2]),
     ])  # fmt: skip
 
 
@@ -98,7 +101,7 @@ def geweke(n, seed=1, share=1.0) -> np.ndarray:
 
 
 def test_sweeps_leave_the_joint_distribution_as_it_is():
-    z = geweke(1500)  # Geweke 2004
+    z = geweke(1000)  # Geweke 2004
     assert np.abs(z).max() < 3.8, z.round(1)
 
 

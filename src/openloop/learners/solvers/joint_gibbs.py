@@ -1,8 +1,8 @@
-"""Sweeps of the joint model of ratings and of what is observed: the ordinal model's draws, taken by the unobserved cells.
+"""Sweeps of the joint model: what observed rows propose is accepted by the unobserved cells; then the logistic part.
 
-The ratings of unobserved cells are summed out wherever the rating part is drawn. What the observed rows propose for u, γ_u,
-v and γ_v is reversible with respect to their own posterior, so it is accepted with the ratio of Π S over the cells concerned
-(S of `kernels.joint_cells`). Levels of unobserved cells are drawn for the logistic part alone and forgotten after it.
+The ratings of unobserved cells are summed out wherever the rating part is drawn. What the observed rows propose for u,
+γ_u, v and γ_v is reversible with respect to their own posterior, so it is accepted with the ratio of Π S over the cells
+concerned (S of `kernels.joint_cells`). Levels of unobserved cells are drawn for the logistic part and forgotten then.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def sweep(rows: JointRows, at: JointState, key: SweepKey, pool: Executor) -> Joi
 
 
 # -- vectors and scales --------------------------------------------------------------------------------------
-# With N(c, Λ⁻¹) what the rows say about u_i, the proposal c + ρ(u_i - c) + √(1 - ρ²)Λ^{-1/2}z is reversible with respect
-# to it for every ρ. A reach √(1 - ρ²) of 1 forgets u_i; where such draws are rarely accepted burn-in shortens it.
+# With N(c, Λ⁻¹) what the rows say about u_i, the proposal c + ρ(u_i - c) + √(1 - ρ²)Λ^{-1/2}z is reversible with
+# respect to it for every ρ. A reach √(1 - ρ²) of 1 forgets u_i; burn-in shortens it where draws are rarely accepted.
 
 
 def move_side(work: Sweeping, a: Floats, name: str, part: Part) -> None:
@@ -56,11 +56,13 @@ def move_side(work: Sweeping, a: Floats, name: str, part: Part) -> None:
     users = name == "u"
     at, rows, own = work.at, work.rows.ordinal, "user" if users else "item"
     side, other = (rows.users, "v") if users else (rows.items, "u")
-    scales = at.scales if users else at.scales[::-1]
+    scales = at.scales if users else (at.item_scale, at.user_scale)
     reach = getattr(at, f"{own}_reach")
     belief = at.user_belief if users else at.item_belief
     near = Near(at=getattr(at, name), reach=reach)
-    drawn = draw_side(side, a, getattr(at, other), scales, belief, work.key.word(VECTORS + (not users)), work.pool, near)
+    drawn = draw_side(
+        side, a, getattr(at, other), scales, belief, work.key.word(VECTORS + (not users)), work.pool, near
+    )
     taken = _accept(work, name, drawn, part.chosen, TAKEN + (not users))
     if work.key.burning:
         longer = reach * np.exp(part.chosen * (taken - WANTED) * (work.key.sweep + 1) ** -0.5)
@@ -99,7 +101,7 @@ def draw_beliefs(at: JointState, key: SweepKey) -> JointState:
 
 
 def draw_effects(work: Sweeping, users: Part, items: Part) -> None:
-    """Levels and ω of the cells, (e, λ) of the chosen users; then (f, ψ) of the chosen items, by the same where they can."""
+    """Levels and ω of cells, (e, λ) of the chosen users, and (f, ψ) of the chosen items, by the same ω if cells are."""
     at, (s2, t2) = work.at, work.at.spread
     cells = _augmented(work, users.cells, LEVELS, OMEGA)
     drawn = draw_blocks(

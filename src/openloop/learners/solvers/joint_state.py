@@ -1,6 +1,6 @@
 """The state of the joint model of ratings and of what is observed, its rows, and a sweep at work.
 
-    λ_{i,l} ~ N(m_l, s²), ψ_{j,l} ~ N(0, t²), m_l ~ N(logit density, 2²), s², t² ~ InvGamma(3, .5), e, f ~ N(0, 1)
+λ_{i,l} ~ N(m_l, s²), ψ_{j,l} ~ N(0, t²), m_l ~ N(logit density, 2²), s², t² ~ InvGamma(3, .5), e, f ~ N(0, 1)
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class JointState(OrdinalState):
         return Observing(self.e, self.f, self.by_user, self.by_item)
 
 
-# With a share below 1, a sweep draws the vectors and effects of that share of the users and of the items, chosen anew, each by
-# all of its cells, which leaves the posterior as it is. Moves of the whole look at that share of the unobserved cells, each
-# counted 1/share times. To count cells so for single users and items as well spreads their effects the more, the wider their
-# prior becomes by it, without end.
+# With a share below 1, a sweep draws the vectors and effects of that share of the users and of the items, chosen anew,
+# each by all of its cells, which leaves the posterior as it is. Moves of the whole look at that share of the unobserved
+# cells, each counted 1/share times. Counting sampled cells so for single users and items as well would add noise to their
+# effects, which widens their prior, which lets in more noise: s² goes from .2 to 18 on 60 × 50 cells with a share of .3.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
