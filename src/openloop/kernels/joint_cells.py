@@ -222,7 +222,7 @@ def fast_cdf(x: float) -> float:
 def missing_logs(cells: Cells, ratings: Ratings, observing: Observing, pool: Executor) -> Floats:
     """log S of each unobserved cell, and 0 of each observed one."""
     out = np.empty(len(cells.item))
-    given: Any = (*plain_ratings(ratings), *plain_odds(observing))
+    given = (*plain_ratings(ratings), *plain_odds(observing))
 
     def work(first: int, last: int) -> None:
         _missing(first, last, cells.ptr, cells.item, cells.code, *given, out)
@@ -233,13 +233,13 @@ def missing_logs(cells: Cells, ratings: Ratings, observing: Observing, pool: Exe
     return out
 
 
-def plain_ratings(ratings: Ratings) -> tuple[Floats, ...]:
+def plain_ratings(ratings: Ratings) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """u, v, 1/√γ of both sides, and b, in the order of the kernels."""
     scales = (1 / np.sqrt(ratings.user_scale), 1 / np.sqrt(ratings.item_scale))
     return (np.ascontiguousarray(ratings.u), np.ascontiguousarray(ratings.v), *scales, ratings.thresholds)
 
 
-def plain_odds(observing: Observing) -> tuple[Floats, ...]:
+def plain_odds(observing: Observing) -> tuple[Floats, Floats, Floats, Floats]:
     """e and f, and the odds exp λ and exp ψ: a cell's are exp(eᵀf) times both, which saves exponentials."""
     return observing.e, observing.f, np.exp(observing.by_user), np.exp(observing.by_item)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import Executor
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -45,7 +44,7 @@ LEAST = 1e-12  # a chance, by which gradients are divided
 def missing_gradient(cells: Cells, ratings: Ratings, observing: Observing, pool: Executor) -> tuple[Floats, Floats]:
     """log S of each unobserved cell, 0 of the others, and the gradient of their sum in (b, m), (2L - 1,)."""
     logs = np.empty(len(cells.item))
-    given: Any = (*plain_ratings(ratings), *plain_odds(observing))
+    given = (*plain_ratings(ratings), *plain_odds(observing))
     by_user = np.zeros((len(cells.ptr) - 1, 2 * observing.by_user.shape[1] - 1))  # summed in one order
 
     def work(first: int, last: int) -> None:

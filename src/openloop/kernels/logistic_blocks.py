@@ -10,7 +10,6 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -67,7 +66,7 @@ def augment(
 ) -> Augmented:
     """A level for each unobserved cell, l ∝ P(l)(1 - p_l), by the first word; ω ~ PG(1, x) for all, by the second."""
     state, omega = np.empty(len(cells.item), np.int8), np.empty(len(cells.item))
-    given: Any = (
+    given = (
         cells.ptr,
         cells.item,
         cells.code,
