@@ -83,6 +83,17 @@ def test_scatter_draws_points_and_a_line_of_least_squares():
     assert marks(scatter(ROWS, "x", "y", label="name").to_dict()) == ["point", "line"]
 
 
+def test_line_of_equal_values_runs_from_corner_to_corner_of_axes_alike():
+    spec = scatter(ROWS, "x", "y", equal=True).to_dict()
+    (line,) = (layer for layer in spec["layer"] if layer["mark"]["type"] == "line")
+    ends = line["data"]["values"]
+    domain = line["encoding"]["x"]["scale"]["domain"]
+    assert [(end["x"], end["y"]) for end in ends] == [(at, at) for at in domain]
+    assert line["encoding"]["y"]["scale"]["domain"] == domain
+    values = [row[name] for row in ROWS for name in ("x", "y")]
+    assert domain[0] < min(values) < max(values) < domain[1]
+
+
 def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(InputError, match=facts("lines", "no rows")):
         lines([], "x", "y", series="name")

@@ -79,13 +79,16 @@ def test_the_first_lines_say_what_came_out_what_did_not_and_on_what_data(study, 
         Claim(text="a", holds=True, found="1", gist="coins are fair"),
         Claim(text="b", holds=False, found="2", gist="dice too"),
         Claim(text="c", holds=True, found="3", counted=False, gist="two is two"),
+        Claim(text="d", holds=True, found="4", undecided="too few throws", gist="cards as well"),
     ]
     changed = replace(found, results=(replace(found.results[0], claims=tuple(claims)),))
-    title, _, out, not_out, data, *_ = markdown(changed, "pictures").splitlines()
+    title, _, out, not_out, not_decided, data, *_ = markdown(changed, "pictures").splitlines()
     assert title.startswith("# Coins")
     assert re.search(facts("1 of 2 claims", "1 of 2 published numbers", "Coins are fair."), out)
     assert re.search(facts("1 of 2 claims", "1 of 2 published numbers", "Dice too."), not_out)
+    assert re.search(facts("Not decided", "1 claim", "Cards as well."), not_decided)
     assert re.search(facts("none", "figure1", "figure2"), data)
+    assert "? d (not decided: too few throws): 4" in markdown(changed, "pictures")
 
 
 def test_claims_that_do_not_count_say_so(study, tmp_path):

@@ -71,6 +71,12 @@ def test_claims_that_do_not_count_are_in_no_tally():
     assert Result(item="i", claims=tuple(claims)).held() == (1, 2)
 
 
+def test_what_is_not_decided_neither_holds_nor_fails():
+    claim = Claim(text="t", holds=True, found="1", undecided="too few fits")
+    assert not claim.holds
+    assert Result(item="i", claims=(claim,)).held() == (0, 0)
+
+
 def test_a_result_is_plain_enough_for_json():
     table = Table(name="t", caption="c", columns=("row", "x"), rows=(("r", Value(value=np.float32(0.5), published=1)),))
     figure = Figure(name="f", caption="c", rows=({"x": 1.0},), chart={"mark": "point"})
@@ -80,5 +86,7 @@ def test_a_result_is_plain_enough_for_json():
     )
     assert plain["tables"][0]["rows"][0]["x"]["value"] == 0.5
     assert plain["tables"][0]["rows"][0]["x"]["came_out"] is False
-    assert plain["claims"] == [{"text": "so", "holds": True, "found": "1", "gist": "", "counted": True}]
+    assert plain["claims"] == [
+        {"text": "so", "holds": True, "found": "1", "gist": "", "counted": True, "undecided": ""}
+    ]
     assert plain["figures"][0]["rows"] == [{"x": 1.0}]

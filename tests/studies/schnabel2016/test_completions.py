@@ -1,4 +1,4 @@
-"""Other completions and users with few ones: what they change in DCG is computed, and by hand."""
+"""Other completions, users with few ones, other samples of SKEWED: what they change in DCG, computed and by hand."""
 
 from __future__ import annotations
 
@@ -75,3 +75,25 @@ def test_without_rivals_there_is_no_other_completion(small_run):
     found = completions.other_completions(small_run, world)
     assert found.truth.shape == (0, len(MODELS))
     assert found.moves("truth", np.ones(len(MODELS))).tolist() == [0.0] * len(MODELS)
+
+
+def test_two_samples_of_skewed_differ_in_dcg_by_no_more_than_is_allowed_and_often_by_a_third_of_it(small_run):
+    Y = low_rank(100, 150, 3, rng=0).astype(np.int8)
+    dcgs = []
+    for seed in range(1, 41):
+        world = worlds.semi_synthetic({"Y": Y}, ALPHA, seed=seed)
+        skewed = replace(world, predictions={"SKEWED": world.predictions["SKEWED"]})
+        delta, P = worlds.losses(skewed, ["dcg@50"])[0, 0], world.propensities.ravel()
+        dcgs.append((delta.mean(), delta @ P / P.sum()))
+    gaps = np.abs(np.diff(np.array(dcgs), axis=0))[::2]  # independent pairs, (20, 2)
+    small = replace(table1.complete(small_run), ratings=Y)
+    found = completions.other_samples(replace(small_run, quick=False), small)
+    allowed = np.array([found[name][MODELS.index("SKEWED")] for name in ("truth", "naive")])
+    assert np.all(gaps <= allowed)
+    assert np.all(gaps.max(axis=0) > allowed / 3)
+    assert all(np.count_nonzero(found[name]) == 1 for name in found)  # the other models have no sample
+
+
+def test_a_quick_run_draws_no_other_sample(small_run):
+    found = completions.other_samples(small_run, table1.complete(small_run))
+    assert not any(found[name].any() for name in ("truth", "naive"))

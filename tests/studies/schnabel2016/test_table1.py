@@ -39,7 +39,7 @@ def test_table1_puts_every_published_number_beside_ours(small_run):
 def test_table1_says_what_its_tables_allow_beside_chance(small_run):
     mae, dcg, _, marginals = (table.caption for table in table1.table1(small_run).tables)
     assert re.search(facts("Allowed", "rounding of the published number", 3.5, "marginals", "SKEWED"), mae)
-    assert re.search(facts("Allowed", 3.5, "other completions"), dcg)
+    assert re.search(facts("Allowed", 3.5, "other completions", "SKEWED"), dcg)
     assert re.search(facts("Allowed", "rounding"), marginals)
 
 
@@ -50,6 +50,16 @@ def test_another_completion_is_what_a_dcg_is_allowed(small_run):
         printed = PUBLISHED["table1"]["dcg@50"][MODELS[j]]
         most = 0.2 * min(printed["true"], abs(printed["naive"][0] - printed["true"]))
         assert true.tolerance == pytest.approx(min(0.005 + abs(others.truth[0, j] - true.value), most))
+
+
+def test_another_sample_is_what_a_dcg_is_allowed_beside_completions(small_run):
+    world = table1.complete(small_run)
+    found = estimates.with_known(small_run, world, [0.25])[0.25]
+    others, samples = completions.other_completions(small_run, world), {"truth": np.arange(5.0), "naive": np.ones(5)}
+    none = {"truth": np.zeros(5), "naive": np.zeros(5)}
+    with_them, without = (table1._dcg_allowed(found, others, given) for given in (samples, none))
+    assert with_them.true - without.true == pytest.approx(samples["truth"])
+    assert with_them.naive - without.naive == pytest.approx(samples["naive"])
 
 
 def test_no_tolerance_is_a_quarter_of_its_number_or_of_the_bias_of_naive(small_run):

@@ -68,7 +68,7 @@ def _scatter(found: Experiment, taus: dict[str, Floats]) -> Figure:
     ]  # fmt: skip
     drawn = charts.scatter(
         rows, "open loop", "closed loop", series="family", facet="panel", label="model",
-        x_title="nDCG, open loop", y_title="nDCG, closed loop",
+        titles=("nDCG, open loop", "nDCG, closed loop"),
     )  # fmt: skip
     caption = (
         f"{found.name}: nDCG of {len(models)} models by the closed loop, as coded and ours, and by the open loop, in "

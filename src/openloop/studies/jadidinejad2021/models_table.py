@@ -162,10 +162,10 @@ def _scatter(table: Table) -> Figure:
         for row in table.rows for head, cell in zip(NOTEBOOK_HEADS, row[1:], strict=True) if isinstance(cell, Value)
     )  # fmt: skip
     drawn = charts.scatter(
-        rows, "notebook", "ours", series="family", facet="column", label="model", x_title="nDCG, the notebook's",
-        y_title="nDCG, ours",
+        rows, "notebook", "ours", series="family", facet="column", label="model",
+        titles=("nDCG, the notebook's", "nDCG, ours"), equal=True,
     )  # fmt: skip
-    caption = "coat: the values of the table above, ours against the notebook's, by column."
+    caption = "coat: the values of the table above, ours against the notebook's, by column. On the line they are equal."
     return Figure(name="models_coat", caption=caption, rows=rows, chart=drawn.to_dict())
 
 

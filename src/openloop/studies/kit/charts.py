@@ -76,25 +76,37 @@ def scatter(
     series: str | None = None,
     facet: str | None = None,
     label: str | None = None,
-    x_title: str | None = None,
-    y_title: str | None = None,
+    titles: tuple[str, str] | None = None,
+    equal: bool = False,
 ) -> Chart:
-    """Points, coloured by `series`, and the line of least squares; `label` names a point; a chart for each `facet`."""
+    """Points, coloured by `series`, and the line of least squares, or that of `equal` x and y on axes alike.
+
+    `label` names a point, `titles` the axes; a chart for each `facet`.
+    """
     _check("scatter", rows, [x, y, *(name for name in (series, facet, label) if name)])
+
+    titles = titles or (x, y)
 
     def one(part: Records, title: str | None) -> Any:
         import altair as alt
 
-        base = data([dict(row) for row in part]).encode(
-            x=_axis("X", x, [row[x] for row in part], x_title or x, log=False),
-            y=_axis("Y", y, [row[y] for row in part], y_title or y, log=False),
-        )
+        base = data([dict(row) for row in part])
+        at = {
+            "x": _axis("X", x, [row[x] for row in part], titles[0], log=False),
+            "y": _axis("Y", y, [row[y] for row in part], titles[1], log=False),
+        }
+        line = base.transform_regression(x, y)
+        if equal:
+            ends = _ends([row[name] for row in part for name in (x, y)])
+            line = data([{x: end, y: end} for end in ends])
+            at = {name: axis.scale(domain=ends, nice=False) for name, axis in at.items()}
         points = base.mark_point(filled=True, size=45, opacity=0.75).encode(
+            **at,
             tooltip=[f"{name}:{kind}" for name, kind in ((label, "N"), (x, "Q"), (y, "Q")) if name],
             **(_series(series, rows, _columns(rows, facet)) if series else {}),
         )
-        fitted = base.transform_regression(x, y).mark_line(color=GREY, strokeWidth=2)
-        return alt.layer(points, fitted).properties(width=WIDTH, height=HEIGHT, **_named(title))
+        drawn = line.mark_line(color=GREY, strokeWidth=2).encode(**at)
+        return alt.layer(points, drawn).properties(width=WIDTH, height=HEIGHT, **_named(title))
 
     return _faceted(rows, facet, one)
 
@@ -156,6 +168,13 @@ def _axis(kind: str, field: str, values: Sequence[float], title: str, *, log: bo
         raise InputError(f"chart: a log axis wants positive values, {field} has {min(known)}; leave its scale linear.")
     wide = [min(known) / MARGIN, max(known) * MARGIN]  # a point at the edge is drawn whole
     return make(f"{field}:Q", title=title, scale=alt.Scale(type="log", domain=wide, nice=False), axis=log_axis(*wide))
+
+
+def _ends(values: Sequence[float]) -> list[float]:
+    """The least and the largest value, with a twentieth of what is between them on either side."""
+    low, high = min(values), max(values)
+    margin = (high - low) / 20 or 0.5
+    return [low - margin, high + margin]
 
 
 def _series(field: str, rows: Records, charts: int) -> dict[str, Any]:

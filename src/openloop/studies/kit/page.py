@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,14 +60,20 @@ def _overview(found: Reproduction) -> Iterator[Block]:
 
 
 def summary(found: Reproduction) -> Iterator[str]:
-    """What came out, what did not, and on what data."""
-    claims = [claim for result in found.results for claim in result.claims if claim.counted]
+    """What came out, what did not, what is not decided, and on what data."""
+    every = [claim for result in found.results for claim in result.claims]
+    claims, open_ones = [c for c in every if c.judged], [c for c in every if c.undecided]
     for head, holds in (("Came out", True), ("Did not come out", False)):
-        gists = [claim.gist for claim in claims if claim.gist and claim.holds == holds]
-        gist_text = "".join(f" {gist[0].upper()}{gist[1:]}." for gist in gists)
-        yield f"**{head}**: {_tally(found, claims, holds=holds)}.{gist_text}"
+        yield f"**{head}**: {_tally(found, claims, holds=holds)}.{_gists(c for c in claims if c.holds == holds)}"
+    if open_ones:
+        yield f"**Not decided**: {counted(len(open_ones), 'claim')}.{_gists(open_ones)}"
     used = joined(list(found.data)) if found.data else "none"
     yield f"**Data**: {used}." + (f" Not run here: {joined(list(found.left_out))}." if found.left_out else "")
+
+
+def _gists(claims: Iterable[Claim]) -> str:
+    """The claims in a few words each, where they have such."""
+    return "".join(f" {claim.gist[0].upper()}{claim.gist[1:]}." for claim in claims if claim.gist)
 
 
 def _tally(found: Reproduction, claims: Sequence[Claim], *, holds: bool) -> str:
@@ -130,6 +136,8 @@ def _is_long(table: Table) -> bool:
 def told(claim: Claim) -> str:
     """A claim in a line."""
     aside = "" if claim.counted else " (not counted: it could not have come out otherwise)"
+    if claim.undecided:
+        return f"? {claim.text} (not decided: {claim.undecided}): {claim.found}"
     return f"{'✓' if claim.holds else '✗'} {claim.text}{aside}: {claim.found}"
 
 

@@ -120,6 +120,7 @@ class Claim:
 
     `gist` is the claim in a few words, for the top of the page; most claims have none. `counted` is False for what can
     only hold or only fail, such as arithmetic on numbers that the paper prints: it is shown and counts in no tally.
+    `undecided` says why the numbers cannot decide; such a claim neither holds nor fails.
     """
 
     text: str
@@ -127,11 +128,18 @@ class Claim:
     found: str
     gist: str = ""
     counted: bool = True
+    undecided: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "holds", bool(self.holds))  # NumPy's booleans are not JSON's
+        # What is not decided does not hold; NumPy's booleans are not JSON's.
+        object.__setattr__(self, "holds", bool(self.holds) and not self.undecided)
         for name in ("text", "gist"):
             object.__setattr__(self, name, getattr(self, name).rstrip("."))  # more follows it
+
+    @property
+    def judged(self) -> bool:
+        """Whether it could have come out otherwise, and its numbers decide."""
+        return self.counted and not self.undecided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +160,7 @@ class Result:
 
     def held(self) -> tuple[int, int]:
         """How many claims hold, and of how many that count."""
-        counted = [claim.holds for claim in self.claims if claim.counted]
+        counted = [claim.holds for claim in self.claims if claim.judged]
         return sum(counted), len(counted)
 
     def astray(self) -> Iterator[tuple[str, str, Value]]:

@@ -22,7 +22,7 @@ ITEMS = (
         title="MF-ADG against MF-AUC",
         function=table1.table1,
         data=tuple(POSITIVE),
-        minutes=14,
+        minutes=12,
     ),
     Item(
         name="table2",
@@ -36,6 +36,6 @@ ITEMS = (
         title="Which part of MF-ADG carries its gain",
         function=factorial.factorial,
         data=factorial.DATA,
-        minutes=25,
+        minutes=22,
     ),
 )

@@ -62,7 +62,7 @@ NOTES = (
         "one lattice with factors of 2. The search starts from the same ten settings everywhere, and goes on until "
         f"all eight neighbours of the best were tried. A fit ends after {MOST} updates per step on average at the "
         f"latest. {SHORT} marks fits that ended before they had their steps. A claim that compares fits at equal steps "
-        "fails if one of them ended so."
+        "is not decided if one of them ended so."
     ),
     (
         f"{EQUAL_UPDATES}: {AUC} once more, with as many updates as {ADG} needed for its steps, which is how the paper "

@@ -1,8 +1,9 @@
-"""Claims of the factorial experiment: what an earlier look at both learners suggests, told so that it can fail."""
+"""Claims of the factorial experiment: which part of MF-ADG carries its gain, told so that it can fail."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SHOWN, TOP
 EXPLAINED = ("adg", "atop")  # the measures whose gain is explained, and drawn
 INERT = 1.0  # a change in per cent of MF-AUC that is no reason to prefer a cell
 INERT_ON = "adg"  # the measure that chooses settings
-WEIGHTS_BEFORE = (0.85, 0.92)  # between which the earlier look found the rank weight
+WEIGHTS_BEFORE = (0.85, 0.92)  # between which the rank weight was expected
 
 
 class Findings(NamedTuple):
@@ -54,7 +55,7 @@ def findings(e: ArmFits, effects: Sequence[Effect]) -> Findings:
 
 
 def claims_of(e: ArmFits, effects: Sequence[Effect]) -> Iterator[Claim]:
-    """What the earlier look at both learners suggests, on a data set."""
+    """What is expected of both learners, on a data set."""
     f = findings(e, effects)
     yield from _gains(f)
     yield from (_one_part(f, measure) for measure in EXPLAINED)
@@ -64,10 +65,8 @@ def claims_of(e: ArmFits, effects: Sequence[Effect]) -> Iterator[Claim]:
 
 
 def at_equal_steps(claim: Claim, short: str) -> Claim:
-    """The claim, which fails where a fit it compares ended before it had its steps."""
-    if not short:
-        return claim
-    return Claim(text=claim.text, holds=False, found=f"{claim.found}; {short}", gist=claim.gist)
+    """The claim, which is not decided where a fit it compares ended before it had its steps."""
+    return replace(claim, undecided=short)
 
 
 # -- gains ---------------------------------------------------------------------------------------------------

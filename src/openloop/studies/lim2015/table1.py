@@ -33,8 +33,6 @@ from openloop.studies.lim2015.protocol import (
 )
 from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SHOWN, SIZES, TABLE1, TOP
 
-STEPPED_BEFORE = {AUC: (6, 12), ADG: (66, 79)}  # % of 1,000,000 updates that took a step when we first looked
-
 NOTES = (
     (
         f"λ ({', '.join(map(str, REGS))}) and the first rate ({', '.join(map(str, RATES))}; it falls in a straight "
@@ -79,7 +77,7 @@ def table1(run: Run) -> Result:
         _settings(data),
         ideal_gain.ndcg_table(data),
     )
-    claims = [claim for d in data for claim in (*_pattern(d, contrasts), *_stepped(d))]
+    claims = [claim for d in data for claim in _pattern(d, contrasts)]
     return Result(
         item="table1", data=tuple(d.name for d in data), tables=tables,
         figures=(differences_figure(contrasts),), claims=(*claims, ideal_gain.textbook_claim()),
@@ -225,16 +223,4 @@ def _pattern(d: Fits, contrasts: Sequence[PairedDifference]) -> Iterator[Claim]:
             text=f"{d.name}: rank-k SVD is significantly worse than {other} on all measures",
             holds=all(c.worse for c in found),
             found=listed(found),
-        )
-
-
-def _stepped(d: Fits) -> Iterator[Claim]:
-    """Shares of updates with a step, as they were when we first looked; at the paper's number of updates."""
-    for method in d.methods[:2]:
-        (low, high), (least, most) = STEPPED_BEFORE[method.learner], stepped(d, method)
-        yield Claim(
-            text=f"{d.name}, {d.updates:,} updates: {method} takes a gradient step in {low} to {high} % of them, as "
-            "an earlier look of ours said",
-            holds=low <= round(least) and round(most) <= high,
-            found=f"{least:.1f} to {most:.1f} % over the folds",
         )

@@ -1,4 +1,4 @@
-"""What the DCG of Table 1 owes to the completion of ML100K: other completions, and users with few ones."""
+"""What the DCG of Table 1 owes to chance: other completions, users with few ones, the sample of SKEWED."""
 
 from __future__ import annotations
 
@@ -10,13 +10,23 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import Floats
-from openloop.data.simulate import MARGINALS
+from openloop.data.simulate import MARGINALS, World, five_predictions
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Given
-from openloop.studies.schnabel2016.tolerances import HALF_DIGIT
-from openloop.studies.schnabel2016.worlds import ALPHA, DRAWS, MODELS, Completion, completed, losses, semi_synthetic
+from openloop.studies.schnabel2016.tolerances import HALF_DIGIT, between_samples
+from openloop.studies.schnabel2016.worlds import (
+    ALPHA,
+    DRAWS,
+    MODELS,
+    REDRAWS,
+    Completion,
+    completed,
+    losses,
+    semi_synthetic,
+)
 
 METRIC, TOP = "dcg@50", 50
+OTHERS = 4  # samples of SKEWED
 
 
 # -- trials --------------------------------------------------------------------------------------------------
@@ -96,3 +106,36 @@ def _moved() -> list[tuple[float, ...]]:
     """The marginals, each in turn half a unit of its last digit larger, and their sum 1 again."""
     larger = np.array(MARGINALS) + HALF_DIGIT * np.eye(len(MARGINALS))  # (5, 5)
     return [tuple(row) for row in (larger / larger.sum(axis=1, keepdims=True)).tolist()]
+
+
+# -- other samples of SKEWED ---------------------------------------------------------------------------------
+
+
+def other_samples(run: Run, world: Completion) -> dict[str, Floats]:
+    """How far chance may put two samples of SKEWED apart in DCG@50, `truth` and as `naive` expects, (models,) each.
+
+    A quick run, whose numbers are not held against the published ones, draws no samples and allows nothing.
+    """
+    truth, naive = (0.0, 0.0) if run.quick else variances_over_samples(world, run.seed)
+    return {"truth": between_samples(truth), "naive": between_samples(naive)}
+
+
+def variances_over_samples(world: Completion, seed: int) -> tuple[float, float]:
+    """Of the DCG@50 of SKEWED, true and naive.
+
+    It is a sum over users, Σ_u x_u, who are independent given Y. So it varies by Σ_u Var[x_u], and each variance is
+    that over a few samples: all users together make it precise.
+    """
+    semi = semi_synthetic(world.given, ALPHA, seed)
+    draws = (np.random.default_rng([seed, REDRAWS, number]) for number in range(OTHERS))
+    x = np.array([_user_parts(semi, draw) for draw in draws])  # (samples, 2, U)
+    truth, naive = x.var(axis=0, ddof=1).sum(axis=-1).tolist()
+    return truth, naive
+
+
+def _user_parts(semi: World, draw: np.random.Generator) -> Floats:
+    """x_u of another sample of SKEWED: of its true DCG@50, Σ_i δ / (U·I), and of its naive, Σ_i P δ / ΣP, (2, U)."""
+    Y, P = semi.ratings, semi.propensities
+    sample = replace(semi, predictions={"SKEWED": five_predictions(Y, draw)["SKEWED"]})
+    delta = losses(sample, [METRIC]).reshape(Y.shape)  # (U, I)
+    return np.array([delta.sum(axis=1) / delta.size, (P * delta).sum(axis=1) / P.sum()])

@@ -62,6 +62,11 @@ def sampling(cells: int, alpha: float | None = None) -> Floats:
     """
     p, w = np.array(MARGINALS), np.ones(5) if alpha is None else weights(alpha)
     variance = float(p * w**2 @ _skewed()[1] / (cells * (p @ w) ** 2))
+    return between_samples(variance)
+
+
+def between_samples(variance: float) -> Floats:
+    """How far chance may put two samples of SKEWED apart, given the variance over samples, (models,): 0 for others."""
     return np.where(np.equal(MODELS, "SKEWED"), ERRORS * math.sqrt(2 * variance), 0.0)
 
 

@@ -34,7 +34,7 @@ PENALTIES = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0)
 HELD_OUT = 0.1
 
 # Seeds of independent streams: np.random.default_rng([seed, stream, …]).
-SPLIT, PREDICTIONS, DRAWS, SAMPLES, TIES, MOVIE_LOVERS = range(1, 7)
+SPLIT, PREDICTIONS, DRAWS, SAMPLES, TIES, MOVIE_LOVERS, REDRAWS = range(1, 8)
 
 StarGrid = npt.NDArray[np.int8]
 
