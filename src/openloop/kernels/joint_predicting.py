@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 from scipy.special import expit, ndtr
 
-from openloop.kernels.joint_cells import Array, Floats, fast_cdf, in_parts, summing
+from openloop.kernels.compiling import SUMMING
+from openloop.kernels.joint_cells import Array, Floats, fast_cdf, in_parts
 
 Singles = npt.NDArray[np.float32]
 
@@ -77,10 +79,10 @@ def _spread(out: Floats, work: Any, pool: Executor, draws: int) -> None:
     in_parts(np.arange(len(out) + 1) * draws, work, pool)
 
 
-@summing
+@njit(nogil=True, cache=True, fastmath=SUMMING)
 def _chances(
-    first: int, last: int, out: Floats, user: Array, item: Array, seen: Array, u: Singles, v: Singles, user_scale: Singles,
-    item_scale: Singles, b: Floats, e: Singles, f: Singles, by_user: Singles, by_item: Singles,
+    first: int, last: int, out: Floats, user: Array, item: Array, seen: Array, u: Singles, v: Singles,
+    user_scale: Singles, item_scale: Singles, b: Floats, e: Singles, f: Singles, by_user: Singles, by_item: Singles,
 ) -> None:  # fmt: skip
     chances = np.empty(b.shape[1] + 1)
     for r in range(first, last):
@@ -105,7 +107,7 @@ def _chances(
                 out[r, l] += chances[l] / total
 
 
-@summing
+@njit(nogil=True, cache=True, fastmath=SUMMING)
 def _observed(
     first: int, last: int, out: Floats, user: Array, item: Array, e: Singles, f: Singles, by_user: Singles,
     by_item: Singles,

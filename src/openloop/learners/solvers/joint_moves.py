@@ -1,4 +1,4 @@
-"""Moves of the joint model as a whole, by Metropolis steps with latent scores and unobserved levels summed out.
+"""Moves of the joint model as a whole, with latent scores and levels of unobserved cells summed out.
 
 Vectors and effects are drawn given each other, which leaves directions in which they move slowly together: thresholds
 with the means of levels, all scores with all thresholds, the size of both, and the size of all effects with its prior.
