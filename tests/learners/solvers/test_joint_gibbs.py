@@ -45,7 +45,7 @@ def geweke(n, seed=1, share=1.0) -> np.ndarray:
 
 
 def test_sweeps_leave_the_joint_distribution_as_it_is():
-    z = geweke(1000)  # Geweke 2004
+    z = geweke(700)  # Geweke 2004
     assert np.abs(z).max() < 3.8, z.round(1)
 
 
