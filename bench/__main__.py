@@ -21,6 +21,7 @@ CASES = {
     "offsets": "offsets",
     "violators": "violators",
     "factorisation": "factorisation",
+    "joint_models": "joint_models",
     "stacking": "stacking",
     "selecting": "selecting",
     "reading": "reading",

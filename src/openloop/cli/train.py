@@ -66,7 +66,7 @@ def train(
         typer.Option(parser=whole, metavar="N", help="Folds within a learner, as of stack and dr."),
     ] = None,
     sweeps: Annotated[
-        int | None, typer.Option(parser=whole, metavar="N", help="Sweeps of each chain, for ordinal-mf.")
+        int | None, typer.Option(parser=whole, metavar="N", help="Sweeps of each chain, for ordinal-mf and joint-mnar.")
     ] = None,
     burn: Annotated[
         int | None, typer.Option(parser=whole, metavar="N", help="How many of them are dropped at first.")

@@ -24,6 +24,7 @@ CLASSES = {
     "dr": "DR",
     "relmf": "RelMF",
     "ordinal-mf": "OrdinalMF",
+    "joint-mnar": "JointMNAR",
     "mixture": "MixtureMNAR",
 }
 # The parameters that have an option; those of a learner beyond them keep their defaults.

@@ -86,6 +86,14 @@ class Belief:
     variance: Floats
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Near:
+    """Where vectors are, (N, d), and how far from there they may be drawn, (N,): 1 forgets where they are."""
+
+    at: Floats
+    reach: Floats
+
+
 def two_sides(user: Array, item: Array, shape: tuple[int, int]) -> tuple[SideRows, SideRows]:
     """The sides of rows that are sorted by user."""
     order = np.argsort(item, kind="stable").astype(np.int64)
@@ -156,24 +164,26 @@ def _draw_latent(
 
 # -- vectors -------------------------------------------------------------------------------------------------
 # Given a, u_i is normal with precision Λ = diag 1/σ² + Σ_j v_j v_jᵀ/(γ_i γ_j) and mean Λ⁻¹g, where
-# g = μ/σ² + Σ_j a_ij v_j/(γ_i γ_j).
+# g = μ/σ² + Σ_j a_ij v_j/(γ_i γ_j). Near where it is, with a reach τ and ρ = √(1 - τ²), it is drawn from that law's
+# autoregression Λ⁻¹g + ρ(u_i - Λ⁻¹g) + τΛ^{-1/2}z, which is reversible with respect to it; τ = 1 is a draw of the law.
 
 
 def draw_side(
     side: SideRows, a: Floats, partners: Floats, scales: tuple[Floats, Floats], belief: Belief, word: np.uint64,
-    pool: Executor,
+    pool: Executor, near: Near | None = None,
 ) -> Floats:  # fmt: skip
     """The vectors of a side given those of its partners, (N, d); `scales` are its own γ and its partners'."""
-    out = np.empty((len(side), partners.shape[1]))
+    out = np.zeros((len(side), partners.shape[1])) if near is None else near.at.copy()
+    reach = np.ones(len(side)) if near is None else near.reach
     rows, prior = (side.ptr, side.partner, side.row), (belief.mean, belief.variance)
-    each_part(lambda f, l: _draw_side(f, l, *rows, a, partners, *scales, *prior, word, out), side.parts, pool)
+    each_part(lambda f, l: _draw_side(f, l, *rows, a, partners, *scales, *prior, word, reach, out), side.parts, pool)
     return out
 
 
 @njit(cache=True, nogil=True)
 def _draw_side(
     first: int, last: int, ptr: Pointers, partner: Ints, row: Pointers, a: Floats, partners: Floats,
-    own: Floats, other: Floats, mean: Floats, variance: Floats, word: np.uint64, out: Floats,
+    own: Floats, other: Floats, mean: Floats, variance: Floats, word: np.uint64, reach: Floats, out: Floats,
 ) -> None:  # fmt: skip
     d = mean.size
     A, g, z = np.empty((d, d)), np.empty(d), np.empty(d)
@@ -188,13 +198,14 @@ def _draw_side(
                 g[j] += scaled * a[row[r]]
                 for k in range(j + 1):
                     target[k] += scaled * x[k]
-        L, mine = factor(A), row_word(word, i)
+        L, mine, stay = factor(A), row_word(word, i), math.sqrt(1 - reach[i] ** 2)
         for j in range(d):
-            z[j] = normal(mine, j)
+            z[j] = reach[i] * normal(mine, j)
         for j in range(d):  # Λ⁻¹(g + Lz) = Λ⁻¹g + L⁻ᵀz
-            g[j] += dot(L[j, : j + 1], z[: j + 1])
+            g[j] = (1 - stay) * g[j] + dot(L[j, : j + 1], z[: j + 1])
         substitute(L, g)
-        out[i] = g
+        for j in range(d):
+            out[i, j] = stay * out[i, j] + g[j]
 
 
 # -- scales and priors ---------------------------------------------------------------------------------------
@@ -308,17 +319,21 @@ def draw_latent_numpy(code: Codes, b: Floats, moments: Floats, word: np.uint64) 
 
 
 def draw_side_numpy(
-    side: SideRows, a: Floats, partners: Floats, scales: tuple[Floats, Floats], belief: Belief, word: np.uint64
-) -> Floats:
+    side: SideRows, a: Floats, partners: Floats, scales: tuple[Floats, Floats], belief: Belief, word: np.uint64,
+    near: Near | None = None,
+) -> Floats:  # fmt: skip
     """One user after the other, by NumPy's Cholesky factor and solver."""
     out = np.empty((len(side), partners.shape[1]))
+    near = near or Near(at=out, reach=np.ones(len(side)))
     for i, (first, last) in enumerate(pairwise(side.ptr)):
         x, targets = partners[side.partner[first:last]], a[side.row[first:last]]
         weight = 1 / (scales[0][i] * scales[1][side.partner[first:last]])
         precision = np.diag(1 / belief.variance) + x.T @ (weight[:, None] * x)
         z = normals(np.repeat(row_words(word, np.array([i])), len(belief.mean)), np.arange(len(belief.mean)))
         mean = np.linalg.solve(precision, belief.mean / belief.variance + x.T @ (weight * targets))
-        out[i] = mean + np.linalg.solve(np.linalg.cholesky(precision).T, z)
+        out[i] = mean + near.reach[i] * np.linalg.solve(np.linalg.cholesky(precision).T, z)
+        if near.reach[i] < 1:
+            out[i] += np.sqrt(1 - near.reach[i] ** 2) * (near.at[i] - mean)
     return out
 
 

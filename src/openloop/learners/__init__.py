@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from openloop.learners.doubly_robust import DR, RelMF
     from openloop.learners.exposing import Exposure
     from openloop.learners.implicit import WMF
+    from openloop.learners.joint_mnar import JointMNAR
     from openloop.learners.mf import MF
     from openloop.learners.mixture_mnar import MixtureMNAR
     from openloop.learners.model_files.saving import load
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MF", "WMF", "ADG", "AUC", "PureSVD", "Stack", "Recalibrated", "Exposure", "Features", "DR", "RelMF",
-    "OrdinalMF", "MixtureMNAR", "RatingPropensities",
+    "OrdinalMF", "JointMNAR", "MixtureMNAR", "RatingPropensities",
     "Random", "GlobalAverage", "Popularity", "Bias",
     "Factors", "CornacModel", "zoo",
     "load",
@@ -49,6 +50,7 @@ _NAMES = {
     "exposing": "Exposure",
     "covariate_ridge": "Features",
     "ordinal_mf": "OrdinalMF",
+    "joint_mnar": "JointMNAR",
     "mixture_mnar": "MixtureMNAR",
     "rating_propensities": "RatingPropensities",
     "baselines": "Random GlobalAverage Popularity Bias",

@@ -46,13 +46,18 @@ class OrdinalPosterior(RatingDistribution):
         return mixing_notes(self.diagnostics_)
 
     def _proba(self, user: Array, item: Array) -> Floats:
-        draws = OrdinalDraws(
+        with self._threads() as pool:
+            return level_chances(self._draws(), user, item, pool)
+
+    def _draws(self) -> OrdinalDraws:
+        return OrdinalDraws(
             u=self.user_draws_, v=self.item_draws_, user_scale=self.user_scale_draws_,
             item_scale=self.item_scale_draws_, b=self.threshold_draws_,
         )  # fmt: skip
+
+    def _threads(self) -> ThreadPoolExecutor:
         threads: Any = getattr(self, "threads", None)
-        with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-            return level_chances(draws, user, item, pool)
+        return ThreadPoolExecutor(threads or os.cpu_count() or 1)
 
 
 def kept_parts(state: OrdinalState) -> dict[str, Array]:

@@ -1,0 +1,98 @@
+"""Sweeps of the joint model: the joint distribution that they leave unchanged, and when proposals are always taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from openloop.learners.solvers.joint_gibbs import move_side, sweep
+from openloop.learners.solvers.joint_moves import move_whole
+from openloop.learners.solvers.joint_state import Sweeping
+from tests.joint_cases import POOL, I, L, U, drawn, from_prior, key_of, rows_of
+
+
+def functions(state) -> np.ndarray:
+    """Of every part of the state, none of them of heavy tails."""
+    mean, common = state.u @ state.v.T, state.e @ state.f.T
+    return np.array([
+        *state.b, *state.b**2, np.tanh(mean).mean(), np.tanh(mean[0] ** 2).mean(),
+        np.tanh(state.user_mean[0] * state.item_mean[0]),
+        *np.log([state.user_scale.mean(), state.item_scale.mean(), state.user_scale[0]]),
+        *np.log(state.user_variance), *np.log(state.item_variance), np.tanh(common).mean(), np.tanh(common**2).mean(),
+        *state.level_mean, *state.level_mean**2, state.level_mean[0] * state.level_mean[-1], *np.log(state.spread),
+        state.by_user[0, 0], state.by_user[1, 2] ** 2, np.tanh(state.by_item[:, 1]).mean(),
+        np.tanh(state.by_item[0] ** 2).mean(), state.b[0] * state.level_mean[0],
+        np.tanh(mean.mean() * state.level_mean[2]),
+    ])  # fmt: skip
+
+
+def batch_error(draws, batches=25):
+    size = len(draws) // batches
+    return draws[: size * batches].reshape(batches, size, -1).mean(axis=1).std(axis=0, ddof=1) / np.sqrt(batches)
+
+
+def geweke(n, seed=1, share=1.0) -> np.ndarray:
+    """z scores of functions of the state, of the prior against a chain that draws data and state given each other."""
+    rng = np.random.default_rng(seed)
+    prior = np.array([functions(from_prior(rng)) for _ in range(n)])
+    state, chain = from_prior(rng), []
+    for number in range(n):
+        state = sweep(rows_of(*drawn(state, rng), share), state, key_of(number), POOL)
+        chain.append(functions(state))
+    error = np.hypot(prior.std(axis=0) / np.sqrt(n), batch_error(np.array(chain)))
+    return (prior.mean(axis=0) - np.mean(chain, axis=0)) / error
+
+
+def test_sweeps_leave_the_joint_distribution_as_it_is():
+    z = geweke(700)  # Geweke 2004
+    assert np.abs(z).max() < 3.8, z.round(1)
+
+
+def test_where_missing_says_nothing_every_proposal_is_taken():
+    rng = np.random.default_rng(2)
+    state = from_prior(rng)
+    rows = rows_of(*drawn(state, rng))
+    flat = replace(state, by_user=np.full((U, L), -1.0), by_item=np.full((I, L), 0.3))
+    work = Sweeping.of(rows, flat, key_of(0), POOL)
+    a = np.zeros(len(rows.ordinal.code))
+    for name, scale in (("u", "user_scale"), ("v", "item_scale")):
+        move_side(work, a, name, rows.parts(key_of(0), POOL)[name == "v"])
+        assert np.all(getattr(work.at, name) != getattr(flat, name))
+        assert np.all(getattr(work.at, scale) != getattr(flat, scale))
+
+
+def test_logs_are_those_of_the_state():
+    rng = np.random.default_rng(3)
+    state = from_prior(rng)
+    rows = rows_of(*drawn(state, rng))
+    work = Sweeping.of(rows, state, key_of(0), POOL)
+    a = np.zeros(len(rows.ordinal.code))
+    move_whole(work)
+    for _ in range(3):
+        for name, part in zip("uv", rows.parts(key_of(0), POOL), strict=True):
+            move_side(work, a, name, part)
+    np.testing.assert_allclose(work.logs, work.missing(work.at), atol=1e-12)
+    assert not np.array_equal(work.at.u, state.u)
+
+
+def test_steps_adapt_in_burn_in_alone():
+    state = from_prior(np.random.default_rng(4))
+    rows = rows_of(*drawn(state, np.random.default_rng(5)))
+    names = ("user_reach", "item_reach", "move_step", "level_covariance")
+    kept, burnt = (sweep(rows, state, key_of(1, burning=burning), POOL) for burning in (False, True))
+    assert all(np.array_equal(getattr(kept, name), getattr(state, name)) for name in names)
+    assert not any(np.array_equal(getattr(burnt, name), getattr(state, name)) for name in names[2:])
+    assert np.all(burnt.user_reach <= 1)
+
+
+def test_of_a_share_of_users_and_items_only_those_are_drawn():
+    state, rng = from_prior(np.random.default_rng(7)), np.random.default_rng(8)
+    rows = rows_of(*drawn(state, rng), share=0.5)
+    users, items = rows.parts(key_of(10), POOL)
+    after = sweep(rows, state, key_of(10), POOL)
+    assert 0 < users.chosen.sum() < U
+    np.testing.assert_array_equal(np.any(after.e != state.e, axis=1), users.chosen)
+    np.testing.assert_array_equal(np.any(after.f != state.f, axis=1), items.chosen)
+    assert np.all(after.user_scale[~users.chosen] == state.user_scale[~users.chosen])
+    assert np.diff(users.cells.ptr)[users.chosen].tolist() == [I] * users.chosen.sum()
