@@ -62,6 +62,7 @@ def test_rhat_by_hand():
     # An odd draw in the middle belongs to neither half.
     assert split_rhat(np.array([[1.0, 3.0, 99.0, 5.0, 7.0]])) == pytest.approx(np.sqrt(9 / 2))
     assert np.isnan(split_rhat(np.ones((2, 10))))
+    assert split_rhat(np.array([[1.0] * 10, [2.0] * 10])) == np.inf
     assert np.isnan(split_rhat(np.array([[1.0, 2.0]])))
 
 

@@ -185,10 +185,26 @@ def test_what_was_not_reached_or_not_rated_is_noted(log):
     assert any("3 items" in note for note in MixtureMNAR(2, restarts=1).fit(lonely).notes_)
 
 
+def test_chances_that_rest_on_the_prior_or_on_items_alike_are_noted():
+    rng = np.random.default_rng(0)
+    u, i = np.nonzero(rng.random((400, 10)) < np.where(np.arange(10) < 5, 0.05, 0.55))  # popularity, and no rating
+    unequal = Feedback.from_arrays(u, i, rng.integers(1, 4, len(u)), users=400, items=10)
+    strong, weak = {"rating_prior": 1e6}, {"rating_prior": 0.1}
+    for log, given, told in (
+        (unequal, weak, ["logit-vd"]), (unequal, weak | {"missing": "logit-vd"}, []),
+        (unequal, strong | {"missing": "logit-vd"}, ["rating_prior=1e+06"]),
+    ):  # fmt: skip
+        notes = MixtureMNAR(components=2, restarts=1, **given).fit(log).notes_
+        doubts = [note for note in notes if "observed" in note]
+        assert len(doubts) == len(told)
+        assert all(fact in note for fact, note in zip(told, doubts, strict=True))
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
         ({"components": 0}, ("components", 0)),
+        ({"components": 61}, ("components", 60, 61)),
         ({"missing": "cpt"}, ("missing", "'cpt'", "'cpt-v'")),
         ({"component_prior": 0}, ("component_prior", 0)),
         ({"rating_prior": -1.0}, ("rating_prior", -1.0)),

@@ -7,7 +7,7 @@ import pytest
 
 from openloop.data.simulate import movie_lovers
 from openloop.errors import InputError
-from openloop.learners import DR, MF, Bias, Exposure, Popularity
+from openloop.learners import DR, MF, Bias, Exposure, OrdinalMF, Popularity
 from openloop.learners.crossing import latin_folds
 from openloop.learners.stack_bases import bases_of, crossed, mean_of_folds
 from tests.facts import facts
@@ -35,7 +35,17 @@ def test_what_is_no_list_of_bases_is_refused(given):
 
 @pytest.mark.parametrize(
     "given",
-    [[MF], ["mf"], [DR()], [(Exposure(), 0.5)], [MF(), (MF(), "half")], [(MF(), np.nan)], [(MF(), 1, 2)], [None]],
+    [
+        [MF],
+        ["mf"],
+        [DR()],
+        [OrdinalMF()],
+        [(Exposure(), 0.5)],
+        [MF(), (MF(), "half")],
+        [(MF(), np.nan)],
+        [(MF(), 1, 2)],
+        [None],
+    ],
 )
 def test_what_is_no_base_is_refused_by_its_number(given):
     with pytest.raises(InputError, match=facts("Stack", f"base {len(given)}")):

@@ -85,7 +85,8 @@ class ChainPlan:
         who, threads = type(model).__name__, model.threads
         if sweeps < burn + thin:
             raise InputError(
-                f"{who}: sweeps must be at least burn + thin = {burn + thin}, or no draw is kept, got {sweeps}."
+                f"{who}: sweeps must be at least burn + thin = {burn + thin}, or no draw is kept, got {sweeps}; raise "
+                f"sweeps=, or lower burn= ({burn}) or thin= ({thin})."
             )
         seed = int(generator(who, model.rng).integers(2**63))
         return cls(
@@ -183,9 +184,14 @@ def _mark(model: Any, feedback: Feedback, seed: int) -> str:
 
 
 def split_rhat(draws: Floats) -> float:
-    """√(var⁺/W), var⁺ = (N - 1)/N W + B/N, of draws (chains, n): near 1 when halves agree; NaN of fewer than 4."""
+    """√(var⁺/W), var⁺ = (N - 1)/N W + B/N, of draws (chains, n): near 1 when halves agree; NaN of fewer than 4.
+
+    Chains that stay at different values have an infinite one.
+    """
     _, W, above = _variances(_halves(draws))
-    return float(np.sqrt(above / W)) if W > 0 else float("nan")
+    if W > 0:
+        return float(np.sqrt(above / W))
+    return float("inf") if above > 0 else float("nan")
 
 
 def effective_sample_size(draws: Floats) -> float:

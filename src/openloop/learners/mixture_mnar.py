@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.special import expit, logit
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 
 from openloop.core.feedback import Array, Feedback, Floats, check_feedback, check_fitted
 from openloop.errors import AlignmentError, InputError, UndefinedError, did_you_mean
@@ -91,6 +92,11 @@ class MixtureMNAR(JointModel):
         """Fit the mixture to the observed and the unobserved cells; weights and propensities are refused."""
         check_unweighted(self, feedback, sample_weight, propensities)
         levels = levels_of_log("MixtureMNAR", feedback)
+        if check_whole(self, "components") > feedback.n_users:
+            raise InputError(
+                f"MixtureMNAR: components must be at most the number of users, {feedback.n_users:,}, got "
+                f"{self.components}; pass fewer."
+            )
         found = self._restarted(_cells(feedback, levels))
         ends, best = [one.history[-1] for one in found], max(found, key=lambda one: one.history[-1])
         self.levels_, self.ends_, self.history_ = levels, np.array(ends), np.array(best.history)
@@ -179,10 +185,32 @@ class MixtureMNAR(JointModel):
         )
 
     def _notes(self, feedback: Feedback, best: MixtureFit) -> list[str]:
-        notes = unseen_notes(feedback, "what others rate, and the priors")
+        notes = [*unseen_notes(feedback, "what others rate, and the priors"), *self._doubts(feedback)]
         if not best.settled:
             notes.append(f"EM had not settled after iterations={self.iterations} steps; raise it")
         return notes
+
+    def _doubts(self, feedback: Feedback) -> Iterator[str]:
+        """What makes the chances of being observed, and their intervals, more a matter of the model than of the log."""
+        rows = len(feedback) / (feedback.n_items * self.components)
+        if rows < self.rating_prior:
+            yield (
+                f"rating_prior={self.rating_prior:g} outweighs the log, which has {rows:.1f} ratings per item and "
+                "component: the chances of being observed rest on it"
+            )
+        if not self.fits_items and _popularity_varies(feedback):
+            yield (
+                'items are observed unequally often, and missing="cpt-v" has no effect of items, so it may take an '
+                'unpopular item for one of seldom observed ratings; use missing="logit-vd"'
+            )
+
+
+def _popularity_varies(feedback: Feedback) -> bool:
+    """Whether the items' counts vary more than chance lets them, p < 0.001 (Pearson's χ² of one rate for all)."""
+    counts, rate = np.bincount(feedback.item, minlength=feedback.n_items), len(feedback) / feedback.n_items
+    if rate == feedback.n_users:  # nothing is missing
+        return False
+    return bool(chi2.sf(np.sum((counts - rate) ** 2) / (rate * (1 - rate / feedback.n_users)), len(counts) - 1) < 1e-3)
 
 
 def _cells(feedback: Feedback, levels: Levels) -> RatedCells:

@@ -76,6 +76,11 @@ def _base(who: str, number: int, given: Any) -> Base:
             f"{who}: base {number}, {type(learner).__name__}, needs p itself, and bases are fitted with weights; give "
             "a learner such as MF()."
         )
+    if not getattr(learner, "takes_weights", True):
+        raise InputError(
+            f"{who}: base {number}, {type(learner).__name__}, takes no weights, and bases are fitted with weights; "
+            "give a learner such as MF()."
+        )
     if hasattr(learner, "fold_columns") and power != 1:  # pyright: ignore[reportUnknownArgumentType]
         raise InputError(f"{who}: base {number} looks at no weights, so a power changes nothing; leave it out.")
     kind = type(learner).__name__  # pyright: ignore[reportUnknownArgumentType]
