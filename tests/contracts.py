@@ -192,7 +192,7 @@ class RecommenderContract(ModelContract):
     implicit = False
     #: True where a prediction is a function of the score, `link`, as a probability is of its logit.
     has_link = False
-    #: False for a learner that needs p itself: weights, which are known up to a factor, are refused.
+    #: False for a learner that needs p itself, or takes no weights at all: weights are refused.
     weighted = True
 
     def log(self) -> Feedback:
@@ -245,7 +245,8 @@ class RecommenderContract(ModelContract):
 
     def test_unit_weights_are_no_weights(self):
         log, model = self.log(), self.make()
-        assert self.weighted != getattr(model, "needs_propensities", False)
+        needs_p, takes_weights = getattr(model, "needs_propensities", False), getattr(model, "takes_weights", True)
+        assert self.weighted == (takes_weights and not needs_p)
         if not self.weighted:
             with pytest.raises(InputError, match=r"sample_weight.*propensities="):
                 model.fit(log, sample_weight=frozen(np.ones(len(log))))

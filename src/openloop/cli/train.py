@@ -65,6 +65,28 @@ def train(
         int | None,
         typer.Option(parser=whole, metavar="N", help="Folds within a learner, as of stack and dr."),
     ] = None,
+    sweeps: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Sweeps of each chain, for ordinal-mf and joint-mnar.")
+    ] = None,
+    burn: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="How many of them are dropped at first.")
+    ] = None,
+    thin: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Of the others every N-th is kept.")
+    ] = None,
+    chains: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Chains, by which draws are checked.")
+    ] = None,
+    components: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Components of users, for mixture.")
+    ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What being observed depends on, for mixture: cpt-v (rating), logit-vd."),
+    ] = None,
+    restarts: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Starts of which the best is kept, for mixture.")
+    ] = None,
     threads: Annotated[int | None, typer.Option(parser=whole, metavar="N", help="Threads to learn with.")] = None,
     rng: Annotated[
         int | None, typer.Option("--seed", parser=whole, metavar="N", help="The same seed gives the same model.")

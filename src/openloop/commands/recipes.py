@@ -23,11 +23,14 @@ CLASSES = {
     "bias": "Bias",
     "dr": "DR",
     "relmf": "RelMF",
+    "ordinal-mf": "OrdinalMF",
+    "joint-mnar": "JointMNAR",
+    "mixture": "MixtureMNAR",
 }
 # The parameters that have an option; those of a learner beyond them keep their defaults.
 PARAMETERS = (
     "factors", "reg", "bias_reg", "loss", "solver", "iterations", "tol", "updates", "gamma", "rate", "threshold",
-    "folds", "threads", "rng",
+    "folds", "sweeps", "burn", "thin", "chains", "components", "missing", "restarts", "threads", "rng",
 )  # fmt: skip
 OF_MF = ("factors", "reg", "bias_reg", "solver", "iterations", "tol", "threads", "rng")
 TEMPERED = ((1.2, 0.5), (1.4, 0.0))  # factors of λ, and powers of the weights, of the bases beside the first
@@ -53,6 +56,11 @@ def recipe_parameters(name: str) -> list[str]:
 def needs_propensities(name: str) -> bool:
     """Whether a named model can only be learned with p."""
     return name in CLASSES and bool(getattr(learners, CLASSES[name]).needs_propensities)
+
+
+def takes_weights(name: str) -> bool:
+    """Whether the rows of a named model may have weights."""
+    return name not in CLASSES or bool(getattr(learners, CLASSES[name]).takes_weights)
 
 
 def learner_of(name: str, given: Given, log: Feedback, *, weighted: bool) -> Any:
@@ -123,6 +131,15 @@ def check_model(name: str, *, propensities: bool) -> None:
         raise InputError(f"--model {name!r} is no model.{did_you_mean(name, MODELS)}")
     if needs_propensities(name) and not propensities:
         raise InputError(f"--model {name}: needs the propensities themselves; pass --propensity COLUMN.")
+
+
+def check_weights(name: str, *, weighted: bool) -> None:
+    """Refuse weights where a model takes none."""
+    if weighted and not takes_weights(name):
+        raise InputError(
+            f"--model {name}: models what is missing itself, and takes no weights; leave --propensity, --weight and "
+            "--duplicates count out, or use --model mf."
+        )
 
 
 def check_parameters(name: str, given: Given) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from openloop.commands.learning import LearnRequest, Weighing, weighing, weights_line
-from openloop.commands.recipes import PARAMETERS, check_model, check_parameters, learner_of
+from openloop.commands.recipes import PARAMETERS, check_model, check_parameters, check_weights, learner_of
 from openloop.commands.table_files import log_line
 from openloop.core.feedback import Feedback
 from openloop.learners.crossing import within
@@ -31,6 +31,7 @@ class TrainRequest(LearnRequest):
         LearnRequest.__post_init__(self)
         check_model(self.model, propensities=self.propensity is not None)
         check_parameters(self.model, self.parameters)
+        check_weights(self.model, weighted=self.weighted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

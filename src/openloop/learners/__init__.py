@@ -18,16 +18,21 @@ if TYPE_CHECKING:
     from openloop.learners.doubly_robust import DR, RelMF
     from openloop.learners.exposing import Exposure
     from openloop.learners.implicit import WMF
+    from openloop.learners.joint_mnar import JointMNAR
     from openloop.learners.mf import MF
+    from openloop.learners.mixture_mnar import MixtureMNAR
     from openloop.learners.model_files.saving import load
+    from openloop.learners.ordinal_mf import OrdinalMF
     from openloop.learners.pairwise import ADG, AUC
     from openloop.learners.pure_svd import PureSVD
+    from openloop.learners.rating_propensities import RatingPropensities
     from openloop.learners.recalibrated import Recalibrated
     from openloop.learners.stacking import Stack
     from openloop.learners.zoo_models import zoo
 
 __all__ = [
     "MF", "WMF", "ADG", "AUC", "PureSVD", "Stack", "Recalibrated", "Exposure", "Features", "DR", "RelMF",
+    "OrdinalMF", "JointMNAR", "MixtureMNAR", "RatingPropensities",
     "Random", "GlobalAverage", "Popularity", "Bias",
     "Factors", "CornacModel", "zoo",
     "load",
@@ -44,6 +49,10 @@ _NAMES = {
     "recalibrated": "Recalibrated",
     "exposing": "Exposure",
     "covariate_ridge": "Features",
+    "ordinal_mf": "OrdinalMF",
+    "joint_mnar": "JointMNAR",
+    "mixture_mnar": "MixtureMNAR",
+    "rating_propensities": "RatingPropensities",
     "baselines": "Random GlobalAverage Popularity Bias",
     "adapters.factors": "Factors",
     "adapters.cornac_models": "CornacModel",

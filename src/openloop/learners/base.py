@@ -33,6 +33,8 @@ class Learner(BaseEstimator):
     penalties_beside_row_sum: ClassVar[tuple[str, ...]] = ()
     # Whether p itself is needed, and not a weight alone: then a fit without propensities is refused.
     needs_propensities: ClassVar[bool] = False
+    # Whether rows may have weights; a model of the likelihood of all cells refuses them, and p with them.
+    takes_weights: ClassVar[bool] = True
     # Whether predictions are ratings; scores that only rank are none.
     rates: ClassVar[bool] = True
 

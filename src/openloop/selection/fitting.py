@@ -25,14 +25,14 @@ class Fitting:
     matrix: Floats | str | None = None
 
     def fit(self, learner: Any, part: Feedback) -> Any:
-        """The learner, fitted; one that needs p gets p·s, another one weights, times the log's own."""
+        """The learner, fitted; one that needs p gets p·s, one that takes weights 1/(p·s), times the log's own."""
         if part.propensity is None:
             return learner.fit(part)
         p = part.propensity * (1.0 if part.share is None else part.share)
         if getattr(learner, "needs_propensities", False):
             given = self._cells(learner, part) if getattr(learner, "needs_matrix", False) else p
             return learner.fit(_by_itself(part, p), propensities=given)
-        if not self.weighted:
+        if not (self.weighted and getattr(learner, "takes_weights", True)):
             return learner.fit(part)
         return learner.fit(part, sample_weight=1 / p if part.weight is None else part.weight / p)
 

@@ -9,7 +9,7 @@ from openloop.errors import InputError, did_you_mean
 
 SAVED = (
     "MF", "WMF", "ADG", "AUC", "PureSVD", "Random", "GlobalAverage", "Popularity", "Bias", "Factors",
-    "Stack", "Recalibrated", "Exposure", "Features", "DR", "RelMF",
+    "Stack", "Recalibrated", "Exposure", "Features", "DR", "RelMF", "OrdinalMF", "JointMNAR", "MixtureMNAR",
 )  # fmt: skip
 
 

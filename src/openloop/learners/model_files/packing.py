@@ -7,6 +7,7 @@ long lists go into tensors. Packing knows nothing about files.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -32,8 +33,8 @@ def pack(value: Any, name: str, tensors: Tensors) -> Any:
         return {"scalar": _stored(np.asarray(value), name, tensors)}  # its type decides how sums with it are rounded
     if isinstance(value, float) and not np.isfinite(value):
         return {"float": repr(value)}
-    if value is None or isinstance(value, bool | int | float | str):
-        return str(value) if isinstance(value, str) else value
+    if value is None or isinstance(value, bool | int | float | str | os.PathLike):
+        return str(value) if isinstance(value, str | os.PathLike) else value
     if isinstance(value, Vocabulary):
         return {"vocabulary": _pack_array(value.ids, name, tensors)}
     if isinstance(value, Covariates):

@@ -1,0 +1,141 @@
+"""What draws of a joint model say about cells: the chances of their levels, and of their being observed.
+
+Given that a cell is unobserved its rating is level l with chance P(l)(1 - p_l)/S, S = Σ_l P(l)(1 - p_l) (`joint_cells`). Of an
+observed cell P(l) is the chance of another rating. Draws of a user or item lie side by side in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, ndtr
+
+from openloop.kernels.joint_cells import Array, Floats, fast_cdf, in_parts, summing
+
+Singles = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ObservingDraws:
+    """S draws of what the chances to be observed are made of."""
+
+    e: Singles  # (U, S, d′)
+    f: Singles  # (I, S, d′)
+    by_user: Singles  # λ, (U, S, L)
+    by_item: Singles  # ψ, (I, S, L)
+
+    @property
+    def arrays(self) -> tuple[Singles, ...]:
+        """In the order of kernels, not to be written to."""
+        return fixed(self.e, self.f, self.by_user, self.by_item)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pairs:
+    """Cells that are asked about: codes of users and items, and whether each was observed."""
+
+    user: Array
+    item: Array
+    seen: Array
+
+
+def fixed(*arrays: Any) -> tuple[Any, ...]:
+    """Views that may not be written to, for which kernels are compiled once."""
+    views = [np.ascontiguousarray(array).view() for array in arrays]
+    for view in views:
+        view.flags.writeable = False
+    return tuple(views)
+
+
+def posterior_chances(ratings: Any, observing: ObservingDraws, pairs: Pairs, pool: Executor) -> Floats:
+    """The mean chance of each level of each cell, (n, L); `ratings` are `OrdinalDraws`."""
+    out = np.zeros((len(pairs.user), ratings.b.shape[1] + 1))
+    given = fixed(pairs.user, pairs.item, pairs.seen, ratings.u, ratings.v, ratings.user_scale, ratings.item_scale)
+    b = fixed(ratings.b.astype(np.float64))
+    _spread(out, lambda first, last: _chances(first, last, *given, *b, *observing.arrays, out), pool, ratings.u.shape[1])
+    return out / ratings.u.shape[1]
+
+
+def posterior_observed(observing: ObservingDraws, pairs: Pairs, pool: Executor) -> Floats:
+    """The mean of P(observed | level) of each cell, (n, L)."""
+    out = np.zeros((len(pairs.user), observing.by_user.shape[2]))
+    given = fixed(pairs.user, pairs.item)
+    S = observing.e.shape[1]
+    _spread(out, lambda first, last: _observed(first, last, *given, *observing.arrays, out), pool, S)
+    return out / S
+
+
+def _spread(out: Floats, work: Any, pool: Executor, draws: int) -> None:
+    """Rows in parts of about equally much work."""
+    in_parts(np.arange(len(out) + 1) * draws, work, pool)
+
+
+@summing
+def _chances(
+    first: int, last: int, user: Array, item: Array, seen: Array, u: Singles, v: Singles, user_scale: Singles,
+    item_scale: Singles, b: Floats, e: Singles, f: Singles, by_user: Singles, by_item: Singles, out: Floats,
+) -> None:  # fmt: skip
+    chances = np.empty(b.shape[1] + 1)
+    for r in range(first, last):
+        i, j = user[r], item[r]
+        for s in range(u.shape[1]):
+            mean, common, below, total = 0.0, 0.0, 0.0, 1.0
+            for k in range(u.shape[2]):
+                mean += np.float64(u[i, s, k]) * np.float64(v[j, s, k])
+            scale = 1 / math.sqrt(np.float64(user_scale[i, s]) * np.float64(item_scale[j, s]))
+            for l in range(b.shape[1]):
+                upto = fast_cdf((b[s, l] - mean) * scale)
+                chances[l], below = upto - below, upto
+            chances[-1] = 1 - below
+            if not seen[r]:
+                for k in range(e.shape[2]):
+                    common += np.float64(e[i, s, k]) * np.float64(f[j, s, k])
+                total = 0.0
+                for l in range(chances.size):
+                    chances[l] /= 1 + math.exp(common + by_user[i, s, l] + by_item[j, s, l])
+                    total += chances[l]
+            for l in range(chances.size):
+                out[r, l] += chances[l] / total
+
+
+@summing
+def _observed(
+    first: int, last: int, user: Array, item: Array, e: Singles, f: Singles, by_user: Singles, by_item: Singles,
+    out: Floats,
+) -> None:  # fmt: skip
+    for r in range(first, last):
+        i, j = user[r], item[r]
+        for s in range(e.shape[1]):
+            common = 0.0
+            for k in range(e.shape[2]):
+                common += np.float64(e[i, s, k]) * np.float64(f[j, s, k])
+            for l in range(out.shape[1]):
+                out[r, l] += 1 / (1 + math.exp(-common - by_user[i, s, l] - by_item[j, s, l]))
+
+
+# -- plain twins ---------------------------------------------------------------------------------------------
+
+
+def posterior_chances_numpy(ratings: Any, observing: ObservingDraws, pairs: Pairs) -> Floats:
+    """The definition."""
+    u, v = ratings.u[pairs.user].astype(np.float64), ratings.v[pairs.item].astype(np.float64)  # (n, S, d)
+    scale = np.sqrt(ratings.user_scale[pairs.user].astype(np.float64) * ratings.item_scale[pairs.item])  # (n, S)
+    upto = ndtr((ratings.b - np.sum(u * v, axis=2)[..., None]) / scale[..., None])  # (n, S, L - 1)
+    missing = np.where(pairs.seen[:, None, None], 1.0, 1 - _observed_numpy(observing, pairs))
+    chances = np.diff(upto, axis=2, prepend=0, append=1) * missing
+    return (chances / chances.sum(axis=2, keepdims=True)).mean(axis=1)
+
+
+def posterior_observed_numpy(observing: ObservingDraws, pairs: Pairs) -> Floats:
+    """The definition."""
+    return _observed_numpy(observing, pairs).mean(axis=1)
+
+
+def _observed_numpy(observing: ObservingDraws, pairs: Pairs) -> Floats:
+    common = np.sum(observing.e[pairs.user].astype(np.float64) * observing.f[pairs.item], axis=2)[..., None]
+    return expit(common + observing.by_user[pairs.user] + observing.by_item[pairs.item])  # (n, S, L)

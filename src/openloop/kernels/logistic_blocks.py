@@ -1,0 +1,180 @@
+"""Draws of the logistic part of a joint model: levels of unobserved cells, Pólya-Gamma weights, and blocks of effects.
+
+A cell of level l is observed with chance σ(x), x = e_iᵀf_j + λ_{i,l} + ψ_{j,l}. Given ω ~ PG(1, x), with o = 1 where it is
+observed and else 0, its likelihood is exp((o - 1/2)x - ωx²/2) up to a factor (Polson, Scott & Windle 2013), so that
+(e_i, λ_{i,·}) is Gaussian given all else, and so is (f_j, ψ_{j,·}). Kernels know nothing about models.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from openloop.kernels.cholesky import dot, factor, substitute
+from openloop.kernels.joint_cells import (
+    Array,
+    Cells,
+    Codes,
+    Floats,
+    Ints,
+    Observing,
+    Pointers,
+    Ratings,
+    chances_numpy,
+    in_parts,
+    level_chances,
+    observed_numpy,
+    plain_odds,
+    plain_ratings,
+    summing,
+)
+from openloop.kernels.least_squares import by_partner
+from openloop.kernels.polya_gamma import polya_gamma, polya_gammas
+from openloop.kernels.streams import normal, normals, row_word, row_words, uniform, uniforms
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Augmented:
+    """Cells of one side with all that a logistic likelihood needs: 2·level + o of each, and ω."""
+
+    ptr: Pointers
+    partner: Ints
+    state: Codes
+    omega: Floats
+    weight: float  # of an unobserved cell
+
+    def turned(self, n_partners: int) -> Augmented:
+        """The same cells by partner."""
+        return Augmented(*by_partner(self.ptr, self.partner, self.state, self.omega, n_partners), self.weight)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prior:
+    """(e, λ) ~ N((0, mean), diag(1, variance)): the mean of each level (L,), and one variance."""
+
+    mean: Floats
+    variance: float
+
+
+# -- levels and ω --------------------------------------------------------------------------------------------
+
+
+def augment(
+    cells: Cells, ratings: Ratings, observing: Observing, words: tuple[np.uint64, np.uint64], pool: Executor
+) -> Augmented:
+    """A level for each unobserved cell, l ∝ P(l)(1 - p_l), by the first word; ω ~ PG(1, x) for all, by the second."""
+    state, omega = np.empty(len(cells.item), np.int8), np.empty(len(cells.item))
+    given = (cells.ptr, cells.item, cells.code, cells.n_items, *plain_ratings(ratings), *plain_odds(observing), *words)
+    effects = (observing.by_user, observing.by_item)
+    in_parts(cells.ptr, lambda first, last: _augment(first, last, *given, *effects, state, omega), pool)
+    return Augmented(cells.ptr, cells.item, state, omega, cells.weight)
+
+
+@summing
+def _augment(
+    first: int, last: int, ptr: Pointers, item: Ints, code: Codes, n_items: int, u: Floats, v: Floats, a: Floats,
+    b: Floats, cuts: Floats, e: Floats, f: Floats, user_odds: Floats, item_odds: Floats, level_word: np.uint64,
+    omega_word: np.uint64, by_user: Floats, by_item: Floats, state: Codes, omega: Floats,
+) -> None:  # fmt: skip
+    chances = np.empty(cuts.size + 1)
+    for i in range(first, last):
+        for c in range(ptr[i], ptr[i + 1]):
+            j, level = item[c], int(code[c])
+            cell, common = i * n_items + j, dot(e[i], f[j])
+            if level < 0:
+                level_chances(u[i], v[j], a[i] * b[j], cuts, chances)
+                odds, total = np.exp(common), 0.0
+                for l in range(chances.size):
+                    total += chances[l] / (1 + odds * user_odds[i, l] * item_odds[j, l])
+                    chances[l] = total
+                target, level = total * uniform(row_word(level_word, cell), 0), 0
+                while level < chances.size - 1 and chances[level] <= target:
+                    level += 1
+            state[c] = 2 * level + (code[c] >= 0)
+            omega[c] = polya_gamma(row_word(omega_word, cell), common + by_user[i, level] + by_item[j, level])
+
+
+def augment_numpy(
+    cells: Cells, ratings: Ratings, observing: Observing, words: tuple[np.uint64, np.uint64]
+) -> Augmented:
+    """The same by definition, all cells at once."""
+    user, item = cells.user.astype(np.int64), cells.item
+    chances = chances_numpy(ratings, user, item) * (1 - observed_numpy(observing, user, item))
+    reached = np.cumsum(chances, axis=1)
+    level_words, omega_words = (row_words(word, user * cells.n_items + item) for word in words)
+    target = reached[:, -1] * uniforms(level_words)
+    level = np.where(cells.code < 0, np.sum(reached[:, :-1] <= target[:, None], axis=1), cells.code)
+    x = np.sum(observing.e[user] * observing.f[item], axis=1) + observing.by_user[user, level]
+    omega = polya_gammas(omega_words, x + observing.by_item[item, level])
+    return Augmented(cells.ptr, item, (2 * level + (cells.code >= 0)).astype(np.int8), omega, cells.weight)
+
+
+# -- blocks --------------------------------------------------------------------------------------------------
+# With x_c = (f_j, 1{level = l}) the block θ = (e_i, λ_i) has precision diag(1, 1/s²) + Σ_c w ω x_c x_cᵀ and the linear term
+# (0, m/s²) + Σ_c w (o - 1/2 - ωψ_{j,l}) x_c, w the weight of the cell.
+
+
+def draw_blocks(
+    side: Augmented, partners: Floats, offsets: Floats, prior: Prior, word: np.uint64, pool: Executor
+) -> tuple[Floats, Floats]:
+    """(e, λ) of all users given (f, ψ) of their partners; the reverse with `turned` cells."""
+    N, D, L = len(side.ptr) - 1, partners.shape[1], offsets.shape[1]
+    out = np.empty((N, D + L))
+    given = (side.ptr, side.partner, side.state, side.omega, side.weight, partners, offsets)
+    in_parts(side.ptr, lambda first, last: _draw(first, last, *given, prior.mean, prior.variance, word, out), pool)
+    return np.ascontiguousarray(out[:, :D]), np.ascontiguousarray(out[:, D:])
+
+
+@summing
+def _draw(
+    first: int, last: int, ptr: Pointers, partner: Ints, state: Codes, omega: Floats, weight: float,
+    partners: Floats, offsets: Floats, mean: Floats, variance: float, word: np.uint64, out: Floats,
+) -> None:  # fmt: skip
+    D, K = partners.shape[1], out.shape[1]
+    A, g, z = np.empty((K, K)), np.empty(K), np.empty(K)
+    for i in range(first, last):
+        A[:], g[:] = 0.0, 0.0
+        for k in range(K):
+            A[k, k] = 1.0 if k < D else 1 / variance
+            g[k] = 0.0 if k < D else mean[k - D] / variance
+        for c in range(ptr[i], ptr[i + 1]):
+            j, level, seen = partner[c], state[c] >> 1, state[c] & 1
+            w = 1.0 if seen else weight
+            precision = w * omega[c]
+            pull, own = w * (seen - 0.5) - precision * offsets[j, level], D + level
+            for k in range(D):
+                scaled = precision * partners[j, k]
+                g[k] += pull * partners[j, k]
+                A[own, k] += scaled
+                for h in range(k + 1):
+                    A[k, h] += scaled * partners[j, h]
+            A[own, own] += precision
+            g[own] += pull
+        cholesky, mine = factor(A), row_word(word, i)
+        for k in range(K):
+            z[k] = normal(mine, k)
+        for k in range(K):  # A⁻¹(g + Lz) = A⁻¹g + L⁻ᵀz
+            g[k] += dot(cholesky[k, : k + 1], z[: k + 1])
+        substitute(cholesky, g)
+        out[i] = g
+
+
+def draw_blocks_numpy(
+    side: Augmented, partners: Floats, offsets: Floats, prior: Prior, word: np.uint64
+) -> tuple[Floats, Floats]:
+    """The same, one user after the other, with each cell's x_c written out."""
+    (D, L), rows = (partners.shape[1], offsets.shape[1]), list[Array]()
+    for i, (first, last) in enumerate(pairwise(side.ptr)):
+        j, level, seen = side.partner[first:last], side.state[first:last] >> 1, side.state[first:last] & 1
+        x = np.concatenate([partners[j], np.eye(L)[level]], axis=1)  # (n, D + L)
+        w = np.where(seen, 1.0, side.weight)
+        precision, pull = w * side.omega[first:last], w * (seen - 0.5)
+        A = np.diag(np.append(np.ones(D), np.full(L, 1 / prior.variance))) + x.T @ (precision[:, None] * x)
+        g = np.append(np.zeros(D), prior.mean / prior.variance) + x.T @ (pull - precision * offsets[j, level])
+        z = normals(np.repeat(row_words(word, np.array([i])), D + L), np.arange(D + L))
+        rows.append(np.linalg.solve(A, g) + np.linalg.solve(np.linalg.cholesky(A).T, z))
+    found = np.array(rows)
+    return found[:, :D], found[:, D:]

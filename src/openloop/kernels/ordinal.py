@@ -1,0 +1,353 @@
+"""Draws of the ordinal factor model: latent scores, vectors, scales and thresholds, each given all others.
+
+A row (i, j) has level l = 0 … L - 1 when b_l < a_ij ≤ b_{l+1} (b_0 = -∞, b_L = ∞), with a_ij ~ N(u_iᵀv_j, γ_i γ_j) and
+the priors u_i ~ N(μ, diag σ²), likewise v_j; μ ~ N(0, 1), σ² ~ InvGamma(3, 2), γ ~ InvGamma(5, 4), b_l ~ N(l - L/2, 1)
+in rising order. So P(level l) = Φ((b_{l+1} - m)/s) - Φ((b_l - m)/s) with m = u_iᵀv_j and s² = γ_i γ_j.
+
+Nothing is written in place: each function returns a draw, which its caller may take or not. The draw of a user or a row
+is a function of the word and its own number alone (`kernels.streams`), whatever the threads. Plain twins are below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+from scipy.special import ndtr
+
+from openloop.kernels.cholesky import dot, factor, substitute
+from openloop.kernels.streams import (
+    gamma,
+    gammas,
+    normal,
+    normal_cdf,
+    normals,
+    row_word,
+    row_words,
+    truncated_normal,
+    truncated_normals,
+    uniforms,
+)
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+Pointers = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int32]
+Codes = npt.NDArray[np.int16]
+
+SCALE, VARIANCE = (5.0, 4.0), (3.0, 2.0)  # shape and rate of the inverse gammas of γ and σ²
+LEAST = 1e-300  # a level's probability beyond 37 standard deviations, which would be 0
+PART = 20_000  # rows: enough for a thread to be worth its start
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """The rows of one side: those of i are ptr[i] : ptr[i + 1], each with its partner and its place in the log."""
+
+    ptr: Pointers
+    partner: Ints
+    row: Pointers
+
+    def __post_init__(self) -> None:
+        for name in ("ptr", "partner", "row"):  # kernels are compiled anew for arrays that may be written to
+            view = getattr(self, name).view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+
+    def __len__(self) -> int:
+        return len(self.ptr) - 1
+
+    @property
+    def counts(self) -> Pointers:
+        """How many rows each has."""
+        return np.diff(self.ptr)
+
+    @property
+    def parts(self) -> list[tuple[int, int]]:
+        """Ranges of owners with about `PART` rows each; they do not depend on the number of threads."""
+        n = int(self.ptr[-1])
+        cuts = np.searchsorted(self.ptr, np.arange(PART, n, PART))
+        return list(pairwise(np.unique(np.concatenate([[0], cuts, [len(self)]])).tolist()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Belief:
+    """What is known of a vector before its rows are seen: N(mean, diag variance), (d,) each."""
+
+    mean: Floats
+    variance: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Near:
+    """Where vectors are, (N, d), and how far from there they may be drawn, (N,): 1 forgets where they are."""
+
+    at: Floats
+    reach: Floats
+
+
+def two_sides(user: Array, item: Array, shape: tuple[int, int]) -> tuple[Side, Side]:
+    """The sides of rows that are sorted by user."""
+    order = np.argsort(item, kind="stable").astype(np.int64)
+    ends = [np.append(0, np.cumsum(np.bincount(c, minlength=n))) for c, n in zip((user, item), shape, strict=True)]
+    users = Side(ends[0].astype(np.int64), item.astype(np.int32), np.arange(len(user), dtype=np.int64))
+    return users, Side(ends[1].astype(np.int64), user.astype(np.int32)[order], order)
+
+
+def each_part(work: Callable[[int, int], None], parts: list[tuple[int, int]], pool: Executor) -> None:
+    """Do all parts; a single one without a thread of its own."""
+    if len(parts) == 1:
+        work(*parts[0])
+    else:
+        list(pool.map(lambda part: work(*part), parts))
+
+
+def _row_parts(n: int) -> list[tuple[int, int]]:
+    return [(first, min(first + PART, n)) for first in range(0, n, PART)]
+
+
+# -- m and s of rows -----------------------------------------------------------------------------------------
+
+
+def row_moments(users: Side, u: Floats, v: Floats, scales: tuple[Floats, Floats], pool: Executor) -> Floats:
+    """m = u_iᵀv_j and s = √(γ_i γ_j) of every row in the log's order, (2, n)."""
+    out = np.empty((2, len(users.partner)))
+    each_part(lambda a, b: _row_moments(a, b, users.ptr, users.partner, u, v, *scales, out), users.parts, pool)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _row_moments(
+    first: int, last: int, ptr: Pointers, partner: Ints, u: Floats, v: Floats, own: Floats, other: Floats, out: Floats
+) -> None:
+    for i in range(first, last):
+        for r in range(ptr[i], ptr[i + 1]):
+            j = partner[r]
+            out[0, r] = dot(u[i], v[j])
+            out[1, r] = math.sqrt(own[i] * other[j])
+
+
+# -- latent scores -------------------------------------------------------------------------------------------
+
+
+def draw_latent(code: Codes, b: Floats, moments: Floats, word: np.uint64, pool: Executor) -> Floats:
+    """a of every row: N(m, s²) between the thresholds of its level, (n,)."""
+    out, edges = np.empty(len(code)), bounds(b)
+    each_part(
+        lambda first, last: _draw_latent(first, last, code, edges, moments, word, out), _row_parts(len(code)), pool
+    )
+    return out
+
+
+def bounds(b: Floats) -> Floats:
+    """b_0 = -∞, the thresholds, b_L = ∞."""
+    return np.concatenate([[-np.inf], b, [np.inf]])
+
+
+@njit(cache=True, nogil=True)
+def _draw_latent(
+    first: int, last: int, code: Codes, edges: Floats, moments: Floats, word: np.uint64, out: Floats
+) -> None:
+    for r in range(first, last):
+        m, s = moments[0, r], moments[1, r]
+        low, high = (edges[code[r]] - m) / s, (edges[code[r] + 1] - m) / s
+        out[r] = m + s * truncated_normal(row_word(word, r), low, high)
+
+
+# -- vectors -------------------------------------------------------------------------------------------------
+# Given a, u_i is normal with precision Λ = diag 1/σ² + Σ_j v_j v_jᵀ/(γ_i γ_j) and mean Λ⁻¹g, where
+# g = μ/σ² + Σ_j a_ij v_j/(γ_i γ_j). Near where it is, with a reach τ and ρ = √(1 - τ²), it is drawn from that law's
+# autoregression Λ⁻¹g + ρ(u_i - Λ⁻¹g) + τΛ^{-1/2}z, which is reversible with respect to it; τ = 1 is a draw of the law.
+
+
+def draw_side(
+    side: Side, a: Floats, partners: Floats, scales: tuple[Floats, Floats], belief: Belief, word: np.uint64,
+    pool: Executor, near: Near | None = None,
+) -> Floats:  # fmt: skip
+    """The vectors of a side given those of its partners, (N, d); `scales` are its own γ and its partners'."""
+    out = np.zeros((len(side), partners.shape[1])) if near is None else near.at.copy()
+    reach = np.ones(len(side)) if near is None else near.reach
+    rows, prior = (side.ptr, side.partner, side.row), (belief.mean, belief.variance)
+    each_part(lambda f, l: _draw_side(f, l, *rows, a, partners, *scales, *prior, word, reach, out), side.parts, pool)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _draw_side(
+    first: int, last: int, ptr: Pointers, partner: Ints, row: Pointers, a: Floats, partners: Floats,
+    own: Floats, other: Floats, mean: Floats, variance: Floats, word: np.uint64, reach: Floats, out: Floats,
+) -> None:  # fmt: skip
+    d = mean.size
+    A, g, z = np.empty((d, d)), np.empty(d), np.empty(d)
+    for i in range(first, last):
+        A[:] = 0.0
+        for j in range(d):
+            A[j, j], g[j] = 1 / variance[j], mean[j] / variance[j]
+        for r in range(ptr[i], ptr[i + 1]):
+            x, weight = partners[partner[r]], 1 / (own[i] * other[partner[r]])
+            for j in range(d):
+                target, scaled = A[j], weight * x[j]
+                g[j] += scaled * a[row[r]]
+                for k in range(j + 1):
+                    target[k] += scaled * x[k]
+        L, mine, stay = factor(A), row_word(word, i), math.sqrt(1 - reach[i] ** 2)
+        for j in range(d):
+            z[j] = reach[i] * normal(mine, j)
+        for j in range(d):  # Λ⁻¹(g + Lz) = Λ⁻¹g + L⁻ᵀz
+            g[j] = (1 - stay) * g[j] + dot(L[j, : j + 1], z[: j + 1])
+        substitute(L, g)
+        for j in range(d):
+            out[i, j] = stay * out[i, j] + g[j]
+
+
+# -- scales and priors ---------------------------------------------------------------------------------------
+
+
+def draw_scales(
+    side: Side, a: Floats, vectors: tuple[Floats, Floats], other: Floats, word: np.uint64, pool: Executor
+) -> Floats:
+    """γ_i ~ InvGamma(5 + n_i/2, 4 + Σ_j (a_ij - u_iᵀv_j)²/(2γ_j)) of a side, (N,); `vectors`: own, partners'."""
+    out = np.empty(len(side))
+    rows = (side.ptr, side.partner, side.row)
+    each_part(lambda first, last: _draw_scales(first, last, *rows, a, *vectors, other, word, out), side.parts, pool)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _draw_scales(
+    first: int, last: int, ptr: Pointers, partner: Ints, row: Pointers, a: Floats, own: Floats, partners: Floats,
+    other: Floats, word: np.uint64, out: Floats,
+) -> None:  # fmt: skip
+    for i in range(first, last):
+        squares = 0.0
+        for r in range(ptr[i], ptr[i + 1]):
+            squares += (a[row[r]] - dot(own[i], partners[partner[r]])) ** 2 / other[partner[r]]
+        shape = SCALE[0] + (ptr[i + 1] - ptr[i]) / 2
+        out[i] = (SCALE[1] + squares / 2) / gamma(row_word(word, i), shape)
+
+
+def draw_variance(vectors: Floats, mean: Floats, word: np.uint64) -> Floats:
+    """σ² ~ InvGamma(3 + N/2, 2 + Σ_i (u_i - μ)²/2), (d,)."""
+    rate = VARIANCE[1] + np.square(vectors - mean).sum(axis=0) / 2
+    return rate / gammas(row_words(word, np.arange(len(mean))), VARIANCE[0] + len(vectors) / 2)
+
+
+# -- thresholds ----------------------------------------------------------------------------------------------
+# A level's likelihood depends on its two thresholds alone, so every second threshold can move at once, each accepted by
+# itself. a is summed out: it must be drawn anew right after, before anything else is drawn given it.
+
+Likelihoods = Callable[[Floats], Floats]  # b → Σ log P(level) over the rows of each level, (L,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Thresholds:
+    """b, (L - 1,), and what the likelihoods of levels are with them, (L,)."""
+
+    b: Floats
+    logs: Floats
+
+
+def level_log_likelihoods(code: Codes, b: Floats, moments: Floats, pool: Executor) -> Floats:
+    """Σ log P(level l) over the rows of each level, (L,); the rest of the model is given by m and s."""
+    parts, edges = _row_parts(len(code)), bounds(b)
+    sums = np.zeros((len(parts), len(b) + 1))
+    each_part(lambda f, l: _log_likelihoods(f, l, code, edges, moments, sums[f // PART]), parts, pool)
+    return sums.sum(axis=0)
+
+
+@njit(cache=True, nogil=True)
+def _log_likelihoods(first: int, last: int, code: Codes, edges: Floats, moments: Floats, out: Floats) -> None:
+    for r in range(first, last):
+        m, s = moments[0, r], moments[1, r]
+        low, high = (edges[code[r]] - m) / s, (edges[code[r] + 1] - m) / s
+        if low > 0:  # mirrored to the lower tail, where Φ keeps its relative precision
+            low, high = -high, -low
+        out[code[r]] += math.log(max(normal_cdf(high) - normal_cdf(low), LEAST))
+
+
+def centres(n: int) -> Floats:
+    """The prior means of n thresholds, l - L/2."""
+    return np.arange(1, n + 1, dtype=np.float64) - (n + 1) / 2
+
+
+def move_thresholds(
+    at: Thresholds, step: Floats, parity: int, likelihoods: Likelihoods, word: np.uint64
+) -> tuple[Thresholds, npt.NDArray[np.bool_]]:
+    """A Metropolis step of every second threshold, from number `parity`; and which of all were moved, (L - 1,).
+
+    Normal proposals with standard deviations `step`. A move of one parity is reversible, so it can serve as the
+    proposal of a larger model, to be taken by what that adds; one of both in turn is not.
+    """
+    b, which = at.b, np.arange(parity, len(at.b), 2)
+    words = row_words(word, np.arange(2 * len(b)))
+    proposed = b.copy()
+    proposed[which] += step[which] * normals(words[which])
+    edges, centre = bounds(b), centres(len(b))
+    inside = (edges[:-2] < proposed) & (proposed < edges[2:])
+    proposed = np.where(inside, proposed, b)
+    logs = likelihoods(proposed)
+    gain = (logs - at.logs)[:-1] + (logs - at.logs)[1:]  # each threshold has its two levels to itself
+    prior = 0.5 * ((b - centre) ** 2 - (proposed - centre) ** 2)
+    taken = inside & (np.log(uniforms(words[len(b) :])) < gain + prior)
+    taken[1 - parity :: 2] = False
+    beside = np.append(taken, False) | np.append(False, taken)  # levels beside a threshold that moved
+    return Thresholds(b=np.where(taken, proposed, b), logs=np.where(beside, logs, at.logs)), taken
+
+
+# -- plain twins ---------------------------------------------------------------------------------------------
+
+
+def row_moments_numpy(users: Side, u: Floats, v: Floats, scales: tuple[Floats, Floats]) -> Floats:
+    """The definition."""
+    i, j = np.repeat(np.arange(len(users)), users.counts), users.partner
+    return np.array([np.sum(u[i] * v[j], axis=1), np.sqrt(scales[0][i] * scales[1][j])])
+
+
+def draw_latent_numpy(code: Codes, b: Floats, moments: Floats, word: np.uint64) -> Floats:
+    """All rows at once."""
+    (m, s), edges = moments, bounds(b)
+    words = row_words(word, np.arange(len(code)))
+    return m + s * truncated_normals(words, (edges[code] - m) / s, (edges[code + 1] - m) / s)
+
+
+def draw_side_numpy(
+    side: Side, a: Floats, partners: Floats, scales: tuple[Floats, Floats], belief: Belief, word: np.uint64,
+    near: Near | None = None,
+) -> Floats:  # fmt: skip
+    """One user after the other, by NumPy's Cholesky factor and solver."""
+    out = np.empty((len(side), partners.shape[1]))
+    near = near or Near(at=out, reach=np.ones(len(side)))
+    for i, (first, last) in enumerate(pairwise(side.ptr)):
+        x, targets = partners[side.partner[first:last]], a[side.row[first:last]]
+        weight = 1 / (scales[0][i] * scales[1][side.partner[first:last]])
+        precision = np.diag(1 / belief.variance) + x.T @ (weight[:, None] * x)
+        z = normals(np.repeat(row_words(word, np.array([i])), len(belief.mean)), np.arange(len(belief.mean)))
+        mean = np.linalg.solve(precision, belief.mean / belief.variance + x.T @ (weight * targets))
+        out[i] = mean + near.reach[i] * np.linalg.solve(np.linalg.cholesky(precision).T, z)
+        if near.reach[i] < 1:
+            out[i] += np.sqrt(1 - near.reach[i] ** 2) * (near.at[i] - mean)
+    return out
+
+
+def draw_scales_numpy(side: Side, a: Floats, vectors: tuple[Floats, Floats], other: Floats, word: np.uint64) -> Floats:
+    """All at once."""
+    owner, (own, partners) = np.repeat(np.arange(len(side)), side.counts), vectors
+    squares = (a[side.row] - np.sum(own[owner] * partners[side.partner], axis=1)) ** 2 / other[side.partner]
+    rate = SCALE[1] + np.bincount(owner, squares, len(side)) / 2
+    return rate / gammas(row_words(word, np.arange(len(side))), SCALE[0] + side.counts / 2)
+
+
+def level_log_likelihoods_numpy(code: Codes, b: Floats, moments: Floats) -> Floats:
+    """The definition, mirrored where a level lies above m."""
+    (m, s), edges = moments, bounds(b)
+    low, high = (edges[code] - m) / s, (edges[code + 1] - m) / s
+    p = np.where(low > 0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
+    logs: Any = np.log(np.maximum(p, LEAST))
+    return np.bincount(code, logs, len(b) + 1).astype(np.float64)

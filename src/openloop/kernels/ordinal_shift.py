@@ -1,0 +1,107 @@
+"""A shift of latent scores and thresholds together, drawn with the vectors of one side summed out.
+
+Thresholds hardly move while vectors are fixed, nor vectors while a is. But a + c and b + c have the same levels, and
+with u summed out the likelihood of (μ, c) is normal: a_i + c ~ N(V_i μ, K_i) with K_i = V_i diag σ² V_iᵀ + D_i and
+D_i = diag γ_i γ_j. With S = diag 1/σ², t_i = V_iᵀD_i⁻¹1, h_i = V_iᵀD_i⁻¹a_i and Λ_i = S + V_iᵀD_i⁻¹V_i (Woodbury)
+
+    VᵀK⁻¹V = S - SΛ⁻¹S,  VᵀK⁻¹1 = SΛ⁻¹t,  1ᵀK⁻¹1 = Σ_j 1/(γ_i γ_j) - tᵀΛ⁻¹t, and with a in place of 1 likewise.
+
+(μ, c) is one draw, to be followed by u given them (a generalised Gibbs step of Liu & Sabatti 2000).
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from itertools import pairwise
+
+import numpy as np
+from numba import njit
+
+from openloop.kernels.cholesky import dot, factor, substitute
+from openloop.kernels.ordinal import Floats, Ints, Pointers, Side, centres, each_part
+from openloop.kernels.streams import normals, row_words
+
+
+def draw_shift(
+    side: Side, a: Floats, partners: Floats, scales: tuple[Floats, Floats], variance: Floats, b: Floats,
+    word: np.uint64, pool: Executor,
+) -> tuple[Floats, float]:  # fmt: skip
+    """μ of a side, (d,), and c, by which a and b are to be shifted; its vectors must be drawn right after."""
+    A, g = shift_system(side, a, partners, scales, variance, pool)
+    d = len(variance)
+    A[range(d), range(d)] += 1  # μ ~ N(0, 1)
+    A[d, d] += len(b)
+    g[d] -= np.sum(b - centres(len(b)))
+    z = normals(row_words(word, np.arange(d + 1)))
+    found: Floats = np.linalg.solve(A, g) + np.linalg.solve(np.linalg.cholesky(A).T, z)
+    return found[:d], float(found[d])
+
+
+def shift_system(
+    side: Side, a: Floats, partners: Floats, scales: tuple[Floats, Floats], variance: Floats, pool: Executor
+) -> tuple[Floats, Floats]:
+    """Precision (d + 1, d + 1) and linear term (d + 1,) of (μ, c), without their priors."""
+    d, parts = len(variance), side.parts
+    sums = np.zeros((len(parts), d + 2, d + 1))  # by part, so that the order of adding does not depend on threads
+    place = {first: k for k, (first, _) in enumerate(parts)}
+    rows = (side.ptr, side.partner, side.row)
+    each_part(lambda f, l: _shift_system(f, l, *rows, a, partners, *scales, variance, sums[place[f]]), parts, pool)
+    whole = sums.sum(axis=0)
+    return whole[:-1], whole[-1]
+
+
+@njit(cache=True, nogil=True)
+def _shift_system(
+    first: int, last: int, ptr: Pointers, partner: Ints, row: Pointers, a: Floats, partners: Floats,
+    own: Floats, other: Floats, variance: Floats, out: Floats,
+) -> None:  # fmt: skip
+    d = variance.size
+    A, t, h, column = np.empty((d, d)), np.empty(d), np.empty(d), np.empty(d)
+    for i in range(first, last):
+        if ptr[i] == ptr[i + 1]:
+            continue
+        A[:] = 0.0
+        t[:] = 0.0
+        h[:] = 0.0
+        ones, sums = 0.0, 0.0
+        for j in range(d):
+            A[j, j] = 1 / variance[j]
+        for r in range(ptr[i], ptr[i + 1]):
+            x, y, weight = partners[partner[r]], a[row[r]], 1 / (own[i] * other[partner[r]])
+            ones += weight
+            sums += weight * y
+            for j in range(d):
+                target, scaled = A[j], weight * x[j]
+                t[j] += scaled
+                h[j] += scaled * y
+                for k in range(j + 1):
+                    target[k] += scaled * x[k]
+        L = factor(A)
+        for j in range(d):
+            column[:] = 0.0
+            column[j] = 1 / variance[j]
+            substitute(L, column)  # Λ⁻¹S, column j
+            out[j, j] += 1 / variance[j]
+            for k in range(d):
+                out[j, k] -= column[k] / variance[k]
+            out[j, d] -= dot(column, t)
+            out[d, j] -= dot(column, t)
+            out[d + 1, j] += dot(column, h)
+        column[:] = t
+        out[d, d] += ones - substitute(L, column)
+        out[d + 1, d] -= sums - dot(column, h)
+
+
+def shift_system_numpy(
+    side: Side, a: Floats, partners: Floats, scales: tuple[Floats, Floats], variance: Floats
+) -> tuple[Floats, Floats]:
+    """One user after the other, by K itself: (V, -1)ᵀK⁻¹(V, -1) and (V, -1)ᵀK⁻¹a."""
+    d = len(variance)
+    precision, linear = np.zeros((d + 1, d + 1)), np.zeros(d + 1)
+    for i, (first, last) in enumerate(pairwise(side.ptr)):
+        V, targets = partners[side.partner[first:last]], a[side.row[first:last]]
+        K = V @ np.diag(variance) @ V.T + np.diag(scales[0][i] * scales[1][side.partner[first:last]])
+        X = np.column_stack([V, -np.ones(len(V))])
+        precision += X.T @ np.linalg.solve(K, X)
+        linear += X.T @ np.linalg.solve(K, targets)
+    return precision, linear

@@ -1,0 +1,190 @@
+"""`MixtureMNAR`: users in components, ratings by level, and being observed by the rating; fitted by EM."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy.special import expit, logit
+from scipy.stats import norm
+
+from openloop.core.feedback import Array, Feedback, Floats, check_feedback, check_fitted
+from openloop.errors import AlignmentError, InputError, UndefinedError, did_you_mean
+from openloop.kernels.mixture_em import RatedCells, components
+from openloop.learners.base import Weights, check_number, check_whole, unseen_notes
+from openloop.learners.rating_levels import Levels, check_unweighted, level_codes, levels_of_log
+from openloop.learners.rating_propensities import JointModel
+from openloop.learners.solvers.mixture import (
+    Found,
+    Parameters,
+    Priors,
+    Schedule,
+    ascend,
+    information,
+    log_prior,
+    start,
+)
+from openloop.support.arguments import check_level, generator
+from openloop.support.progress import progress
+
+MISSING = ("cpt-v", "logit-vd")
+SAME = 1e-6  # of the log-likelihood: a log that it is not equal on is another one
+
+
+class MixtureMNAR(JointModel):
+    """Marlin & Zemel 2009: user u has component z with chance θ_z, her rating of i is v with chance β_{z,i,v}.
+
+    A rating v is observed with chance μ_v (`missing="cpt-v"`), or with σ(s_v + ω_i), by item (`"logit-vd"`). EM fits
+    them to all cells, observed or not, from `restarts` starts, and keeps the best. `component_prior` users are added to
+    each component, `rating_prior` ratings to each item in a component, by level as in the whole log, `observed_prior`
+    observed and as many unobserved cells to each level; ω_i ~ N(0, `offset_sd`²).
+
+    `predict_proba` is Σ_z P(z | row of u) β_{z,i,v}: the row says which cells she rated, how, and which she did not.
+    That the cell itself was or was not observed counts in P(z | row), and no more.
+
+    Which ratings go unobserved is told by the model alone: how its components rate, what they leave out, and that the
+    chance of being observed is the same for all users. Many β and μ explain a log nearly equally well where it has few
+    rows per user, or more components than its users have; then the priors and the start (missing at random) decide.
+    `missing_interval` tells how well μ is known, given the model.
+
+    Learned: `component_shares_` θ (Z,), `item_levels_` β (I, L, Z), `user_components_` P(z | row) (U, Z),
+    `observed_chances_` μ_v or σ(s_v) (L,), `item_offsets_` ω (I,), `history_` F of the best start at every step,
+    `ends_` F at the end of each start.
+    """
+
+    component_shares_: Floats
+    item_levels_: Floats
+    user_components_: Floats
+    observed_chances_: Floats
+    item_offsets_: Floats
+    history_: Floats
+    ends_: Floats
+
+    def __init__(
+        self,
+        components: int = 5,
+        missing: Literal["cpt-v", "logit-vd"] = "cpt-v",
+        component_prior: float = 1.0,
+        rating_prior: float = 20.0,
+        observed_prior: float = 1.0,
+        offset_sd: float = 1.0,
+        restarts: int = 4,
+        iterations: int = 1000,
+        tol: float = 1e-8,
+        rng: int | np.random.Generator = 0,
+        *,
+        progress: bool = False,
+    ) -> None:
+        self.components = components
+        self.missing = missing
+        self.component_prior = component_prior
+        self.rating_prior = rating_prior
+        self.observed_prior = observed_prior
+        self.offset_sd = offset_sd
+        self.restarts = restarts
+        self.iterations = iterations
+        self.tol = tol
+        self.rng = rng
+        self.progress = progress
+
+    def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
+        """Fit the mixture to the observed and the unobserved cells; weights and propensities are refused."""
+        check_unweighted(self, feedback, sample_weight, propensities)
+        levels = levels_of_log("MixtureMNAR", feedback)
+        found = self._restarted(_cells(feedback, levels))
+        ends, best = [one.history[-1] for one in found], max(found, key=lambda one: one.history[-1])
+        self.levels_, self.ends_, self.history_ = levels, np.array(ends), np.array(best.history)
+        self.component_shares_, self.item_levels_, self.user_components_ = best.at.theta, best.at.beta, best.given
+        self.observed_chances_, self.item_offsets_ = expit(best.at.s), best.at.omega
+        return self._remember(feedback, *self._notes(feedback, best))
+
+    @property
+    def fits_items(self) -> bool:
+        """Whether P(observed | rating) differs by item."""
+        return self.missing == "logit-vd"
+
+    def missing_interval(self, feedback: Feedback, level: float = 0.9) -> Floats:
+        """Intervals of `observed_chances_` (L, 2), from the log that was fitted.
+
+        s = logit μ, plus and minus normal quantiles times its standard error: the inverse information of the penalised
+        likelihood, all other parameters fitted again wherever s is moved to.
+        """
+        check_level("MixtureMNAR.missing_interval", level)
+        cells, at = self._fitted_cells(feedback), self._parameters()
+        J = information(cells, self._priors(cells), at, Schedule(iterations=10 * self.iterations, tol=self.tol / 10))
+        if np.linalg.eigvalsh(J)[0] <= 0:
+            raise UndefinedError(
+                "MixtureMNAR.missing_interval: the likelihood is not at a maximum in s, so there is no interval; fit "
+                f"with a smaller tol= (it was {self.tol:g}) and a larger iterations= ({self.iterations})."
+            )
+        half = norm.ppf((1 + level) / 2) * np.sqrt(np.diag(np.linalg.inv(J)))  # (L,)
+        return expit(np.stack([at.s - half, at.s + half], axis=1))
+
+    def _proba(self, user: Array, item: Array) -> Floats:
+        return np.einsum("nz,nlz->nl", self.user_components_[user], self.item_levels_[item])
+
+    def _means(self, users: Array) -> Floats:
+        means = np.einsum("l,ilz->zi", self.levels_.astype(np.float64), self.item_levels_)  # (Z, I)
+        return self.user_components_[users] @ means
+
+    def _observed(self, user: Array, item: Array) -> Floats:
+        return expit(logit(self.observed_chances_) + self.item_offsets_[item][:, None])
+
+    # -- the fit
+
+    def _priors(self, cells: RatedCells) -> Priors:
+        if self.missing not in MISSING:
+            raise InputError(
+                f"MixtureMNAR: missing={self.missing!r} is unknown.{did_you_mean(str(self.missing), MISSING)}"
+            )
+        users, ratings, observed, sd = (
+            check_number(self, name, positive=True)
+            for name in ("component_prior", "rating_prior", "observed_prior", "offset_sd")
+        )
+        return Priors(
+            users=users, ratings=ratings * cells.shares, cells=observed, offset_sd=sd if self.fits_items else None
+        )
+
+    def _restarted(self, cells: RatedCells) -> list[Found]:
+        priors = self._priors(cells)
+        size, count, steps = (check_whole(self, name) for name in ("components", "restarts", "iterations"))
+        tol, seeds = check_number(self, "tol"), generator("MixtureMNAR", self.rng).integers(2**63, size=count)
+        with progress("MixtureMNAR", count * steps, show=self.progress) as advance:
+
+            def found(k: int) -> Found:
+                plan = Schedule(iterations=steps, tol=tol, tell=lambda n, F: advance(k * steps + n, f"F {F:.6g}"))
+                return ascend(cells, priors, start(cells, size, np.random.default_rng(seeds[k])), plan)
+
+            return [found(k) for k in range(count)]
+
+    def _parameters(self) -> Parameters:
+        s = logit(self.observed_chances_)
+        return Parameters(theta=self.component_shares_, beta=self.item_levels_, s=s, omega=self.item_offsets_)
+
+    def _fitted_cells(self, feedback: Feedback) -> RatedCells:
+        """The cells of the log that was fitted: on another one the likelihood is another."""
+        check_fitted(self)
+        check_feedback("MixtureMNAR.missing_interval", feedback)
+        same = self.users_ == feedback.users and self.items_ == feedback.items
+        if same and bool(np.isin(feedback.rating, self.levels_).all()):
+            cells, at = _cells(feedback, self.levels_), self._parameters()
+            F, wanted = (
+                float(components(cells, at.mixture)[1].sum()) + log_prior(at, self._priors(cells)),
+                self.history_[-1],
+            )
+            if abs(F - wanted) <= SAME * abs(wanted):
+                return cells
+        raise AlignmentError(
+            f"MixtureMNAR.missing_interval: this log of {len(feedback):,} rows is not the one that was fitted; pass it."
+        )
+
+    def _notes(self, feedback: Feedback, best: Found) -> list[str]:
+        notes = unseen_notes(feedback, "what others rate, and the priors")
+        if not best.settled:
+            notes.append(f"EM had not settled after iterations={self.iterations} steps; raise it")
+        return notes
+
+
+def _cells(feedback: Feedback, levels: Levels) -> RatedCells:
+    shape = (feedback.n_users, feedback.n_items, len(levels))
+    return RatedCells.of(feedback.user, feedback.item, level_codes(feedback, levels), shape)

@@ -1,0 +1,153 @@
+"""`RatingPropensities`: the missing-data part of a joint model, P(observed | rating, cell), as a propensity model.
+
+A joint model learns the ratings and which of them are observed at once. Weights 1/p of these propensities serve every
+estimator and learner that takes a propensity model.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, clone
+
+from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback, check_fitted, distinct
+from openloop.core.propensities import Propensities
+from openloop.errors import AlignmentError, RatingError, UndefinedError, listing
+from openloop.learners.rating_levels import RatingDistribution, level_codes, plain
+
+
+class JointModel(RatingDistribution):
+    """A learner of ratings and of what is observed: gives `_proba` and `_observed`, and ends its fit by `_remember`.
+
+    `share_` is the share of the log that the fit saw, None where it is not known, as after a split by time.
+    """
+
+    share_: float | None
+
+    @property
+    def fits_items(self) -> bool:
+        """Whether P(observed | rating) differs by item."""
+        return False
+
+    @property
+    def fits_cells(self) -> bool:
+        """Whether it differs by cell, beyond what user and item have in common with others."""
+        return False
+
+    @property
+    def propensities_(self) -> RatingPropensities:
+        """P(observed | rating, cell) as a fitted propensity model."""
+        check_fitted(self)
+        return RatingPropensities(self).of_fitted(self)
+
+    def observed_by_level(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Floats:
+        """P(observed by the fitted part | rating level) of each (user, item) pair of codes, (n, L)."""
+        return self._observed(*self._pairs(user, item))
+
+    def _observed(self, user: Array, item: Array) -> Floats:
+        """The same of pairs of codes that were checked."""
+        raise NotImplementedError
+
+    def _remember(self, feedback: Feedback, *notes: str) -> Self:
+        self.share_ = None if feedback.share is None else len(feedback) / float(np.sum(1 / feedback.share))
+        return super()._remember(feedback, *notes)
+
+
+class RatingPropensities(BaseEstimator):
+    """p of a row by its rating, from a joint model such as `MixtureMNAR`: `joint.propensities_` is one, fitted.
+
+    `RatingPropensities(joint).fit(log)` fits an unfitted copy of the joint model, as a refit to a bootstrap draw does.
+    p is that of the whole log: of a model that was fitted on a share s of the log, the fitted chance divided by s, at
+    most 1. Learned: `model_`, the fitted joint model.
+    """
+
+    assumes = "being observed depends on the rating in the way of the joint model"
+    sees_rating = True
+
+    users_: Vocabulary
+    items_: Vocabulary
+    notes_: tuple[str, ...]
+    side_: dict[str, Any]
+
+    def __init__(self, joint: Any) -> None:
+        self.joint: Any = joint
+
+    def fit(self, feedback: Feedback) -> Self:
+        """Fit a copy of the joint model."""
+        check_feedback("RatingPropensities", feedback)
+        _check_share(feedback.share)
+        fresh: Any = clone(self.joint)
+        return self.of_fitted(fresh.fit(feedback))
+
+    def of_fitted(self, model: Any) -> Self:
+        """Take what a fitted joint model has learned."""
+        _check_share(model.share_)
+        self.model_: Any = model
+        self.users_, self.items_, self.notes_, self.side_ = model.users_, model.items_, model.notes_, {}
+        return self
+
+    def refit(self, feedback: Feedback) -> Self:
+        """A fresh copy, fitted on another part of the log."""
+        check_fitted(self)
+        fresh: Any = clone(self)
+        return fresh.fit(feedback)
+
+    def by_level(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Floats:
+        """P(observed | rating level) of each (user, item) pair of codes: (n, L), with the columns of `levels_`."""
+        check_fitted(self)
+        return np.minimum(self.model_.observed_by_level(user, item) / self.model_.share_, 1.0)
+
+    @property
+    def levels_(self) -> Array:
+        """The rating levels, rising (L,)."""
+        check_fitted(self)
+        return self.model_.levels_
+
+    def predict(self, feedback: Feedback) -> Propensities:
+        """The p of each row, by its cell and rating, carrying the fingerprint of `feedback`."""
+        self._check_grid(feedback)
+        level = self._codes(feedback)
+        values = self.by_level(feedback.user, feedback.item)[np.arange(len(level)), level]  # (n,)
+        items, cells = bool(self.model_.fits_items), bool(self.model_.fits_cells)
+        return Propensities(
+            values=values, fingerprint=feedback.fingerprint, by_items=items, by_cells=cells,
+            by_rating=not (items or cells),
+        )  # fmt: skip
+
+    def matrix(self) -> Floats:
+        """Undefined: the p of a cell depends on its rating, which is known for observed cells only."""
+        check_fitted(self)
+        raise UndefinedError(
+            "RatingPropensities: p depends on a cell's rating, which is known for observed cells only, so there is no "
+            "matrix of all cells; predict(feedback) gives the p of rows, by_level(user, item) that of each rating."
+        )
+
+    def _check_grid(self, feedback: Feedback) -> None:
+        check_fitted(self)
+        check_feedback("RatingPropensities", feedback)
+        if self.users_ != feedback.users or self.items_ != feedback.items:
+            raise AlignmentError(
+                f"RatingPropensities: fitted on {len(self.users_):,} users × {len(self.items_):,} items, asked about "
+                f"other ids, {feedback.n_users:,} × {feedback.n_items:,}; read that log with like=."
+            )
+
+    def _codes(self, feedback: Feedback) -> Array:
+        levels = self.model_.levels_
+        at = np.minimum(level_codes(feedback, levels), len(levels) - 1)
+        unknown = distinct(feedback.rating[levels[at] != feedback.rating])
+        if len(unknown):
+            raise RatingError(
+                f"RatingPropensities: no rating {listing(plain(unknown))} in the log it was fitted on, so their p is "
+                f"not known; it has {listing(plain(levels))}. Fit on a log with all levels."
+            )
+        return at
+
+
+def _check_share(share: Any) -> None:
+    if share is None:
+        raise UndefinedError(
+            "RatingPropensities: this part of a log has no share (as after a split by time), so it does not tell how "
+            "much of the log it is; fit on the whole log."
+        )

@@ -1,0 +1,122 @@
+"""Sweeps of the joint model of ratings and of what is observed: the ordinal model's draws, taken by the unobserved cells.
+
+The ratings of unobserved cells are summed out wherever the rating part is drawn. What the observed rows propose for u, γ_u,
+v and γ_v is reversible with respect to their own posterior, so it is accepted with the ratio of Π S over the cells concerned
+(S of `kernels.joint_cells`). Levels of unobserved cells are drawn for the logistic part alone and forgotten after it.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from openloop.core.feedback import Array, Floats
+from openloop.kernels.logistic_blocks import Prior, augment, draw_blocks
+from openloop.kernels.ordinal import Near, draw_latent, draw_scales, draw_side, draw_variance, row_moments
+from openloop.kernels.streams import gammas, normals, row_words, uniforms
+from openloop.learners.solvers.joint_moves import move_whole
+from openloop.learners.solvers.joint_state import SPREAD, VAGUE, JointRows, JointState, Sweeping
+from openloop.learners.solvers.ordinal_gibbs import OTHERS, SweepKey
+
+WANTED = 0.4  # of the proposals for vectors should be accepted
+
+# Roles of random numbers, which those of the whole's moves follow.
+(
+    LATENT, VECTORS, SCALES, TAKEN, SCALES_TAKEN, VARIANCES, MEANS, LEVELS, OMEGA, USER_EFFECTS, ITEM_EFFECTS, M, SHIFT,
+    SPREADS,
+) = range(OTHERS + 20, OTHERS + 20 + 2 * 14, 2)  # fmt: skip
+
+
+def sweep(rows: JointRows, at: JointState, key: SweepKey, pool: Executor) -> JointState:
+    """The whole; latent scores of the rows; u, γ_u, v, γ_v; their priors; the logistic part and its priors."""
+    work = Sweeping.of(rows, at, key, pool)
+    move_whole(work)
+    moments = row_moments(rows.ordinal.users, work.at.u, work.at.v, work.at.scales, pool)
+    a = draw_latent(rows.ordinal.code, work.at.b, moments, key.word(LATENT), pool)
+    move_side(work, a, "u")
+    move_side(work, a, "v")
+    return draw_logistic(work, draw_beliefs(work.at, key))
+
+
+# -- vectors and scales --------------------------------------------------------------------------------------
+# With N(c, Λ⁻¹) what the rows say about u_i, the proposal c + ρ(u_i - c) + √(1 - ρ²)Λ^{-1/2}z is reversible with respect
+# to it for every ρ. A reach √(1 - ρ²) of 1 forgets u_i; where such draws are rarely accepted burn-in shortens it.
+
+
+def move_side(work: Sweeping, a: Floats, name: str) -> None:
+    """u then γ_u of all users, or v then γ_v of all items, each accepted or not by itself."""
+    users = name == "u"
+    at, rows, own = work.at, work.rows.ordinal, "user" if users else "item"
+    side, other = (rows.users, "v") if users else (rows.items, "u")
+    scales = at.scales if users else at.scales[::-1]
+    reach = getattr(at, f"{own}_reach")
+    belief = at.user_belief if users else at.item_belief
+    near = Near(at=getattr(at, name), reach=reach)
+    drawn = draw_side(side, a, getattr(at, other), scales, belief, work.key.word(VECTORS + (not users)), work.pool, near)
+    taken = _accept(work, name, drawn, TAKEN + (not users))
+    if work.key.burning:
+        longer = reach * np.exp((taken - WANTED) * (work.key.sweep + 1) ** -0.5)
+        work.at = replace(work.at, **{f"{own}_reach": np.minimum(longer, 1.0)})
+    vectors = (getattr(work.at, name), getattr(at, other))
+    drawn = draw_scales(side, a, vectors, scales[1], work.key.word(SCALES + (not users)), work.pool)
+    _accept(work, f"{own}_scale", drawn, SCALES_TAKEN + (not users))
+
+
+def _accept(work: Sweeping, name: str, drawn: Floats, role: int) -> Array:
+    """Take the drawn rows of a side by the ratio of Π S over their cells; which were taken."""
+    cells, users = work.cells, name.startswith("u")
+    logs = work.missing(replace(work.at, **{name: drawn}))
+    gain: Floats = cells.weight * (cells.by_user if users else cells.by_item)(logs - work.logs)
+    taken = np.log(uniforms(row_words(work.key.word(role), np.arange(len(drawn))))) < gain
+    before = getattr(work.at, name)
+    kept = np.where(taken[:, None] if drawn.ndim > 1 else taken, drawn, before)
+    work.at = replace(work.at, **{name: kept})
+    np.copyto(work.logs, logs, where=np.repeat(taken, np.diff(cells.ptr)) if users else taken[cells.item])
+    return taken
+
+
+def draw_beliefs(at: JointState, key: SweepKey) -> JointState:
+    """σ² and then μ of both sides, given the vectors."""
+    found: dict[str, Any] = {}
+    for k, (side, vectors) in enumerate((("user", at.u), ("item", at.v))):
+        variance = draw_variance(vectors, getattr(at, f"{side}_mean"), key.word(VARIANCES + k))
+        precision = 1 + len(vectors) / variance  # μ ~ N(0, 1)
+        z = normals(row_words(key.word(MEANS), np.arange(2 * variance.size).reshape(2, -1)[k]))
+        found[f"{side}_variance"] = variance
+        found[f"{side}_mean"] = vectors.sum(axis=0) / variance / precision + z / np.sqrt(precision)
+    return replace(at, **found)
+
+
+# -- the logistic part ---------------------------------------------------------------------------------------
+
+
+def draw_logistic(work: Sweeping, at: JointState) -> JointState:
+    """Levels and ω of all cells, (e, λ) of users, (f, ψ) of items, then their priors."""
+    key, pool, (s2, t2) = work.key, work.pool, at.spread
+    cells = augment(work.cells, at.ratings, at.observing, (key.word(LEVELS), key.word(OMEGA)), pool)
+    e, by_user = draw_blocks(cells, at.f, at.by_item, Prior(at.level_mean, float(s2)), key.word(USER_EFFECTS), pool)
+    none = np.zeros_like(at.level_mean)
+    turned = cells.turned(len(at.f))
+    f, by_item = draw_blocks(turned, e, by_user, Prior(none, float(t2)), key.word(ITEM_EFFECTS), pool)
+    return draw_spreads(replace(at, e=e, f=f, by_user=by_user, by_item=by_item), work.rows.prior, key)
+
+
+def draw_spreads(at: JointState, prior: float, key: SweepKey) -> JointState:
+    """m; a shift between ψ and (λ, m), which the cells cannot see; s² and t²."""
+    (U, L), I = at.by_user.shape, len(at.by_item)
+    s2, t2 = at.spread
+
+    def normal(precision: float, total: Floats, role: int) -> Floats:
+        return total / precision + normals(row_words(key.word(role), np.arange(L))) / np.sqrt(precision)
+
+    m = normal(1 / VAGUE + U / s2, prior / VAGUE + at.by_user.sum(axis=0) / s2, M)
+    # ψ - δ, λ + δ and m + δ have the same likelihood for every δ
+    shift = normal(1 / VAGUE + I / t2, (prior - m) / VAGUE + at.by_item.sum(axis=0) / t2, SHIFT)
+    m, by_user, by_item = m + shift, at.by_user + shift, at.by_item - shift
+    squares = np.array([np.sum((by_user - m) ** 2), np.sum(by_item**2)])
+    shape = SPREAD[0] + L * np.array([U, I]) / 2
+    spread = (SPREAD[1] + squares / 2) / gammas(row_words(key.word(SPREADS), np.arange(2)), shape)
+    return replace(at, level_mean=m, by_user=by_user, by_item=by_item, spread=spread)

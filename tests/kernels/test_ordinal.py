@@ -1,0 +1,141 @@
+"""Draws of the ordinal model: their twins, their conditional laws, thresholds by Metropolis, whatever the threads."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.stats import invgamma, kstest, norm
+
+from openloop.kernels import ordinal as kernel
+from openloop.kernels.streams import stream_word
+
+U, I, D, L = 12, 9, 3, 5
+WORD = stream_word(4, 2)
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with ThreadPoolExecutor(2) as found:
+        yield found
+
+
+class World:
+    """A small log with a user and an item without rows, and parameters for it."""
+
+    def __init__(self, seed=0):
+        rng = np.random.default_rng(seed)
+        user, item = np.nonzero(rng.random((U, I)) < 0.5)
+        keep = (user != 3) & (item != 2)
+        self.user, self.item = user[keep], item[keep]
+        self.sides = kernel.two_sides(self.user, self.item, (U, I))
+        n = len(self.user)
+        self.code = rng.integers(L, size=n).astype(np.int16)
+        self.u, self.v = rng.standard_normal((U, D)), rng.standard_normal((I, D))
+        self.scales = rng.uniform(0.5, 2, U), rng.uniform(0.5, 2, I)
+        self.b, self.a = np.array([-1.5, -0.2, 0.4, 1.9]), rng.standard_normal(n)
+        self.belief = kernel.Belief(mean=rng.standard_normal(D), variance=rng.uniform(0.3, 2, D))
+
+    @property
+    def moments(self):
+        return kernel.row_moments_numpy(self.sides[0], self.u, self.v, self.scales)
+
+
+def close(one, other):
+    np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_sides_have_the_same_rows():
+    w = World()
+    users, items = w.sides
+    np.testing.assert_array_equal(np.repeat(np.arange(U), users.counts), w.user)
+    np.testing.assert_array_equal(users.partner, w.item)
+    np.testing.assert_array_equal(np.repeat(np.arange(I), items.counts), w.item[items.row])
+    np.testing.assert_array_equal(items.partner, w.user[items.row])
+    assert users.counts[3] == items.counts[2] == 0
+
+
+@pytest.mark.parametrize("part", [20_000, 7])
+def test_compiled_draws_agree_with_their_twins_in_one_part_or_many(pool, monkeypatch, part):
+    monkeypatch.setattr(kernel, "PART", part)
+    w = World()
+    users, items = w.sides
+    moments = w.moments
+    close(kernel.row_moments(users, w.u, w.v, w.scales, pool), moments)
+    close(kernel.draw_latent(w.code, w.b, moments, WORD, pool), kernel.draw_latent_numpy(w.code, w.b, moments, WORD))
+    for side, partners, scales in ((users, w.v, w.scales), (items, w.u, w.scales[::-1])):
+        given = (side, w.a, partners, scales, w.belief, WORD)
+        close(kernel.draw_side(*given, pool), kernel.draw_side_numpy(*given))
+    given = (items, w.a, (w.v, w.u), w.scales[0], WORD)
+    close(kernel.draw_scales(*given, pool), kernel.draw_scales_numpy(*given))
+    logs = kernel.level_log_likelihoods(w.code, w.b, moments, pool)
+    close(logs, kernel.level_log_likelihoods_numpy(w.code, w.b, moments))
+
+
+def test_latent_scores_lie_between_their_thresholds(pool):
+    w, many = World(), 300
+    code, moments = np.tile(w.code, many), np.tile(w.moments, many)
+    a = kernel.draw_latent(code, w.b, moments, WORD, pool)
+    edges = kernel.bounds(w.b)
+    assert np.all((edges[code] <= a) & (a <= edges[code + 1]))
+
+
+def test_vectors_and_scales_have_their_conditional_laws(pool):
+    # One user with two rows and one factor, drawn many times: moments by hand.
+    n, m = 4000, 2
+    users, _ = kernel.two_sides(np.repeat(np.arange(n), m), np.tile([0, 1], n), (n, m))
+    v, a, other = np.array([[2.0], [1.0]]), np.tile([1.0, -0.5], n), np.array([0.5, 2.0])
+    belief = kernel.Belief(mean=np.array([0.3]), variance=np.array([2.0]))
+    u = kernel.draw_side(users, a, v, (np.full(n, 1.5), other), belief, WORD, pool)[:, 0]
+    precision = 1 / 2 + 4 / (1.5 * 0.5) + 1 / (1.5 * 2)
+    mean = (0.3 / 2 + 2 / (1.5 * 0.5) - 0.5 / (1.5 * 2)) / precision
+    assert kstest(u, norm(mean, precision**-0.5).cdf).pvalue > 1e-3
+    gamma = kernel.draw_scales(users, a, (np.full((n, 1), 0.4), v), other, stream_word(1), pool)
+    rate = 4 + ((1 - 0.8) ** 2 / 0.5 + (-0.5 - 0.4) ** 2 / 2) / 2
+    assert kstest(gamma, invgamma(5 + 1, scale=rate).cdf).pvalue > 1e-3
+
+
+def test_variances_have_their_conditional_law():
+    vectors = np.random.default_rng(0).standard_normal((6, 1))
+    drawn = [kernel.draw_variance(vectors, np.array([0.2]), stream_word(s))[0] for s in range(2000)]
+    rate = 2 + np.sum((vectors - 0.2) ** 2) / 2
+    assert kstest(drawn, invgamma(3 + 3, scale=rate).cdf).pvalue > 1e-3
+
+
+def test_a_level_far_out_keeps_its_likelihood(pool):
+    moments = np.array([[0.0, 0.0], [1.0, 1.0]])
+    code, b = np.array([2, 0], np.int16), np.array([-20.0, 20.0])
+    logs = kernel.level_log_likelihoods(code, b, moments, pool)
+    assert logs[2] == pytest.approx(norm.logsf(20), rel=1e-12)
+    assert logs[0] == pytest.approx(norm.logcdf(-20), rel=1e-12)
+
+
+def test_thresholds_move_one_parity_at_a_time_and_stay_in_order(pool):
+    w = World()
+    likelihoods = partial(kernel.level_log_likelihoods, w.code, moments=w.moments, pool=pool)
+    at, moved = kernel.Thresholds(b=w.b, logs=likelihoods(w.b)), np.zeros(L - 1)
+    for k in range(200):
+        found, taken = kernel.move_thresholds(at, np.full(L - 1, 1.0), k % 2, likelihoods, stream_word(0, k))
+        assert not taken[1 - k % 2 :: 2].any()
+        np.testing.assert_array_equal(found.b != at.b, taken)
+        assert np.all(np.diff(found.b) > 0)
+        close(found.logs, likelihoods(found.b))
+        at, moved = found, moved + taken
+    assert np.all((moved > 5) & (moved < 95))
+
+
+def test_without_rows_thresholds_have_their_prior():
+    def nothing(b):
+        return np.zeros(len(b) + 1)
+
+    at, first = kernel.Thresholds(b=np.array([-0.5, 0.5]), logs=np.zeros(3)), []
+    for k in range(6000):
+        at, _ = kernel.move_thresholds(at, np.full(2, 1.5), k % 2, nothing, stream_word(1, k))
+        first.append(at.b)
+    rng = np.random.default_rng(0)
+    prior = rng.normal([-0.5, 0.5], size=(100_000, 2))
+    prior = prior[prior[:, 0] < prior[:, 1]]
+    assert kstest(np.array(first)[::20, 0], prior[:, 0]).pvalue > 1e-3
+    assert kstest(np.array(first)[::20, 1], prior[:, 1]).pvalue > 1e-3

@@ -1,0 +1,139 @@
+"""Sweeps of the ordinal model: the joint distribution that they leave unchanged, and stretches by their definition."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from scipy.stats import invgamma, norm
+
+from openloop.kernels.ordinal import SCALE, VARIANCE, centres, row_moments, two_sides
+from openloop.learners.chains import SweepKey, effective_sample_size
+from openloop.learners.solvers.ordinal_gibbs import (
+    OrdinalRows,
+    OrdinalState,
+    adapted,
+    begin,
+    stretch_prior,
+    stretched,
+    sweep,
+)
+
+U, I, D, L = 4, 3, 2, 3
+USER = np.repeat(np.arange(U), [3, 2, 3, 0])  # the last user has no row
+ITEM = np.array([0, 1, 2, 0, 2, 0, 1, 2])
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with ThreadPoolExecutor(2) as found:
+        yield found
+
+
+def rows_of(code):
+    users, items = two_sides(USER, ITEM, (U, I))
+    return OrdinalRows(users=users, items=items, code=np.asarray(code, np.int16), levels=L)
+
+
+def from_prior(rng) -> OrdinalState:
+    b = centres(L - 1) + rng.standard_normal(L - 1)
+    while not np.all(np.diff(b) > 0):
+        b = centres(L - 1) + rng.standard_normal(L - 1)
+    means = rng.standard_normal((2, D))
+    variances = VARIANCE[1] / rng.gamma(VARIANCE[0], size=(2, D))
+    return OrdinalState(
+        u=means[0] + np.sqrt(variances[0]) * rng.standard_normal((U, D)),
+        v=means[1] + np.sqrt(variances[1]) * rng.standard_normal((I, D)),
+        user_scale=SCALE[1] / rng.gamma(SCALE[0], size=U), item_scale=SCALE[1] / rng.gamma(SCALE[0], size=I), b=b,
+        user_mean=means[0], user_variance=variances[0], item_mean=means[1], item_variance=variances[1],
+        step=np.full(L - 1, 0.8), stretch_step=np.full(1, 0.4),
+    )  # fmt: skip
+
+
+def drawn_codes(state, rng, pool):
+    m, s = row_moments(rows_of(np.zeros(len(USER))).users, state.u, state.v, state.scales, pool)
+    return np.searchsorted(state.b, m + s * rng.standard_normal(len(m)))
+
+
+def functions(state) -> np.ndarray:
+    """Of every part of the state, with squares and products, none of them of heavy tails."""
+    m = state.u @ state.v.T
+    return np.array([
+        *state.b, *state.b**2, state.b[0] * state.b[1], np.tanh(m).mean(), np.tanh(m[3]).mean(), np.tanh(m**2).mean(),
+        np.tanh(state.b[0] * m.mean()), *np.log([state.user_scale.mean(), state.item_scale.mean()]),
+        np.log(state.user_scale)[0] * np.log(state.item_scale)[0], *np.log(state.user_variance), state.user_mean[0],
+        *np.log(state.item_variance), state.item_mean[1], (state.user_mean @ state.item_mean) / 2,
+        np.tanh(state.u[0, 0]), np.tanh(state.v[0, 0] ** 2),
+    ])  # fmt: skip
+
+
+def test_sweeps_leave_the_joint_distribution_as_it_is(pool):
+    # Geweke 2004: parameters of the prior, and those of a chain that draws levels and parameters given each other.
+    n, rng = 2500, np.random.default_rng(1)
+    prior = np.array([functions(from_prior(rng)) for _ in range(n)])
+    state, chain = from_prior(rng), []
+    for number in range(n):
+        rows = rows_of(drawn_codes(state, rng, pool))
+        state = sweep(rows, state, SweepKey(seed=3, chain=0, sweep=number, burning=False), pool)
+        chain.append(functions(state))
+    chain = np.array(chain)
+    draws = np.array([effective_sample_size(x[None]) for x in chain.T])
+    error = np.hypot(prior.std(axis=0) / np.sqrt(n), chain.std(axis=0) / np.sqrt(draws))
+    assert draws.min() > 100
+    z = (prior.mean(axis=0) - chain.mean(axis=0)) / error
+    assert np.abs(z).max() < 3.5, z.round(1)
+
+
+def log_prior(state):
+    """Of all that a stretch moves, u and v included."""
+    parts = [
+        norm.logpdf(state.b, centres(L - 1)), norm.logpdf(state.user_mean), norm.logpdf(state.item_mean),
+        norm.logpdf(state.u, state.user_mean, np.sqrt(state.user_variance)),
+        norm.logpdf(state.v, state.item_mean, np.sqrt(state.item_variance)),
+        *(invgamma.logpdf(x, VARIANCE[0], scale=VARIANCE[1]) for x in (state.user_variance, state.item_variance)),
+    ]  # fmt: skip
+    return sum(float(part.sum()) for part in parts)
+
+
+def test_a_stretch_by_its_definition():
+    state, k = from_prior(np.random.default_rng(0)), 1.7
+    longer = stretched(state, k)
+    np.testing.assert_allclose(longer.u @ longer.v.T, k * state.u @ state.v.T)
+    np.testing.assert_allclose(longer.b, k * state.b)
+    assert longer.scales == state.scales
+    powers = (L - 1) + 2 * D / 2 + 2 * D + (U + I) * D / 2  # of k: b, μ, σ², and u and v
+    assert stretch_prior(state, k) == pytest.approx(log_prior(longer) - log_prior(state) + powers * np.log(k))
+    assert stretch_prior(longer, 1 / k) == pytest.approx(-stretch_prior(state, k))
+
+
+def test_a_sweep_writes_nothing_in_place_and_does_not_depend_on_threads(pool):
+    rows = rows_of([0, 1, 2, 2, 1, 0, 0, 2])
+    first = begin(rows, D, seed=1, chain=0)
+    before = {field.name: getattr(first, field.name).copy() for field in fields(first)}
+    key = SweepKey(seed=1, chain=0, sweep=1, burning=True)
+    one = sweep(rows, first, key, pool)
+    with ThreadPoolExecutor(1) as single:
+        two = sweep(rows, first, key, single)
+    for name, value in before.items():
+        np.testing.assert_array_equal(getattr(first, name), value)
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+        assert not np.array_equal(getattr(one, name), value)
+
+
+def test_steps_adapt_while_burning_only(pool):
+    rows = rows_of([0, 1, 2, 2, 1, 0, 0, 2])
+    first = begin(rows, D, seed=1, chain=0)
+    later = sweep(rows, first, SweepKey(seed=1, chain=0, sweep=1, burning=False), pool)
+    np.testing.assert_array_equal(later.step, first.step)
+    np.testing.assert_array_equal(later.stretch_step, first.stretch_step)
+    wider = adapted(np.ones(3), np.array([True, True, False]), slice(0, None, 2), 3)
+    np.testing.assert_allclose(wider, np.exp([0.28, 0, -0.22]))
+
+
+def test_chains_begin_apart_and_thresholds_at_the_shares_of_levels():
+    rows = rows_of([0, 0, 1, 1, 1, 1, 2, 2])
+    one, two = (begin(rows, D, seed=1, chain=chain) for chain in range(2))
+    np.testing.assert_allclose(one.b, norm.ppf([0.25, 0.75]))
+    assert not np.array_equal(one.u, two.u)
