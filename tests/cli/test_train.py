@@ -14,7 +14,7 @@ import pytest
 import openloop as ol
 from openloop import learners
 from openloop.cli.train import train
-from openloop.commands.recipes import MODELS, PARAMETERS
+from openloop.commands.recipes import MODELS, PARAMETERS, recipe_parameters, takes_weights
 from openloop.data.simulate import movie_lovers
 from tests.cli.running import interrupted, run
 from tests.facts import facts
@@ -103,14 +103,15 @@ def test_a_factorisation_is_that_of_the_library(folder, tmp_path):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_model_is_learned_saved_and_told(folder, tmp_path, model):
-    few = ("--factors", "3") if model not in {"popularity", "bias"} else ()
+    few = ("--factors", "3") if "factors" in recipe_parameters(model) else ()
+    weights = ("--propensity", "p") if takes_weights(model) else ()
     for log in ("log.csv", "log.parquet"):
-        result = run(*words(folder, tmp_path / "m.safetensors", model, *few, "--propensity", "p", log=log))
+        result = run(*words(folder, tmp_path / "m.safetensors", model, *few, *weights, log=log))
         assert result.exit_code == 0, result.output
         assert result.stderr == f"wrote {tmp_path / 'm.safetensors'}\n"  # no bar where there is no terminal
         assert learners.load(tmp_path / "m.safetensors").scores([0]).shape == (1, 20)
         assert f"learned {model}" in result.stdout
-        assert re.search(facts("weights", "1/p", "'p'"), result.stdout)
+        assert re.search(facts("weights", *(("1/p", "'p'") if weights else ("none",))), result.stdout)
     assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
 
 

@@ -12,6 +12,7 @@ from openloop.commands.recipes import (
     PARAMETERS,
     check_model,
     check_parameters,
+    check_weights,
     learner_of,
     option,
     recipe_parameters,
@@ -97,3 +98,11 @@ def test_a_model_that_needs_p_is_refused_without(monkeypatch):
     check_model("bias", propensities=True)
     with pytest.raises(InputError, match=facts("--model bias", "--propensity COLUMN")):
         check_model("bias", propensities=False)
+
+
+def test_a_model_without_weights_is_refused_with_them():
+    check_weights("mixture", weighted=False)
+    for name in set(MODELS) - {"mixture", "ordinal-mf", "joint-mnar"}:
+        check_weights(name, weighted=True)
+    with pytest.raises(InputError, match=facts("--model mixture", "--propensity", "--weight", "--model mf")):
+        check_weights("mixture", weighted=True)

@@ -137,8 +137,8 @@ def check_weights(name: str, *, weighted: bool) -> None:
     """Refuse weights where a model takes none."""
     if weighted and not takes_weights(name):
         raise InputError(
-            f"--model {name}: models what is missing itself, and takes no weights; leave --propensity, --weight and "
-            "--duplicates count out, or use --model mf."
+            f"--model {name}: models the likelihood of single ratings, and takes no weights; leave --propensity, "
+            "--weight and --duplicates count out, or use --model mf."
         )
 
 

@@ -1,4 +1,4 @@
-"""A mixture over users of ratings by level that are missing not at random: its likelihood, and the E step of EM.
+"""A mixture of users whose ratings are missing not at random: its likelihood and the E step of EM.
 
 User u has component z with chance θ_z; her rating of item i is level v with chance β_{z,i,v}, and is observed with
 chance m_{i,v}. With q_{z,i} = Σ_v β_{z,i,v}(1 − m_{i,v}), the chance that a cell is not observed,
@@ -65,7 +65,7 @@ class Mixture:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Expected:
+class ExpectedCounts:
     """What the E step expects of the users' components and of all ratings."""
 
     users: Floats  # N_z = Σ_u P(z | row u), (Z,)
@@ -86,7 +86,7 @@ def components(cells: RatedCells, at: Mixture) -> tuple[Floats, Floats]:
     return chance / total, (np.log(total) + largest)[:, 0]
 
 
-def expected(cells: RatedCells, at: Mixture, given: Floats) -> Expected:
+def expected(cells: RatedCells, at: Mixture, given: Floats) -> ExpectedCounts:
     """The counts of the E step; `given` is P(z | row u) (U, Z).
 
     An unobserved cell of a user of z has level v with chance β_{z,i,v}(1 − m_{i,v})/q_{z,i}.
@@ -95,7 +95,7 @@ def expected(cells: RatedCells, at: Mixture, given: Floats) -> Expected:
     users, observed = given.sum(axis=0), (cells.by_level @ given).reshape(I, L, -1)
     unseen = at.unseen_levels
     absent = np.maximum(users - observed.sum(axis=1), 0.0)  # (I, Z), below 0 by rounding alone
-    return Expected(users, observed, observed + unseen * (absent / unseen.sum(axis=1))[:, None, :])
+    return ExpectedCounts(users, observed, observed + unseen * (absent / unseen.sum(axis=1))[:, None, :])
 
 
 # -- the definition, cell by cell ----------------------------------------------------------------------------
@@ -111,11 +111,11 @@ def components_numpy(cells: RatedCells, at: Mixture) -> tuple[Floats, Floats]:
     return joint / joint.sum(axis=1, keepdims=True), np.log(joint.sum(axis=1))
 
 
-def expected_numpy(cells: RatedCells, at: Mixture, given: Floats) -> Expected:
+def expected_numpy(cells: RatedCells, at: Mixture, given: Floats) -> ExpectedCounts:
     """As `expected`, by the level of every cell of every user."""
     U, I, L = cells.shape
     O = cells.by_user.toarray().reshape(U, I, L, 1)
     unseen = at.unseen_levels / at.unseen_levels.sum(axis=1, keepdims=True)  # (I, L, Z)
     level = np.where(O.any(axis=2, keepdims=True), O, unseen)  # (U, I, L, Z)
     count = [np.einsum("uz,uilz->ilz", given, np.broadcast_to(of, level.shape)) for of in (O, level)]
-    return Expected(given.sum(axis=0), count[0], count[1])
+    return ExpectedCounts(given.sum(axis=0), count[0], count[1])

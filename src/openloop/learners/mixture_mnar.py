@@ -15,10 +15,10 @@ from openloop.learners.base import Weights, check_number, check_whole, unseen_no
 from openloop.learners.rating_levels import Levels, check_unweighted, level_codes, levels_of_log
 from openloop.learners.rating_propensities import JointModel
 from openloop.learners.solvers.mixture import (
-    Found,
+    ClimbPlan,
+    MixtureFit,
     Parameters,
     Priors,
-    Schedule,
     ascend,
     information,
     log_prior,
@@ -111,7 +111,7 @@ class MixtureMNAR(JointModel):
         """
         check_level("MixtureMNAR.missing_interval", level)
         cells, at = self._fitted_cells(feedback), self._parameters()
-        J = information(cells, self._priors(cells), at, Schedule(iterations=10 * self.iterations, tol=self.tol / 10))
+        J = information(cells, self._priors(cells), at, ClimbPlan(iterations=10 * self.iterations, tol=self.tol / 10))
         if np.linalg.eigvalsh(J)[0] <= 0:
             raise UndefinedError(
                 "MixtureMNAR.missing_interval: the likelihood is not at a maximum in s, so there is no interval; fit "
@@ -145,14 +145,14 @@ class MixtureMNAR(JointModel):
             users=users, ratings=ratings * cells.shares, cells=observed, offset_sd=sd if self.fits_items else None
         )
 
-    def _restarted(self, cells: RatedCells) -> list[Found]:
+    def _restarted(self, cells: RatedCells) -> list[MixtureFit]:
         priors = self._priors(cells)
         size, count, steps = (check_whole(self, name) for name in ("components", "restarts", "iterations"))
         tol, seeds = check_number(self, "tol"), generator("MixtureMNAR", self.rng).integers(2**63, size=count)
         with progress("MixtureMNAR", count * steps, show=self.progress) as advance:
 
-            def found(k: int) -> Found:
-                plan = Schedule(iterations=steps, tol=tol, tell=lambda n, F: advance(k * steps + n, f"F {F:.6g}"))
+            def found(k: int) -> MixtureFit:
+                plan = ClimbPlan(iterations=steps, tol=tol, tell=lambda n, F: advance(k * steps + n, f"F {F:.6g}"))
                 return ascend(cells, priors, start(cells, size, np.random.default_rng(seeds[k])), plan)
 
             return [found(k) for k in range(count)]
@@ -178,7 +178,7 @@ class MixtureMNAR(JointModel):
             f"MixtureMNAR.missing_interval: this log of {len(feedback):,} rows is not the one that was fitted; pass it."
         )
 
-    def _notes(self, feedback: Feedback, best: Found) -> list[str]:
+    def _notes(self, feedback: Feedback, best: MixtureFit) -> list[str]:
         notes = unseen_notes(feedback, "what others rate, and the priors")
         if not best.settled:
             notes.append(f"EM had not settled after iterations={self.iterations} steps; raise it")

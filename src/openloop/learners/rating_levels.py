@@ -62,7 +62,7 @@ def check_unweighted(model: Any, feedback: Any, sample_weight: Weights, propensi
         if value is not None:
             raise InputError(
                 f"{who}: takes neither sample_weight nor propensities= nor a log with weights (or counted repeats), "
-                f"and {name} was given: it maximises the likelihood of single ratings; leave it out, or use MF."
+                f"and {name} was given: it models the likelihood of single ratings; leave it out, or use MF."
             )
     if feedback.positives:
         raise UndefinedError(

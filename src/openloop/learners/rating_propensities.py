@@ -1,4 +1,4 @@
-"""`RatingPropensities`: the missing-data part of a joint model, P(observed | rating, cell), as a propensity model.
+"""`RatingPropensities`: what a joint model says of P(observed | rating, cell), as a propensity model.
 
 A joint model learns the ratings and which of them are observed at once. Weights 1/p of these propensities serve every
 estimator and learner that takes a propensity model.

@@ -121,7 +121,7 @@ def test_every_learner_can_be_saved(name, tmp_path):
     model = SMALL.get(name, getattr(ol.learners, name))()
     if "factors" in model.get_params():
         model.set_params(factors=3)
-    model.fit(log, propensities=np.full(len(log), 0.5))
+    model.fit(log, **({"propensities": np.full(len(log), 0.5)} if model.takes_weights else {}))
     model.save(tmp_path / "model")
     assert bits(ol.load(tmp_path / "model")) == bits(model)
 

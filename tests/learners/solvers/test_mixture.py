@@ -10,12 +10,12 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit
 
 from openloop.errors import DivergenceError
-from openloop.kernels.mixture_em import Expected, RatedCells, components, expected
+from openloop.kernels.mixture_em import ExpectedCounts, RatedCells, components, expected
 from openloop.learners.solvers import mixture
 from openloop.learners.solvers.mixture import (
+    ClimbPlan,
     Parameters,
     Priors,
-    Schedule,
     ascend,
     information,
     log_prior,
@@ -26,7 +26,7 @@ from openloop.learners.solvers.mixture import (
 from tests.facts import facts
 from tests.kernels.test_mixture_em import rated
 
-RIGHT = Schedule(iterations=20_000, tol=1e-14)
+RIGHT = ClimbPlan(iterations=20_000, tol=1e-14)
 
 
 def priors(levels: int = 3, offset_sd: float | None = None) -> Priors:
@@ -37,7 +37,7 @@ def F(cells: RatedCells, given: Priors, at: Parameters) -> float:
     return float(components(cells, at.mixture)[1].sum()) + log_prior(at, given)
 
 
-def counted(cells: RatedCells, at: Parameters) -> Expected:
+def counted(cells: RatedCells, at: Parameters) -> ExpectedCounts:
     return expected(cells, at.mixture, components(cells, at.mixture)[0])
 
 
@@ -46,7 +46,7 @@ def counted(cells: RatedCells, at: Parameters) -> Expected:
 
 def test_the_step_by_hand():
     # one item, two levels, two components: 3 and 1 users; 1 and 1 of their ratings observed, all at level 1
-    counts = Expected(np.array([3.0, 1.0]), np.array([[[0, 0], [1.0, 1]]]), np.array([[[1.0, 0], [2, 1]]]))
+    counts = ExpectedCounts(np.array([3.0, 1.0]), np.array([[[0, 0], [1.0, 1]]]), np.array([[[1.0, 0], [2, 1]]]))
     at = Parameters(theta=np.ones(2) / 2, beta=np.full((1, 2, 2), 0.5), s=np.zeros(2), omega=np.zeros(1))
     new = step(counts, Priors(users=1, ratings=np.array([1.0, 2]), cells=0.5, offset_sd=None), at)
     np.testing.assert_allclose(new.theta, [4 / 6, 2 / 6])
@@ -77,7 +77,7 @@ def test_repeated_steps_reach_the_optimum_of_what_is_observed(offset_sd):
 
 def test_a_newton_step_that_overshoots_is_halved():
     # s so far out that the curvature is almost 0 there: a full step would land at about +4,000
-    counts = Expected(np.array([50.0]), np.full((2, 2, 1), 5.0), np.full((2, 2, 1), 25.0))
+    counts = ExpectedCounts(np.array([50.0]), np.full((2, 2, 1), 5.0), np.full((2, 2, 1), 25.0))
     given = Priors(users=1, ratings=np.ones(2), cells=1e-9, offset_sd=1.0)
     far = Parameters(theta=np.ones(1), beta=np.full((2, 2, 1), 0.5), s=np.full(2, -8.0), omega=np.zeros(2))
     new = step(counts, given, far)
@@ -124,7 +124,7 @@ def test_the_penalised_likelihood_rises_and_ends_where_it_is_flat(offset_sd, see
 
 def test_steps_are_counted_and_told():
     cells, told = rated(0), []
-    plan = Schedule(iterations=5, tol=0.0, tell=lambda n, value: told.append((n, value)))
+    plan = ClimbPlan(iterations=5, tol=0.0, tell=lambda n, value: told.append((n, value)))
     found = ascend(cells, priors(), start(cells, 2, np.random.default_rng(0)), plan)
     assert not found.settled
     # the start, and three times two steps, the second with a jump after it
@@ -164,7 +164,7 @@ def test_fixed_s_stays_where_it_is():
     cells = rated(1)
     at = start(cells, 2, np.random.default_rng(0))
     for sd in (None, 1.0):
-        found = ascend(cells, priors(offset_sd=sd), at, Schedule(iterations=50, tol=0.0), free=False)
+        found = ascend(cells, priors(offset_sd=sd), at, ClimbPlan(iterations=50, tol=0.0), free=False)
         np.testing.assert_array_equal(found.at.s, at.s)
         assert found.history[-1] > found.history[0]
 

@@ -1,4 +1,4 @@
-"""EM for a mixture of ratings that are missing not at random: priors, M steps, restarts and profile information.
+"""EM for a mixture of users whose ratings are missing not at random: priors, M step, jumps, information.
 
 Being observed has the logit s_v + ω_i, with ω = 0 where it depends on the rating alone. The penalised log-likelihood
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.special import expit, log_expit, logit, softmax
 
 from openloop.errors import DivergenceError
-from openloop.kernels.mixture_em import Expected, Mixture, RatedCells, components, expected
+from openloop.kernels.mixture_em import ExpectedCounts, Mixture, RatedCells, components, expected
 
 Floats = npt.NDArray[np.float64]
 
@@ -52,7 +52,7 @@ class Parameters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Found:
+class MixtureFit:
     """Where EM ended: the parameters, P(z | row u) (U, Z), F at every step, and whether it had settled."""
 
     at: Parameters
@@ -62,7 +62,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class ClimbPlan:
     """When EM ends, and who hears of each step."""
 
     iterations: int
@@ -78,7 +78,7 @@ def log_prior(at: Parameters, priors: Priors) -> float:
     return float(priors.users * np.log(at.theta).sum() + ratings + priors.cells * levels.sum() - spread)
 
 
-def ascend(cells: RatedCells, priors: Priors, at: Parameters, plan: Schedule, *, free: bool = True) -> Found:
+def ascend(cells: RatedCells, priors: Priors, at: Parameters, plan: ClimbPlan, *, free: bool = True) -> MixtureFit:
     """EM from a start until two steps and a jump gain less than `tol` per row; `free`: s is fitted, too.
 
     Where most cells are unobserved EM creeps. So after every two steps it jumps on along their curve (SQUAREM: Varadhan
@@ -96,7 +96,7 @@ def ascend(cells: RatedCells, priors: Priors, at: Parameters, plan: Schedule, *,
         history += [_risen(history, one.F), _risen([*history, one.F], best.F)]
         settled, now = plan.tol * cells.rows > best.F - now.F, best
         plan.tell(len(history) - 1, now.F)
-    return Found(at=now.at, given=now.given, history=history, settled=settled)
+    return MixtureFit(at=now.at, given=now.given, history=history, settled=settled)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +149,7 @@ def _risen(history: list[float], value: float) -> float:
 # -- the M step ----------------------------------------------------------------------------------------------
 
 
-def step(counts: Expected, priors: Priors, at: Parameters, *, free: bool = True) -> Parameters:
+def step(counts: ExpectedCounts, priors: Priors, at: Parameters, *, free: bool = True) -> Parameters:
     """The M step: θ and β at their optimum, s (and ω) at it or nearer to it."""
     theta, beta = counts.users + priors.users, counts.all + priors.ratings[:, None]
     new = replace(at, theta=theta / theta.sum(), beta=beta / beta.sum(axis=1, keepdims=True))
@@ -215,7 +215,7 @@ def start(cells: RatedCells, size: int, rng: np.random.Generator) -> Parameters:
     )  # fmt: skip
 
 
-def information(cells: RatedCells, priors: Priors, at: Parameters, plan: Schedule) -> Floats:
+def information(cells: RatedCells, priors: Priors, at: Parameters, plan: ClimbPlan) -> Floats:
     """−∂²/∂s² of F maximised over all else (L, L): what the log tells about s when nothing else is known.
 
     ∂/∂s of the maximum is ∂F/∂s there, so each column is a difference of scores after EM with s held fixed.
