@@ -17,8 +17,9 @@ HOLDS_test  := core
 HOLDS_dev   := core test
 HOLDS_bench := core
 
-# The caller's Python settings would make .venv's interpreter import packages from elsewhere.
-unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
+# The caller's Python settings would make .venv's interpreter import packages from elsewhere, or keep no bytecode: then
+# every process compiles all modules again, and pytest rewrites all asserts again.
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-extras check bench docs clean
 .DELETE_ON_ERROR:

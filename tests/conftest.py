@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -34,6 +35,18 @@ hypothesis.settings.load_profile("ci" if CI else "dev")
 EXTRAS = {"torch", "cornac", "chromium"}  # the fixtures below that `make` alone does not install
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    # Where extras alone are asked for, other files need not be imported to be left out.
+    alone = config.option.markexpr == "extra" and collection_path.name.startswith("test_")
+    return True if alone and collection_path.is_file() and not names_an_extra(collection_path) else None
+
+
+@cache
+def names_an_extra(path: Path) -> bool:
+    text = path.read_text(encoding="utf-8")
+    return any(name in text for name in EXTRAS)
+
+
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
@@ -41,6 +54,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "spark" in fixtures:
             item.add_marker("spark")
         if fixtures & EXTRAS:
+            if not names_an_extra(item.path):
+                raise pytest.UsageError(f"{item.nodeid} must name the extra that it uses, or `-m extra` leaves it out.")
             item.add_marker("extra")
     # What takes long begins first: begun last, it would run alone, with one core idle.
     slow = {item.path for item in items if item.get_closest_marker("slow")}
