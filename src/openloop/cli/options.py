@@ -148,7 +148,9 @@ Json = Annotated[
 
 # -- options of commands that learn --------------------------------------------------------------------------
 
-LEARNERS = "mf, adg, auc, wmf, svd, popularity, bias, dr, relmf, ordinal-mf, joint-mnar, mixture, recalibrated or stack."
+LEARNERS = (
+    "mf, adg, auc, wmf, svd, popularity, bias, dr, relmf, ordinal-mf, joint-mnar, mixture, recalibrated or stack."
+)
 ModelFile = Annotated[str, typer.Option("--out", metavar="FILE", callback=writable, help="The model: .safetensors.")]
 WeightedBy = Annotated[
     str | None,

@@ -57,7 +57,9 @@ def posterior_chances(ratings: Any, observing: ObservingDraws, pairs: Pairs, poo
     out = np.zeros((len(pairs.user), ratings.b.shape[1] + 1))
     given = fixed(pairs.user, pairs.item, pairs.seen, ratings.u, ratings.v, ratings.user_scale, ratings.item_scale)
     b = fixed(ratings.b.astype(np.float64))
-    _spread(out, lambda first, last: _chances(first, last, *given, *b, *observing.arrays, out), pool, ratings.u.shape[1])
+    _spread(
+        out, lambda first, last: _chances(first, last, *given, *b, *observing.arrays, out), pool, ratings.u.shape[1]
+    )
     return out / ratings.u.shape[1]
 
 

@@ -55,7 +55,9 @@ def move_side(work: Sweeping, a: Floats, name: str) -> None:
     reach = getattr(at, f"{own}_reach")
     belief = at.user_belief if users else at.item_belief
     near = Near(at=getattr(at, name), reach=reach)
-    drawn = draw_side(side, a, getattr(at, other), scales, belief, work.key.word(VECTORS + (not users)), work.pool, near)
+    drawn = draw_side(
+        side, a, getattr(at, other), scales, belief, work.key.word(VECTORS + (not users)), work.pool, near
+    )
     taken = _accept(work, name, drawn, TAKEN + (not users))
     if work.key.burning:
         longer = reach * np.exp((taken - WANTED) * (work.key.sweep + 1) ** -0.5)

@@ -1,6 +1,6 @@
 """The state of the joint model of ratings and of what is observed, its rows, and a sweep at work.
 
-    λ_{i,l} ~ N(m_l, s²), ψ_{j,l} ~ N(0, t²), m_l ~ N(logit density, 2²), s², t² ~ InvGamma(3, .5), e, f ~ N(0, 1)
+λ_{i,l} ~ N(m_l, s²), ψ_{j,l} ~ N(0, t²), m_l ~ N(logit density, 2²), s², t² ~ InvGamma(3, .5), e, f ~ N(0, 1)
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from openloop.studies.kit.running import Run
 from openloop.studies.schnabel2016 import joint_models
 from openloop.studies.schnabel2016.contrasts import BY_USER, OVER_CELLS, Contrast, contrast, contrast_table, outperforms
 from openloop.studies.schnabel2016.factorisation import METRICS
-from openloop.studies.schnabel2016.joint_models import RIVALS, Rivals, rivals
+from openloop.studies.schnabel2016.joint_models import QUICK_SWEEPS, RIVALS, Rivals, rivals
 from openloop.studies.schnabel2016.published import PUBLISHED, printed_table
 from openloop.studies.schnabel2016.real_data import (
     QUICK_FACTORS,
@@ -115,7 +115,10 @@ _OFFSETS = (
     "cross-validation chose."
 )
 NOTES = (_GRID, _OFFSETS, *joint_models.NOTES)
-_QUICK = f"This quick run tries only d = {QUICK_FACTORS[0]} and λ = {' and '.join(f'{x:g}' for x in QUICK_LAMBDAS)}."
+_QUICK = (
+    f"This quick run tries only d = {QUICK_FACTORS[0]} and λ = {' and '.join(f'{x:g}' for x in QUICK_LAMBDAS)}, and "
+    f"makes {QUICK_SWEEPS['sweeps']} sweeps of HL-MNAR and HL-MAR, which are too few."
+)
 
 
 # -- tables --------------------------------------------------------------------------------------------------
@@ -196,8 +199,8 @@ def chosen_table(name: str, found: Sequence[Tested]) -> Table:
     """What cross-validation chose."""
     rows = [(f"{NAMES[one.by]}, {METRICS[one.loss].upper()}", "; ".join(dict.fromkeys(one.chosen))) for one in found]
     caption = (
-        f"{name}: settings that cross-validation on the self-selected ratings chose, over seeds; d of HL-MNAR and HL-MAR "
-        f"by the test set. {EDGES}"
+        f"{name}: settings that cross-validation on the self-selected ratings chose, over seeds; d of HL-MNAR and "
+        f"HL-MAR by the test set. {EDGES}"
     )
     return Table(
         name=f"table2-{name}-settings", caption=caption, columns=("", "chosen"), rows=tuple(rows), appendix=True
