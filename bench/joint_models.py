@@ -1,7 +1,7 @@
 """Joint models of ratings and of what is observed, at size: sweeps over a large grid; and worlds drawn from the model.
 
-There is no peer: targets limit seconds and bytes themselves. `recovery`, `against` and `sampled` are slow simulations whose
-small versions are tests.
+There is no peer: targets limit seconds and bytes themselves. `recovery`, `against` and `sampled` are slow simulations,
+whose small versions are tests.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
 from bench.harness import Result, Side, compare, make_input, race
 
@@ -87,6 +87,7 @@ class JointWorld:
     by_user: Any  # λ, (U, L)
     by_item: Any  # ψ, (I, L)
     observed: Any  # P(observed | level), (U, I, L)
+    chances: Any  # P(level), (U, I, L)
 
     @property
     def unseen(self) -> Any:
@@ -105,21 +106,24 @@ def joint_world(
     rng, (U, I), m = np.random.default_rng(seed), shape, np.asarray(level_mean, np.float64)
     u, v = rng.normal([0.8, 0.0], 0.7, (U, 2)), rng.normal([0.2, 0.0], 0.9, (I, 2))
     scale = np.sqrt(np.outer(*(4 / rng.gamma(5, size=n) for n in (U, I))))
-    level = np.searchsorted([-1.2, -0.3, 0.5, 1.3], u @ v.T + scale * rng.standard_normal((U, I)))
+    cuts, mean = np.array([-1.2, -0.3, 0.5, 1.3]), u @ v.T
+    level = np.searchsorted(cuts, mean + scale * rng.standard_normal((U, I)))
+    chances = np.diff(ndtr((cuts - mean[..., None]) / scale[..., None]), axis=2, prepend=0, append=1)
     by_user, by_item = m + spread * rng.standard_normal((U, len(m))), spread * rng.standard_normal((I, len(m)))
     common = 0.5 * rng.standard_normal((U, 1)) @ rng.standard_normal((1, I))
     p = expit(common[..., None] + by_user[:, None] + by_item)  # (U, I, L)
     seen = rng.random((U, I)) < np.take_along_axis(p, level[..., None], axis=2)[..., 0]
     user, item = np.nonzero(seen)
     log = Feedback.from_arrays(user, item, level[seen] + 1, users=U, items=I)
-    return JointWorld(log=log, rating=level + 1, level_mean=m, by_user=by_user, by_item=by_item, observed=p)
+    truth = {"level_mean": m, "by_user": by_user, "by_item": by_item, "observed": p, "chances": chances}
+    return JointWorld(log=log, rating=level + 1, **truth)
 
 
 # -- simulations ---------------------------------------------------------------------------------------------
 
 
 def recovery(worlds: int = 20, **params: Any) -> dict[str, float]:
-    """How often 90 % intervals hold m, and λ + ψ of a cell less their mean over levels, over worlds of their own kind."""
+    """How often 90 % intervals hold m, and λ and ψ where the model tells them apart, over worlds of its own kind."""
     held = [held_by(joint_world(seed), fitted(seed, **params)) for seed in range(worlds)]
     return {name: float(np.mean([one[name] for one in held])) for name in held[0]}
 

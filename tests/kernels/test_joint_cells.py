@@ -16,6 +16,8 @@ from openloop.kernels.joint_cells import (
     Observing,
     Ratings,
     chances_numpy,
+    chosen_cells,
+    chosen_cells_numpy,
     fast_cdf,
     missing_logs,
     missing_logs_numpy,
@@ -87,6 +89,14 @@ def test_sampled_cells_hold_all_observed_ones_and_their_share_of_the_others():
     z = (unseen[candidates] - share * draws) / np.sqrt(draws * share * (1 - share))
     assert np.abs(z).max() < 4.5  # 600 cells
     assert abs(z.mean()) < 4 / np.sqrt(z.size)
+
+
+def test_chosen_cells_are_the_plain_ones():
+    rng = np.random.default_rng(3)
+    for users, items in ((rng.random(30) < 0.4, rng.random(25) < 0.5), (np.ones(30, bool), np.ones(25, bool))):
+        ours, plain = chosen_cells(observed(), users, items, POOL), chosen_cells_numpy(observed(), users, items)
+        for name in ("ptr", "item", "code", "weight"):
+            np.testing.assert_array_equal(getattr(ours, name), getattr(plain, name))
 
 
 def test_sums_by_user_and_item():

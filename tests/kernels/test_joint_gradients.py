@@ -9,7 +9,15 @@ import numpy as np
 from numba import njit
 from scipy.stats import norm
 
-from openloop.kernels.joint_cells import Cells, Observing, Ratings, chances_numpy, missing_logs, observed_numpy, sampled_cells
+from openloop.kernels.joint_cells import (
+    Cells,
+    Observing,
+    Ratings,
+    chances_numpy,
+    missing_logs,
+    observed_numpy,
+    sampled_cells,
+)
 from openloop.kernels.joint_gradients import cell_gradients, fast_density, missing_gradient
 from openloop.kernels.streams import stream_word
 

@@ -10,7 +10,6 @@ from scipy.special import expit
 
 from openloop.kernels.joint_cells import Cells, Observing, Ratings, chances_numpy, observed_numpy, sampled_cells
 from openloop.kernels.logistic_blocks import (
-    Augmented,
     Prior,
     augment,
     augment_numpy,
@@ -65,7 +64,10 @@ def test_blocks_are_the_plain_ones(share):
     side = augment(sampled_cells(observed, share, WORDS[0], POOL), ratings, observing, WORDS, POOL)
     prior = Prior(np.array([-1.0, 0.0, 1.0]), 0.5)
     for cells, f, psi in ((side, observing.f, observing.by_item), (side.turned(9), observing.e, observing.by_user)):
-        ours, plain = draw_blocks(cells, f, psi, prior, WORDS[1], POOL), draw_blocks_numpy(cells, f, psi, prior, WORDS[1])
+        ours, plain = (
+            draw_blocks(cells, f, psi, prior, WORDS[1], POOL),
+            draw_blocks_numpy(cells, f, psi, prior, WORDS[1]),
+        )
         np.testing.assert_allclose(np.hstack(ours), np.hstack(plain), atol=1e-10)
 
 
@@ -97,12 +99,3 @@ def test_alternating_draws_have_the_posterior_of_a_logistic_model():
     assert abs(np.mean(kept) - mean) < 4 * sd * np.sqrt(3 / 1500)  # autocorrelation leaves a third of the draws
     assert np.std(kept) == pytest.approx(sd, rel=0.1)
     assert 0 < expit(mean) < 0.5
-
-
-def test_a_weight_counts_a_cell_more_often():
-    ratings, observing, observed = world()
-    one = augment(sampled_cells(observed, 1.0, WORDS[0], POOL), ratings, observing, WORDS, POOL)
-    heavy = Augmented(one.ptr, one.partner, one.state, one.omega, 3.0)
-    prior = Prior(np.zeros(L), 0.5)
-    light, less = (draw_blocks(x, observing.f, observing.by_item, prior, WORDS[1], POOL)[1] for x in (one, heavy))
-    assert less.mean() < light.mean()  # unobserved cells count three times

@@ -68,6 +68,8 @@ def test_compiled_draws_agree_with_their_twins_in_one_part_or_many(pool, monkeyp
     for side, partners, scales in ((users, w.v, w.scales), (items, w.u, w.scales[::-1])):
         given = (side, w.a, partners, scales, w.belief, WORD)
         close(kernel.draw_side(*given, pool), kernel.draw_side_numpy(*given))
+        near = kernel.Near(at=np.ones_like(kernel.draw_side(*given, pool)), reach=np.linspace(0, 1, len(side)))
+        close(kernel.draw_side(*given, pool, near), kernel.draw_side_numpy(*given, near))
     given = (items, w.a, (w.v, w.u), w.scales[0], WORD)
     close(kernel.draw_scales(*given, pool), kernel.draw_scales_numpy(*given))
     logs = kernel.level_log_likelihoods(w.code, w.b, moments, pool)
@@ -92,6 +94,10 @@ def test_vectors_and_scales_have_their_conditional_laws(pool):
     precision = 1 / 2 + 4 / (1.5 * 0.5) + 1 / (1.5 * 2)
     mean = (0.3 / 2 + 2 / (1.5 * 0.5) - 0.5 / (1.5 * 2)) / precision
     assert kstest(u, norm(mean, precision**-0.5).cdf).pvalue > 1e-3
+    near = kernel.Near(at=u[:, None], reach=np.full(n, 0.6))  # leaves the law as it is, and stays near
+    w = kernel.draw_side(users, a, v, (np.full(n, 1.5), other), belief, stream_word(2), pool, near)[:, 0]
+    assert kstest(w, norm(mean, precision**-0.5).cdf).pvalue > 1e-3
+    assert abs(np.corrcoef(u, w)[0, 1] - 0.8) < 4 * 0.36 / np.sqrt(n)
     gamma = kernel.draw_scales(users, a, (np.full((n, 1), 0.4), v), other, stream_word(1), pool)
     rate = 4 + ((1 - 0.8) ** 2 / 0.5 + (-0.5 - 0.4) ** 2 / 2) / 2
     assert kstest(gamma, invgamma(5 + 1, scale=rate).cdf).pvalue > 1e-3

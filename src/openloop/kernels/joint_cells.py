@@ -1,7 +1,7 @@
 """Cells of a grid, observed or not: lists of them, and the chance that a cell of a joint model is unobserved.
 
-The rating of cell (i, j) is level l with chance P(l) = Φ(c_l) - Φ(c_{l-1}), c_l = (b_l - u_iᵀv_j)/√(γ_i γ_j), and is then
-observed with chance p_l = σ(e_iᵀf_j + λ_{i,l} + ψ_{j,l}). Summed over its levels an unobserved cell has the chance
+The rating of cell (i, j) is level l with chance P(l) = Φ(c_l) - Φ(c_{l-1}), c_l = (b_l - u_iᵀv_j)/√(γ_i γ_j), and is
+then observed with chance p_l = σ(e_iᵀf_j + λ_{i,l} + ψ_{j,l}). Summed over its levels an unobserved cell has the chance
 
     S_ij = Σ_l P(l)(1 - p_l) = q_L + Σ_{l<L} Φ(c_l)(q_l - q_{l+1}),  q_l = 1 - p_l.
 
@@ -74,7 +74,7 @@ class Cells:
 
     def by_item(self, values: Floats) -> Floats:
         """Sums of the cells' values per item."""
-        return np.bincount(self.item, values, self.n_items)
+        return np.bincount(self.item, values, self.n_items).astype(np.float64, copy=False)
 
 
 def in_parts(ptr: Pointers, work: Callable[[int, int], None], pool: Executor) -> None:
@@ -153,6 +153,39 @@ def _gap(word: np.uint64, k: int, rate: float) -> int:
     return int(min(math.log(uniform(word, k)) / rate, 2.0**31))
 
 
+def chosen_cells(observed: Cells, users: Array, items: Array, pool: Executor) -> Cells:
+    """All cells of users and items for which the masks are true, observed or not."""
+    wanted = np.flatnonzero(items).astype(np.int32)
+    ptr = np.append(0, np.cumsum(np.where(users, len(wanted), 0)))
+    item, code = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.int8)
+    given = (observed.ptr, observed.item, observed.code, ptr, wanted, item, code)
+    in_parts(ptr, lambda first, last: _choose(first, last, *given), pool)
+    return Cells(ptr, item, code, observed.n_items)
+
+
+@compiled
+def _choose(
+    first: int, last: int, ptr: Pointers, item: Ints, code: Codes, to: Pointers, wanted: Ints, items: Ints,
+    codes: Codes,
+) -> None:  # fmt: skip
+    for u in range(first, last):
+        at = ptr[u]
+        for k in range(to[u + 1] - to[u]):
+            while at < ptr[u + 1] and item[at] < wanted[k]:
+                at += 1
+            seen = at < ptr[u + 1] and item[at] == wanted[k]
+            items[to[u] + k], codes[to[u] + k] = wanted[k], code[at] if seen else UNSEEN
+
+
+def chosen_cells_numpy(observed: Cells, users: Array, items: Array) -> Cells:
+    """The same from the whole grid."""
+    grid = np.full((len(users), observed.n_items), UNSEEN, np.int8)
+    grid[observed.user, observed.item] = observed.code
+    u, i = np.nonzero(np.outer(users, items))
+    ptr = np.append(0, np.cumsum(np.bincount(u, minlength=len(users))))
+    return Cells(ptr, i.astype(np.int32), grid[u, i], observed.n_items)
+
+
 def sampled_cells_numpy(observed: Cells, share: float, word: np.uint64) -> Cells:
     """The same, user by user, from the gaps."""
     from openloop.kernels.streams import row_words, uniforms
@@ -189,7 +222,7 @@ def fast_cdf(x: float) -> float:
 def missing_logs(cells: Cells, ratings: Ratings, observing: Observing, pool: Executor) -> Floats:
     """log S of each unobserved cell, and 0 of each observed one."""
     out = np.empty(len(cells.item))
-    given = (*plain_ratings(ratings), *plain_odds(observing))
+    given: Any = (*plain_ratings(ratings), *plain_odds(observing))
 
     def work(first: int, last: int) -> None:
         _missing(first, last, cells.ptr, cells.item, cells.code, *given, out)

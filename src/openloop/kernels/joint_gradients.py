@@ -4,14 +4,15 @@ In the letters of `joint_cells`, with s = 1/√(γ_i γ_j), the chance S of an u
 
     ∂log S/∂b_l = φ(c_l) s (q_l - q_{l+1})/S,  ∂log S/∂m_l = -P(l) q_l p_l/S,
 
-m_l being added to all λ_{i,l}; and that of an observed one, P(r)p_r, has ∂/∂b_r = φ(c_r)s/P(r), -φ(c_{r-1})s/P(r) of b_{r-1}, and
-∂/∂m_r = 1 - p_r. Kernels know nothing about models.
+m_l being added to all λ_{i,l}. The log of that of an observed one, P(r)p_r, rises by φ(c_r)s/P(r) with b_r, falls by
+φ(c_{r-1})s/P(r) with b_{r-1}, and rises by 1 - p_r with m_r. Kernels know nothing about models.
 """
 
 from __future__ import annotations
 
 import math
 from concurrent.futures import Executor
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -44,7 +45,7 @@ LEAST = 1e-12  # a chance, by which gradients are divided
 def missing_gradient(cells: Cells, ratings: Ratings, observing: Observing, pool: Executor) -> tuple[Floats, Floats]:
     """log S of each unobserved cell, 0 of the others, and the gradient of their sum in (b, m), (2L - 1,)."""
     logs = np.empty(len(cells.item))
-    given = (*plain_ratings(ratings), *plain_odds(observing))
+    given: Any = (*plain_ratings(ratings), *plain_odds(observing))
     by_user = np.zeros((len(cells.ptr) - 1, 2 * observing.by_user.shape[1] - 1))  # summed in one order
 
     def work(first: int, last: int) -> None:

@@ -1,7 +1,7 @@
 """What draws of a joint model say about cells: the chances of their levels, and of their being observed.
 
-Given that a cell is unobserved its rating is level l with chance P(l)(1 - p_l)/S, S = Σ_l P(l)(1 - p_l) (`joint_cells`). Of an
-observed cell P(l) is the chance of another rating. Draws of a user or item lie side by side in memory.
+Given that a cell is unobserved its rating is level l with chance P(l)(1 - p_l)/S, S = Σ_l P(l)(1 - p_l), in the letters
+of `joint_cells`. Of an observed cell P(l) is the chance of another rating. Draws of a user or item lie side by side.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ObservingDraws:
     by_item: Singles  # ψ, (I, S, L)
 
     @property
-    def arrays(self) -> tuple[Singles, ...]:
+    def arrays(self) -> Any:
         """In the order of kernels, not to be written to."""
         return fixed(self.e, self.f, self.by_user, self.by_item)
 
@@ -55,8 +55,8 @@ def fixed(*arrays: Any) -> tuple[Any, ...]:
 def posterior_chances(ratings: Any, observing: ObservingDraws, pairs: Pairs, pool: Executor) -> Floats:
     """The mean chance of each level of each cell, (n, L); `ratings` are `OrdinalDraws`."""
     out = np.zeros((len(pairs.user), ratings.b.shape[1] + 1))
-    given = fixed(pairs.user, pairs.item, pairs.seen, ratings.u, ratings.v, ratings.user_scale, ratings.item_scale)
-    b = fixed(ratings.b.astype(np.float64))
+    given: Any = fixed(pairs.user, pairs.item, pairs.seen, ratings.u, ratings.v, ratings.user_scale, ratings.item_scale)
+    b: Any = fixed(ratings.b.astype(np.float64))
     _spread(
         out, lambda first, last: _chances(first, last, *given, *b, *observing.arrays, out), pool, ratings.u.shape[1]
     )
@@ -66,7 +66,7 @@ def posterior_chances(ratings: Any, observing: ObservingDraws, pairs: Pairs, poo
 def posterior_observed(observing: ObservingDraws, pairs: Pairs, pool: Executor) -> Floats:
     """The mean of P(observed | level) of each cell, (n, L)."""
     out = np.zeros((len(pairs.user), observing.by_user.shape[2]))
-    given = fixed(pairs.user, pairs.item)
+    given: Any = fixed(pairs.user, pairs.item)
     S = observing.e.shape[1]
     _spread(out, lambda first, last: _observed(first, last, *given, *observing.arrays, out), pool, S)
     return out / S

@@ -1,7 +1,7 @@
 """Draws of the logistic part of a joint model: levels of unobserved cells, Pólya-Gamma weights, and blocks of effects.
 
-A cell of level l is observed with chance σ(x), x = e_iᵀf_j + λ_{i,l} + ψ_{j,l}. Given ω ~ PG(1, x), with o = 1 where it is
-observed and else 0, its likelihood is exp((o - 1/2)x - ωx²/2) up to a factor (Polson, Scott & Windle 2013), so that
+A cell of level l is observed with chance σ(x), x = e_iᵀf_j + λ_{i,l} + ψ_{j,l}. Given ω ~ PG(1, x), with o = 1 where it
+is observed and else 0, its likelihood is exp((o - 1/2)x - ωx²/2) up to a factor (Polson, Scott & Windle 2013). So
 (e_i, λ_{i,·}) is Gaussian given all else, and so is (f_j, ψ_{j,·}). Kernels know nothing about models.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -44,11 +45,10 @@ class Augmented:
     partner: Ints
     state: Codes
     omega: Floats
-    weight: float  # of an unobserved cell
 
     def turned(self, n_partners: int) -> Augmented:
         """The same cells by partner."""
-        return Augmented(*by_partner(self.ptr, self.partner, self.state, self.omega, n_partners), self.weight)
+        return Augmented(*by_partner(self.ptr, self.partner, self.state, self.omega, n_partners))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,10 +67,18 @@ def augment(
 ) -> Augmented:
     """A level for each unobserved cell, l ∝ P(l)(1 - p_l), by the first word; ω ~ PG(1, x) for all, by the second."""
     state, omega = np.empty(len(cells.item), np.int8), np.empty(len(cells.item))
-    given = (cells.ptr, cells.item, cells.code, cells.n_items, *plain_ratings(ratings), *plain_odds(observing), *words)
+    given: Any = (
+        cells.ptr,
+        cells.item,
+        cells.code,
+        cells.n_items,
+        *plain_ratings(ratings),
+        *plain_odds(observing),
+        *words,
+    )
     effects = (observing.by_user, observing.by_item)
     in_parts(cells.ptr, lambda first, last: _augment(first, last, *given, *effects, state, omega), pool)
-    return Augmented(cells.ptr, cells.item, state, omega, cells.weight)
+    return Augmented(cells.ptr, cells.item, state, omega)
 
 
 @summing
@@ -109,12 +117,12 @@ def augment_numpy(
     level = np.where(cells.code < 0, np.sum(reached[:, :-1] <= target[:, None], axis=1), cells.code)
     x = np.sum(observing.e[user] * observing.f[item], axis=1) + observing.by_user[user, level]
     omega = polya_gammas(omega_words, x + observing.by_item[item, level])
-    return Augmented(cells.ptr, item, (2 * level + (cells.code >= 0)).astype(np.int8), omega, cells.weight)
+    return Augmented(cells.ptr, item, (2 * level + (cells.code >= 0)).astype(np.int8), omega)
 
 
 # -- blocks --------------------------------------------------------------------------------------------------
-# With x_c = (f_j, 1{level = l}) the block θ = (e_i, λ_i) has precision diag(1, 1/s²) + Σ_c w ω x_c x_cᵀ and the linear term
-# (0, m/s²) + Σ_c w (o - 1/2 - ωψ_{j,l}) x_c, w the weight of the cell.
+# With x_c = (f_j, 1{level = l}) the block θ = (e_i, λ_i) has precision diag(1, 1/s²) + Σ_c ω x_c x_cᵀ and the linear
+# term (0, m/s²) + Σ_c (o - 1/2 - ωψ_{j,l}) x_c.
 
 
 def draw_blocks(
@@ -123,15 +131,15 @@ def draw_blocks(
     """(e, λ) of all users given (f, ψ) of their partners; the reverse with `turned` cells."""
     N, D, L = len(side.ptr) - 1, partners.shape[1], offsets.shape[1]
     out = np.empty((N, D + L))
-    given = (side.ptr, side.partner, side.state, side.omega, side.weight, partners, offsets)
+    given = (side.ptr, side.partner, side.state, side.omega, partners, offsets)
     in_parts(side.ptr, lambda first, last: _draw(first, last, *given, prior.mean, prior.variance, word, out), pool)
     return np.ascontiguousarray(out[:, :D]), np.ascontiguousarray(out[:, D:])
 
 
 @summing
 def _draw(
-    first: int, last: int, ptr: Pointers, partner: Ints, state: Codes, omega: Floats, weight: float,
-    partners: Floats, offsets: Floats, mean: Floats, variance: float, word: np.uint64, out: Floats,
+    first: int, last: int, ptr: Pointers, partner: Ints, state: Codes, omega: Floats, partners: Floats,
+    offsets: Floats, mean: Floats, variance: float, word: np.uint64, out: Floats,
 ) -> None:  # fmt: skip
     D, K = partners.shape[1], out.shape[1]
     A, g, z = np.empty((K, K)), np.empty(K), np.empty(K)
@@ -142,9 +150,8 @@ def _draw(
             g[k] = 0.0 if k < D else mean[k - D] / variance
         for c in range(ptr[i], ptr[i + 1]):
             j, level, seen = partner[c], state[c] >> 1, state[c] & 1
-            w = 1.0 if seen else weight
-            precision = w * omega[c]
-            pull, own = w * (seen - 0.5) - precision * offsets[j, level], D + level
+            precision, own = omega[c], D + level
+            pull = seen - 0.5 - precision * offsets[j, level]
             for k in range(D):
                 scaled = precision * partners[j, k]
                 g[k] += pull * partners[j, k]
@@ -170,8 +177,7 @@ def draw_blocks_numpy(
     for i, (first, last) in enumerate(pairwise(side.ptr)):
         j, level, seen = side.partner[first:last], side.state[first:last] >> 1, side.state[first:last] & 1
         x = np.concatenate([partners[j], np.eye(L)[level]], axis=1)  # (n, D + L)
-        w = np.where(seen, 1.0, side.weight)
-        precision, pull = w * side.omega[first:last], w * (seen - 0.5)
+        precision, pull = side.omega[first:last], seen - 0.5
         A = np.diag(np.append(np.ones(D), np.full(L, 1 / prior.variance))) + x.T @ (precision[:, None] * x)
         g = np.append(np.zeros(D), prior.mean / prior.variance) + x.T @ (pull - precision * offsets[j, level])
         z = normals(np.repeat(row_words(word, np.array([i])), D + L), np.arange(D + L))

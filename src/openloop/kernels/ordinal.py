@@ -48,7 +48,7 @@ PART = 20_000  # rows: enough for a thread to be worth its start
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Side:
+class SideRows:
     """The rows of one side: those of i are ptr[i] : ptr[i + 1], each with its partner and its place in the log."""
 
     ptr: Pointers
@@ -93,12 +93,12 @@ class Near:
     reach: Floats
 
 
-def two_sides(user: Array, item: Array, shape: tuple[int, int]) -> tuple[Side, Side]:
+def two_sides(user: Array, item: Array, shape: tuple[int, int]) -> tuple[SideRows, SideRows]:
     """The sides of rows that are sorted by user."""
     order = np.argsort(item, kind="stable").astype(np.int64)
     ends = [np.append(0, np.cumsum(np.bincount(c, minlength=n))) for c, n in zip((user, item), shape, strict=True)]
-    users = Side(ends[0].astype(np.int64), item.astype(np.int32), np.arange(len(user), dtype=np.int64))
-    return users, Side(ends[1].astype(np.int64), user.astype(np.int32)[order], order)
+    users = SideRows(ends[0].astype(np.int64), item.astype(np.int32), np.arange(len(user), dtype=np.int64))
+    return users, SideRows(ends[1].astype(np.int64), user.astype(np.int32)[order], order)
 
 
 def each_part(work: Callable[[int, int], None], parts: list[tuple[int, int]], pool: Executor) -> None:
@@ -116,7 +116,7 @@ def _row_parts(n: int) -> list[tuple[int, int]]:
 # -- m and s of rows -----------------------------------------------------------------------------------------
 
 
-def row_moments(users: Side, u: Floats, v: Floats, scales: tuple[Floats, Floats], pool: Executor) -> Floats:
+def row_moments(users: SideRows, u: Floats, v: Floats, scales: tuple[Floats, Floats], pool: Executor) -> Floats:
     """m = u_iᵀv_j and s = √(γ_i γ_j) of every row in the log's order, (2, n)."""
     out = np.empty((2, len(users.partner)))
     each_part(lambda a, b: _row_moments(a, b, users.ptr, users.partner, u, v, *scales, out), users.parts, pool)
@@ -168,7 +168,7 @@ def _draw_latent(
 
 
 def draw_side(
-    side: Side, a: Floats, partners: Floats, scales: tuple[Floats, Floats], belief: Belief, word: np.uint64,
+    side: SideRows, a: Floats, partners: Floats, scales: tuple[Floats, Floats], belief: Belief, word: np.uint64,
     pool: Executor, near: Near | None = None,
 ) -> Floats:  # fmt: skip
     """The vectors of a side given those of its partners, (N, d); `scales` are its own γ and its partners'."""
@@ -211,7 +211,7 @@ def _draw_side(
 
 
 def draw_scales(
-    side: Side, a: Floats, vectors: tuple[Floats, Floats], other: Floats, word: np.uint64, pool: Executor
+    side: SideRows, a: Floats, vectors: tuple[Floats, Floats], other: Floats, word: np.uint64, pool: Executor
 ) -> Floats:
     """γ_i ~ InvGamma(5 + n_i/2, 4 + Σ_j (a_ij - u_iᵀv_j)²/(2γ_j)) of a side, (N,); `vectors`: own, partners'."""
     out = np.empty(len(side))
@@ -304,7 +304,7 @@ def move_thresholds(
 # -- plain twins ---------------------------------------------------------------------------------------------
 
 
-def row_moments_numpy(users: Side, u: Floats, v: Floats, scales: tuple[Floats, Floats]) -> Floats:
+def row_moments_numpy(users: SideRows, u: Floats, v: Floats, scales: tuple[Floats, Floats]) -> Floats:
     """The definition."""
     i, j = np.repeat(np.arange(len(users)), users.counts), users.partner
     return np.array([np.sum(u[i] * v[j], axis=1), np.sqrt(scales[0][i] * scales[1][j])])
@@ -318,7 +318,7 @@ def draw_latent_numpy(code: Codes, b: Floats, moments: Floats, word: np.uint64) 
 
 
 def draw_side_numpy(
-    side: Side, a: Floats, partners: Floats, scales: tuple[Floats, Floats], belief: Belief, word: np.uint64,
+    side: SideRows, a: Floats, partners: Floats, scales: tuple[Floats, Floats], belief: Belief, word: np.uint64,
     near: Near | None = None,
 ) -> Floats:  # fmt: skip
     """One user after the other, by NumPy's Cholesky factor and solver."""
@@ -336,7 +336,9 @@ def draw_side_numpy(
     return out
 
 
-def draw_scales_numpy(side: Side, a: Floats, vectors: tuple[Floats, Floats], other: Floats, word: np.uint64) -> Floats:
+def draw_scales_numpy(
+    side: SideRows, a: Floats, vectors: tuple[Floats, Floats], other: Floats, word: np.uint64
+) -> Floats:
     """All at once."""
     owner, (own, partners) = np.repeat(np.arange(len(side)), side.counts), vectors
     squares = (a[side.row] - np.sum(own[owner] * partners[side.partner], axis=1)) ** 2 / other[side.partner]

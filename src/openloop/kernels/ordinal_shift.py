@@ -18,12 +18,12 @@ import numpy as np
 from numba import njit
 
 from openloop.kernels.cholesky import dot, factor, substitute
-from openloop.kernels.ordinal import Floats, Ints, Pointers, Side, centres, each_part
+from openloop.kernels.ordinal import Floats, Ints, Pointers, SideRows, centres, each_part
 from openloop.kernels.streams import normals, row_words
 
 
 def draw_shift(
-    side: Side, a: Floats, partners: Floats, scales: tuple[Floats, Floats], variance: Floats, b: Floats,
+    side: SideRows, a: Floats, partners: Floats, scales: tuple[Floats, Floats], variance: Floats, b: Floats,
     word: np.uint64, pool: Executor,
 ) -> tuple[Floats, float]:  # fmt: skip
     """μ of a side, (d,), and c, by which a and b are to be shifted; its vectors must be drawn right after."""
@@ -38,7 +38,7 @@ def draw_shift(
 
 
 def shift_system(
-    side: Side, a: Floats, partners: Floats, scales: tuple[Floats, Floats], variance: Floats, pool: Executor
+    side: SideRows, a: Floats, partners: Floats, scales: tuple[Floats, Floats], variance: Floats, pool: Executor
 ) -> tuple[Floats, Floats]:
     """Precision (d + 1, d + 1) and linear term (d + 1,) of (μ, c), without their priors."""
     d, parts = len(variance), side.parts
@@ -93,7 +93,7 @@ def _shift_system(
 
 
 def shift_system_numpy(
-    side: Side, a: Floats, partners: Floats, scales: tuple[Floats, Floats], variance: Floats
+    side: SideRows, a: Floats, partners: Floats, scales: tuple[Floats, Floats], variance: Floats
 ) -> tuple[Floats, Floats]:
     """One user after the other, by K itself: (V, -1)ᵀK⁻¹(V, -1) and (V, -1)ᵀK⁻¹a."""
     d = len(variance)

@@ -1,8 +1,8 @@
 """Pólya-Gamma draws PG(1, c), exactly, from a row's stream of numbers.
 
 With ω ~ PG(1, c) a logistic likelihood is Gaussian given ω (Polson, Scott & Windle 2013, Theorem 1). They are drawn by
-their Algorithm 1, after Devroye 2009: PG(1, c) = J*(1, z)/4 with z = |c|/2, and J* by rejection from an inverse Gaussian
-below T and an exponential above it, by an alternating series. Kernels know nothing about models.
+their Algorithm 1, after Devroye 2009: PG(1, c) = J*(1, z)/4 with z = |c|/2, and J* by rejection from an inverse
+Gaussian below T and an exponential above it, by an alternating series. Kernels know nothing about models.
 """
 
 from __future__ import annotations

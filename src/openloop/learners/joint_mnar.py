@@ -31,14 +31,15 @@ BLOCK = 200_000  # cells that are predicted at once
 
 
 class JointMNAR(JointModel, OrdinalPosterior):
-    """A rating of level l is observed with chance σ(e_iᵀf_j + λ_{i,l} + ψ_{j,l}): HL-MNAR, Hernández-Lobato et al. 2014.
+    """Level l is observed with chance σ(e_iᵀf_j + λ_{i,l} + ψ_{j,l}): HL-MNAR of Hernández-Lobato et al. 2014.
 
     Ratings are those of `OrdinalMF`, with `factors` numbers in u and v. λ_{i,l} ~ N(m_l, s²), ψ_{j,l} ~ N(0, t²),
-    m_l ~ N(logit of the log's density, 2²), s², t² ~ InvGamma(3, .5), and e, f ~ N(0, 1) have `missing_factors` numbers.
+    m_l ~ N(logit of the log's density, 2²), s², t² ~ InvGamma(3, .5); e, f ~ N(0, 1) have `missing_factors` numbers.
     Sweeps look at every cell, observed or not. The ratings of unobserved ones are summed out, but for the logistic
-    part. `unobserved` is the share of the unobserved cells that a sweep looks at, drawn anew each time, each counted
-    1/share times: None for all of them, up to 20 million cells in the grid, and for as many of a larger grid. With a
-    share below 1 proposals are accepted by a noisy estimate, and draws spread more than the posterior does.
+    part. `unobserved` is the share of the unobserved cells that a sweep looks at; None: all, up to 20 million cells in
+    the grid, and as many of a larger one. With a share below 1 a sweep draws that share of the users and of the items,
+    chosen anew, each by all of its cells, so more sweeps are needed. Thresholds and m are moved by a fresh sample of
+    the unobserved cells, each counted 1/share times, so their draws spread a little more than the posterior does.
 
     `predict_proba` of a cell that the log does not have is the chance of each level given that it was not observed;
     of a cell that it has, the chance of another rating. Else, `sweeps`, `burn`, `thin`, `chains`, `checkpoint` and
@@ -181,7 +182,7 @@ def _share_notes(share: float, given: float | None) -> list[str]:
     if share == 1:
         return []
     why = "" if given is not None else f", as the grid has over {CELLS:,} cells"
-    return [f"each sweep looks at {share:.1%} of the unobserved cells{why}; the posterior is approximate"]
+    return [f"a sweep draws {share:.1%} of the users and items{why}; with that share raise sweeps="]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -55,7 +55,8 @@ def from_prior(rng) -> JointState:
         e=rng.standard_normal((U, F)), f=rng.standard_normal((I, F)), level_mean=m, spread=spread,
         by_user=m + np.sqrt(spread[0]) * rng.standard_normal((U, L)),
         by_item=np.sqrt(spread[1]) * rng.standard_normal((I, L)),
-        level_covariance=0.5 * np.eye(2 * L - 1), move_step=np.array([1.0, 1.0, 0.5, 0.5]), user_reach=np.array([1.0, 0.7, 0.7, 1.0]),
+        level_covariance=0.5 * np.eye(2 * L - 1), move_step=np.array([1.0, 1.0, 0.5, 0.5]),
+        user_reach=np.array([1.0, 0.7, 0.7, 1.0]),
     )  # fmt: skip
 
 
@@ -71,12 +72,14 @@ def functions(state) -> np.ndarray:
     """Of every part of the state, none of them of heavy tails."""
     mean, common = state.u @ state.v.T, state.e @ state.f.T
     return np.array([
-        *state.b, *state.b**2, np.tanh(mean).mean(), np.tanh(mean[0] ** 2).mean(), np.tanh(state.user_mean[0] * state.item_mean[0]),
+        *state.b, *state.b**2, np.tanh(mean).mean(), np.tanh(mean[0] ** 2).mean(),
+        np.tanh(state.user_mean[0] * state.item_mean[0]),
         *np.log([state.user_scale.mean(), state.item_scale.mean(), state.user_scale[0]]),
         *np.log(state.user_variance), *np.log(state.item_variance), np.tanh(common).mean(), np.tanh(common**2).mean(),
         *state.level_mean, *state.level_mean**2, state.level_mean[0] * state.level_mean[-1], *np.log(state.spread),
         state.by_user[0, 0], state.by_user[1, 2] ** 2, np.tanh(state.by_item[:, 1]).mean(),
-        np.tanh(state.by_item[0] ** 2).mean(), state.b[0] * state.level_mean[0], np.tanh(mean.mean() * state.level_mean[2]),
+        np.tanh(state.by_item[0] ** 2).mean(), state.b[0] * state.level_mean[0],
+        np.tanh(mean.mean() * state.level_mean[2]),
     ])  # fmt: skip
 
 
@@ -85,20 +88,20 @@ def batch_error(draws, batches=25):
     return draws[: size * batches].reshape(batches, size, -1).mean(axis=1).std(axis=0, ddof=1) / np.sqrt(batches)
 
 
-def geweke(n, seed=1) -> np.ndarray:
+def geweke(n, seed=1, share=1.0) -> np.ndarray:
     """z scores of functions of the state, of the prior against a chain that draws data and state given each other."""
     rng = np.random.default_rng(seed)
     prior = np.array([functions(from_prior(rng)) for _ in range(n)])
     state, chain = from_prior(rng), []
     for number in range(n):
-        state = sweep(rows_of(*drawn(state, rng)), state, key_of(number), POOL)
+        state = sweep(rows_of(*drawn(state, rng), share), state, key_of(number), POOL)
         chain.append(functions(state))
     error = np.hypot(prior.std(axis=0) / np.sqrt(n), batch_error(np.array(chain)))
     return (prior.mean(axis=0) - np.mean(chain, axis=0)) / error
 
 
 def test_sweeps_leave_the_joint_distribution_as_it_is():
-    z = geweke(1500)  # Geweke 2004
+    z = geweke(1000)  # Geweke 2004
     assert np.abs(z).max() < 3.8, z.round(1)
 
 
@@ -110,7 +113,7 @@ def test_where_missing_says_nothing_every_proposal_is_taken():
     work = Sweeping.of(rows, flat, key_of(0), POOL)
     a = np.zeros(len(rows.ordinal.code))
     for name, scale in (("u", "user_scale"), ("v", "item_scale")):
-        move_side(work, a, name)
+        move_side(work, a, name, rows.parts(key_of(0), POOL)[name == "v"])
         assert np.all(getattr(work.at, name) != getattr(flat, name))
         assert np.all(getattr(work.at, scale) != getattr(flat, scale))
 
@@ -123,8 +126,8 @@ def test_logs_are_those_of_the_state():
     a = np.zeros(len(rows.ordinal.code))
     move_whole(work)
     for _ in range(3):
-        move_side(work, a, "u")
-        move_side(work, a, "v")
+        for name, part in zip("uv", rows.parts(key_of(0), POOL), strict=True):
+            move_side(work, a, name, part)
     np.testing.assert_allclose(work.logs, work.missing(work.at), atol=1e-12)
     assert not np.array_equal(work.at.u, state.u)
 
@@ -149,3 +152,15 @@ def test_a_share_of_the_unobserved_cells_is_drawn_anew_and_counts_for_all():
     unseen = [int(np.sum(cells.code < 0)) for cells in (first, second)]
     n = int(np.sum(~seen))
     assert all(abs(k - n / 4) < 4 * np.sqrt(n * 0.25 * 0.75) for k in unseen)
+
+
+def test_of_a_share_of_users_and_items_only_those_are_drawn():
+    state, rng = from_prior(np.random.default_rng(7)), np.random.default_rng(8)
+    rows = rows_of(*drawn(state, rng), share=0.5)
+    users, items = rows.parts(key_of(10), POOL)
+    after = sweep(rows, state, key_of(10), POOL)
+    assert 0 < users.chosen.sum() < U
+    np.testing.assert_array_equal(np.any(after.e != state.e, axis=1), users.chosen)
+    np.testing.assert_array_equal(np.any(after.f != state.f, axis=1), items.chosen)
+    assert np.all(after.user_scale[~users.chosen] == state.user_scale[~users.chosen])
+    assert np.diff(users.cells.ptr)[users.chosen].tolist() == [I] * users.chosen.sum()

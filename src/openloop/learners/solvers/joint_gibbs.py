@@ -1,8 +1,8 @@
-"""Sweeps of the joint model of ratings and of what is observed: the ordinal model's draws, taken by the unobserved cells.
+"""Sweeps of the joint model: what observed rows propose is accepted by the unobserved cells; then the logistic part.
 
-The ratings of unobserved cells are summed out wherever the rating part is drawn. What the observed rows propose for u, γ_u,
-v and γ_v is reversible with respect to their own posterior, so it is accepted with the ratio of Π S over the cells concerned
-(S of `kernels.joint_cells`). Levels of unobserved cells are drawn for the logistic part alone and forgotten after it.
+The ratings of unobserved cells are summed out wherever the rating part is drawn. What the observed rows propose for u,
+γ_u, v and γ_v is reversible with respect to their own posterior, so it is accepted with the ratio of Π S over the cells
+concerned (S of `kernels.joint_cells`). Levels of unobserved cells are drawn for the logistic part and forgotten then.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from openloop.core.feedback import Array, Floats
-from openloop.kernels.logistic_blocks import Prior, augment, draw_blocks
+from openloop.kernels.joint_cells import Cells
+from openloop.kernels.logistic_blocks import Augmented, Prior, augment, draw_blocks
 from openloop.kernels.ordinal import Near, draw_latent, draw_scales, draw_side, draw_variance, row_moments
 from openloop.kernels.streams import gammas, normals, row_words, uniforms
 from openloop.learners.solvers.joint_moves import move_whole
-from openloop.learners.solvers.joint_state import SPREAD, VAGUE, JointRows, JointState, Sweeping
+from openloop.learners.solvers.joint_state import SPREAD, VAGUE, JointRows, JointState, Part, Sweeping
 from openloop.learners.solvers.ordinal_gibbs import OTHERS, SweepKey
 
 WANTED = 0.4  # of the proposals for vectors should be accepted
@@ -36,43 +37,47 @@ def sweep(rows: JointRows, at: JointState, key: SweepKey, pool: Executor) -> Joi
     move_whole(work)
     moments = row_moments(rows.ordinal.users, work.at.u, work.at.v, work.at.scales, pool)
     a = draw_latent(rows.ordinal.code, work.at.b, moments, key.word(LATENT), pool)
-    move_side(work, a, "u")
-    move_side(work, a, "v")
-    return draw_logistic(work, draw_beliefs(work.at, key))
+    parts = rows.parts(key, pool)
+    move_side(work, a, "u", parts[0])
+    move_side(work, a, "v", parts[1])
+    work.at = draw_beliefs(work.at, key)
+    draw_effects(work, *parts)
+    return draw_spreads(work.at, rows.prior, key)
 
 
 # -- vectors and scales --------------------------------------------------------------------------------------
-# With N(c, Λ⁻¹) what the rows say about u_i, the proposal c + ρ(u_i - c) + √(1 - ρ²)Λ^{-1/2}z is reversible with respect
-# to it for every ρ. A reach √(1 - ρ²) of 1 forgets u_i; where such draws are rarely accepted burn-in shortens it.
+# With N(c, Λ⁻¹) what the rows say about u_i, the proposal c + ρ(u_i - c) + √(1 - ρ²)Λ^{-1/2}z is reversible with
+# respect to it for every ρ. A reach √(1 - ρ²) of 1 forgets u_i; burn-in shortens it where draws are rarely accepted.
 
 
-def move_side(work: Sweeping, a: Floats, name: str) -> None:
-    """u then γ_u of all users, or v then γ_v of all items, each accepted or not by itself."""
+def move_side(work: Sweeping, a: Floats, name: str, part: Part) -> None:
+    """u then γ_u of the chosen users, or v then γ_v of the chosen items, each accepted or not by itself."""
+    work.turn_to(part.cells)
     users = name == "u"
     at, rows, own = work.at, work.rows.ordinal, "user" if users else "item"
     side, other = (rows.users, "v") if users else (rows.items, "u")
-    scales = at.scales if users else at.scales[::-1]
+    scales = at.scales if users else (at.item_scale, at.user_scale)
     reach = getattr(at, f"{own}_reach")
     belief = at.user_belief if users else at.item_belief
     near = Near(at=getattr(at, name), reach=reach)
     drawn = draw_side(
         side, a, getattr(at, other), scales, belief, work.key.word(VECTORS + (not users)), work.pool, near
     )
-    taken = _accept(work, name, drawn, TAKEN + (not users))
+    taken = _accept(work, name, drawn, part.chosen, TAKEN + (not users))
     if work.key.burning:
-        longer = reach * np.exp((taken - WANTED) * (work.key.sweep + 1) ** -0.5)
+        longer = reach * np.exp(part.chosen * (taken - WANTED) * (work.key.sweep + 1) ** -0.5)
         work.at = replace(work.at, **{f"{own}_reach": np.minimum(longer, 1.0)})
     vectors = (getattr(work.at, name), getattr(at, other))
     drawn = draw_scales(side, a, vectors, scales[1], work.key.word(SCALES + (not users)), work.pool)
-    _accept(work, f"{own}_scale", drawn, SCALES_TAKEN + (not users))
+    _accept(work, f"{own}_scale", drawn, part.chosen, SCALES_TAKEN + (not users))
 
 
-def _accept(work: Sweeping, name: str, drawn: Floats, role: int) -> Array:
-    """Take the drawn rows of a side by the ratio of Π S over their cells; which were taken."""
+def _accept(work: Sweeping, name: str, drawn: Floats, chosen: Array, role: int) -> Array:
+    """Take the drawn rows of a side, of those chosen, by the ratio of Π S over their cells; which were taken."""
     cells, users = work.cells, name.startswith("u")
     logs = work.missing(replace(work.at, **{name: drawn}))
-    gain: Floats = cells.weight * (cells.by_user if users else cells.by_item)(logs - work.logs)
-    taken = np.log(uniforms(row_words(work.key.word(role), np.arange(len(drawn))))) < gain
+    gain: Floats = (cells.by_user if users else cells.by_item)(logs - work.logs)
+    taken = chosen & (np.log(uniforms(row_words(work.key.word(role), np.arange(len(drawn))))) < gain)
     before = getattr(work.at, name)
     kept = np.where(taken[:, None] if drawn.ndim > 1 else taken, drawn, before)
     work.at = replace(work.at, **{name: kept})
@@ -95,15 +100,26 @@ def draw_beliefs(at: JointState, key: SweepKey) -> JointState:
 # -- the logistic part ---------------------------------------------------------------------------------------
 
 
-def draw_logistic(work: Sweeping, at: JointState) -> JointState:
-    """Levels and ω of all cells, (e, λ) of users, (f, ψ) of items, then their priors."""
-    key, pool, (s2, t2) = work.key, work.pool, at.spread
-    cells = augment(work.cells, at.ratings, at.observing, (key.word(LEVELS), key.word(OMEGA)), pool)
-    e, by_user = draw_blocks(cells, at.f, at.by_item, Prior(at.level_mean, float(s2)), key.word(USER_EFFECTS), pool)
-    none = np.zeros_like(at.level_mean)
-    turned = cells.turned(len(at.f))
-    f, by_item = draw_blocks(turned, e, by_user, Prior(none, float(t2)), key.word(ITEM_EFFECTS), pool)
-    return draw_spreads(replace(at, e=e, f=f, by_user=by_user, by_item=by_item), work.rows.prior, key)
+def draw_effects(work: Sweeping, users: Part, items: Part) -> None:
+    """Levels and ω of cells, (e, λ) of the chosen users, and (f, ψ) of the chosen items, by the same ω if cells are."""
+    at, (s2, t2) = work.at, work.at.spread
+    cells = _augmented(work, users.cells, LEVELS, OMEGA)
+    drawn = draw_blocks(
+        cells, at.f, at.by_item, Prior(at.level_mean, float(s2)), work.key.word(USER_EFFECTS), work.pool
+    )
+    e, by_user = (np.where(users.chosen[:, None], *pair) for pair in zip(drawn, (at.e, at.by_user), strict=True))
+    work.at = at = replace(at, e=e, by_user=by_user)
+    if items.cells is not users.cells:
+        cells = _augmented(work, items.cells, LEVELS + 1, OMEGA + 1)
+    none = Prior(np.zeros_like(at.level_mean), float(t2))
+    drawn = draw_blocks(cells.turned(len(at.f)), at.e, at.by_user, none, work.key.word(ITEM_EFFECTS), work.pool)
+    f, by_item = (np.where(items.chosen[:, None], *pair) for pair in zip(drawn, (at.f, at.by_item), strict=True))
+    work.at = replace(at, f=f, by_item=by_item)
+
+
+def _augmented(work: Sweeping, cells: Cells, levels: int, omega: int) -> Augmented:
+    words = (work.key.word(levels), work.key.word(omega))
+    return augment(cells, work.at.ratings, work.at.observing, words, work.pool)
 
 
 def draw_spreads(at: JointState, prior: float, key: SweepKey) -> JointState:

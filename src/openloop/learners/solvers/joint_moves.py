@@ -1,7 +1,7 @@
 """Moves of the joint model as a whole, by Metropolis steps with latent scores and unobserved levels summed out.
 
-Vectors and effects are drawn given each other, which leaves directions in which they move slowly together: thresholds with
-the means of levels, all scores with all thresholds, the size of both, and the size of all effects with its prior.
+Vectors and effects are drawn given each other, which leaves directions in which they move slowly together: thresholds
+with the means of levels, all scores with all thresholds, the size of both, and the size of all effects with its prior.
 """
 
 from __future__ import annotations
@@ -69,13 +69,15 @@ def _adapt(work: Sweeping, chance: float, which: int) -> None:
 
 
 # -- thresholds and means of levels --------------------------------------------------------------------------
-# θ = (b, m), with λ_{i,l} - m_l as they are. With C a covariance like that of θ given the rest and τ a step, the proposal is
-# N(θ + τ²/2 C∇, τ²C), ∇ the gradient of the log posterior (Langevin; Roberts & Tweedie 1996).
+# A level that is narrower and seen more often has as many ratings, so m_l and log(b_l - b_{l-1}) have straight ridges.
+# The coordinates are θ = (b_1, log of the spacings, m), with λ_{i,l} - m_l as they are. With C a covariance like that of
+# θ given the rest and τ a step, the proposal is N(θ + τ²/2 C∇, τ²C), ∇ the gradient of the log density (Roberts &
+# Tweedie 1996).
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Slope:
-    """log S of the cells, and the log posterior and its gradient in θ."""
+    """log S of the cells, and the log density and its gradient in θ."""
 
     logs: Floats
     log: float
@@ -84,28 +86,44 @@ class _Slope:
 
 def move_levels(work: Sweeping) -> None:
     """One step of (b, m), the first of a sweep."""
-    here, L = _slope(work, work.at, work.logs, work.gradient), len(work.at.level_mean)
-    tau, C = work.at.move_step[0], work.at.level_covariance
+    at, L = work.at, len(work.at.level_mean)
+    here = _slope(work, at, work.logs, work.gradient)
+    tau, C = at.move_step[LEVELS], at.level_covariance
     z = normals(row_words(work.key.word(ROLE + LEVELS), np.arange(2 * L - 1)))
     step = tau**2 / 2 * (C @ here.gradient) + tau * (np.linalg.cholesky(C) @ z)
-    db, dm = step[: L - 1], step[L - 1 :]
-    moved = replace(work.at, b=work.at.b + db, by_user=work.at.by_user + dm, level_mean=work.at.level_mean + dm)
-    if not np.all(np.diff(moved.b) > 0):
-        _adapt(work, 0.0, LEVELS)
-        return
+    dm = step[L - 1 :]
+    b = thresholds(coordinates(at.b) + step[: L - 1])
+    moved = replace(at, b=b, by_user=at.by_user + dm, level_mean=at.level_mean + dm)
     there = _slope(work, moved, *missing_gradient(work.cells, moved.ratings, moved.observing, work.pool))
-    back = -step - tau**2 / 2 * (C @ there.gradient)
-    way = step - tau**2 / 2 * (C @ here.gradient)
+    way, back = step - tau**2 / 2 * (C @ here.gradient), -step - tau**2 / 2 * (C @ there.gradient)
     both = (way @ np.linalg.solve(C, way) - back @ np.linalg.solve(C, back)) / (2 * tau**2)
     _decide(work, moved, there.logs, there.log - here.log + float(both), LEVELS)
 
 
+def coordinates(b: Floats) -> Floats:
+    """b_1 and the logs of the spacings."""
+    return np.append(b[:1], np.log(np.diff(b)))
+
+
+def thresholds(x: Floats) -> Floats:
+    """The thresholds of their coordinates."""
+    return np.cumsum(np.append(x[:1], np.exp(x[1:])))
+
+
+def jacobian(b: Floats) -> Floats:
+    """∂b/∂(b_1, log spacings), (L - 1, L - 1)."""
+    return np.tril(np.ones((len(b), len(b)))) * np.append(1.0, np.diff(b))
+
+
 def _slope(work: Sweeping, at: JointState, logs: Floats, gradient: Floats) -> _Slope:
     seen = cell_gradients(at.ratings, at.observing, *work.rows.places).sum(axis=0)
-    away = np.append(at.b - centres(len(at.b)), (at.level_mean - work.rows.prior) / VAGUE)
-    prior = np.sum((at.b - centres(len(at.b))) ** 2) + np.sum((at.level_mean - work.rows.prior) ** 2) / VAGUE
-    log = work.cells.weight * float(logs.sum()) + work.observed(at) - float(prior) / 2
-    return _Slope(logs, log, work.cells.weight * gradient + seen - away)
+    away, off = at.b - centres(len(at.b)), at.level_mean - work.rows.prior
+    slope = work.cells.weight * gradient + seen - np.append(away, off / VAGUE)
+    prior = np.sum(np.log(np.diff(at.b))) - np.sum(away**2) / 2 - np.sum(off**2) / VAGUE / 2
+    log = work.cells.weight * float(logs.sum()) + work.observed(at) + float(prior)
+    of_thresholds = jacobian(at.b).T @ slope[: len(at.b)]
+    of_thresholds[1:] += 1  # of the sum of log spacings, the Jacobian
+    return _Slope(logs, log, np.append(of_thresholds, slope[len(at.b) :]))
 
 
 def information(work: Sweeping) -> Floats:
@@ -115,8 +133,11 @@ def information(work: Sweeping) -> Floats:
     user, item, code = cells.user[::every], cells.item[::every], cells.code[::every]
     g = cell_gradients(at.ratings, at.observing, user, item, code)
     weight = every * np.where(code < 0, cells.weight, 1.0)
-    precision = np.append(np.ones(len(at.b)), np.full(len(at.level_mean), 1 / VAGUE))
-    return (g * weight[:, None]).T @ g + np.diag(precision)
+    n = len(at.b)
+    precision = np.append(np.ones(n), np.full(len(at.level_mean), 1 / VAGUE))
+    J = np.eye(len(precision))
+    J[:n, :n] = jacobian(at.b)
+    return J.T @ ((g * weight[:, None]).T @ g + np.diag(precision)) @ J
 
 
 # -- a shift -------------------------------------------------------------------------------------------------
@@ -134,8 +155,8 @@ def shifted(at: JointState, c: float, name: str) -> tuple[JointState, float]:
 
 
 # -- the size of effects -------------------------------------------------------------------------------------
-# (λ - m, s) → k(λ - m, s), or (ψ, t) → k(ψ, t): the prior of the effects changes by their Jacobian alone. That of s² has the
-# density s⁻⁸ exp(-.5/s²) up to a factor, and d(k²s²) = 2k²s² d log k.
+# (λ - m, s) → k(λ - m, s), or (ψ, t) → k(ψ, t): the prior of the effects changes by their Jacobian alone. That of s² has
+# the density s⁻⁸ exp(-.5/s²) up to a factor, and s² → k²s² the Jacobian k².
 
 
 def spread_out(at: JointState, k: float, name: str) -> tuple[JointState, float]:

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from openloop.core.feedback import Array, Floats
-from openloop.kernels.joint_cells import Cells, Observing, Ratings, missing_logs, sampled_cells
+from openloop.kernels.joint_cells import Cells, Observing, Ratings, chosen_cells, missing_logs, sampled_cells
 from openloop.kernels.joint_gradients import missing_gradient
 from openloop.kernels.ordinal import level_log_likelihoods, row_moments
-from openloop.kernels.streams import normals, row_words
+from openloop.kernels.streams import normals, row_words, uniforms
 from openloop.learners.solvers.ordinal_gibbs import OTHERS, OrdinalRows, OrdinalState, SweepKey
 
 SPREAD = (3.0, 0.5)  # shape and rate of the inverse gammas of s² and t²
 VAGUE = 2.0**2  # the variance of m_l around the logit of the density
 FIRST = 0.1  # standard deviation of the first e and f
-CELLS, BEGIN = OTHERS, OTHERS + 1  # roles of random numbers
+CELLS, BEGIN, USERS, ITEMS = range(OTHERS, OTHERS + 4)  # roles of random numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,12 +49,27 @@ class JointState(OrdinalState):
         return Observing(self.e, self.f, self.by_user, self.by_item)
 
 
+# With a share below 1, a sweep draws the vectors and effects of that share of the users and of the items, chosen anew,
+# each by all of its cells, which leaves the posterior as it is. Moves of the whole look at that share of the unobserved
+# cells, each counted 1/share times. Counting sampled cells so for single users and items as well would add noise to their
+# effects, which widens their prior, which lets in more noise: s² goes from .2 to 18 on 60 × 50 cells with a share of .3.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """All cells of the users or items that a sweep draws, and which they are."""
+
+    cells: Cells
+    chosen: Array
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JointRows:
-    """The rows of a log and its cells; `share` of the unobserved are looked at in a sweep."""
+    """The rows of a log and its cells, of which a sweep looks at a `share`."""
 
     ordinal: OrdinalRows
-    cells: Cells  # all, with a share of 1, or the observed ones
+    observed: Cells
+    cells: Cells  # all with a share of 1, else the observed ones
     share: float
     prior: float  # logit of the density
 
@@ -63,8 +78,8 @@ class JointRows:
         """Of a log's rows, with all cells listed where all are looked at."""
         users, I = ordinal.users, len(ordinal.items)
         observed = Cells(users.ptr, users.partner, ordinal.code.astype(np.int8), I)
-        cells = sampled_cells(observed, 1.0, np.uint64(0), pool) if share == 1 else observed
-        return cls(ordinal=ordinal, cells=cells, share=share, prior=prior)
+        cells = observed if share < 1 else chosen_cells(observed, np.ones(len(users), bool), np.ones(I, bool), pool)
+        return cls(ordinal=ordinal, observed=observed, cells=cells, share=share, prior=prior)
 
     @property
     def places(self) -> tuple[Array, Array, Array]:
@@ -73,8 +88,21 @@ class JointRows:
         return np.repeat(np.arange(len(users)), users.counts), users.partner, self.ordinal.code
 
     def sampled(self, key: SweepKey, pool: Executor) -> Cells:
-        """The cells of a sweep."""
-        return self.cells if self.share == 1 else sampled_cells(self.cells, self.share, key.word(CELLS), pool)
+        """The cells by which a sweep moves the whole."""
+        return self.cells if self.share == 1 else sampled_cells(self.observed, self.share, key.word(CELLS), pool)
+
+    def parts(self, key: SweepKey, pool: Executor) -> tuple[Part, Part]:
+        """The users, and the items, that a sweep draws."""
+        sizes = len(self.ordinal.users), len(self.ordinal.items)
+        every = [np.ones(n, bool) for n in sizes]
+        if self.share == 1:
+            return Part(self.cells, every[0]), Part(self.cells, every[1])
+        chosen = [
+            uniforms(row_words(key.word(role), np.arange(n))) < self.share
+            for role, n in zip((USERS, ITEMS), sizes, strict=True)
+        ]
+        users = chosen_cells(self.observed, chosen[0], every[1], pool)
+        return Part(users, chosen[0]), Part(chosen_cells(self.observed, every[0], chosen[1], pool), chosen[1])
 
 
 @dataclass(slots=True, eq=False)
@@ -94,6 +122,11 @@ class Sweeping:
         """The beginning of a sweep."""
         cells = rows.sampled(key, pool)
         return cls(rows, key, pool, cells, at, *missing_gradient(cells, at.ratings, at.observing, pool))
+
+    def turn_to(self, cells: Cells) -> None:
+        """Go on with other cells."""
+        if cells is not self.cells:
+            self.cells, self.logs = cells, missing_logs(cells, self.at.ratings, self.at.observing, self.pool)
 
     def missing(self, proposed: JointState) -> Floats:
         """log S of the cells with a proposed state."""

@@ -19,7 +19,7 @@ from openloop.kernels.ordinal import (
     VARIANCE,
     Belief,
     Codes,
-    Side,
+    SideRows,
     Thresholds,
     centres,
     draw_latent,
@@ -50,8 +50,8 @@ STRETCHES = 2  # in a sweep
 class OrdinalRows:
     """The rows of a log by user and by item, and their levels, in the log's order."""
 
-    users: Side
-    items: Side
+    users: SideRows
+    items: SideRows
     code: Codes  # (n,)
     levels: int
 
