@@ -104,6 +104,7 @@ def test_a_factorisation_is_that_of_the_library(folder, tmp_path):
 @pytest.mark.parametrize("model", MODELS)
 def test_every_model_is_learned_saved_and_told(folder, tmp_path, model):
     few = ("--factors", "3") if "factors" in recipe_parameters(model) else ()
+    few += ("--sweeps", "20", "--burn", "10", "--thin", "5") if "sweeps" in recipe_parameters(model) else ()
     weights = ("--propensity", "p") if takes_weights(model) else ()
     for log in ("log.csv", "log.parquet"):
         result = run(*words(folder, tmp_path / "m.safetensors", model, *few, *weights, log=log))

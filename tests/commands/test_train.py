@@ -21,6 +21,7 @@ from tests.facts import facts
 WORLD = movie_lovers(users=24, items=18)
 SMALL = {"adg": {"factors": 3, "updates": 2000}, "auc": {"factors": 3, "updates": 2000}, "svd": {"factors": 3}}
 SMALL |= {name: {"factors": 3} for name in ("mf", "wmf", "stack", "recalibrated")}
+SMALL["ordinal-mf"] = {"factors": 2, "sweeps": 20, "burn": 10, "thin": 5}
 
 
 @pytest.fixture(scope="module")

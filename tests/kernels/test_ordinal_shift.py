@@ -13,10 +13,11 @@ from tests.kernels.test_ordinal import World
 
 
 def test_the_system_agrees_with_its_twin_in_one_part_or_many(monkeypatch):
-    w = World(1)
     with ThreadPoolExecutor(2) as pool:
         for part in (20_000, 7):
             monkeypatch.setattr(ordinal, "PART", part)
+            w = World(1)
+            assert (len(w.sides[0].parts) > 1) == (part == 7)
             for side, partners, scales in ((w.sides[0], w.v, w.scales), (w.sides[1], w.u, w.scales[::-1])):
                 given = (side, w.a, partners, scales, w.belief.variance)
                 for one, other in zip(shift_system(*given, pool), shift_system_numpy(*given), strict=True):

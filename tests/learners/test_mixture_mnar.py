@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.errors import AlignmentError, InputError, RatingError, UndefinedError
+from openloop.learners import mixture_mnar
 from openloop.learners.mixture_mnar import MixtureMNAR
 from openloop.learners.rating_propensities import RatingPropensities
 from tests.contracts import PersonalRecommenderContract, PropensityModelContract
@@ -53,16 +54,16 @@ def drawn(seed: int, users: int = 400, items: int = 10, offset_sd: float = 0.0, 
 
 
 def fitted(log: Feedback, **given) -> MixtureMNAR:
-    return MixtureMNAR(components=2, rating_prior=0.1, restarts=1, **given).fit(log)
+    return MixtureMNAR(**{"components": 2, "rating_prior": 0.1, "restarts": 1, **given}).fit(log)
 
 
-# By item, s is known from the items as well as from the users: the more of both, the less the priors matter.
-@pytest.mark.parametrize(("missing", "offset_sd", "shape"), [("cpt-v", 0.0, (500, 10)), ("logit-vd", 0.7, (300, 24))])
-def test_intervals_of_90_percent_cover_what_the_world_was_drawn_with(missing, offset_sd, shape):
+@pytest.mark.parametrize(("missing", "offset_sd"), [("cpt-v", 0.0), ("logit-vd", 0.7)])
+def test_intervals_of_90_percent_cover_what_the_world_was_drawn_with(missing, offset_sd):
     held = []
     for seed in range(20):
-        log, _ = drawn(seed, *shape, offset_sd=offset_sd)
-        model = fitted(log, missing=missing, offset_sd=offset_sd or 1.0)
+        log, _ = drawn(seed, offset_sd=offset_sd)
+        # Of single starts one in twelve ends at a lower maximum, whose intervals are elsewhere.
+        model = fitted(log, missing=missing, offset_sd=offset_sd or 1.0, restarts=2)
         low, high = model.missing_interval(log, 0.9).T
         assert np.all((low < model.observed_chances_) & (model.observed_chances_ < high))
         held.append((low <= MU) & (high >= MU))
@@ -220,3 +221,9 @@ def test_intervals_want_the_log_that_was_fitted(log, model):
             model.missing_interval(other)
     with pytest.raises(InputError, match=facts("MixtureMNAR.missing_interval", 1.5)):
         model.missing_interval(log, 1.5)
+
+
+def test_where_the_likelihood_has_no_maximum_there_is_no_interval(log, model, monkeypatch):
+    monkeypatch.setattr(mixture_mnar, "information", lambda *_: np.diag([1.0, -1.0, 1.0]))
+    with pytest.raises(UndefinedError, match=facts("MixtureMNAR.missing_interval", "restarts=", 3)):
+        model.missing_interval(log)

@@ -66,7 +66,7 @@ def test_watched_quantities_by_hand():
     each = [chances(state, u, i)[code] for u, i, code in zip(LOG.user, LOG.item, ROWS.code, strict=True)]
     assert found["log-likelihood"] == pytest.approx(np.log(each).sum())
     grid = np.mean([chances(state, u, i) @ LEVELS for u in range(3) for i in range(2)])
-    assert found["mean prediction"] == pytest.approx(grid, abs=0.05)
+    assert found["mean prediction"] == pytest.approx(grid, abs=0.1)
 
 
 def test_what_is_watched_does_not_depend_on_signs_or_turns_of_factors():

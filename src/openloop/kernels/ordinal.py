@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -54,12 +54,14 @@ class SideRows:
     ptr: Pointers
     partner: Ints
     row: Pointers
+    parts: list[tuple[int, int]] = field(init=False)  # of owners, for threads
 
     def __post_init__(self) -> None:
         for name in ("ptr", "partner", "row"):  # kernels are compiled anew for arrays that may be written to
             view = getattr(self, name).view()
             view.flags.writeable = False
             object.__setattr__(self, name, view)
+        object.__setattr__(self, "parts", _owner_parts(self.ptr))
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -69,12 +71,11 @@ class SideRows:
         """How many rows each has."""
         return np.diff(self.ptr)
 
-    @property
-    def parts(self) -> list[tuple[int, int]]:
-        """Ranges of owners with about `PART` rows each; they do not depend on the number of threads."""
-        n = int(self.ptr[-1])
-        cuts = np.searchsorted(self.ptr, np.arange(PART, n, PART))
-        return list(pairwise(np.unique(np.concatenate([[0], cuts, [len(self)]])).tolist()))
+
+def _owner_parts(ptr: Pointers) -> list[tuple[int, int]]:
+    """Ranges of owners with about `PART` rows each; they do not depend on the number of threads."""
+    cuts = np.searchsorted(ptr, np.arange(PART, int(ptr[-1]), PART))
+    return list(pairwise(np.unique(np.concatenate([[0], cuts, [len(ptr) - 1]])).tolist()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -17,7 +17,8 @@ from itertools import pairwise
 import numpy as np
 from numba import njit
 
-from openloop.kernels.cholesky import dot, factor, substitute
+from openloop.kernels.cholesky import dot, factor
+from openloop.kernels.compiling import inlined
 from openloop.kernels.ordinal import Floats, Ints, Pointers, SideRows, centres, each_part
 from openloop.kernels.streams import normals, row_words
 
@@ -47,7 +48,8 @@ def shift_system(
     rows = (side.ptr, side.partner, side.row)
     each_part(lambda f, l: _shift_system(f, l, *rows, a, partners, *scales, variance, sums[place[f]]), parts, pool)
     whole = sums.sum(axis=0)
-    return whole[:-1], whole[-1]
+    lower = whole[:-1]
+    return lower + np.tril(lower, -1).T, whole[-1]
 
 
 @njit(cache=True, nogil=True)
@@ -56,7 +58,7 @@ def _shift_system(
     own: Floats, other: Floats, variance: Floats, out: Floats,
 ) -> None:  # fmt: skip
     d = variance.size
-    A, t, h, column = np.empty((d, d)), np.empty(d), np.empty(d), np.empty(d)
+    A, Z, t, h = np.empty((d, d)), np.empty((d, d)), np.empty(d), np.empty(d)
     for i in range(first, last):
         if ptr[i] == ptr[i + 1]:
             continue
@@ -76,20 +78,27 @@ def _shift_system(
                 h[j] += scaled * y
                 for k in range(j + 1):
                     target[k] += scaled * x[k]
-        L = factor(A)
-        for j in range(d):
-            column[:] = 0.0
-            column[j] = 1 / variance[j]
-            substitute(L, column)  # Λ⁻¹S, column j
-            out[j, j] += 1 / variance[j]
-            for k in range(d):
-                out[j, k] -= column[k] / variance[k]
-            out[j, d] -= dot(column, t)
-            out[d, j] -= dot(column, t)
-            out[d + 1, j] += dot(column, h)
-        column[:] = t
-        out[d, d] += ones - substitute(L, column)
-        out[d + 1, d] -= sums - dot(column, h)
+        _add_system(factor(A), t, h, variance, Z, out)
+        out[d, d] += ones - dot(t, t)
+        out[d + 1, d] -= sums - dot(t, h)
+
+
+@inlined
+def _add_system(L: Floats, t: Floats, h: Floats, variance: Floats, Z: Floats, out: Floats) -> None:
+    """L⁻¹t and L⁻¹h in their places, Z = (L⁻¹S)ᵀ, so that SΛ⁻¹S = ZZᵀ and SΛ⁻¹t = Z(L⁻¹t); the lower triangle."""
+    d = t.size
+    for j in range(d):
+        t[j] = (t[j] - dot(L[j, :j], t[:j])) / L[j, j]
+        h[j] = (h[j] - dot(L[j, :j], h[:j])) / L[j, j]
+        Z[j, j] = 1 / (variance[j] * L[j, j])
+        for k in range(j + 1, d):
+            Z[j, k] = -dot(L[k, j:k], Z[j, j:k]) / L[k, k]
+    for j in range(d):
+        out[j, j] += 1 / variance[j]
+        for k in range(j + 1):
+            out[j, k] -= dot(Z[j, j:], Z[k, j:])
+        out[d, j] -= dot(Z[j, j:], t[j:])
+        out[d + 1, j] += dot(Z[j, j:], h[j:])
 
 
 def shift_system_numpy(

@@ -115,7 +115,7 @@ class MixtureMNAR(JointModel):
         if np.linalg.eigvalsh(J)[0] <= 0:
             raise UndefinedError(
                 "MixtureMNAR.missing_interval: the likelihood is not at a maximum in s, so there is no interval; fit "
-                f"with a smaller tol= (it was {self.tol:g}) and a larger iterations= ({self.iterations})."
+                f"with more restarts= (they were {self.restarts}), or a smaller tol= ({self.tol:g})."
             )
         half = norm.ppf((1 + level) / 2) * np.sqrt(np.diag(np.linalg.inv(J)))  # (L,)
         return expit(np.stack([at.s - half, at.s + half], axis=1))

@@ -22,7 +22,7 @@ from openloop.learners.solvers.ordinal_gibbs import OrdinalRows, OrdinalState
 
 Singles = npt.NDArray[np.float32]
 
-WATCHED_CELLS = 2000  # of the grid, whose mean prediction is watched
+WATCHED_CELLS = 500  # of the grid, whose mean prediction is watched
 
 
 class OrdinalPosterior(RatingDistribution):

@@ -107,6 +107,7 @@ def test_parameters_survive(folder, model):
 SMALL = {
     "Exposure": lambda: Exposure(rank=2),
     "Features": lambda: Features(item_features=np.arange(10)[:, None]),
+    "OrdinalMF": lambda: ol.learners.OrdinalMF(sweeps=20, burn=10, thin=5),
     "Recalibrated": lambda: Recalibrated(Bias(reg=2.0)),
     "Stack": lambda: Stack([(MF(factors=2), 0.5), Exposure(rank=1)]),
 }

@@ -34,17 +34,32 @@ def test_with_the_real_gains_it_counts_what_the_detector_finds(world):
         assert n_instances(*real_strata(fits.held_out(split))).tolist() == kinds
 
 
-def test_dealt_gains_have_the_items_means_in_another_order_and_the_rest_as_it_was():
+def test_dealt_gains_have_other_models_ahead_and_the_rest_as_it_was():
     item = np.array([7, 3, 7, 9, 3])
-    gain = np.array([[1.0, 10.0, 3.0, 50.0, 14.0], [0.0, 1.0, 0.0, 5.0, 1.0]])
-    mean = {7: (2.0, 0.0), 3: (12.0, 1.0), 9: (50.0, 5.0)}
+    gain = np.array([[1.0, 10.0, 3.0, 50.0, 14.0], [0.0, 1.0, 0.0, 5.0, 1.0], [4.0, 2.0, 4.0, 5.0, 2.0]])
     found = dealt(gain, item, np.random.default_rng(0))
-    now = {i: tuple(found[:, item == i].mean(axis=1)) for i in mean}
-    assert sorted(now.values()) == sorted(mean.values())  # both models' means move together
-    assert now != mean
-    for i in mean:
-        rest, before = (x[:, item == i] - x[:, item == i].mean(axis=1, keepdims=True) for x in (found, gain))
-        assert rest == pytest.approx(before)
+    (before, rest_before), (now, rest) = (by_item(x, item) for x in (gain, found))
+    assert rest == pytest.approx(rest_before)
+    assert now.mean(axis=1) == pytest.approx(before.mean(axis=1))  # how much models gain on an item
+    assert now.std(axis=1) == pytest.approx(before.std(axis=1))  # and how far they differ there
+    assert np.sort(standardised(now), axis=0) == pytest.approx(np.sort(standardised(before), axis=0))
+    assert not np.allclose(now, before)
+
+
+def test_an_item_on_which_all_models_gain_the_same_is_dealt_nothing():
+    item, gain = np.array([1, 2, 2]), np.array([[0.5, 0.25, 0.5], [0.5, 0.75, 1.0]])
+    for seed in range(4):
+        assert dealt(gain, item, np.random.default_rng(seed))[:, 0].tolist() == [0.5, 0.5]
+
+
+def by_item(gain, item):
+    """The models' mean gains, (items, M), and what is left of each cell."""
+    means = np.array([gain[:, item == i].mean(axis=1) for i in (3, 7, 9)])
+    return means, gain - means[np.searchsorted([3, 7, 9], item)].T
+
+
+def standardised(means):
+    return (means - means.mean(axis=1, keepdims=True)) / means.std(axis=1, keepdims=True)
 
 
 def test_the_real_gains_are_one_of_the_deals():
@@ -96,6 +111,14 @@ def skewed(rng, users=150, items=120, models=6):
     return user, item, gain, item < 4
 
 
+def steep(rng, users=120, items=100, models=10):
+    """As `skewed`, and the four items are at the top of all rankings, where a step of rank makes more difference."""
+    user, item = np.nonzero(rng.random((users, items)) < np.where(np.arange(items) < 4, 0.75, 0.08))
+    level, spread = np.where(np.arange(items) < 4, [[0.5], [0.25]], [[0.2], [0.06]])
+    by_item = level + spread * rng.normal(size=(models, items))
+    return user, item, by_item[:, item] + 0.02 * rng.normal(size=(models, len(item))), item < 4
+
+
 def as_many_ratings(rng, item, head):
     """A Q2 of single ratings."""
     return rng.permutation(head)
@@ -107,7 +130,23 @@ def as_many_items(rng, item, head):
     return np.isin(item, rng.permutation(items)[: len(np.unique(item[head]))])
 
 
-@pytest.mark.parametrize(("world", "other"), [(alike, as_many_ratings), (skewed, as_many_items)])
+def other_strata(choose):
+    """A null that draws another Q2."""
+    return lambda rng, user, item, gain, head: n_instances(user, gain, ~choose(rng, item, head)).sum()
+
+
+def raw_means(rng, user, item, gain, head):
+    """A null that deals the items' means as they are, and so their spread over models too."""
+    items, at = np.unique(item, return_inverse=True)
+    mean = np.array([gain[:, item == i].mean(axis=1) for i in items]).T  # (M, items)
+    return n_instances(user, gain + (mean[:, rng.permutation(len(items))] - mean)[:, at], ~head).sum()
+
+
+@pytest.mark.parametrize(
+    ("world", "other"),
+    [(alike, other_strata(as_many_ratings)), (skewed, other_strata(as_many_items)), (steep, raw_means)],
+    ids=["alike", "skewed", "steep"],
+)
 def test_strata_that_models_know_nothing_of_are_found_out_no_more_often_than_5_percent(world, other):
     """Instances there are: items differ. The other null would claim too many."""
     tries, some, claimed, by_other = 60, 0, 0, 0
@@ -119,9 +158,9 @@ def test_strata_that_models_know_nothing_of_are_found_out_no_more_often_than_5_p
             continue  # p is 1
         some += 1
         drawn = [n_instances(user, dealt(gain, item, rng), ~head).sum() for _ in range(19)]
-        others = [n_instances(user, gain, ~other(rng, item, head)).sum() for _ in range(19)]
+        others = [other(rng, user, item, gain, head) for _ in range(19)]
         claimed += ChanceCounts(found=found, drawn=np.array(drawn)).pvalue <= 0.05
         by_other += ChanceCounts(found=found, drawn=np.array(others)).pvalue <= 0.05
     allowed = binom.ppf(0.999, tries, 0.05)
     assert some > tries / 5
-    assert claimed <= allowed < by_other
+    assert claimed <= allowed < by_other, (claimed, by_other)

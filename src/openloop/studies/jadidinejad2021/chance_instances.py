@@ -1,9 +1,11 @@
-"""How many instances of the paradox chance gives: what models gain by item is dealt out to the items anew.
+"""How many instances of the paradox chance gives: which models are ahead on an item is dealt out anew.
 
 A difference near the limit of significance may be significant in a part of the ratings and not in all of them, whatever
 the part is. So instances are counted again where a model's gain on an item has nothing to do with the item's stratum:
-the items' mean gains change places, for all models alike, and Q1 and Q2 remain. A Q2 of other items would be another
-Q2: the real one has a few items with many ratings each, as many others have few, and as many ratings are of many items.
+the items' standardised mean gains change places, for all models alike, and Q1 and Q2 remain. An item keeps how much
+models gain on it and how far they differ there: near the top of a ranking 1/log2(1 + rank) is steep, so models differ
+more on popular items, whoever is ahead. A Q2 of other items would be another Q2: the real one has a few items with many
+ratings each, as many others have few, and as many ratings are of many items.
 """
 
 from __future__ import annotations
@@ -66,10 +68,15 @@ def null_stream(seed: int, split: int) -> np.random.Generator:
 
 
 def dealt(gain: Floats, item: Ints, rng: np.random.Generator) -> Floats:
-    """The gains, (M, cells), with the items' means in a random order, the same for all models; the rest remains."""
+    """The gains, (M, cells), with z of the items' means in a random order, the same for all models; the rest remains.
+
+    z is a model's mean gain on an item less the mean of all models there, over their standard deviation.
+    """
     _, at, n = np.unique(item, return_inverse=True, return_counts=True)
     mean = group_sums(gain, at, len(n)) / n  # (M, items)
-    return gain + (mean[:, rng.permutation(len(n))] - mean)[:, at]
+    apart, spread = mean - mean.mean(axis=0), mean.std(axis=0)
+    z = np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0)
+    return gain + (spread * z[:, rng.permutation(len(n))] - apart)[:, at]
 
 
 def n_instances(user: Ints, gain: Floats, tail: Mask) -> Ints:

@@ -17,7 +17,7 @@ from openloop.support.wording import counted, joined, percent
 
 FEW_ITEMS = 0.05  # of all items: a very small minority
 THAN_DEALT = (
-    "more often than where the models' gains by item are dealt out to the items at random "
+    "more often than where it is dealt out at random which models are ahead on an item "
     f"(one-sided, {100 * PER_SPLIT:g} % in most splits; splits share a log, so by chance at most {200 * PER_SPLIT:g} %)"
 )
 METHODS_NOTE = (
@@ -29,10 +29,11 @@ CHANCE_NOTES = (
     "Pairs share models, so instances come in groups: their number is not a number of independent findings.",
     (
         "Chance: a difference near the limit of significance may be significant in a part of the ratings and not in "
-        "all of them, whatever the part is. So instances are counted again with dealt gains: the items' mean gains "
-        "change places at random, the same for all models, and Q1 and Q2 remain. Then what a model gains on an item "
-        "has nothing to do with its stratum. The means of items with few ratings vary more than others, so chance is "
-        "if anything overstated."
+        "all of them, whatever the part is. So instances are counted again with dealt gains: which models are ahead on "
+        "an item, and by how many standard deviations of the models, is dealt out to the items at random. Q1 and Q2 "
+        "remain, and so do how much the models gain on an item and how far they differ there. Then a model that is "
+        "ahead in Q1 may as well be behind in Q2. A ranking that puts some items up puts others down: this counts as "
+        "found, not as chance."
     ),
 )
 
