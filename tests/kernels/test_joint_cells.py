@@ -12,7 +12,7 @@ from scipy.special import expit, ndtr
 
 from openloop.kernels.joint_cells import (
     UNSEEN,
-    Cells,
+    GridCells,
     Observing,
     Ratings,
     chances_numpy,
@@ -53,7 +53,7 @@ def observed(U=30, I=25, L=5, density=0.2, seed=1):
     seen[3], seen[4] = True, False  # a user who rated everything, and one who rated nothing
     ptr = np.append(0, np.cumsum(seen.sum(axis=1)))
     code = rng.integers(0, L, ptr[-1]).astype(np.int8)
-    return Cells(ptr, np.nonzero(seen)[1].astype(np.int32), code, I)
+    return GridCells(ptr, np.nonzero(seen)[1].astype(np.int32), code, I)
 
 
 def test_the_table_gives_the_normal_distribution():
@@ -120,7 +120,7 @@ def test_by_hand():
     # P = (Φ(0), 1 - Φ(0)) = (½, ½); p = (σ(-1), σ(2)): S = ½σ(1) + ½σ(-2).
     ratings = Ratings(np.array([[2.0]]), np.array([[0.5]]), np.ones(1), np.full(1, 4.0), np.array([1.0]))
     observing = Observing(np.array([[1.0]]), np.array([[0.5]]), np.array([[-1.0, 1.0]]), np.array([[-0.5, 0.5]]))
-    cells = Cells(np.array([0, 1]), np.zeros(1, np.int32), np.full(1, UNSEEN, np.int8), 1)
+    cells = GridCells(np.array([0, 1]), np.zeros(1, np.int32), np.full(1, UNSEEN, np.int8), 1)
     truth = np.log(0.5 * expit(1.0) + 0.5 * expit(-2.0))
     assert missing_logs(cells, ratings, observing, POOL)[0] == pytest.approx(truth, abs=1e-13)
 

@@ -10,7 +10,7 @@ from numba import njit
 from scipy.stats import norm
 
 from openloop.kernels.joint_cells import (
-    Cells,
+    GridCells,
     Observing,
     Ratings,
     chances_numpy,
@@ -42,7 +42,7 @@ def world():
     seen = rng.random((U, I)) < 0.3
     ptr = np.append(0, np.cumsum(seen.sum(axis=1)))
     code = rng.integers(0, L, ptr[-1]).astype(np.int8)
-    cells = Cells(ptr, np.nonzero(seen)[1].astype(np.int32), code, I)
+    cells = GridCells(ptr, np.nonzero(seen)[1].astype(np.int32), code, I)
     return ratings, observing, sampled_cells(cells, 1.0, stream_word(0), POOL)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from openloop.kernels.joint_cells import Cells, Observing, Ratings, chances_numpy, observed_numpy, sampled_cells
+from openloop.kernels.joint_cells import GridCells, Observing, Ratings, chances_numpy, observed_numpy, sampled_cells
 from openloop.kernels.logistic_blocks import (
     Prior,
     augment,
@@ -29,7 +29,7 @@ def world(U=12, I=9, seed=0):
     observing = Observing(rng.normal(size=(U, 2)), rng.normal(size=(I, 2)), *effects)
     seen = rng.random((U, I)) < 0.3
     ptr = np.append(0, np.cumsum(seen.sum(axis=1)))
-    observed = Cells(ptr, np.nonzero(seen)[1].astype(np.int32), rng.integers(0, L, ptr[-1]).astype(np.int8), I)
+    observed = GridCells(ptr, np.nonzero(seen)[1].astype(np.int32), rng.integers(0, L, ptr[-1]).astype(np.int8), I)
     return ratings, observing, observed
 
 
@@ -83,7 +83,7 @@ def test_alternating_draws_have_the_posterior_of_a_logistic_model():
     # One user, 40 items of one level, 8 observed, no vectors: λ has a posterior that a grid gives.
     n, seen = 40, np.arange(40) < 8
     ratings = Ratings(np.zeros((1, 1)), np.zeros((n, 1)), np.ones(1), np.ones(n), np.array([50.0]))  # level 0 alone
-    cells = Cells(np.array([0, n]), np.arange(n, dtype=np.int32), np.where(seen, 0, -1).astype(np.int8), n)
+    cells = GridCells(np.array([0, n]), np.arange(n, dtype=np.int32), np.where(seen, 0, -1).astype(np.int8), n)
     prior, psi = Prior(np.array([-1.0, 0.0]), 0.8), np.linspace(-1, 1, n)[:, None].repeat(2, 1)
     grid = np.linspace(-6, 4, 4001)
     logs = -((grid + 1) ** 2) / 1.6 - np.logaddexp(0, (1 - 2 * seen) * (grid[:, None] + psi[:, 0])).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Cells of a grid, observed or not: lists of them, and the chance that a cell of a joint model is unobserved.
+"""Cells of a grid, observed or not: lists of them, and their chance to be unobserved by a joint model.
 
 The rating of cell (i, j) is level l with chance P(l) = Φ(c_l) - Φ(c_{l-1}), c_l = (b_l - u_iᵀv_j)/√(γ_i γ_j), and is
 then observed with chance p_l = σ(e_iᵀf_j + λ_{i,l} + ψ_{j,l}). Summed over its levels an unobserved cell has the chance
@@ -23,7 +23,7 @@ from scipy.special import expit, ndtr
 
 from openloop.kernels.cholesky import dot
 from openloop.kernels.compiling import SUMMING, inlined
-from openloop.kernels.streams import compiled, row_word, uniform
+from openloop.kernels.streams import row_word, uniform
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -34,8 +34,6 @@ Codes = npt.NDArray[np.int8]
 UNSEEN = -1  # the code of an unobserved cell
 PARTS, PART_CELLS = 64, 20_000
 
-summing = njit(nogil=True, cache=True, fastmath=SUMMING)
-
 # Φ by Taylor's series of degree 5 around the nearest multiple of 1/32, to 1e-13; beyond ±8.5 it is 0 or 1 to 1e-16.
 STEPS, EDGE = 32, 8.5
 POINTS = np.arange(-EDGE * STEPS, EDGE * STEPS + 1) / STEPS
@@ -43,7 +41,7 @@ TABLE = np.stack([ndtr(POINTS), np.exp(-(POINTS**2) / 2) / np.sqrt(2 * np.pi)], 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class GridCells:
     """Cells by user: those of u are ptr[u] : ptr[u + 1], each with its item and its level, or UNSEEN.
 
     An unobserved cell stands for `weight` of them: 1, or where they were sampled, 1 over the share.
@@ -111,7 +109,7 @@ class Observing:
 # -- lists of cells ------------------------------------------------------------------------------------------
 
 
-def sampled_cells(observed: Cells, share: float, word: np.uint64, pool: Executor) -> Cells:
+def sampled_cells(observed: GridCells, share: float, word: np.uint64, pool: Executor) -> GridCells:
     """All observed cells, and each unobserved one with probability `share`; with 1, all."""
     rate = math.log1p(-share) if share < 1 else -math.inf
     counts, none = np.zeros(len(observed.ptr) - 1, np.int64), (np.empty(0, np.int32), np.empty(0, np.int8))
@@ -120,10 +118,10 @@ def sampled_cells(observed: Cells, share: float, word: np.uint64, pool: Executor
     ptr = np.concatenate([[0], np.cumsum(counts)])
     item, code = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.int8)
     in_parts(observed.ptr, lambda first, last: _merge(first, last, *given, ptr, item, code), pool)
-    return Cells(ptr, item, code, observed.n_items, 1 / share)
+    return GridCells(ptr, item, code, observed.n_items, 1 / share)
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def _merge(
     first: int, last: int, ptr: Pointers, item: Ints, code: Codes, n_items: int, word: np.uint64, rate: float,
     to: Pointers, items: Ints, codes: Codes,
@@ -147,23 +145,23 @@ def _merge(
             to[u] = n
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def _gap(word: np.uint64, k: int, rate: float) -> int:
     """How many cells are left out before the next: geometric."""
     return int(min(math.log(uniform(word, k)) / rate, 2.0**31))
 
 
-def chosen_cells(observed: Cells, users: Array, items: Array, pool: Executor) -> Cells:
+def chosen_cells(observed: GridCells, users: Array, items: Array, pool: Executor) -> GridCells:
     """All cells of users and items for which the masks are true, observed or not."""
     wanted = np.flatnonzero(items).astype(np.int32)
     ptr = np.append(0, np.cumsum(np.where(users, len(wanted), 0)))
     item, code = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.int8)
     given = (observed.ptr, observed.item, observed.code, ptr, wanted, item, code)
     in_parts(ptr, lambda first, last: _choose(first, last, *given), pool)
-    return Cells(ptr, item, code, observed.n_items)
+    return GridCells(ptr, item, code, observed.n_items)
 
 
-@compiled
+@njit(nogil=True, cache=True)
 def _choose(
     first: int, last: int, ptr: Pointers, item: Ints, code: Codes, to: Pointers, wanted: Ints, items: Ints,
     codes: Codes,
@@ -177,16 +175,16 @@ def _choose(
             items[to[u] + k], codes[to[u] + k] = wanted[k], code[at] if seen else UNSEEN
 
 
-def chosen_cells_numpy(observed: Cells, users: Array, items: Array) -> Cells:
+def chosen_cells_numpy(observed: GridCells, users: Array, items: Array) -> GridCells:
     """The same from the whole grid."""
     grid = np.full((len(users), observed.n_items), UNSEEN, np.int8)
     grid[observed.user, observed.item] = observed.code
     u, i = np.nonzero(np.outer(users, items))
     ptr = np.append(0, np.cumsum(np.bincount(u, minlength=len(users))))
-    return Cells(ptr, i.astype(np.int32), grid[u, i], observed.n_items)
+    return GridCells(ptr, i.astype(np.int32), grid[u, i], observed.n_items)
 
 
-def sampled_cells_numpy(observed: Cells, share: float, word: np.uint64) -> Cells:
+def sampled_cells_numpy(observed: GridCells, share: float, word: np.uint64) -> GridCells:
     """The same, user by user, from the gaps."""
     from openloop.kernels.streams import row_words, uniforms
 
@@ -202,7 +200,7 @@ def sampled_cells_numpy(observed: Cells, share: float, word: np.uint64) -> Cells
     grid = np.array(rows)
     kept = grid >= UNSEEN
     ptr = np.concatenate([[0], np.cumsum(kept.sum(1))])
-    return Cells(ptr, np.nonzero(kept)[1].astype(np.int32), grid[kept].astype(np.int8), I, 1 / share)
+    return GridCells(ptr, np.nonzero(kept)[1].astype(np.int32), grid[kept].astype(np.int8), I, 1 / share)
 
 
 # -- the chance to be unobserved -----------------------------------------------------------------------------
@@ -219,10 +217,10 @@ def fast_cdf(x: float) -> float:
     return TABLE[k, 0] + TABLE[k, 1] * d * slope
 
 
-def missing_logs(cells: Cells, ratings: Ratings, observing: Observing, pool: Executor) -> Floats:
+def missing_logs(cells: GridCells, ratings: Ratings, observing: Observing, pool: Executor) -> Floats:
     """log S of each unobserved cell, and 0 of each observed one."""
     out = np.empty(len(cells.item))
-    given: Any = (*plain_ratings(ratings), *plain_odds(observing))
+    given = (*plain_ratings(ratings), *plain_odds(observing))
 
     def work(first: int, last: int) -> None:
         _missing(first, last, cells.ptr, cells.item, cells.code, *given, out)
@@ -233,18 +231,18 @@ def missing_logs(cells: Cells, ratings: Ratings, observing: Observing, pool: Exe
     return out
 
 
-def plain_ratings(ratings: Ratings) -> tuple[Floats, ...]:
+def plain_ratings(ratings: Ratings) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """u, v, 1/√γ of both sides, and b, in the order of the kernels."""
     scales = (1 / np.sqrt(ratings.user_scale), 1 / np.sqrt(ratings.item_scale))
     return (np.ascontiguousarray(ratings.u), np.ascontiguousarray(ratings.v), *scales, ratings.thresholds)
 
 
-def plain_odds(observing: Observing) -> tuple[Floats, ...]:
+def plain_odds(observing: Observing) -> tuple[Floats, Floats, Floats, Floats]:
     """e and f, and the odds exp λ and exp ψ: a cell's are exp(eᵀf) times both, which saves exponentials."""
     return observing.e, observing.f, np.exp(observing.by_user), np.exp(observing.by_item)
 
 
-@summing
+@njit(nogil=True, cache=True, fastmath=SUMMING)
 def _missing(
     first: int, last: int, ptr: Pointers, item: Ints, code: Codes, u: Floats, v: Floats, a: Floats, b: Floats,
     cuts: Floats, e: Floats, f: Floats, user_odds: Floats, item_odds: Floats, out: Floats,
@@ -290,7 +288,7 @@ def observed_numpy(observing: Observing, user: Array, item: Array) -> Floats:
     return expit(common + observing.by_user[user] + observing.by_item[item])
 
 
-def missing_logs_numpy(cells: Cells, ratings: Ratings, observing: Observing) -> Floats:
+def missing_logs_numpy(cells: GridCells, ratings: Ratings, observing: Observing) -> Floats:
     """log Σ_l P(l)(1 - p_l), by its definition."""
     chances = chances_numpy(ratings, cells.user, cells.item)
     missing = 1 - observed_numpy(observing, cells.user, cells.item)

@@ -1,4 +1,4 @@
-"""How the likelihood of cells of a joint model rises with the thresholds b and with the means m of its levels.
+"""How the likelihood of cells of a joint model rises with its thresholds b and the means m of levels.
 
 In the letters of `joint_cells`, with s = 1/√(γ_i γ_j), the chance S of an unobserved cell has
 
@@ -12,21 +12,21 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import Executor
-from typing import Any
 
 import numpy as np
+from numba import njit
 from scipy.special import ndtr
 
 from openloop.kernels.cholesky import dot
-from openloop.kernels.compiling import inlined
+from openloop.kernels.compiling import SUMMING, inlined
 from openloop.kernels.joint_cells import (
     EDGE,
     STEPS,
     TABLE,
     Array,
-    Cells,
     Codes,
     Floats,
+    GridCells,
     Ints,
     Observing,
     Pointers,
@@ -36,16 +36,15 @@ from openloop.kernels.joint_cells import (
     observed_numpy,
     plain_odds,
     plain_ratings,
-    summing,
 )
 
 LEAST = 1e-12  # a chance, by which gradients are divided
 
 
-def missing_gradient(cells: Cells, ratings: Ratings, observing: Observing, pool: Executor) -> tuple[Floats, Floats]:
+def missing_gradient(cells: GridCells, ratings: Ratings, observing: Observing, pool: Executor) -> tuple[Floats, Floats]:
     """log S of each unobserved cell, 0 of the others, and the gradient of their sum in (b, m), (2L - 1,)."""
     logs = np.empty(len(cells.item))
-    given: Any = (*plain_ratings(ratings), *plain_odds(observing))
+    given = (*plain_ratings(ratings), *plain_odds(observing))
     by_user = np.zeros((len(cells.ptr) - 1, 2 * observing.by_user.shape[1] - 1))  # summed in one order
 
     def work(first: int, last: int) -> None:
@@ -57,7 +56,7 @@ def missing_gradient(cells: Cells, ratings: Ratings, observing: Observing, pool:
     return logs, by_user.sum(axis=0)
 
 
-@summing
+@njit(nogil=True, cache=True, fastmath=SUMMING)
 def _missing(
     first: int, last: int, ptr: Pointers, item: Ints, code: Codes, u: Floats, v: Floats, a: Floats, b: Floats,
     cuts: Floats, e: Floats, f: Floats, user_odds: Floats, item_odds: Floats, out: Floats, gradient: Floats,

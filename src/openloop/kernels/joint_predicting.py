@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 from scipy.special import expit, ndtr
 
-from openloop.kernels.joint_cells import Array, Floats, fast_cdf, in_parts, summing
+from openloop.kernels.compiling import SUMMING
+from openloop.kernels.joint_cells import Array, Floats, fast_cdf, in_parts
 
 Singles = npt.NDArray[np.float32]
 
@@ -44,7 +46,7 @@ class Pairs:
     seen: Array
 
 
-def fixed(*arrays: Any) -> tuple[Any, ...]:
+def fixed(*arrays: Any) -> Any:
     """Views that may not be written to, for which kernels are compiled once."""
     views = [np.ascontiguousarray(array).view() for array in arrays]
     for view in views:
@@ -55,10 +57,10 @@ def fixed(*arrays: Any) -> tuple[Any, ...]:
 def posterior_chances(ratings: Any, observing: ObservingDraws, pairs: Pairs, pool: Executor) -> Floats:
     """The mean chance of each level of each cell, (n, L); `ratings` are `OrdinalDraws`."""
     out = np.zeros((len(pairs.user), ratings.b.shape[1] + 1))
-    given: Any = fixed(pairs.user, pairs.item, pairs.seen, ratings.u, ratings.v, ratings.user_scale, ratings.item_scale)
-    b: Any = fixed(ratings.b.astype(np.float64))
+    given = fixed(pairs.user, pairs.item, pairs.seen, ratings.u, ratings.v, ratings.user_scale, ratings.item_scale)
+    b = fixed(ratings.b.astype(np.float64))
     _spread(
-        out, lambda first, last: _chances(first, last, *given, *b, *observing.arrays, out), pool, ratings.u.shape[1]
+        out, lambda first, last: _chances(first, last, out, *given, *b, *observing.arrays), pool, ratings.u.shape[1]
     )
     return out / ratings.u.shape[1]
 
@@ -66,9 +68,9 @@ def posterior_chances(ratings: Any, observing: ObservingDraws, pairs: Pairs, poo
 def posterior_observed(observing: ObservingDraws, pairs: Pairs, pool: Executor) -> Floats:
     """The mean of P(observed | level) of each cell, (n, L)."""
     out = np.zeros((len(pairs.user), observing.by_user.shape[2]))
-    given: Any = fixed(pairs.user, pairs.item)
+    given = fixed(pairs.user, pairs.item)
     S = observing.e.shape[1]
-    _spread(out, lambda first, last: _observed(first, last, *given, *observing.arrays, out), pool, S)
+    _spread(out, lambda first, last: _observed(first, last, out, *given, *observing.arrays), pool, S)
     return out / S
 
 
@@ -77,10 +79,10 @@ def _spread(out: Floats, work: Any, pool: Executor, draws: int) -> None:
     in_parts(np.arange(len(out) + 1) * draws, work, pool)
 
 
-@summing
+@njit(nogil=True, cache=True, fastmath=SUMMING)
 def _chances(
-    first: int, last: int, user: Array, item: Array, seen: Array, u: Singles, v: Singles, user_scale: Singles,
-    item_scale: Singles, b: Floats, e: Singles, f: Singles, by_user: Singles, by_item: Singles, out: Floats,
+    first: int, last: int, out: Floats, user: Array, item: Array, seen: Array, u: Singles, v: Singles,
+    user_scale: Singles, item_scale: Singles, b: Floats, e: Singles, f: Singles, by_user: Singles, by_item: Singles,
 ) -> None:  # fmt: skip
     chances = np.empty(b.shape[1] + 1)
     for r in range(first, last):
@@ -105,10 +107,10 @@ def _chances(
                 out[r, l] += chances[l] / total
 
 
-@summing
+@njit(nogil=True, cache=True, fastmath=SUMMING)
 def _observed(
-    first: int, last: int, user: Array, item: Array, e: Singles, f: Singles, by_user: Singles, by_item: Singles,
-    out: Floats,
+    first: int, last: int, out: Floats, user: Array, item: Array, e: Singles, f: Singles, by_user: Singles,
+    by_item: Singles,
 ) -> None:  # fmt: skip
     for r in range(first, last):
         i, j = user[r], item[r]

@@ -1,4 +1,4 @@
-"""Draws of the logistic part of a joint model: levels of unobserved cells, Pólya-Gamma weights, and blocks of effects.
+"""Draws of the logistic part of a joint model: levels of unobserved cells, weights ω, and blocks of effects.
 
 A cell of level l is observed with chance σ(x), x = e_iᵀf_j + λ_{i,l} + ψ_{j,l}. Given ω ~ PG(1, x), with o = 1 where it
 is observed and else 0, its likelihood is exp((o - 1/2)x - ωx²/2) up to a factor (Polson, Scott & Windle 2013). So
@@ -10,16 +10,17 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
+from numba import njit
 
 from openloop.kernels.cholesky import dot, factor, substitute
+from openloop.kernels.compiling import SUMMING
 from openloop.kernels.joint_cells import (
     Array,
-    Cells,
     Codes,
     Floats,
+    GridCells,
     Ints,
     Observing,
     Pointers,
@@ -30,7 +31,6 @@ from openloop.kernels.joint_cells import (
     observed_numpy,
     plain_odds,
     plain_ratings,
-    summing,
 )
 from openloop.kernels.least_squares import by_partner
 from openloop.kernels.polya_gamma import polya_gamma, polya_gammas
@@ -63,11 +63,11 @@ class Prior:
 
 
 def augment(
-    cells: Cells, ratings: Ratings, observing: Observing, words: tuple[np.uint64, np.uint64], pool: Executor
+    cells: GridCells, ratings: Ratings, observing: Observing, words: tuple[np.uint64, np.uint64], pool: Executor
 ) -> Augmented:
     """A level for each unobserved cell, l ∝ P(l)(1 - p_l), by the first word; ω ~ PG(1, x) for all, by the second."""
     state, omega = np.empty(len(cells.item), np.int8), np.empty(len(cells.item))
-    given: Any = (
+    given = (
         cells.ptr,
         cells.item,
         cells.code,
@@ -81,7 +81,7 @@ def augment(
     return Augmented(cells.ptr, cells.item, state, omega)
 
 
-@summing
+@njit(nogil=True, cache=True, fastmath=SUMMING)
 def _augment(
     first: int, last: int, ptr: Pointers, item: Ints, code: Codes, n_items: int, u: Floats, v: Floats, a: Floats,
     b: Floats, cuts: Floats, e: Floats, f: Floats, user_odds: Floats, item_odds: Floats, level_word: np.uint64,
@@ -106,7 +106,7 @@ def _augment(
 
 
 def augment_numpy(
-    cells: Cells, ratings: Ratings, observing: Observing, words: tuple[np.uint64, np.uint64]
+    cells: GridCells, ratings: Ratings, observing: Observing, words: tuple[np.uint64, np.uint64]
 ) -> Augmented:
     """The same by definition, all cells at once."""
     user, item = cells.user.astype(np.int64), cells.item
@@ -136,7 +136,7 @@ def draw_blocks(
     return np.ascontiguousarray(out[:, :D]), np.ascontiguousarray(out[:, D:])
 
 
-@summing
+@njit(nogil=True, cache=True, fastmath=SUMMING)
 def _draw(
     first: int, last: int, ptr: Pointers, partner: Ints, state: Codes, omega: Floats, partners: Floats,
     offsets: Floats, mean: Floats, variance: float, word: np.uint64, out: Floats,

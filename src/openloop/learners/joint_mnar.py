@@ -1,4 +1,4 @@
-"""`JointMNAR`: ratings as ordered levels, and what is observed by the rating itself, in one Bayesian model."""
+"""`JointMNAR`: ratings as ordered levels, and what is observed by the rating, in one Bayesian model."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class JointMNAR(JointModel, OrdinalPosterior):
         watch = Watch.of(ordinal, levels, feedback)
         with threadpool_limits(1, "blas"), ThreadPoolExecutor(plan.threads) as pool:
             rows = JointRows.of(ordinal, share, _logit_density(feedback), pool)
-            run = run_chains(_Chain(rows=rows, factors=factors, beside=beside, watch=watch, pool=pool), plan)
+            run = run_chains(_JointChain(rows=rows, factors=factors, beside=beside, watch=watch, pool=pool), plan)
         self.levels_, self.cells_ = levels, feedback.cell.astype(np.int64)
         self._keep_missing_draws(run)
         notes = [*_share_notes(share, self.unobserved), *self._keep_draws(run)]
@@ -186,7 +186,7 @@ def _share_notes(share: float, given: float | None) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Chain:
+class _JointChain:
     """A chain of the joint model, as `run_chains` wants it."""
 
     rows: JointRows

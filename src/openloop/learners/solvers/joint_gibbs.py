@@ -1,4 +1,4 @@
-"""Sweeps of the joint model: what observed rows propose is accepted by the unobserved cells; then the logistic part.
+"""Sweeps of the joint model: what rows propose, accepted by unobserved cells, and the logistic part.
 
 The ratings of unobserved cells are summed out wherever the rating part is drawn. What the observed rows propose for u,
 γ_u, v and γ_v is reversible with respect to their own posterior, so it is accepted with the ratio of Π S over the cells
@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from openloop.core.feedback import Array, Floats
-from openloop.kernels.joint_cells import Cells
+from openloop.kernels.joint_cells import GridCells
 from openloop.kernels.logistic_blocks import Augmented, Prior, augment, draw_blocks
 from openloop.kernels.ordinal import Near, draw_latent, draw_scales, draw_side, draw_variance, row_moments
 from openloop.kernels.streams import gammas, normals, row_words, uniforms
 from openloop.learners.solvers.joint_moves import move_whole
-from openloop.learners.solvers.joint_state import SPREAD, VAGUE, JointRows, JointState, Part, Sweeping
+from openloop.learners.solvers.joint_state import SPREAD, VAGUE, ChosenCells, JointRows, JointState, Sweeping
 from openloop.learners.solvers.ordinal_gibbs import OTHERS, SweepKey
 
 WANTED = 0.4  # of the proposals for vectors should be accepted
@@ -50,7 +50,7 @@ def sweep(rows: JointRows, at: JointState, key: SweepKey, pool: Executor) -> Joi
 # respect to it for every ρ. A reach √(1 - ρ²) of 1 forgets u_i; burn-in shortens it where draws are rarely accepted.
 
 
-def move_side(work: Sweeping, a: Floats, name: str, part: Part) -> None:
+def move_side(work: Sweeping, a: Floats, name: str, part: ChosenCells) -> None:
     """u then γ_u of the chosen users, or v then γ_v of the chosen items, each accepted or not by itself."""
     work.turn_to(part.cells)
     users = name == "u"
@@ -100,7 +100,7 @@ def draw_beliefs(at: JointState, key: SweepKey) -> JointState:
 # -- the logistic part ---------------------------------------------------------------------------------------
 
 
-def draw_effects(work: Sweeping, users: Part, items: Part) -> None:
+def draw_effects(work: Sweeping, users: ChosenCells, items: ChosenCells) -> None:
     """Levels and ω of cells, (e, λ) of the chosen users, and (f, ψ) of the chosen items, by the same ω if cells are."""
     at, (s2, t2) = work.at, work.at.spread
     cells = _augmented(work, users.cells, LEVELS, OMEGA)
@@ -117,7 +117,7 @@ def draw_effects(work: Sweeping, users: Part, items: Part) -> None:
     work.at = replace(at, f=f, by_item=by_item)
 
 
-def _augmented(work: Sweeping, cells: Cells, levels: int, omega: int) -> Augmented:
+def _augmented(work: Sweeping, cells: GridCells, levels: int, omega: int) -> Augmented:
     words = (work.key.word(levels), work.key.word(omega))
     return augment(cells, work.at.ratings, work.at.observing, words, work.pool)
 

@@ -1,4 +1,4 @@
-"""Moves of the joint model as a whole, by Metropolis steps with latent scores and unobserved levels summed out.
+"""Moves of the joint model as a whole, with latent scores and levels of unobserved cells summed out.
 
 Vectors and effects are drawn given each other, which leaves directions in which they move slowly together: thresholds
 with the means of levels, all scores with all thresholds, the size of both, and the size of all effects with its prior.
@@ -70,8 +70,8 @@ def _adapt(work: Sweeping, chance: float, which: int) -> None:
 
 # -- thresholds and means of levels --------------------------------------------------------------------------
 # A level that is narrower and seen more often has as many ratings, so m_l and log(b_l - b_{l-1}) have straight ridges.
-# The coordinates are θ = (b_1, log of the spacings, m), with λ_{i,l} - m_l as they are. With C a covariance like that of
-# θ given the rest and τ a step, the proposal is N(θ + τ²/2 C∇, τ²C), ∇ the gradient of the log density (Roberts &
+# The coordinates are θ = (b_1, log of the spacings, m), with λ_{i,l} - m_l as they are. With C a covariance like that
+# of θ given the rest and τ a step, the proposal is N(θ + τ²/2 C∇, τ²C), ∇ the gradient of the log density (Roberts &
 # Tweedie 1996).
 
 
@@ -155,8 +155,8 @@ def shifted(at: JointState, c: float, name: str) -> tuple[JointState, float]:
 
 
 # -- the size of effects -------------------------------------------------------------------------------------
-# (λ - m, s) → k(λ - m, s), or (ψ, t) → k(ψ, t): the prior of the effects changes by their Jacobian alone. That of s² has
-# the density s⁻⁸ exp(-.5/s²) up to a factor, and s² → k²s² the Jacobian k².
+# (λ - m, s) → k(λ - m, s), or (ψ, t) → k(ψ, t): the prior of the effects changes by their Jacobian alone. That of s²
+# has the density s⁻⁸ exp(-.5/s²) up to a factor, and s² → k²s² the Jacobian k².
 
 
 def spread_out(at: JointState, k: float, name: str) -> tuple[JointState, float]:

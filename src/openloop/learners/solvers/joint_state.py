@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from openloop.core.feedback import Array, Floats
-from openloop.kernels.joint_cells import Cells, Observing, Ratings, chosen_cells, missing_logs, sampled_cells
+from openloop.kernels.joint_cells import GridCells, Observing, Ratings, chosen_cells, missing_logs, sampled_cells
 from openloop.kernels.joint_gradients import missing_gradient
 from openloop.kernels.ordinal import level_log_likelihoods, row_moments
 from openloop.kernels.streams import normals, row_words, uniforms
@@ -51,15 +51,16 @@ class JointState(OrdinalState):
 
 # With a share below 1, a sweep draws the vectors and effects of that share of the users and of the items, chosen anew,
 # each by all of its cells, which leaves the posterior as it is. Moves of the whole look at that share of the unobserved
-# cells, each counted 1/share times. Counting sampled cells so for single users and items as well would add noise to their
-# effects, which widens their prior, which lets in more noise: s² goes from .2 to 18 on 60 × 50 cells with a share of .3.
+# cells, each counted 1/share times. Counting sampled cells so for single users and items as well would add noise to
+# their effects, which widens their prior, which lets in more noise: with a share of .3 s² went from .2 to 18 on 60 × 50
+# cells.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class ChosenCells:
     """All cells of the users or items that a sweep draws, and which they are."""
 
-    cells: Cells
+    cells: GridCells
     chosen: Array
 
 
@@ -68,8 +69,8 @@ class JointRows:
     """The rows of a log and its cells, of which a sweep looks at a `share`."""
 
     ordinal: OrdinalRows
-    observed: Cells
-    cells: Cells  # all with a share of 1, else the observed ones
+    observed: GridCells
+    cells: GridCells  # all with a share of 1, else the observed ones
     share: float
     prior: float  # logit of the density
 
@@ -77,7 +78,7 @@ class JointRows:
     def of(cls, ordinal: OrdinalRows, share: float, prior: float, pool: Executor) -> JointRows:
         """Of a log's rows, with all cells listed where all are looked at."""
         users, I = ordinal.users, len(ordinal.items)
-        observed = Cells(users.ptr, users.partner, ordinal.code.astype(np.int8), I)
+        observed = GridCells(users.ptr, users.partner, ordinal.code.astype(np.int8), I)
         cells = observed if share < 1 else chosen_cells(observed, np.ones(len(users), bool), np.ones(I, bool), pool)
         return cls(ordinal=ordinal, observed=observed, cells=cells, share=share, prior=prior)
 
@@ -87,22 +88,24 @@ class JointRows:
         users = self.ordinal.users
         return np.repeat(np.arange(len(users)), users.counts), users.partner, self.ordinal.code
 
-    def sampled(self, key: SweepKey, pool: Executor) -> Cells:
+    def sampled(self, key: SweepKey, pool: Executor) -> GridCells:
         """The cells by which a sweep moves the whole."""
         return self.cells if self.share == 1 else sampled_cells(self.observed, self.share, key.word(CELLS), pool)
 
-    def parts(self, key: SweepKey, pool: Executor) -> tuple[Part, Part]:
+    def parts(self, key: SweepKey, pool: Executor) -> tuple[ChosenCells, ChosenCells]:
         """The users, and the items, that a sweep draws."""
         sizes = len(self.ordinal.users), len(self.ordinal.items)
         every = [np.ones(n, bool) for n in sizes]
         if self.share == 1:
-            return Part(self.cells, every[0]), Part(self.cells, every[1])
+            return ChosenCells(self.cells, every[0]), ChosenCells(self.cells, every[1])
         chosen = [
             uniforms(row_words(key.word(role), np.arange(n))) < self.share
             for role, n in zip((USERS, ITEMS), sizes, strict=True)
         ]
         users = chosen_cells(self.observed, chosen[0], every[1], pool)
-        return Part(users, chosen[0]), Part(chosen_cells(self.observed, every[0], chosen[1], pool), chosen[1])
+        return ChosenCells(users, chosen[0]), ChosenCells(
+            chosen_cells(self.observed, every[0], chosen[1], pool), chosen[1]
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -112,7 +115,7 @@ class Sweeping:
     rows: JointRows
     key: SweepKey
     pool: Executor
-    cells: Cells
+    cells: GridCells
     at: JointState
     logs: Floats
     gradient: Floats  # of their sum in (b, m), as the sweep begins
@@ -123,7 +126,7 @@ class Sweeping:
         cells = rows.sampled(key, pool)
         return cls(rows, key, pool, cells, at, *missing_gradient(cells, at.ratings, at.observing, pool))
 
-    def turn_to(self, cells: Cells) -> None:
+    def turn_to(self, cells: GridCells) -> None:
         """Go on with other cells."""
         if cells is not self.cells:
             self.cells, self.logs = cells, missing_logs(cells, self.at.ratings, self.at.observing, self.pool)
