@@ -171,9 +171,9 @@ def _errors(e: Floats) -> list[float]:
 
 
 COAT = (
-    "On Coat: errors of `snips` for the MAE and MSE of four learners, fitted on three quarters of the log and scored on "
-    "the last, each quarter in turn; the truth is their error at uniformly drawn cells that the log does not have. Root "
-    "mean squares over learners, and the mean rating that the weighted log has."
+    "On Coat: errors of `snips` for the MAE and MSE of four learners, fitted on three quarters of the log and scored "
+    "on the last, each quarter in turn; the truth is their error at uniformly drawn cells that the log does not have. "
+    "Root mean squares over learners, and the mean rating that the weighted log has."
 )
 
 
