@@ -21,6 +21,8 @@ CASES = {
     "offsets": "offsets",
     "violators": "violators",
     "factorisation": "factorisation",
+    "joint_models": "joint_models",
+    "mixture_em": "mixture_em",
     "stacking": "stacking",
     "selecting": "selecting",
     "reading": "reading",
