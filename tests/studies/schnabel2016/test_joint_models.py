@@ -42,11 +42,16 @@ def test_what_is_reported_of_chains_is_the_worst():
     assert (float(found["rhat"]), float(found["ess"])) == (1.2, 20)
 
 
-def test_a_mixture_is_chosen_by_folds_of_the_log(parts):
-    asked = {"components": (1, 2), "priors": (20.0, 1e6)}  # such a prior makes every item rated alike
-    found = joint_models.mixture_predicted(parts.given, missing="cpt-v", seed=0, **asked)
-    assert float(found["rating_prior"]) == 20
-    assert found["mean"].shape == found["median"].shape == (len(parts.test),)
+def test_a_mixture_has_as_many_components_as_predict_held_out_rows_best():
+    rng = np.random.default_rng(0)
+    likes = np.arange(80)[:, None] % 2 == np.arange(20) % 2  # two kinds of users, each likes what the other does not
+    user, item = np.nonzero(rng.random(likes.shape) < 0.5)
+    asked = {"test_user": np.repeat(np.arange(2), 2), "test_item": np.tile(np.arange(2), 2)}
+    given = {"user": user, "item": item, "rating": np.where(likes, 5.0, 1.0)[user, item], "shape": np.array([80, 20])}
+    found = joint_models.mixture_predicted(given | asked, missing="cpt-v", seed=0, components=(1, 2))
+    assert int(found["components"]) == 2
+    assert found["median"].tolist() == [5, 1, 1, 5]
+    assert np.all(np.diff(found["mean"])[[0, 2]] * [-1, 1] > 1)
 
 
 def test_a_grid_beyond_the_limit_is_looked_at_in_part(parts, monkeypatch):
