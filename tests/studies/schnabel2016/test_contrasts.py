@@ -8,7 +8,14 @@ from scipy import stats
 
 from openloop.studies.kit.statistics import Mean
 from openloop.studies.schnabel2016 import real_data
-from openloop.studies.schnabel2016.contrasts import BY_USER, OVER_CELLS, Contrast, contrast, contrast_table, outperforms
+from openloop.studies.schnabel2016.contrasts import (
+    BY_USER,
+    OVER_CELLS,
+    MethodGap,
+    contrast,
+    contrast_table,
+    outperforms,
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,14 +55,14 @@ def test_of_several_seeds_the_least_certain_counts(uniform_set):
 def test_a_method_outperforms_by_a_certain_gap_in_every_metric(value, p, holds):
     sure = Mean(-0.2, 0.01, 1e-9)
     found = [
-        Contrast(a="pairs", b="naive", loss="squared", over_cells=sure, by_user=sure),
-        Contrast(a="pairs", b="naive", loss="absolute", over_cells=sure, by_user=Mean(value, 0.05, p)),
+        MethodGap(a="pairs", b="naive", loss="squared", over_cells=sure, by_user=sure),
+        MethodGap(a="pairs", b="naive", loss="absolute", over_cells=sure, by_user=Mean(value, 0.05, p)),
     ]
     assert outperforms("coat", "MF-IPS", "MF-Naive", OVER_CELLS, found).holds
     assert outperforms("coat", "MF-IPS", "MF-Naive", BY_USER, found).holds is holds
 
 
 def test_the_table_has_both_differences_of_every_pair():
-    gap = Contrast(a="a", b="b", loss="absolute", over_cells=Mean(-0.1, 0.01, 1e-5), by_user=Mean(-0.1, 0.03, 0.04))
+    gap = MethodGap(a="a", b="b", loss="absolute", over_cells=Mean(-0.1, 0.01, 1e-5), by_user=Mean(-0.1, 0.03, 0.04))
     (row,) = contrast_table("key", "caption", [("a less b", gap)]).rows
     assert (row[0], row[1].error, row[2], row[3].error, row[4]) == ("a less b, MAE", 0.01, "< 0.001", 0.03, "0.040")

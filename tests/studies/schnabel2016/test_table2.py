@@ -14,7 +14,7 @@ from openloop.studies.kit.running import Run
 from openloop.studies.kit.statistics import Mean
 from openloop.studies.kit.trials import Trials
 from openloop.studies.schnabel2016 import real_data, table2
-from openloop.studies.schnabel2016.contrasts import Contrast
+from openloop.studies.schnabel2016.contrasts import MethodGap
 from openloop.studies.schnabel2016.joint_models import RIVALS
 from openloop.studies.schnabel2016.published import PUBLISHED
 from openloop.studies.schnabel2016.table2 import NAMES
@@ -59,7 +59,7 @@ def test_the_sentences_of_the_paper_are_claimed_of_every_rival(shown):
 @pytest.mark.parametrize(("gap", "holds"), [((-0.1, 0.1), True), ((0.1, 0.1), False), ((-0.1, -0.1), False)])
 def test_the_order_of_both_hl_models_is_the_printed_one(gap, holds):
     found = [
-        Contrast(a="hl-mnar", b="hl-mar", loss=loss, over_cells=Mean(g, 1.0, 1.0), by_user=Mean(g, 1.0, 1.0))
+        MethodGap(a="hl-mnar", b="hl-mar", loss=loss, over_cells=Mean(g, 1.0, 1.0), by_user=Mean(g, 1.0, 1.0))
         for loss, g in zip(("absolute", "squared"), gap, strict=True)
     ]
     assert table2._as_printed("yahoo-r3", found).holds is holds

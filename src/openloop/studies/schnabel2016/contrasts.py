@@ -18,7 +18,7 @@ OVER_CELLS, BY_USER = "over test cells, as in the paper", "by user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contrast:
+class MethodGap:
     """The error of method `a` less that of `b`, for the seed where it is least certain."""
 
     a: str
@@ -33,12 +33,12 @@ class Contrast:
         return METRICS[self.loss]
 
 
-def contrast(test: Feedback, a: Tested, b: Tested) -> Contrast:
+def contrast(test: Feedback, a: Tested, b: Tested) -> MethodGap:
     """Seed by seed, by the loss of both."""
     cells = [paired(*pair) for pair in zip(a.losses(test.rating), b.losses(test.rating), strict=True)]
     users = [_by_user(test, *pair, METRICS[a.loss]) for pair in zip(a.predictions, b.predictions, strict=True)]
     worst = max(range(len(cells)), key=lambda s: (users[s].pvalue, cells[s].pvalue, s))
-    return Contrast(a=a.by, b=b.by, loss=a.loss, over_cells=cells[worst], by_user=users[worst])
+    return MethodGap(a=a.by, b=b.by, loss=a.loss, over_cells=cells[worst], by_user=users[worst])
 
 
 def _by_user(test: Feedback, a: Floats, b: Floats, metric: str) -> Mean:
@@ -55,7 +55,7 @@ def _by_user(test: Feedback, a: Floats, b: Floats, metric: str) -> Mean:
     return Mean(gap.value, gap.stderr, gap.pvalue)
 
 
-def contrast_table(name: str, caption: str, rows: Sequence[tuple[str, Contrast]]) -> Table:
+def contrast_table(name: str, caption: str, rows: Sequence[tuple[str, MethodGap]]) -> Table:
     """Differences and their p-values, each with its label."""
     cells = [
         (
@@ -74,7 +74,7 @@ def contrast_table(name: str, caption: str, rows: Sequence[tuple[str, Contrast]]
     )
 
 
-def outperforms(name: str, ours: str, theirs: str, how: str, found: Sequence[Contrast]) -> Claim:
+def outperforms(name: str, ours: str, theirs: str, how: str, found: Sequence[MethodGap]) -> Claim:
     """The paper's sentence about two methods, by every metric of which there is a contrast."""
     gaps = {c.metric.upper(): c.by_user if how == BY_USER else c.over_cells for c in found}
     metrics = " and ".join(sorted(gaps))

@@ -13,7 +13,14 @@ from openloop.studies.kit.grids import EDGES
 from openloop.studies.kit.results import Cell, Claim, Result, Table, Value
 from openloop.studies.kit.running import Run
 from openloop.studies.schnabel2016 import joint_models
-from openloop.studies.schnabel2016.contrasts import BY_USER, OVER_CELLS, Contrast, contrast, contrast_table, outperforms
+from openloop.studies.schnabel2016.contrasts import (
+    BY_USER,
+    OVER_CELLS,
+    MethodGap,
+    contrast,
+    contrast_table,
+    outperforms,
+)
 from openloop.studies.schnabel2016.factorisation import METRICS
 from openloop.studies.schnabel2016.joint_models import QUICK_SWEEPS, RIVALS, Rivals, rivals
 from openloop.studies.schnabel2016.published import PUBLISHED, printed_table
@@ -72,12 +79,12 @@ def table2(run: Run) -> Result:
     )
 
 
-class Compared(NamedTuple):
+class MethodGaps(NamedTuple):
     """Weighted methods less MF-Naive; and MF-IPS less each joint model, HL-MNAR less HL-MAR, by means and medians."""
 
-    naive: list[Contrast]
-    rivals: list[Contrast]
-    medians: list[Contrast]
+    naive: list[MethodGap]
+    rivals: list[MethodGap]
+    medians: list[MethodGap]
 
 
 def of_data_set(run: Run, name: str, data: PreparedData, seeds: int) -> tuple[list[Table], list[Claim]]:
@@ -172,17 +179,17 @@ def _of(found: Sequence[Tested], by: str, loss: str) -> Tested:
     return next(one for one in found if (one.by, one.loss) == (by, loss))
 
 
-def comparisons(test: Feedback, weighted: Sequence[Tested], joint: Rivals) -> Compared:
+def comparisons(test: Feedback, weighted: Sequence[Tested], joint: Rivals) -> MethodGaps:
     """Each weighted method against MF-Naive by both losses, and the first of them against the joint models."""
     first, means = weighted[0].by, joint.means
     naive = [contrast(test, one, _of(weighted, "naive", one.loss)) for one in weighted if one.by != "naive"]
     against = [contrast(test, _of(weighted, first, one.loss), one) for one in means]
     inside = [contrast(test, _of(means, "hl-mnar", loss), _of(means, "hl-mar", loss)) for loss in METRICS]
     medians = [contrast(test, _of(weighted, first, "absolute"), one) for one in joint.medians]
-    return Compared(naive, [*against, *inside], medians)
+    return MethodGaps(naive, [*against, *inside], medians)
 
 
-def significance_tables(name: str, compared: Compared) -> Iterator[Table]:
+def significance_tables(name: str, compared: MethodGaps) -> Iterator[Table]:
     """Differences to MF-Naive, and those of MF-IPS to joint models."""
     key = f"table2-{name}-significance"
     yield contrast_table(key, "Test error less that of MF-Naive", [(NAMES[c.a], c) for c in compared.naive])
@@ -191,7 +198,7 @@ def significance_tables(name: str, compared: Compared) -> Iterator[Table]:
     yield contrast_table(f"{key}-joint", "Test error of one method less that of another", rows)
 
 
-def _pair(c: Contrast) -> str:
+def _pair(c: MethodGap) -> str:
     return f"{PRINTED[c.a]} less {PRINTED[c.b]}"
 
 
@@ -210,7 +217,7 @@ def chosen_table(name: str, found: Sequence[Tested]) -> Table:
 # -- claims --------------------------------------------------------------------------------------------------
 
 
-def claims(name: str, test: Feedback, found: Sequence[Tested], compared: Compared) -> Iterator[Claim]:
+def claims(name: str, test: Feedback, found: Sequence[Tested], compared: MethodGaps) -> Iterator[Claim]:
     """The paper's numbers reached, and its sentences."""
     first = found[0].by
     ours = {METRICS[loss]: float(_means(test, found, first, loss).mean()) for loss in METRICS}
@@ -246,7 +253,7 @@ def _below_published(name: str, ours: Mapping[str, float]) -> Claim:
     )
 
 
-def _as_printed(name: str, found: Sequence[Contrast]) -> Claim:
+def _as_printed(name: str, found: Sequence[MethodGap]) -> Claim:
     """The order of the two models of Hernández-Lobato et al., of which the paper says nothing beyond its numbers."""
     printed = PUBLISHED["table2"][name]
     gaps = {c.metric: printed["HL-MNAR"][c.metric] - printed["HL-MAR"][c.metric] for c in found}
@@ -262,7 +269,7 @@ def _as_printed(name: str, found: Sequence[Contrast]) -> Claim:
     )
 
 
-def _below_mixture(name: str, found: Sequence[Contrast]) -> Claim:
+def _below_mixture(name: str, found: Sequence[MethodGap]) -> Claim:
     (c,) = found
     return Claim(
         text=f"{name}: MF-IPS beats CPT-v in MSE.",
