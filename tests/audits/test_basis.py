@@ -54,6 +54,7 @@ def test_a_model_says_what_it_saw():
     assert Basis.of(Model(blind=True), LOG) == Basis(blind=True)
     assert Basis.of(Model(sample=SAMPLE, by_rating=True), LOG) == Basis(sample=250, by_rating=True)
     assert Basis.of(Model(sample=SAMPLE, base=True), LOG) == Basis(sample=250, balanced=True)
+    assert Basis.of(Model(modelled=True), LOG) == Basis(modelled=True)
 
 
 def test_ratings_that_the_log_lacks_are_known_from_a_model_and_from_its_numbers():

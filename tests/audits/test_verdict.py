@@ -375,6 +375,12 @@ def test_weights_by_the_rating_alone_judge_ratings_and_no_rankings():
     assert decide(balanced).level == "verdict"
 
 
+def test_the_guess_of_a_joint_model_is_no_ground():
+    found = decide(tilted(basis=Basis(modelled=True)))
+    assert (found.level, [r.code for r in found.reasons]) == ("none", ["modelled"])
+    assert "Balanced" in found.remedy
+
+
 @pytest.mark.parametrize(("unseen", "level"), [(0.05, "verdict"), (0.06, "none")])
 def test_ratings_that_the_log_never_has_are_no_ground(unseen, level):
     assert decide(tilted(basis=Basis(sample=600, balanced=True, unseen=unseen))).level == level

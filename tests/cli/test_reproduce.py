@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from openloop.cli import app
 from openloop.studies.kit import running
+from openloop.studies.kit.results import Claim, Result
 from tests.facts import facts
 from tests.studies import made_up
 
@@ -35,6 +37,41 @@ def test_the_list_shows_every_item(call, tmp_path):
     assert "coat" in records[1]["cannot_run"]
     call("--list", "--data", tmp_path, "--json", tmp_path / "list.json")
     assert json.loads((tmp_path / "list.json").read_text()) == records
+
+
+def test_the_list_names_what_is_missing_once(call, tmp_path):
+    lines = call("--list", "--data", tmp_path).stdout.splitlines()
+    (coat,) = (line for line in lines if "openloop datasets get coat" in line)
+    (package,) = (line for line in lines if "openloop[more]" in line)
+    assert "coat is missing" in coat
+    assert "not_installed is missing" in package
+    assert [line.split()[:3] for line in lines if "made_up" in line] == [
+        ["✓", "made_up", "table1"],
+        ["–", "made_up", "figure1"],
+        ["–", "made_up", "figure2"],
+    ]
+    assert any(line.startswith("✓ can run") for line in lines)  # the legend
+    assert not any("✗" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", ["thesis.md", "thesis.html", "page/figure1.svg", "page/figure1_coat.svg"])
+def test_a_file_of_the_user_is_refused_before_anything_runs(call, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(running, "reproduce", lambda *_a, **_o: pytest.fail("it ran"))
+    (tmp_path / "page").mkdir()
+    (tmp_path / name).write_text("mine")
+    report = tmp_path / (name if name.startswith("thesis") else "page.md")
+    shown = call("made_up", "--data", tmp_path, "--report", report)
+    assert shown.exit_code == 2, shown.output
+    assert re.search(facts(name.rpartition("/")[2], "move it", "another name"), shown.stderr)
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_an_undecided_claim_is_neither_good_nor_bad(call, tmp_path, monkeypatch):
+    claim = Claim(text="a coin is fair", holds=False, found="1", undecided="too few throws")
+    items = (replace(made_up.ITEMS[0], function=lambda _run: Result(item="table1", claims=(claim,))),)
+    monkeypatch.setattr(made_up, "ITEMS", items)
+    shown = call("made_up", "--data", tmp_path, "--workers", 0)
+    assert "? a coin is fair (not decided: too few throws): 1" in shown.stdout
 
 
 def test_a_run_prints_tables_claims_and_how_many_numbers_came_out(call, tmp_path):
@@ -80,7 +117,9 @@ def test_one_papers_list_and_the_words_of_an_interruption(call, tmp_path, monkey
         pytest.param([], facts("paper", "--list"), id="no paper"),
         pytest.param(["made_up", "table7"], facts("'table7'", "table1"), id="unknown item"),
         pytest.param(["nothing"], facts("'nothing'", "'made_up'"), id="unknown paper"),
-        pytest.param(["made_up", "figure1", "--data", "nowhere"], facts("datasets get coat"), id="no data"),
+        pytest.param(["made_up", "figure1", "--data", "."], facts("datasets get coat"), id="no data"),
+        pytest.param(["made_up", "--data", "nowhere"], facts("data folder 'nowhere'", "exist"), id="no folder"),
+        pytest.param(["--list", "--data", "nowhere"], facts("data folder 'nowhere'", "exist"), id="list of no folder"),
         pytest.param(["made_up", "--report", "x.pdf"], facts("x.pdf", ".md", ".html"), id="unknown format"),
         pytest.param(["--list", "nothing"], facts("'nothing'", "'made_up'"), id="list of an unknown paper"),
     ],

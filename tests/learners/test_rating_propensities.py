@@ -114,4 +114,10 @@ def test_evaluate_audit_and_learners_take_it():
     assert got["bias", "mae", "snips"].value == pytest.approx(mae)
     refit = ol.evaluate(models, log, p, metrics=["mae"], estimators=["snips"], refit=True, replicates=5, rng=0)
     assert refit["bias", "mae", "snips"].stderr > 0
-    assert ol.audit(models, log, p, metrics=["mae"]).verdict is not None
+    assert "modelled" in {reason.code for reason in ol.audit(models, log, p, metrics=["mae"]).verdict.reasons}
+
+
+def test_ratings_drawn_at_random_take_the_place_of_the_guess():
+    p = Even().fit(LOG).propensities_
+    balanced = ol.propensity.Balanced(p).fit(LOG, uniform=np.random.default_rng(0).choice(LOG.rating, 250))
+    assert (p.predict(LOG).modelled, balanced.predict(LOG).modelled) == (True, False)

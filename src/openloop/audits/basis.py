@@ -17,8 +17,9 @@ class Basis:
 
     `blind`: p was fitted without seeing ratings. `sample`: the ratings drawn at random that p was fitted with.
     `balanced`: weights were raked. `by_cells`: p was fitted to single cells. `by_rating`: p depends on the rating
-    alone. `unseen`: the population's share of ratings of which the log has no row. `positives`: every row is one, so
-    Σw is the liking rate. `clicks`: nobody said what was shown either.
+    alone. `modelled`: how p depends on the rating is a joint model's guess. `unseen`: the population's share of ratings
+    of which the log has no row. `positives`: every row is one, so Σw is the liking rate. `clicks`: nobody said what was
+    shown either.
     """
 
     blind: bool = False
@@ -26,6 +27,7 @@ class Basis:
     balanced: bool = False
     by_cells: bool = False
     by_rating: bool = False
+    modelled: bool = False
     unseen: float = 0.0
     positives: bool = False
     clicks: bool = False
@@ -41,6 +43,7 @@ class Basis:
         return cls(
             blind=blind or seen.blind, sample=None if seen.sample is None else seen.sample.size,
             balanced=seen.base is not None, by_cells=seen.by_cells, by_rating=seen.by_rating,
+            modelled=seen.modelled,
             unseen=0.0 if seen.sample is None else seen.sample.unseen(log.rating), positives=log.positives,
         )  # fmt: skip
 

@@ -205,6 +205,16 @@ def _by_rating(found: Evidence) -> Iterator[Reason]:
         )  # fmt: skip
 
 
+def _modelled(found: Evidence) -> Iterator[Reason]:
+    """Propensities of a joint model: two models that fit a log alike may say the opposite of what it lacks."""
+    if found.basis.modelled:
+        yield Reason(
+            code="modelled", remedy=rules.RATINGS,
+            text="how the propensities depend on the rating comes from the form of a joint model, which the log cannot "
+            "check",
+        )  # fmt: skip
+
+
 def _exposed(found: Evidence) -> Iterator[Reason]:
     """Propensities fitted on positives, whose weights divide the liking out; one p for all cells divides nothing."""
     if found.liked and found.basis.blind and not found.evenly_weighted:
@@ -355,8 +365,8 @@ def _paradox_words(found: Evidence, c: Contrast) -> str:
 
 RATINGS = Rulebook(
     of_the_log=(
-        doubts, _liked, _biased, _undebiased, _corrected, _support, _overlap, _by_rating, _exposed, _taken_as_known,
-        _unseen,
+        doubts, _liked, _biased, _undebiased, _corrected, _support, _overlap, _by_rating, _modelled, _exposed,
+        _taken_as_known, _unseen,
     ),
     of_pairs=(_leaked, influential, _own_lists, _per_user, _contradicted, _against_most, _shown_more, _assumed),
 )  # fmt: skip

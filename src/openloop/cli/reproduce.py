@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from openloop.studies.kit.running import Item, Reproduction
 
 WIDE = 200
+LEGEND = (
+    "✓ can run, – cannot: none of its data sets is there, or a package is missing. Minutes are those of a full run on "
+    "two cores. Where the trials are kept, their analysis is left, and still takes minutes where it resamples much."
+)
 
 
 def reproduce(
@@ -53,7 +58,7 @@ def reproduce(
     from openloop.commands.table_files import refuse_overwriting
     from openloop.errors import InputError
     from openloop.studies.kit import running
-    from openloop.studies.kit.page_files import check_format, write_page
+    from openloop.studies.kit.page_files import check_place, write_page
 
     if list_:
         _print_list(list(running.listed(data, paper)), json)
@@ -62,7 +67,7 @@ def reproduce(
         raise InputError(f"reproduce: which paper? One of {', '.join(running.STUDIES)}; --list shows their items.")
     refuse_overwriting(files(json, report), [])
     if report is not None:
-        check_format(Path(report))
+        check_place(Path(report), items or [item.name for item in running.study(paper).ITEMS])
     try:
         with progress() as step:
             found = running.reproduce(
@@ -115,7 +120,7 @@ def _print_result(result: Result) -> None:
     for table in result.tables:
         _print_table(table)
     for claim in result.claims:
-        out.print(mark(claim.holds, after=told(claim)[1:]))
+        out.print(told(claim) if claim.undecided else mark(claim.holds, after=told(claim)[1:]))
     for note in result.notes:
         out.print(f"- {note}")
 
@@ -162,8 +167,20 @@ def _print_list(lines: list[tuple[str, Item, tuple[str, ...], str | None]], json
         column.no_wrap = column.header != "what"
     for paper, item, here, why in lines:
         data = "\n".join(f"{'✓' if name in here else '–'} {name}" for name in item.data)
-        grid.add_row(mark(why is None), paper, item.name, item.title, data or "none needed", f"{item.minutes:g}")
+        grid.add_row(
+            mark(True) if why is None else "–", paper, item.name, item.title, data or "none needed", f"{item.minutes:g}"
+        )
     wide().print(grid)
-    for paper, item, _, why in lines:
-        if why is not None:
-            console().print(f"{paper} {item.name} {why}")
+    for text in (LEGEND, *_missing(lines)):
+        console().print(text)
+
+
+def _missing(lines: list[tuple[str, Item, tuple[str, ...], str | None]]) -> Iterator[str]:
+    """One line for each data set or package for want of which an item cannot run."""
+    from openloop.studies.kit.running import EXTRAS, absent
+
+    lacking = [(item, here) for _, item, here, why in lines if why is not None]
+    for name in dict.fromkeys(name for item, here in lacking if not here for name in item.data):
+        yield f"{name} is missing: `openloop datasets get {name}` brings or describes it"
+    for package in dict.fromkeys(package for item, _ in lacking for package in absent(item)):
+        yield f"{package} is missing: pip install 'openloop[{EXTRAS[package]}]'"

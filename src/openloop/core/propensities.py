@@ -24,7 +24,8 @@ class Propensities:
     array only the length can be checked. `sample` is what they were fitted with, where that was a uniform sample.
     `base` are the p before they were balanced, None where they were not; a balanced p may exceed 1. `blind`: fitted
     without looking at ratings. `by_items`: the model has fitted each item's p to this log, `by_cells`: that of single
-    cells, beyond their users and items. `by_rating`: p depends on the rating alone. `means`: functions of predictions
+    cells, beyond their users and items. `by_rating`: p depends on the rating alone. `modelled`: how p depends on the
+    rating comes from the form of a joint model, which no row of the log can check. `means`: functions of predictions
     whose means over all cells the weights were balanced to.
     """
 
@@ -37,6 +38,7 @@ class Propensities:
     by_items: bool = False
     by_cells: bool = False
     by_rating: bool = False
+    modelled: bool = False
     means: CellMeans | None = None
 
     def __post_init__(self) -> None:

@@ -113,7 +113,7 @@ class RatingPropensities(BaseEstimator):
         items, cells = bool(self.model_.fits_items), bool(self.model_.fits_cells)
         return Propensities(
             values=values, fingerprint=feedback.fingerprint, by_items=items, by_cells=cells,
-            by_rating=not (items or cells),
+            by_rating=not (items or cells), modelled=True,
         )  # fmt: skip
 
     def matrix(self) -> Floats:

@@ -8,7 +8,7 @@ from scipy.stats import kendalltau
 
 from openloop.audits.rankings import compare_tau, kendall, steiger, williams
 from openloop.studies.jadidinejad2021 import agreement
-from openloop.studies.jadidinejad2021.agreement import EVERY, Agreement, RelativeGain, Weightings
+from openloop.studies.jadidinejad2021.agreement import EVERY, Agreement, Lead, RelativeGain, Weightings, doubt
 from openloop.studies.jadidinejad2021.open_loop import TARGETS
 from openloop.studies.jadidinejad2021.scores import RankedCells, holdout
 
@@ -35,7 +35,7 @@ def test_differences_are_paired():
     found.values[:] += noise  # the same for both
     ahead = found.ahead("a", "b", "published")
     assert (ahead.value, ahead.won, ahead.splits) == (pytest.approx(0.2), 2, 2)
-    assert ahead.error == pytest.approx(0, abs=1e-12)
+    assert ahead.drawn == pytest.approx([0.2] * 3)
     assert found.error("a", "published") > 0.1
     assert str(ahead) == "+0.200 (+0.200 … +0.200), ahead in 2 of 2 splits"
 
@@ -64,6 +64,33 @@ def test_draws_without_a_relative_gain_are_below_and_above_all_others(undefined,
     gain = RelativeGain(value=0.5, drawn=np.append(drawn, np.full(undefined, np.nan)))
     assert gain.undefined == undefined
     assert gain.interval == pytest.approx(limits)
+
+
+def test_a_difference_and_its_relative_gain_have_limits_on_the_same_side_of_0():
+    """Normal limits of one and quantiles of the other would not: draws are skewed."""
+    found = table([[0.3] * 4, [0.2] * 4], draws=200)
+    for least in (-0.001, 0.001):
+        found.values[0, :, :, 1:201] = 0.2 + np.append(np.full(10, least), np.linspace(0.09, 0.12, 190))
+        lead, gain = found.ahead("a", "b", "published"), found.relative_gain("a", "b", "published")
+        assert (lead.interval[0] > 0) == (gain.interval[0] > 0) == lead.clear == (least > 0)
+
+
+def lead(low, high):
+    """A lead with these limits."""
+    return Lead(value=(low + high) / 2, drawn=np.linspace(low, high, 3), won=1, splits=2)
+
+
+@pytest.mark.parametrize(
+    ("leads", "enough", "decided"),
+    [
+        ([(0.1, 0.2)], None, True), ([(-0.1, 0.2)], None, False), ([(-0.2, -0.1)], None, True),
+        ([(0.1, 0.2), (-0.1, 0.2)], None, False), ([(-0.2, -0.1), (-0.1, 0.2)], None, True),
+        ([(0.1, 0.2)] * 2 + [(-0.1, 0.2)], 2, True), ([(0.1, 0.2)] + [(-0.1, 0.2)] * 2, 2, False),
+        ([(-0.2, -0.1)] * 2 + [(-0.1, 0.2)], 2, True), ([(-0.2, -0.1)] + [(-0.1, 0.2)] * 2, 2, False),
+    ],
+)  # fmt: skip
+def test_intervals_that_contain_0_leave_open_what_no_others_decide(leads, enough, decided):
+    assert (doubt([lead(*limits) for limits in leads], enough) == "") is decided
 
 
 def test_the_test_as_coded_says_where_one_is_ahead():

@@ -9,6 +9,7 @@ import pytest
 
 from openloop.studies.jadidinejad2021.chance_instances import ChanceCounts
 from openloop.studies.jadidinejad2021.instance_claims import (
+    FEW_PAIRS,
     InstanceEvidence,
     more_disagreement,
     more_reversals,
@@ -72,12 +73,13 @@ def test_instances_and_reversals_must_each_be_more_than_chance_gives_in_most_spl
 
 
 def test_the_gist_says_how_many_of_each_kind_there_are():
-    given = evidence(((0, 3),), ((0, 0),))
-    for claim in (more_disagreement(given), more_reversals(given)):
-        assert claim.gist.startswith("coat: ")
-        assert claim.gist.endswith("(0 reversals and 0 maskings after Holm)")
-        assert "paradox" not in claim.gist
-    assert more_disagreement(replace(given, data="ml-1m")).gist == ""
+    for splits, over in ((1, ""), (2, ", over 2 splits of one log")):
+        given = replace(evidence(((0, 3),) * splits, ((0, 0),) * splits), data="ml-1m")
+        for claim in (more_disagreement(given), more_reversals(given)):
+            assert claim.gist.startswith("on ml-1m, ")
+            assert claim.gist.endswith(f"(0 reversals and 0 maskings after Holm{over})")
+            assert "paradox" not in claim.gist
+            assert ("in most splits" in claim.text) is (splits == 2)
 
 
 def side(majority, aggregate):
@@ -86,13 +88,19 @@ def side(majority, aggregate):
 
 @pytest.mark.parametrize(
     ("instances", "opposite", "holds"),
-    [((3, 1), (5, 4), True), ((3, 1), (4, 5), False), ((1, 3), (5, 4), False), ((2, 2), (5, 4), False),
-     ((0, 0), (5, 4), False)],
+    [((6, 2), (5, 4), True), ((6, 2), (4, 5), False), ((2, 6), (5, 4), False), ((4, 4), (5, 4), False),
+     ((2, 6), (1, 0), False),  # the other choice decides nothing, this one is enough
+     ((7, 1), (0, 1), None), ((5, 0), (5, 4), None), ((0, 0), (0, 0), None)],
 )  # fmt: skip
 def test_a_method_must_side_with_q1_however_the_pairs_are_chosen(instances, opposite, holds):
     total = sum(instances)
     setting = replace(NONE, instances=((None,) * total, ()))  # only their number counts
-    assert sided_claim("it", setting, side(*instances), side(*opposite)).holds is holds
+    claim = sided_claim("it", setting, side(*instances), side(*opposite))
+    assert (None if claim.undecided else claim.holds) is holds
+
+
+def test_fewer_pairs_than_decide_may_be_on_one_side_by_chance():
+    assert 2 * 0.5**FEW_PAIRS < 0.05 < 2 * 0.5 ** (FEW_PAIRS - 1)
 
 
 def test_in_the_made_up_paradox_the_open_loop_is_asked_both_ways(compared):

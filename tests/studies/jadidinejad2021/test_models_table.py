@@ -37,6 +37,12 @@ class TestTheItem:
         opened = {row[0]: row[1] for row in result.tables[0].rows}
         assert [opened[name].allowed for name in model_values.EXACT] == pytest.approx([0.0005] * 3)
 
+    def test_what_is_judged_over_many_splits_is_not_judged_over_few(self, result):
+        few, many_splits = ({row[0]: row[-5:] for row in result.tables[at].rows} for at in (0, 2))
+        for name, cells in few.items():
+            assert {cell.judged for cell in cells} == {name not in many_splits}
+        assert all(cell.judged for cells in many_splits.values() for cell in cells)
+
     def test_by_number_of_threads_nothing_is_judged(self, result):
         opened = {row[0]: row[1] for row in result.tables[0].rows}
         assert (opened["BO"].came_out, opened["BO"].error) == (None, None)

@@ -50,12 +50,31 @@ def test_a_method_has_its_colour_in_every_figure():
         assert len(set(colours.values())) == len(chosen)
 
 
+def test_a_published_number_of_several_places_is_dashed_and_those_of_one_are_in_the_legend():
+    theirs = [{"x": 1, "y": 3, "name": "n1"}, {"x": 2, "to": 4, "y": 2, "name": "n1"}]
+    *_, hollow, dashed = lines(ROWS, "x", "y", series="name", published=theirs).to_dict()["layer"]
+    assert hollow["encoding"]["opacity"]["scale"]["domain"] == ["as published"]
+    assert [dashed["mark"]["type"], dashed["encoding"]["x2"]["field"]] == ["rule", "to"]
+    assert hollow["encoding"]["x"]["scale"]["padding"] > 0  # not on the corner
+
+
 def test_published_numbers_are_hollow_and_in_the_charts_of_their_facet():
     theirs = [{"x": 9, "y": 3, "name": "n1", "part": "second"}]
     first, second = lines(ROWS, "x", "y", series="name", facet="part", published=theirs).to_dict()["concat"]
     assert marks(first) == ["line", "point"]
     assert marks(second) == ["line", "point", "point"]
     assert second["layer"][2]["mark"]["filled"] is False
+
+
+def test_hollow_points_and_ticks_at_the_values_there_are():
+    rows = [row | {"short": row["x"] == 2 and row["part"] == "first"} for row in ROWS]
+    spec = lines(rows, "x", "y", series="name", facet="part", log_x=True, hollow="short", x_values=True).to_dict()
+    first, second = spec["concat"]
+    assert (marks(first), marks(second)) == (["line", "point", "point"], ["line", "point"])
+    emptied = first["layer"][-1]
+    assert emptied["mark"]["fill"] == "white"
+    assert {row["x"] for row in emptied["data"]["values"]} == {2}
+    assert second["layer"][0]["encoding"]["x"]["axis"]["values"] == [1, 2, 4]
 
 
 def test_long_titles_and_legends_are_not_cut():

@@ -10,7 +10,7 @@ from openloop.studies.kit.colours import COLOUR
 
 FIGURES = {
     "accuracy": ("IPS", "SNIPS", "Naive"),
-    "learned propensities": ("IPS-NB", "SNIPS-NB", "IPS-KNOWN", "Naive"),
+    "learned propensities": ("IPS-NB and SNIPS-NB", "IPS-KNOWN", "Naive"),
     "factorisation": ("MF-Naive", "MF-IPS", "MF-IPS-NB"),
     "climbing": ("MF-AUC", "MF-ADG", "SVD", "popularity"),
     "methods": ("holdout", "ips", "stratified", "as coded", "as printed"),

@@ -91,6 +91,55 @@ def test_the_first_lines_say_what_came_out_what_did_not_and_on_what_data(study, 
     assert "? d (not decided: too few throws): 4" in markdown(changed, "pictures")
 
 
+def test_claims_of_ours_have_tallies_of_their_own(study, tmp_path):
+    found = reproduce(study, data=tmp_path, workers=0)
+    claims = [
+        Claim(text="a", holds=True, found="1", gist="cards come first", ours=True),
+        Claim(text="b", holds=True, found="2", gist="coins are fair"),
+        Claim(text="c", holds=False, found="3"),
+        Claim(text="d", holds=False, found="4", undecided="too few throws", ours=True),
+    ]
+    text = markdown(replace(found, results=(replace(found.results[0], claims=tuple(claims)),)), "pictures")
+    _, _, out, not_out, not_decided, *_ = text.splitlines()
+    assert re.search(facts("1 of 2 claims of the paper", "1 of 1 claim of ours"), out)
+    assert out.endswith(" Coins are fair. Of ours: Cards come first.")
+    assert re.search(facts("1 of 2 claims of the paper", "0 of 1 claim of ours"), not_out)
+    assert re.search(facts("Not decided", "1 claim of ours"), not_decided)
+    assert "| claims of the paper that hold | claims of ours that hold |" in text
+    assert "| table1 | means | – | 1 of 2 | 1 of 1 | 1 of 2 |" in text
+    assert "? d (ours; not decided: too few throws): 4" in text
+
+
+def test_a_gist_of_several_data_sets_is_told_once(study, tmp_path):
+    found = reproduce(study, data=tmp_path, workers=0)
+    claims = [Claim(text=c, holds=c != "b", found="", gist="coins are fair", on=c) for c in "abc"]
+    text = markdown(replace(found, results=(replace(found.results[0], claims=tuple(claims)),)), "pictures")
+    _, _, out, not_out, *_ = text.splitlines()
+    assert out.endswith(" Coins are fair (a and c).")
+    assert not_out.endswith(" Coins are fair (b).")
+
+
+def test_a_quick_run_decides_nothing(study, tmp_path):
+    found = reproduce(study, data=tmp_path, workers=0, quick=True)
+    claim = Claim(text="a", holds=True, found="1", gist="coins are fair")
+    text = markdown(replace(found, results=(replace(found.results[0], claims=(claim,)),)), "pictures")
+    _, _, first, data, blank, *_ = text.splitlines()
+    assert "decides nothing" in first
+    assert "Data" in data
+    assert blank == ""
+    assert "Coins are fair" not in text
+    assert "| table1 | means | – |\n" in text  # and no tally
+
+
+def test_the_data_line_says_what_of_the_paper_was_not_run(study, data_dir):
+    found = reproduce(study, ["table1", "figure1"], data=data_dir("coat").parent, workers=0)
+    assert found.not_run() == {"yahoo-r3": ("figure1",)}
+    assert "**Data**: coat. Not run of the paper's data: yahoo-r3 (figure1)." in markdown(found, "pictures")
+    other = replace(found, of_paper={"ml-10m": ("figure1", "table1")}, editions={"coat": "its first half"})
+    line = "**Data**: coat (its first half). None of the paper's data sets was run: ml-10m (figure1 and table1)."
+    assert line in markdown(other, "pictures")
+
+
 def test_claims_that_do_not_count_say_so(study, tmp_path):
     found = reproduce(study, data=tmp_path, workers=0)
     result = replace(found.results[0], claims=(Claim(text="two is two", holds=True, found="2", counted=False),))

@@ -10,8 +10,10 @@ import pytest
 
 from openloop.errors import FormatError, InputError
 from openloop.studies.kit import page_files
-from openloop.studies.kit.page_files import MANIFEST, manifest, write_page
+from openloop.studies.kit.page_files import MANIFEST, check_place, manifest, write_page
 from openloop.studies.kit.running import reproduce
+from openloop.studies.kit.running import study as study_named
+from tests.facts import facts
 from tests.studies import made_up
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "studies"
@@ -97,7 +99,7 @@ def test_a_file_of_the_user_whose_name_is_needed_is_refused_before_anything_is_w
         (folder / "figure1.svg").write_text("<svg>retouched</svg>")
     else:
         folder.mkdir()
-        page.write_text("old")
+        page.write_text("Written by `openloop reproduce made_up`")
         taken = folder / "figure1.svg"
         {"foreign": lambda: taken.write_text("mine"), "link": lambda: taken.symlink_to("gone"), "folder": taken.mkdir}[
             how
@@ -106,6 +108,34 @@ def test_a_file_of_the_user_whose_name_is_needed_is_refused_before_anything_is_w
     with pytest.raises(InputError, match=r"figure1\.svg"):
         write_page(found, page)
     assert (page.read_text(), files(folder)) == before
+
+
+@pytest.mark.parametrize("ending", [".md", ".html"])
+def test_a_page_that_openloop_did_not_write_is_refused(found, tmp_path, ending):
+    page = tmp_path / f"page{ending}"
+    page.write_text("My thesis.\nIts tables were written by openloop reproduce.\n")
+    before = page.read_text()
+    with pytest.raises(InputError, match=facts(page.name, "openloop reproduce", "another name")):
+        write_page(found, page)
+    assert page.read_text() == before
+    page.write_text("")  # nothing is lost
+    for _ in range(2):  # nor by writing it again
+        assert page in write_page(found, page).files
+
+
+def test_a_picture_of_the_users_is_known_by_the_items_before_they_run(tmp_path):
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "figure1_mine.svg").write_text("mine")
+    check_place(tmp_path / "page.md", ["figure2", "figure"])
+    check_place(tmp_path / "page.html", ["figure1"])
+    with pytest.raises(InputError, match=r"figure1_mine\.svg"):
+        check_place(tmp_path / "page.md", ["figure1"])
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
+def test_pictures_of_studies_have_names_of_their_items(page):
+    items = [item.name for item in study_named(page.stem).ITEMS]
+    assert all(page_files._is_of(Path(name).stem, items) for name in manifest(page.with_suffix("")))
 
 
 @pytest.mark.parametrize("fails", [1, 2, 3, 4])

@@ -69,6 +69,9 @@ def test_claims_that_do_not_count_are_in_no_tally():
         Claim(text="t", holds=holds, found="1", counted=c) for holds, c in ((True, True), (False, True), (True, False))
     ]
     assert Result(item="i", claims=tuple(claims)).held() == (1, 2)
+    ours = [Claim(text="d", holds=True, found="", ours=True), Claim(text="e", holds=True, found="", ours=True)]
+    both = Result(item="i", claims=(*claims, *ours))
+    assert (both.held(), both.held(ours=True)) == ((1, 2), (2, 2))
 
 
 def test_what_is_not_decided_neither_holds_nor_fails():
@@ -87,6 +90,15 @@ def test_a_result_is_plain_enough_for_json():
     assert plain["tables"][0]["rows"][0]["x"]["value"] == 0.5
     assert plain["tables"][0]["rows"][0]["x"]["came_out"] is False
     assert plain["claims"] == [
-        {"text": "so", "holds": True, "found": "1", "gist": "", "counted": True, "undecided": ""}
+        {
+            "text": "so",
+            "holds": True,
+            "found": "1",
+            "gist": "",
+            "on": "",
+            "counted": True,
+            "undecided": "",
+            "ours": False,
+        }
     ]
     assert plain["figures"][0]["rows"] == [{"x": 1.0}]

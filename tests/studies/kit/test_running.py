@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
+from openloop.core.feedback import Feedback
+from openloop.data.datasets.finding import find
+from openloop.data.datasets.records import Data, Shape
 from openloop.errors import InputError, MissingPackageError
-from openloop.studies.kit.running import cache_folder, listed, reproduce
+from openloop.studies.kit import running
+from openloop.studies.kit.results import Result
+from openloop.studies.kit.running import Item, cache_folder, listed, reproduce
 from openloop.studies.kit.running import study as study_named
 from tests.facts import facts
 from tests.studies import made_up
@@ -71,6 +77,25 @@ def test_what_is_known_of_the_data_goes_with_the_results(study, data_dir):
     found = reproduce(study, ["figure1"], data=data_dir("coat").parent, workers=0)
     known = facts("290 users", "300 items", "6,960 rows", "4,640", "SHA-256")
     assert re.search(known, found.data["coat"])
+
+
+def test_the_version_of_data_that_are_not_the_usual_goes_with_the_results(study, tmp_path, monkeypatch):
+    def read(run):
+        run.load("ml-1m")
+        return Result(item="one", data=("ml-1m",))
+
+    item = Item(name="one", title="t", function=read, data=("ml-1m",), minutes=1, of_paper=())
+    monkeypatch.setattr(made_up, "ITEMS", (item,))
+    version = Shape(users=1, items=1, rows=1, version="one user")
+    monkeypatch.setattr(running.datasets, "present", lambda *_: True)
+    monkeypatch.setattr(
+        running.datasets, "load", lambda *_: Data(name="ml-1m", log=Feedback.from_arrays([0], [0], [5.0]))
+    )
+    monkeypatch.setattr(running.datasets, "fingerprint", lambda *_: "0")
+    monkeypatch.setattr(running.datasets, "find", lambda _: replace(find("ml-1m"), shapes=(version,)))
+    found = reproduce(study, data=tmp_path, workers=0)
+    assert found.editions == {"ml-1m": "one user"}
+    assert found.not_run() == {}
 
 
 def test_one_paper_can_be_listed(study, tmp_path):

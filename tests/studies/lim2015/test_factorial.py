@@ -82,5 +82,16 @@ def test_the_figure_has_four_effects_for_each_data_set_and_two_measures(result):
         f"{d}, {SHOWN[m]}" for d in ("ml-100k", "ml-1m") for m in ("adg", "atop")
     }
     assert all(row["low"] < row["value"] < row["high"] for row in figure.rows)
+    assert not any(row["short"] for row in figure.rows)
     # 20 positives leave 14 for training
     assert {row["positives"] for row in figure.rows} == {12.0, 14.0}
+
+
+def test_points_of_fits_that_ended_short_are_marked_in_the_figure(monkeypatch):
+    e = made_up((0, 0, 0.02))
+    e.found[0, OF_AUC][0].best.outcome["tally"][1] -= 1
+    monkeypatch.setattr(factorial, "experiments", lambda _run: [e])
+    (figure,) = factorial.factorial(None).figures
+    assert {(row["positives"], row["effect"]) for row in figure.rows if row["short"]} == {
+        (14.0, effect) for effect in (MORE_STEPS, *PARTS)
+    }

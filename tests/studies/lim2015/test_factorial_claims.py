@@ -6,7 +6,8 @@ import pytest
 
 from openloop.studies.lim2015.designs import ALL, CELLS, HALF, OF_ADG, OF_AUC
 from openloop.studies.lim2015.effects import ALONE, MORE_STEPS, TOGETHER, UNTIL, all_effects
-from openloop.studies.lim2015.factorial_claims import claims_of, explained, weights_claim
+from openloop.studies.lim2015.factorial_claims import ABOUT_HALF, NO_GAIN, claims_of, explained, weights_claim
+from openloop.studies.lim2015.protocol import TOO_WIDE
 from tests.studies.lim2015.experiments import made_up
 
 # gain at equal updates, more steps carry it, gain at equal steps, until carries that, one part carries the gain on ADG,
@@ -38,6 +39,27 @@ def test_each_claim_holds_where_it_is_true(world):
     assert held(made_up(effects, steps=steps, own=0.001)) == wanted
 
 
+# which of the claims above there is nothing to decide about, for want of a gain
+OPEN = {
+    "steps": [False, False, False, True, False, False, False, False],
+    "until": [False] * 8,
+    "nothing": [False, True, False, True, True, True, True, False],
+}
+
+
+@pytest.mark.parametrize("world", OPEN)
+def test_where_no_gain_is_significant_there_is_nothing_to_be_carried(world):
+    effects, steps = WORLDS[world][0]
+    found = claims(made_up(effects, steps=steps, own=0.001))
+    assert [claim.undecided == NO_GAIN for claim in found] == OPEN[world]
+    assert all(claim.ours for claim in found)
+
+
+def test_a_share_of_about_half_is_not_decided():
+    found = claims(made_up((0.0, 0.0, 0.05), steps=0.05, own=0.001))
+    assert (found[1].holds, found[1].undecided) == (False, ABOUT_HALF)
+
+
 @pytest.mark.parametrize("world", ["steps and until", "items", "all a little", "nothing"])
 def test_the_half_of_the_design_tells_the_same_but_nothing_about_the_weight(world):
     (effects, steps), wanted = WORLDS[world]
@@ -60,7 +82,10 @@ def test_the_weight_is_inert_by_its_effect_where_it_acts(percent, inert):
 
 
 def test_little_data_does_not_make_the_weight_inert():
-    assert not held(made_up((0.0, 0.0, 0.0), own=0.2))[-1]
+    claim = claims(made_up((0.0, 0.0, 0.0), own=0.2))[-1]
+    assert (claim.holds, claim.undecided) == (False, TOO_WIDE)
+    outside = claims(made_up((0.0, 0.1, 0.0), own=0.001))[-1]
+    assert (outside.holds, outside.undecided) == (False, "")
 
 
 # --- fits that ended short
@@ -103,6 +128,7 @@ def test_the_largest_part_is_named_with_its_share():
 def test_another_reason_or_no_gap_is_told_as_such():
     assert "is not shown" in sentence((0.05, 0.0, 0.0))
     assert "does not fall significantly behind" in sentence((0.0, 0.0, 0.0))
+    assert "not significant after Holm (the interval is unadjusted)" in sentence((0.0, 0.0, 0.0))
     worse = sentence((0.0, 0.0, -0.05))
     assert "significantly below 0" in worse
     assert "largest part" not in worse

@@ -28,8 +28,12 @@ def test_the_papers_pattern_is_found_where_it_is(monkeypatch):
 def test_measures_that_all_agree_and_measures_that_all_differ_are_told_apart(monkeypatch):
     alike = result(monkeypatch, made_up(EQUAL, validation=TEST))
     assert [claim.holds for claim in alike.claims] == [True, True, False] * 2 + [False]
+    assert not any(claim.undecided for claim in alike.claims)
     apart = result(monkeypatch, made_up(EQUAL, validation=[0.5 * x for x in TEST]))
     assert [claim.holds for claim in apart.claims] == [False, False, True] * 2 + [False]
+    assert not any(claim.undecided for claim in apart.claims[:6])
+    other = made_up(EQUAL, validation=[x * (0.5 if k in (0, 3, 4) else 1) for k, x in enumerate(TEST)])
+    assert result(monkeypatch, other).claims[-1].undecided == ""  # the unbiased are further off for sure
 
 
 def test_the_difference_in_per_cent_of_test_by_hand():
@@ -62,8 +66,11 @@ def test_chance_is_no_difference_and_no_agreement(monkeypatch):
     data = made_up(EQUAL)
     for fit in data.fits:
         fit.outcome["validation"] = fit.outcome["test"] + rng.normal(0, 1, fit.outcome["test"].shape)
-    no_difference, agreement, far = result(monkeypatch, data).claims[:3]
+    *claims, everywhere = result(monkeypatch, data).claims
+    no_difference, agreement, far = claims[:3]
+    assert everywhere.undecided
     assert (no_difference.holds, agreement.holds, far.holds) == (True, False, False)
+    assert [bool(claim.undecided) for claim in (no_difference, agreement, far)] == [False, True, True]
 
 
 def test_differences_are_adjusted_over_both_tables():

@@ -39,6 +39,15 @@ def test_ips_may_be_less_accurate_by_a_factor_below_two(penalty, small):
     assert claim_about(figure2._claims(found), "α = 1", "less accurate", "factor below 2").holds is small
 
 
+def test_the_penalty_is_judged_by_what_the_figure_plots():
+    """MAE, the second metric, is beside it."""
+    found = {0.25: estimated(1.0, 0.05, 0.04), 1.0: estimated(1.0, 1.5, 1.0)}
+    found[1.0]["ips"][:, 1] = 10 + 3 * (found[1.0]["naive"][:, 1] - 10)
+    claim = claim_about(figure2._claims(found), "α = 1", "less accurate")
+    assert claim.holds
+    assert "for MAE" in claim.found
+
+
 def test_claims_fail_when_their_numbers_do():
     good = {0.25: estimated(1.0, 0.05, 0.045), 1.0: estimated(1.0, 1.2, 1.0)}
     assert [claim.text for claim in figure2._claims(good) if not claim.holds] == []

@@ -102,8 +102,8 @@ class Agreement:
 
     def _lead(self, gap: Floats) -> Lead:
         mean = gap.mean(axis=0)  # (W,)
-        error = float(np.nanstd(mean[self.weighted.bootstrap], ddof=1))
-        return Lead(value=float(mean[0]), error=error, won=int(np.sum(gap[:, 0] > 0)), splits=len(gap))
+        drawn = mean[self.weighted.bootstrap]
+        return Lead(value=float(mean[0]), drawn=drawn, won=int(np.sum(gap[:, 0] > 0)), splits=len(gap))
 
     def relative_gain(self, a: str, b: str, target: str) -> RelativeGain:
         """By which share τ of a is above that of b, of means over splits."""
@@ -154,18 +154,26 @@ class RelativeGain:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Quantiles of the draws, at LEVEL; an undefined draw is as low as can be, and as high."""
-        low = np.quantile(np.nan_to_num(self.drawn, nan=-np.inf), (1 - LEVEL) / 2, method="lower")
-        high = np.quantile(np.nan_to_num(self.drawn, nan=np.inf), (1 + LEVEL) / 2, method="higher")
-        return float(low), float(high)
+        """Quantiles of the draws, at LEVEL."""
+        return limits(self.drawn)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def limits(drawn: Floats) -> tuple[float, float]:
+    """Quantiles of bootstrap draws, at LEVEL; an undefined draw is as low as can be, and as high.
+
+    A difference and the relative gain that it makes have the same sign in every draw, so their limits have too.
+    """
+    low = np.quantile(np.nan_to_num(drawn, nan=-np.inf), (1 - LEVEL) / 2, method="lower")
+    high = np.quantile(np.nan_to_num(drawn, nan=np.inf), (1 + LEVEL) / 2, method="higher")
+    return float(low), float(high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Lead:
-    """A paired difference of τ: mean over splits, standard error over users, and in how many splits it is positive."""
+    """A paired difference of τ: its mean over splits, of bootstrap draws too, and in how many splits it is positive."""
 
     value: float
-    error: float
+    drawn: Floats
     won: int
     splits: int
 
@@ -176,12 +184,25 @@ class Lead:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Normal limits, at LEVEL."""
-        return self.value - LIMIT * self.error, self.value + LIMIT * self.error
+        """Quantiles of the draws, at LEVEL."""
+        return limits(self.drawn)
 
     def __str__(self) -> str:
         low, high = self.interval
         return f"{self.value:+.3f} ({low:+.3f} … {high:+.3f}), ahead in {self.won} of {self.splits} splits"
+
+
+def doubt(leads: Sequence[Lead | BlindLead], enough: int | None = None) -> str:
+    """Why intervals cannot decide whether `enough` of the leads, or all, are above 0; empty where they can.
+
+    They decide for it where so many lower limits are above 0, and against it where too many upper limits are below.
+    """
+    wanted = len(leads) if enough is None else enough
+    above, below = sum(lead.interval[0] > 0 for lead in leads), sum(lead.interval[1] < 0 for lead in leads)
+    if above >= wanted or below > len(leads) - wanted:
+        return ""
+    unclear = len(leads) - above - below
+    return "the interval contains 0" if len(leads) == 1 else f"{unclear} of {len(leads)} intervals contain 0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

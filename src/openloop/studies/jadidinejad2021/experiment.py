@@ -61,15 +61,17 @@ class Experiment:
         each = ((_scorers(split.methods), _scorers(split.targets)) for split in self.splits)
         return agreement.agreement_of(each, weighted)
 
-    def agreement_by(self, methods: Callable[[EvaluatedSplit], dict[str, Method]], draws: int) -> Agreement:
-        """The same by the methods that a function makes of each split, with the open loop as published."""
+    def agreement_by(
+        self, methods: Callable[[EvaluatedSplit], dict[str, Method]], draws: int, k: int | None = None
+    ) -> Agreement:
+        """The same, or nDCG@k, by the methods that a function makes of each split, with the open loop as published."""
         weighted = agreement.weightings(self.fits.n_users, stream(self.fits.seed, "users"), draws, 0)
-        each = ((_scorers(methods(split)), _scorers(split.targets)) for split in self.splits)
+        each = ((_scorers(methods(split), k), _scorers(split.targets, k)) for split in self.splits)
         return agreement.agreement_of(each, weighted, ("published",))
 
 
-def _scorers(named: dict[str, Method]) -> dict[str, Callable[[], Scores]]:
-    return {name: partial(method, None) for name, method in named.items()}
+def _scorers(named: dict[str, Method], k: int | None = None) -> dict[str, Callable[[], Scores]]:
+    return {name: partial(method, k) for name, method in named.items()}
 
 
 # -- running it ----------------------------------------------------------------------------------------------
@@ -135,15 +137,18 @@ def merged(results: Sequence[Result]) -> Result:
     return replace(results[0], **parts, notes=tuple(dict.fromkeys(every("notes"))))
 
 
-def over_splits(values: Floats, published: float | None = None, digits: int = 3, mark: str = "") -> Value:
+def over_splits(
+    values: Floats, published: float | None = None, digits: int = 3, mark: str = "", *, judged: bool = True
+) -> Value:
     """Mean and standard deviation over splits, (R,).
 
     The paper has one split, so a published number may be as far from our mean as one more split, and rounding.
     """
     allowed = None if published is None else float(one_more(values)) + 0.5 * 10**-digits
     return Value(
-        value=values.mean(), error=values.std(ddof=1), published=published, digits=digits, mark=mark, tolerance=allowed
-    )
+        value=values.mean(), error=values.std(ddof=1), published=published, digits=digits, mark=mark, tolerance=allowed,
+        judged=judged,
+    )  # fmt: skip
 
 
 def one_more(values: Floats) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 
 from openloop.audits.rankings import tau_b
 from openloop.core.feedback import Floats
-from openloop.studies.jadidinejad2021.agreement import REPLICATES, Agreement, ahead_as_coded
+from openloop.studies.jadidinejad2021.agreement import REPLICATES, Agreement, ahead_as_coded, doubt
 from openloop.studies.jadidinejad2021.experiment import EvaluatedSplit, Experiment, by_data_set, over_splits
 from openloop.studies.jadidinejad2021.fits import WMF, without
 from openloop.studies.jadidinejad2021.methods import Method
@@ -19,7 +19,7 @@ from openloop.studies.jadidinejad2021.published_tables import published_figure3
 from openloop.studies.jadidinejad2021.scores import Mask
 from openloop.studies.jadidinejad2021.table6_claims import in_most
 from openloop.studies.kit import charts
-from openloop.studies.kit.results import Cell, Claim, Figure, Result, Table
+from openloop.studies.kit.results import Cell, Claim, Figure, Result, Table, Value
 from openloop.studies.kit.running import Run
 from openloop.support.wording import counted
 
@@ -87,7 +87,7 @@ def _correlations(found: Experiment, scores: dict[str, Floats], taus: dict[str, 
     published, keep = PUBLISHED["figure3"].get(found.name, {}), without(WMF, found.fits.models)
     others = {name: tau_b(values[:, keep], found.goals(None)[:, keep]) for name, values in scores.items()}
     rows: list[tuple[Cell, ...]] = [
-        (name, over_splits(values, published.get(name.lower()), 3 if name == "Q2" else 2), over_splits(others[name]))
+        (name, _shown(values, published.get(name.lower()), 3 if name == "Q2" else 2), over_splits(others[name]))
         for name, values in taus.items()
     ]
     share = np.array([np.mean(split.held.coded_strata(2) == 0) for split in found.splits])
@@ -95,8 +95,13 @@ def _correlations(found: Experiment, scores: dict[str, Floats], taus: dict[str, 
     return Table(
         name=f"figure3_{found.name}", rows=tuple(rows), error_is="standard deviation over splits",
         columns=("panel", "τ with the open loop", f"τ over the {int(keep.sum())} models without {WMF}"),
-        caption=f"{found.name}: agreement over {counted(len(found.splits), 'split')}.",
+        caption=f"{found.name}: agreement over {counted(len(found.splits), 'split')}. The published τ are those of "
+        "table6, where they are judged.",
     )  # fmt: skip
+
+
+def _shown(taus: Floats, published: float | None, digits: int) -> Value:
+    return over_splits(taus, published, digits, judged=False)
 
 
 def claims(data: str, agreed: Agreement, told: Mask) -> Iterator[Claim]:
@@ -106,6 +111,7 @@ def claims(data: str, agreed: Agreement, told: Mask) -> Iterator[Claim]:
         text=f"{data}: Q1 agrees better with the open loop than holdout, and holdout than Q2 (section 7.1), with lower "
         "95 % limits above 0 over users",
         holds=all(lead.clear for lead in leads), found=f"Q1 by {leads[0]}; holdout by {leads[1]}",
+        undecided=doubt(leads),
     )  # fmt: skip
     yield Claim(
         text=f"{data}: τ of holdout is significantly lower than that of Q1 (section 7.1), by the paper's own test, in "
@@ -117,5 +123,6 @@ def claims(data: str, agreed: Agreement, told: Mask) -> Iterator[Claim]:
         yield Claim(
             text="coat: Q2 has a negative correlation with the open loop (section 7.1), with an upper 95 % limit below "
             "0 over users",
-            holds=high < 0, found=f"{agreed.mean('Q2', 'published')[0]:.3f} ({low:.3f} … {high:.3f})",
+            holds=high < 0, undecided="the interval contains 0" if low <= 0 <= high else "",
+            found=f"{agreed.mean('Q2', 'published')[0]:.3f} ({low:.3f} … {high:.3f})",
         )  # fmt: skip

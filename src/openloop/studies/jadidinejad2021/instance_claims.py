@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,11 +15,10 @@ from openloop.studies.jadidinejad2021.published import NOTEBOOK_MOSTPOP, PUBLISH
 from openloop.studies.kit.results import Claim
 from openloop.support.wording import counted, joined, percent
 
+BATCHED = ("WMF", "GMF", "MLP", "NeuMF")  # families whose batches the published code leaves to chance
 FEW_ITEMS = 0.05  # of all items: a very small minority
-THAN_DEALT = (
-    "more often than where it is dealt out at random which models are ahead on an item "
-    f"(one-sided, {100 * PER_SPLIT:g} % in most splits; splits share a log, so by chance at most {200 * PER_SPLIT:g} %)"
-)
+THAN_DEALT = "more often than where it is dealt out at random which models are ahead on an item"
+FEW_PAIRS = 6  # of fewer, all on one side have a two-sided chance above 5 %: 2·½⁵ = 6 %, 2·½⁶ = 3 %
 METHODS_NOTE = (
     "Strata, IPS and rankings are the published code's. It keeps no values per user of the stratified method, so how "
     "the paper tested that line is not known. Here its error comes from the users of the strata, with their shares as "
@@ -50,9 +49,24 @@ class InstanceEvidence:
     either: tuple[ChanceCounts, ...]  # by split, reversals and maskings
     reversals: tuple[ChanceCounts, ...]  # by split, reversals alone
 
+    @property
+    def over(self) -> str:
+        """Over how many splits, where there are several."""
+        return "" if len(self.either) == 1 else f", over {len(self.either)} splits of one log"
+
+    @property
+    def tested(self) -> str:
+        """How instances are held against chance."""
+        if len(self.either) == 1:
+            return f"{THAN_DEALT} (one-sided test at {100 * PER_SPLIT:g} %, on the one split)"
+        return (
+            f"{THAN_DEALT} (one-sided tests at {100 * PER_SPLIT:g} %, in most splits; splits share a log, so by chance "
+            f"at most {200 * PER_SPLIT:g} %)"
+        )
+
     def gist(self, text: str) -> str:
-        """Coat's claims are told at the top of the page, with how many instances of each kind there are."""
-        return f"coat: {text} ({self.adjusted.words} after Holm)" if self.data == "coat" else ""
+        """For the top of the page, with how many instances of each kind there are."""
+        return f"on {self.data}, {text} ({self.adjusted.words} after Holm{self.over})"
 
 
 def instance_claims(found: InstanceEvidence) -> Iterator[Claim]:
@@ -64,14 +78,17 @@ def instance_claims(found: InstanceEvidence) -> Iterator[Claim]:
     for name, text in ((STRATIFIED, "the stratified evaluation"), (OPEN_LOOP, "the open loop")):
         if name in found.plain.sides:
             opposite = added([mirrored(rows, rows[name]) for rows in found.rows])
-            yield sided_claim(text, found.plain, found.plain.sides[name], opposite)
+            yield replace(
+                sided_claim(text, found.plain, found.plain.sides[name], opposite),
+                gist=f"on {found.data}, where Q1 and all ratings disagree about two models, {text} sides with Q1",
+            )
 
 
 def more_disagreement(found: InstanceEvidence) -> Claim:
     """Instances after Holm must be more than with dealt gains, in most splits."""
     return Claim(
         text="differences that are significant in Q1 disappear or reverse over all ratings (section 7.1), after Holm "
-        f"over all pairs, {THAN_DEALT}",
+        f"over all pairs, {found.tested}",
         holds=more_in_most(found.either),
         found=f"{found.adjusted.words} after Holm among {found.adjusted.pairs:,} pairs; {_dealt_words(found.either)}. "
         f"Without Holm, by the paper's tests, {found.plain.words}",
@@ -83,7 +100,7 @@ def more_reversals(found: InstanceEvidence) -> Claim:
     """The same of reversals alone: both differences are significant, and opposite."""
     return Claim(
         text="differences that are significant in Q1 reverse over all ratings and are significant there too, after "
-        f"Holm over all pairs, {THAN_DEALT}",
+        f"Holm over all pairs, {found.tested}",
         holds=more_in_most(found.reversals),
         found=f"{counted(found.adjusted.count('reversal'), 'reversal')} after Holm among {found.adjusted.pairs:,} "
         f"pairs; {_dealt_words(found.reversals)}",
@@ -94,15 +111,20 @@ def more_reversals(found: InstanceEvidence) -> Claim:
 def _dealt_words(splits: Sequence[ChanceCounts]) -> str:
     mean = np.mean([counts.drawn.mean() for counts in splits])
     tests = ", ".join(f"{counts.pvalue:.2f}" for counts in splits)
-    return f"with dealt gains {mean:.2f} per split on average over {len(splits[0].drawn)} deals; p by split {tests}"
+    p = f"p = {tests}" if len(splits) == 1 else f"p by split {tests}"
+    return f"with dealt gains {mean:.2f} per split on average over {len(splits[0].drawn)} deals; {p}"
 
 
 def _published_pair(found: InstanceEvidence) -> Claim:
     splits = len(found.plain.instances)
     times = sum(any({p.pair.a, p.pair.b} == set(found.pair) for p in split) for split in found.plain.instances)
+    where = "in most splits" if splits > 1 else "(there is one split)"
+    pair = f"{found.pair[0]} against {found.pair[1]}"
     return Claim(
-        text=f"{found.pair[0]} against {found.pair[1]} is an instance in most splits", holds=2 * times > splits,
+        text=f"{pair} is an instance {where}", holds=2 * times > splits,
         found=f"in {times} of {counted(splits, 'split')}, by the paper's tests",
+        gist=f"on {found.data}, the paper's pair, {pair}, is an instance by the paper's tests (in {times} of "
+        f"{counted(splits, 'split')})",
     )  # fmt: skip
 
 
@@ -121,13 +143,18 @@ def sided_claim(name: str, found: SettingInstances, whom: Sides, opposite: Sides
     """A method must side with Q1 in most instances, and in most of the pairs that are chosen the opposite way.
 
     An instance is chosen for a significant Q1, which alone makes any method likely to agree with Q1. The opposite
-    choice is a significant difference over all ratings where Q1 has the other sign.
+    choice is a significant difference over all ratings where Q1 has the other sign. Fewer than FEW_PAIRS decide
+    nothing.
     """
     total = sum(len(split) for split in found.instances)
+    chosen = [(whom.majority, total), (opposite.majority, opposite.total)]
+    against = any(of >= FEW_PAIRS and 2 * ahead <= of for ahead, of in chosen)
+    few = [counted(of, "pair") for _, of in chosen if of < FEW_PAIRS and not against]
     return Claim(
         text=f"where Q1 and all ratings disagree about two models, {name} agrees with Q1 more often than not, whether "
         "the pairs are those significant in Q1 or those significant over all ratings",
-        holds=2 * whom.majority > total and opposite.majority > opposite.aggregate,
+        holds=not against,
+        undecided=f"{' and '.join(few)} of a kind: fewer than {FEW_PAIRS} on one side may be chance" if few else "",
         found=(
             f"of those significant in Q1, by the paper's tests, {_side_words(whom, total)}; of those significant over "
             f"all ratings and not in Q1, {_side_words(opposite, opposite.total)}"
@@ -165,7 +192,7 @@ def _popular(item: str, models: Sequence[str], rows: MethodRows) -> Iterator[str
 
 
 def _model_notes(models: Sequence[str]) -> Iterator[str]:
-    torch = [family for family in ("WMF", "GMF", "MLP", "NeuMF") if family in map(family_of, models)]
+    torch = [family for family in BATCHED if family in map(family_of, models)]
     yield METHODS_NOTE
     if torch:
         verb = "is" if len(torch) == 1 else "are"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from openloop.audits.paradox import Paradox
 from openloop.core.feedback import Floats
 from openloop.studies.jadidinejad2021.chance_instances import chance_counts, null_stream
 from openloop.studies.jadidinejad2021.fits import WMF, ModelFits, without
-from openloop.studies.jadidinejad2021.instance_claims import InstanceEvidence, instance_claims, instance_notes
+from openloop.studies.jadidinejad2021.instance_claims import BATCHED, InstanceEvidence, instance_claims, instance_notes
 from openloop.studies.jadidinejad2021.instances import SettingInstances, Sides, clearest, instances_in
 from openloop.studies.jadidinejad2021.method_rows import (
     AMONG,
@@ -26,10 +29,10 @@ from openloop.studies.jadidinejad2021.method_rows import (
     sizes,
 )
 from openloop.studies.jadidinejad2021.methods import HeldOutRows
-from openloop.studies.jadidinejad2021.models import split_of
+from openloop.studies.jadidinejad2021.models import family_of, split_of
 from openloop.studies.jadidinejad2021.published import PUBLISHED
 from openloop.studies.kit.results import Cell, Result, Table, Value
-from openloop.support.wording import pvalue
+from openloop.support.wording import joined, pvalue
 
 SPREAD_SPLITS = 30  # splits that show how much the numbers of ratings and items vary by chance
 ROUNDING = 0.0005
@@ -42,7 +45,7 @@ def about_instances(item: str, data: str, fits: ModelFits, *, comparable: bool, 
     found = [instances_in(fits.models, rows[among], among, holm=holm) for among in AMONG for holm in (False, True)]
     first = rows[CODED][0]
     tables = [
-        _pair_table(item, fits, first, comparable=comparable),
+        _pair_table(item, fits, rows[CODED], comparable=comparable),
         _count_table(item, found, [*_without_wmf(fits.models, rows[CODED])], fits.splits),
     ]
     best = next((p for f in (found[1], found[0]) if (p := clearest(f.instances[0], fits.models, first))), None)
@@ -81,28 +84,52 @@ def _without_wmf(models: Sequence[str], rows: Sequence[MethodRows]) -> Iterator[
 # -- the published pair --------------------------------------------------------------------------------------
 
 
-def _pair_table(item: str, fits: ModelFits, rows: MethodRows, *, comparable: bool) -> Table:
+def _pair_table(item: str, fits: ModelFits, splits: Sequence[MethodRows], *, comparable: bool) -> Table:
     a, b = PUBLISHED[item]["pair"]
-    pair = fits.models.index(a), fits.models.index(b)
+    pair, rows, allowed = (fits.models.index(a), fits.models.index(b)), splits[0], ""
     if comparable:
         spread, columns = _spread(fits), ("p", "better, published", "ratings", "items")
-        cells = [_compared_cells(row, item, pair, spread.get(row.name, np.zeros(2))) for row in rows.values()]
+        cells = [
+            _compared_cells([split[name] for split in splits], item, pair, spread.get(name, np.zeros(2)))
+            for name in rows
+        ]
+        allowed = f" {_allowed_words(len(splits))}"
     else:
         columns = ("p", "ratings", "items", f"{a}, published", f"{b}, published", "ratings, published",
                    "items, published")  # fmt: skip
         cells = [(*_own_cells(row, *pair), *_printed_cells(row, item)) for row in rows.values()]
     return Table(
         name=item, error_is="standard error over users", columns=("method", a, b, *columns), rows=tuple(cells),
-        caption=f"{a} against {b} by nDCG, as coded, on one split; * is a significant difference (paired t-test, 5 %).",
+        caption=f"{a} against {b} by nDCG, as coded, on one split; * is a significant difference (paired t-test, 5 %)."
+        f"{allowed}",
     )  # fmt: skip
 
 
-def _compared_cells(row: MethodRow, item: str, pair: tuple[int, int], noise: Floats) -> tuple[Cell, ...]:
-    """Ours, each beside the published number; `noise` (2,) is the chance in the numbers of ratings and items."""
-    x, y, star, rows, items = PUBLISHED[item]["lines"][row.name]
-    (a, b), names = pair, PUBLISHED[item]["pair"]
+def _allowed_words(splits: int) -> str:
+    """What a published number of another split is allowed."""
+    sizes = f"Of ratings and items 3 standard deviations over {SPREAD_SPLITS} splits are allowed"
+    if splits == 1:
+        return f"{sizes}; nDCG is not judged, as one split does not say how far another may be."
     return (
-        row.name, _value(row, a, b, x), _value(row, b, a, y), pvalue(row.pvalue[a, b]),
+        f"The paper has another split. Allowed are the 95 % limits (t) of the difference of two splits, by the spread "
+        f"over {splits}, and rounding; where a method is the same in all splits, as the open loop is, only rounding. "
+        f"{sizes}. Open-loop values of {joined(BATCHED)} are not judged: their batches are left to chance"
+    )
+
+
+def _compared_cells(splits: Sequence[MethodRow], item: str, pair: tuple[int, int], noise: Floats) -> tuple[Cell, ...]:
+    """Ours in the first split, each beside the published number.
+
+    The `splits` are those of one method; `noise` (2,) is the chance in the numbers of ratings and items.
+    """
+    row, names, (a, b) = splits[0], PUBLISHED[item]["pair"], pair
+    x, y, star, rows, items = PUBLISHED[item]["lines"][row.name]
+    values = [
+        replace(_value(row, this, that), published=printed, **_judged_by(splits, this, family_of(name)))
+        for this, that, printed, name in ((a, b, x, names[0]), (b, a, y, names[1]))
+    ]
+    return (
+        row.name, *values, pvalue(row.pvalue[a, b]),
         {"a": names[0], "b": names[1], "": "neither"}[star],
         Value(value=row.rows, published=rows, digits=0, tolerance=0.5 + 3 * noise[0]),
         Value(value=row.items, published=items, digits=0, tolerance=0.5 + 3 * noise[1]),
@@ -119,14 +146,21 @@ def _printed_cells(row: MethodRow, item: str) -> tuple[Cell, ...]:
     return f"{x:.3f}{'*' if star == 'a' else ''}", f"{y:.3f}{'*' if star == 'b' else ''}", rows, items
 
 
-def _value(row: MethodRow, a: int, b: int, published: float | None = None) -> Value:
-    """The first model's value; the open loop is the same for all, other rows are those of another random split."""
-    chances = 0.0 if row.name == OPEN_LOOP else 2 * np.sqrt(2) * float(row.error[a])
+def _judged_by(splits: Sequence[MethodRow], model: int, family: str) -> dict[str, Any]:
+    """How far the value of a model in the paper's split may be from ours in the first one, if it is judged at all.
+
+    x₁ − x₂ of two splits has √2 times the standard deviation s of one: t(0.975, R − 1)·s·√2.
+    """
+    if len(splits) == 1 or (splits[0].name == OPEN_LOOP and family in BATCHED):
+        return {"judged": False}
+    values = np.array([row.value[model] for row in splits])  # (R,)
+    return {"tolerance": ROUNDING + float(stdtrit(len(values) - 1, 0.975) * values.std(ddof=1) * np.sqrt(2))}
+
+
+def _value(row: MethodRow, a: int, b: int) -> Value:
+    """The first model's value, with a star where it is significantly ahead of the second's."""
     ahead = row.pvalue[a, b] < 1 - LEVEL and row.value[a] > row.value[b]
-    return Value(
-        value=row.value[a], error=row.error[a], published=published, tolerance=ROUNDING + chances,
-        mark="*" if ahead else "",
-    )  # fmt: skip
+    return Value(value=row.value[a], error=row.error[a], mark="*" if ahead else "")
 
 
 def _spread(fits: ModelFits) -> dict[str, Floats]:

@@ -85,21 +85,23 @@ def _opened_value(found: ModelValues, name: str) -> Value:
     return Value(value=values[0], published=theirs, judged=False) if name == "BO" else _drawn_value(values, theirs)
 
 
-def _closed_cells(name: str, values: Floats) -> Iterator[Value]:
+def _closed_cells(name: str, values: Floats, *, judged: bool = True) -> Iterator[Value]:
     """A model's columns of the closed loop, from its values (R, 5)."""
-    return (over_splits(ours, theirs) for ours, theirs in zip(values.T, _rows()[name][1:], strict=True))
+    beside = zip(values.T, _rows()[name][1:], strict=True)
+    return (over_splits(ours, theirs, judged=judged) for ours, theirs in beside)
 
 
 def _values(found: ModelValues) -> Table:
     rows: list[tuple[Cell, ...]] = [
-        (name, _opened_value(found, name), *_closed_cells(name, found.closed[name])) for name in found.models
+        (name, _opened_value(found, name), *_closed_cells(name, found.closed[name], judged=name not in found.many))
+        for name in found.models
     ]
     return Table(
         name="models_coat", columns=("model", *NOTEBOOK_HEADS), rows=tuple(rows),
         caption="coat: nDCG by model, as coded, beside the notebook's. Open loop: fitted on the whole log. There "
         f"{joined(EXACT)} involve no chance, so only rounding is allowed. BO is not judged. The other models are "
         f"averaged over repeated fits. Other columns: mean over {len(found.closed['GA'])} splits; the notebook has "
-        f"one. {ALLOWED}",
+        f"one. There {joined(FREE)} are not judged: they are below, over more splits. {ALLOWED}",
         error_is="standard deviation over splits, in the open loop over draws",
     )  # fmt: skip
 
@@ -119,7 +121,7 @@ def _drawn(found: ModelValues) -> Table:
     rows = tuple((name, *_closed_cells(name, values)) for name, values in found.many.items())
     return Table(
         name="models_splits", columns=("model", *NOTEBOOK_HEADS[1:]), rows=rows,
-        caption=f"coat: the models that only the split decides, over {len(found.many['GA'])} splits.",
+        caption=f"coat: the models that only the split decides, over {len(found.many['GA'])} splits. {ALLOWED}",
         error_is="standard deviation over splits",
     )  # fmt: skip
 
@@ -177,7 +179,7 @@ def _wmf_claims(table: Table) -> Iterator[Claim]:
     yield Claim(
         text=f"{WMF32}'s three open-loop values are the notebook's, within the 95 % limits of its batches and rounding",
         holds=all(value.came_out for value in values), found=_beside(table.values()),
-        gist=f"{WMF32} has the three values of the authors' notebook",
+        gist=f"{WMF32} has the three values of the authors' notebook", ours=True,
     )  # fmt: skip
 
 
@@ -187,7 +189,7 @@ def _claims(found: ModelValues, table: Table) -> Iterator[Claim]:
     yield Claim(
         text=f"{joined(EXACT)}, which involve no chance, have the notebook's open-loop value in every digit",
         holds=all(value.came_out for value in exact.values()), found=_beside(exact.items()),
-        gist="models without chance have the notebook's open-loop values in every digit",
+        gist="models without chance have the notebook's open-loop values in every digit", ours=True,
     )  # fmt: skip
     if len(found.closed["GA"]) > 2:  # one is left out, and the limits need two
         yield closed_claim(found)
@@ -208,7 +210,8 @@ def closed_claim(found: ModelValues) -> Claim:
         f"limits as of any one of our {splits} splits, left out and compared with the others (a split like ours fails "
         f"this with a chance of about 1 in {splits + 1})",
         holds=inside >= least, found=f"{inside} are; of our splits left out {least} or more",
-        gist="closed-loop values of single models are the notebook's within chance",
+        gist="the notebook's closed-loop values of single models are within the limits of our splits as often as those "
+        "of a split of ours, left out", ours=True,
     )  # fmt: skip
 
 
@@ -223,7 +226,7 @@ def _like_ours(found: ModelValues) -> Claim:
     return Claim(
         text=f"The notebook's split is like ours: its {2 * len(METHODS)} values of {joined(FREE)} in the closed loop, "
         f"taken together, are no outlier among {len(found.many['GA'])} splits (Hotelling's T², 5 %)",
-        holds=p > 0.05, found=f"squared distance {d2:.1f}, p = {pvalue(p)}",
+        holds=p > 0.05, found=f"squared distance {d2:.1f}, p = {pvalue(p)}", ours=True,
     )  # fmt: skip
 
 

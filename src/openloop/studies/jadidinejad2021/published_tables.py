@@ -46,7 +46,7 @@ def published_instance(item: str) -> Table:
 def published_table6(data: str) -> Table:
     """Table 6 as printed, and which methods it tells apart."""
     found = PUBLISHED["table6"]
-    rows = [(cut, *map(only_published, found["tau"][data][cut]), _apart(found["differs"][data][cut])) for cut in CUTS]
+    rows = [(cut, *map(only_published, found["tau"][data][cut]), apart(found["differs"][data][cut])) for cut in CUTS]
     return Table(
         name=f"table6_{data}_published", rows=tuple(rows),
         columns=("metric", *(METHOD_HEADS[name] for name in METHODS), "told apart"),
@@ -55,7 +55,7 @@ def published_table6(data: str) -> Table:
     )  # fmt: skip
 
 
-def _apart(marks: tuple[str, ...]) -> str:
+def apart(marks: tuple[str, ...]) -> str:
     """The pairs of methods that are marked, as 1/3 for the first and the third."""
     marked = [set(text.split("/")) for text in marks]
     pairs = combinations(range(1, len(marks) + 1), 2)

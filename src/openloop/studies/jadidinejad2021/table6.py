@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from openloop.audits.rankings import tau_b
@@ -12,14 +13,16 @@ from openloop.studies.jadidinejad2021.agreement import (
     HALVES,
     REPLICATES,
     Agreement,
+    Lead,
     pair_tests,
     significance_marks,
 )  # fmt: skip
-from openloop.studies.jadidinejad2021.experiment import Experiment, by_data_set, over_splits
+from openloop.studies.jadidinejad2021.experiment import EvaluatedSplit, Experiment, by_data_set, over_splits
 from openloop.studies.jadidinejad2021.fits import WMF, without
+from openloop.studies.jadidinejad2021.methods import Method
 from openloop.studies.jadidinejad2021.open_loop import SENSES, TARGETS
 from openloop.studies.jadidinejad2021.published import CUTS, METHODS, MISPRINTS, PUBLISHED
-from openloop.studies.jadidinejad2021.published_tables import METHOD_HEADS, published_table6
+from openloop.studies.jadidinejad2021.published_tables import METHOD_HEADS, apart, published_table6
 from openloop.studies.jadidinejad2021.table6_claims import RIVAL, claims
 from openloop.studies.jadidinejad2021.table6_notes import notes
 from openloop.studies.jadidinejad2021.table6_scores import CutScores, ScoresByCut
@@ -76,9 +79,18 @@ def _about(run: Run, found: Experiment) -> Result:
     )  # fmt: skip
     return Result(
         item="table6", title="How well each evaluation method ranks 104 models", data=(found.name,), tables=tables,
-        claims=tuple(claims(found.name, coded, agreed)),
+        claims=tuple(claims(found.name, coded, agreed, ips_leads(found, run.either(REPLICATES, 100)))),
         notes=(*NOTES, MISPRINTS["table6"], *notes(found, marks, agreed)),
     )  # fmt: skip
+
+
+def ips_leads(found: Experiment, draws: int) -> dict[str, Lead]:
+    """How far IPS as coded is ahead of holdout, by cut."""
+
+    def both(split: EvaluatedSplit) -> dict[str, Method]:
+        return {name: split.methods[f"as coded: {name}"] for name in ("ips", "holdout")}
+
+    return {cut: found.agreement_by(both, draws, k).ahead("ips", "holdout", "published") for cut, k in CUTS.items()}
 
 
 def scores_by_cut(found: Experiment, column: str, target: str) -> ScoresByCut:
@@ -101,20 +113,37 @@ def marks_by_cut(coded: ScoresByCut) -> dict[str, dict[str, str]]:
 
 def _coded_table(found: Experiment, coded: ScoresByCut, marks: dict[str, dict[str, str]]) -> Table:
     published = PUBLISHED["table6"]["tau"].get(found.name, {})
-    rows = [(cut, *_coded_cells(coded[cut].taus, marks[cut], published.get(cut))) for cut in CUTS]
+    differs = PUBLISHED["table6"]["differs"].get(found.name, {})
+    rows = [
+        (
+            cut, *_coded_cells(coded[cut].taus, marks[cut], published.get(cut)),
+            *([apart(differs[cut])] if published else []),
+        )
+        for cut in CUTS
+    ]  # fmt: skip
     return Table(
-        name=f"table6_{found.name}_as_coded", columns=("metric", *METHOD_HEADS.values()), rows=tuple(rows),
+        name=f"table6_{found.name}_as_coded", rows=tuple(rows),
+        columns=("metric", *METHOD_HEADS.values(), *(["told apart, published"] if published else [])),
         caption=f"{found.name}: τ with the open loop as coded, mean over {len(found.splits)} splits. In square "
         "brackets, the methods that it differs from in the first split, by the test as coded.",
         error_is="standard deviation over splits. The paper has one split: allowed are the 95 % limits (t) of one more "
-        "split, and rounding",
+        "split, and rounding. Where another published method of the line is within that of a published number, the "
+        "number is shown and not judged: what is allowed could not tell the two apart",
     )  # fmt: skip
 
 
 def _coded_cells(taus: dict[str, Floats], marks: dict[str, str], published: Sequence[float] | None) -> Iterator[Value]:
     for number, name in enumerate(METHODS):
         mark = f" [{marks[name]}]" if marks[name] else ""
-        yield over_splits(taus[name], published[number] if published else None, mark=mark)
+        yield told_from_others(over_splits(taus[name], published[number] if published else None, mark=mark), published)
+
+
+def told_from_others(value: Value, printed: Sequence[float] | None) -> Value:
+    """The value, judged only where no other number that is `printed` in its line is within what is allowed."""
+    if value.published is None or printed is None:
+        return value
+    gaps = [abs(other - value.published) for other in printed if other != value.published]
+    return replace(value, judged=value.allowed < min(gaps))
 
 
 def _without_table(found: Experiment, coded: ScoresByCut) -> Table:

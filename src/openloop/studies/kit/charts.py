@@ -20,6 +20,8 @@ COLUMNS = 3  # charts beside each other
 TITLE = 38  # characters in a line of a title
 CHARACTER, SYMBOL = 7, 40  # widths in a legend: of a character, and of what is beside a label
 MARGIN = 1.08
+EDGE = 12  # pixels between a diamond and the axis
+THEIRS = "as published"
 
 
 def lines(
@@ -36,12 +38,16 @@ def lines(
     log_x: bool = False,
     log_y: bool = False,
     published: Records = (),
+    hollow: str | None = None,
+    x_values: bool = False,
 ) -> Chart:
     """y over x, a line with points for each of `series`; from `low` to `high` a band; a chart for each of `facet`.
 
-    `published` are records of the same kind with the paper's numbers, drawn as hollow diamonds of their series' colour.
+    Points are hollow where the field `hollow` is true. With `x_values`, the ticks of x are at the values that there
+    are, without decimals. `published` are records of the same kind with the paper's numbers, drawn as hollow diamonds
+    of their series' colour; one with a `to` is the same from x to there, and dashed.
     """
-    _check("lines", rows, [x, y, series, *(name for name in (facet, low, high) if name)])
+    _check("lines", rows, [x, y, series, *(name for name in (facet, low, high, hollow) if name)])
     _check("lines", published or rows, [x, y, series, *(name for name in (facet,) if name)])
 
     def one(part: Records, title: str | None) -> Any:
@@ -50,22 +56,45 @@ def lines(
         held = [dict(row) for row in part]
         theirs = [dict(row) for row in published if facet is None or row[facet] == part[0][facet]]
         x_axis = _axis("X", x, [row[x] for row in [*part, *theirs]], x_title or x, log=log_x)
+        if x_values:
+            x_axis = x_axis.axis(values=sorted({row[x] for row in part}), format=".0f")
+        if published and not log_x:
+            x_axis = x_axis.scale(zero=False, nice=False, padding=EDGE)
         tall = [row[name] for row in part for name in (y, low, high) if name] + [row[y] for row in theirs]
         told = _series(series, [*rows, *published], _columns(rows, facet))
         base = data(held).encode(x=x_axis, **told)
         y_axis = _axis("Y", y, tall, y_title or y, log=log_y)
+        if published and not log_y:
+            y_axis = y_axis.scale(zero=False, padding=EDGE)
         drawn = [base.mark_line(strokeWidth=2).encode(y=y_axis), base.mark_point(filled=True, size=45).encode(y=y_axis)]
         if low and high:
             held_low = _axis("Y", low, tall, y_title or y, log=log_y)
             # With a shape, an area would get points along its lower edge.
             band = data(held).mark_area(opacity=0.18).encode(x=x_axis, y=held_low, y2=f"{high}:Q", color=told["color"])
             drawn.insert(0, band)
+        if hollow and any(row[hollow] for row in part):
+            # Drawn over the filled ones, so that the line is not seen through them.
+            emptied = data([row for row in held if row[hollow]]).mark_point(fill="white", size=45, strokeWidth=1.8)
+            drawn.append(emptied.encode(x=x_axis, y=y_axis, **told))
         if theirs:
-            hollow = data(theirs).mark_point(filled=False, size=110, strokeWidth=1.8, shape="diamond")
-            drawn.append(hollow.encode(x=x_axis, y=y_axis, color=told["color"]))
+            drawn += _published(theirs, x_axis, y_axis, told["color"])
         return alt.layer(*drawn).properties(width=WIDTH, height=HEIGHT, **_named(title))
 
     return _faceted(rows, facet, one)
+
+
+def _published(rows: list[dict[str, Any]], x: Any, y: Any, color: Any) -> list[Any]:
+    """The paper's numbers: hollow diamonds, with a place in the legend, and dashed lines."""
+    import altair as alt
+
+    named = alt.Opacity("by:N", title=None, scale=alt.Scale(domain=[THEIRS], range=[1])).legend(
+        symbolType="diamond", symbolFillColor="transparent", symbolStrokeColor=GREY, symbolSize=110
+    )
+    points, rules = ([{**row, "by": THEIRS} for row in rows if ("to" in row) == flat] for flat in (False, True))
+    hollow = data(points).mark_point(filled=False, size=110, strokeWidth=1.8, shape="diamond")
+    drawn = [hollow.encode(x=x, y=y, color=color, opacity=named)]
+    dashed = data(rules).mark_rule(strokeDash=[5, 4], strokeWidth=1.8)
+    return [*drawn, dashed.encode(x=x, x2="to:Q", y=y, color=color)] if rules else drawn
 
 
 def scatter(
@@ -99,7 +128,9 @@ def scatter(
         if equal:
             ends = _ends([row[name] for row in part for name in (x, y)])
             line = data([{x: end, y: end} for end in ends])
-            at = {name: axis.scale(domain=ends, nice=False) for name, axis in at.items()}
+            # Few ticks: both axes have decimals, which would meet.
+            axis = alt.Axis(labelFlush=False, tickCount=5)
+            at = {name: of.scale(domain=ends, nice=False).axis(axis) for name, of in at.items()}
         points = base.mark_point(filled=True, size=45, opacity=0.75).encode(
             **at,
             tooltip=[f"{name}:{kind}" for name, kind in ((label, "N"), (x, "Q"), (y, "Q")) if name],

@@ -11,8 +11,7 @@ COLOUR = {
     "Naive": VERMILLION, "MF-Naive": VERMILLION, "holdout": VERMILLION, "MF-AUC": VERMILLION,
     "IPS": BLUE, "IPS-KNOWN": BLUE, "MF-IPS": BLUE, "ips": BLUE, "MF-ADG": BLUE,
     "SNIPS": GREEN, "SVD": GREEN,
-    "IPS-NB": ORANGE, "MF-IPS-NB": ORANGE,
-    "SNIPS-NB": PURPLE,
+    "IPS-NB and SNIPS-NB": ORANGE, "MF-IPS-NB": ORANGE,
     "stratified": SKY, "ours": SKY,
     "as coded": BLACK, "as printed": GREY, "popularity": GREY, "ours, training items ranked": ORANGE,
     # Families of models, those of one idea alike: their shapes tell them apart.

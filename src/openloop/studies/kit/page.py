@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,8 +51,7 @@ def _overview(found: Reproduction) -> Iterator[Block]:
     yield Bullets(items=tuple(summary(found)))
     yield Text(text=str(found.paper))
     yield Text(text=_how(found))
-    header = ("item", "what", "data", "claims that hold", "published numbers that came out")
-    yield _grid("", header, [_line(result) for result in found.results])
+    yield _items(found.results, quick=found.quick)
     if found.data:
         yield Bullets(items=tuple(f"{name}: {known}" for name, known in found.data.items()))
     for name, why in found.left_out.items():
@@ -61,29 +60,70 @@ def _overview(found: Reproduction) -> Iterator[Block]:
 
 def summary(found: Reproduction) -> Iterator[str]:
     """What came out, what did not, what is not decided, and on what data."""
+    if found.quick:
+        yield "**A quick run decides nothing**: the same command without `--quick` says what comes out."
+    else:
+        yield from _verdicts(found)
+    yield f"**Data**: {_used(found)}." + "".join(f" {text}." for text in _not_run(found))
+
+
+def _verdicts(found: Reproduction) -> Iterator[str]:
     every = [claim for result in found.results for claim in result.claims]
-    claims, open_ones = [c for c in every if c.judged], [c for c in every if c.undecided]
+    judged, undecided = [c for c in every if c.judged], [c for c in every if c.undecided]
     for head, holds in (("Came out", True), ("Did not come out", False)):
-        yield f"**{head}**: {_tally(found, claims, holds=holds)}.{_gists(c for c in claims if c.holds == holds)}"
-    if open_ones:
-        yield f"**Not decided**: {counted(len(open_ones), 'claim')}.{_gists(open_ones)}"
-    used = joined(list(found.data)) if found.data else "none"
-    yield f"**Data**: {used}." + (f" Not run here: {joined(list(found.left_out))}." if found.left_out else "")
+        these = [claim for claim in judged if claim.holds == holds]
+        tallies = (*_tallies(these, judged), *_numbers(found.results, came_out=holds))
+        yield f"**{head}**: {', '.join(tallies)}.{_gists(these)}"
+    if undecided:
+        yield f"**Not decided**: {', '.join(_tallies(undecided))}.{_gists(undecided)}"
 
 
-def _gists(claims: Iterable[Claim]) -> str:
-    """The claims in a few words each, where they have such."""
-    return "".join(f" {claim.gist[0].upper()}{claim.gist[1:]}." for claim in claims if claim.gist)
+def _tallies(these: Sequence[Claim], of: Sequence[Claim] | None = None) -> Iterator[str]:
+    """How many claims these are, of how many; those of ours apart, where there are such."""
+    whole = these if of is None else of
+    kinds = sorted({claim.ours for claim in whole}) or [False]
+    for ours in kinds:
+        n, total = (sum(claim.ours == ours for claim in claims) for claims in (these, whole))
+        whose = "" if kinds == [False] else " of ours" if ours else " of the paper"
+        yield f"{'' if of is None else f'{n} of '}{counted(total, 'claim')}{whose}"
 
 
-def _tally(found: Reproduction, claims: Sequence[Claim], *, holds: bool) -> str:
-    compared = sum(result.compared() for result in found.results)
-    astray = sum(1 for result in found.results for _ in result.astray())
-    held = sum(claim.holds == holds for claim in claims)
-    numbers = (compared - astray) if holds else astray
-    return f"{held} of {counted(len(claims), 'claim')}" + (
-        f", {numbers:,} of {counted(compared, 'published number')}" if compared else ""
-    )
+def _numbers(results: Sequence[Result], *, came_out: bool) -> Iterator[str]:
+    """How many published numbers came out, or did not, of those that were compared."""
+    compared = sum(result.compared() for result in results)
+    astray = sum(1 for result in results for _ in result.astray())
+    if compared:
+        yield f"{compared - astray if came_out else astray:,} of {counted(compared, 'published number')}"
+
+
+def _gists(claims: Sequence[Claim]) -> str:
+    """The claims in a few words each, where they have such: the paper's, and then ours."""
+    of_paper, ours = ("".join(_gists_of([c for c in claims if c.gist and c.ours == ours])) for ours in (False, True))
+    return of_paper + (f" Of ours:{ours}" if ours else "")
+
+
+def _gists_of(claims: Sequence[Claim]) -> Iterator[str]:
+    """Each gist once, with the data sets that it is about."""
+    for gist in dict.fromkeys(claim.gist for claim in claims):
+        on = [claim.on for claim in claims if claim.gist == gist and claim.on]
+        yield f" {gist[0].upper()}{gist[1:]}{f' ({joined(on)})' if on else ''}."
+
+
+def _used(found: Reproduction) -> str:
+    """The data sets that were used, and which version of them, where it is not the usual one."""
+    names = [f"{name} ({found.editions[name]})" if name in found.editions else name for name in found.data]
+    return joined(names) if names else "none"
+
+
+def _not_run(found: Reproduction) -> Iterator[str]:
+    """What of the paper is not here: its data sets with the items that lack them, and items that were left out."""
+    lacking = found.not_run()
+    if lacking:
+        listed = joined([f"{name} ({joined(items)})" for name, items in lacking.items()])
+        head = "None of the paper's data sets was run" if lacking == found.of_paper else "Not run of the paper's data"
+        yield f"{head}: {listed}"
+    if found.left_out:
+        yield f"Left out: {joined(list(found.left_out))}"
 
 
 def _how(found: Reproduction) -> str:
@@ -104,13 +144,25 @@ def marks(found: Reproduction) -> str:
     return f"; {ASTRAY} marks a number of ours that is further off than chance, rounding and a table's caption allow."
 
 
-def _line(result: Result) -> tuple[str, ...]:
-    held, of = result.held()
+def _items(results: Sequence[Result], *, quick: bool) -> TableBlock:
+    """What came out of each item, unless the run was quick; claims of ours have a column, where there are such."""
+    ours = any(claim.ours for result in results for claim in result.claims)
+    claims = ("claims of the paper that hold", "claims of ours that hold") if ours else ("claims that hold",)
+    header = ("item", "what", "data", *(() if quick else (*claims, "published numbers that came out")))
+    rows = [(*_named(result), *_shares(result, len(claims)))[: len(header)] for result in results]
+    return _grid("", header, rows)
+
+
+def _named(result: Result) -> tuple[str, ...]:
+    return result.item, result.title, ", ".join(result.data) or "–"
+
+
+def _shares(result: Result, kinds: int) -> Iterator[str]:
+    """Of the claims of the paper, and of ours where these are shown too, and of the published numbers."""
     compared = result.compared()
-    out = compared - sum(1 for _ in result.astray())
-    claims = f"{held} of {of}" if of else "–"
-    numbers = f"{out} of {compared}" if compared else "–"
-    return result.item, result.title, ", ".join(result.data) or "–", claims, numbers
+    numbers = compared - sum(1 for _ in result.astray()), compared
+    for n, of in (*(result.held(ours=ours) for ours in (False, True)[:kinds]), numbers):
+        yield f"{n} of {of}" if of else "–"
 
 
 def _item(result: Result, *, quick: bool) -> Iterator[Block]:
@@ -135,10 +187,13 @@ def _is_long(table: Table) -> bool:
 
 def told(claim: Claim) -> str:
     """A claim in a line."""
-    aside = "" if claim.counted else " (not counted: it could not have come out otherwise)"
-    if claim.undecided:
-        return f"? {claim.text} (not decided: {claim.undecided}): {claim.found}"
-    return f"{'✓' if claim.holds else '✗'} {claim.text}{aside}: {claim.found}"
+    asides = [
+        *(["ours"] if claim.ours else []),
+        *([] if claim.counted else ["not counted: it could not have come out otherwise"]),
+        *([f"not decided: {claim.undecided}"] if claim.undecided else []),
+    ]
+    aside = f" ({'; '.join(asides)})" if asides else ""
+    return f"{'?' if claim.undecided else '✓' if claim.holds else '✗'} {claim.text}{aside}: {claim.found}"
 
 
 def _quoted(result: Result) -> Iterator[Block]:

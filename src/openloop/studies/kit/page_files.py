@@ -1,7 +1,8 @@
-"""Writing a page and its pictures: only what an earlier run wrote, and nobody changed since, is replaced.
+"""Writing a page and its pictures: no file of the user is replaced.
 
-A Markdown page has its pictures in a folder beside it, and there a manifest, `.openloop.json`, of their digests. A file
-that is not in the manifest, or is no longer what it was, is the user's.
+A page of openloop's says by which `openloop reproduce` it was written. A Markdown page has its pictures in a folder
+beside it, and there a manifest, `.openloop.json`, of their digests. A picture that is not in the manifest, or is no
+longer what it was, is the user's.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +24,7 @@ from openloop.support.atomic import json_text, replacing, write_text
 
 FORMATS = (".md", ".html")
 MANIFEST = ".openloop.json"
+SIGNATURE = r"(^|<p>)Written by (`|<code>)openloop reproduce "  # of a page, as Markdown or as HTML
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,30 +37,54 @@ class Written:
 
 def write_page(found: Reproduction, path: Path) -> Written:
     """Write the page, by its extension .md or .html; an error leaves what was there as it was."""
-    check_format(path)
+    check_place(path)
     if path.suffix == ".html":
         write_text(path, html(found))
         return Written([path], [])
     folder = path.with_suffix("")
     pictures = {f"{figure.name}.svg": svg(figure) for result in found.results for figure in result.figures}
     earlier = manifest(folder)
-    changed = {name for name, digest in earlier.items() if _digest(folder / name) not in (digest, None)}
-    _refuse_others(folder, set(pictures), set(earlier) - changed)
+    changed = _changed(folder, earlier)
+    _refuse_others(folder, {name for name in pictures if os.path.lexists(folder / name)} - (set(earlier) - changed))
     _replace(path, markdown(found, folder.name), folder, pictures)
     _remove(folder, set(earlier) - changed - set(pictures), whole=bool(earlier) and not pictures)
     return Written([path, *(folder / name for name in pictures)], sorted(folder / name for name in changed))
 
 
-def check_format(path: Path) -> None:
-    """Refuse a page of an extension that is no format, or whose pictures have no place."""
+def check_place(path: Path, items: Sequence[str] = ()) -> None:
+    """Refuse a page that has no format or no place, or that would replace what openloop did not write.
+
+    With the names of the `items` that it will show this can be known before they run: the name of a picture is that of
+    its item, or begins with it and an underscore.
+    """
     if path.suffix not in FORMATS:
         raise InputError(f"report {str(path)!r}: no such format.{did_you_mean(path.suffix, FORMATS)}")
     folder = path.with_suffix("")
     if path.suffix == ".md" and folder.exists() and not folder.is_dir():
         taken = f"its figures go into the folder {str(folder)!r}, which is a file"
         raise InputError(f"report {str(path)!r}: {taken}; move that file, or give the page another name.")
+    if path.is_file() and not _is_page(path):
+        why = "is a file that openloop reproduce did not write"
+        raise InputError(f"report {str(path)!r}: {why}, and would be replaced; move it, or give the page another name.")
     if path.suffix == ".md":
-        manifest(folder)  # what cannot be read then is refused now, before the work
+        ours = manifest(folder)
+        here = {file.name for file in folder.glob("*.svg") if _is_of(file.stem, items)}
+        _refuse_others(folder, here - (set(ours) - _changed(folder, ours)))
+
+
+def _is_page(path: Path) -> bool:
+    """Whether a file is a page that openloop wrote; an empty one is nobody's loss."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return not text.strip() or re.search(SIGNATURE, text, re.MULTILINE) is not None
+
+
+def _is_of(picture: str, items: Sequence[str]) -> bool:
+    return any(picture == item or picture.startswith(f"{item}_") for item in items)
+
+
+def _changed(folder: Path, earlier: Mapping[str, str]) -> set[str]:
+    """Pictures of an earlier run that are no longer what it wrote."""
+    return {name for name, digest in earlier.items() if _digest(folder / name) not in (digest, None)}
 
 
 def manifest(folder: Path) -> dict[str, str]:
@@ -83,11 +111,10 @@ def _digest(file: Path) -> str | None:
     return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() and not file.is_symlink() else ""
 
 
-def _refuse_others(folder: Path, needed: set[str], ours: set[str]) -> None:
-    """Refuse to overwrite a file that openloop did not write, or that was changed since."""
-    others = sorted(name for name in needed - ours if os.path.lexists(folder / name))
+def _refuse_others(folder: Path, others: set[str]) -> None:
+    """Refuse to overwrite files that openloop did not write, or that were changed since."""
     if others:
-        files = ", ".join(str(folder / name) for name in others)
+        files = ", ".join(str(folder / name) for name in sorted(others))
         why = "which openloop did not write, or which was changed since"
         raise InputError(f"report: would overwrite {files}, {why}; move it, or give the page another name.")
 

@@ -118,17 +118,21 @@ class Figure:
 class Claim:
     """What should come out, whether it did, and the numbers that say so.
 
-    `gist` is the claim in a few words, for the top of the page; most claims have none. `counted` is False for what can
+    `gist` is the claim in a few words, for the top of the page; most claims have none. Claims that say the same `on`
+    several data sets share a gist, which is then told once. `counted` is False for what can
     only hold or only fail, such as arithmetic on numbers that the paper prints: it is shown and counts in no tally.
-    `undecided` says why the numbers cannot decide; such a claim neither holds nor fails.
+    `undecided` says why the numbers cannot decide; such a claim neither holds nor fails. `ours` marks what is no
+    sentence of the paper: it has a tally of its own.
     """
 
     text: str
     holds: bool
     found: str
     gist: str = ""
+    on: str = ""
     counted: bool = True
     undecided: str = ""
+    ours: bool = False
 
     def __post_init__(self) -> None:
         # What is not decided does not hold; NumPy's booleans are not JSON's.
@@ -158,9 +162,9 @@ class Result:
     notes: tuple[str, ...] = field(default=())
     not_rerun: str = ""
 
-    def held(self) -> tuple[int, int]:
-        """How many claims hold, and of how many that count."""
-        counted = [claim.holds for claim in self.claims if claim.judged]
+    def held(self, *, ours: bool = False) -> tuple[int, int]:
+        """How many claims of the paper hold, or of ours, and of how many that count."""
+        counted = [claim.holds for claim in self.claims if claim.judged and claim.ours == ours]
         return sum(counted), len(counted)
 
     def astray(self) -> Iterator[tuple[str, str, Value]]:

@@ -51,7 +51,8 @@ class Item:
     """A table or figure: the data sets of which it needs one (none: it needs no data), and about how long it takes.
 
     `minutes` are those of a full run on two cores; `packages` are optional ones without which it cannot run.
-    `published` gives the tables of the paper's own numbers, which are shown where it cannot run.
+    `published` gives the tables of the paper's own numbers, which are shown where it cannot run. `of_paper` are the
+    data sets that the paper has there; None: those of `data`.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Item:
     minutes: float
     packages: tuple[str, ...] = ()
     published: Callable[[], tuple[Table, ...]] | None = None
+    of_paper: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,7 @@ class Run:
     trials: Trials
     step: Step = silent
     loaded: dict[str, str] = field(default_factory=dict[str, str])  # what is known of the data that were used
+    editions: dict[str, str] = field(default_factory=dict[str, str])  # those of which another version was used
 
     def either(self, full: T, quick: T) -> T:
         """The first in a full run, the second in a quick one."""
@@ -87,6 +90,9 @@ class Run:
         self.step(f"reading {name}", 0.0)
         found = datasets.load(name, self.folder)
         self.loaded[name] = _described(found, datasets.fingerprint(name, self.folder))
+        version = datasets.find(name).version(found.shape)
+        if version is not None and version.version:
+            self.editions[name] = version.version
         return found
 
     def map(self, trial: Trial, given: Given, settings: Sequence[Setting], what: str) -> list[Outcome]:
@@ -114,7 +120,8 @@ class Took:
 class Reproduction(Recorded):
     """The results of a paper's items, and why others were left out.
 
-    `quoted` are items that cannot run, with the numbers that the paper prints. What changes from run to run (`took`)
+    `quoted` are items that cannot run, with the numbers that the paper prints. `of_paper` has the paper's data sets,
+    each with the items that the paper has of it, as far as they were asked for. What changes from run to run (`took`)
     is not in the records.
     """
 
@@ -127,6 +134,8 @@ class Reproduction(Recorded):
     left_out: Mapping[str, str]
     data: Mapping[str, str]  # what was loaded: its shape, the digest of its files, what a reader should know
     quoted: tuple[Result, ...] = ()
+    editions: Mapping[str, str] = field(default_factory=dict[str, str])  # the version of a data set, if not the usual
+    of_paper: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     took: Mapping[str, Took] = field(default_factory=dict[str, Took])  # by item
     workers: int = 0
 
@@ -139,11 +148,20 @@ class Reproduction(Recorded):
     def __repr__(self) -> str:
         return f"Reproduction({self.study}: {', '.join(result.item for result in self.results)})"
 
+    def not_run(self) -> dict[str, tuple[str, ...]]:
+        """The paper's data sets that were not used, each with the items that lack it."""
+        used = {result.item: result.data for result in self.results}
+        lacking = {
+            name: tuple(i for i in items if name not in used.get(i, ())) for name, items in self.of_paper.items()
+        }
+        return {name: items for name, items in lacking.items() if items}
+
     def records(self) -> dict[str, Any]:
         """Everything but the charts as plain values."""
         return {
             "study": self.study, "paper": str(self.paper), "quick": self.quick, "seed": self.seed,
             "data": dict(self.data), "left_out": dict(self.left_out), "versions": list(versions()),
+            "not_run": {name: list(items) for name, items in self.not_run().items()},
             "results": [result.plain() for result in self.results],
             "quoted": [result.plain() for result in self.quoted],
         }  # fmt: skip
@@ -180,19 +198,22 @@ def reproduce(
     `workers` processes, by default one a core (0: in this one), and are kept in `cache` ($XDG_CACHE_HOME/openloop), so
     that a run that was stopped goes on where it was.
     """
-    found, folder = study(paper), datasets.data_folder(data)
+    found, folder = study(paper), _existing(data)
     name = paper if isinstance(paper, str) else paper.__name__
     asked = _asked(name, found.ITEMS, items)
     _check(seed, workers)
     wanted, left_out = _divided(asked, folder, named=bool(items))
     at_once = (os.cpu_count() or 1) if workers is None else workers
     loaded: dict[str, str] = {}
+    editions: dict[str, str] = {}
     took: dict[str, Took] = {}
     with Trials(cache_folder(cache), at_once) as trials:
         results: list[Result] = []
         for number, item in enumerate(wanted):
             share = _part(step, item.name, number, len(wanted))
-            run = Run(folder=folder, quick=quick, seed=seed, trials=trials, step=share, loaded=loaded)
+            run = Run(
+                folder=folder, quick=quick, seed=seed, trials=trials, step=share, loaded=loaded, editions=editions
+            )
             began = time.perf_counter()
             result = replace(item.function(run), title=item.title)  # as the list has it
             took[item.name] = Took(spent=trials.spent(), clock=time.perf_counter() - began)
@@ -206,6 +227,8 @@ def reproduce(
         results=tuple(results),
         left_out=left_out,
         data=loaded,
+        editions=editions,
+        of_paper=_of_paper(asked),
         quoted=tuple(_quoted(item, left_out[item.name]) for item in asked if item.name in left_out and item.published),
         took=took,
         workers=at_once,
@@ -218,15 +241,32 @@ def _quoted(item: Item, why: str) -> Result:
     return Result(item=item.name, title=item.title, tables=tables, not_rerun=why)
 
 
+def _of_paper(items: Sequence[Item]) -> dict[str, tuple[str, ...]]:
+    """The data sets of the paper, and its items of each."""
+    found: dict[str, tuple[str, ...]] = {}
+    for item in items:
+        for name in item.data if item.of_paper is None else item.of_paper:
+            found[name] = (*found.get(name, ()), item.name)
+    return found
+
+
 def listed(
     data: FilePath | None = None, paper: str | None = None
 ) -> Iterator[tuple[str, Item, tuple[str, ...], str | None]]:
     """Every item of one study or all, those of its data sets that are present, and why it cannot run, if so."""
-    folder = datasets.data_folder(data)
+    folder = _existing(data)
     for name in STUDIES if paper is None else (paper,):
         for item in study(name).ITEMS:
             here = tuple(d for d in item.data if datasets.present(d, folder))
             yield name, item, here, _lacking(item, folder)
+
+
+def _existing(data: FilePath | None) -> Path:
+    """The folder of the data sets; one that was given must be there."""
+    folder = datasets.data_folder(data)
+    if data is not None and not folder.exists():
+        raise InputError(f"reproduce: data folder {str(folder)!r} does not exist; give the folder of the data sets.")
+    return folder
 
 
 def cache_folder(given: FilePath | None = None) -> Path:
@@ -251,23 +291,24 @@ def _divided(items: Sequence[Item], folder: Path, *, named: bool) -> tuple[list[
     missing = {name: why for name, why in reasons.items() if why is not None}
     if missing and (named or len(missing) == len(items)):
         name, why = next(iter(missing.items()))
-        absent = [package for item in items if item.name == name for package in _absent(item)]
-        raise (MissingPackageError if absent else InputError)(f"reproduce: {name} {why}.")
+        lacking = [package for item in items if item.name == name for package in absent(item)]
+        raise (MissingPackageError if lacking else InputError)(f"reproduce: {name} {why}.")
     return [item for item in items if item.name not in missing], missing
 
 
 def _lacking(item: Item, folder: Path) -> str | None:
     """Why an item cannot run."""
-    if _absent(item):
-        extras = ",".join(EXTRAS[package] for package in _absent(item))
-        return f"needs {joined(_absent(item))}; pip install 'openloop[{extras}]'"
+    if absent(item):
+        extras = ",".join(EXTRAS[package] for package in absent(item))
+        return f"needs {joined(absent(item))}; pip install 'openloop[{extras}]'"
     if not item.data or any(datasets.present(name, folder) for name in item.data):
         return None
     some = item.data[0] if len(item.data) == 1 else f"one of {', '.join(item.data)}"
     return f"needs {some} in the data folder; `openloop datasets get {item.data[0]}` brings or describes it"
 
 
-def _absent(item: Item) -> list[str]:
+def absent(item: Item) -> list[str]:
+    """The packages that an item needs and that are not installed."""
     return [package for package in item.packages if find_spec(package) is None]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from openloop.studies.kit.running import Item, Paper
 from openloop.studies.lim2015 import factorial, table1, table2
 from openloop.studies.lim2015.protocol import POSITIVE
-from openloop.studies.lim2015.published import PUBLISHED
+from openloop.studies.lim2015.published import PUBLISHED, SIZES
 
 __all__ = ["ITEMS", "PAPER", "PUBLISHED"]
 
@@ -23,6 +23,7 @@ ITEMS = (
         function=table1.table1,
         data=tuple(POSITIVE),
         minutes=12,
+        of_paper=tuple(SIZES),
     ),
     Item(
         name="table2",
@@ -30,6 +31,7 @@ ITEMS = (
         function=table2.table2,
         data=tuple(POSITIVE),
         minutes=1,
+        of_paper=(table2.PUBLISHED_ON,),
     ),
     Item(
         name="factorial",
@@ -37,5 +39,6 @@ ITEMS = (
         function=factorial.factorial,
         data=factorial.DATA,
         minutes=22,
+        of_paper=(),
     ),
 )

@@ -22,13 +22,15 @@ from openloop.studies.lim2015.effects import (
     over_half,
     parts_of,
 )
-from openloop.studies.lim2015.protocol import GAMMA, ranges_told, weight_range
+from openloop.studies.lim2015.protocol import GAMMA, TOO_WIDE, ranges_told, weight_range
 from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SHOWN, TOP
 
 EXPLAINED = ("adg", "atop")  # the measures whose gain is explained, and drawn
 INERT = 1.0  # a change in per cent of MF-AUC that is no reason to prefer a cell
 INERT_ON = "adg"  # the measure that chooses settings
-WEIGHTS_BEFORE = (0.85, 0.92)  # between which the rank weight was expected
+WEIGHTS_BEFORE = (0.84, 0.93)  # between which the rank weight was expected
+NO_GAIN = "no gain is significant"
+ABOUT_HALF = "a share is neither significantly over half nor significantly under"
 
 
 class Findings(NamedTuple):
@@ -55,18 +57,15 @@ def findings(e: ArmFits, effects: Sequence[Effect]) -> Findings:
 
 
 def claims_of(e: ArmFits, effects: Sequence[Effect]) -> Iterator[Claim]:
-    """What is expected of both learners, on a data set."""
+    """What is expected of both learners, on a data set; none of it is a sentence of the paper."""
     f = findings(e, effects)
-    yield from _gains(f)
-    yield from (_one_part(f, measure) for measure in EXPLAINED)
-    yield _fewer_steps(f)
-    if is_whole(e.cells):
-        yield _inert(f)
+    found = [*_gains(f), *(_one_part(f, measure) for measure in EXPLAINED), _fewer_steps(f)]
+    yield from (replace(claim, ours=True) for claim in (*found, *([_inert(f)] if is_whole(e.cells) else [])))
 
 
 def at_equal_steps(claim: Claim, short: str) -> Claim:
     """The claim, which is not decided where a fit it compares ended before it had its steps."""
-    return replace(claim, undecided=short)
+    return replace(claim, undecided=short or claim.undecided)
 
 
 # -- gains ---------------------------------------------------------------------------------------------------
@@ -76,22 +75,14 @@ def _gains(f: Findings) -> Iterator[Claim]:
     """Whether there are gains, and what was expected to carry them."""
     data = f.fits.name
     yield _better(f, EQUAL_UPDATES_GAIN, "equal updates")
-    claim = Claim(
-        text=f"{data}: more gradient steps carry over half of each significant gain at equal updates",
-        holds=_carries(f, MORE_STEPS, EQUAL_UPDATES_GAIN),
-        found=_shares(f, MORE_STEPS, EQUAL_UPDATES_GAIN),
-        gist=f"on {data}, {ADG} owes most of its gain to more gradient steps",
-    )
-    yield at_equal_steps(claim, f.short(MORE_STEPS))
+    claim = _carries(f, MORE_STEPS, EQUAL_UPDATES_GAIN, "more gradient steps carry", "equal updates")
+    gist = f"{ADG} owes most of its gain over {AUC} to more gradient steps"
+    yield at_equal_steps(replace(claim, gist=gist, on=data), f.short(MORE_STEPS))
     yield at_equal_steps(_better(f, EQUAL_STEPS_GAIN, "equal gradient steps"), f.short(EQUAL_STEPS_GAIN))
     until = parts_of(f.fits.cells)[2]
     how = "its main effect" if is_whole(f.fits.cells) else f"added to {AUC} alone"
-    claim = Claim(
-        text=f"{data}: drawing until a violator ({how}) carries over half of each significant gain at equal gradient "
-        "steps",
-        holds=_carries(f, until, EQUAL_STEPS_GAIN),
-        found=_shares(f, until, EQUAL_STEPS_GAIN),
-    )
+    what = f"drawing until a violator ({how}) carries"
+    claim = _carries(f, until, EQUAL_STEPS_GAIN, what, "equal gradient steps")
     yield at_equal_steps(claim, f.short(until, EQUAL_STEPS_GAIN))
 
 
@@ -100,19 +91,35 @@ def _better(f: Findings, gain: str, when: str) -> Claim:
     return Claim(
         text=f"{f.fits.name}: at {when} {ADG} is significantly better than {AUC} on all measures but ATOP",
         holds=all(x.sure for x in gains if x.measure in TOP),
-        found=", ".join(f"{SHOWN[x.measure]} {x.value:+.4f} ± {x.stderr:.4f}" for x in gains),
+        found=", ".join(map(_gain_told, gains)),
     )
 
 
-def _carries(f: Findings, part: str, gain: str) -> bool:
-    there = [m for m in MEASURES if f.of(gain, m).sure]
-    return bool(there) and all(f.of(over_half(part, gain), m).sure for m in there)
+def _carries(f: Findings, part: str, gain: str, what: str, when: str) -> Claim:
+    halves = [f.of(over_half(part, gain), m) for m in MEASURES if f.of(gain, m).sure]
+    return Claim(
+        text=f"{f.fits.name}: {what} over half of each significant gain at {when}",
+        holds=all(x.sure for x in halves),
+        found=_shares(f, part, gain),
+        undecided=_open_share(halves, fails=any(x.below for x in halves)),
+    )
+
+
+def _open_share(halves: Sequence[Effect], *, fails: bool) -> str:
+    """Why shares of significant gains are not decided, by their parts less half of the gain; empty where they are."""
+    if not halves:
+        return NO_GAIN
+    return "" if fails or all(x.sure for x in halves) else ABOUT_HALF
 
 
 def _shares(f: Findings, part: str, gain: str) -> str:
     there = [x for x in (f.of(gain, m) for m in MEASURES) if x.sure]
     shares = (f"{SHOWN[x.measure]} {f.of(part, x.measure).value / x.value:.0%} of {x.value:+.4f}" for x in there)
-    return ", ".join(shares) or "no gain is significant"
+    return ", ".join(shares) or f"the gains are {', '.join(_gain_told(f.of(gain, m)) for m in MEASURES)}"
+
+
+def _gain_told(x: Effect) -> str:
+    return f"{SHOWN[x.measure]} {x.value:+.4f} ± {x.stderr:.4f}"
 
 
 # -- which part carries the gain -----------------------------------------------------------------------------
@@ -120,14 +127,16 @@ def _shares(f: Findings, part: str, gain: str) -> str:
 
 def _one_part(f: Findings, measure: str) -> Claim:
     parts = _parts(f)
-    top = _largest(f, measure, parts)
-    half = over_half(top.name, EQUAL_UPDATES_GAIN)
+    # What several parts do together is no single part. Holm's adjustment is over all parts: any may be the largest.
+    singles = [f.of(over_half(part, EQUAL_UPDATES_GAIN), measure) for part in parts[:-1]]
+    largest = max(singles, key=lambda x: x.value)
+    gained = f.of(EQUAL_UPDATES_GAIN, measure).sure
     claim = Claim(
         text=f"{f.fits.name}, {SHOWN[measure]}: more steps or one of the three parts carries over half of the gain at "
         "equal updates",
-        # What several parts do together is no single part. Holm's adjustment is over all parts: any may be the largest.
-        holds=f.of(EQUAL_UPDATES_GAIN, measure).sure and top.name != parts[-1] and f.of(half, measure).sure,
+        holds=largest.sure,
         found=carrier(f, measure, EQUAL_UPDATES_GAIN, parts),
+        undecided=_open_share([largest] if gained else [], fails=all(x.below for x in singles)),
     )
     return at_equal_steps(claim, f.short(*parts))
 
@@ -148,7 +157,7 @@ def carrier(f: Findings, measure: str, gain: str, parts: Sequence[str]) -> str:
     if whole.below:
         return f"{said}, significantly below 0"
     if not whole.sure:
-        return f"{said}, not significantly different from 0"
+        return f"{said}, not significant after Holm (the interval is unadjusted)"
     top = _largest(f, measure, parts)
     share = top.value / whole.value
     return f"{said}; its largest part is “{top.name}” with {_with_limits(top, len(parts))}, {share:.0%} of it"
@@ -160,12 +169,15 @@ def _with_limits(x: Effect, tests: int = 1) -> str:
 
 
 def _fewer_steps(f: Findings) -> Claim:
+    """Where the gain is not significant, there is no falling behind to be explained."""
+    gain, half = (f.of(name, "atop") for name in (EQUAL_UPDATES_GAIN, over_half(MORE_STEPS, EQUAL_UPDATES_GAIN)))
     claim = Claim(
         text=f"{f.fits.name}: {AUC} falls significantly behind {ADG} on ATOP at equal updates, and fewer gradient "
         "steps are over half of the reason",
         holds=_fewer_steps_are_why(f),
-        found=f"{_stepped(f)}; the {EQUAL_UPDATES_GAIN} is {_with_limits(f.of(EQUAL_UPDATES_GAIN, 'atop'))}, of which "
-        f"more steps are {_with_limits(f.of(MORE_STEPS, 'atop'))}",
+        found=f"{_stepped(f)}; the {EQUAL_UPDATES_GAIN} is {_with_limits(gain)}, of which more steps are "
+        f"{_with_limits(f.of(MORE_STEPS, 'atop'))}",
+        undecided=_open_share([half] if gain.sure else [], fails=half.below),
     )
     return at_equal_steps(claim, f.short(MORE_STEPS))
 
@@ -215,9 +227,19 @@ def _inert(f: Findings) -> Claim:
         f"{SHOWN[INERT_ON]} by less than {INERT:g} % of {AUC}, by 95 % intervals that hold together for all numbers of "
         "positives",
         holds=all(low > -INERT and high < INERT for low, high in percents.values()),
+        undecided=_open_band(list(percents.values())),
+        gist=f"the rank weight changes {SHOWN[INERT_ON]} by less than {INERT:g} %",
+        on=f.fits.name,
         found=", ".join(f"{low:+.2f} to {high:+.2f} % with {positives_told(n)}" for n, (low, high) in percents.items()),
     )
     return at_equal_steps(claim, f.short(WEIGHT_WITHIN_UNTIL, levels=levels))
+
+
+def _open_band(intervals: Sequence[Sequence[float]]) -> str:
+    """Why it is not decided whether all are inside ±INERT; empty where they are, or where one is wholly outside."""
+    inside = all(low > -INERT and high < INERT for low, high in intervals)
+    outside = any(low > INERT or high < -INERT for low, high in intervals)
+    return "" if inside or outside else TOO_WIDE
 
 
 def weights_claim(data: Sequence[ArmFits]) -> Claim:
@@ -226,7 +248,8 @@ def weights_claim(data: Sequence[ArmFits]) -> Claim:
     least, largest = WEIGHTS_BEFORE
     return Claim(
         text=f"The rank weight lies between {least} and {largest}, whatever the model",
-        holds=all(round(low, 2) >= least and round(high, 2) <= largest for low, high in ranges.values()),
+        holds=all(low >= least and high <= largest for low, high in ranges.values()),
         found=f"{ranges_told(ranges)}, by |I| and γ = {GAMMA:g}",
         counted=False,
+        ours=True,
     )

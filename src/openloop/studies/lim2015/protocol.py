@@ -260,6 +260,7 @@ def ranges_told(ranges: Mapping[str, tuple[float, float]]) -> str:
 # -- statistics ----------------------------------------------------------------------------------------------
 
 LEVEL = 0.05  # of significance, in all tables of this paper
+TOO_WIDE = "the intervals are too wide"  # why a claim is open: one is partly inside its band, and none wholly outside
 
 
 def over_users(a: Floats, b: Floats) -> Mean:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from openloop.studies.kit.grids import EDGES, told
+from openloop.studies.kit.grids import EDGES, LARGEST, LEAST, told
 from openloop.studies.kit.results import Cell, Claim, Result, Table, Value
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.statistics import Mean
@@ -21,9 +21,6 @@ from openloop.studies.lim2015.protocol import (
     AT_MOST,
     GAMMA,
     LONGER,
-    RANKS,
-    RATES,
-    REGS,
     Competitor,
     Fits,
     all_fits,
@@ -32,15 +29,9 @@ from openloop.studies.lim2015.protocol import (
     weight_range,
 )
 from openloop.studies.lim2015.published import ADG, AUC, MEASURES, SHOWN, SIZES, TABLE1, TOP
+from openloop.support.wording import joined
 
 NOTES = (
-    (
-        f"λ ({', '.join(map(str, REGS))}) and the first rate ({', '.join(map(str, RATES))}; it falls in a straight "
-        "line to 0) are chosen in each fold by ADG on the validation part, for both learners. The paper says only "
-        "that λ was chosen by performance on the validation set, and nothing about rates. The rank of the SVD "
-        f"({', '.join(map(str, RANKS))}) is chosen in the same way. Another table chooses by each measure itself."
-    ),
-    EDGES,
     (
         "An update of MF-AUC draws one item and takes a step only if that item violates the margin. It may need more "
         f"than the paper's 1,000,000 updates, so another table has {LONGER} times as many. The item `factorial` "
@@ -81,8 +72,27 @@ def table1(run: Run) -> Result:
     return Result(
         item="table1", data=tuple(d.name for d in data), tables=tables,
         figures=(differences_figure(contrasts),), claims=(*claims, ideal_gain.textbook_claim()),
-        notes=(*NOTES, algorithm_note(data)),
+        notes=(grids_note(data[0]), EDGES, *NOTES, algorithm_note(data)),
     )  # fmt: skip
+
+
+def grids_note(d: Fits) -> str:
+    """The settings that were tried, which are the same on all data."""
+    tried = [
+        f"with {method.updates:,} updates λ of {_grid(d, method, 'reg')} and first rates of {_grid(d, method, 'rate')}"
+        for method in (d.methods[0], d.longer[0])
+    ]
+    return (
+        f"The grids of both learners are {'; '.join(tried)}. A rate falls in a straight line to 0. More updates cost "
+        "more, so they have the smaller grid. The best are chosen in each fold by ADG on the validation part. The "
+        "paper says only that λ was chosen by performance on the validation set, and nothing about rates. The rank of "
+        f"the SVD ({_grid(d, d.methods[2], 'factors')}) is chosen in the same way. Another table chooses by each "
+        "measure itself."
+    )
+
+
+def _grid(d: Fits, method: Competitor, name: str) -> str:
+    return ", ".join(f"{value:g}" for value in d.tried(method, name))
 
 
 def algorithm_note(data: Sequence[Fits]) -> str:
@@ -180,6 +190,14 @@ def _setting(d: Fits, method: Competitor) -> list[str]:
     return [", ".join(told(fit.setting[name], grid) for name, grid in grids.items()) for fit in d.chosen(method)]
 
 
+def _at_edges(d: Fits, methods: Sequence[Competitor]) -> str:
+    """Which methods have a rate at an edge of what was tried in every fold; empty where none has."""
+    rates = {m: [told(fit.setting["rate"], d.tried(m, "rate")) for fit in d.chosen(m)] for m in methods}
+    edges = {m: texts for m, texts in rates.items() if all(text.endswith((LEAST, LARGEST)) for text in texts)}
+    named = [f"{m} ({', '.join(dict.fromkeys(texts))})" for m, texts in edges.items()]
+    return f"; at the edge of the rates tried in every fold: {joined(named)}" if named else ""
+
+
 def _published_row(data: Sequence[Fits], name: str, learner: str) -> tuple[Cell, ...]:
     here = next((d for d in data if d.name == name), None)
     ours = [here and over_folds(here.users(Competitor(learner, here.updates), m)) for m in MEASURES]
@@ -201,21 +219,27 @@ def _beside(ours: Mean | None, theirs: tuple[float, float]) -> Value:
 
 
 def _pattern(d: Fits, contrasts: Sequence[PairedDifference]) -> Iterator[Claim]:
-    """What the paper says of its data, on these."""
+    """What the paper says of its data, on these; it has no fits with more updates."""
     mine = [c for c in contrasts if c.data == d.name]
     for methods, updates in ((d.methods, d.updates), (d.longer, LONGER * d.updates)):
         climbed = {c.measure: c for c in mine if (c.a, c.b) == (methods[1], methods[0])}
-        first = updates == d.updates
+        first, edges = updates == d.updates, _at_edges(d, methods[:2])
+        reversed_ = ": it is significantly worse on every measure" if all(c.worse for c in climbed.values()) else ""
         yield Claim(
             text=f"{d.name}, {updates:,} updates: {ADG} is significantly better than {AUC} on all measures but ATOP",
             holds=all(climbed[m].better for m in TOP),
-            found=listed([climbed[m] for m in TOP]),
-            gist=f"on {d.name}, {ADG} beats {AUC} at the top of the ranking after {updates:,} updates" if first else "",
+            found=listed([climbed[m] for m in TOP]) + edges,
+            gist=f"{ADG} beats {AUC} at the top of the ranking after {updates:,} updates{reversed_}",
+            on=d.name,
+            ours=not first,
         )
         yield Claim(
             text=f"{d.name}, {updates:,} updates: {ADG} is not significantly better than {AUC} on ATOP",
             holds=not climbed["atop"].better,
-            found=listed([climbed["atop"]]),
+            found=listed([climbed["atop"]]) + edges,
+            gist=f"{ADG} is not significantly better than {AUC} on ATOP" if first else "",
+            on=d.name,
+            ours=not first,
         )
     for other in d.methods[:2]:
         found = [c for c in mine if (c.a, c.b) == (d.methods[2], other)]
@@ -223,4 +247,6 @@ def _pattern(d: Fits, contrasts: Sequence[PairedDifference]) -> Iterator[Claim]:
             text=f"{d.name}: rank-k SVD is significantly worse than {other} on all measures",
             holds=all(c.worse for c in found),
             found=listed(found),
+            gist=f"SVD is significantly worse than {other} on all measures",
+            on=d.name,
         )

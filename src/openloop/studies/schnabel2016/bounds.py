@@ -103,7 +103,7 @@ def _more_draws(run: Run, world: Completion, tried: Sequence[float]) -> dict[flo
 
 def _learned(run: Run, world: Completion, tried: Sequence[float]) -> dict[float, Outcome]:
     settings = [
-        {"alpha": a, "seed": run.seed, "first": 0, "draws": run.either(2 * BLOCK, 4), "sizes": (SAMPLE,)} for a in tried
+        {"alpha": a, "seed": run.seed, "first": 0, "draws": run.either(2 * BLOCK, 2), "sizes": (SAMPLE,)} for a in tried
     ]
     return dict(
         zip(

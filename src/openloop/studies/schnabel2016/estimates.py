@@ -68,13 +68,26 @@ def drawing(run: Run, alpha: float) -> dict[str, Any]:
 
 def with_learned(run: Run, world: Completion) -> tuple[tuple[int, ...], Outcome]:
     """The sizes of the uniform samples, and the outcome of all draws with propensities learned from them."""
-    sizes, block = run.either(SIZES, (10, 1_000, 100_000)), min(BLOCK, draws(run))
+    sizes, block = run.either(SIZES, (10, 100_000)), min(BLOCK, draws(run))
     settings = [
         {"alpha": ALPHA, "seed": run.seed, "first": first, "draws": block, "sizes": sizes}
         for first in range(0, draws(run), block)
     ]
     found = run.map(with_learned_propensities, world.given, settings, "learning propensities")
     return sizes, {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+
+
+def cut_fits(run: Run, world: Completion, sizes: Sequence[int]) -> npt.NDArray[np.bool_]:
+    """Where naive Bayes cut some P̂ to 1, by draw and size of the sample, (draws, sizes): in the fits of `with_learned`.
+
+    Σ1/P̂ is U·I where none was cut.
+    """
+    semi, found = semi_synthetic(world.given, ALPHA, run.seed), np.zeros((draws(run), len(sizes)), bool)
+    for draw, log in _logs(semi, run.seed, 0, draws(run)):
+        for k, size in enumerate(sizes):
+            sample = uniform_sample(semi, size, np.random.default_rng([run.seed, SAMPLES, draw, size]))
+            found[draw, k] = max(NaiveBayes().fit(log, uniform=sample).propensity_by_rating_.values()) >= 1
+    return found
 
 
 # -- the trials ----------------------------------------------------------------------------------------------

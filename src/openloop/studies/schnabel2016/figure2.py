@@ -25,6 +25,7 @@ from openloop.studies.schnabel2016.published import PUBLISHED
 from openloop.studies.schnabel2016.worlds import ALPHA, complete
 from openloop.support.wording import joined
 
+PLOTTED = ("mse", "dcg@50")  # in the paper's figure
 TENFOLD, PENALTY = 0.1, 2.0  # what the paper's words mean here: each claim says so
 
 Ratios = Mapping[float, Ratio]  # by α
@@ -137,9 +138,11 @@ def _tenfold(gains: Mapping[tuple[float, str, str], Ratio]) -> Claim:
 
 
 def _penalty(ratios: Mapping[str, Ratio]) -> Claim:
+    """MAE is shown and not judged: Figure 2 has none."""
+    judged = [ratios[metric] for metric in PLOTTED]
     return Claim(
-        text="at α = 1, IPS is less accurate than naive on each metric, by a factor below "
-        f"{PENALTY:g} (by the interval)",
-        holds=all(one.value > 1 and one.high < PENALTY for one in ratios.values()),
+        text=f"at α = 1, IPS is less accurate than naive in {joined([TITLES[m] for m in PLOTTED])}, which Figure 2 "
+        f"plots, by a factor below {PENALTY:g} (the point estimate above 1, the upper limit below {PENALTY:g})",
+        holds=all(one.value > 1 and one.high < PENALTY for one in judged),
         found=joined([f"{one} times for {TITLES[metric]}" for metric, one in ratios.items()]),
     )

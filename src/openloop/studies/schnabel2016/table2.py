@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ from openloop.studies.schnabel2016.real_data import (
     yahoo,
 )
 from openloop.studies.schnabel2016.tolerances import SHARE
-from openloop.support.wording import chance, joined
+from openloop.support.wording import chance, counted, joined
 
 SEEDS = 5
 NAMES = {
@@ -97,9 +98,9 @@ def of_data_set(run: Run, name: str, data: PreparedData, seeds: int) -> tuple[li
     compared = comparisons(test, weighted, joint)
     limits = joined([f"{allowed(name, METRICS[loss]):.4f} for {METRICS[loss].upper()}" for loss in LOSSES])
     caption = (
-        f"{name}: errors on all {len(test):,} test cells. Allowed, rounding included, are {SHARE:.0%} of the gap "
-        f"between the published MF-IPS and the published method nearest to it: {limits}. Nothing is allowed for our "
-        "own seeds, nor for the chance of the test set, which is the paper's"
+        f"{name}: errors on all {len(test):,} test cells, mean over {counted(seeds, 'seed')}. Allowed, rounding "
+        f"included, are {SHARE:.0%} of the gap between the published MF-IPS and the published method nearest to it: "
+        f"{limits}. Nothing is allowed for our own seeds, nor for the chance of the test set, which is the paper's"
     )
     tables = [error_table(name, test, found, everywhere, caption)]
     if not fresh.all():
@@ -220,26 +221,29 @@ def chosen_table(name: str, found: Sequence[Tested]) -> Table:
 def claims(name: str, test: Feedback, found: Sequence[Tested], compared: MethodGaps) -> Iterator[Claim]:
     """The paper's numbers reached, and its sentences."""
     first = found[0].by
-    ours = {METRICS[loss]: float(_means(test, found, first, loss).mean()) for loss in METRICS}
-    yield from (_reached(name, metric, value) for metric, value in ours.items())
+    by_seed = {METRICS[loss]: _means(test, found, first, loss) for loss in METRICS}
+    yield from (_reached(name, metric, means) for metric, means in by_seed.items())
     pairs = {"MF-Naive": [c for c in compared.naive if c.a == first]}
     pairs |= {RIVALS[by]: [c for c in compared.rivals if (c.a, c.b) == (first, by)] for by in ("hl-mnar", "hl-mar")}
     medians = [c for c in compared.medians if c.b == "hl-mnar"]
     for theirs, contrasts in pairs.items():
         yield from (outperforms(name, "MF-IPS", theirs, how, contrasts) for how in (OVER_CELLS, BY_USER))
-    yield outperforms(name, "MF-IPS", "the posterior medians of HL-MNAR", BY_USER, medians)
-    yield _below_published(name, ours)
+    yield replace(outperforms(name, "MF-IPS", "the posterior medians of HL-MNAR", BY_USER, medians), ours=True)
+    yield _below_published(name, {metric: float(means.mean()) for metric, means in by_seed.items()})
     yield _as_printed(name, [c for c in compared.rivals if (c.a, c.b) == ("hl-mnar", "hl-mar")])
     if "CPT-v" in PUBLISHED["table2"][name]:
         yield _below_mixture(name, [c for c in compared.rivals if (c.b, c.loss) == ("cpt-v", "squared")])
 
 
-def _reached(name: str, metric: str, ours: float) -> Claim:
+def _reached(name: str, metric: str, by_seed: Floats) -> Claim:
     limit = PUBLISHED["table2"][name]["MF-IPS"][metric]
     return Claim(
-        text=f"{name}: the {metric.upper()} of MF-IPS is at most the published {limit:.3f}.",
-        holds=ours <= limit,
-        found=f"{ours:.4f}, propensities learned as in the paper",
+        text=f"{name}: the {metric.upper()} of MF-IPS is at most the published {limit:.3f}, on average over seeds.",
+        holds=by_seed.mean() <= limit,
+        found=f"{by_seed.mean():.4f}, in {int(np.sum(by_seed <= limit))} of {counted(len(by_seed), 'seed')}, from "
+        f"{by_seed.min():.4f} to {by_seed.max():.4f}; propensities learned as in the paper; the grid of λ and the "
+        "logistic model were settled after test errors of coarser choices had been seen",
+        ours=True,
     )
 
 
@@ -266,6 +270,7 @@ def _as_printed(name: str, found: Sequence[MethodGap]) -> Claim:
             f"{chance(c.by_user.pvalue)}"
             for c in found
         ),
+        ours=True,
     )
 
 

@@ -84,7 +84,7 @@ def complete(run: Run) -> Completion:
     grid: list[dict[str, Any]] = [
         {"factors": d, "reg": reg, "seed": run.seed}
         for d in run.either(FACTORS, FACTORS[:1])
-        for reg in run.either(PENALTIES, PENALTIES[3:5])
+        for reg in run.either(PENALTIES, PENALTIES[4:5])
     ]
     found = [float(outcome["accuracy"]) for outcome in run.map(held_out_accuracy, given, grid, "completing ML100K")]
     best = int(np.argmax(found))
