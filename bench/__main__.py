@@ -22,6 +22,7 @@ CASES = {
     "violators": "violators",
     "factorisation": "factorisation",
     "joint_models": "joint_models",
+    "mixture_em": "mixture_em",
     "stacking": "stacking",
     "selecting": "selecting",
     "reading": "reading",

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from openloop.studies.kit.running import cache_folder
+from openloop.studies.kit.trials import Given, Outcome, Setting, Trial, Trials
 from openloop.support.atomic import write_text
 
 
@@ -22,11 +24,12 @@ class SimulatedPage:
     marks: tuple[str, str]
     tables: Callable[..., Iterable[str]]
     quick: int  # logs a line in a trial
+    logs: int = 200  # logs a line, unless another number is asked for
 
     def main(self, arguments: Sequence[str] | None = None) -> None:
         """Measure, and write the page."""
         asking = argparse.ArgumentParser(prog=self.name, description=self.about)
-        asking.add_argument("--logs", type=int, default=200, help="logs a line; default 200")
+        asking.add_argument("--logs", type=int, default=self.logs, help=f"logs a line; default {self.logs}")
         asking.add_argument("--quick", action="store_true", help=f"{self.quick} logs a line, printed and not written")
         given = asking.parse_args(arguments)
         if given.quick:
@@ -44,3 +47,9 @@ class SimulatedPage:
         if not end:
             raise SystemExit(f"{self.path}: the marks {self.marks[0]} and {self.marks[1]} are missing; put them back.")
         return f"{before}{self.marks[0]}\n\n{text}\n\n{self.marks[1]}{after}"
+
+
+def kept(trial: Trial, settings: Sequence[Setting], what: str, given: Given | None = None) -> list[Outcome]:
+    """The outcomes of a trial with each setting, in two processes; those of an earlier run are not computed again."""
+    with Trials(cache_folder(), 2) as trials:
+        return trials.map(trial, given or {}, settings, lambda done, of: print(f"{what}: {done} of {of}", flush=True))

@@ -187,6 +187,14 @@ def test_moments_agree_with_the_bare_group_by(tmp_path):
     assert found["ours_checked"] == pytest.approx(found["peer"], rel=1e-12)
 
 
+def test_an_iteration_of_em_agrees_with_dense_matrices(tmp_path):
+    from bench import mixture_em
+
+    mixture_em.make(tmp_path, "quick")
+    ours, dense = value_of(mixture_em.iteration(tmp_path, "cpt-v")), value_of(mixture_em.dense(tmp_path))
+    assert ours == pytest.approx(dense, rel=1e-12)
+
+
 def test_the_bootstrap_agrees_with_scipy(tmp_path):
     found = values("bootstrap", tmp_path, "ours", "peer")
     # Two standard errors from 1,000 and 500 replicates: each is off by about 1/√(2B).

@@ -108,8 +108,10 @@ def test_coat_comes_out(run):
     coat_result = table2.table2(run)
     # The λ of the absolute loss, and with it the MAE, hangs on how the log falls into folds: MSE does not.
     assert claim_about(coat_result.claims, "coat", "MSE", "MF-IPS", 1.093).holds
-    assert claim_about(coat_result.claims, "coat", "MF-IPS", "HL-MNAR", "HL-MAR").holds
-    whole, fresh, significance, _, yahoo = coat_result.tables
+    assert claim_about(coat_result.claims, "coat", "MF-IPS", "published errors of HL-MNAR and HL-MAR").holds
+    tables = {table.name: table for table in coat_result.tables}
+    whole, fresh, significance = (tables[f"table2-coat{part}"] for part in ("", "-new-cells", "-significance"))
+    yahoo = tables["table2-yahoo-r3"]
     assert all(value.value is None for _, value in yahoo.values())
     assert all(row[1].value < 0 for row in significance.rows)
     assert [row[2:5:2] for row in significance.rows if "MSE" in row[0]] == [("< 0.001", "< 0.001")] * 3
@@ -117,10 +119,12 @@ def test_coat_comes_out(run):
     assert "366" in fresh.caption
     printed = PUBLISHED["table2"]["coat"]
     assert whole.rows[0][2].published == printed["MF-IPS"]["mse"]
-    assert [row[0] for row in whole.rows[4:]] == ["HL-MNAR", "HL-MAR"]
+    assert [row[2].published for row in whole.rows[4:]] == [1.214, 1.220, None, None]  # CPT-v is quoted for Yahoo! only
+    # A few sweeps of HL-MNAR and HL-MAR already predict about as well as published.
+    assert all(row[2].value < 1.1 * row[2].published for row in whole.rows[4:6])
     assert re.search(facts("not rerun"), yahoo.caption)
     # cells that were trained on are easier
-    assert all(old[2].value < new[2].value for old, new in zip(whole.rows[:4], fresh.rows, strict=True))
+    assert all(old[2].value < new[2].value for old, new in zip(whole.rows, fresh.rows, strict=True))
 
 
 def test_propensities_as_the_paper_trained_them_are_closest_to_the_published_ones(run):

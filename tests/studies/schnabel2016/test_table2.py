@@ -1,46 +1,68 @@
-"""Table 2: published numbers stand beside ours, and significance is Student's or by user.
+"""Table 2: published numbers stand beside ours, and the paper's sentences are claims.
 
 On Coat: tests/studies/test_quick.py.
 """
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
-from scipy import stats
 
-from openloop.studies.kit.results import Value
+from openloop.studies.kit.running import Run
+from openloop.studies.kit.statistics import Mean
+from openloop.studies.kit.trials import Trials
 from openloop.studies.schnabel2016 import real_data, table2
+from openloop.studies.schnabel2016.contrasts import MethodGap
+from openloop.studies.schnabel2016.joint_models import RIVALS
 from openloop.studies.schnabel2016.published import PUBLISHED
 from openloop.studies.schnabel2016.table2 import NAMES
+from tests.facts import facts
+from tests.studies.schnabel2016.conftest import claim_about
 
 
-def test_a_data_set_in_the_shape_of_yahoo_is_learned_and_shown_beside_the_published_numbers(songs, run):
-    tables, claims = table2.of_data_set(run, "yahoo-r3", real_data.yahoo(*songs, seed=0), seeds=2)
-    errors, _, significance, _ = tables  # the second is without cells that are in the log too
-    assert [row[0] for row in errors.rows] == [NAMES["bayes"], NAMES["naive"], "HL-MNAR", "HL-MAR", "CPT-v"]
-    (_, mae, mse), naive = errors.rows[0], errors.rows[1]
-    assert (mae.published, mse.published) == (0.810, 0.989)
-    assert mse.value < naive[2].value
-    assert errors.rows[4][1:] == (Value(value=None, published=0.770), Value(value=None, published=1.115))
-    assert len(significance.rows) == 2
-    assert len(claims) == 5
+@pytest.fixture(scope="module")
+def shown(songs, tmp_path_factory):
+    """Tables and claims of songs in the place of Yahoo! R3."""
+    with Trials(tmp_path_factory.mktemp("kept"), 0) as trials:
+        run = Run(folder=tmp_path_factory.mktemp("data"), quick=True, seed=0, trials=trials)
+        tables, claims = table2.of_data_set(run, "yahoo-r3", real_data.yahoo(*songs, seed=0), seeds=2)
+    return {table.name: table for table in tables}, claims
 
 
-def test_significance_is_students_over_cells_and_that_of_evaluate_by_user(songs):
-    test = real_data.yahoo(*songs, seed=0).test
-    rng = np.random.default_rng(2)
-    truth = test.rating
-    good, bad = (truth + rng.normal(scale=scale, size=(2, len(truth))) for scale in (0.5, 0.6))
+def test_a_data_set_in_the_shape_of_yahoo_is_learned_and_shown_beside_the_published_numbers(shown):
+    tables, _ = shown
+    errors = tables["table2-yahoo-r3"]
+    rows = ("bayes", "naive", "hl-mnar", "hl-mar", "cpt-v", "logit-vd")
+    assert [row[0] for row in errors.rows] == [NAMES[by] for by in rows]
+    published = [(mae.published, mse.published) for _, mae, mse in errors.rows]
+    assert published == [*((row["mae"], row["mse"]) for row in PUBLISHED["table2"]["yahoo-r3"].values()), (None, None)]
+    assert all(value.value is not None and value.error is not None for _, value in errors.values())
+    assert errors.rows[0][2].value < errors.rows[1][2].value
+    assert len(tables["table2-yahoo-r3-significance"].rows) == 2
+    assert [row[0] for row in tables["table2-yahoo-r3-medians"].rows] == list(RIVALS.values())
+
+
+def test_the_sentences_of_the_paper_are_claimed_of_every_rival(shown):
+    _, claims = shown
+    for rival in ("MF-Naive", "HL-MNAR", "HL-MAR"):
+        for how in ("over test cells", "by user"):
+            assert claim_about(claims, f"MF-IPS outperforms {rival} in MAE and MSE", how).judged
+    assert claim_about(claims, "posterior medians", "MAE").judged
+    printed = claim_about(claims, "against HL-MAR, HL-MNAR is")
+    assert re.search(facts("below in MAE", "above in MSE"), printed.text)  # as Table 2 has them for Yahoo!
+    assert claim_about(claims, "MF-IPS beats CPT-v in MSE").judged
+    assert len(claims) == 2 + 6 + 4
+
+
+@pytest.mark.parametrize(("gap", "holds"), [((-0.1, 0.1), True), ((0.1, 0.1), False), ((-0.1, -0.1), False)])
+def test_the_order_of_both_hl_models_is_the_printed_one(gap, holds):
     found = [
-        real_data.Tested(by=by, loss="squared", predictions=predictions, chosen=("",))
-        for by, predictions in (("bayes", good), ("naive", bad))
+        MethodGap(a="hl-mnar", b="hl-mar", loss=loss, over_cells=Mean(g, 1.0, 1.0), by_user=Mean(g, 1.0, 1.0))
+        for loss, g in zip(("absolute", "squared"), gap, strict=True)
     ]
-    (contrast,) = table2.contrasts(test, found)
-    tests = [stats.ttest_rel(a, b) for a, b in zip((good - truth) ** 2, (bad - truth) ** 2, strict=True)]
-    assert contrast.over_cells.pvalue in [pytest.approx(test.pvalue) for test in tests]
-    assert contrast.by_user.value == pytest.approx(contrast.over_cells.value)
-    assert contrast.by_user.stderr != contrast.over_cells.stderr
+    assert table2._as_printed("yahoo-r3", found).holds is holds
 
 
 def test_errors_without_some_cells_have_no_published_number_beside_them(songs):

@@ -1,22 +1,30 @@
-"""Table 2 of Schnabel et al. (2016): MF-IPS and MF-Naive on Coat and Yahoo! R3, tested on uniform ratings."""
+"""Table 2 of Schnabel et al. (2016): MF-IPS, MF-Naive and joint models on data with uniform test ratings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import Feedback, Floats
-from openloop.evaluation import evaluate
 from openloop.studies.kit.grids import EDGES
 from openloop.studies.kit.results import Cell, Claim, Result, Table, Value
 from openloop.studies.kit.running import Run
-from openloop.studies.kit.statistics import Mean, paired
-from openloop.studies.kit.trials import columns, feedback
+from openloop.studies.schnabel2016 import joint_models
+from openloop.studies.schnabel2016.contrasts import (
+    BY_USER,
+    OVER_CELLS,
+    MethodGap,
+    contrast,
+    contrast_table,
+    outperforms,
+)
 from openloop.studies.schnabel2016.factorisation import METRICS
-from openloop.studies.schnabel2016.published import PUBLISHED, printed_row, printed_table
+from openloop.studies.schnabel2016.joint_models import QUICK_SWEEPS, RIVALS, Rivals, rivals
+from openloop.studies.schnabel2016.published import PUBLISHED, printed_table
 from openloop.studies.schnabel2016.real_data import (
     QUICK_FACTORS,
     QUICK_LAMBDAS,
@@ -28,7 +36,7 @@ from openloop.studies.schnabel2016.real_data import (
     yahoo,
 )
 from openloop.studies.schnabel2016.tolerances import SHARE
-from openloop.support.wording import chance, counted, joined, pvalue
+from openloop.support.wording import chance, counted, joined
 
 SEEDS = 5
 NAMES = {
@@ -37,10 +45,13 @@ NAMES = {
     "published": "MF-IPS, published p",
     "bayes": "MF-IPS, Naive Bayes p",
     "naive": "MF-Naive",
+    "hl-mnar": "HL-MNAR, by JointMNAR",
+    "hl-mar": "HL-MAR, by OrdinalMF",
+    "cpt-v": "CPT-v, by MixtureMNAR",
+    "logit-vd": "Logit-vd, by MixtureMNAR",
 }
 LOSSES = ("absolute", "squared")  # in the order of the table: MAE, MSE
-PRINTED = {"pairs": "MF-IPS", "bayes": "MF-IPS", "naive": "MF-Naive"}  # the rows that the paper has
-ELSEWHERE = ("HL-MNAR", "HL-MAR", "CPT-v")  # models that are not run here
+PRINTED = {"pairs": "MF-IPS", "bayes": "MF-IPS", "naive": "MF-Naive"} | RIVALS  # the rows that the paper has
 
 
 def table2(run: Run) -> Result:
@@ -69,12 +80,22 @@ def table2(run: Run) -> Result:
     )
 
 
+class MethodGaps(NamedTuple):
+    """Weighted methods less MF-Naive; and MF-IPS less each joint model, HL-MNAR less HL-MAR, by means and medians."""
+
+    naive: list[MethodGap]
+    rivals: list[MethodGap]
+    medians: list[MethodGap]
+
+
 def of_data_set(run: Run, name: str, data: PreparedData, seeds: int) -> tuple[list[Table], list[Claim]]:
     """Tables and claims of one data set."""
     test, methods = data.test, [by for by in NAMES if by in data.propensities or by == "naive"]
-    found = tested(run, data.given, methods, seeds, name)
+    weighted = tested(run, data.given, methods, seeds, name)
+    joint = rivals(run, data, seeds, name)
+    found = [*weighted, *joint.means]
     everywhere, fresh = np.ones(len(test), bool), ~np.isin(test.cell, data.log.cell)
-    compared = list(contrasts(test, found))
+    compared = comparisons(test, weighted, joint)
     limits = joined([f"{allowed(name, METRICS[loss]):.4f} for {METRICS[loss].upper()}" for loss in LOSSES])
     caption = (
         f"{name}: errors on all {len(test):,} test cells, mean over {counted(seeds, 'seed')}. Allowed, rounding "
@@ -85,7 +106,7 @@ def of_data_set(run: Run, name: str, data: PreparedData, seeds: int) -> tuple[li
     if not fresh.all():
         caption = f"{name}: errors without the {int((~fresh).sum()):,} test cells that are in the log too"
         tables.append(error_table(name, test, found, fresh, caption))
-    tables += [contrast_table(name, compared), chosen_table(name, found)]
+    tables += [*significance_tables(name, compared), *joint.tables, chosen_table(name, found)]
     return tables, list(claims(name, test, found, compared))
 
 
@@ -101,9 +122,11 @@ _OFFSETS = (
     "Eq. 14 penalises factors and leaves offsets free, the text calls the model L2-regularised: both were tried, and "
     "cross-validation chose."
 )
-_OTHERS = "HL-MNAR, HL-MAR and CPT-v (printed as CTP-v) are not run here: their rows show the published numbers."
-NOTES = (_GRID, _OFFSETS, _OTHERS)
-_QUICK = f"This quick run tries only d = {QUICK_FACTORS[0]} and λ = {' and '.join(f'{x:g}' for x in QUICK_LAMBDAS)}."
+NOTES = (_GRID, _OFFSETS, *joint_models.NOTES)
+_QUICK = (
+    f"This quick run tries only d = {QUICK_FACTORS[0]} and λ = {' and '.join(f'{x:g}' for x in QUICK_LAMBDAS)}, and "
+    f"makes {QUICK_SWEEPS['sweeps']} sweeps of HL-MNAR and HL-MAR, which are too few."
+)
 
 
 # -- tables --------------------------------------------------------------------------------------------------
@@ -118,7 +141,6 @@ def error_table(
         (NAMES[by], *(_value(_means(test, found, by, loss, cells), name, by, loss, whole=whole) for loss in LOSSES))
         for by in methods
     ]
-    rows += [printed_row(name, other) for other in ELSEWHERE if whole and other in PUBLISHED["table2"][name]]
     key = f"table2-{name}" if whole else f"table2-{name}-new-cells"
     return Table(
         name=key, caption=caption, columns=("", "MAE", "MSE"), rows=tuple(rows),
@@ -129,10 +151,10 @@ def error_table(
 def _value(means: Floats, name: str, by: str, loss: str, *, whole: bool) -> Value:
     """The mean over seeds, beside the published error where there is one and all cells are tested."""
     spread = float(means.std(ddof=1)) if len(means) > 1 else None
-    if not (whole and by in PRINTED):
+    metric, printed = METRICS[loss], PUBLISHED["table2"][name].get(PRINTED.get(by, ""))
+    if not (whole and printed):
         return Value(value=means.mean(), error=spread)
-    metric = METRICS[loss]
-    published = PUBLISHED["table2"][name][PRINTED[by]][metric]
+    published = printed[metric]
     return Value(value=means.mean(), error=spread, published=published, tolerance=allowed(name, metric))
 
 
@@ -158,68 +180,36 @@ def _of(found: Sequence[Tested], by: str, loss: str) -> Tested:
     return next(one for one in found if (one.by, one.loss) == (by, loss))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgainstNaive:
-    """A method less MF-Naive, for the seed where it is least certain: over cells as the paper has it, and by user."""
-
-    by: str
-    loss: str
-    over_cells: Mean
-    by_user: Mean
-
-
-def contrasts(test: Feedback, found: Sequence[Tested]) -> Iterator[AgainstNaive]:
-    """Each weighted method against MF-Naive, by both losses."""
-    for one in found:
-        if one.by == "naive":
-            continue
-        naive = _of(found, "naive", one.loss)
-        both = list(zip(one.losses(test.rating), naive.losses(test.rating), strict=True))
-        cells = [paired(a, b) for a, b in both]
-        users = [
-            _by_user(test, *pair, METRICS[one.loss]) for pair in zip(one.predictions, naive.predictions, strict=True)
-        ]
-        worst = max(range(len(cells)), key=lambda s: (users[s].pvalue, cells[s].pvalue, s))
-        yield AgainstNaive(by=one.by, loss=one.loss, over_cells=cells[worst], by_user=users[worst])
+def comparisons(test: Feedback, weighted: Sequence[Tested], joint: Rivals) -> MethodGaps:
+    """Each weighted method against MF-Naive by both losses, and the first of them against the joint models."""
+    first, means = weighted[0].by, joint.means
+    naive = [contrast(test, one, _of(weighted, "naive", one.loss)) for one in weighted if one.by != "naive"]
+    against = [contrast(test, _of(weighted, first, one.loss), one) for one in means]
+    inside = [contrast(test, _of(means, "hl-mnar", loss), _of(means, "hl-mar", loss)) for loss in METRICS]
+    medians = [contrast(test, _of(weighted, first, "absolute"), one) for one in joint.medians]
+    return MethodGaps(naive, [*against, *inside], medians)
 
 
-def _by_user(test: Feedback, a: Floats, b: Floats, metric: str) -> Mean:
-    """The paired difference with users as what is drawn, from `evaluate`."""
-    import polars as pl
-
-    plain = feedback(columns(test))
-    frames = {
-        name: pl.DataFrame({"user": plain.user, "item": plain.item, "score": score})
-        for name, score in (("a", a), ("b", b))
-    }
-    result = evaluate(frames, plain, metrics=[metric], estimators=["naive"])
-    gap = result.difference("a", "b", metric=metric, estimator="naive")
-    return Mean(gap.value, gap.stderr, gap.pvalue)
+def significance_tables(name: str, compared: MethodGaps) -> Iterator[Table]:
+    """Differences to MF-Naive, and those of MF-IPS to joint models."""
+    key = f"table2-{name}-significance"
+    yield contrast_table(key, "Test error less that of MF-Naive", [(NAMES[c.a], c) for c in compared.naive])
+    rows = [(_pair(c), c) for c in compared.rivals]
+    rows += [(f"{_pair(c)} by medians", c) for c in compared.medians]
+    yield contrast_table(f"{key}-joint", "Test error of one method less that of another", rows)
 
 
-def contrast_table(name: str, found: Sequence[AgainstNaive]) -> Table:
-    """Differences to MF-Naive and their p-values."""
-    rows = [
-        (
-            f"{NAMES[c.by]}, {METRICS[c.loss].upper()}", Value(value=c.over_cells.value, error=c.over_cells.stderr),
-            pvalue(c.over_cells.pvalue), Value(value=c.by_user.value, error=c.by_user.stderr),
-            pvalue(c.by_user.pvalue),
-        )
-        for c in found
-    ]  # fmt: skip
-    return Table(
-        name=f"table2-{name}-significance",
-        caption="Test error less that of MF-Naive, of the seed with the largest p: paired over test cells, as in the "
-        "paper, and paired by user, since ratings of one user are not independent",
-        columns=("", "over cells", "p", "by user", "p by user"),
-        rows=tuple(rows),
-    )
+def _pair(c: MethodGap) -> str:
+    return f"{PRINTED[c.a]} less {PRINTED[c.b]}"
 
 
 def chosen_table(name: str, found: Sequence[Tested]) -> Table:
     """What cross-validation chose."""
     rows = [(f"{NAMES[one.by]}, {METRICS[one.loss].upper()}", "; ".join(dict.fromkeys(one.chosen))) for one in found]
-    caption = f"{name}: settings that cross-validation on the self-selected ratings chose, over seeds. {EDGES}"
+    caption = (
+        f"{name}: settings that cross-validation on the self-selected ratings chose, over seeds; d of HL-MNAR and "
+        f"HL-MAR by the test set. {EDGES}"
+    )
     return Table(
         name=f"table2-{name}-settings", caption=caption, columns=("", "chosen"), rows=tuple(rows), appendix=True
     )
@@ -228,16 +218,21 @@ def chosen_table(name: str, found: Sequence[Tested]) -> Table:
 # -- claims --------------------------------------------------------------------------------------------------
 
 
-def claims(name: str, test: Feedback, found: Sequence[Tested], compared: Sequence[AgainstNaive]) -> Iterator[Claim]:
+def claims(name: str, test: Feedback, found: Sequence[Tested], compared: MethodGaps) -> Iterator[Claim]:
     """The paper's numbers reached, and its sentences."""
     first = found[0].by
     by_seed = {METRICS[loss]: _means(test, found, first, loss) for loss in METRICS}
-    ours = {metric: float(means.mean()) for metric, means in by_seed.items()}
-    mine = [c for c in compared if c.by == first]
     yield from (_reached(name, metric, means) for metric, means in by_seed.items())
-    yield _outperforms(name, "over test cells, as in the paper", {METRICS[c.loss]: c.over_cells for c in mine})
-    yield _outperforms(name, "by user", {METRICS[c.loss]: c.by_user for c in mine})
-    yield _below_others(name, ours)
+    pairs = {"MF-Naive": [c for c in compared.naive if c.a == first]}
+    pairs |= {RIVALS[by]: [c for c in compared.rivals if (c.a, c.b) == (first, by)] for by in ("hl-mnar", "hl-mar")}
+    medians = [c for c in compared.medians if c.b == "hl-mnar"]
+    for theirs, contrasts in pairs.items():
+        yield from (outperforms(name, "MF-IPS", theirs, how, contrasts) for how in (OVER_CELLS, BY_USER))
+    yield replace(outperforms(name, "MF-IPS", "the posterior medians of HL-MNAR", BY_USER, medians), ours=True)
+    yield _below_published(name, {metric: float(means.mean()) for metric, means in by_seed.items()})
+    yield _as_printed(name, [c for c in compared.rivals if (c.a, c.b) == ("hl-mnar", "hl-mar")])
+    if "CPT-v" in PUBLISHED["table2"][name]:
+        yield _below_mixture(name, [c for c in compared.rivals if (c.b, c.loss) == ("cpt-v", "squared")])
 
 
 def _reached(name: str, metric: str, by_seed: Floats) -> Claim:
@@ -252,21 +247,37 @@ def _reached(name: str, metric: str, by_seed: Floats) -> Claim:
     )
 
 
-def _outperforms(name: str, how: str, gaps: Mapping[str, Mean]) -> Claim:
-    return Claim(
-        text=f"{name}: MF-IPS outperforms MF-Naive in MAE and MSE (paired t-test {how}, p < 0.001, for each seed)",
-        holds=all(gap.value < 0 and gap.pvalue < 0.001 for gap in gaps.values()),
-        found="; ".join(f"{metric.upper()} {gap.value:+.3f}, p {chance(gap.pvalue)}" for metric, gap in gaps.items())
-        + ", each for the seed with the largest p",
-        gist=f"MF-IPS outperforms MF-Naive on {name} in MAE and MSE (p < 0.001 {how})",
-    )
-
-
-def _below_others(name: str, ours: Mapping[str, float]) -> Claim:
+def _below_published(name: str, ours: Mapping[str, float]) -> Claim:
     printed = PUBLISHED["table2"][name]
     below = {m: all(value < printed[hl][m] for hl in ("HL-MNAR", "HL-MAR")) for m, value in ours.items()}
     return Claim(
         text=f"{name}: MF-IPS is below the published errors of HL-MNAR and HL-MAR, in MAE and MSE.",
         holds=all(below.values()),
         found=", ".join(f"{m.upper()}: {'yes' if so else 'no'}" for m, so in below.items()),
+    )
+
+
+def _as_printed(name: str, found: Sequence[MethodGap]) -> Claim:
+    """The order of the two models of Hernández-Lobato et al., of which the paper says nothing beyond its numbers."""
+    printed = PUBLISHED["table2"][name]
+    gaps = {c.metric: printed["HL-MNAR"][c.metric] - printed["HL-MAR"][c.metric] for c in found}
+    words = joined([f"{'below' if gap < 0 else 'above'} in {metric.upper()}" for metric, gap in sorted(gaps.items())])
+    return Claim(
+        text=f"{name}: against HL-MAR, HL-MNAR is {words}, as the table prints.",
+        holds=all(c.by_user.value * gaps[c.metric] > 0 for c in found),
+        found="; ".join(
+            f"{c.metric.upper()} {c.by_user.value:+.3f} (published {gaps[c.metric]:+.3f}), p by user "
+            f"{chance(c.by_user.pvalue)}"
+            for c in found
+        ),
+        ours=True,
+    )
+
+
+def _below_mixture(name: str, found: Sequence[MethodGap]) -> Claim:
+    (c,) = found
+    return Claim(
+        text=f"{name}: MF-IPS beats CPT-v in MSE.",
+        holds=c.by_user.value < 0,
+        found=f"{c.by_user.value:+.3f}, p by user {chance(c.by_user.pvalue)}",
     )

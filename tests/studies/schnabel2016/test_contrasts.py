@@ -1,0 +1,68 @@
+"""Contrasts: Student's t over cells, by user that of evaluate, and of several seeds the least certain one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from openloop.studies.kit.statistics import Mean
+from openloop.studies.schnabel2016 import real_data
+from openloop.studies.schnabel2016.contrasts import (
+    BY_USER,
+    OVER_CELLS,
+    MethodGap,
+    contrast,
+    contrast_table,
+    outperforms,
+)
+
+
+@pytest.fixture(scope="module")
+def uniform_set(songs):
+    return real_data.yahoo(*songs, seed=0).test
+
+
+def erring(test, by, scales, loss="squared", seed=2):
+    """Predictions that err by normal noise, a row for each seed."""
+    rng = np.random.default_rng(seed)
+    predictions = np.array([test.rating + rng.normal(scale=scale, size=len(test)) for scale in scales])
+    return real_data.Tested(by=by, loss=loss, predictions=predictions, chosen=("",))
+
+
+def test_significance_is_students_over_cells_and_that_of_evaluate_by_user(uniform_set):
+    good, bad = erring(uniform_set, "bayes", (0.5, 0.5)), erring(uniform_set, "naive", (0.6, 0.6), seed=3)
+    found = contrast(uniform_set, good, bad)
+    both = zip(good.losses(uniform_set.rating), bad.losses(uniform_set.rating), strict=True)
+    assert found.over_cells.pvalue in [pytest.approx(stats.ttest_rel(a, b).pvalue) for a, b in both]
+    assert found.by_user.value == pytest.approx(found.over_cells.value)
+    assert found.by_user.stderr != found.over_cells.stderr
+
+
+def test_of_several_seeds_the_least_certain_counts(uniform_set):
+    a = erring(uniform_set, "bayes", (0.5, 0.5))
+    clear, none = (
+        contrast(uniform_set, a, erring(uniform_set, "b", (0.9, 0.9), seed=3)),
+        erring(uniform_set, "b", (0.9, 0.5), 3),
+    )
+    worst = contrast(
+        uniform_set, a, real_data.Tested(by="b", loss="squared", predictions=none.predictions, chosen=("",))
+    )
+    assert clear.over_cells.pvalue < 0.001 < worst.over_cells.pvalue
+
+
+@pytest.mark.parametrize(("value", "p", "holds"), [(-0.1, 0.0005, True), (-0.1, 0.002, False), (0.1, 0.0, False)])
+def test_a_method_outperforms_by_a_certain_gap_in_every_metric(value, p, holds):
+    sure = Mean(-0.2, 0.01, 1e-9)
+    found = [
+        MethodGap(a="pairs", b="naive", loss="squared", over_cells=sure, by_user=sure),
+        MethodGap(a="pairs", b="naive", loss="absolute", over_cells=sure, by_user=Mean(value, 0.05, p)),
+    ]
+    assert outperforms("coat", "MF-IPS", "MF-Naive", OVER_CELLS, found).holds
+    assert outperforms("coat", "MF-IPS", "MF-Naive", BY_USER, found).holds is holds
+
+
+def test_the_table_has_both_differences_of_every_pair():
+    gap = MethodGap(a="a", b="b", loss="absolute", over_cells=Mean(-0.1, 0.01, 1e-5), by_user=Mean(-0.1, 0.03, 0.04))
+    (row,) = contrast_table("key", "caption", [("a less b", gap)]).rows
+    assert (row[0], row[1].error, row[2], row[3].error, row[4]) == ("a less b, MAE", 0.01, "< 0.001", 0.03, "0.040")
