@@ -25,7 +25,8 @@ HOLD = {
         "figure4": (facts("IPS-NB", "naive"),),
     },
     "lim2015": {"table2": (facts("MAP", "NDCG", "10 %"),)},
-    "jadidinejad2021": {"figure3": (facts("Q1", "holdout", "Q2"),)},
+    # With a few models intervals over users are too wide to decide how methods rank: that is for full runs.
+    "jadidinejad2021": {"table2": (facts("minority", "Q2"),), "table5": (facts("minority", "Q2"),)},
     "race": {
         "coat": (
             facts("offsets", 0.773),
