@@ -30,6 +30,7 @@ from openloop.propensity.logistic import Logistic
 from openloop.propensity.low_rank import LowRank
 from openloop.propensity.naive_bayes import NaiveBayes
 from openloop.propensity.uniform import Uniform
+from openloop.support.wording import counted
 
 Floats = npt.NDArray[np.float64]
 
@@ -199,6 +200,7 @@ def coat_table() -> Iterator[str]:
 
 def tables(logs: int, *_: Any) -> Iterator[str]:
     """What is put between the marks."""
+    yield f"Over {counted(logs, 'log')} of each world and three predictions:"
     yield "\n".join(world_table(logs))
     yield COAT
     yield "\n".join(coat_table())
