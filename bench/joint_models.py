@@ -1,7 +1,6 @@
 """Joint models of ratings and of what is observed, at size: sweeps over a large grid; and worlds drawn from the model.
 
-There is no peer: targets limit seconds and bytes themselves. `recovery`, `against` and `sampled` are slow simulations,
-whose small versions are tests.
+There is no peer: targets limit seconds and bytes themselves. The worlds are those of bench.joint_recovery and of tests.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def run(folder: Path, size: str, **_: Any) -> list[Result]:
     results: list[Result] = []
     for name, share in SHARES.items():
         found = race({name: Side(call=f"{MODULE}:sweeps", rest=(str(share),))}, folder, ROUNDS[size])[name]
-        what = f"JointMNAR, a sweep of 15,400 × 1,000, {name}"
+        what = f"JointMNAR, a sweep of {SIZES[size][0]:,} × {SIZES[size][1]:,}, {name}"
         results += [
             compare(what, found.best, target=SECONDS[share], note=found.value),
             compare(f"{what}, memory", found.peak, target=BYTES, note="the whole process, input included", unit="B"),
@@ -119,21 +118,7 @@ def joint_world(
     return JointWorld(log=log, rating=level + 1, **truth)
 
 
-# -- simulations ---------------------------------------------------------------------------------------------
-
-
-def recovery(worlds: int = 20, **params: Any) -> dict[str, float]:
-    """How often 90 % intervals hold m, and λ and ψ where the model tells them apart, over worlds of its own kind."""
-    held = [held_by(joint_world(seed), fitted(seed, **params)) for seed in range(worlds)]
-    return {name: float(np.mean([one[name] for one in held])) for name in held[0]}
-
-
-def fitted(seed: int, **params: Any) -> Any:
-    """The joint model of a world."""
-    from openloop.learners import JointMNAR
-
-    settings = {"factors": 2, "missing_factors": 1, "sweeps": 700, "burn": 200, "thin": 5, "chains": 2, "rng": seed}
-    return JointMNAR(**(settings | params)).fit(joint_world(seed).log)
+# -- judging a fit -------------------------------------------------------------------------------------------
 
 
 def held_by(world: JointWorld, model: Any) -> dict[str, float]:
@@ -173,34 +158,3 @@ def errors(world: JointWorld, model: Any) -> float:
     """The mean squared error of predictions at the cells that the log does not have."""
     predicted = model.scores(np.arange(len(world.rating)))
     return float(np.mean((predicted - world.rating)[world.unseen] ** 2))
-
-
-def against(worlds: int = 10, level_mean: Any = RISING, **params: Any) -> list[tuple[float, float]]:
-    """Errors of JointMNAR and of OrdinalMF on the same worlds."""
-    from openloop.learners import JointMNAR, OrdinalMF
-
-    chain = {"factors": 2, "sweeps": 500, "burn": 150, "thin": 5, "chains": 2} | params
-    found = []
-    for seed in range(worlds):
-        world = joint_world(seed, level_mean=level_mean)
-        models = JointMNAR(missing_factors=1, **chain), OrdinalMF(**chain)
-        found.append(tuple(errors(world, model.fit(world.log)) for model in models))
-    return found
-
-
-def sampled(share: float = 0.1, worlds: int = 5, **params: Any) -> list[dict[str, float]]:
-    """What looking at a share of the unobserved cells does to m and to predictions, beside all of them."""
-    found = []
-    for seed in range(worlds):
-        world, exact, part = joint_world(seed), fitted(seed, **params), fitted(seed, unobserved=share, **params)
-        means = [_drawn_means(model) for model in (exact, part)]
-        found.append(
-            {
-                "bias of m": float(np.mean(means[1].mean(axis=0) - means[0].mean(axis=0))),
-                "largest difference of m": float(np.max(np.abs(means[1].mean(axis=0) - means[0].mean(axis=0)))),
-                "spread of m, ratio": float(np.mean(means[1].std(axis=0) / means[0].std(axis=0))),
-                "mse": errors(world, exact),
-                "mse with the share": errors(world, part),
-            }
-        )
-    return found

@@ -68,7 +68,7 @@ def world(name: str) -> World:
 
 
 def _levelled(logits: Floats) -> Floats:
-    """Chances with these logits and a constant, so that a share OBSERVED of all cells is expected."""
+    """Chances with these logits and a constant that makes OBSERVED the expected share of all cells."""
     low, high = -20.0, 20.0
     for _ in range(60):
         middle = (low + high) / 2

@@ -45,7 +45,7 @@ def ordinal_world(_given: Any, *, seed: int) -> Found:
     chance = ndtr((b[:, 0] - np.sum(u[0] * v[0], axis=1)) / scale)
     low, high = np.quantile(np.column_stack([b - means[:, None], chance]), [0.05, 0.95], axis=0)
     held = (low <= truth) & (truth <= high)
-    return {"thresholds": held[:2].mean(), "chance of a level": float(held[2])}
+    return {"thresholds": held[:2].mean(), "chance of a level in one cell": float(held[2])}
 
 
 def _from_prior(rng: np.random.Generator, U: int = 10, I: int = 8, d: int = 2) -> tuple[Feedback, Floats]:
@@ -109,7 +109,11 @@ def tables(logs: int, *_: Any) -> Iterator[str]:
     }
     for missing in SHAPES:
         found[f'`MixtureMNAR("{missing}")`'] = _each(mixture_world, logs, missing, missing=missing)
-    yield f"How often 90 % intervals hold what data were drawn with, over {logs} worlds ({_half(logs)} with a share):"
+    yield (
+        f"How often 90 % intervals contain the true value, over {logs} worlds ({_half(logs)} with a share). m is here "
+        "the mean logit of a level over all cells; λ and ψ are centred over users or items and over levels, since only "
+        "that is identified."
+    )
     yield "\n".join(_coverage(found))
     yield "Mean squared error of predictions at unobserved cells of worlds of 60 × 50 cells:"
     exact, part = (found[f"`JointMNAR{how}`"] for how in ("", f"(unobserved={SHARE})"))

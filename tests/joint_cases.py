@@ -9,11 +9,12 @@ from functools import cache
 import numpy as np
 from scipy.special import expit
 
-from openloop.kernels.ordinal import SCALE, VARIANCE, centres, two_sides
+from openloop.kernels.ordinal import two_sides
 from openloop.learners.chains import SweepKey
 from openloop.learners.solvers import ordinal_gibbs
 from openloop.learners.solvers.joint_state import SPREAD, VAGUE, JointRows, JointState, begin
 from openloop.learners.solvers.ordinal_gibbs import OrdinalRows
+from openloop.learners.solvers.thresholds import SCALE, VARIANCE, centres
 
 U, I, D, F, L = 4, 3, 1, 1, 3
 POOL = ThreadPoolExecutor(2)

@@ -16,6 +16,7 @@ from openloop import learners
 from openloop.cli.select import select
 from openloop.cli.train import train
 from openloop.commands.log_files import LogRequest
+from openloop.commands.select import SelectRequest
 from openloop.data.simulate import movie_lovers
 from openloop.support.fields import fields_named
 from tests.cli.running import interrupted, run
@@ -100,6 +101,17 @@ def test_a_log_is_read_by_the_options_of_train():
     for name in (*fields_named(LogRequest), "users", "items", "propensity", "weight", "floor", "out", "json"):
         assert mine[name].annotation == theirs[name].annotation
         assert mine[name].default == theirs[name].default
+
+
+def test_sweeps_are_for_the_models_that_make_them(folder, tmp_path):
+    out = tmp_path / "m.safetensors"
+    given = words(folder, out, "bias", "ordinal-mf", more=("--factors", "2", "--folds", "2"))
+    few = json.loads(run(*given, "--sweeps", "20", "--json", "-").stdout)  # fewer than are dropped
+    assert [each["problem"] is None for each in few["settings"]] == [True, False]
+    assert re.search(facts("sweeps", 20, 540), few["settings"][1]["problem"])
+    assert run(*words(folder, out, "bias", more=("--sweeps", "20"))).exit_code == 2
+    asked = SelectRequest(log=folder / "log.csv", out=out, model=("bias", "joint-mnar"), sweeps=600)
+    assert [asked.common(name).get("sweeps") for name in asked.model] == [None, 600]
 
 
 def test_after_an_interruption_a_checkpoint_goes_on(folder, tmp_path, monkeypatch):

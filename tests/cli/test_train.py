@@ -16,6 +16,7 @@ from openloop import learners
 from openloop.cli.train import train
 from openloop.commands.recipes import MODELS, PARAMETERS, recipe_parameters, takes_weights
 from openloop.data.simulate import movie_lovers
+from openloop.learners import ordinal_mf
 from tests.cli.running import interrupted, run
 from tests.facts import facts
 
@@ -101,6 +102,25 @@ def test_a_factorisation_is_that_of_the_library(folder, tmp_path):
     assert re.search(facts("objective", f"{first:.6g}", f"{last:.6g}", 7), result.stdout)
 
 
+def test_a_factorisation_may_be_learned_on_a_gpu(triton, folder, tmp_path):
+    given = ("--factors", "2", "--iterations", "1", "--device", "cuda")
+    result = run(*words(folder, tmp_path / "m.safetensors", "mf", *given))
+    assert result.exit_code == 0, result.output
+    by_hand = learners.MF(2, iterations=1).fit(ol.read(folder / "log.csv"))
+    found = learners.load(tmp_path / "m.safetensors")
+    np.testing.assert_allclose(found.scores(np.arange(30)), by_hand.scores(np.arange(30)), atol=1e-4)
+    assert found.device == "cuda"
+
+
+def test_a_gpu_that_is_not_there_is_one_line(torch, triton, folder, tmp_path, monkeypatch):
+    monkeypatch.delenv("TRITON_INTERPRET")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    result = run(*words(folder, tmp_path / "m.safetensors", "mf", "--device", "cuda"))
+    assert result.exit_code == 2
+    assert re.search(facts("MF", "device", 0, "GPUs"), " ".join(result.stderr.split()))
+    assert not (tmp_path / "m.safetensors").exists()
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_every_model_is_learned_saved_and_told(folder, tmp_path, model):
     few = ("--factors", "3") if "factors" in recipe_parameters(model) else ()
@@ -146,6 +166,24 @@ def test_the_same_seed_gives_the_same_file(folder, tmp_path):
     assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
 
 
+def test_after_an_interruption_a_checkpoint_goes_on(folder, tmp_path, monkeypatch):
+    few = ("--factors", "2", "--sweeps", "12", "--burn", "4", "--thin", "4", "--chains", "1")
+    whole = run(*words(folder, tmp_path / "whole.safetensors", "ordinal-mf", *few))
+    kept, out, own = tmp_path / "kept.npz", tmp_path / "m.safetensors", ordinal_mf.sweep
+    monkeypatch.setattr(ordinal_mf, "sweep", lambda *a: interrupted() if a[2].sweep == 7 else own(*a))
+    stopped = run(*words(folder, out, "ordinal-mf", *few, "--checkpoint", kept))
+    assert stopped.exit_code == 130
+    assert re.search(facts(kept, "interrupted"), stopped.stderr)
+    monkeypatch.setattr(ordinal_mf, "sweep", lambda *a: pytest.fail("made again") if a[2].sweep < 7 else own(*a))
+    went_on = run(*words(folder, out, "ordinal-mf", *few, "--checkpoint", kept))
+    assert (went_on.exit_code, went_on.stdout) == (0, whole.stdout)
+    assert "raise --sweeps" in went_on.stdout  # the note's keyword, as the command has it
+    assert out.read_bytes() == (tmp_path / "whole.safetensors").read_bytes()  # the path is not of the model
+    taken = run(*words(folder, out, "ordinal-mf", *few, "--checkpoint", folder / "log.csv"))
+    assert taken.exit_code == 2
+    assert re.search(facts("log.csv", "overwritten"), taken.stderr)
+
+
 def test_every_parameter_has_an_option():
     options = set(inspect.signature(train).parameters)
     assert set(PARAMETERS) <= options
@@ -156,6 +194,7 @@ WRONG = {
     ("--factors", "3"): ("--factors", "bias", "--reg"),
     ("--gamma", "3", "--model", "auc"): ("--gamma", "auc", "--factors"),
     ("--seed", "3"): ("--seed", "bias", "--reg"),
+    ("--checkpoint", "kept.npz"): ("--checkpoint", "bias", "--reg"),
     ("--reg", "much"): ("--reg", "number", "'much'"),
     ("--reg", "-1"): ("reg", 0, -1.0),
     ("--model", "mf", "--loss", "absolut"): ("--loss", "absolut", "'absolute'"),

@@ -15,13 +15,13 @@ from openloop.kernels.joint_cells import (
     GridCells,
     Observing,
     Ratings,
-    chances_numpy,
+    chances,
     chosen_cells,
     chosen_cells_numpy,
     fast_cdf,
     missing_logs,
     missing_logs_numpy,
-    observed_numpy,
+    observed_chances,
     sampled_cells,
     sampled_cells_numpy,
 )
@@ -137,14 +137,12 @@ def test_where_the_rating_does_not_matter_its_model_does_not():
 def test_levels_have_chances_that_sum_to_1():
     ratings, observing = parts()
     user, item = np.repeat(np.arange(30), 25), np.tile(np.arange(25), 30)
-    np.testing.assert_allclose(chances_numpy(ratings, user, item).sum(axis=1), 1, atol=1e-12)
-    assert np.all((observed_numpy(observing, user, item) > 0) & (observed_numpy(observing, user, item) < 1))
+    np.testing.assert_allclose(chances(ratings, user, item).sum(axis=1), 1, atol=1e-12)
+    assert np.all((observed_chances(observing, user, item) > 0) & (observed_chances(observing, user, item) < 1))
 
 
 def test_bits_do_not_depend_on_threads(monkeypatch):
-    from openloop.kernels import joint_cells
-
-    monkeypatch.setattr(joint_cells, "PART_CELLS", 50)
+    monkeypatch.setattr("openloop.kernels.parts.PART", 50)
     cells = sampled_cells(observed(), 1.0, WORD, POOL)
     found = []
     for threads in (1, 4):

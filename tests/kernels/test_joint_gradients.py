@@ -13,9 +13,9 @@ from openloop.kernels.joint_cells import (
     GridCells,
     Observing,
     Ratings,
-    chances_numpy,
+    chances,
     missing_logs,
-    observed_numpy,
+    observed_chances,
     sampled_cells,
 )
 from openloop.kernels.joint_gradients import cell_gradients, fast_density, missing_gradient
@@ -50,7 +50,7 @@ def logs(ratings, observing, cells, x):
     """The log-likelihood of each cell with b and m moved by x."""
     ratings = replace(ratings, thresholds=ratings.thresholds + x[: L - 1])
     observing = replace(observing, by_user=observing.by_user + x[L - 1 :])
-    P, p = (of(part, cells.user, cells.item) for of, part in ((chances_numpy, ratings), (observed_numpy, observing)))
+    P, p = (of(part, cells.user, cells.item) for of, part in ((chances, ratings), (observed_chances, observing)))
     own = np.maximum(cells.code, 0)[:, None]
     seen = np.take_along_axis(P * p, own.astype(np.int64), axis=1)[:, 0]
     return np.log(np.where(cells.code >= 0, seen, np.sum(P * (1 - p), axis=1)))

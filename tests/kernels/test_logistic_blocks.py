@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from openloop.kernels.joint_cells import GridCells, Observing, Ratings, chances_numpy, observed_numpy, sampled_cells
+from openloop.kernels.joint_cells import GridCells, Observing, Ratings, chances, observed_chances, sampled_cells
 from openloop.kernels.logistic_blocks import (
     Prior,
     augment,
@@ -50,7 +50,7 @@ def test_levels_of_unobserved_cells_have_their_law():
     for k in range(draws):
         state = augment(cells, ratings, observing, (stream_word(k, 5), WORDS[1]), POOL).state
         counts[np.arange(len(state)), state >> 1] += 1
-    chance = chances_numpy(ratings, cells.user, cells.item) * (1 - observed_numpy(observing, cells.user, cells.item))
+    chance = chances(ratings, cells.user, cells.item) * (1 - observed_chances(observing, cells.user, cells.item))
     chance /= chance.sum(axis=1, keepdims=True)
     unseen = cells.code < 0
     z = (counts - draws * chance) / np.sqrt(draws * chance * (1 - chance))

@@ -1,15 +1,15 @@
-"""Draws of the ordinal model: their twins, their conditional laws, thresholds by Metropolis, whatever the threads."""
+"""Draws of the ordinal model: their twins and their conditional laws, whatever the threads."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import numpy as np
 import pytest
 from scipy.stats import invgamma, kstest, norm
 
 from openloop.kernels import ordinal as kernel
+from openloop.kernels import parts
 from openloop.kernels.streams import stream_word
 
 U, I, D, L = 12, 9, 3, 5
@@ -59,7 +59,7 @@ def test_sides_have_the_same_rows():
 
 @pytest.mark.parametrize("part", [20_000, 7])
 def test_compiled_draws_agree_with_their_twins_in_one_part_or_many(pool, monkeypatch, part):
-    monkeypatch.setattr(kernel, "PART", part)
+    monkeypatch.setattr(parts, "PART", part)
     w = World()
     users, items = w.sides
     moments = w.moments
@@ -70,7 +70,7 @@ def test_compiled_draws_agree_with_their_twins_in_one_part_or_many(pool, monkeyp
         close(kernel.draw_side(*given, pool), kernel.draw_side_numpy(*given))
         near = kernel.Near(at=np.ones_like(kernel.draw_side(*given, pool)), reach=np.linspace(0, 1, len(side)))
         close(kernel.draw_side(*given, pool, near), kernel.draw_side_numpy(*given, near))
-    given = (items, w.a, (w.v, w.u), w.scales[0], WORD)
+    given = (items, w.a, (w.v, w.u), w.scales[0], (5.0, 4.0), WORD)
     close(kernel.draw_scales(*given, pool), kernel.draw_scales_numpy(*given))
     logs = kernel.level_log_likelihoods(w.code, w.b, moments, pool)
     close(logs, kernel.level_log_likelihoods_numpy(w.code, w.b, moments))
@@ -98,16 +98,9 @@ def test_vectors_and_scales_have_their_conditional_laws(pool):
     w = kernel.draw_side(users, a, v, (np.full(n, 1.5), other), belief, stream_word(2), pool, near)[:, 0]
     assert kstest(w, norm(mean, precision**-0.5).cdf).pvalue > 1e-3
     assert abs(np.corrcoef(u, w)[0, 1] - 0.8) < 4 * 0.36 / np.sqrt(n)
-    gamma = kernel.draw_scales(users, a, (np.full((n, 1), 0.4), v), other, stream_word(1), pool)
+    gamma = kernel.draw_scales(users, a, (np.full((n, 1), 0.4), v), other, (5.0, 4.0), stream_word(1), pool)
     rate = 4 + ((1 - 0.8) ** 2 / 0.5 + (-0.5 - 0.4) ** 2 / 2) / 2
     assert kstest(gamma, invgamma(5 + 1, scale=rate).cdf).pvalue > 1e-3
-
-
-def test_variances_have_their_conditional_law():
-    vectors = np.random.default_rng(0).standard_normal((6, 1))
-    drawn = [kernel.draw_variance(vectors, np.array([0.2]), stream_word(s))[0] for s in range(2000)]
-    rate = 2 + np.sum((vectors - 0.2) ** 2) / 2
-    assert kstest(drawn, invgamma(3 + 3, scale=rate).cdf).pvalue > 1e-3
 
 
 def test_a_level_far_out_keeps_its_likelihood(pool):
@@ -116,32 +109,3 @@ def test_a_level_far_out_keeps_its_likelihood(pool):
     logs = kernel.level_log_likelihoods(code, b, moments, pool)
     assert logs[2] == pytest.approx(norm.logsf(20), rel=1e-12)
     assert logs[0] == pytest.approx(norm.logcdf(-20), rel=1e-12)
-
-
-def test_thresholds_move_one_parity_at_a_time_and_stay_in_order(pool):
-    w = World()
-    likelihoods = partial(kernel.level_log_likelihoods, w.code, moments=w.moments, pool=pool)
-    at, moved = kernel.Thresholds(b=w.b, logs=likelihoods(w.b)), np.zeros(L - 1)
-    for k in range(200):
-        found, taken = kernel.move_thresholds(at, np.full(L - 1, 1.0), k % 2, likelihoods, stream_word(0, k))
-        assert not taken[1 - k % 2 :: 2].any()
-        np.testing.assert_array_equal(found.b != at.b, taken)
-        assert np.all(np.diff(found.b) > 0)
-        close(found.logs, likelihoods(found.b))
-        at, moved = found, moved + taken
-    assert np.all((moved > 5) & (moved < 95))
-
-
-def test_without_rows_thresholds_have_their_prior():
-    def nothing(b):
-        return np.zeros(len(b) + 1)
-
-    at, first = kernel.Thresholds(b=np.array([-0.5, 0.5]), logs=np.zeros(3)), []
-    for k in range(6000):
-        at, _ = kernel.move_thresholds(at, np.full(2, 1.5), k % 2, nothing, stream_word(1, k))
-        first.append(at.b)
-    rng = np.random.default_rng(0)
-    prior = rng.normal([-0.5, 0.5], size=(100_000, 2))
-    prior = prior[prior[:, 0] < prior[:, 1]]
-    assert kstest(np.array(first)[::20, 0], prior[:, 0]).pvalue > 1e-3
-    assert kstest(np.array(first)[::20, 1], prior[:, 1]).pvalue > 1e-3

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
+from openloop import learners
 from openloop.core.feedback import Feedback
 from openloop.errors import FormatError, InputError
 from openloop.kernels.streams import normals, row_words
@@ -32,12 +34,14 @@ class Place:
 
 
 class Walk:
-    """An autoregression, whose steps are a function of the key; it may stop before a sweep."""
+    """An autoregression, whose steps are a function of the key; it may stop before a sweep, or as it begins."""
 
     def __init__(self, rho=0.5, stop=None):
         self.rho, self.stop = rho, stop
 
     def begin(self, seed, chain):
+        if self.stop == 0 and chain == 1:
+            raise KeyboardInterrupt
         return Place(np.zeros(1))
 
     def sweep(self, state, key):
@@ -113,6 +117,36 @@ def test_a_chain_that_was_interrupted_goes_on_with_the_same_bits(tmp_path, stop)
     np.testing.assert_array_equal(found.draws["x"], whole.draws["x"])
 
 
+def test_an_interruption_before_the_first_sweep_leaves_the_checkpoint_as_it_was(tmp_path):
+    path = tmp_path / "walk.npz"
+    with pytest.raises(KeyboardInterrupt):
+        run_chains(Walk(stop=0), plan(checkpoint=path))
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(KeyboardInterrupt):
+        run_chains(Walk(stop=5), plan(checkpoint=path))
+    before = path.read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        run_chains(Walk(stop=0), plan(checkpoint=path))
+    assert path.read_bytes() == before
+    np.testing.assert_array_equal(
+        run_chains(Walk(), plan(checkpoint=path)).traces["x"], run_chains(Walk(), plan()).traces["x"]
+    )
+
+
+def test_the_bar_says_that_the_first_fit_compiles_before_the_first_sweep(monkeypatch):
+    told = []
+
+    @contextmanager
+    def bar(what, total, *, show):
+        yield lambda done, text: told.append((done, text))
+
+    monkeypatch.setattr("openloop.learners.chains.progress", bar)
+    with pytest.raises(KeyboardInterrupt):
+        run_chains(Walk(stop=2), plan())
+    assert [done for done, _ in told] == [0, 1]
+    assert "compiles" in told[0][1]
+
+
 def test_a_longer_chain_begins_with_the_shorter(tmp_path):
     path = tmp_path / "walk.npz"
     run_chains(Walk(), plan(checkpoint=path))
@@ -130,8 +164,6 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path):
     path.write_bytes(b"no archive")
     with pytest.raises(FormatError, match=facts("Walk", "walk.npz", "checkpoint=")):
         run_chains(Walk(), plan(checkpoint=path))
-    with pytest.raises(InputError, match=facts("Walk", "nowhere", "create")):
-        run_chains(Walk(), plan(checkpoint=tmp_path / "nowhere" / "walk.npz"))
 
 
 def test_notes_name_what_is_poor():
@@ -151,6 +183,15 @@ def test_plans_that_keep_nothing_are_refused():
         ChainPlan.of(OrdinalMF(sweeps=20, burn=10, thin=20), log)
     with pytest.raises(InputError, match=facts("chains", 0)):
         ChainPlan.of(OrdinalMF(chains=0), log)
+
+
+@pytest.mark.parametrize("name", ["OrdinalMF", "JointMNAR"])
+def test_what_is_no_checkpoint_and_no_flag_is_refused_at_the_door(name):
+    log = Feedback.from_arrays([0, 1], [0, 1], [1, 2])
+    with pytest.raises(InputError, match=facts(name, "checkpoint", "file", 3)):
+        ChainPlan.of(getattr(learners, name)(checkpoint=3), log)
+    with pytest.raises(InputError, match=facts(name, "progress", "'yes'", "True", "False")):
+        ChainPlan.of(getattr(learners, name)(progress="yes"), log)
 
 
 def test_the_mark_is_of_what_decides_the_draws():

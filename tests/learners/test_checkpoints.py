@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from openloop.errors import InputError
 from openloop.learners import checkpoints
-from openloop.learners.checkpoints import Clock, Progress, resumed, save
+from openloop.learners.checkpoints import Clock, Progress, check_checkpoint, resumed, save
+from tests.facts import facts
 from tests.learners.test_chains import Place, Walk, plan
 
 
@@ -42,6 +45,23 @@ def test_without_a_file_chains_begin(tmp_path):
     for path in (None, tmp_path / "none.npz"):
         found = resumed(Walk(), plan(checkpoint=path))
         assert (found.sweep, found.draws, found.traces) == (0, [[], []], [[], []])
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [(3, ("file", 3)), (True, ("file", "True")), ("", ("file", "''")), (".", ("file", "folder")),
+     ("nowhere/walk.npz", ("nowhere", "create"))],
+)  # fmt: skip
+def test_what_cannot_be_a_checkpoint_is_refused(path, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=facts("Walk", "checkpoint", *told)):
+        check_checkpoint("Walk", path)
+
+
+def test_a_checkpoint_may_be_in_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert check_checkpoint("Walk", "~/walk.npz") == tmp_path / "walk.npz"
+    assert check_checkpoint("Walk", None) is None
 
 
 def test_a_checkpoint_is_due_now_and_then(monkeypatch):

@@ -13,7 +13,7 @@ from openloop.core.feedback import Feedback
 from openloop.data.simulate import movie_lovers
 from openloop.errors import InputError, RatingError, UndefinedError
 from openloop.learners import JointMNAR, OrdinalMF, RatingPropensities
-from openloop.learners.posterior import OrdinalPosterior
+from openloop.learners.posterior import WATCHED_CELLS, OrdinalPosterior
 from tests.contracts import PersonalRecommenderContract, PropensityModelContract
 from tests.facts import facts
 
@@ -55,7 +55,7 @@ def fitted(world):
 
 def test_effects_and_means_lie_in_their_intervals_as_often_as_they_should(world, fitted):
     # 300 λ and 250 ψ, centred. All ψ of a world share one t², so those of one world alone are held too often or too
-    # rarely together: over ten worlds (bench.joint_models.recovery) 90 % of λ, 91 % of ψ and 82 % of m were held.
+    # rarely together: over 20 worlds (bench.joint_recovery) 91 % of λ, 92 % of ψ and 84 % of m were held.
     held = held_by(world, fitted)
     assert 0.8 <= (300 * held["λ"] + 250 * held["ψ"]) / 550 <= 0.97
     assert held["m"] >= 0.6  # of five
@@ -130,9 +130,21 @@ def test_a_saved_model_answers_with_the_same_bits(world, fitted, tmp_path):
     np.testing.assert_array_equal(theirs, ours)
 
 
-def test_threads_do_not_matter_and_seeds_do(monkeypatch):
-    monkeypatch.setattr("openloop.kernels.joint_cells.PART_CELLS", 50)
+def test_the_watched_mean_prediction_is_that_of_predict():
     log = joint_world(4, (15, 12)).log
+    model = JointMNAR(factors=1, missing_factors=1, sweeps=12, burn=8, thin=1, chains=1).fit(log)
+    rng = np.random.default_rng(0)  # of `Watch.of`
+    user, item = (rng.integers(n, size=WATCHED_CELLS) for n in (15, 12))
+    found = model.diagnostics_["mean prediction"]["mean"]
+    assert found == pytest.approx(model.predict(user, item).mean(), rel=1e-6)
+    alone = OrdinalPosterior._proba(model, user, item) @ model.levels_
+    assert found != pytest.approx(alone.mean(), rel=1e-3)  # what it says of cells whatever was observed
+
+
+def test_threads_do_not_matter_and_seeds_do(monkeypatch):
+    monkeypatch.setattr("openloop.kernels.parts.PART", 10)  # several parts inside a chain, of rows and of cells
+    log = joint_world(4, (15, 12)).log
+    assert len(log) > 20
     one, two, other = (
         JointMNAR(factors=1, missing_factors=1, threads=threads, rng=rng, **QUICK).fit(log)
         for threads, rng in ((1, 0), (3, 0), (3, 1))

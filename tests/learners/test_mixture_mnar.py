@@ -42,15 +42,20 @@ class TestPropensitiesOfMixtureMNAR(PropensityModelContract):
 MU = np.array([0.15, 0.3, 0.6])
 
 
-def drawn(seed: int, users: int = 400, items: int = 10, offset_sd: float = 0.0, mu=MU) -> tuple[Feedback, np.ndarray]:
-    """A log that the model drew, and the ratings 1, 2, 3 of all cells."""
+def world(seed: int, users: int = 400, items: int = 10, offset_sd: float = 0.0, mu=MU):
+    """A log that the model drew, the ratings 1, 2, 3 of all cells, and ω of the items."""
     rng = np.random.default_rng(seed)
     beta = rng.dirichlet(np.ones(3), (2, items))  # (Z, I, L)
     z = rng.choice(2, users, p=[0.4, 0.6])
     level = (rng.random((users, items, 1)) > beta[z].cumsum(axis=2)[:, :, :2]).sum(axis=2)  # (U, I)
     omega = offset_sd * rng.standard_normal(items)
     user, item = np.nonzero(rng.random((users, items)) < expit(logit(mu)[level] + omega))
-    return Feedback.from_arrays(user, item, level[user, item] + 1.0, users=users, items=items), level + 1.0
+    return Feedback.from_arrays(user, item, level[user, item] + 1.0, users=users, items=items), level + 1.0, omega
+
+
+def drawn(*given, **named) -> tuple[Feedback, np.ndarray]:
+    """The log and the ratings alone."""
+    return world(*given, **named)[:2]
 
 
 def fitted(log: Feedback, **given) -> MixtureMNAR:
@@ -97,11 +102,8 @@ def test_missing_at_random_is_found_to_be_so():
 
 
 def test_items_that_are_observed_more_have_larger_offsets():
-    log, _ = drawn(4, users=1500, offset_sd=1.0)
+    log, _, omega = world(4, users=1500, offset_sd=1.0)
     model = fitted(log, missing="logit-vd")
-    rng = np.random.default_rng(4)
-    rng.dirichlet(np.ones(3), (2, 10)), rng.choice(2, 1500, p=[0.4, 0.6]), rng.random((1500, 10, 1))
-    omega = rng.standard_normal(10)
     assert np.corrcoef(model.item_offsets_, omega)[0, 1] > 0.97
     p = model.propensities_.by_level([0, 7], [3, 3])
     np.testing.assert_array_equal(p[0], p[1])
@@ -181,6 +183,8 @@ def test_what_was_not_reached_or_not_rated_is_noted(log):
     model = MixtureMNAR(components=2, restarts=1, iterations=3).fit(log)
     assert len(model.history_) == 5  # steps come in pairs
     assert any("iterations=3" in note for note in model.notes_)
+    with pytest.raises(UndefinedError, match=facts("MixtureMNAR.missing_interval", "iterations=3")):
+        model.missing_interval(log)
     lonely = Feedback.from_arrays(log.user, log.item, log.rating, users=60, items=13)
     assert any("3 items" in note for note in MixtureMNAR(2, restarts=1).fit(lonely).notes_)
 
@@ -191,13 +195,33 @@ def test_chances_that_rest_on_the_prior_or_on_items_alike_are_noted():
     unequal = Feedback.from_arrays(u, i, rng.integers(1, 4, len(u)), users=400, items=10)
     strong, weak = {"rating_prior": 1e6}, {"rating_prior": 0.1}
     for log, given, told in (
-        (unequal, weak, ["logit-vd"]), (unequal, weak | {"missing": "logit-vd"}, []),
+        (unequal, weak, ["false maximum", "logit-vd"]), (unequal, weak | {"missing": "logit-vd"}, []),
         (unequal, strong | {"missing": "logit-vd"}, ["rating_prior=1e+06"]),
     ):  # fmt: skip
         notes = MixtureMNAR(components=2, restarts=1, **given).fit(log).notes_
         doubts = [note for note in notes if "observed" in note]
         assert len(doubts) == len(told)
         assert all(fact in note for fact, note in zip(told, doubts, strict=True))
+
+
+def test_a_maximum_where_one_level_is_all_that_is_missing_is_noted():
+    rng = np.random.default_rng(0)
+    often = expit(rng.normal(-2.3, 1.2, 40) + rng.normal(0, 1, (150, 1)))  # by user and item, and not by rating
+    u, i = np.nonzero(rng.random((150, 40)) < often)
+    log = Feedback.from_arrays(u, i, rng.integers(1, 6, len(u)), users=150, items=40)
+    model = MixtureMNAR(components=5, rating_prior=0.1, restarts=1).fit(log)
+    assert model.observed_chances_.max() > 3 * len(log) / 6000
+    assert any("false maximum" in note for note in model.notes_)
+    for quiet in (drawn(1, users=100)[0], drawn(1, users=100, mu=np.full(3, 0.1))[0]):
+        assert not any("false maximum" in note for note in fitted(quiet).notes_)
+
+
+def test_a_full_grid_is_noted():
+    user, item = (codes.ravel() for codes in np.indices((20, 5)))
+    full = Feedback.from_arrays(user, item, np.random.default_rng(0).integers(1, 4, 100))
+    (note,) = MixtureMNAR(components=2, rating_prior=0.1, restarts=1).fit(full).notes_
+    assert "all 100 cells" in note
+    assert "users=" in note
 
 
 @pytest.mark.parametrize(
@@ -213,6 +237,7 @@ def test_chances_that_rest_on_the_prior_or_on_items_alike_are_noted():
         ({"restarts": 0}, ("restarts", 0)),
         ({"iterations": 1.5}, ("iterations", 1.5)),
         ({"tol": -1}, ("tol", -1)),
+        ({"progress": "yes"}, ("progress", "'yes'", "True")),
         ({"rng": "seed"}, ("rng", "'seed'")),
     ],
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 import openloop as ol
 from openloop.core.feedback import Feedback, Vocabulary
@@ -69,22 +69,24 @@ def from_prior(rng, U=10, I=8, d=2):
     return log, np.array([*(b - m[user, item].mean()), norm.cdf((b[0] - m[0, 0]) / s[0, 0])])
 
 
-def test_intervals_of_90_per_cent_hold_the_truth_as_often():
-    # Parameters are drawn from the prior, so intervals of the posterior hold them in 90 % of draws. Of 60 draws with
-    # 800 sweeps each they held 162 of 180; these short chains have narrower ones.
-    rng, inside = np.random.default_rng(0), []
-    while len(inside) < 20:
+def test_draws_lie_around_the_truth_as_often_as_they_should():
+    # Parameters are drawn from the prior, so a truth's rank among draws of the posterior is uniform: intervals of 90 %
+    # and of 50 %, and the lower half, hold as many of 20 truths as a binomial does, but for one seed in a thousand.
+    rng, ranks = np.random.default_rng(0), []
+    while len(ranks) < 20:
         log, truth = from_prior(rng)
         if len(np.unique(log.rating)) < 3:
             continue
-        model = OrdinalMF(factors=2, sweeps=150, burn=50, thin=1, chains=1, rng=len(inside)).fit(log)
+        model = OrdinalMF(factors=2, sweeps=150, burn=50, thin=1, chains=1, threads=1, rng=len(ranks)).fit(log)
         m = np.einsum("nsd,nsd->ns", model.user_draws_[log.user], model.item_draws_[log.item])
         b, score = model.threshold_draws_, np.sum(model.user_draws_[0] * model.item_draws_[0], axis=1)
         chance = norm.cdf((b[:, 0] - score) / np.sqrt(model.user_scale_draws_[0] * model.item_scale_draws_[0]))
         drawn = np.column_stack([b - m.mean(axis=0)[:, None], chance])  # (S, 3)
-        low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
-        inside.append((low <= truth) & (truth <= high))
-    assert 0.8 <= np.mean(inside) <= 0.97
+        ranks.append((drawn < truth).mean(axis=0))
+    away = np.abs(np.array(ranks) - 0.5)  # (20, 3)
+    for share, held in ((0.9, away <= 0.45), (0.5, away <= 0.25), (0.5, np.array(ranks) < 0.5)):
+        low, high = binom.ppf([0.0005, 0.9995], 20, share)
+        assert np.all((low <= held.sum(axis=0)) & (held.sum(axis=0) <= high)), (share, held.sum(axis=0))
 
 
 def test_predictions_are_means_of_the_chances(fitted):
@@ -103,8 +105,11 @@ def test_a_saved_model_answers_with_the_same_bits(fitted, tmp_path):
     assert again.diagnostics_ == model.diagnostics_
 
 
-def test_threads_do_not_matter_and_seeds_do():
+def test_threads_do_not_matter_and_seeds_do(monkeypatch):
+    monkeypatch.setattr("openloop.kernels.parts.PART", 20)  # several parts inside a chain
+    monkeypatch.setattr("openloop.kernels.ordinal_prediction.PART", 5)
     log, *_ = world(1, U=15, I=12)
+    assert len(log) > 60
     one, two, other = (
         OrdinalMF(factors=2, threads=threads, rng=rng, **QUICK).fit(log) for threads, rng in ((1, 0), (2, 0), (2, 1))
     )

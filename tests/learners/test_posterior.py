@@ -10,8 +10,9 @@ import pytest
 from scipy.stats import norm
 
 from openloop.core.feedback import Feedback, Vocabulary
+from openloop.kernels.ordinal_prediction import level_chances
 from openloop.learners.chains import ChainRun
-from openloop.learners.posterior import OrdinalPosterior, Watch, kept_parts
+from openloop.learners.posterior import OrdinalPosterior, Watch, kept_parts, state_draws
 from openloop.learners.solvers.ordinal_gibbs import OrdinalRows, begin, stretched
 
 LOG = Feedback.from_arrays([0, 0, 1, 2], [0, 1, 1, 0], [1, 2, 3, 2], users=3, items=2)
@@ -21,7 +22,7 @@ ROWS = OrdinalRows.of(LOG, np.array([0, 1, 2, 1]), 3)
 
 class Fitted(OrdinalPosterior):
     def __init__(self, states=()):
-        self.levels_, self.users_, self.items_ = LEVELS, Vocabulary.range(3), Vocabulary.range(2)
+        self.threads, self.levels_, self.users_, self.items_ = 1, LEVELS, Vocabulary.range(3), Vocabulary.range(2)
         draws = [kept_parts(state) for state in states]
         kept = {name: np.stack([draw[name] for draw in draws]).astype(np.float32) for name in draws[0]}
         self.said = self._keep_draws(ChainRun(draws=kept, traces={"x": np.arange(8.0).reshape(2, 4)}))
@@ -57,23 +58,25 @@ def test_arrays_of_users_and_items_come_first():
 
 
 def test_watched_quantities_by_hand():
-    (state,) = states(1)
+    (state,), watch = states(1), Watch.of(ROWS, LEVELS, LOG)
+    each = np.array([chances(state, u, i) for u, i in zip(watch.user, watch.item, strict=True)])
     with ThreadPoolExecutor(1) as pool:
-        found = Watch.of(ROWS, LEVELS, LOG)(state, pool)
+        found = watch(state, level_chances(state_draws(state), watch.user, watch.item, pool), pool)
     m = np.sum(state.u[LOG.user] * state.v[LOG.item], axis=1)
     assert found["threshold 1 - mean score"] == pytest.approx(state.b[0] - m.mean())
     assert found["threshold 2 - mean score"] == pytest.approx(state.b[1] - m.mean())
-    each = [chances(state, u, i)[code] for u, i, code in zip(LOG.user, LOG.item, ROWS.code, strict=True)]
-    assert found["log-likelihood"] == pytest.approx(np.log(each).sum())
-    grid = np.mean([chances(state, u, i) @ LEVELS for u in range(3) for i in range(2)])
-    assert found["mean prediction"] == pytest.approx(grid, abs=0.1)
+    rows = [chances(state, u, i)[code] for u, i, code in zip(LOG.user, LOG.item, ROWS.code, strict=True)]
+    assert found["log-likelihood"] == pytest.approx(np.log(rows).sum())
+    assert found["mean prediction"] == pytest.approx((each @ LEVELS).mean(), rel=1e-6)
 
 
 def test_what_is_watched_does_not_depend_on_signs_or_turns_of_factors():
-    (state,) = states(1)
+    (state,), watch = states(1), Watch.of(ROWS, LEVELS, LOG)
     turned = replace(state, u=-state.u[:, ::-1], v=-state.v[:, ::-1])
-    watch = Watch.of(ROWS, LEVELS, LOG)
     with ThreadPoolExecutor(1) as pool:
-        one, two, longer = (watch(each, pool) for each in (state, turned, stretched(state, 2.0)))
+        one, two, longer = (
+            watch(each, level_chances(state_draws(each), watch.user, watch.item, pool), pool)
+            for each in (state, turned, stretched(state, 2.0))
+        )
     assert two == pytest.approx(one)
     assert longer["log-likelihood"] != pytest.approx(one["log-likelihood"])

@@ -72,6 +72,13 @@ def test_too_few_and_too_many_levels_are_refused(ratings, told):
         levels_of_log("Anyone", log_of(ratings))
 
 
+@pytest.mark.parametrize("ratings", [[1, 2, 2.0000002], [0, 5, 0.0004]])
+def test_levels_that_differ_by_rounding_are_refused(ratings):
+    with pytest.raises(RatingError, match=facts("Anyone", 0.0001, "round", "MF")):
+        levels_of_log("Anyone", log_of(ratings))
+    assert len(levels_of_log("Anyone", log_of([0, 1e-3, 5]))) == 3
+
+
 def test_levels_are_told_as_people_write_them():
     with pytest.raises(RatingError, match=facts("0.1")):
         levels_of_log("Anyone", log_of([0.1, 0.1]))

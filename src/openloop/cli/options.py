@@ -141,6 +141,9 @@ Users = Annotated[
 ]
 Items = Annotated[int | None, typer.Option(parser=whole, metavar="N", help="All items are 0 … N-1.")]
 Seed = Annotated[int, typer.Option(parser=whole, metavar="N", help="The same seed gives the same result.")]
+Device = Annotated[
+    str | None, typer.Option(metavar="cuda", help="Work on a GPU; needs the extra cuda (torch and Triton).")
+]
 Json = Annotated[
     str | None,
     typer.Option(metavar="FILE|-", callback=writable, help="Write JSON to a file, or to stdout instead of text."),
@@ -241,6 +244,11 @@ def write_json(content: Any, target: str) -> None:
     else:
         json_text(content, target)
         tell_written(target)
+
+
+def tell_kept(path: str) -> None:
+    """A line on stderr about what an interruption leaves."""
+    typer.echo(f"what is done is kept in {path}; run the same again to go on", err=True)
 
 
 def tell_written(*paths: str) -> None:

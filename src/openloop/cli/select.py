@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from openloop.cli import options
 from openloop.cli.options import answer, files, listed, mark, number, progress, request, several, tell_written, whole
+from openloop.cli.voice import for_command
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -50,6 +51,9 @@ def select(
             help="L2 penalties to try; of stack that of its first mf, others follow.",
         ),
     ] = None,
+    sweeps: Annotated[
+        int | None, typer.Option(parser=whole, metavar="N", help="Sweeps of each chain, for ordinal-mf and joint-mnar.")
+    ] = None,
     metric: Annotated[str, typer.Option(metavar="NAME", help="What decides, such as mse, mae or ndcg@10.")] = "mse",
     estimator: Annotated[
         str | None,
@@ -85,18 +89,18 @@ def select(
         done = choose(wanted, rows, progress=True)
     except KeyboardInterrupt:
         if checkpoint is not None:
-            typer.echo(f"what is done is kept in {checkpoint}; run the same again to go on", err=True)
+            options.tell_kept(checkpoint)
         raise
-    answer(json, done.records(), _page(done))
+    answer(json, done.records(), _page(done, ctx.command))
     tell_written(out)
 
 
-def _page(done: Chosen) -> Iterator[RenderableType]:
+def _page(done: Chosen, command: Any) -> Iterator[RenderableType]:
     yield done.opening()
     yield ""
     yield _table(done)
     yield ""
-    yield done.closing()
+    yield done.closing(lambda note: for_command(note, command))
 
 
 def _table(done: Chosen) -> RenderableType:

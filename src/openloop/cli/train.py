@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from openloop.cli import options
-from openloop.cli.options import files, number, progress, request, tell_written, whole
+from openloop.cli.options import files, number, progress, request, tell_written, whole, writable
+from openloop.cli.voice import for_command
 
 
 def train(
@@ -43,7 +45,7 @@ def train(
         str | None,
         typer.Option(metavar="NAME", help="squared, absolute, or logistic for ratings of 0 and 1."),
     ] = None,
-    solver: Annotated[str | None, typer.Option(metavar="NAME", help="cg, cholesky or lbfgs.")] = None,
+    solver: Annotated[str | None, typer.Option(metavar="NAME", help="cg, cholesky, lbfgs or projected.")] = None,
     iterations: Annotated[int | None, typer.Option(parser=whole, metavar="N", help="Sweeps at most.")] = None,
     tol: Annotated[
         float | None, typer.Option(parser=number, metavar="X", help="Stop when a sweep gains less of the objective.")
@@ -87,7 +89,16 @@ def train(
     restarts: Annotated[
         int | None, typer.Option(parser=whole, metavar="N", help="Starts of which the best is kept, for mixture.")
     ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            callback=writable,
+            help="Where sweeps are kept: a fit goes on after a stop, or with more sweeps.",
+        ),
+    ] = None,
     threads: Annotated[int | None, typer.Option(parser=whole, metavar="N", help="Threads to learn with.")] = None,
+    device: options.Device = None,
     rng: Annotated[
         int | None, typer.Option("--seed", parser=whole, metavar="N", help="The same seed gives the same model.")
     ] = None,
@@ -110,8 +121,13 @@ def train(
     refuse_overwriting([out, *files(json)], [log])
     with progress() as step:
         rows = read_log(wanted, step)
-    done = learn(wanted, rows, progress=True)
-    typer.echo(done.to_json() if json == "-" else done.summary())
+    try:
+        done = learn(wanted, rows, progress=True)
+    except KeyboardInterrupt:
+        if checkpoint is not None and Path(checkpoint).exists():
+            options.tell_kept(checkpoint)
+        raise
+    typer.echo(done.to_json() if json == "-" else done.summary(lambda note: for_command(note, ctx.command)))
     for path in files(json):
         done.to_json(path)
     tell_written(out, *files(json))

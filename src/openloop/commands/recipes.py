@@ -30,9 +30,10 @@ CLASSES = {
 # The parameters that have an option; those of a learner beyond them keep their defaults.
 PARAMETERS = (
     "factors", "reg", "bias_reg", "loss", "solver", "iterations", "tol", "updates", "gamma", "rate", "threshold",
-    "folds", "sweeps", "burn", "thin", "chains", "components", "missing", "restarts", "threads", "rng",
+    "folds", "sweeps", "burn", "thin", "chains", "components", "missing", "restarts", "checkpoint", "threads",
+    "device", "rng",
 )  # fmt: skip
-OF_MF = ("factors", "reg", "bias_reg", "solver", "iterations", "tol", "threads", "rng")
+OF_MF = ("factors", "reg", "bias_reg", "solver", "iterations", "tol", "threads", "device", "rng")
 TEMPERED = ((1.2, 0.5), (1.4, 0.0))  # factors of λ, and powers of the weights, of the bases beside the first
 RANK, LEAST = 8, 7  # of who saw what; a grid of fewer users or items has none
 

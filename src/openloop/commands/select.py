@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
@@ -31,6 +31,7 @@ class SelectRequest(LearnRequest):
     model: tuple[str, ...]
     factors: tuple[int, ...] = ()
     reg: tuple[float, ...] = ()
+    sweeps: int | None = None
     metric: str = "mse"
     estimator: str | None = None
     threshold: float | None = None
@@ -54,10 +55,10 @@ class SelectRequest(LearnRequest):
         return [dict(zip(lists, chosen, strict=True)) for chosen in product(*lists.values())]
 
     def common(self, name: str) -> dict[str, Any]:
-        """What every setting of a model has: the seed, and the threads of the last fit where they change no bit."""
-        alone = self.threads is None or name in LOCK_FREE
-        given = {"rng": self.seed} | ({} if alone else {"threads": self.threads})
-        return {of: value for of, value in given.items() if of in recipe_parameters(name)}
+        """What every setting of a model has: seed, sweeps, and the threads of the last fit where they change no bit."""
+        threads = None if name in LOCK_FREE else self.threads
+        given = {"rng": self.seed, "sweeps": self.sweeps, "threads": threads}
+        return {of: value for of, value in given.items() if value is not None and of in recipe_parameters(name)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,13 +117,13 @@ class Chosen(Recorded):
         lines = [log_line(self.wanted.log, self.log), weights_line(self.weighing, self.log), self.question]
         return "\n".join(lines)
 
-    def closing(self) -> str:
-        """What was chosen, a line each."""
+    def closing(self, said: Callable[[str], str] = str) -> str:
+        """What was chosen, a line each; `said` puts a note in the words of whoever asked."""
         found = coefficients_of(self.model)
         setting = ", ".join(f"{name} {value:g}" for name, value in self.best.parameters.items())
         lines = [f"chosen: {self.best.model}" + (f", {setting}" if setting else "") + "; learned from all rows"]
         lines += [coefficients_line(found)] if found else []
-        return "\n".join([*lines, *(f"- {note}" for note in self.notes)])
+        return "\n".join([*lines, *(f"- {said(note)}" for note in self.notes)])
 
     def records(self) -> dict[str, Any]:
         """The same as plain numbers, text, lists and dictionaries."""
@@ -175,6 +176,6 @@ def _check_lists(wanted: SelectRequest) -> None:
             raise InputError(
                 f"{option(name)}: a value is named twice in {', '.join(map(str, values))}; name each once."
             )
-    for name in LISTS:
+    for name in (*LISTS, "sweeps"):
         if getattr(wanted, name) and not any(name in recipe_parameters(model) for model in wanted.model):
             raise InputError(f"{option(name)}: {' and '.join(wanted.model)} do not use it; leave it out.")

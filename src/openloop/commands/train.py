@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from openloop.commands.learning import LearnRequest, Weighing, weighing, weights_line
 from openloop.commands.recipes import PARAMETERS, check_model, check_parameters, check_weights, learner_of
-from openloop.commands.table_files import log_line
+from openloop.commands.table_files import log_line, refuse_overwriting
 from openloop.core.feedback import Feedback
 from openloop.learners.crossing import within
 from openloop.support.atomic import Recorded
@@ -32,6 +32,8 @@ class TrainRequest(LearnRequest):
         check_model(self.model, propensities=self.propensity is not None)
         check_parameters(self.model, self.parameters)
         check_weights(self.model, weighted=self.weighted)
+        if (checkpoint := self.parameters.get("checkpoint")) is not None:
+            refuse_overwriting([self.out, checkpoint], [self.log])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +70,9 @@ class Trained(Recorded):
         """How the log was read, and what the fit had to do to difficult data."""
         return (*self.log.notes, *self.model.notes_)
 
-    def summary(self) -> str:
-        """What was read and learned, a line each."""
-        return "\n".join(self._lines())
+    def summary(self, said: Callable[[str], str] = str) -> str:
+        """What was read and learned, a line each; `said` puts a note in the words of whoever asked."""
+        return "\n".join([*self._lines(), *(f"- {said(note)}" for note in self.notes)])
 
     def _lines(self) -> Iterator[str]:
         yield log_line(self.wanted.log, self.log)
@@ -81,7 +83,6 @@ class Trained(Recorded):
             yield f"{c['what']}: {c['first']:.6g} at first, {c['last']:.6g} at last ({c['of']}: {c['count']:,})"
         if self.coefficients:
             yield coefficients_line(self.coefficients)
-        yield from (f"- {note}" for note in self.notes)
 
     def records(self) -> dict[str, Any]:
         """The same as plain numbers, text, lists and dictionaries."""
@@ -99,8 +100,8 @@ def train(wanted: TrainRequest, log: Feedback, *, progress: bool = False) -> Tra
     if "progress" in model.get_params():
         model.set_params(progress=progress)
     model.fit(log, propensities=wanted.propensities(log))
-    if "progress" in model.get_params():
-        model.set_params(progress=False)  # whoever loads it may want none
+    once = {"progress": False, "checkpoint": None}  # whoever loads it may want none
+    model.set_params(**{name: value for name, value in once.items() if name in model.get_params()})
     model.save(wanted.out)
     return Trained(wanted=wanted, log=log, weighing=weighing(wanted, log), model=model)
 

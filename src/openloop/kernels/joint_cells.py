@@ -3,7 +3,7 @@
 The rating of cell (i, j) is level l with chance P(l) = Φ(c_l) - Φ(c_{l-1}), c_l = (b_l - u_iᵀv_j)/√(γ_i γ_j), and is
 then observed with chance p_l = σ(e_iᵀf_j + λ_{i,l} + ψ_{j,l}). Summed over its levels an unobserved cell has the chance
 
-    S_ij = Σ_l P(l)(1 - p_l) = q_L + Σ_{l<L} Φ(c_l)(q_l - q_{l+1}),  q_l = 1 - p_l.
+    S_ij = Σ_l P(l) q_l,  q_l = 1 - p_l.
 
 Kernels know nothing about models. A part of users is one thread's, and bits do not depend on threads.
 """
@@ -11,7 +11,6 @@ Kernels know nothing about models. A part of users is one thread's, and bits do 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +22,8 @@ from scipy.special import expit, ndtr
 
 from openloop.kernels.cholesky import dot
 from openloop.kernels.compiling import SUMMING, inlined
-from openloop.kernels.streams import row_word, uniform
+from openloop.kernels.parts import fix, in_parts
+from openloop.kernels.streams import row_word, row_words, uniform, uniforms
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -32,7 +32,6 @@ Ints = npt.NDArray[np.int32]
 Codes = npt.NDArray[np.int8]
 
 UNSEEN = -1  # the code of an unobserved cell
-PARTS, PART_CELLS = 64, 20_000
 
 # Φ by Taylor's series of degree 5 around the nearest multiple of 1/32, to 1e-13; beyond ±8.5 it is 0 or 1 to 1e-16.
 STEPS, EDGE = 32, 8.5
@@ -44,7 +43,7 @@ TABLE = np.stack([ndtr(POINTS), np.exp(-(POINTS**2) / 2) / np.sqrt(2 * np.pi)], 
 class GridCells:
     """Cells by user: those of u are ptr[u] : ptr[u + 1], each with its item and its level, or UNSEEN.
 
-    An unobserved cell stands for `weight` of them: 1, or where they were sampled, 1 over the share.
+    An unobserved cell counts `weight` times: 1, or 1/share where cells were sampled.
     """
 
     ptr: Pointers
@@ -54,10 +53,7 @@ class GridCells:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("ptr", "item", "code"):  # kernels are compiled anew for arrays that may be written to
-            view = getattr(self, name).view()
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
+        fix(self, "ptr", "item", "code")
 
     @property
     def user(self) -> Ints:
@@ -73,16 +69,6 @@ class GridCells:
     def by_item(self, values: Floats) -> Floats:
         """Sums of the cells' values per item."""
         return np.bincount(self.item, values, self.n_items).astype(np.float64, copy=False)
-
-
-def in_parts(ptr: Pointers, work: Callable[[int, int], None], pool: Executor) -> None:
-    """Call work(first, last) on ranges of owners with about equally many cells, in threads where there are several."""
-    cuts = np.searchsorted(ptr, np.linspace(0, ptr[-1], min(PARTS, 1 + int(ptr[-1]) // PART_CELLS) + 1)[1:-1])
-    edges = np.unique(np.concatenate([[0], cuts, [len(ptr) - 1]])).tolist()
-    if len(edges) == 2:
-        work(*edges)
-    else:
-        list(pool.map(work, edges[:-1], edges[1:]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,8 +172,6 @@ def chosen_cells_numpy(observed: GridCells, users: Array, items: Array) -> GridC
 
 def sampled_cells_numpy(observed: GridCells, share: float, word: np.uint64) -> GridCells:
     """The same, user by user, from the gaps."""
-    from openloop.kernels.streams import row_words, uniforms
-
     I, rows = observed.n_items, []
     for u, own in enumerate(row_words(word, np.arange(len(observed.ptr) - 1))):
         gaps = np.zeros(I) if share == 1 else np.floor(np.log(uniforms(own, np.arange(I))) / np.log1p(-share))
@@ -247,22 +231,22 @@ def _missing(
     first: int, last: int, ptr: Pointers, item: Ints, code: Codes, u: Floats, v: Floats, a: Floats, b: Floats,
     cuts: Floats, e: Floats, f: Floats, user_odds: Floats, item_odds: Floats, out: Floats,
 ) -> None:  # fmt: skip
-    chances = np.empty(cuts.size + 1)
+    P = np.empty(cuts.size + 1)
     for i in range(first, last):
         for c in range(ptr[i], ptr[i + 1]):
             if code[c] >= 0:
                 out[c] = 1.0
                 continue
             j = item[c]
-            level_chances(u[i], v[j], a[i] * b[j], cuts, chances)
+            cell_chances(u[i], v[j], a[i] * b[j], cuts, P)
             odds, total = math.exp(dot(e[i], f[j])), 0.0
-            for l in range(chances.size):
-                total += chances[l] / (1 + odds * user_odds[i, l] * item_odds[j, l])
+            for l in range(P.size):
+                total += P[l] / (1 + odds * user_odds[i, l] * item_odds[j, l])
             out[c] = total
 
 
 @inlined
-def level_chances(u: Floats, v: Floats, scale: float, cuts: Floats, out: Floats) -> None:
+def cell_chances(u: Floats, v: Floats, scale: float, cuts: Floats, out: Floats) -> None:
     """P(l) of a cell, with 1/√(γ_i γ_j) as `scale`."""
     mean, below = dot(u, v), 0.0
     for l in range(cuts.size):
@@ -271,25 +255,36 @@ def level_chances(u: Floats, v: Floats, scale: float, cuts: Floats, out: Floats)
     out[cuts.size] = 1 - below
 
 
-# -- plain twins ---------------------------------------------------------------------------------------------
+# -- the chances of pairs ------------------------------------------------------------------------------------
 
 
-def chances_numpy(ratings: Ratings, user: Array, item: Array) -> Floats:
+def standardised(ratings: Ratings, user: Array, item: Array) -> tuple[Floats, Floats]:
+    """c_l = (b_l - u_iᵀv_j)/√(γ_i γ_j) of pairs of codes, (n, L - 1), and 1/√(γ_i γ_j), (n, 1)."""
+    scale = 1 / np.sqrt(ratings.user_scale[user] * ratings.item_scale[item])[:, None]
+    mean = np.sum(ratings.u[user] * ratings.v[item], axis=1)[:, None]
+    return (ratings.thresholds - mean) * scale, scale
+
+
+def between(c: Floats) -> Floats:
+    """P(l) = Φ(c_l) - Φ(c_{l-1}), (n, L)."""
+    return np.diff(ndtr(c), axis=1, prepend=0, append=1)
+
+
+def chances(ratings: Ratings, user: Array, item: Array) -> Floats:
     """P(l) of pairs of codes, (n, L)."""
-    mean = np.sum(ratings.u[user] * ratings.v[item], axis=1)
-    spread = np.sqrt(ratings.user_scale[user] * ratings.item_scale[item])
-    upto = ndtr((ratings.thresholds - mean[:, None]) / spread[:, None])  # (n, L - 1)
-    return np.diff(upto, axis=1, prepend=0, append=1)
+    return between(standardised(ratings, user, item)[0])
 
 
-def observed_numpy(observing: Observing, user: Array, item: Array) -> Floats:
+def observed_chances(observing: Observing, user: Array, item: Array) -> Floats:
     """p_l of pairs of codes, (n, L)."""
     common = np.sum(observing.e[user] * observing.f[item], axis=1)[:, None]
     return expit(common + observing.by_user[user] + observing.by_item[item])
 
 
+# -- plain twins ---------------------------------------------------------------------------------------------
+
+
 def missing_logs_numpy(cells: GridCells, ratings: Ratings, observing: Observing) -> Floats:
     """log Σ_l P(l)(1 - p_l), by its definition."""
-    chances = chances_numpy(ratings, cells.user, cells.item)
-    missing = 1 - observed_numpy(observing, cells.user, cells.item)
-    return np.where(cells.code >= 0, 0.0, np.log(np.sum(chances * missing, axis=1)))
+    P, q = chances(ratings, cells.user, cells.item), 1 - observed_chances(observing, cells.user, cells.item)
+    return np.where(cells.code >= 0, 0.0, np.log(np.sum(P * q, axis=1)))

@@ -15,7 +15,6 @@ from concurrent.futures import Executor
 
 import numpy as np
 from numba import njit
-from scipy.special import ndtr
 
 from openloop.kernels.cholesky import dot
 from openloop.kernels.compiling import SUMMING, inlined
@@ -31,12 +30,14 @@ from openloop.kernels.joint_cells import (
     Observing,
     Pointers,
     Ratings,
+    between,
     fast_cdf,
-    in_parts,
-    observed_numpy,
+    observed_chances,
     plain_odds,
     plain_ratings,
+    standardised,
 )
+from openloop.kernels.parts import in_parts
 
 LEAST = 1e-12  # a chance, by which gradients are divided
 
@@ -48,7 +49,7 @@ def missing_gradient(cells: GridCells, ratings: Ratings, observing: Observing, p
     by_user = np.zeros((len(cells.ptr) - 1, 2 * observing.by_user.shape[1] - 1))  # summed in one order
 
     def work(first: int, last: int) -> None:
-        _missing(first, last, cells.ptr, cells.item, cells.code, *given, logs, by_user)
+        _missing_slopes(first, last, cells.ptr, cells.item, cells.code, *given, logs, by_user)
         mine = logs[cells.ptr[first] : cells.ptr[last]]
         np.log(mine, out=mine)
 
@@ -57,7 +58,7 @@ def missing_gradient(cells: GridCells, ratings: Ratings, observing: Observing, p
 
 
 @njit(nogil=True, cache=True, fastmath=SUMMING)
-def _missing(
+def _missing_slopes(
     first: int, last: int, ptr: Pointers, item: Ints, code: Codes, u: Floats, v: Floats, a: Floats, b: Floats,
     cuts: Floats, e: Floats, f: Floats, user_odds: Floats, item_odds: Floats, out: Floats, gradient: Floats,
 ) -> None:  # fmt: skip
@@ -80,10 +81,17 @@ def _missing(
                 total += (upto - below) * q
                 by_mean[l], missing[l], below = (upto - below) * q * (1 - q), q, upto
             out[c] = total
-            for l in range(L):
-                gradient[i, L - 1 + l] -= by_mean[l] / total
-                if l < L - 1:
-                    gradient[i, l] += slope[l] * (missing[l] - missing[l + 1]) / total
+            _add_slopes(slope, by_mean, missing, total, gradient[i])
+
+
+@inlined
+def _add_slopes(slope: Floats, by_mean: Floats, missing: Floats, total: float, gradient: Floats) -> None:
+    """∂log S/∂(b, m) of a cell, from φ(c_l)s, P(l) q_l p_l, q_l and S."""
+    L = missing.size
+    for l in range(L):
+        gradient[L - 1 + l] -= by_mean[l] / total
+        if l < L - 1:
+            gradient[l] += slope[l] * (missing[l] - missing[l + 1]) / total
 
 
 @inlined
@@ -99,9 +107,8 @@ def fast_density(x: float) -> float:
 def cell_gradients(ratings: Ratings, observing: Observing, user: Array, item: Array, code: Array) -> Floats:
     """The gradient of each cell's log-likelihood in (b, m), observed (code ≥ 0) or not, (n, 2L - 1)."""
     L, seen = len(ratings.thresholds) + 1, (code >= 0)[:, None]
-    scale = 1 / np.sqrt(ratings.user_scale[user] * ratings.item_scale[item])[:, None]
-    c = (ratings.thresholds - np.sum(ratings.u[user] * ratings.v[item], axis=1)[:, None]) * scale  # (n, L - 1)
-    P, p = np.diff(ndtr(c), axis=1, prepend=0, append=1), observed_numpy(observing, user, item)  # (n, L)
+    c, scale = standardised(ratings, user, item)
+    P, p = between(c), observed_chances(observing, user, item)  # (n, L)
     own = np.eye(L)[np.maximum(code, 0)]
     w = np.where(seen, own, 1 - p)  # the likelihood is Σ_l P(l)w_l
     total = np.maximum(np.sum(P * w, axis=1, keepdims=True), LEAST)

@@ -2,8 +2,8 @@
 
 Given that a cell is unobserved its rating is level l with chance P(l)(1 - p_l)/S, S = Σ_l P(l)(1 - p_l), in the letters
 of `joint_cells`. Of an observed cell P(l) is the chance of another rating. Draws of a user or item lie side by side.
-Who asks for p_l wants the weight 1/p_l. Its mean over draws is 1/h with their harmonic mean h, which is what is given:
-the inverse of the mean of p_l is too small a weight, the more so the less sure the draws are.
+p_l is used as a weight 1/p_l, so its harmonic mean over draws is returned, whose inverse is the mean weight: the
+inverse of the mean of p_l is too small a weight, the more so the less sure the draws are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from numba import njit
 from scipy.special import expit, ndtr
 
 from openloop.kernels.compiling import SUMMING
-from openloop.kernels.joint_cells import Array, Floats, fast_cdf, in_parts
+from openloop.kernels.joint_cells import Array, Floats, fast_cdf
+from openloop.kernels.parts import fixed, in_parts
 
 Singles = npt.NDArray[np.float32]
 
@@ -46,14 +47,6 @@ class Pairs:
     user: Array
     item: Array
     seen: Array
-
-
-def fixed(*arrays: Any) -> Any:
-    """Views that may not be written to, for which kernels are compiled once."""
-    views = [np.ascontiguousarray(array).view() for array in arrays]
-    for view in views:
-        view.flags.writeable = False
-    return tuple(views)
 
 
 def posterior_chances(ratings: Any, observing: ObservingDraws, pairs: Pairs, pool: Executor) -> Floats:

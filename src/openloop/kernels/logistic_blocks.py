@@ -14,8 +14,9 @@ from itertools import pairwise
 import numpy as np
 from numba import njit
 
-from openloop.kernels.cholesky import dot, factor, substitute
-from openloop.kernels.compiling import SUMMING
+from openloop.kernels.cholesky import dot
+from openloop.kernels.compiling import SUMMING, inlined
+from openloop.kernels.gaussian import draw_normal, draw_normal_numpy
 from openloop.kernels.joint_cells import (
     Array,
     Codes,
@@ -25,14 +26,14 @@ from openloop.kernels.joint_cells import (
     Observing,
     Pointers,
     Ratings,
-    chances_numpy,
-    in_parts,
-    level_chances,
-    observed_numpy,
+    cell_chances,
+    chances,
+    observed_chances,
     plain_odds,
     plain_ratings,
 )
 from openloop.kernels.least_squares import by_partner
+from openloop.kernels.parts import in_parts
 from openloop.kernels.polya_gamma import polya_gamma, polya_gammas
 from openloop.kernels.streams import normal, normals, row_word, row_words, uniform, uniforms
 
@@ -87,19 +88,19 @@ def _augment(
     b: Floats, cuts: Floats, e: Floats, f: Floats, user_odds: Floats, item_odds: Floats, level_word: np.uint64,
     omega_word: np.uint64, by_user: Floats, by_item: Floats, state: Codes, omega: Floats,
 ) -> None:  # fmt: skip
-    chances = np.empty(cuts.size + 1)
+    P = np.empty(cuts.size + 1)
     for i in range(first, last):
         for c in range(ptr[i], ptr[i + 1]):
             j, level = item[c], int(code[c])
             cell, common = i * n_items + j, dot(e[i], f[j])
             if level < 0:
-                level_chances(u[i], v[j], a[i] * b[j], cuts, chances)
+                cell_chances(u[i], v[j], a[i] * b[j], cuts, P)
                 odds, total = np.exp(common), 0.0
-                for l in range(chances.size):
-                    total += chances[l] / (1 + odds * user_odds[i, l] * item_odds[j, l])
-                    chances[l] = total
+                for l in range(P.size):
+                    total += P[l] / (1 + odds * user_odds[i, l] * item_odds[j, l])
+                    P[l] = total
                 target, level = total * uniform(row_word(level_word, cell), 0), 0
-                while level < chances.size - 1 and chances[level] <= target:
+                while level < P.size - 1 and P[level] <= target:
                     level += 1
             state[c] = 2 * level + (code[c] >= 0)
             omega[c] = polya_gamma(row_word(omega_word, cell), common + by_user[i, level] + by_item[j, level])
@@ -110,8 +111,7 @@ def augment_numpy(
 ) -> Augmented:
     """The same by definition, all cells at once."""
     user, item = cells.user.astype(np.int64), cells.item
-    chances = chances_numpy(ratings, user, item) * (1 - observed_numpy(observing, user, item))
-    reached = np.cumsum(chances, axis=1)
+    reached = np.cumsum(chances(ratings, user, item) * (1 - observed_chances(observing, user, item)), axis=1)
     level_words, omega_words = (row_words(word, user * cells.n_items + item) for word in words)
     target = reached[:, -1] * uniforms(level_words)
     level = np.where(cells.code < 0, np.sum(reached[:, :-1] <= target[:, None], axis=1), cells.code)
@@ -149,24 +149,27 @@ def _draw(
             A[k, k] = 1.0 if k < D else 1 / variance
             g[k] = 0.0 if k < D else mean[k - D] / variance
         for c in range(ptr[i], ptr[i + 1]):
-            j, level, seen = partner[c], state[c] >> 1, state[c] & 1
-            precision, own = omega[c], D + level
-            pull = seen - 0.5 - precision * offsets[j, level]
-            for k in range(D):
-                scaled = precision * partners[j, k]
-                g[k] += pull * partners[j, k]
-                A[own, k] += scaled
-                for h in range(k + 1):
-                    A[k, h] += scaled * partners[j, h]
-            A[own, own] += precision
-            g[own] += pull
-        cholesky, mine = factor(A), row_word(word, i)
+            j, level = partner[c], state[c] >> 1
+            pull = (state[c] & 1) - 0.5 - omega[c] * offsets[j, level]
+            _add_cell(partners[j], D + level, omega[c], pull, A, g)
+        mine = row_word(word, i)
         for k in range(K):
             z[k] = normal(mine, k)
-        for k in range(K):  # A⁻¹(g + Lz) = A⁻¹g + L⁻ᵀz
-            g[k] += dot(cholesky[k, : k + 1], z[: k + 1])
-        substitute(cholesky, g)
+        draw_normal(A, g, z)
         out[i] = g
+
+
+@inlined
+def _add_cell(f: Floats, own: int, omega: float, pull: float, A: Floats, g: Floats) -> None:
+    """A cell's part of the precision, its lower triangle, and of the linear term; `own` is the place of its level."""
+    for k in range(f.size):
+        scaled = omega * f[k]
+        g[k] += pull * f[k]
+        A[own, k] += scaled
+        for h in range(k + 1):
+            A[k, h] += scaled * f[h]
+    A[own, own] += omega
+    g[own] += pull
 
 
 def draw_blocks_numpy(
@@ -181,6 +184,6 @@ def draw_blocks_numpy(
         A = np.diag(np.append(np.ones(D), np.full(L, 1 / prior.variance))) + x.T @ (precision[:, None] * x)
         g = np.append(np.zeros(D), prior.mean / prior.variance) + x.T @ (pull - precision * offsets[j, level])
         z = normals(np.repeat(row_words(word, np.array([i])), D + L), np.arange(D + L))
-        rows.append(np.linalg.solve(A, g) + np.linalg.solve(np.linalg.cholesky(A).T, z))
+        rows.append(draw_normal_numpy(A, g, z))
     found = np.array(rows)
     return found[:, :D], found[:, D:]

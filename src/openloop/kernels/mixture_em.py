@@ -1,7 +1,8 @@
 """A mixture of users whose ratings are missing not at random: its likelihood and the E step of EM.
 
 User u has component z with chance θ_z; her rating of item i is level v with chance β_{z,i,v}, and is observed with
-chance m_{i,v}. With q_{z,i} = Σ_v β_{z,i,v}(1 − m_{i,v}), the chance that a cell is not observed,
+chance m_{i,v} (Marlin & Zemel 2009: μ_v in CPT-v, σ(s_v + ω_i) in Logit-vd). With the chance that
+a cell is not observed, q_{z,i} = Σ_v β_{z,i,v}(1 − m_{i,v}),
 
     log P(row u, z) = log θ_z + Σ_i log q_{z,i} + Σ_{i observed} log(β_{z,i,r} m_{i,r} / q_{z,i}).
 

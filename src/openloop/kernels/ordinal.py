@@ -1,8 +1,8 @@
-"""Draws of the ordinal factor model: latent scores, vectors, scales and thresholds, each given all others.
+"""Draws of the ordinal factor model: latent scores, vectors and scales, each given all others.
 
 A row (i, j) has level l = 0 … L - 1 when b_l < a_ij ≤ b_{l+1} (b_0 = -∞, b_L = ∞), with a_ij ~ N(u_iᵀv_j, γ_i γ_j) and
-the priors u_i ~ N(μ, diag σ²), likewise v_j; μ ~ N(0, 1), σ² ~ InvGamma(3, 2), γ ~ InvGamma(5, 4), b_l ~ N(l - L/2, 1)
-in rising order. So P(level l) = Φ((b_{l+1} - m)/s) - Φ((b_l - m)/s) with m = u_iᵀv_j and s² = γ_i γ_j.
+the priors u_i ~ N(μ, diag σ²), likewise v_j, and γ ~ InvGamma. So P(level l) = Φ((b_{l+1} - m)/s) - Φ((b_l - m)/s)
+with m = u_iᵀv_j and s² = γ_i γ_j.
 
 Nothing is written in place: each function returns a draw, which its caller may take or not. The draw of a user or a row
 is a function of the word and its own number alone (`kernels.streams`), whatever the threads. Plain twins are below.
@@ -11,7 +11,6 @@ is a function of the word and its own number alone (`kernels.streams`), whatever
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -22,7 +21,9 @@ import numpy.typing as npt
 from numba import njit
 from scipy.special import ndtr
 
-from openloop.kernels.cholesky import dot, factor, substitute
+from openloop.kernels.cholesky import dot
+from openloop.kernels.gaussian import draw_normal, draw_normal_numpy
+from openloop.kernels.parts import Parts, each_part, fix, owner_parts, row_parts, sum_of_parts
 from openloop.kernels.streams import (
     gamma,
     gammas,
@@ -33,7 +34,6 @@ from openloop.kernels.streams import (
     row_words,
     truncated_normal,
     truncated_normals,
-    uniforms,
 )
 
 Array = npt.NDArray[Any]
@@ -42,9 +42,7 @@ Pointers = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
 Codes = npt.NDArray[np.int16]
 
-SCALE, VARIANCE = (5.0, 4.0), (3.0, 2.0)  # shape and rate of the inverse gammas of γ and σ²
 LEAST = 1e-300  # a level's probability beyond 37 standard deviations, which would be 0
-PART = 20_000  # rows: enough for a thread to be worth its start
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,14 +52,11 @@ class SideRows:
     ptr: Pointers
     partner: Ints
     row: Pointers
-    parts: list[tuple[int, int]] = field(init=False)  # of owners, for threads
+    parts: Parts = field(init=False)  # of owners, for threads
 
     def __post_init__(self) -> None:
-        for name in ("ptr", "partner", "row"):  # kernels are compiled anew for arrays that may be written to
-            view = getattr(self, name).view()
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
-        object.__setattr__(self, "parts", _owner_parts(self.ptr))
+        fix(self, "ptr", "partner", "row")
+        object.__setattr__(self, "parts", owner_parts(self.ptr))
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -70,12 +65,6 @@ class SideRows:
     def counts(self) -> Pointers:
         """How many rows each has."""
         return np.diff(self.ptr)
-
-
-def _owner_parts(ptr: Pointers) -> list[tuple[int, int]]:
-    """Ranges of owners with about `PART` rows each; they do not depend on the number of threads."""
-    cuts = np.searchsorted(ptr, np.arange(PART, int(ptr[-1]), PART))
-    return list(pairwise(np.unique(np.concatenate([[0], cuts, [len(ptr) - 1]])).tolist()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -100,18 +89,6 @@ def two_sides(user: Array, item: Array, shape: tuple[int, int]) -> tuple[SideRow
     ends = [np.append(0, np.cumsum(np.bincount(c, minlength=n))) for c, n in zip((user, item), shape, strict=True)]
     users = SideRows(ends[0].astype(np.int64), item.astype(np.int32), np.arange(len(user), dtype=np.int64))
     return users, SideRows(ends[1].astype(np.int64), user.astype(np.int32)[order], order)
-
-
-def each_part(work: Callable[[int, int], None], parts: list[tuple[int, int]], pool: Executor) -> None:
-    """Do all parts; a single one without a thread of its own."""
-    if len(parts) == 1:
-        work(*parts[0])
-    else:
-        list(pool.map(lambda part: work(*part), parts))
-
-
-def _row_parts(n: int) -> list[tuple[int, int]]:
-    return [(first, min(first + PART, n)) for first in range(0, n, PART)]
 
 
 # -- m and s of rows -----------------------------------------------------------------------------------------
@@ -142,7 +119,7 @@ def draw_latent(code: Codes, b: Floats, moments: Floats, word: np.uint64, pool: 
     """a of every row: N(m, s²) between the thresholds of its level, (n,)."""
     out, edges = np.empty(len(code)), bounds(b)
     each_part(
-        lambda first, last: _draw_latent(first, last, code, edges, moments, word, out), _row_parts(len(code)), pool
+        lambda first, last: _draw_latent(first, last, code, edges, moments, word, out), row_parts(len(code)), pool
     )
     return out
 
@@ -198,69 +175,53 @@ def _draw_side(
                 g[j] += scaled * a[row[r]]
                 for k in range(j + 1):
                     target[k] += scaled * x[k]
-        L, mine, stay = factor(A), row_word(word, i), math.sqrt(1 - reach[i] ** 2)
+        mine, stay = row_word(word, i), math.sqrt(1 - reach[i] ** 2)
         for j in range(d):
-            z[j] = reach[i] * normal(mine, j)
-        for j in range(d):  # Λ⁻¹(g + Lz) = Λ⁻¹g + L⁻ᵀz
-            g[j] = (1 - stay) * g[j] + dot(L[j, : j + 1], z[: j + 1])
-        substitute(L, g)
+            z[j], g[j] = reach[i] * normal(mine, j), (1 - stay) * g[j]
+        draw_normal(A, g, z)
         for j in range(d):
             out[i, j] = stay * out[i, j] + g[j]
 
 
-# -- scales and priors ---------------------------------------------------------------------------------------
+# -- scales --------------------------------------------------------------------------------------------------
 
 
 def draw_scales(
-    side: SideRows, a: Floats, vectors: tuple[Floats, Floats], other: Floats, word: np.uint64, pool: Executor
-) -> Floats:
-    """γ_i ~ InvGamma(5 + n_i/2, 4 + Σ_j (a_ij - u_iᵀv_j)²/(2γ_j)) of a side, (N,); `vectors`: own, partners'."""
+    side: SideRows, a: Floats, vectors: tuple[Floats, Floats], other: Floats, prior: tuple[float, float],
+    word: np.uint64, pool: Executor,
+) -> Floats:  # fmt: skip
+    """γ_i ~ InvGamma(α + n_i/2, β + Σ_j (a_ij - u_iᵀv_j)²/(2γ_j)) of a side, (N,), given γ of the partners.
+
+    `vectors` are its own and the partners', `prior` is (α, β).
+    """
     out = np.empty(len(side))
     rows = (side.ptr, side.partner, side.row)
-    each_part(lambda first, last: _draw_scales(first, last, *rows, a, *vectors, other, word, out), side.parts, pool)
+    each_part(lambda f, l: _draw_scales(f, l, *rows, a, *vectors, other, *prior, word, out), side.parts, pool)
     return out
 
 
 @njit(cache=True, nogil=True)
 def _draw_scales(
     first: int, last: int, ptr: Pointers, partner: Ints, row: Pointers, a: Floats, own: Floats, partners: Floats,
-    other: Floats, word: np.uint64, out: Floats,
+    other: Floats, shape: float, rate: float, word: np.uint64, out: Floats,
 ) -> None:  # fmt: skip
     for i in range(first, last):
         squares = 0.0
         for r in range(ptr[i], ptr[i + 1]):
             squares += (a[row[r]] - dot(own[i], partners[partner[r]])) ** 2 / other[partner[r]]
-        shape = SCALE[0] + (ptr[i + 1] - ptr[i]) / 2
-        out[i] = (SCALE[1] + squares / 2) / gamma(row_word(word, i), shape)
+        out[i] = (rate + squares / 2) / gamma(row_word(word, i), shape + (ptr[i + 1] - ptr[i]) / 2)
 
 
-def draw_variance(vectors: Floats, mean: Floats, word: np.uint64) -> Floats:
-    """σ² ~ InvGamma(3 + N/2, 2 + Σ_i (u_i - μ)²/2), (d,)."""
-    rate = VARIANCE[1] + np.square(vectors - mean).sum(axis=0) / 2
-    return rate / gammas(row_words(word, np.arange(len(mean))), VARIANCE[0] + len(vectors) / 2)
-
-
-# -- thresholds ----------------------------------------------------------------------------------------------
-# A level's likelihood depends on its two thresholds alone, so every second threshold can move at once, each accepted by
-# itself. a is summed out: it must be drawn anew right after, before anything else is drawn given it.
-
-Likelihoods = Callable[[Floats], Floats]  # b → Σ log P(level) over the rows of each level, (L,)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Thresholds:
-    """b, (L - 1,), and what the likelihoods of levels are with them, (L,)."""
-
-    b: Floats
-    logs: Floats
+# -- likelihoods ---------------------------------------------------------------------------------------------
 
 
 def level_log_likelihoods(code: Codes, b: Floats, moments: Floats, pool: Executor) -> Floats:
     """Σ log P(level l) over the rows of each level, (L,); the rest of the model is given by m and s."""
-    parts, edges = _row_parts(len(code)), bounds(b)
-    sums = np.zeros((len(parts), len(b) + 1))
-    each_part(lambda f, l: _log_likelihoods(f, l, code, edges, moments, sums[f // PART]), parts, pool)
-    return sums.sum(axis=0)
+    edges = bounds(b)
+    return sum_of_parts(
+        lambda first, last, sums: _log_likelihoods(first, last, code, edges, moments, sums),
+        row_parts(len(code)), (len(b) + 1,), pool,
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
@@ -271,35 +232,6 @@ def _log_likelihoods(first: int, last: int, code: Codes, edges: Floats, moments:
         if low > 0:  # mirrored to the lower tail, where Φ keeps its relative precision
             low, high = -high, -low
         out[code[r]] += math.log(max(normal_cdf(high) - normal_cdf(low), LEAST))
-
-
-def centres(n: int) -> Floats:
-    """The prior means of n thresholds, l - L/2."""
-    return np.arange(1, n + 1, dtype=np.float64) - (n + 1) / 2
-
-
-def move_thresholds(
-    at: Thresholds, step: Floats, parity: int, likelihoods: Likelihoods, word: np.uint64
-) -> tuple[Thresholds, npt.NDArray[np.bool_]]:
-    """A Metropolis step of every second threshold, from number `parity`; and which of all were moved, (L - 1,).
-
-    Normal proposals with standard deviations `step`. A move of one parity is reversible, so it can serve as the
-    proposal of a larger model, to be taken by what that adds; one of both in turn is not.
-    """
-    b, which = at.b, np.arange(parity, len(at.b), 2)
-    words = row_words(word, np.arange(2 * len(b)))
-    proposed = b.copy()
-    proposed[which] += step[which] * normals(words[which])
-    edges, centre = bounds(b), centres(len(b))
-    inside = (edges[:-2] < proposed) & (proposed < edges[2:])
-    proposed = np.where(inside, proposed, b)
-    logs = likelihoods(proposed)
-    gain = (logs - at.logs)[:-1] + (logs - at.logs)[1:]  # each threshold has its two levels to itself
-    prior = 0.5 * ((b - centre) ** 2 - (proposed - centre) ** 2)
-    taken = inside & (np.log(uniforms(words[len(b) :])) < gain + prior)
-    taken[1 - parity :: 2] = False
-    beside = np.append(taken, False) | np.append(False, taken)  # levels beside a threshold that moved
-    return Thresholds(b=np.where(taken, proposed, b), logs=np.where(beside, logs, at.logs)), taken
 
 
 # -- plain twins ---------------------------------------------------------------------------------------------
@@ -330,21 +262,22 @@ def draw_side_numpy(
         weight = 1 / (scales[0][i] * scales[1][side.partner[first:last]])
         precision = np.diag(1 / belief.variance) + x.T @ (weight[:, None] * x)
         z = normals(np.repeat(row_words(word, np.array([i])), len(belief.mean)), np.arange(len(belief.mean)))
-        mean = np.linalg.solve(precision, belief.mean / belief.variance + x.T @ (weight * targets))
-        out[i] = mean + near.reach[i] * np.linalg.solve(np.linalg.cholesky(precision).T, z)
+        linear = belief.mean / belief.variance + x.T @ (weight * targets)
+        out[i] = draw_normal_numpy(precision, linear, near.reach[i] * z)
         if near.reach[i] < 1:
-            out[i] += np.sqrt(1 - near.reach[i] ** 2) * (near.at[i] - mean)
+            out[i] += np.sqrt(1 - near.reach[i] ** 2) * (near.at[i] - np.linalg.solve(precision, linear))
     return out
 
 
 def draw_scales_numpy(
-    side: SideRows, a: Floats, vectors: tuple[Floats, Floats], other: Floats, word: np.uint64
-) -> Floats:
+    side: SideRows, a: Floats, vectors: tuple[Floats, Floats], other: Floats, prior: tuple[float, float],
+    word: np.uint64,
+) -> Floats:  # fmt: skip
     """All at once."""
     owner, (own, partners) = np.repeat(np.arange(len(side)), side.counts), vectors
     squares = (a[side.row] - np.sum(own[owner] * partners[side.partner], axis=1)) ** 2 / other[side.partner]
-    rate = SCALE[1] + np.bincount(owner, squares, len(side)) / 2
-    return rate / gammas(row_words(word, np.arange(len(side))), SCALE[0] + side.counts / 2)
+    rate = prior[1] + np.bincount(owner, squares, len(side)) / 2
+    return rate / gammas(row_words(word, np.arange(len(side))), prior[0] + side.counts / 2)
 
 
 def level_log_likelihoods_numpy(code: Codes, b: Floats, moments: Floats) -> Floats:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numba import njit
 from scipy.special import ndtr
 
-from openloop.kernels.ordinal import each_part
+from openloop.kernels.parts import each_part, fix, row_parts
 from openloop.kernels.streams import normal_cdf
 
 Array = npt.NDArray[Any]
@@ -36,17 +36,14 @@ class OrdinalDraws:
     b: Singles  # (S, L - 1)
 
     def __post_init__(self) -> None:
-        for name in ("u", "v", "user_scale", "item_scale", "b"):  # kernels are compiled once, for arrays that are fixed
-            view = np.ascontiguousarray(getattr(self, name)).view()
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
+        fix(self, "u", "v", "user_scale", "item_scale", "b")
 
 
 def level_chances(draws: OrdinalDraws, user: Array, item: Array, pool: Executor) -> Floats:
     """P(level l) of each cell, (n, L): the mean of Φ((b_{l+1} - m)/s) - Φ((b_l - m)/s) over the draws."""
     below = np.empty((len(user), draws.b.shape[1]))  # P(level ≤ l)
     given = (draws.u, draws.v, draws.user_scale, draws.item_scale, draws.b)
-    parts = [(first, min(first + PART, len(user))) for first in range(0, len(user), PART)] or [(0, 0)]
+    parts = row_parts(len(user), PART)
     each_part(lambda first, last: _chances_below(first, last, user, item, *given, below), parts, pool)
     return _differences(below)
 

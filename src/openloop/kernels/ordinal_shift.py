@@ -13,26 +13,31 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numba import njit
 
 from openloop.kernels.cholesky import dot, factor
 from openloop.kernels.compiling import inlined
-from openloop.kernels.ordinal import Floats, Ints, Pointers, SideRows, centres, each_part
+from openloop.kernels.ordinal import Floats, Ints, Pointers, SideRows
+from openloop.kernels.parts import sum_of_parts
 from openloop.kernels.streams import normals, row_words
 
 
 def draw_shift(
-    side: SideRows, a: Floats, partners: Floats, scales: tuple[Floats, Floats], variance: Floats, b: Floats,
+    side: SideRows, a: Floats, partners: Floats, scales: tuple[Floats, Floats], variance: Floats, off: Floats,
     word: np.uint64, pool: Executor,
 ) -> tuple[Floats, float]:  # fmt: skip
-    """μ of a side, (d,), and c, by which a and b are to be shifted; its vectors must be drawn right after."""
+    """μ of a side, (d,), and c, by which a and b are to be shifted; its vectors must be drawn right after.
+
+    `off` are the thresholds less their prior means, (L - 1,); μ ~ N(0, 1), b ~ N(prior means, 1).
+    """
     A, g = shift_system(side, a, partners, scales, variance, pool)
     d = len(variance)
-    A[range(d), range(d)] += 1  # μ ~ N(0, 1)
-    A[d, d] += len(b)
-    g[d] -= np.sum(b - centres(len(b)))
+    A[range(d), range(d)] += 1
+    A[d, d] += len(off)
+    g[d] -= np.sum(off)
     z = normals(row_words(word, np.arange(d + 1)))
     found: Floats = np.linalg.solve(A, g) + np.linalg.solve(np.linalg.cholesky(A).T, z)
     return found[:d], float(found[d])
@@ -42,12 +47,11 @@ def shift_system(
     side: SideRows, a: Floats, partners: Floats, scales: tuple[Floats, Floats], variance: Floats, pool: Executor
 ) -> tuple[Floats, Floats]:
     """Precision (d + 1, d + 1) and linear term (d + 1,) of (μ, c), without their priors."""
-    d, parts = len(variance), side.parts
-    sums = np.zeros((len(parts), d + 2, d + 1))  # by part, so that the order of adding does not depend on threads
-    place = {first: k for k, (first, _) in enumerate(parts)}
-    rows = (side.ptr, side.partner, side.row)
-    each_part(lambda f, l: _shift_system(f, l, *rows, a, partners, *scales, variance, sums[place[f]]), parts, pool)
-    whole = sums.sum(axis=0)
+    d, rows = len(variance), (side.ptr, side.partner, side.row)
+    whole = sum_of_parts(
+        lambda f, l, sums: _shift_system(f, l, *rows, a, partners, *scales, variance, sums),
+        side.parts, (d + 2, d + 1), pool,
+    )  # fmt: skip
     lower = whole[:-1]
     return lower + np.tril(lower, -1).T, whole[-1]
 
@@ -62,25 +66,28 @@ def _shift_system(
     for i in range(first, last):
         if ptr[i] == ptr[i + 1]:
             continue
-        A[:] = 0.0
-        t[:] = 0.0
-        h[:] = 0.0
-        ones, sums = 0.0, 0.0
+        A[:], t[:], h[:], ones, sums = 0.0, 0.0, 0.0, 0.0, 0.0
         for j in range(d):
             A[j, j] = 1 / variance[j]
         for r in range(ptr[i], ptr[i + 1]):
-            x, y, weight = partners[partner[r]], a[row[r]], 1 / (own[i] * other[partner[r]])
+            y, weight = a[row[r]], 1 / (own[i] * other[partner[r]])
             ones += weight
             sums += weight * y
-            for j in range(d):
-                target, scaled = A[j], weight * x[j]
-                t[j] += scaled
-                h[j] += scaled * y
-                for k in range(j + 1):
-                    target[k] += scaled * x[k]
+            _add_row(partners[partner[r]], y, weight, A, t, h)
         _add_system(factor(A), t, h, variance, Z, out)
         out[d, d] += ones - dot(t, t)
         out[d + 1, d] -= sums - dot(t, h)
+
+
+@inlined
+def _add_row(x: Floats, y: Any, weight: float, A: Floats, t: Floats, h: Floats) -> None:
+    """A row's part of Λ, its lower triangle, and of t and h."""
+    for j in range(t.size):
+        target, scaled = A[j], weight * x[j]
+        t[j] += scaled
+        h[j] += scaled * y
+        for k in range(j + 1):
+            target[k] += scaled * x[k]
 
 
 @inlined

@@ -17,7 +17,7 @@ from scipy.special import ndtr
 
 from openloop.kernels.streams import Floats, Words, normal, normal_cdf, normals, uniform, uniforms
 
-T = 0.64  # where the two proposals meet: near the best, which takes 1.0002 tries a draw
+T = 0.64  # where the two proposals meet: near the best, which takes 1.0002 tries per draw
 ROOT = math.sqrt(T)
 LATE = 30.0  # z beyond which the part above T has a mass of 0 to double precision
 # The n-th term of the series, over the first, is (2n + 1) r^{n(n + 1)} with r = exp(-2/x) below T and exp(-π²x/2)

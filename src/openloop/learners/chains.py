@@ -1,6 +1,6 @@
-"""Markov chains: sweeps of several in step, kept draws, resuming, and what tells whether they have mixed.
+"""Markov chains: sweeps of several in step, kept draws, resuming, and whether they have mixed.
 
-A sampler says where a chain begins, makes a sweep, and tells what to watch and what to keep. Its states are frozen
+A sampler says where a chain begins, makes a sweep, and says what to watch and what to keep. Its states are frozen
 dataclasses of arrays. All randomness is a function of the key of a sweep, so a chain that was interrupted goes on with
 the same bits, and one that is made longer begins with the same draws.
 """
@@ -20,10 +20,10 @@ from openloop.core.feedback import Array, Feedback, Floats
 from openloop.errors import InputError
 from openloop.kernels.streams import stream_word
 from openloop.learners.base import check_whole
-from openloop.learners.checkpoints import Clock, Progress, resumed, save
+from openloop.learners.checkpoints import Clock, Progress, check_checkpoint, resumed, save
 from openloop.support.arguments import generator
 from openloop.support.atomic import FilePath
-from openloop.support.progress import progress
+from openloop.support.progress import check_progress, progress
 
 RHAT, ENOUGH = 1.05, 100  # beyond and below which a note says that draws may not be enough
 UNMARKED = ("sweeps", "threads", "progress", "checkpoint", "rng")  # parameters that leave a chain's first sweeps alone
@@ -82,7 +82,7 @@ class ChainPlan:
     def of(cls, model: Any, feedback: Feedback) -> ChainPlan:
         """The plan that a learner's parameters ask for."""
         sweeps, burn, thin = check_whole(model, "sweeps"), check_whole(model, "burn", 0), check_whole(model, "thin")
-        who, threads = type(model).__name__, model.threads
+        who = type(model).__name__
         if sweeps < burn + thin:
             raise InputError(
                 f"{who}: sweeps must be at least burn + thin = {burn + thin}, or no draw is kept, got {sweeps}; raise "
@@ -91,8 +91,8 @@ class ChainPlan:
         seed = int(generator(who, model.rng).integers(2**63))
         return cls(
             who=who, sweeps=sweeps, burn=burn, thin=thin, chains=check_whole(model, "chains"), seed=seed,
-            threads=(os.cpu_count() or 1) if threads is None else check_whole(model, "threads"),
-            show=model.progress, checkpoint=model.checkpoint, mark=_mark(model, feedback, seed),
+            threads=thread_count(model), show=check_progress(who, model.progress),
+            checkpoint=check_checkpoint(who, model.checkpoint), mark=_mark(model, feedback, seed),
         )  # fmt: skip
 
     def key(self, chain: int, sweep: int) -> SweepKey:
@@ -122,14 +122,23 @@ class ChainRun:
         }  # fmt: skip
 
 
+def thread_count(model: Any) -> int:
+    """How many threads a model's parameter asks for: None for as many as there are cores."""
+    return (os.cpu_count() or 1) if model.threads is None else check_whole(model, "threads")
+
+
 def run_chains(sampler: Sampler, plan: ChainPlan) -> ChainRun:
-    """All sweeps of all chains; an interruption leaves a checkpoint from which the same call goes on."""
-    at = resumed(sampler, plan)
+    """All sweeps of all chains; an interruption leaves a checkpoint from which the same call goes on.
+
+    One that comes before the chains have begun leaves the checkpoint as it was, which may be none.
+    """
     clock = Clock()
     with (
         ThreadPoolExecutor(min(plan.chains, plan.threads)) as pool,
         progress(plan.who, plan.sweeps, show=plan.show) as advance,
     ):
+        advance(0, "begins; the first fit compiles, which takes up to a minute")
+        at = resumed(sampler, plan)
         try:
             while at.sweep < plan.sweeps:
                 _step(sampler, plan, at, pool)

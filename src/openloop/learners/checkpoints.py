@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 
 from openloop.core.feedback import Array
 from openloop.errors import FormatError, InputError
-from openloop.support.atomic import replacing
+from openloop.support.atomic import FilePath, replacing
 
 SECONDS = 60.0  # between two checkpoints
 
@@ -41,24 +42,28 @@ class Clock:
         return True
 
 
+def check_checkpoint(who: str, path: Any) -> FilePath | None:
+    """A path of a file in a folder that there is, or None."""
+    if path is None:
+        return None
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        raise InputError(f"{who}: checkpoint must be the path of a file, or None, got {path!r}; pass a path.")
+    file = Path(os.fsdecode(path)).expanduser()
+    if file.is_dir():
+        raise InputError(f"{who}: checkpoint must be the path of a file, {str(file)!r} is a folder; name a file in it.")
+    if not file.parent.is_dir():
+        raise InputError(f"{who}: checkpoint={str(file)!r} is in no folder; create {str(file.parent)!r} first.")
+    return file
+
+
 def resumed(sampler: Any, plan: Any) -> Progress:
     """Where the checkpoint of a plan ends, or the beginning of all chains where there is none."""
+    held = _read(plan) if plan.checkpoint is not None and Path(plan.checkpoint).exists() else {}
     states = [sampler.begin(plan.seed, chain) for chain in range(plan.chains)]
     at = Progress(sweep=0, states=states, draws=[[] for _ in states], traces=[[] for _ in states])
-    if plan.checkpoint is None:
+    if not held:
         return at
-    path = Path(plan.checkpoint).expanduser()
-    if not path.parent.is_dir():
-        raise InputError(f"{plan.who}: checkpoint={str(path)!r} is in no folder; create {str(path.parent)!r} first.")
-    if not path.exists():
-        return at
-    held = _read(plan)
     at.sweep = int(held.pop("sweep"))
-    if at.sweep > plan.sweeps:
-        raise InputError(
-            f"{plan.who}: checkpoint {str(plan.checkpoint)!r} has {at.sweep:,} sweeps, and sweeps={plan.sweeps:,} asks "
-            "for fewer; raise sweeps=, or give another checkpoint=."
-        )
     for chain in range(plan.chains):
         own = {name.partition(".")[2]: x for name, x in held.items() if name.partition(".")[0] == str(chain)}
         at.states[chain] = replace(at.states[chain], **_part(own, "state"))
@@ -74,7 +79,7 @@ def save(at: Progress, plan: Any) -> None:
         arrays |= {f"{chain}.state.{f.name}": getattr(state, f.name) for f in fields(state)}
         arrays |= _columns(f"{chain}.draw", at.draws[chain][: watched // plan.thin])
         arrays |= _columns(f"{chain}.trace", at.traces[chain][:watched])
-    with replacing(Path(plan.checkpoint).expanduser()) as temporary, temporary.open("wb") as file:
+    with replacing(plan.checkpoint) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays)
 
 
@@ -92,7 +97,7 @@ def _part(arrays: dict[str, Array], kind: str) -> dict[str, Array]:
 
 
 def _read(plan: Any) -> dict[str, Array]:
-    path = Path(plan.checkpoint).expanduser()
+    path = Path(plan.checkpoint)
     try:
         with np.load(path, allow_pickle=False) as file:
             held = {name: file[name] for name in file.files}
@@ -105,5 +110,10 @@ def _read(plan: Any) -> dict[str, Array]:
         raise InputError(
             f"{plan.who}: checkpoint {str(path)!r} is of another log, of other parameters or of another rng; delete "
             "it, or give another checkpoint=."
+        )
+    if held["sweep"] > plan.sweeps:
+        raise InputError(
+            f"{plan.who}: checkpoint {str(path)!r} has {held['sweep']:,} sweeps, and sweeps={plan.sweeps:,} asks for "
+            "fewer; raise sweeps=, or give another checkpoint=."
         )
     return held

@@ -14,7 +14,7 @@ from openloop.errors import InputError, UndefinedError
 from openloop.kernels.joint_predicting import ObservingDraws, Pairs, Singles, posterior_chances, posterior_observed
 from openloop.learners.base import Weights, check_rank, check_whole, unseen_notes
 from openloop.learners.chains import ChainPlan, ChainRun, SweepKey, run_chains
-from openloop.learners.posterior import OrdinalPosterior, Watch, kept_parts
+from openloop.learners.posterior import OrdinalPosterior, Watch, kept_parts, one_draw, state_draws
 from openloop.learners.rating_levels import check_unweighted, level_codes, levels_of_log
 from openloop.learners.rating_propensities import JointModel
 from openloop.learners.solvers import joint_state, ordinal_gibbs
@@ -27,7 +27,6 @@ from openloop.support.atomic import FilePath
 CELLS = 20_000_000  # of a grid: beyond, a share of the unobserved is looked at in a sweep
 WARM = 100  # sweeps of the ordinal model, from which a chain begins
 OF_WARM = 2**32  # added to a chain's number for their random numbers
-BLOCK = 200_000  # cells that are predicted at once
 
 
 class JointMNAR(JointModel, OrdinalPosterior):
@@ -42,8 +41,8 @@ class JointMNAR(JointModel, OrdinalPosterior):
     the unobserved cells, each counted 1/share times, so their draws spread a little more than the posterior does.
 
     `predict_proba` of a cell that the log does not have is the chance of each level given that it was not observed;
-    of a cell that it has, the chance of another rating. Else, `sweeps`, `burn`, `thin`, `chains`, `checkpoint` and
-    `diagnostics_` are those of `OrdinalMF`, of whose draws there are S. `propensities_` has P(observed | rating).
+    of a cell that it has, the chance of another rating. `sweeps`, `burn`, `thin`, `chains`, `checkpoint` and
+    `diagnostics_` are as in `OrdinalMF`; S is the number of kept draws. `propensities_` has P(observed | rating).
 
     Learned beside: `level_mean_draws_` m (S, L), `spread_draws_` s², t² (S, 2), `user_effect_draws_` λ (U, S, L),
     `item_effect_draws_` ψ (I, S, L), `user_missing_draws_` e (U, S, d′), `item_missing_draws_` f (I, S, d′).
@@ -90,11 +89,13 @@ class JointMNAR(JointModel, OrdinalPosterior):
         levels, factors, beside = levels_of_log("JointMNAR", feedback), *self._ranks(feedback)
         share, plan = self._share(feedback), ChainPlan.of(self, feedback)
         ordinal = OrdinalRows.of(feedback, level_codes(feedback, levels), len(levels))
-        watch = Watch.of(ordinal, levels, feedback)
+        watch, cells = Watch.of(ordinal, levels, feedback), feedback.cell.astype(np.int64)
+        asked = _marked(cells, feedback.n_items, watch.user, watch.item)
         with threadpool_limits(1, "blas"), ThreadPoolExecutor(plan.threads) as pool:
             rows = JointRows.of(ordinal, share, _logit_density(feedback), pool)
-            run = run_chains(_JointChain(rows=rows, factors=factors, beside=beside, watch=watch, pool=pool), plan)
-        self.levels_, self.cells_ = levels, feedback.cell.astype(np.int64)
+            chain = _JointChain(rows=rows, factors=factors, beside=beside, watch=watch, asked=asked, pool=pool)
+            run = run_chains(chain, plan)
+        self.levels_, self.cells_ = levels, cells
         self._keep_missing_draws(run)
         notes = [*_share_notes(share, self.unobserved), *self._keep_draws(run)]
         return self._remember(feedback, *unseen_notes(feedback, "the prior and by what was not observed"), *notes)
@@ -114,8 +115,8 @@ class JointMNAR(JointModel, OrdinalPosterior):
         cells = feedback.n_users * feedback.n_items
         if len(feedback) == cells:
             raise UndefinedError(
-                f"JointMNAR: all {cells:,} cells of the grid are observed, so nothing tells what goes unobserved; use "
-                "OrdinalMF, or read the log with users= and items= if the grid is larger."
+                f"JointMNAR: all {cells:,} cells of the grid are observed, so nothing can be learned about what goes "
+                "unobserved; use OrdinalMF, or read the log with users= and items= if the grid is larger."
             )
         if self.unobserved is None:
             return min(1.0, CELLS / cells)
@@ -152,14 +153,6 @@ class JointMNAR(JointModel, OrdinalPosterior):
         with self._threads() as pool:
             return posterior_observed(self._observing(), self._asked(user, item), pool)
 
-    def _means(self, users: Array) -> Floats:
-        I, levels = len(self.items_), self.levels_.astype(np.float64)
-        parts = [
-            self._proba(np.repeat(some, I), np.tile(np.arange(I), len(some))) @ levels
-            for some in np.array_split(users, max(1, len(users) * I // BLOCK))
-        ]
-        return np.concatenate(parts).reshape(len(users), I)
-
     def _observing(self) -> ObservingDraws:
         return ObservingDraws(
             e=self.user_missing_draws_, f=self.item_missing_draws_, by_user=self.user_effect_draws_,
@@ -167,10 +160,14 @@ class JointMNAR(JointModel, OrdinalPosterior):
         )  # fmt: skip
 
     def _asked(self, user: Array, item: Array) -> Pairs:
-        """Pairs of codes, with whether the log has them."""
-        cell = user * len(self.items_) + item
-        at = np.minimum(np.searchsorted(self.cells_, cell), len(self.cells_) - 1)
-        return Pairs(user=user, item=item, seen=self.cells_[at] == cell)
+        return _marked(self.cells_, len(self.items_), user, item)
+
+
+def _marked(cells: Array, n_items: int, user: Array, item: Array) -> Pairs:
+    """Pairs of codes, with whether they are among the observed cells, user · I + item, rising."""
+    cell = user * n_items + item
+    at = np.minimum(np.searchsorted(cells, cell), len(cells) - 1)
+    return Pairs(user=user, item=item, seen=cells[at] == cell)
 
 
 def _logit_density(feedback: Feedback) -> float:
@@ -182,7 +179,11 @@ def _share_notes(share: float, given: float | None) -> list[str]:
     if share == 1:
         return []
     why = "" if given is not None else f", as the grid has over {CELLS:,} cells"
-    return [f"a sweep draws {share:.1%} of the users and items{why}; with that share raise sweeps="]
+    note = (
+        f"a sweep draws {share:.1%} of the users and items{why}, and moves thresholds and m by a sample of the "
+        "unobserved cells, which is approximate; raise sweeps="
+    )
+    return [note]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -193,6 +194,7 @@ class _JointChain:
     factors: int
     beside: int
     watch: Watch
+    asked: Pairs  # the cells that are watched
     pool: Executor
 
     def begin(self, seed: int, chain: int) -> JointState:
@@ -207,9 +209,11 @@ class _JointChain:
         return sweep(self.rows, state, key, self.pool)
 
     def watched(self, state: JointState) -> dict[str, float]:
+        parts = {name: one_draw(getattr(state, name)) for name in ("e", "f", "by_user", "by_item")}
+        chances = posterior_chances(state_draws(state), ObservingDraws(**parts), self.asked, self.pool)  # as predicted
         levels = {f"m of level {l + 1}": float(x) for l, x in enumerate(state.level_mean)}
-        s2, t2 = state.spread
-        return {**self.watch(state, self.pool), **levels, "s": float(np.sqrt(s2)), "t": float(np.sqrt(t2))}
+        s, t = np.sqrt(state.spread)
+        return {**self.watch(state, chances, self.pool), **levels, "s": float(s), "t": float(t)}
 
     def kept(self, state: JointState) -> dict[str, Array]:
         names = ("e", "f", "by_user", "by_item", "level_mean", "spread")

@@ -11,9 +11,9 @@ from scipy.stats import chi2, norm
 
 from openloop.core.feedback import Array, Feedback, Floats, check_feedback, check_fitted
 from openloop.errors import AlignmentError, InputError, UndefinedError, did_you_mean
-from openloop.kernels.mixture_em import RatedCells, components
+from openloop.kernels.mixture_em import RatedCells, components, expected
 from openloop.learners.base import Weights, check_number, check_whole, unseen_notes
-from openloop.learners.rating_levels import Levels, check_unweighted, level_codes, levels_of_log
+from openloop.learners.rating_levels import Levels, check_unweighted, level_codes, levels_of_log, plain
 from openloop.learners.rating_propensities import JointModel
 from openloop.learners.solvers.mixture import (
     ClimbPlan,
@@ -26,9 +26,10 @@ from openloop.learners.solvers.mixture import (
     start,
 )
 from openloop.support.arguments import check_level, generator
-from openloop.support.progress import progress
+from openloop.support.progress import check_progress, progress
 
 MISSING = ("cpt-v", "logit-vd")
+FAR, MOSTLY = 3.0, 0.5  # a level's rate over the log's density, and one's share of the unobserved: of a false maximum
 SAME = 1e-6  # of the log-likelihood: a log that it is not equal on is another one
 
 
@@ -43,14 +44,14 @@ class MixtureMNAR(JointModel):
     `predict_proba` is Σ_z P(z | row of u) β_{z,i,v}: the row says which cells she rated, how, and which she did not.
     That the cell itself was or was not observed counts in P(z | row), and no more.
 
-    Which ratings go unobserved is told by the model alone: how its components rate, what they leave out, and that the
+    Which ratings go unobserved follows from the model alone: how its components rate, what they leave out, and that the
     chance of being observed is the same for all users. Many β and μ explain a log nearly equally well where it has few
     rows per user, or more components than its users have; then the priors and the start (missing at random) decide.
-    `missing_interval` tells how well μ is known, given the model.
+    `missing_interval` shows how well μ is known, given the model.
 
     Learned: `component_shares_` θ (Z,), `item_levels_` β (I, L, Z), `user_components_` P(z | row) (U, Z),
     `observed_chances_` μ_v or σ(s_v) (L,), `item_offsets_` ω (I,), `history_` F of the best start at every step,
-    `ends_` F at the end of each start.
+    `ends_` F at the end of each start, `settled_` whether EM had settled there.
     """
 
     component_shares_: Floats
@@ -60,6 +61,7 @@ class MixtureMNAR(JointModel):
     item_offsets_: Floats
     history_: Floats
     ends_: Floats
+    settled_: bool
 
     def __init__(
         self,
@@ -101,8 +103,8 @@ class MixtureMNAR(JointModel):
         ends, best = [one.history[-1] for one in found], max(found, key=lambda one: one.history[-1])
         self.levels_, self.ends_, self.history_ = levels, np.array(ends), np.array(best.history)
         self.component_shares_, self.item_levels_, self.user_components_ = best.at.theta, best.at.beta, best.given
-        self.observed_chances_, self.item_offsets_ = expit(best.at.s), best.at.omega
-        return self._remember(feedback, *self._notes(feedback, best))
+        self.observed_chances_, self.item_offsets_, self.settled_ = expit(best.at.s), best.at.omega, best.settled
+        return self._remember(feedback, *self._notes(feedback))
 
     @property
     def fits_items(self) -> bool:
@@ -117,6 +119,11 @@ class MixtureMNAR(JointModel):
         """
         check_level("MixtureMNAR.missing_interval", level)
         cells, at = self._fitted_cells(feedback), self._parameters()
+        if not self.settled_:
+            raise UndefinedError(
+                f"MixtureMNAR.missing_interval: EM had not settled after iterations={self.iterations} steps, so there "
+                "is no maximum to have an interval around; fit with more iterations=."
+            )
         J = information(cells, self._priors(cells), at, ClimbPlan(iterations=10 * self.iterations, tol=self.tol / 10))
         if np.linalg.eigvalsh(J)[0] <= 0:
             raise UndefinedError(
@@ -155,10 +162,10 @@ class MixtureMNAR(JointModel):
         priors = self._priors(cells)
         size, count, steps = (check_whole(self, name) for name in ("components", "restarts", "iterations"))
         tol, seeds = check_number(self, "tol"), generator("MixtureMNAR", self.rng).integers(2**63, size=count)
-        with progress("MixtureMNAR", count * steps, show=self.progress) as advance:
+        with progress("MixtureMNAR", count * steps, show=check_progress("MixtureMNAR", self.progress)) as advance:
 
             def found(k: int) -> MixtureFit:
-                plan = ClimbPlan(iterations=steps, tol=tol, tell=lambda n, F: advance(k * steps + n, f"F {F:.6g}"))
+                plan = ClimbPlan(iterations=steps, tol=tol, report=lambda n, F: advance(k * steps + n, f"F {F:.6g}"))
                 return ascend(cells, priors, start(cells, size, np.random.default_rng(seeds[k])), plan)
 
             return [found(k) for k in range(count)]
@@ -184,15 +191,21 @@ class MixtureMNAR(JointModel):
             f"MixtureMNAR.missing_interval: this log of {len(feedback):,} rows is not the one that was fitted; pass it."
         )
 
-    def _notes(self, feedback: Feedback, best: MixtureFit) -> list[str]:
+    def _notes(self, feedback: Feedback) -> list[str]:
         notes = [*unseen_notes(feedback, "what others rate, and the priors"), *self._doubts(feedback)]
-        if not best.settled:
+        if not self.settled_:
             notes.append(f"EM had not settled after iterations={self.iterations} steps; raise it")
         return notes
 
     def _doubts(self, feedback: Feedback) -> Iterator[str]:
         """What makes the chances of being observed, and their intervals, more a matter of the model than of the log."""
         rows = len(feedback) / (feedback.n_items * self.components)
+        if len(feedback) == feedback.n_users * feedback.n_items:
+            yield (
+                f"all {len(feedback):,} cells of the grid are observed, so the chances of being observed rest on "
+                "observed_prior alone; read the log with users= and items= if the grid is larger"
+            )
+        yield from self._one_sided(_cells(feedback, self.levels_))
         if rows < self.rating_prior:
             yield (
                 f"rating_prior={self.rating_prior:g} outweighs the log, which has {rows:.1f} ratings per item and "
@@ -202,6 +215,23 @@ class MixtureMNAR(JointModel):
             yield (
                 'items are observed unequally often, and missing="cpt-v" has no effect of items, so it may take an '
                 'unpopular item for one of seldom observed ratings; use missing="logit-vd"'
+            )
+
+    def _one_sided(self, cells: RatedCells) -> Iterator[str]:
+        """Where one level takes most of what is unobserved, and another is observed far more often than cells are.
+
+        EM ends there, at a false maximum, on many worlds whose users or items are observed unequally often.
+        """
+        counts = expected(cells, self._parameters().mixture, self.user_components_)
+        all_, seen = counts.all.sum(axis=(0, 2)), counts.observed.sum(axis=(0, 2))  # (L,)
+        rates, missing, density = seen / all_, (all_ - seen) / max(1.0, (all_ - seen).sum()), seen.sum() / all_.sum()
+        most, sink = int(rates.argmax()), int(missing.argmax())
+        named = plain(self.levels_)
+        if rates[most] > FAR * density and missing[sink] > MOSTLY:
+            yield (
+                f"the fit says that rating {named[sink]:g} is {missing[sink]:.0%} of what is unobserved, and that "
+                f"{rates[most]:.0%} of the ratings {named[most]:g} are observed, where {density:.0%} of all cells are: "
+                "this is more often a false maximum than the truth; raise rating_prior= or restarts=, or use OrdinalMF"
             )
 
 

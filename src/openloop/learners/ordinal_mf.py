@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from openloop.core.feedback import Array, Feedback
+from openloop.kernels.ordinal_prediction import level_chances
 from openloop.learners.base import Weights, check_rank, check_whole, unseen_notes
 from openloop.learners.chains import ChainPlan, SweepKey, run_chains
-from openloop.learners.posterior import OrdinalPosterior, Watch, kept_parts
+from openloop.learners.posterior import OrdinalPosterior, Watch, kept_parts, state_draws
 from openloop.learners.rating_levels import check_unweighted, level_codes, levels_of_log
 from openloop.learners.solvers.ordinal_gibbs import OrdinalRows, OrdinalState, begin, sweep
 from openloop.support.atomic import FilePath
@@ -22,7 +23,8 @@ class OrdinalMF(OrdinalPosterior):
     """Level l when b_{l-1} < a ≤ b_l, a ~ N(u_iᵀv_j, γ_i γ_j): HL-MAR of Hernández-Lobato et al. 2014.
 
     Rows are taken as missing at random. Priors: u_i ~ N(μ_U, diag σ_U²), v_j likewise, μ ~ N(0, 1), σ² ~
-    InvGamma(3, 2), γ ~ InvGamma(5, 4), b_l ~ N(l - L/2, 1) in rising order. The levels are the log's distinct ratings.
+    InvGamma(3, 2), γ ~ InvGamma(5, 4), b_l ~ N(l - L/2, 1) in rising order. Thresholds are common to all items;
+    the published ones differ by item, around common ones. The levels are the log's distinct ratings.
 
     `chains` chains make `sweeps` sweeps each; the first `burn` are dropped, and of the others every `thin`-th is kept.
     Predictions are averages over all kept draws: `predict_proba` of the chances of levels, `predict` of the rating. Who
@@ -85,7 +87,8 @@ class _Chain:
         return sweep(self.rows, state, key, self.pool)
 
     def watched(self, state: OrdinalState) -> dict[str, float]:
-        return self.watch(state, self.pool)
+        chances = level_chances(state_draws(state), self.watch.user, self.watch.item, self.pool)
+        return self.watch(state, chances, self.pool)
 
     def kept(self, state: OrdinalState) -> dict[str, Array]:
         return kept_parts(state)

@@ -5,10 +5,8 @@ A model file holds the kept draws in single precision, so a loaded model predict
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +14,7 @@ import numpy.typing as npt
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.kernels.ordinal import level_log_likelihoods, row_moments
 from openloop.kernels.ordinal_prediction import OrdinalDraws, level_chances
-from openloop.learners.chains import ChainRun, mixing_notes
+from openloop.learners.chains import ChainRun, mixing_notes, thread_count
 from openloop.learners.rating_levels import RatingDistribution
 from openloop.learners.solvers.ordinal_gibbs import OrdinalRows, OrdinalState
 
@@ -56,8 +54,7 @@ class OrdinalPosterior(RatingDistribution):
         )  # fmt: skip
 
     def _threads(self) -> ThreadPoolExecutor:
-        threads: Any = getattr(self, "threads", None)
-        return ThreadPoolExecutor(threads or os.cpu_count() or 1)
+        return ThreadPoolExecutor(thread_count(self))
 
 
 def kept_parts(state: OrdinalState) -> dict[str, Array]:
@@ -70,7 +67,7 @@ class Watch:
     """Identified quantities of the ordinal part: factors rotate, and thresholds and scores have a common level.
 
     So thresholds are watched relative to the mean score m of the rows, and beside them the log-likelihood of the rows
-    and the mean prediction of some cells of the grid.
+    and the mean prediction of some cells of the grid, by the chances of their levels, (n, L).
     """
 
     rows: OrdinalRows
@@ -85,22 +82,24 @@ class Watch:
         user, item = (rng.integers(n, size=WATCHED_CELLS) for n in (feedback.n_users, feedback.n_items))
         return cls(rows=rows, levels=levels.astype(np.float64), user=user, item=item)
 
-    def __call__(self, state: OrdinalState, pool: Executor) -> dict[str, float]:
-        """Of a state, by name."""
+    def __call__(self, state: OrdinalState, chances: Floats, pool: Executor) -> dict[str, float]:
+        """Of a state and what it predicts for the cells, by name."""
         moments = row_moments(self.rows.users, state.u, state.v, state.scales, pool)
         log = level_log_likelihoods(self.rows.code, state.b, moments, pool).sum()
         relative = state.b - moments[0].mean()
         return {
             **{f"threshold {l + 1} - mean score": float(x) for l, x in enumerate(relative)},
             "log-likelihood": float(log),
-            "mean prediction": self._mean_prediction(state, pool),
+            "mean prediction": float((chances @ self.levels).mean()),
         }
 
-    def _mean_prediction(self, state: OrdinalState, pool: Executor) -> float:
-        draws = OrdinalDraws(**{name: _one_draw(name, x) for name, x in kept_parts(state).items()})
-        return float((level_chances(draws, self.user, self.item, pool) @ self.levels).mean())
+
+def state_draws(state: OrdinalState) -> OrdinalDraws:
+    """The ordinal part of a state as the only one of its draws."""
+    parts = {name: one_draw(x) for name, x in kept_parts(state).items() if name != "b"}
+    return OrdinalDraws(**parts, b=state.b.astype(np.float32)[None])
 
 
-def _one_draw(name: str, x: Floats) -> Singles:
-    """An array of a state as the only one of its draws."""
-    return x.astype(np.float32)[None] if name == "b" else x.astype(np.float32)[:, None]
+def one_draw(x: Floats) -> Singles:
+    """An array of users or items as the only one of its draws."""
+    return x.astype(np.float32)[:, None]

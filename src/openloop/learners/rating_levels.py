@@ -14,6 +14,8 @@ from openloop.core.feedback import Array, Feedback, Floats, check_feedback, dist
 from openloop.errors import InputError, RatingError, UndefinedError, listing
 from openloop.learners.base import Learner, Weights
 
+SAME = 1e-4  # of the range: levels that are closer are one, written with rounding errors
+BLOCK = 200_000  # cells that are predicted at once
 MOST = 20  # levels: with more, each has too few rows to have a chance of its own
 
 Levels = npt.NDArray[np.float32]
@@ -45,9 +47,12 @@ class RatingDistribution(Learner):
 
     def _means(self, users: Array) -> Floats:
         """The mean ratings of all items for users whose codes were checked, (B, I)."""
-        items, levels = np.arange(len(self.items_)), self.levels_.astype(np.float64)
-        rows = [self._proba(np.full(len(items), user), items) @ levels for user in users]
-        return np.stack(rows) if rows else np.empty((0, len(items)))
+        I, levels = len(self.items_), self.levels_.astype(np.float64)
+        parts = [
+            self._proba(np.repeat(some, I), np.tile(np.arange(I), len(some))) @ levels
+            for some in np.array_split(users, max(1, len(users) * I // BLOCK))
+        ]
+        return np.concatenate(parts).reshape(len(users), I)
 
 
 # -- the door ------------------------------------------------------------------------------------------------
@@ -73,12 +78,19 @@ def check_unweighted(model: Any, feedback: Any, sample_weight: Weights, propensi
 
 
 def levels_of_log(who: str, feedback: Feedback) -> Levels:
-    """The distinct ratings of a log, rising (L,): 2 to 20 of them."""
+    """The distinct ratings of a log, rising (L,): 2 to 20 of them, which differ by more than rounding."""
     levels = distinct(feedback.rating)
     if not 2 <= len(levels) <= MOST:
         remedy = "pass ratings that differ" if len(levels) < 2 else "round the ratings to fewer levels, or use MF"
         raise RatingError(
             f"{who}: needs 2 to {MOST} rating levels, got {len(levels):,} ({listing(plain(levels))}); {remedy}."
+        )
+    gaps = np.diff(levels.astype(np.float64))
+    if gaps.min() < SAME * gaps.sum():
+        at = int(gaps.argmin())
+        raise RatingError(
+            f"{who}: rating levels must be at least {SAME:g} of their range apart, got {levels[at]:.9g} and "
+            f"{levels[at + 1]:.9g}, of {levels[0]:g} to {levels[-1]:g}; round the ratings, or use MF."
         )
     return frozen(levels)
 

@@ -43,7 +43,10 @@ class JointModel(RatingDistribution):
         return RatingPropensities(self).of_fitted(self)
 
     def observed_by_level(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Floats:
-        """P(observed by the fitted part | rating level) of each (user, item) pair of codes, (n, L)."""
+        """P(observed by the fitted part | rating level) of each (user, item) pair of codes, (n, L).
+
+        Of `JointMNAR` it is the harmonic mean over draws: 1/p is the mean weight.
+        """
         return self._observed(*self._pairs(user, item))
 
     def _observed(self, user: Array, item: Array) -> Floats:
@@ -63,7 +66,7 @@ class RatingPropensities(BaseEstimator):
     most 1. Learned: `model_`, the fitted joint model.
     """
 
-    assumes = "being observed depends on the rating in the way of the joint model"
+    assumes = "being observed depends on the rating as the joint model says"
     sees_rating = True
 
     users_: Vocabulary
@@ -95,7 +98,10 @@ class RatingPropensities(BaseEstimator):
         return fresh.fit(feedback)
 
     def by_level(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Floats:
-        """P(observed | rating level) of each (user, item) pair of codes: (n, L), with the columns of `levels_`."""
+        """P(observed | rating level) of each (user, item) pair of codes: (n, L), with the columns of `levels_`.
+
+        Of `JointMNAR` it is the harmonic mean over draws: 1/p is the mean weight.
+        """
         check_fitted(self)
         return np.minimum(self.model_.observed_by_level(user, item) / self.model_.share_, 1.0)
 
@@ -148,6 +154,6 @@ class RatingPropensities(BaseEstimator):
 def _check_share(share: Any) -> None:
     if share is None:
         raise UndefinedError(
-            "RatingPropensities: this part of a log has no share (as after a split by time), so it does not tell how "
-            "much of the log it is; fit on the whole log."
+            "RatingPropensities: this part of a log has no share (as after a split by time), so its part of the log "
+            "is unknown; fit on the whole log."
         )

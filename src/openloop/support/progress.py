@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Any
+
+from openloop.errors import InputError
 
 Step = Callable[[str, float], None]  # what is being done, and the share of the work before it
 Advance = Callable[[float, str], None]  # steps done, and what to say beside the bar
@@ -11,6 +14,13 @@ Advance = Callable[[float, str], None]  # steps done, and what to say beside the
 
 def silent(_what: str, _done: float) -> None:
     """A step that nobody is told of."""
+
+
+def check_progress(who: str, show: Any) -> bool:
+    """Whether a bar is shown; `who` is whose argument `progress` it is."""
+    if not isinstance(show, bool):
+        raise InputError(f"{who}: progress must be True or False, got {show!r}; pass one of them.")
+    return show
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from openloop.kernels.joint_cells import chances_numpy, observed_numpy
+from openloop.kernels.joint_cells import chances, observed_chances
 from openloop.learners.solvers.joint_state import Sweeping
 from tests.joint_cases import POOL, PRIOR, I, L, U, drawn, from_prior, key_of, rows_of, some_state
 
@@ -23,8 +23,8 @@ def test_the_likelihood_of_observed_rows_by_its_definition():
     state = from_prior(np.random.default_rng(0))
     rows = rows_of(*drawn(state, np.random.default_rng(1)))
     user, item, code = rows.places
-    chances = chances_numpy(state.ratings, user, item) * observed_numpy(state.observing, user, item)
-    truth = np.log(chances[np.arange(len(code)), code]).sum()
+    both = chances(state.ratings, user, item) * observed_chances(state.observing, user, item)
+    truth = np.log(both[np.arange(len(code)), code]).sum()
     np.testing.assert_allclose(Sweeping.of(rows, state, key_of(0), POOL).observed(state), truth, rtol=1e-9)
 
 

@@ -124,7 +124,7 @@ def test_the_penalised_likelihood_rises_and_ends_where_it_is_flat(offset_sd, see
 
 def test_steps_are_counted_and_told():
     cells, told = rated(0), []
-    plan = ClimbPlan(iterations=5, tol=0.0, tell=lambda n, value: told.append((n, value)))
+    plan = ClimbPlan(iterations=5, tol=0.0, report=lambda n, value: told.append((n, value)))
     found = ascend(cells, priors(), start(cells, 2, np.random.default_rng(0)), plan)
     assert not found.settled
     # the start, and three times two steps, the second with a jump after it

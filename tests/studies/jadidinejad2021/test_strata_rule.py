@@ -14,7 +14,7 @@ from tests.studies.jadidinejad2021 import many
 def gains(levels, n=600, noise=0.05, rng=0):
     """Gains of four models that rise in equal steps with p, and p."""
     rng = np.random.default_rng(rng)
-    p = rng.permutation(n) / n
+    p = (rng.permutation(n) + 0.5) / n  # above 0, as propensities are
     return np.floor(p * levels) / levels + noise * rng.normal(size=(4, n)), p
 
 

@@ -1,4 +1,4 @@
-"""Contrasts: Student's t over cells, by user that of evaluate, and of several seeds the least certain one."""
+"""Contrasts: Student's t over cells, by user that of evaluate, and of several seeds the one that speaks least for a."""
 
 from __future__ import annotations
 
@@ -49,6 +49,15 @@ def test_of_several_seeds_the_least_certain_counts(uniform_set):
         uniform_set, a, real_data.Tested(by="b", loss="squared", predictions=none.predictions, chosen=("",))
     )
     assert clear.over_cells.pvalue < 0.001 < worst.over_cells.pvalue
+
+
+def test_a_seed_that_speaks_against_the_method_counts_before_one_that_is_less_certain(uniform_set):
+    # The first seed is better without doubt, the second worse without doubt: its p is not the largest.
+    a, b = erring(uniform_set, "a", (0.5, 1.2)), erring(uniform_set, "b", (0.55, 0.5), seed=3)
+    found = contrast(uniform_set, a, b)
+    assert found.over_cells.value > 0
+    assert found.by_user.value > 0
+    assert not outperforms("coat", "A", "B", OVER_CELLS, [found]).holds
 
 
 @pytest.mark.parametrize(("value", "p", "holds"), [(-0.1, 0.0005, True), (-0.1, 0.002, False), (0.1, 0.0, False)])

@@ -13,16 +13,19 @@ import numpy as np
 
 from openloop.core.feedback import Floats
 from openloop.kernels.joint_gradients import cell_gradients, missing_gradient
-from openloop.kernels.ordinal import centres
 from openloop.kernels.streams import normals, row_words, uniforms
 from openloop.learners.solvers.joint_state import SPREAD, VAGUE, JointState, Sweeping
-from openloop.learners.solvers.ordinal_gibbs import OTHERS, stretch_prior, stretched
+from openloop.learners.solvers.ordinal_gibbs import growth, stretch_prior, stretched
+from openloop.learners.solvers.roles import Role
+from openloop.learners.solvers.thresholds import centres
 
-WANTED = (0.574, 0.44, 0.44, 0.44)  # of proposals to be accepted: with a gradient, and of a single number
+# Of proposals to be accepted: with a gradient (Roberts & Rosenthal 1998), and of a single number (Gelman, Roberts &
+# Gilks 1996).
+WANTED = (0.574, 0.44, 0.44, 0.44)
 EVERY = 20  # sweeps of burn-in: then the covariance of proposals is computed anew
 SOME = 50_000  # cells from which it is computed
 LEVELS, SHIFT, STRETCH, SPREADING = range(4)  # the moves, by which their steps are numbered
-ROLE = OTHERS + 10  # of the random numbers of the first
+ROLES = (Role.MOVE_LEVELS, Role.MOVE_SHIFT, Role.MOVE_STRETCH, Role.MOVE_SPREADS)
 LAST = np.array([2**20])  # the number of a role that decides
 
 
@@ -43,7 +46,7 @@ def move_whole(work: Sweeping) -> None:
 
 
 def _step(work: Sweeping, which: int) -> float:
-    return float(work.at.move_step[which] * normals(row_words(work.key.word(ROLE + which), np.arange(1)))[0])
+    return float(work.at.move_step[which] * normals(row_words(work.key.word(ROLES[which]), np.arange(1)))[0])
 
 
 def _metropolis(work: Sweeping, given: tuple[JointState, float], which: int) -> None:
@@ -56,7 +59,7 @@ def _metropolis(work: Sweeping, given: tuple[JointState, float], which: int) -> 
 
 def _decide(work: Sweeping, proposed: JointState, logs: Floats, gain: float, which: int) -> None:
     chance = float(np.exp(min(gain, 0.0)))
-    if uniforms(row_words(work.key.word(ROLE + which), LAST))[0] < chance:
+    if uniforms(row_words(work.key.word(ROLES[which]), LAST))[0] < chance:
         work.at, work.logs = proposed, logs
     _adapt(work, chance, which)
 
@@ -64,7 +67,7 @@ def _decide(work: Sweeping, proposed: JointState, logs: Floats, gain: float, whi
 def _adapt(work: Sweeping, chance: float, which: int) -> None:
     if work.key.burning:
         step = work.at.move_step.copy()
-        step[which] *= np.exp((chance - WANTED[which]) * (work.key.sweep + 1) ** -0.5)
+        step[which] *= growth(chance - WANTED[which], work.key.sweep)
         work.at = replace(work.at, move_step=step)
 
 
@@ -89,7 +92,7 @@ def move_levels(work: Sweeping) -> None:
     at, L = work.at, len(work.at.level_mean)
     here = _slope(work, at, work.logs, work.gradient)
     tau, C = at.move_step[LEVELS], at.level_covariance
-    z = normals(row_words(work.key.word(ROLE + LEVELS), np.arange(2 * L - 1)))
+    z = normals(row_words(work.key.word(Role.MOVE_LEVELS), np.arange(2 * L - 1)))
     step = tau**2 / 2 * (C @ here.gradient) + tau * (np.linalg.cholesky(C) @ z)
     dm = step[L - 1 :]
     b = thresholds(coordinates(at.b) + step[: L - 1])
@@ -117,7 +120,7 @@ def jacobian(b: Floats) -> Floats:
 
 def _slope(work: Sweeping, at: JointState, logs: Floats, gradient: Floats) -> _Slope:
     seen = cell_gradients(at.ratings, at.observing, *work.rows.places).sum(axis=0)
-    away, off = at.b - centres(len(at.b)), at.level_mean - work.rows.prior
+    away, off = at.off, at.level_mean - work.rows.prior
     slope = work.cells.weight * gradient + seen - np.append(away, off / VAGUE)
     prior = np.sum(np.log(np.diff(at.b))) - np.sum(away**2) / 2 - np.sum(off**2) / VAGUE / 2
     log = work.cells.weight * float(logs.sum()) + work.observed(at) + float(prior)

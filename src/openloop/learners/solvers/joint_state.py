@@ -15,12 +15,13 @@ from openloop.kernels.joint_cells import GridCells, Observing, Ratings, chosen_c
 from openloop.kernels.joint_gradients import missing_gradient
 from openloop.kernels.ordinal import level_log_likelihoods, row_moments
 from openloop.kernels.streams import normals, row_words, uniforms
-from openloop.learners.solvers.ordinal_gibbs import OTHERS, OrdinalRows, OrdinalState, SweepKey
+from openloop.learners.chains import SweepKey
+from openloop.learners.solvers.ordinal_gibbs import OrdinalRows, OrdinalState
+from openloop.learners.solvers.roles import Role
 
 SPREAD = (3.0, 0.5)  # shape and rate of the inverse gammas of s² and t²
 VAGUE = 2.0**2  # the variance of m_l around the logit of the density
 FIRST = 0.1  # standard deviation of the first e and f
-CELLS, BEGIN, USERS, ITEMS = range(OTHERS, OTHERS + 4)  # roles of random numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,6 +74,7 @@ class JointRows:
     cells: GridCells  # all with a share of 1, else the observed ones
     share: float
     prior: float  # logit of the density
+    places: tuple[Array, Array, Array]  # user, item and level of each row
 
     @classmethod
     def of(cls, ordinal: OrdinalRows, share: float, prior: float, pool: Executor) -> JointRows:
@@ -80,17 +82,12 @@ class JointRows:
         users, I = ordinal.users, len(ordinal.items)
         observed = GridCells(users.ptr, users.partner, ordinal.code.astype(np.int8), I)
         cells = observed if share < 1 else chosen_cells(observed, np.ones(len(users), bool), np.ones(I, bool), pool)
-        return cls(ordinal=ordinal, observed=observed, cells=cells, share=share, prior=prior)
-
-    @property
-    def places(self) -> tuple[Array, Array, Array]:
-        """User, item and level of each row."""
-        users = self.ordinal.users
-        return np.repeat(np.arange(len(users)), users.counts), users.partner, self.ordinal.code
+        places = (observed.user, users.partner, ordinal.code)
+        return cls(ordinal=ordinal, observed=observed, cells=cells, share=share, prior=prior, places=places)
 
     def sampled(self, key: SweepKey, pool: Executor) -> GridCells:
         """The cells by which a sweep moves the whole."""
-        return self.cells if self.share == 1 else sampled_cells(self.observed, self.share, key.word(CELLS), pool)
+        return self.cells if self.share == 1 else sampled_cells(self.observed, self.share, key.word(Role.CELLS), pool)
 
     def parts(self, key: SweepKey, pool: Executor) -> tuple[ChosenCells, ChosenCells]:
         """The users, and the items, that a sweep draws."""
@@ -100,7 +97,7 @@ class JointRows:
             return ChosenCells(self.cells, every[0]), ChosenCells(self.cells, every[1])
         chosen = [
             uniforms(row_words(key.word(role), np.arange(n))) < self.share
-            for role, n in zip((USERS, ITEMS), sizes, strict=True)
+            for role, n in zip((Role.CHOSEN_USERS, Role.CHOSEN_ITEMS), sizes, strict=True)
         ]
         users = chosen_cells(self.observed, chosen[0], every[1], pool)
         return ChosenCells(users, chosen[0]), ChosenCells(
@@ -148,7 +145,7 @@ class Sweeping:
 def begin(ordinal: OrdinalState, rows: JointRows, factors: int, key: SweepKey) -> JointState:
     """Where the ordinal model is, all effects at the logit of the density, and small vectors e and f."""
     U, I, L = len(ordinal.u), len(ordinal.v), rows.ordinal.levels
-    first = FIRST * normals(row_words(key.word(BEGIN), np.arange((U + I) * factors))).reshape(U + I, factors)
+    first = FIRST * normals(row_words(key.word(Role.JOINT_BEGIN), np.arange((U + I) * factors))).reshape(U + I, factors)
     state = {name: getattr(ordinal, name) for name in OrdinalState.__dataclass_fields__}
     return JointState(
         **state, e=first[:U], f=first[U:], by_user=np.full((U, L), rows.prior), by_item=np.zeros((I, L)),

@@ -1,6 +1,7 @@
 """EM for a mixture of users whose ratings are missing not at random: priors, M step, jumps, information.
 
-Being observed has the logit s_v + ω_i, with ω = 0 where it depends on the rating alone. The penalised log-likelihood
+The model is that of Marlin & Zemel 2009: being observed has the logit s_v + ω_i (Logit-vd), with ω = 0 where it depends
+on the rating alone (CPT-v). The penalised log-likelihood
 
     F = Σ_u log P(row u) + a Σ_z log θ_z + Σ_{z,i,v} b_v log β_{z,i,v} + c Σ_v log σ(s_v)(1 − σ(s_v)) − Σ_i ω_i²/(2τ²)
 
@@ -67,7 +68,7 @@ class ClimbPlan:
 
     iterations: int
     tol: float
-    tell: Callable[[int, float], None] = lambda _steps, _F: None
+    report: Callable[[int, float], None] = lambda _steps, _F: None
 
 
 def log_prior(at: Parameters, priors: Priors) -> float:
@@ -95,7 +96,7 @@ def ascend(cells: RatedCells, priors: Priors, at: Parameters, plan: ClimbPlan, *
         best = jump if jump.F > two.F else two
         history += [_risen(history, one.F), _risen([*history, one.F], best.F)]
         settled, now = plan.tol * cells.rows > best.F - now.F, best
-        plan.tell(len(history) - 1, now.F)
+        plan.report(len(history) - 1, now.F)
     return MixtureFit(at=now.at, given=now.given, history=history, settled=settled)
 
 

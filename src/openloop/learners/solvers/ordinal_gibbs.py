@@ -16,32 +16,32 @@ from scipy.special import ndtri
 
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.kernels.ordinal import (
-    VARIANCE,
     Belief,
     Codes,
     SideRows,
-    Thresholds,
-    centres,
     draw_latent,
     draw_scales,
     draw_side,
-    draw_variance,
     level_log_likelihoods,
-    move_thresholds,
     row_moments,
     two_sides,
 )
 from openloop.kernels.ordinal_shift import draw_shift
 from openloop.kernels.streams import normals, row_words, stream_word, uniforms
 from openloop.learners.chains import SweepKey
+from openloop.learners.solvers.roles import Role
+from openloop.learners.solvers.thresholds import (
+    SCALE,
+    VARIANCE,
+    Thresholds,
+    centres,
+    draw_variance,
+    move_thresholds,
+)
 
 START = 0.3  # standard deviation of the first vectors: chains begin apart
 STEP = 0.1  # the first standard deviation of a threshold's proposals
 WANTED = 0.44  # of the proposals of a single number should be accepted (Gelman, Roberts & Gilks 1996)
-
-# What is drawn, for the keys of streams; what a larger model draws beside begins at OTHERS.
-BEGIN, THRESHOLDS, STRETCH, LATENT, USER_SHIFT, ITEM_SHIFT, USERS, ITEMS = range(8)
-USER_SCALES, ITEM_SCALES, USER_VARIANCE, ITEM_VARIANCE, OTHERS = range(8, 13)
 
 STRETCHES = 2  # in a sweep
 
@@ -84,6 +84,11 @@ class OrdinalState:
         return self.user_scale, self.item_scale
 
     @property
+    def off(self) -> Floats:
+        """The thresholds less their prior means."""
+        return self.b - centres(len(self.b))
+
+    @property
     def user_belief(self) -> Belief:
         """The prior of users' vectors."""
         return Belief(mean=self.user_mean, variance=self.user_variance)
@@ -97,7 +102,7 @@ class OrdinalState:
 def begin(rows: OrdinalRows, factors: int, seed: int, chain: int) -> OrdinalState:
     """Small random vectors, unit scales, and thresholds by the shares of levels."""
     U, I = len(rows.users), len(rows.items)
-    words = row_words(stream_word(seed, chain, 0, BEGIN), np.arange((U + I) * factors))
+    words = row_words(stream_word(seed, chain, 0, Role.BEGIN), np.arange((U + I) * factors))
     first = START * normals(words).reshape(U + I, factors)
     share = np.cumsum(np.bincount(rows.code, minlength=rows.levels)) / len(rows.code)
     none, one = np.zeros(factors), np.ones(factors)
@@ -113,10 +118,10 @@ def sweep(rows: OrdinalRows, at: OrdinalState, key: SweepKey, pool: Executor) ->
     at, a = thresholds_and_latent(rows, at, key, pool)
     at, a = users_shifted(rows, at, a, key, pool)
     at, a = items_shifted(rows, at, a, key, pool)
-    user_scale = draw_scales(rows.users, a, (at.u, at.v), at.item_scale, key.word(USER_SCALES), pool)
-    item_scale = draw_scales(rows.items, a, (at.v, at.u), user_scale, key.word(ITEM_SCALES), pool)
-    user_variance = draw_variance(at.u, at.user_mean, key.word(USER_VARIANCE))
-    item_variance = draw_variance(at.v, at.item_mean, key.word(ITEM_VARIANCE))
+    user_scale = draw_scales(rows.users, a, (at.u, at.v), at.item_scale, SCALE, key.word(Role.USER_SCALES), pool)
+    item_scale = draw_scales(rows.items, a, (at.v, at.u), user_scale, SCALE, key.word(Role.ITEM_SCALES), pool)
+    user_variance = draw_variance(at.u, at.user_mean, key.word(Role.USER_VARIANCE))
+    item_variance = draw_variance(at.v, at.item_mean, key.word(Role.ITEM_VARIANCE))
     return replace(
         at, user_scale=user_scale, item_scale=item_scale, user_variance=user_variance, item_variance=item_variance
     )
@@ -126,9 +131,9 @@ def users_shifted(
     rows: OrdinalRows, at: OrdinalState, a: Floats, key: SweepKey, pool: Executor
 ) -> tuple[OrdinalState, Floats]:
     """μ_U and a shift of a and b with u summed out, then u."""
-    mean, c = draw_shift(rows.users, a, at.v, at.scales, at.user_variance, at.b, key.word(USER_SHIFT), pool)
+    mean, c = draw_shift(rows.users, a, at.v, at.scales, at.user_variance, at.off, key.word(Role.USER_SHIFT), pool)
     u = draw_side(
-        rows.users, a + c, at.v, at.scales, Belief(mean=mean, variance=at.user_variance), key.word(USERS), pool
+        rows.users, a + c, at.v, at.scales, Belief(mean=mean, variance=at.user_variance), key.word(Role.USERS), pool
     )
     return replace(at, u=u, user_mean=mean, b=at.b + c), a + c
 
@@ -138,8 +143,10 @@ def items_shifted(
 ) -> tuple[OrdinalState, Floats]:
     """The same of items."""
     scales = at.item_scale, at.user_scale
-    mean, c = draw_shift(rows.items, a, at.u, scales, at.item_variance, at.b, key.word(ITEM_SHIFT), pool)
-    v = draw_side(rows.items, a + c, at.u, scales, Belief(mean=mean, variance=at.item_variance), key.word(ITEMS), pool)
+    mean, c = draw_shift(rows.items, a, at.u, scales, at.item_variance, at.off, key.word(Role.ITEM_SHIFT), pool)
+    v = draw_side(
+        rows.items, a + c, at.u, scales, Belief(mean=mean, variance=at.item_variance), key.word(Role.ITEMS), pool
+    )
     return replace(at, v=v, item_mean=mean, b=at.b + c), a + c
 
 
@@ -151,21 +158,26 @@ def thresholds_and_latent(
     likelihoods: Any = partial(level_log_likelihoods, rows.code, moments=moments, pool=pool)
     found, step = Thresholds(b=at.b, logs=likelihoods(at.b)), at.step
     for parity in range(2):
-        word = row_words(key.word(THRESHOLDS), np.array([parity]))[0]
+        word = row_words(key.word(Role.THRESHOLDS), np.array([parity]))[0]
         found, taken = move_thresholds(found, step, parity, likelihoods, word)
         if key.burning:
             step = adapted(step, taken, slice(parity, None, 2), key.sweep)
     at = replace(at, b=found.b, step=step)
     at, k = stretch(rows, at, (moments, float(found.logs.sum())), key, pool)
     moments[0] *= k
-    return at, draw_latent(rows.code, at.b, moments, key.word(LATENT), pool)
+    return at, draw_latent(rows.code, at.b, moments, key.word(Role.LATENT), pool)
 
 
 def adapted(step: Floats, taken: Any, which: slice, sweep: int) -> Floats:
-    """Wider where a proposal was accepted, narrower where not, by less and less (Robbins & Monro 1951)."""
-    change = np.zeros(len(step))
-    change[which] = (np.atleast_1d(taken)[which] - WANTED) * (sweep + 1) ** -0.5
-    return step * np.exp(change)
+    """Wider where a proposal was accepted, narrower where not, of those numbers that were proposed."""
+    surplus = np.zeros(len(step))
+    surplus[which] = np.atleast_1d(taken)[which] - WANTED
+    return step * growth(surplus, sweep)
+
+
+def growth(surplus: Any, sweep: int) -> Any:
+    """The factor of a step by how much more was accepted than wanted, less and less (Robbins & Monro 1951)."""
+    return np.exp(surplus * (sweep + 1) ** -0.5)
 
 
 # -- a stretch of everything ---------------------------------------------------------------------------------
@@ -179,7 +191,7 @@ def stretch(
 ) -> tuple[OrdinalState, float]:
     """Metropolis steps of log k, and the product of those accepted; `given`: m and s of rows, and their likelihood."""
     (moments, log), k = given, 1.0
-    words = row_words(key.word(STRETCH), np.arange(2 * STRETCHES))
+    words = row_words(key.word(Role.STRETCH), np.arange(2 * STRETCHES))
     steps, chances = normals(words[::2]), np.log(uniforms(words[1::2]))
     for z, chance in zip(steps, chances, strict=True):
         by = float(np.exp(at.stretch_step[0] * z))

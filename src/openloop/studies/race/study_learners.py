@@ -56,7 +56,10 @@ class StableMF(MF):
         self.rounds = rounds
         self.folds = folds
 
-    def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
+    # It holds the grid, so it takes no rows that stay elsewhere.
+    def fit(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None
+    ) -> Self:
         """MF-IPS, then `rounds` fits with tilted weights."""
         w = weights(self, feedback, sample_weight, propensities)
         imputed = crossed(self._learner(self.imputation_reg), feedback, w, self.folds, self.rng)  # (U, I)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Floats
 from openloop.learners.joint_mnar import JointMNAR
 from openloop.learners.mixture_mnar import MixtureMNAR
 from openloop.learners.ordinal_mf import OrdinalMF
@@ -19,7 +18,15 @@ from openloop.studies.kit.results import Table, Value
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Given, Outcome, Setting, Trial, feedback
 from openloop.studies.schnabel2016.factorisation import METRICS
-from openloop.studies.schnabel2016.real_data import FACTORS, FOLDS, PreparedData, Tested
+from openloop.studies.schnabel2016.real_data import (
+    FACTORS,
+    FOLDS,
+    LOSSES,
+    PreparedData,
+    Tested,
+    losses,
+    spread_over_seeds,
+)
 
 RIVALS = {"hl-mnar": "HL-MNAR", "hl-mar": "HL-MAR", "cpt-v": "CPT-v", "logit-vd": "Logit-vd"}  # by the paper's names
 SAMPLED, MIXTURES = ("hl-mnar", "hl-mar"), ("cpt-v", "logit-vd")
@@ -46,7 +53,7 @@ def ordinal_predicted(given: Given, *, factors: int, seed: int, sweeps: int, bur
 
 
 def joint_predicted(given: Given, *, factors: int, seed: int, sweeps: int, burn: int, thin: int) -> Predictions:
-    """A trial: HL-MNAR, over all cells of the grid, or as many as `LOOKED_AT` in each sweep."""
+    """A trial: HL-MNAR, over all cells of the grid, or with a share of about `LOOKED_AT` of them in a sweep."""
     log = feedback(given)
     share = min(1.0, LOOKED_AT / (log.n_users * log.n_items))
     model = JointMNAR(
@@ -129,7 +136,7 @@ def _sampled(
 ) -> Iterator[_Ran]:
     """By each loss, all seeds with the d whose first seed is best on the test set."""
     for loss in METRICS:
-        d = min(first, key=lambda d: _error(first[d]["mean"], data.test.rating, loss))
+        d = min(first, key=lambda d: float(losses(first[d]["mean"], data.test.rating, loss).mean()))
         others = _chains(run, data.given, by, name, [(d, run.seed + s) for s in range(1, seeds)])
         yield _Ran(by=by, loss=loss, outcomes=[first[d], *others], chosen=(f"d = {told(d, list(first))}",))
 
@@ -150,11 +157,6 @@ def _mixtures(run: Run, given: Given, by: str, seeds: int, name: str) -> Iterato
     yield from (_Ran(by=by, loss=loss, outcomes=outcomes, chosen=chosen) for loss in METRICS)
 
 
-def _error(prediction: Floats, rating: npt.NDArray[Any], loss: str) -> float:
-    e = prediction - rating
-    return float(np.square(e).mean() if loss == "squared" else np.abs(e).mean())
-
-
 # -- tables --------------------------------------------------------------------------------------------------
 
 
@@ -166,19 +168,15 @@ def median_table(name: str, medians: Sequence[Tested], rating: npt.NDArray[Any])
         caption=f"{name}: MAE of joint models that predict the median of a cell's ratings, which the absolute loss "
         "asks for; the table above has their means",
         columns=("", "MAE"),
-        rows=tuple((by, Value(value=e.mean(), error=_spread(e))) for by, e in errors),
+        rows=tuple((by, Value(value=e.mean(), error=spread_over_seeds(e))) for by, e in errors),
         error_is="standard deviation over seeds",
     )
-
-
-def _spread(errors: Floats) -> float | None:
-    return float(errors.std(ddof=1)) if len(errors) > 1 else None
 
 
 def explored_table(name: str, explored: Mapping[str, Mapping[int, Outcome]], rating: npt.NDArray[Any]) -> Table:
     """Test errors by d, of the first seed."""
     rows = [
-        (f"{RIVALS[by]}, d = {d}", *(_error(o["mean"], rating, loss) for loss in ("absolute", "squared")))
+        (f"{RIVALS[by]}, d = {d}", *(float(losses(o["mean"], rating, loss).mean()) for loss in LOSSES))
         for by, found in explored.items()
         for d, o in found.items()
     ]
@@ -214,8 +212,9 @@ def mixing_table(name: str, sampled: Sequence[_Ran]) -> Table:
 _MODELS = (
     "HL-MAR is `OrdinalMF` and HL-MNAR is `JointMNAR`. They draw from the posterior by Gibbs and Metropolis sweeps; "
     "the published method approximates it by expectation propagation. Their priors are those of docs/joint-models.md. "
-    "The published intercept z of the missing-data part is left out, as λ and ψ have it already. Thresholds move by "
-    "Metropolis with the latent scores summed out, and the ratings of unobserved cells are summed out."
+    "Thresholds are common to all items; the published ones differ by item, around common ones. The intercept z of the "
+    "published missing-data part is left out, as λ and ψ have it already. Thresholds move by Metropolis with the "
+    "latent scores summed out, and the ratings of unobserved cells are summed out."
 )
 _FACTORS = (
     "Of HL-MNAR and HL-MAR the paper explored d ∈ {5, 10, 20, 40} and reports the best performance on the test set. So "
@@ -228,7 +227,8 @@ _MIXTURE = (
     f"({', '.join(map(str, COMPONENTS))}) is chosen by four folds of the self-selected ratings, by the plain average."
 )
 _SHARE = (
-    f"On grids of more than {LOOKED_AT:,} cells HL-MNAR looks at about as many unobserved cells in a sweep, drawn anew "
-    "each time and weighted up, so its posterior is approximate."
+    f"On grids of more than {LOOKED_AT:,} cells a sweep of HL-MNAR draws a share of the users and of the items, each "
+    "from all of its cells. Thresholds and m move by a weighted sample of the unobserved cells, so the posterior is "
+    "approximate."
 )
 NOTES = (_MODELS, _FACTORS, _MIXTURE, _SHARE)

@@ -25,6 +25,7 @@ from openloop.studies.schnabel2016.pair_logistic import pair_propensities
 
 T = TypeVar("T")
 
+LOSSES = ("absolute", "squared")  # in the order of the table: MAE, MSE
 FACTORS = (5, 10, 20, 40)
 # The paper's λ ∈ {10⁻⁶, …, 1}, beside an average over ratings. By thirds of a decade where the choice is made.
 LAMBDAS = (1e-6, 1e-5, 1e-4, 2.15e-4, 4.64e-4, 1e-3, 2.15e-3, 4.64e-3, 1e-2, 1e-1, 1.0)
@@ -142,8 +143,18 @@ class Tested:
 
     def losses(self, rating: npt.NDArray[Any]) -> Floats:
         """δ of each test cell, (seeds, n): Eq. 2 or 3."""
-        e = self.predictions - rating
-        return np.square(e) if self.loss == "squared" else np.abs(e)
+        return losses(self.predictions, rating, self.loss)
+
+
+def losses(prediction: Floats, rating: npt.NDArray[Any], loss: str) -> Floats:
+    """Squared or absolute errors."""
+    e = prediction - rating
+    return np.square(e) if loss == "squared" else np.abs(e)
+
+
+def spread_over_seeds(means: Floats) -> float | None:
+    """The standard deviation over seeds; None of one."""
+    return float(means.std(ddof=1)) if len(means) > 1 else None
 
 
 def tested(run: Run, given: Given, methods: Sequence[str], seeds: int, name: str) -> list[Tested]:

@@ -26,12 +26,14 @@ from openloop.studies.schnabel2016.factorisation import METRICS
 from openloop.studies.schnabel2016.joint_models import QUICK_SWEEPS, RIVALS, Rivals, rivals
 from openloop.studies.schnabel2016.published import PUBLISHED, printed_table
 from openloop.studies.schnabel2016.real_data import (
+    LOSSES,
     QUICK_FACTORS,
     QUICK_LAMBDAS,
     PreparedData,
     Tested,
     coat,
     needed,
+    spread_over_seeds,
     tested,
     yahoo,
 )
@@ -50,7 +52,6 @@ NAMES = {
     "cpt-v": "CPT-v, by MixtureMNAR",
     "logit-vd": "Logit-vd, by MixtureMNAR",
 }
-LOSSES = ("absolute", "squared")  # in the order of the table: MAE, MSE
 PRINTED = {"pairs": "MF-IPS", "bayes": "MF-IPS", "naive": "MF-Naive"} | RIVALS  # the rows that the paper has
 
 
@@ -150,7 +151,7 @@ def error_table(
 
 def _value(means: Floats, name: str, by: str, loss: str, *, whole: bool) -> Value:
     """The mean over seeds, beside the published error where there is one and all cells are tested."""
-    spread = float(means.std(ddof=1)) if len(means) > 1 else None
+    spread = spread_over_seeds(means)
     metric, printed = METRICS[loss], PUBLISHED["table2"][name].get(PRINTED.get(by, ""))
     if not (whole and printed):
         return Value(value=means.mean(), error=spread)

@@ -1,0 +1,75 @@
+"""Parts for threads: they cover all rows once, whatever the threads; sums over them; arrays that stay as they are."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from openloop.kernels import parts
+
+
+def covered(found, n):
+    assert [first for first, _ in found] + [n] == [0] + [last for _, last in found]
+
+
+def test_parts_of_rows_by_hand():
+    assert parts.row_parts(7, 3) == [(0, 3), (3, 6), (6, 7)]
+    assert parts.row_parts(0) == []
+    assert parts.row_parts(parts.PART + 1) == [(0, parts.PART), (parts.PART, parts.PART + 1)]
+
+
+def test_parts_of_owners_cover_each_once_and_have_about_as_many_rows():
+    counts = np.random.default_rng(0).integers(0, 9, 200)
+    ptr = np.append(0, np.cumsum(counts))
+    found = parts.owner_parts(ptr, 50)
+    covered(found, 200)
+    sizes = [ptr[last] - ptr[first] for first, last in found]
+    assert max(sizes) < 50 + 2 * counts.max()
+    assert len(found) > 10
+
+
+def test_without_rows_there_is_one_part_of_all_owners_and_without_owners_none():
+    assert parts.owner_parts(np.zeros(5, np.int64)) == [(0, 4)]
+    assert parts.owner_parts(np.zeros(1, np.int64)) == []
+
+
+def test_of_very_many_cells_there_are_a_few_dozen_parts():
+    called = []
+    with ThreadPoolExecutor(2) as pool:
+        parts.in_parts(np.arange(1001) * 10_000, lambda first, last: called.append((first, last)), pool)
+    covered(sorted(called), 1000)
+    assert parts.MOST <= len(called) <= parts.MOST + 1
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_sums_of_parts_are_added_in_their_order(threads):
+    x = np.random.default_rng(1).standard_normal(100) * 10.0 ** np.arange(100)
+
+    def add(first, last, out):
+        out += x[first:last].sum()
+
+    with ThreadPoolExecutor(threads) as pool:
+        found = parts.sum_of_parts(add, parts.row_parts(100, 7), (2,), pool)
+    wanted = np.array([x[first:last].sum() for first, last in pairwise([*range(0, 100, 7), 100])]).sum(keepdims=True)
+    np.testing.assert_allclose(found, np.repeat(wanted, 2), rtol=1e-15)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    x: np.ndarray
+    y: np.ndarray
+
+
+def test_fixed_arrays_are_views_that_cannot_be_written_to():
+    record = Record(np.arange(3.0), np.arange(6.0).reshape(2, 3).T)
+    x = record.x
+    parts.fix(record, "x", "y")
+    assert np.shares_memory(record.x, x)
+    assert x.flags.writeable
+    assert record.y.flags.c_contiguous
+    with pytest.raises(ValueError, match="read-only"):
+        record.x[0] = 1

@@ -1,0 +1,18 @@
+"""Roles of random numbers: no two share a stream."""
+
+from __future__ import annotations
+
+from openloop.learners.chains import SweepKey
+from openloop.learners.solvers.joint_moves import ROLES
+from openloop.learners.solvers.roles import Role
+
+
+def test_all_differ_and_so_do_their_streams():
+    every = Role.__members__.values()  # with aliases
+    assert len({int(role) for role in every}) == len(every)
+    key = SweepKey(seed=1, chain=0, sweep=3, burning=False)
+    assert len({int(key.word(role)) for role in every}) == len(every)
+
+
+def test_every_move_of_the_whole_has_its_own():
+    assert len(set(ROLES)) == 4
