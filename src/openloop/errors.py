@@ -16,6 +16,7 @@
     │   └── LeakError                    scoring would use data that it must not
     ├── UndefinedError (ValueError)      a combination has no definition, with the reason
     ├── DivergenceError (ArithmeticError)  a fit left the numbers that a computer can hold
+    ├── DeviceError (RuntimeError)       no GPU, or too little memory on it
     └── MissingPackageError (ImportError)  an optional package is not installed
 
     OpenloopWarning (UserWarning)
@@ -93,6 +94,10 @@ class UndefinedError(OpenloopError, ValueError):
 
 class DivergenceError(OpenloopError, ArithmeticError):
     """A fit left the numbers that a computer can hold."""
+
+
+class DeviceError(OpenloopError, RuntimeError):
+    """There is no GPU, or too little memory on it."""
 
 
 class MissingPackageError(OpenloopError, ImportError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prepared:
-    """Models and a log, checked and ready to be asked for moments."""
+    """Models and a log, checked and ready to be asked for moments; as a context, until rows are no longer needed."""
 
     source: Source
     metrics: Sequence[Metric]
@@ -36,6 +36,12 @@ class Prepared:
     level: float
     asked: Question
     refitting: Refitting | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.source.close()
 
     def compare(
         self, pairs: str | Iterable[tuple[str, str]] | None = None, *, tilt: bool = False, step: Step = silent
@@ -100,6 +106,7 @@ def evaluate(
     rng: Any = 0,
     running: str | None = None,
     item_features: Any = None,
+    device: str | None = None,
     candidates: str = "all",
     position: str | None = None,
     request: str | bool | None = None,
@@ -131,7 +138,8 @@ def evaluate(
     `replicates` draws of users, with `rng`: on this log, or on `refit_on`, the log that it was fitted on and that this
     one is a part of.
 
-    `metrics` are by default mae and mse, `estimators` naive, ips, snips and stratified.
+    `metrics` are by default mae and mse, `estimators` naive, ips, snips and stratified. `device="cuda"` counts ranks
+    on a GPU; those of a model whose `scores` are tensors on one are counted there anyway.
 
     `log` may also be Impressions, or with `position` a frame of them, whose columns `request`, `reward`, `propensity`,
     `exposure` (one for each position), `prefix`, `slate`, `shuffled` and `pool` name as in `ol.read`. Then `models` are
@@ -152,7 +160,8 @@ def evaluate(
     refuse_shown("evaluate", changed(evaluate, given))
     given["metrics"] = ("mae", "mse") if metrics is None else metrics
     given["estimators"] = ("naive", "ips", "snips", "stratified") if estimators is None else estimators
-    return prepared(models, log, propensities, Question(**fields_of(Question, given))).compare(pairs)
+    with prepared(models, log, propensities, Question(**fields_of(Question, given))) as ready:
+        return ready.compare(pairs)
 
 
 def refuse_shown(verb: str, given: Iterable[str]) -> None:
@@ -187,6 +196,10 @@ def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Ques
     if asked.running is not None and asked.running not in models:
         known = did_you_mean(asked.running, list(models))
         raise InputError(f"evaluate: running= names no model: {asked.running!r}.{known}")
+    if asked.device is not None:
+        from openloop.kernels.cuda.devices import device_of
+
+        device_of("evaluate", asked.device)
     source, notes = _source(models, log, propensities, asked)
     if asked.exclude is None and "rank" in asked.kinds:
         notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
@@ -217,7 +230,7 @@ def _source(models: Mapping[str, Any], log: Any, propensities: Any, asked: Quest
         return from_feedback(models, log, propensities, asked)
     from openloop.sources.frames.source import from_frame
 
-    _refuse(asked, ("imputation", "groups"), "the log is a frame; read it with ol.read")
+    _refuse(asked, ("imputation", "groups", "device"), "the log is a frame; read it with ol.read")
     return from_frame(models, log, propensities, asked)
 
 

@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -166,6 +167,18 @@ def test_options_reach_the_audit(files, monkeypatch):
     assert run(*words(files, *MAE, *more)).exit_code in {0, 3}
     assert callable(seen.pop("step"))
     assert seen == expected
+
+
+def test_a_device_reaches_the_audit(files, monkeypatch):
+    seen = []
+
+    def spied(models, log, propensities, asked, step):
+        seen.append(asked.device)
+        return conduct(models, log, propensities, replace(asked, device=None), step)
+
+    monkeypatch.setattr("openloop.commands.audit.inputs.conduct", spied)
+    assert run(*words(files, *MAE, "--no-check", "--device", "cuda")).exit_code in {0, 3}
+    assert seen == ["cuda"]
 
 
 def test_lists_are_shown_beside_the_verdict_from_a_stream_as_from_memory(files):

@@ -107,3 +107,9 @@ def test_replicates_share_their_users():
     users = np.random.default_rng(0).normal(size=200)
     shares = probability_of_being_best({"a": mean(users + 1e-3), "b": mean(users)}, "higher", rng=0)
     assert shares["a"] == 1
+
+
+def test_a_gpu_gives_the_same_replicates(triton, result):
+    estimate = result["a", "mae", "snips"]
+    here, there = (ol.bootstrap(estimate, replicates=5, rng=0, device=device) for device in (None, "cuda"))
+    same(there.replicates, here.replicates, rtol=1e-12)

@@ -13,9 +13,18 @@ import pytest
 
 import openloop as ol
 from openloop.core.feedback import Feedback, Vocabulary
-from openloop.errors import AlignmentError, ColumnError, InputError, PredictionError, UndefinedError, UnknownIdError
+from openloop.errors import (
+    AlignmentError,
+    ColumnError,
+    DeviceError,
+    InputError,
+    PredictionError,
+    UndefinedError,
+    UnknownIdError,
+)
 from openloop.sources.outcomes import Exclusion, predictions, prepare, ranks
 from tests.examples import same, small_world
+from tests.facts import facts
 
 WORLD = small_world()
 LOG = WORLD.observe(1)
@@ -379,3 +388,55 @@ def test_a_model_of_other_users_or_items_is_refused():
 def test_a_class_is_no_model():
     with pytest.raises(PredictionError, match=r"model 'm': MF is a class; give a fitted model, MF\(\)\.fit\(train\)"):
         ol.evaluate({"m": ol.learners.MF}, LOG, metrics=["mae"], estimators=["naive"])
+
+
+# -- on a GPU ------------------------------------------------------------------------------------------------
+
+
+def test_ranks_may_be_counted_on_a_gpu(triton):
+    log = LOG.take(LOG.user < 6)
+    exclusion = Exclusion.of(LOG.take(LOG.item % 3 == 0), log)
+    for model in (SCORES, Recommender(), Factors(SCORES.astype(np.float32))):
+        here, there = (ranks("a", model, log, exclusion, device) for device in (None, "cuda"))
+        np.testing.assert_array_equal(there.above, here.above)
+        np.testing.assert_array_equal(there.tied, here.tied)
+
+
+def test_scores_on_a_gpu_are_ranked_there_and_else_brought_to_the_host(triton, torch):
+    class OnGpu(torch.Tensor):
+        """A tensor of the CPU that says it lies on a GPU, and cannot become an array."""
+
+        is_cuda = True
+
+        def __array__(self, *_, **__):
+            raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+        def cpu(self):
+            return self.as_subclass(torch.Tensor)
+
+    class Model:
+        def scores(self, users):
+            return torch.tensor(SCORES[users]).as_subclass(OnGpu)
+
+        def predict(self, user, item):
+            return torch.tensor(SCORES[user, item]).as_subclass(OnGpu)
+
+    log = LOG.take(LOG.user < 6)
+    here, there = (
+        ol.evaluate({"a": model}, log, metrics=["mae", "ndcg"], estimators=["naive", "dr"], imputation=SCORES)
+        for model in (Recommender(), Model())
+    )
+    for key, estimate in here.estimates.items():
+        assert there[key].value == pytest.approx(estimate.value, rel=1e-12), key
+
+
+def test_a_device_is_checked_at_the_door_and_is_none_of_frames(triton, monkeypatch):
+    with pytest.raises(InputError, match=facts("device", "'abacus'")):
+        ol.evaluate({"a": SCORES}, LOG, metrics=["mae"], device="abacus")
+    frame = pl.DataFrame({"user": [0, 1], "item": [0, 1], "rating": [1.0, 5.0], "a": [1.0, 2.0]})
+    with pytest.raises(InputError, match=facts("device", "frame")):
+        ol.evaluate({"a": "a"}, frame, metrics=["mae"], estimators=["naive"], population=(2, 2), device="cuda")
+    monkeypatch.delenv("TRITON_INTERPRET")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(DeviceError, match=facts("device", "'cuda'", 0)):
+        ol.evaluate({"a": SCORES}, LOG, metrics=["mae"], device="cuda")

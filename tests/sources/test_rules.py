@@ -12,9 +12,9 @@ import openloop as ol
 from openloop.commands.audit.inputs import gather
 from openloop.commands.audit.model_files import candidate
 from openloop.commands.audit.request import AuditRequest
-from openloop.data.columns import OBVIOUS
 from openloop.errors import ColumnError, InputError, OpenloopError, PredictionError, UndefinedError
 from openloop.sources.rules import Coverage, check_missing, missing_note
+from openloop.support.columns import OBVIOUS
 from tests.engines import converter
 
 LOG = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 3], "rating": [5.0, 1.0, 4.0, 2.0], "p": [0.5] * 4})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -29,7 +30,7 @@ from openloop.core.feedback import Feedback
 from openloop.core.impressions import Impressions
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric, reaches
-from openloop.data.reading import only_positives
+from openloop.core.positives import only_positives
 from openloop.estimators.estimands import PLAIN
 from openloop.estimators.naming import Method
 from openloop.estimators.resampling import probability_of_being_best
@@ -77,6 +78,7 @@ def audit(
     rng: Any = 0,
     running: str | None = None,
     item_features: Any = None,
+    device: str | None = None,
     user: str | None = None,
     item: str | None = None,
     rating: str | None = None,
@@ -85,6 +87,7 @@ def audit(
     excluded_share: float | None = None,
     complete: bool = False,
     distinct: bool = False,
+    max_users: int = 2_000_000,
     candidates: str = "all",
     position: str | None = None,
     request: str | bool | None = None,
@@ -129,7 +132,14 @@ def audit(
 
 
 def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: AuditQuestion, step: Step = silent) -> Audit:
-    """The audit that answers the question."""
+    """The audit that answers the question; what an engine holds for it is given back at its end."""
+    with ExitStack() as until:
+        return _conducted(models, log, propensities, asked, step, until)
+
+
+def _conducted(
+    models: Mapping[str, Any], log: Any, propensities: Any, asked: AuditQuestion, step: Step, until: ExitStack
+) -> Audit:
     began = time.perf_counter()
     check_models(models, asked.baseline)
     step("reading the models", 0.0)
@@ -144,7 +154,7 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
         models, log, seen, asked = few.models, few.log, few.propensities, few.asked
         population = f"{population}, {few.population}" if population else few.population
     asked = for_clicks(asked) if basis.clicks else asked
-    ready = prepared(models, log, seen, asked)
+    ready = until.enter_context(prepared(models, log, seen, asked))
     if not isinstance(log, Feedback):  # which says so itself
         basis = replace(basis, positives=only_positives(*ready.source.about().span))
     if asked.rehearse:

@@ -102,8 +102,8 @@ def _propensities(given: Any, log: Feedback, part: Feedback, rows: Mask) -> Any:
 def _reported(cold: ColdPart, models: Mapping[str, Any], left: Parted) -> ColdPart:
     """The part with what the models make of it, or why that is not known."""
     try:
-        ready = prepared(models, left.log, left.propensities, left.asked)
-        return replace(cold, result=ready.compare())
+        with prepared(models, left.log, left.propensities, left.asked) as ready:
+            return replace(cold, result=ready.compare())
     except OpenloopError as error:  # too few rows for some estimate are no reason to give up the verdict
         return replace(cold, reason=str(error))
 

@@ -69,11 +69,11 @@ def _sampled(
     question = Question(
         metrics=metrics, estimators=["naive"], exclude=asked.exclude, threshold=threshold, missing=asked.missing,
         level=asked.level, user=asked.user, item=asked.item, rating=asked.rating, population=asked.population,
-        complete=asked.complete, distinct=asked.distinct,
+        complete=asked.complete, distinct=asked.distinct, max_users=asked.max_users, checked=True,
     )  # fmt: skip
     try:
-        ready = prepared(models, sample, None, question)
-        return ready.compare([]), ready.source.about()
+        with prepared(models, sample, None, question) as ready:
+            return ready.compare([]), ready.source.about()
     except PredictionError as error:
         raise PredictionError(f"open_loop: {error}") from error
 

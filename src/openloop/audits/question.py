@@ -10,10 +10,11 @@ from openloop.core.feedback import Feedback
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
 from openloop.errors import InputError, NameFormatError, did_you_mean
+from openloop.estimators.edges import Bins
 from openloop.estimators.naming import Method, method
 from openloop.metrics.naming import any_metric
 from openloop.sources.plan import Strata
-from openloop.sources.question import Question, listed
+from openloop.sources.question import Question, listed, strata_of
 
 METRICS = ("recall@10", "dcg@10", "mae", "mse")  # those of them that the predictions can be judged by
 LISTED = ("coverage@10", "gini@10", "popularity@10", "novelty@10", "new@10")  # shown beside rankings
@@ -72,6 +73,12 @@ class AuditQuestion(Question):
         asked = {m.needs for m in lists}
         named += [m for need, m in LISTED_GIVEN.items() if getattr(self, need) is not None and need not in asked]
         object.__setattr__(self, "metrics", tuple(named))
+
+    @property
+    def stratifications(self) -> tuple[tuple[int, Bins], ...]:
+        """Those of the estimators, and those that tables are made of."""
+        own = (strata for strata in self.groupings.values() if not isinstance(strata, str))
+        return tuple(dict.fromkeys((*strata_of(self.methods), *own)))
 
     @property
     def groupings(self) -> dict[str, Strata]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -63,13 +64,20 @@ def shown_question(given: Mapping[str, Any], named: Sequence[str]) -> ShownAudit
 def conduct_shown(
     models: Mapping[str, Any], log: Any, exam: Any, asked: ShownAuditQuestion, step: Step = silent
 ) -> Audit:
-    """The audit that answers the question."""
+    """The audit that answers the question; what an engine holds for it is given back at its end."""
+    with ExitStack() as until:
+        return _conducted(models, log, exam, asked, step, until)
+
+
+def _conducted(
+    models: Mapping[str, Any], log: Any, exam: Any, asked: ShownAuditQuestion, step: Step, until: ExitStack
+) -> Audit:
     began = time.perf_counter()
     check_models(models, asked.baseline)
     if asked.estimators == ESTIMATORS and hasattr(exam, "offset_"):
         asked = replace(asked, estimators=(*ESTIMATORS, "affine"))
     step("reading the models", 0.0)
-    source = shown_source(models, log, exam, asked)
+    source = shown_source(models, log, exam, asked, until)
     step("estimating", 0.2)
     result = conclude_shown(source, asked)
     step("checking what values rest on", 0.6)

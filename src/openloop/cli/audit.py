@@ -193,6 +193,7 @@ def audit(
         bool | None,
         typer.Option("--stream/--no-stream", help="Leave rows on disk; else only where they may not fit into memory."),
     ] = None,
+    device: options.Device = None,
     position: Position = None,
     request: Request = None,
     reward: Reward = None,

@@ -32,7 +32,12 @@ class Recommender(Protocol):
 
 def predicted_block(model: Any, users: Any) -> Array:
     """What a recommender predicts of all items for these users, (B, I): its scores, unless it says otherwise."""
-    return np.asarray((model.predictions if hasattr(model, "predictions") else model.scores)(users))
+    return on_host((model.predictions if hasattr(model, "predictions") else model.scores)(users))
+
+
+def on_host(values: Any) -> Array:
+    """An array, whatever a model gave: of a tensor on a GPU its copy."""
+    return np.asarray(values.detach().cpu() if getattr(values, "is_cuda", False) else values)
 
 
 @runtime_checkable

@@ -1,42 +1,23 @@
-"""Which column of a table is the user, the item, the rating: named, by position, or by an obvious name."""
+"""The columns of a log that is read: a table whose rows wait, and what it is without ratings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-from openloop.errors import ColumnError, did_you_mean, listing
+from openloop.support.columns import PAIR, REQUIRED, Column, Header, choose, named, names_a, near, plain, shared
 
 if TYPE_CHECKING:
     import polars as pl
 
-Column = str | int | None
+__all__ = [
+    "HEADERLESS", "PAIR", "REQUIRED", "Column", "Header", "InputTable",
+    "choose", "choose_log", "named", "names_a", "shared", "surely_ratings",
+]  # fmt: skip
 
-PAIR = ("user", "item")
-REQUIRED = (*PAIR, "rating")
 HEADERLESS = ("user", "item", "rating", "time")
-
-# Compared without case, underscores and blanks: user_id, userId and "User ID" are one name.
-OBVIOUS: Mapping[str, str] = {
-    "user": "user users uid usr username customer member reviewer visitor account viewer person",
-    "item": "item items iid movie mid film product asin sku song track artist book isbn article video game",
-    "rating": "rating ratings stars star score value click clicks clicked overall",
-    "request": "request requests query slate",
-    "reward": "reward rewards click clicks clicked",
-}
 SURE = frozenset({"rating", "ratings", "stars", "star"})
-
-
-class Header(Protocol):
-    """A table's name, its columns, and how their names were found, for errors about columns."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def columns(self) -> Sequence[str]: ...  # noqa: D102
-    @property
-    def note(self) -> str: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +39,6 @@ class InputTable:
     scan: Callable[[Sequence[str]], pl.LazyFrame] | None = None
 
 
-def choose(
-    table: Header, asked: Mapping[str, Column], required: Sequence[str] = REQUIRED, taken: Iterable[str] = ()
-) -> dict[str, str]:
-    """The column of each role: those asked for, and the obvious one for a required role that was not.
-
-    Columns that are `taken` are something else, and not looked at for obvious names.
-    """
-    chosen = {role: named(table, role, column) for role, column in asked.items() if column is not None}
-    for role in required:
-        if role not in chosen:
-            chosen[role] = _obvious(table, role, taken=(*chosen.values(), *taken))
-    _refuse_shared(table, chosen)
-    return chosen
-
-
 def choose_log(table: Header, asked: Mapping[str, Column]) -> dict[str, str]:
     """The columns of a log, as `choose` finds them; without one of ratings every row is a positive.
 
@@ -81,79 +47,11 @@ def choose_log(table: Header, asked: Mapping[str, Column]) -> dict[str, str]:
     given = {role: column for role, column in asked.items() if role != "rating" or column is not False}
     found = choose(table, given, required=PAIR)
     free = [c for c in table.columns if c not in found.values()]
-    if asked.get("rating") is False or not (_near(free, "rating") or any(names_a("rating", c) for c in free)):
+    if asked.get("rating") is False or not (near(free, "rating") or any(names_a("rating", c) for c in free)):
         return found
     return choose(table, given)
 
 
-def shared(table: Header, named: Mapping[str, Column]) -> dict[str, str]:
-    """Those of another table's columns that this one has under the same name."""
-    return {role: name for role, name in named.items() if isinstance(name, str) and name in table.columns}
-
-
-def names_a(role: str, column: str) -> bool:
-    """Whether a column's name is an obvious one of this role."""
-    return _plain(str(column)) in OBVIOUS[role].split()
-
-
 def surely_ratings(table: InputTable, column: str) -> bool:
     """Whether the table itself calls the column so, and not by a word that may be of anything, as value is."""
-    return table.headed and _plain(column) in SURE
-
-
-def named(table: Header, role: str, column: Any) -> str:
-    """The column of this name, or else at this position; `role` is the argument that names it."""
-    if isinstance(column, bool) or not isinstance(column, str | int):
-        raise ColumnError(f"{role}={column!r}: give a column's name, or its position as an integer.")
-    if (times := table.columns.count(str(column))) > 1:
-        raise ColumnError(f"{table.name}: {times} columns are named {str(column)!r}; rename all but one.")
-    if times:
-        return str(column)
-    if isinstance(column, int):
-        return _at(table, role, column)
-    msg = f"{table.name}: no column {column!r} for {role}=.{did_you_mean(column, table.columns)}{table.note}"
-    raise ColumnError(msg)
-
-
-def _at(table: Header, role: str, position: int) -> str:
-    if 0 <= position < len(table.columns):
-        return table.columns[position]
-    count = f"its {len(table.columns)} columns, which count from 0"
-    raise ColumnError(f"{table.name}: {role}={position} is not a position of {count}.{table.note}")
-
-
-def _obvious(table: Header, role: str, taken: Iterable[str]) -> str:
-    used = set(taken)
-    found = [c for c in table.columns if c not in used and names_a(role, c)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        msg = f"{table.name}: {listing(found)} may each be the {role} column; pass {role}= with one of them."
-    else:
-        near = _near([c for c in table.columns if c not in used], role)
-        none = ", or rating=False where every row is a positive" if role == "rating" else ""
-        msg = (
-            f"{table.name}: no {role} column found among {listing(list(table.columns), limit=20)};"
-            f"{near} pass {role}= with its name{none}.{table.note}"
-        )
-    raise ColumnError(msg)
-
-
-def _near(free: Sequence[str], role: str) -> str:
-    """' Did you mean X?' where some free column's name looks like the role's."""
-    guess = did_you_mean(role, free)
-    return guess if "Did you mean" in guess else ""
-
-
-def _refuse_shared(table: Header, chosen: Mapping[str, str]) -> None:
-    roles: dict[str, str] = {}
-    for role, column in chosen.items():
-        if column in roles:
-            msg = f"{table.name}: {roles[column]} and {role} both name column {column!r}; give each its own."
-            raise ColumnError(msg)
-        roles[column] = role
-
-
-def _plain(name: str) -> str:
-    letters = "".join(c for c in name.lower() if c.isalnum())
-    return letters if letters in {"uid", "iid", "mid"} else letters.removesuffix("id")
+    return table.headed and plain(column) in SURE

@@ -10,6 +10,7 @@ import numpy as np
 
 from openloop.core.feedback import Array, Feedback, Ints, Vocabulary
 from openloop.core.impressions import Impressions
+from openloop.core.positives import only_positives
 from openloop.data import values
 from openloop.data.cells import Duplicates
 from openloop.data.columns import PAIR, Column, InputTable, choose, choose_log, surely_ratings
@@ -25,7 +26,6 @@ from openloop.support.fields import changed, fields_of
 if TYPE_CHECKING:
     import polars as pl
 
-BEST = 4.0, 5.0  # of five stars: a log that has no others was filtered
 NO_RATINGS = "no column of ratings was named or found, so each row counts as a positive; name one with rating="
 
 OF_FEEDBACK = ("rating", "positive", "weight", "duplicates", "uniform")
@@ -110,11 +110,6 @@ def read(
     columns = ShownColumns(position=position, item=item, user=user, propensity=propensity, time=time, **shown)
     table = open_source(source, columns.named, request.form)
     return read_impressions(table, columns, dict(zip(PAIR, _known(users, items, like), strict=True)), unknown)
-
-
-def only_positives(low: float, high: float) -> bool:
-    """Whether ratings from `low` to `high` say of nothing that it was not liked: one above 0, or 4 to 5 of five."""
-    return low == high > 0 or (low >= BEST[0] and high <= BEST[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

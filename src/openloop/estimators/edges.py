@@ -52,6 +52,22 @@ class Ladder:
         """The midpoint between a step and the next."""
         return float((self.high[step] + self.low[step + 1]) / 2)
 
+    def at(self, places: Floats) -> npt.NDArray[np.int64]:
+        """The steps that hold some places of the sorted rows, counted from 0."""
+        return np.searchsorted(np.cumsum(self.rows), places, side="right")
+
+    def raw(self, strata: int, bins: Bins) -> Floats:
+        """Edges of equal count or width, not yet between two values; steps of these places are single values."""
+        if bins == "width":
+            return np.linspace(self.low[0], self.high[-1], strata + 1)[1:-1]
+        before, after, between = _positions(self, strata)
+        low, high = self.low[self.at(before)], self.low[self.at(after)]
+        return low + (high - low) * between
+
+    def strata(self, edges: tuple[float, ...]) -> npt.NDArray[np.int64]:
+        """The stratum of each step."""
+        return np.searchsorted(np.array(edges), self.low, side="left")
+
     def places(self, strata: int) -> npt.NDArray[np.int64]:
         """The steps at which Σw first reaches j/strata of the whole, j = 1 … strata − 1."""
         reached = np.cumsum(self.mass)
@@ -66,16 +82,16 @@ def edges(propensity: Floats, strata: int, bins: Bins = "mass") -> tuple[float, 
     there are no more distinct values than strata, each value is a stratum of its own, however few its rows: joining two
     of them would make one mean of two chances of being seen, and there is nothing to average inside.
     """
+    return of_ladder(Ladder.of(*_counted(propensity)), strata, bins)
+
+
+def of_ladder(ladder: Ladder, strata: int, bins: Bins) -> tuple[float, ...]:
+    """As `edges`, of a ladder whose steps `cut_by` are single values."""
     check_strata(strata)
-    values, rows = _counted(propensity)
     if bins == "mass":
-        return by_mass(Ladder.of(values, rows), strata)
-    if len(values) <= strata:
-        raw = values[:-1]
-    elif bins == "count":
-        raw = np.quantile(propensity, np.arange(1, strata) / strata)
-    else:
-        raw = np.linspace(values[0], values[-1], strata + 1)[1:-1]
+        return by_mass(ladder, strata)
+    values = np.unique(np.concatenate([ladder.low, ladder.high]))
+    raw = values[:-1] if len(values) <= strata else ladder.raw(strata, bins)
 
     def below(q: float) -> float:
         return values[max(np.searchsorted(values, q, side="right") - 1, 0)]
@@ -84,6 +100,24 @@ def edges(propensity: Floats, strata: int, bins: Bins = "mass") -> tuple[float, 
         return values[min(np.searchsorted(values, q, side="right"), len(values) - 1)]
 
     return snap(raw, below, above)
+
+
+def cut_by(ladder: Ladder, strata: int, bins: Bins) -> npt.NDArray[np.int64]:
+    """The steps of a ladder in which an edge may lie, which must be known value by value."""
+    if len(ladder.low) <= strata:
+        return np.arange(len(ladder.low))
+    if bins == "mass":
+        return np.unique(ladder.places(strata))
+    if bins == "count":
+        return np.unique(ladder.at(np.concatenate(_positions(ladder, strata)[:2])))
+    step = np.searchsorted(ladder.low, ladder.raw(strata, bins), side="right") - 1
+    return np.unique(step)
+
+
+def _positions(ladder: Ladder, strata: int) -> tuple[Floats, Floats, Floats]:
+    """Of each quantile j/strata the places of sorted rows before and after it, from 0, and how far it is between."""
+    place = (ladder.rows.sum() - 1.0) * np.arange(1, strata) / strata
+    return np.floor(place), np.ceil(place), place - np.floor(place)
 
 
 def check_strata(strata: int) -> None:

@@ -35,20 +35,21 @@ class Bootstrap:
         return Interval(float(low), float(high))
 
 
-def bootstrap(estimate: Estimate, *, replicates: int = 2000, rng: Any, threads: int | None = None) -> Bootstrap:
+def bootstrap(
+    estimate: Estimate, *, replicates: int = 2000, rng: Any, threads: int | None = None, device: str | None = None
+) -> Bootstrap:
     """f(W·X) with W (replicates × users) of Poisson weights, drawn inside the kernel and never stored.
 
     Where propensities were fitted with a uniform sample that names no users, its part is drawn beside them.
+    `device="cuda"` adds up on a GPU, with the same weights.
     """
-    from openloop.kernels.bootstrap import bootstrap_sums
-
     if not isinstance(estimate, Estimate):  # pyright: ignore[reportUnnecessaryIsInstance]
         msg = f"bootstrap: takes an Estimate, such as result[model, metric, estimator], got {type(estimate).__name__}."
         raise InputError(msg)
     if replicates < 2:
         raise InputError(f"bootstrap: replicates must be at least 2, got {replicates}.")
     seed = int(np.random.default_rng(rng).integers(2**63))
-    totals = bootstrap_sums(estimate.columns, replicates, seed, threads=threads)  # (B, m)
+    totals = _sums(estimate.columns, replicates, seed, threads, device)  # (B, m)
     with np.errstate(invalid="ignore", divide="ignore"):  # a replicate may leave out every user that counts
         found = np.asarray(estimate.function(totals), np.float64) + _sampled(estimate, replicates, seed)
     return Bootstrap(estimate=estimate, replicates=found)
@@ -76,6 +77,16 @@ def probability_of_being_best(
     top = values == (values.min(axis=1) if better == "lower" else values.max(axis=1))[:, None]
     shares = (top / top.sum(axis=1, keepdims=True)).mean(axis=0) if len(values) else np.full(len(columns), np.nan)
     return dict(zip(estimates, shares.tolist(), strict=True))
+
+
+def _sums(columns: Floats, replicates: int, seed: int, threads: int | None, device: Any) -> Floats:
+    if device is None:
+        from openloop.kernels.bootstrap import bootstrap_sums
+
+        return bootstrap_sums(columns, replicates, seed, threads=threads)
+    from openloop.kernels.cuda.bootstrap import bootstrap_sums as on_gpu
+
+    return on_gpu(columns, replicates, seed, device=device)
 
 
 def _sampled(estimate: Estimate, replicates: int, seed: int) -> Floats:

@@ -45,12 +45,18 @@ def average_precision(h: Array, e: Array, group: Array, n_groups: int) -> Floats
     """
     block, r, c = _blocks(h, group)
     h, e, group = h[block].astype(np.int64), e[block].astype(np.int64), group[block]
-    S = 1 / (h + 1.0)
-    many = e > 1
-    S[many] = _between(1 / np.arange(1.0, (h + e).max(initial=0) + 1), h[many], h[many] + e[many])
+    S = harmonic(h, e)
     others = (r - 1) / np.maximum(e - 1, 1)
     total = r / e * ((c + 1) * S + others * (e - (h + 1) * S))
     return np.bincount(group, total, minlength=n_groups).astype(np.float64)
+
+
+def harmonic(h: Ints, e: Ints) -> Floats:
+    """S = Σ_{j≤e} 1/(h+j)."""
+    S = 1 / (h + 1.0)
+    many = e > 1
+    S[many] = _between(1 / np.arange(1.0, (h + e).max(initial=0) + 1), h[many], h[many] + e[many])
+    return S
 
 
 def first_block(h: Array, e: Array, group: Array, n_groups: int) -> tuple[Ints, Ints, Ints]:

@@ -27,7 +27,7 @@ def balanced_probability(w: Floats, cells: float, log: Feedback, targets: Sequen
     """
     if targets:
         found = moved(targets, log, w)
-        refuse_unreached(targets, found)
+        refuse_unreached(targets, found, len(w))
         w = w * found.factor
     return w.sum() / (cells * w)
 

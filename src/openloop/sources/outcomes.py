@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback, Floats, Ints
 from openloop.core.grids import check_shape, check_vocabulary
-from openloop.core.protocols import FactorModel, predicted_block
+from openloop.core.protocols import FactorModel, on_host, predicted_block
 from openloop.errors import InputError, PredictionError, UndefinedError
 from openloop.sources.arrays.rows import Outcome
 from openloop.sources.predictions import Predictions, from_frames
@@ -114,7 +114,7 @@ def predictions(name: str, model: Any, log: Feedback, *, partly: bool = True) ->
     if isinstance(model, np.ndarray):
         found = np.asarray(model[log.user, log.item], np.float64)
     elif hasattr(model, "predict"):
-        found = np.asarray(model.predict(log.user, log.item), np.float64)
+        found = on_host(model.predict(log.user, log.item)).astype(np.float64)
     else:
         msg = f"model {name!r}: {type(model).__name__} has scores but no predict, which metrics on ratings need."
         raise PredictionError(msg)
@@ -122,21 +122,36 @@ def predictions(name: str, model: Any, log: Feedback, *, partly: bool = True) ->
     return _finite(name, found, known)
 
 
-def ranks(name: str, model: Any, log: Feedback, exclusion: Exclusion) -> Outcome:
-    """How many candidates rank above and tie with each row's item."""
+def ranks(name: str, model: Any, log: Feedback, exclusion: Exclusion, device: Any = None) -> Outcome:
+    """How many candidates rank above and tie with each row's item; counted on `device`, or where the scores are."""
     if isinstance(model, Predictions):
         model = model.ranking
         if model.rank is not None:
             return _listed(name, model, log.cell, exclusion)
-    from openloop.kernels import ranking
-
     wanted, excluded = (log.user_ptr, log.item), (exclusion.ptr, exclusion.item)
     if isinstance(model, FactorModel):
-        above, tied = ranking.factor_ranks(*model.factor_arrays(), *wanted, *excluded)
+        factors = model.factor_arrays()
+        kernels, where = _kernels(factors[0], device)
+        above, tied = kernels.factor_ranks(*factors, *wanted, *excluded, **where)
     else:
-        scores = model.grid(name) if isinstance(model, Predictions) else model
-        above, tied = ranking.ranks(_scorer(scores, name, log), *wanted, log.n_items, *excluded)
+        scores: Any = model.grid(name) if isinstance(model, Predictions) else model
+        told = hasattr(scores, "scores") and device is None and len(log) > 0
+        kernels, where = _kernels(scores.scores(log.user[:1].astype(np.int64)) if told else None, device)
+        scores_of = _scorer(scores, name, log, "rank" if not where else "tensor")
+        above, tied = kernels.ranks(scores_of, *wanted, log.n_items, *excluded, **where)
     return Outcome(above=above.astype(np.int64), tied=tied.astype(np.int64))
+
+
+def _kernels(scores: Any, device: Any) -> tuple[Any, dict[str, Any]]:
+    """The kernels that count, and their options: a GPU's where it is asked for or holds the scores, or the CPU's."""
+    where = scores.device if getattr(scores, "is_cuda", False) else device
+    if where is None:
+        from openloop.kernels import ranking
+
+        return ranking, {}
+    from openloop.kernels.cuda import ranking as on_gpu
+
+    return on_gpu, {"device": where}
 
 
 def _listed(name: str, table: Predictions, cells: npt.NDArray[np.int64], exclusion: Exclusion) -> Outcome:
@@ -185,16 +200,19 @@ def _table_lists(name: str, table: Predictions, exclusion: Exclusion, k: int) ->
 
 
 def _scorer(model: Any, name: str, log: Feedback, on: str = "rank") -> Any:
-    """The scores or predictions of some users as a block, in their own precision: rounding would make ties."""
+    """The scores or predictions of some users as a block, in their own precision: rounding would make ties.
+
+    `on` is "rank" or "prediction"; "tensor": scores wherever they are.
+    """
     if not isinstance(model, np.ndarray) and not hasattr(model, "scores"):
         msg = f"model {name!r}: {type(model).__name__} has predict but no scores, which rankings and dr need."
         raise PredictionError(msg)
 
     def scores(users: npt.NDArray[np.int64]) -> Array:
-        asked = predicted_block if on == "prediction" else _scores
+        asked = {"prediction": predicted_block, "rank": _scores, "tensor": _tensor}[on]
         block = model[users] if isinstance(model, np.ndarray) else asked(model, users)
         if block.shape != (len(users), log.n_items):
-            msg = f"model {name!r}: scores(users) gave shape {block.shape}, want {(len(users), log.n_items)}."
+            msg = f"model {name!r}: scores(users) gave shape {tuple(block.shape)}, want {(len(users), log.n_items)}."
             raise PredictionError(msg)
         return block  # (B, I)
 
@@ -202,7 +220,11 @@ def _scorer(model: Any, name: str, log: Feedback, on: str = "rank") -> Any:
 
 
 def _scores(model: Any, users: npt.NDArray[np.int64]) -> Array:
-    return np.asarray(model.scores(users))
+    return on_host(model.scores(users))
+
+
+def _tensor(model: Any, users: npt.NDArray[np.int64]) -> Any:
+    return model.scores(users)
 
 
 def _finite(name: str, values: Floats, known: npt.NDArray[np.bool_]) -> Floats:

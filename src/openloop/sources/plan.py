@@ -146,6 +146,10 @@ class Source(Protocol):
         """What models list for users."""
         ...
 
+    def close(self) -> None:
+        """Give back what an engine holds for it; nothing more is asked."""
+        ...
+
     def scored(self, metric: Metric, models: Sequence[str]) -> tuple[Rows, list[Outcome]] | None:
         """The rows that count for a metric and what each model makes of them; None where they stay in their engine."""
         ...

@@ -48,6 +48,11 @@ class Predictions:
         return 0 if self.rank is None else int(self.rank.max())
 
     @property
+    def ranks(self) -> bool:
+        """Whether these are ranks."""
+        return self.rank is not None
+
+    @property
     def full(self) -> bool:
         """Whether every cell of the population has a score."""
         return self.score is not None and len(self.user) == self.shape[0] * self.shape[1]

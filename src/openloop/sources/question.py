@@ -10,6 +10,7 @@ from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
 from openloop.core.propensities import check_shares
 from openloop.errors import InputError
+from openloop.estimators.edges import Bins
 from openloop.estimators.naming import Method, method
 from openloop.metrics.naming import any_metric
 from openloop.sources.rules import check_missing
@@ -49,6 +50,8 @@ class Question:
     rng: Any = 0
     running: str | None = None  # the model that runs now, with whose lists the others' are compared
     item_features: Any = None  # Covariates or an array, for how alike the items of a list are
+    device: Any = None  # "cuda" counts ranks on a GPU
+    checked: bool = False  # tables of models were checked before, beside another log
     lenient: bool = False  # metrics that some model cannot serve are left out, with the reason
     measures: tuple[Metric, ...] = field(init=False)
     list_measures: tuple[ListMetric, ...] = field(init=False)
@@ -77,9 +80,19 @@ class Question:
         return 1.0 if s is None else s, 0.0 if t is None else t
 
     @property
+    def stratifications(self) -> tuple[tuple[int, Bins], ...]:
+        """The strata of propensity that will be asked for, as far as that is known; each once."""
+        return strata_of(self.methods)
+
+    @property
     def kinds(self) -> set[str]:
         """Whether metrics on predictions are asked for, on ranks, or both; lists are of ranks."""
         return {m.on for m in self.measures} | ({"rank"} if self.list_measures else set())
+
+
+def strata_of(methods: Sequence[Method]) -> tuple[tuple[int, Bins], ...]:
+    """The strata of estimators, each once."""
+    return tuple(dict.fromkeys(m.stratification for m in methods if m.stratification is not None))
 
 
 def listed(name: str, values: Any, least: int = 1) -> list[Any]:

@@ -17,6 +17,7 @@ from openloop.errors import ColumnError, InputError, PredictionError, did_you_me
 
 SIDES = ("user", "item")
 SCORE, RANK = ("score", "prediction"), "rank"
+COUNTS = ("above", "tied")
 MISSING = ("error", "drop", "worst")
 LARGEST = 2**31  # no list is longer
 
@@ -46,6 +47,20 @@ def number_columns(table: Header) -> dict[str, str]:
             f"{table.name}: no column 'score' or 'rank' was found; name it so.{did_you_mean('score', table.columns)}"
         )
     return {role: column for role, column in found.items() if column is not None}
+
+
+def has_numbers(table: Header) -> bool:
+    """Whether a table has a column of scores or ranks."""
+    return bool({*SCORE, RANK} & {*table.columns})
+
+
+def count_columns(table: Header) -> dict[str, str]:
+    """The columns of how many candidates are above and tied, where a table has both."""
+    known = [name for name in COUNTS if name in table.columns]
+    if len(known) == 1 and not has_numbers(table):
+        lacks = next(name for name in COUNTS if name not in known)
+        raise ColumnError(f"{table.name}: no column {lacks!r} was found beside {known[0]!r}; rankings need both.")
+    return {name: name for name in known} if len(known) == len(COUNTS) else {}
 
 
 # -- values --------------------------------------------------------------------------------------------------
@@ -90,6 +105,15 @@ def bad_ranks(what: str) -> PredictionError:
     )
 
 
+def bad_counts(what: str, columns: Sequence[str], number: int) -> PredictionError:
+    """The error of counts that are none."""
+    above, tied = columns
+    return PredictionError(
+        f"{what}: columns {above!r} and {tied!r} must count the candidates above an item, from 0, and those tied with "
+        f"it, from 1 as it counts itself; {number:,} rows do not."
+    )
+
+
 def ranks_excluded(what: str, number: int) -> PredictionError:
     """The error of a list that ranks what may not be recommended."""
     return PredictionError(
@@ -106,7 +130,7 @@ def scores_and_ranks(what: str, tables: Sequence[Any]) -> tuple[Any, Any]:
     """The table that ratings are asked of and the one that rankings are asked of; a single one serves both."""
     if len(tables) == 1:
         return tables[0], tables[0]
-    scores, lists = ([t for t in tables if (t.rank is not None) == ranked] for ranked in (False, True))
+    scores, lists = ([t for t in tables if t.ranks == ranked] for ranked in (False, True))
     if (len(scores), len(lists)) != (1, 1):
         raise PredictionError(
             f"{what}: several tables of one model must be two, the scores of the log's pairs and a list with a rank "

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from openloop.errors import ColumnError, DuplicateError, PredictionError
-from openloop.sources.frames import facts
+from openloop.sources.frames import collecting
 from openloop.sources.frames.model_tables import number_facts, of_frame, of_log, refuse_repeats
 from openloop.sources.frames.opening import opened
 from tests.engines import EAGER, converter
@@ -30,8 +30,8 @@ def test_a_list_knows_its_depth(engine):
 
 def test_a_table_is_asked_once(monkeypatch):
     found, asked = table(LIST), []
-    plain = facts.collected
-    monkeypatch.setattr(facts, "collected", lambda frame: asked.append(1) or plain(frame))
+    plain = collecting.collected
+    monkeypatch.setattr(collecting, "collected", lambda frame: asked.append(1) or plain(frame))
     assert {found.check() for _ in range(3)} == {7}
     assert len(asked) == 1
 

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from openloop.errors import PredictionError
-from openloop.sources.frames import facts
 from openloop.sources.frames.model_tables import ModelTable, of_frame
 from openloop.sources.frames.opening import opened
 from openloop.sources.frames.predicting import with_predictions
 from openloop.sources.question import Question
+from openloop.support import frames
 
 ROWS = pl.DataFrame({"u": [1, 1, 2], "i": [1, 2, 1], "y": [5.0, 1.0, 4.0], "log:own": [3.0, None, 3.0]})
 SCORES = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "score": [4.0, 2.0, 4.0]})
@@ -45,8 +45,8 @@ def test_gaps_of_all_models_are_counted_by_one_query(monkeypatch):
     tables = [table(SCORES.head(2)), table(SCORES.tail(2), "n")]
     for one in tables:
         one.check()
-    asked, plain = [], facts.collected
-    monkeypatch.setattr(facts, "collected", lambda frame: asked.append(1) or plain(frame))
+    asked, plain = [], frames.collected
+    monkeypatch.setattr(frames, "collected", lambda frame: asked.append(1) or plain(frame))
     found = predicted(*tables, missing="drop")
     assert len(asked) == 1
     assert found.dropped == 2

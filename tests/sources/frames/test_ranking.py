@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 
 import narwhals as nw
@@ -9,11 +10,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from openloop.errors import PredictionError
+from openloop.errors import ColumnError, PredictionError
 from openloop.sources.frames.model_tables import ModelTable, of_frame
 from openloop.sources.frames.opening import opened
 from openloop.sources.frames.ranking import ExcludedPairs, with_ranks
 from openloop.sources.question import Question
+from tests.examples import same
+from tests.facts import facts
 
 ROWS = pl.DataFrame({"u": [1, 1, 2], "i": [1, 2, 3], "y": [5.0, 1.0, 4.0], "log:place": [2, None, 1]})
 LIST = pl.DataFrame({"user": [1, 1, 2], "item": [2, 3, 1], "rank": [1, 2, 5]})
@@ -40,7 +43,7 @@ def columns(found, *names):
 
 def excluded(*pairs):
     frame = pl.DataFrame({"u": [u for u, _ in pairs], "i": [i for _, i in pairs]})
-    return ExcludedPairs.of(nw.from_native(frame).lazy(), scored())
+    return ExcludedPairs.of(nw.from_native(frame).lazy(), scored(), ExitStack())
 
 
 def test_what_a_list_does_not_hold_ranks_below_it():
@@ -81,3 +84,48 @@ def test_a_rank_beyond_every_cut_is_not_joined():
     near, far = ranked(table(LIST), metrics=["recall@1"]), ranked(table(LIST), metrics=["map"])
     assert columns(near, "r0") == [[None, 1.0, None]]
     assert np.isfinite(columns(far, "h0")).all()
+
+
+# -- counts of candidates ------------------------------------------------------------------------------------
+
+COUNTS = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 3], "above": [0, 1, 3], "tied": [1, 2, 3]})
+
+
+def counted(frame=COUNTS, **options):
+    return ranked(table(frame), metrics=["dcg", "map", "recall@2"], **({"complete": True} | options))
+
+
+def test_counts_of_candidates_are_ranks_in_expectation():
+    found = counted()
+    assert columns(found, "h0", "e0") == [[0.0, 1.0, 3.0], [1.0, 2.0, 3.0]]
+    gain = 1 / np.log2(np.arange(2, 9))  # of ranks 1, 2 …
+    same(columns(found, "discount0")[0], [gain[0], gain[1:3].mean(), gain[3:6].mean()])
+    same(columns(found, "discount0_2")[0], [gain[0], gain[1] / 2, 0.0])
+    same(columns(found, "harmonic0")[0], [1.0, 1 / 2 + 1 / 3, 1 / 4 + 1 / 5 + 1 / 6])
+    assert (found.ranks, found.counted) == ({0}, {0: 6})
+
+
+def test_counts_serve_where_they_were_declared_complete():
+    assert counted(complete=False).ranks == set()
+    with pytest.raises(PredictionError, match=facts("'m'", "complete=True", "1 scored rows")):
+        counted(COUNTS.head(2))
+
+
+@pytest.mark.parametrize(("column", "value"), [("above", -1), ("tied", 0), ("above", 0.5), ("tied", 1.5)])
+def test_counts_that_cannot_be_are_refused(column, value):
+    odd = COUNTS.with_columns(pl.Series(column, [value, *COUNTS[column][1:]], pl.Float64))
+    with pytest.raises(PredictionError, match=facts("'m'", "'above'", "'tied'", 1)):
+        counted(odd)
+
+
+def test_counts_need_both_columns():
+    with pytest.raises(ColumnError, match=facts("'m'", "'tied'", "'above'")):
+        table(COUNTS.drop("tied"))
+    assert table(COUNTS.drop("tied").with_columns(score=1.0)).counts == []
+
+
+def test_counts_beside_the_rows_of_the_log_serve_too():
+    own = ModelTable(model="own", above="h", tied="e")
+    frame = nw.from_native(ROWS.with_columns(**{"log:h": pl.Series([0, 1, 3]), "log:e": pl.Series([1, 2, 3])})).lazy()
+    asked = Question(metrics=["dcg"], estimators=["naive"], complete=True)
+    assert columns(with_ranks(frame, [(own, own)], asked, None), "h0", "e0") == [[0.0, 1.0, 3.0], [1.0, 2.0, 3.0]]

@@ -10,6 +10,7 @@ import pytest
 from openloop.kernels import ties
 from openloop.sources.frames import rows as frame_rows
 from openloop.sources.frames.rows import reduce, with_scores
+from openloop.support.frames import collected
 from tests.engines import EAGER, converter
 
 ONE = pl.DataFrame({"u": [1] * 6, "i": range(6), "s0": [0.9, 0.5, 0.5, 0.5, 0.1, 0.1]})
@@ -23,7 +24,7 @@ def opened(frame, engine):
 @pytest.mark.parametrize("engine", EAGER)
 @pytest.mark.parametrize("k", [None, 1, 3, 5])
 def test_the_mean_over_a_tied_block_is_its_expectation(engine, k):
-    found = frame_rows.collected(with_scores(opened(ONE, engine), 0, [k])).sort("i")
+    found = collected(with_scores(opened(ONE, engine), 0, [k])).sort("i")
     h, e = found["h0"].to_numpy(), found["e0"].to_numpy()
     np.testing.assert_array_equal(h, [0, 1, 1, 1, 4, 4])
     np.testing.assert_array_equal(e, [1, 3, 3, 3, 2, 2])

@@ -8,10 +8,8 @@ import pytest
 
 import openloop as ol
 from openloop.errors import EmptyError, InputError, PredictionError, PropensityError, RatingError, UndefinedError
-from openloop.sources.frames import facts as frame_facts
-from openloop.sources.frames import model_tables, predicting
+from openloop.sources.frames import collecting, summing
 from openloop.sources.frames import rows as frame_rows
-from openloop.sources.frames import source as frame_source
 from tests.engines import EAGER, converter
 from tests.examples import CELL, METRICS, small_world
 from tests.facts import facts
@@ -95,18 +93,15 @@ def test_every_estimator_agrees_with_arrays_on_spark(case, spark):
 
 def test_only_sums_of_users_leave_spark(spark, monkeypatch):
     left = []
-    plain = frame_rows.collected
+    plain = collecting.together
 
-    def counted(frame):
-        table = plain(frame)
-        left.append(len(table))
-        return table
+    def counted(frames):
+        tables = plain(frames)
+        left.extend(len(table) for table in tables)
+        return tables
 
-    monkeypatch.setattr(frame_rows, "collected", counted)
-    monkeypatch.setattr(frame_source, "collected", counted)
-    monkeypatch.setattr(frame_facts, "collected", counted)
-    monkeypatch.setattr(model_tables, "collected", counted)
-    monkeypatch.setattr(predicting, "collected", counted)
+    monkeypatch.setattr(collecting, "together", counted)
+    monkeypatch.setattr(frame_rows, "together", counted)
     case = Case(users=60, items=40)
     into = converter("spark", spark)
     case.evaluate(into, {"a": case.scores["a"]}, metrics=["mae"], estimators=["ips", "snips"])
@@ -116,14 +111,14 @@ def test_only_sums_of_users_leave_spark(spark, monkeypatch):
 
 def test_above_a_set_size_only_clusters_of_users_leave_the_engine(case, monkeypatch):
     sizes = []
-    plain = frame_source.reduce
+    plain = summing.reduce_all
 
-    def counted(*args, **options):
-        found = plain(*args, **options)
-        sizes.append(len(found.ids))
+    def counted(passes):
+        found = plain(passes)
+        sizes.extend(len(sums.ids) for sums in found)
         return found
 
-    monkeypatch.setattr(frame_source, "reduce", counted)
+    monkeypatch.setattr(summing, "reduce_all", counted)
     estimators = ["naive", "ips", "snips", "stratified@3", "stratified@3:observed"]
     options = {"metrics": ["mae", "recall@3", "ndcg"], "estimators": estimators, "complete": True}
     whole = case.evaluate(**options)
@@ -189,6 +184,46 @@ def test_a_whole_ranking_serves_every_metric(case):
     options = {"metrics": ("dcg", "adg", "map", "mrr", "auc"), "estimators": ("naive", "snips")}
     found = case.evaluate(models={"a": case.ranks("a")}, complete=True, **options)
     agree(found, ol.evaluate({"a": case.world.predictions["a"]}, case.log, threshold=4, **options))
+
+
+WHOLE = ("dcg", "adg", "atop", "ndcg", "map", "mrr", "auc", "recall@3", "hit@3", "dcg@3", "ndcg@3", "precision@3")
+
+
+def counts(case, name):
+    """How many items are above each scored one, and tied with it: model b has many ties."""
+    score = pl.col("score")
+    counted = case.scores[name].with_columns(
+        above=(score.rank("min", descending=True).over("uid") - 1).cast(pl.Int64),
+        tied=pl.len().over("uid", "score").cast(pl.Int64),
+    )
+    return counted.drop("score").join(case.frame.select("uid", "mid"), on=["uid", "mid"], how="semi")
+
+
+@pytest.mark.parametrize("engine", EAGER)
+def test_counts_of_scored_rows_give_what_all_scores_give(case, engine):
+    options = {"metrics": WHOLE, "estimators": ("naive", "ips", "snips", "snips_user", "stratified@3:observed")}
+    tables = {name: counts(case, name) for name in case.scores}
+    assert tables["b"]["tied"].max() > 3
+    wanted = ol.evaluate(case.world.predictions, case.log, threshold=4, **options)
+    found = case.evaluate(converter(engine), tables, complete=True, **options)
+    agree(found, wanted)
+    for key, e in wanted.estimates.items():
+        np.testing.assert_allclose(found[key].value, e.value, rtol=1e-12, atol=1e-14, err_msg=str(key))
+
+
+def test_counts_give_what_all_scores_give_on_spark(case, spark):
+    options = {"metrics": ["adg", "map"], "estimators": ["naive", "snips"]}
+    wanted = ol.evaluate({"b": case.world.predictions["b"]}, case.log, threshold=4, **options)
+    agree(case.evaluate(converter("spark", spark), {"b": counts(case, "b")}, complete=True, **options), wanted)
+
+
+def test_counts_are_of_candidates_in_the_population_and_hold_no_lists(case):
+    table = {"b": counts(case, "b")}
+    log = case.frame.filter(pl.col("mid") < 11)
+    with pytest.raises(InputError, match=facts("'b'", 12, 11, "population=")):
+        ol.evaluate(table, log, "p", metrics=["adg"], complete=True, population=(30, 11), **NAMES)
+    with pytest.raises(UndefinedError, match=facts("coverage@3", "'b'", "lists")):
+        case.evaluate(models=table, metrics=["coverage@3"], complete=True)
 
 
 @pytest.mark.parametrize("engine", EAGER)

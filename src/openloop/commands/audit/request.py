@@ -83,6 +83,7 @@ class AuditRequest(FitRequest):
     rehearse: int = 0
     check: bool = True
     stream: bool | None = None
+    device: str | None = None
 
     def __post_init__(self) -> None:
         FitRequest.__post_init__(self)
@@ -118,6 +119,7 @@ class AuditRequest(FitRequest):
             "strata": tuple(filter(is_number_of_strata, self.strata)) or STRATA, "missing": self.missing,
             "level": self.level, "check": self.check, "rng": self.seed, "baseline": self.baseline,
             "running": self.running, "min_item_rows": self.min_item_rows, "rehearse": self.rehearse, "cold": self.cold,
+            "device": self.device,
         }  # fmt: skip
         return AuditQuestion(**asked | found)
 

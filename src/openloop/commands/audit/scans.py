@@ -26,11 +26,11 @@ from openloop.commands.audit.request import (
     split_of,
 )
 from openloop.commands.table_files import suffix
+from openloop.core.positives import only_positives
 from openloop.core.propensities import not_exposure
 from openloop.data.columns import InputTable, choose, choose_log, shared
 from openloop.data.delimited import TextForm
 from openloop.data.formats import PARQUET, open_file
-from openloop.data.reading import only_positives
 from openloop.errors import InputError
 from openloop.estimators.naming import method
 from openloop.propensity.naming import MODELS, ModelSpec, is_model

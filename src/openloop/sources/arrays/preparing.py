@@ -47,7 +47,7 @@ def from_feedback(
             by_items=made is not None and made.by_items, base=None if made is None else made.base,
             means=None if made is None else made.means,
             imputation=_imputed_ratings(asked.imputation, log),
-            groups=_groups(asked, log, sample), sample=sample,
+            groups=_groups(asked, log, sample), sample=sample, device=asked.device,
             bounded=any(m.name == "ips" for m in asked.methods),
         ),
         asked.missing,

@@ -53,6 +53,7 @@ class Scored:
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
     bounded: bool = True  # whether Σ1/π² over the grid is needed, for Hoeffding's interval
     dropped: int = 0  # rows that some model does not predict
+    device: Any = None  # where ranks are counted
 
     def view(self, on: str) -> View:
         """What metrics of one kind are estimated over: only rankings lose what is excluded."""
@@ -265,6 +266,9 @@ class FeedbackSource:
         coverage = {name: self.coverage(name) for name in self.models}
         return ArrayLists(self._scored.models, self._log, self.view("rank").exclusion, coverage, asked)
 
+    def close(self) -> None:
+        """Nothing: rows in memory go when nobody has them."""
+
     def tilts(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> Tilts:
         """Sums of tilted weights of the rows that count for a metric."""
         rows, counted = self.rows_for(metric.kind, metric.on, None), self.view(metric.on).rows.relevant > 0
@@ -336,7 +340,7 @@ class FeedbackSource:
         if relevant and isinstance(asked, Predictions) and asked.ranking.rank is not None:  # a list is looked up once
             return self.ranked(model, relevant=False).take(counted)
         log = self._log.take(counted) if relevant else self._log
-        found = ranks(model, asked, log, view.exclusion)
+        found = ranks(model, asked, log, view.exclusion, self._scored.device)
         if found.tied is not None:
             candidates = view.exclusion.candidates[log.user]
             flat = distinct(log.user[(found.tied >= candidates) & (candidates > 1)])

@@ -7,7 +7,9 @@ above and tied. One backend, one type of id: DuckDB and Spark would match "1" wi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import narwhals as nw
@@ -15,16 +17,19 @@ import narwhals as nw
 from openloop.core.metric import Metric
 from openloop.core.propensities import part_probability
 from openloop.data.columns import choose
-from openloop.errors import DuplicateError
+from openloop.errors import DuplicateError, InputError
 from openloop.sources import rules
-from openloop.sources.frames.facts import rows
+from openloop.sources.frames.collecting import Fact, foresee
+from openloop.sources.frames.facts import pair_counts
+from openloop.sources.frames.holding import held
 from openloop.sources.frames.model_tables import ModelTable, of_frame, of_log, refuse_repeats
-from openloop.sources.frames.opening import EngineTable, beside, common_types, log_columns, opened
+from openloop.sources.frames.opening import PAIR, EngineTable, beside, common_types, log_columns, opened
 from openloop.sources.frames.predicting import with_predictions
-from openloop.sources.frames.ranking import ExcludedPairs, with_ranks
+from openloop.sources.frames.ranking import ExcludedPairs, foreseen, with_ranks
 from openloop.sources.frames.rows import Weights
 from openloop.sources.question import Question
 from openloop.sources.rules import SIDES, Coverage
+from openloop.support.frames import rows
 
 ROLES = {"u": "user", "i": "item", "y": "rating", "p": "propensities"}
 
@@ -41,12 +46,13 @@ class Joined:
     frame: Any
     names: Mapping[str, str]  # the log's columns: u, i, y and p
     coverage: Mapping[str, Coverage]  # of each model's predictions
-    ranked: Mapping[int, bool]  # whether a model has a rank column, rather than full scores
+    ranked: Mapping[int, bool]  # whether a model has a rank column, rather than full scores or counts
     tables: Sequence[ModelTable]
     rankings: Mapping[str, ModelTable]  # those that rankings are asked of, by model
     excluded: ExcludedPairs | None
     weights: Mapping[str, Weights]  # for metrics on predictions and on ranks; empty without propensities
     held: Mapping[str, int]  # the fewest scores that a user of a model has, where all were promised
+    counted: Mapping[str, int]  # the most candidates that a model's counts tell of
     rows: int | None  # as many as there should be; None: not checked
     dropped: int = 0  # rows that some model does not predict
     notes: tuple[str, ...] = ()
@@ -61,6 +67,12 @@ class Joined:
         for name, fewest in self.held.items():
             if fewest < n_items:
                 raise rules.incomplete(f"model {name!r}", f"a user has scores of {fewest:,} of {n_items:,} items")
+        for name, most in self.counted.items():
+            if most > n_items:
+                raise InputError(
+                    f"model {name!r}: counts {most:,} candidates above and tied, and the population has {n_items:,} "
+                    "items; pass population=, or count again."
+                )
 
     def check_rows(self, found: int) -> None:
         """Refuse repeated predictions, which a join shows by its number of rows."""
@@ -76,8 +88,8 @@ class Joined:
         return None
 
 
-def join(models: Mapping[str, Any], log: Any, propensity: str | None, asked: Question) -> Joined:
-    """Join the log with each model's predictions, inside the engine that holds them."""
+def join(models: Mapping[str, Any], log: Any, propensity: str | None, asked: Question, until: ExitStack) -> Joined:
+    """Join the log with each model's predictions, inside the engine that has them, and hold them there so long."""
     table, named = _log_table(log, models, propensity, asked)
     opened_tables = {name: _tables(name, model, table, named) for name, model in models.items()}
     exclude = None if asked.exclude is None else beside("exclude", asked.exclude, table, named)
@@ -88,29 +100,45 @@ def join(models: Mapping[str, Any], log: Any, propensity: str | None, asked: Que
         for name, own in opened_tables.items()
     ]
     frame, weights = _with_weights(_selected(table, named, types, log_columns(models)), asked)
-    if not asked.distinct:
-        refuse_repeats("the log", frame, DuplicateError)
-    size = None if asked.distinct else rows(frame)
-    excluded = None if exclude is None else ExcludedPairs.of(exclude.frame.select(*exclude.keys(types)), frame)
-    frame = frame if excluded is None else excluded.counted_beside(frame)
     by_use = [rules.scores_and_ranks(f"model {name!r}", own) for name, own in zip(models, tables, strict=True)]
+    excluded = None if exclude is None else ExcludedPairs.of(exclude.frame.select(*exclude.keys(types)), frame, until)
+    counted = Fact(partial(pair_counts, frame.select(*PAIR)))
+    foresee([*([] if asked.distinct else [counted]), *_foreseen(by_use, asked, excluded)], frame)
+    if not asked.distinct:
+        refuse_repeats("the log", frame, DuplicateError, counted)
+    size = None if asked.distinct else rows(frame) if counted.known is None else int(counted.row["rows"] or 0)
+    frame = frame if excluded is None else excluded.counted_beside(frame)
+    eager = bool(frames) and isinstance(nw.from_native(log), nw.DataFrame)
     predicted = with_predictions(frame, [scores for scores, _ in by_use], asked)
     ranked = with_ranks(predicted.frame, by_use, asked, excluded)
-    eager = bool(frames) and isinstance(nw.from_native(log), nw.DataFrame)
     return Joined(
-        frame=settled(ranked.frame, eager=eager), weights=weights,
+        frame=held(_without_own(ranked.frame), until, eager=eager), weights=weights,
         names={key: named[role] for key, role in ROLES.items() if role in named},
         coverage={
             name: replace(found, ranks=at in ranked.ranks, depth=ranked.depth(at, found.depth))
             for at, (name, found) in enumerate(zip(models, predicted.coverage, strict=True))
         },
-        ranked={at: at not in ranked.scored for at in range(len(models))},
+        ranked={at: at not in ranked.scored and at not in ranked.counted for at in range(len(models))},
+        counted={name: ranked.counted[at] for at, name in enumerate(models) if at in ranked.counted},
         held={name: ranked.scored[at] for at, name in enumerate(models) if at in ranked.scored},
         tables=[t for own in tables for t in own], excluded=excluded,
         rankings={name: ranks for name, (_, ranks) in zip(models, by_use, strict=True)},
         rows=None if size is None else size - predicted.dropped, dropped=predicted.dropped,
         notes=tuple(predicted.notes),
     )  # fmt: skip
+
+
+def _foreseen(
+    by_use: Sequence[tuple[ModelTable, ModelTable]], asked: Question, excluded: ExcludedPairs | None
+) -> list[Fact]:
+    """The facts about tables that will be asked for."""
+    used = {"prediction": [scores for scores, _ in by_use if scores.score is not None]}
+    used["rank"] = [ranks for _, ranks in by_use if ranks.rank is not None or asked.complete]
+    tables = list({id(t): t for on in asked.kinds for t in used[on] if t.frame is not None}.values())
+    return [
+        *([] if excluded is None else [excluded.facts]), *(t.numbers for t in tables),
+        *(fact for _, ranks in by_use for fact in foreseen(ranks, asked, excluded)),
+    ]  # fmt: skip
 
 
 def _log_table(
@@ -138,6 +166,11 @@ def _selected(log: EngineTable, named: Mapping[str, str], types: Sequence[Any], 
     return log.frame.select(*log.keys(types), *numbers, *kept)
 
 
+def _without_own(frame: Any) -> Any:
+    """The joined rows without the log's own columns, which were read."""
+    return frame.select(*(name for name in frame.collect_schema().names() if not name.startswith("log:")))
+
+
 def _with_weights(frame: Any, asked: Question) -> tuple[Any, dict[str, Weights]]:
     """The frame with w = 1/p; for a part of a log with 1/(p·s) and, where another part is excluded, 1/π."""
     if "p" not in frame.collect_schema().names():
@@ -157,11 +190,3 @@ def _with_weights(frame: Any, asked: Question) -> tuple[Any, dict[str, Weights]]
     frame = frame.with_columns(*probabilities)
     weights = [(1.0 / nw.col(of.probability)).alias(of.weight) for of in dict.fromkeys(found.values())]
     return frame.with_columns(*weights), found
-
-
-def settled(frame: Any, *, eager: bool) -> Any:
-    """The joined rows held where they are, so that later passes do not join again; without the log's own columns."""
-    frame = frame.select(*(name for name in frame.collect_schema().names() if not name.startswith("log:")))
-    if frame.implementation.is_pyspark():
-        return nw.from_native(frame.to_native().localCheckpoint())
-    return frame.collect().lazy() if eager and frame.implementation.is_polars() else frame

@@ -8,16 +8,17 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from openloop.core.feedback import Array, Floats
+from openloop.core.feedback import Floats
 from openloop.core.lists import ListMetric, ListSums
 from openloop.core.metric import Column
 from openloop.errors import UndefinedError
 from openloop.sources.frames.joining import Joined
 from openloop.sources.frames.opening import PAIR
-from openloop.sources.frames.rows import USER, Reduced, collected, reduce
+from openloop.sources.frames.rows import STRATUM, USER, reduce
 from openloop.sources.lists import list_notes
 from openloop.sources.question import Question
 from openloop.sources.rules import unlisted
+from openloop.support.frames import collected
 
 
 class EntryColumns:
@@ -56,6 +57,8 @@ class FrameLists:
         for name, table in self._joined.rankings.items():
             if table.frame is None:
                 return f"model {name!r} is a column of the log, which holds no whole lists; give a table."
+            if table.rank is None and table.counts:
+                return f"model {name!r} counts candidates above its rows, and has no lists; give ranks, or all scores."
         return unlisted(self._joined.coverage, metric)
 
     def notes(self) -> list[str]:
@@ -65,16 +68,19 @@ class FrameLists:
     def sums(self, metrics: Sequence[ListMetric]) -> dict[str, ListSums]:
         """The sums of each model's lists, all of the same users in the same order."""
         k, compared = metrics[0].k, any(m.needs == "running" for m in metrics)
-        lists = {model: self._top(at, k) for at, model in enumerate(self.models)}
-        running = lists[str(self._asked.running)] if compared else None
+        lists = [self._top(at, k) for at in range(len(self.models))]
+        # All models' lists in one frame, the model as the stratum: each is summed once, whatever their number.
+        tagged = nw.concat([e.with_columns(nw.lit(at).cast(nw.Int64()).alias(STRATUM)) for at, e in enumerate(lists)])
+        running = lists[self.models.index(str(self._asked.running))] if compared else None
         gains = {(m.name,): m.gain(EntryColumns(self._users)) for m in metrics if m.gain is not None}
-        reduced = {
-            model: reduce(self._columns(entries, running), {("length",): nw.lit(1.0)} | gains, 1)
-            for model, entries in lists.items()
+        columns = {("length",): nw.lit(1.0)} | gains
+        reduced = reduce(self._columns(tagged, running), columns, max(len(lists), 2))
+        sums = reduced.on(reduced.ids, self._users)
+        exposures = self._exposures(tagged)
+        return {
+            model: self._sums(model, {key: v[:, at] for key, v in sums.items()}, exposures[at])
+            for at, model in enumerate(self.models)
         }
-        known = np.unique(np.concatenate([found.ids for found in reduced.values()]))
-        exposures = {model: self._exposure(model, entries) for model, entries in lists.items()}
-        return {model: self._sums(model, found, known, exposures[model]) for model, found in reduced.items()}
 
     def _top(self, at: int, k: int) -> Any:
         """The entries (u, i) of a model's lists of k items."""
@@ -105,18 +111,21 @@ class FrameLists:
         pairs = self._joined.frame.select(*PAIR) if excluded is None else excluded.given
         return pairs.with_columns(nw.lit(1.0).alias("rows")).group_by("i").agg(nw.col("rows").sum())
 
-    def _exposure(self, model: str, entries: Any) -> Floats:
-        """How many lists hold each item; items that none holds come last."""
-        once = entries.select("i", nw.lit(1.0).alias("x")).group_by("i").agg(nw.col("x").sum())
-        found = collected(once)["x"].cast(nw.Float64()).to_numpy()
+    def _exposures(self, tagged: Any) -> list[Floats]:
+        """How many lists of each model hold each item; items that none holds come last."""
+        once = tagged.select(STRATUM, "i", nw.lit(1.0).alias("x")).group_by(STRATUM, "i").agg(nw.col("x").sum())
+        table = collected(once.select(STRATUM, "x"))
+        of, counts = table[STRATUM].to_numpy(), table["x"].cast(nw.Float64()).to_numpy()
+        return [self._padded(model, counts[of == at]) for at, model in enumerate(self.models)]
+
+    def _padded(self, model: str, found: Floats) -> Floats:
         if len(found) > self._items:
             raise UndefinedError(
                 f"model {model!r} lists {len(found):,} items, the population has {self._items:,}; pass population=."
             )
         return np.pad(found, (0, self._items - len(found)))
 
-    def _sums(self, model: str, found: Reduced, known: Array, exposure: Floats) -> ListSums:
-        sums: Mapping[Any, Floats] = {key: v[:, 0] for key, v in found.on(known, self._users).items()}
+    def _sums(self, model: str, sums: Mapping[Any, Floats], exposure: Floats) -> ListSums:
         length = sums["length",]
         self._without[model] = int(np.count_nonzero(length == 0))
         values = {

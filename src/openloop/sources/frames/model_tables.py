@@ -11,10 +11,11 @@ import narwhals as nw
 from openloop.data.columns import choose
 from openloop.errors import DuplicateError, InputError, PredictionError
 from openloop.sources import rules
-from openloop.sources.frames.facts import absent, flag, only_row, repeats, rows, times
+from openloop.sources.frames.collecting import Fact
+from openloop.sources.frames.facts import pair_counts, repeats
 from openloop.sources.frames.opening import PAIR, EngineTable
-from openloop.sources.frames.rows import collected
 from openloop.sources.rules import LARGEST
+from openloop.support.frames import absent, collected, flag, only_row, rows, times
 
 # How text writes a number, for engines that can only cast all of a column or nothing.
 NUMBER = r"(?i)^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf|infinity)$"
@@ -27,24 +28,52 @@ class ModelTable:
     model: str
     score: str | None = None
     rank: str | None = None
+    above: str | None = None  # how many candidates are above the item
+    tied: str | None = None  # and how many tie with it, itself included
     frame: Any = None  # None: the columns are the log's
-    found: dict[str, int | None] = field(init=False, repr=False, default_factory=dict[str, Any])
+    facts: dict[str, Fact] = field(init=False, repr=False, default_factory=dict[str, Fact])
 
     @property
     def what(self) -> str:
         """The name that errors give it."""
         return f"model {self.model!r}"
 
+    @property
+    def counts(self) -> list[str]:
+        """The columns of candidates above and tied, where there are such."""
+        return [column for column in (self.above, self.tied) if column is not None]
+
+    @property
+    def ranks(self) -> bool:
+        """Whether it was made for rankings."""
+        return self.rank is not None or bool(self.counts)
+
+    @property
+    def numbers(self) -> Fact:
+        """What its numbers are, by one query."""
+        if "numbers" not in self.facts:
+            self.facts["numbers"] = Fact(lambda: number_query(self.frame, self._columns, self._texts, self.rank))
+        return self.facts["numbers"]
+
+    @property
+    def ranked_twice(self) -> Fact:
+        """How often each rank of a user is there, as `pair_counts` has it."""
+        if "ranks" not in self.facts:
+            self.facts["ranks"] = Fact(lambda: pair_counts(rank_pairs(self.frame, str(self.rank))))
+        return self.facts["ranks"]
+
+    @property
+    def _columns(self) -> list[str]:
+        return [column for column in (self.score, self.rank, *self.counts) if column is not None]
+
+    @property
+    def _texts(self) -> list[str]:
+        known = self.frame.collect_schema().names()
+        return [column for column in self._columns if f"text:{column}" in known]
+
     def check(self) -> int | None:
         """The deepest rank of a list, once the table is known to have rows, and numbers that are finite; asked once."""
-        if "depth" not in self.found:
-            self.found["depth"] = self._checked_depth()
-        return self.found["depth"]
-
-    def _checked_depth(self) -> int | None:
-        numbers = [column for column in (self.score, self.rank) if column is not None]
-        texts = [column for column in numbers if f"text:{column}" in self.frame.collect_schema().names()]
-        found = number_facts(self.frame, numbers, texts, self.rank)
+        numbers, texts, found = self._columns, self._texts, _as_numbers(self.numbers.row)
         size = int(found["rows"])
         if not size:
             raise rules.no_rows(self.what)
@@ -77,13 +106,15 @@ class ModelTable:
 def of_log(model: str, given: str | Mapping[str, str], log: EngineTable) -> ModelTable:
     """A model that is columns of the log."""
     columns = {"score": given} if isinstance(given, str) else given
-    found = choose(log, {role: columns.get(role) for role in ("score", "rank")}, required=())
-    return ModelTable(model=model, score=found.get("score"), rank=found.get("rank"))
+    roles = ("score", "rank", *rules.COUNTS)
+    found = choose(log, {role: columns.get(role) for role in roles}, required=())
+    return ModelTable(model=model, **{role: found.get(role) for role in roles})
 
 
 def of_frame(model: str, table: EngineTable, types: Sequence[Any]) -> ModelTable:
     """A model's frame, its ids as u and i, its numbers as 64-bit floats."""
-    columns = rules.number_columns(table)
+    counts = rules.count_columns(table)
+    columns = counts | (rules.number_columns(table) if not counts or rules.has_numbers(table) else {})
     frame, schema, texts = table.frame, table.frame.collect_schema(), list[str]()
     for column in columns.values():
         kind = schema[column]
@@ -117,6 +148,20 @@ def _is_word(column: str) -> Any:
 
 def number_facts(frame: Any, numbers: Sequence[str], texts: Sequence[str], rank: str | None) -> dict[str, float]:
     """Rows, gaps and words of some columns, and whether ranks are odd and how deep they go, by one query."""
+    return _as_numbers(only_row(number_query(frame, numbers, texts, rank)))
+
+
+def _as_numbers(row: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(value or 0) for name, value in row.items()}
+
+
+def rank_pairs(listed: Any, rank: str) -> Any:
+    """Users and ranks of a list as pairs (u, i), of which none may be there twice."""
+    return listed.filter(~nw.col(rank).is_null()).select("u", nw.col(rank).cast(nw.Int64()).alias("i"))
+
+
+def number_query(frame: Any, numbers: Sequence[str], texts: Sequence[str], rank: str | None) -> Any:
+    """The query of `number_facts`."""
     flags = {"rows": nw.lit(1.0)}
     flags |= {f"gone:{column}": flag(absent(nw.col(column))) for column in numbers}
     flags |= {f"words:{column}": flag(_is_word(column)) for column in texts}
@@ -125,14 +170,15 @@ def number_facts(frame: Any, numbers: Sequence[str], texts: Sequence[str], rank:
         r = nw.col(rank)
         flags |= {"odd": flag(~absent(r) & ((r < 1) | (r > LARGEST) | (r != r.floor()))), "depth": r}
         totals += [nw.col("odd").sum(), nw.col("depth").max()]
-    found = only_row(frame.select(**flags).select(*totals))
-    return {name: float(value or 0) for name, value in found.items()}
+    return frame.select(**flags).select(*totals)
 
 
-def refuse_repeats(what: str, frame: Any, error: type[InputError] = DuplicateError) -> None:
-    """Refuse pairs (u, i) that are in a frame more than once."""
-    if repeats(frame.select(*PAIR)):
-        again = times(frame).filter(nw.col("times") > 1).select(*PAIR)
+def refuse_repeats(
+    what: str, frame: Any, error: type[InputError] = DuplicateError, counted: Fact | None = None
+) -> None:
+    """Refuse pairs (u, i) that are in a frame more than once; `counted` as in `repeats`."""
+    if repeats(frame.select(*PAIR), counted):
+        again = times(frame, PAIR).filter(nw.col("times") > 1).select(*PAIR)
         some = collected(again.sort(*PAIR).head(3))
         pairs = list(zip(*(some[key].to_list() for key in PAIR), strict=True))
         raise error(rules.pairs_twice(what, rows(again), pairs))

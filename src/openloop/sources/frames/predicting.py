@@ -12,12 +12,11 @@ import narwhals as nw
 
 from openloop.errors import InputError, PredictionError
 from openloop.sources import rules
-from openloop.sources.frames.facts import absent, flag, only_row
 from openloop.sources.frames.model_tables import ModelTable
 from openloop.sources.frames.opening import PAIR
-from openloop.sources.frames.rows import collected
 from openloop.sources.question import Question
 from openloop.sources.rules import Coverage
+from openloop.support.frames import absent, collected, flag, only_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +66,7 @@ class Gaps:
 
 def _is_list(table: ModelTable) -> bool:
     """Whether a table was made for rankings, and so need not score every row."""
-    return table.rank is not None and table.frame is not None
+    return table.ranks and table.frame is not None
 
 
 def _joined(frame: Any, serving: Mapping[str, ModelTable]) -> Any:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 
+from openloop.kernels import ties
 from openloop.sources import rules
-from openloop.sources.frames.facts import count, only_row, repeats, rows
-from openloop.sources.frames.model_tables import ModelTable, number_facts
-from openloop.sources.frames.opening import PAIR
-from openloop.sources.frames.rows import with_scores
+from openloop.sources.frames.collecting import Fact
+from openloop.sources.frames.facts import count, item_ends, repeats
+from openloop.sources.frames.holding import held
+from openloop.sources.frames.model_tables import ModelTable, number_facts, rank_pairs
+from openloop.sources.frames.opening import PAIR, sent
+from openloop.sources.frames.rows import discount_name, with_scores
 from openloop.sources.question import Question
+from openloop.support.frames import absent, collected, flag, only_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,26 +29,46 @@ class ExcludedPairs:
     given: Any  # with the scored ones, each once
     pairs: Any
     counts: Any  # (u, excluded): how many items leave the ranking of each user
-    overlap: int  # scored rows that are excluded too
+    facts: Fact  # scored: rows that are scored too; and the least and largest item, where ids are integers
+    listed: dict[str, Fact] = field(default_factory=dict[str, Fact])  # how many of them a model's list holds
 
     @classmethod
-    def of(cls, pairs: Any, scored: Any) -> ExcludedPairs:
-        """The excluded pairs of a log frame."""
-        pairs, scored = pairs.unique(), scored.select(*PAIR)
-        overlap = rows(scored.join(pairs, on=list(PAIR), how="inner"))
-        left = pairs.join(scored, on=list(PAIR), how="anti")
-        once = left.with_columns(nw.lit(1.0).alias("excluded"))
-        return cls(given=pairs, pairs=left, counts=once.group_by("u").agg(nw.col("excluded").sum()), overlap=overlap)
+    def of(cls, pairs: Any, scored: Any, until: ExitStack) -> ExcludedPairs:
+        """The excluded pairs of a log frame, which many queries read."""
+        scored = scored.select(*PAIR, nw.lit(1.0).alias("scored"))
+        marked = held(pairs.unique().join(scored, on=list(PAIR), how="left"), until)
+        left = marked.filter(nw.col("scored").is_null()).select(*PAIR)
+        counts = left.with_columns(nw.lit(1.0).alias("excluded")).group_by("u").agg(nw.col("excluded").sum())
+        return cls(
+            given=marked.select(*PAIR),
+            pairs=left,
+            counts=counts,
+            facts=Fact(lambda: marked.select(nw.col("scored").sum(), *item_ends(marked))),
+        )
+
+    @property
+    def overlap(self) -> int:
+        """How many scored rows are excluded too."""
+        return int(self.facts.row["scored"] or 0)
 
     def counted_beside(self, frame: Any) -> Any:
         """The frame with the number of items that its row's user has excluded."""
         joined = frame.join(self.counts, on="u", how="left")
         return joined.with_columns(nw.col("excluded").fill_null(0.0))
 
-    def refuse(self, what: str, listed: Any) -> None:
+    def within(self, table: ModelTable) -> Fact:
+        """How many of the pairs a model's table holds."""
+        if table.model not in self.listed:
+            self.listed[table.model] = Fact(lambda: self._inside(table).select(nw.len().alias("n")))
+        return self.listed[table.model]
+
+    def _inside(self, table: ModelTable) -> Any:
+        return table.frame.select(*PAIR).join(self.pairs, on=list(PAIR), how="inner")
+
+    def refuse(self, table: ModelTable) -> None:
         """Refuse a list that holds some of the pairs."""
-        if found := rows(listed.select(*PAIR).join(self.pairs, on=list(PAIR), how="inner")):
-            raise rules.ranks_excluded(what, found)
+        if found := int(self.within(table).row["n"]):
+            raise rules.ranks_excluded(table.what, found)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,6 +82,7 @@ class Ranked:
     ranks: set[int] = field(default_factory=set[int])  # positions of the models that rank
     depths: dict[int, int] = field(default_factory=dict[int, int])  # of lists
     scored: dict[int, int] = field(default_factory=dict[int, int])  # ranked by scores: the fewest that a user has
+    counted: dict[int, int] = field(default_factory=dict[int, int])  # ranked by counts: the most candidates of a user
 
     def depth(self, at: int, known: int | None) -> int | None:
         """The deepest rank of a model's list, None where it is declared to hold all candidates."""
@@ -70,11 +97,12 @@ class Ranked:
         else:
             depth = table.check() or 0
             listed = table.frame.select(*PAIR, nw.col(str(table.rank)).alias(own))
-            if self.excluded is not None:
-                self.excluded.refuse(table.what, listed)
+            if self.excluded is not None and not self.asked.checked:
+                self.excluded.refuse(table)
             self.frame = self.frame.join(self._within_reach(listed, own), on=list(PAIR), how="left")
         # An unscored row with a rank of its own moves no other; with another's it lets more than k into the top k.
-        self._refuse_repeats(table, self.frame if self.asked.distinct else listed, own)
+        if not self.asked.checked:
+            self._refuse_repeats(table, self.frame if self.asked.distinct else listed, own)
         self.depths[at] = depth
         if self.asked.complete and (unranked := count(self.frame, nw.col(own).is_null())):
             raise rules.incomplete(table.what, f"{unranked:,} scored rows have no rank")
@@ -90,8 +118,8 @@ class Ranked:
 
     def _refuse_repeats(self, table: ModelTable, listed: Any, own: str) -> None:
         """Refuse a rank that two rows of a user share."""
-        listed = listed.select("u", own).filter(~nw.col(own).is_null())
-        if repeats(listed.select("u", nw.col(own).cast(nw.Int64()).alias("i"))):
+        counted = table.ranked_twice if _lists_apart(table, self.asked) else None
+        if repeats(rank_pairs(listed, own), counted):
             for suspect in self.suspects:
                 suspect.refuse_repeats()
             raise rules.bad_ranks(table.what)
@@ -106,10 +134,75 @@ class Ranked:
             scores = scores.join(self.excluded.pairs, on=list(PAIR), how="anti")
         times = table.frame.select("u", nw.lit(1.0).alias("times")).group_by("u").agg(nw.col("times").sum())
         self.scored[at] = int(only_row(times.select(nw.col("times").min()))["times"] or 0)
-        cuts = list(dict.fromkeys(m.k for m in self.asked.measures if m.on == "rank"))
-        self.frame = self.frame.join(with_scores(scores, at, cuts).drop(f"s{at}"), on=list(PAIR), how="left")
+        self.frame = self.frame.join(with_scores(scores, at, self._cuts).drop(f"s{at}"), on=list(PAIR), how="left")
         if gone := count(self.frame, nw.col(f"h{at}").is_null()):
             raise rules.incomplete(table.what, f"{gone:,} scored rows have no score")
+
+    @property
+    def _cuts(self) -> list[int | None]:
+        return list(dict.fromkeys(m.k for m in self.asked.measures if m.on == "rank"))
+
+    def add_counts(self, at: int, table: ModelTable) -> None:
+        """Candidates above and tied, counted by whoever ranked them all: only scored rows need them."""
+        h, e = f"h{at}", f"e{at}"
+        if table.frame is None:
+            own = [
+                nw.col(f"log:{column}").cast(nw.Float64()).alias(key)
+                for column, key in zip(table.counts, (h, e), strict=True)
+            ]
+            self.frame = self.frame.with_columns(*own)
+            counts = self.frame.select(h, e)
+        else:
+            table.check()
+            counts = table.frame.select(*PAIR, **{h: nw.col(str(table.above)), e: nw.col(str(table.tied))})
+            self.frame = self.frame.join(counts, on=list(PAIR), how="left")
+        found = count_facts(counts, h, e)
+        if found.odd:
+            raise rules.bad_counts(table.what, table.counts, found.odd)
+        if gone := count(self.frame, nw.col(h).is_null() | nw.col(e).is_null()):
+            raise rules.incomplete(table.what, f"{gone:,} scored rows have no counts")
+        self.counted[at] = found.most
+        self._expect(at, counts if found.tied else None)
+
+    def _expect(self, at: int, counts: Any | None) -> None:
+        """Expectations over tied blocks, by a table of the blocks that are there; a single item has its own rank."""
+        h, e, inverse = f"h{at}", f"e{at}", f"harmonic{at}"
+        plain = {inverse: 1.0 / (nw.col(h) + 1.0)}
+        for k in self._cuts:
+            gain = 1.0 / (nw.col(h) + 2.0).log(2)
+            name = discount_name(at, k)
+            plain[name] = gain if k is None else nw.when(nw.col(h) < k).then(gain).otherwise(nw.lit(0.0))
+        if counts is None:
+            self.frame = self.frame.with_columns(**plain)
+            return
+        table = collected(counts.filter(nw.col(e) > 1).select(h, e).unique())
+        above, tied = (table[name].to_numpy().astype(np.int64) for name in (h, e))
+        known = {f"block:{discount_name(at, k)}": ties.expected_discount(above, tied, k) for k in self._cuts}
+        known |= {
+            h: above.astype(np.float64),
+            e: tied.astype(np.float64),
+            f"block:{inverse}": ties.harmonic(above, tied),
+        }
+        joined = self.frame.join(sent(known, self.frame), on=[h, e], how="left")
+        chosen = {
+            name: nw.when(nw.col(e) > 1).then(nw.col(f"block:{name}")).otherwise(single)
+            for name, single in plain.items()
+        }
+        self.frame = joined.with_columns(**chosen).drop(*(f"block:{name}" for name in plain))
+
+
+def _lists_apart(table: ModelTable, asked: Question) -> bool:
+    """Whether all ranks of a table are looked at, not only those beside the log."""
+    return table.frame is not None and not asked.distinct
+
+
+def foreseen(table: ModelTable, asked: Question, excluded: ExcludedPairs | None) -> list[Fact]:
+    """The facts that `with_ranks` will ask for about a table."""
+    listed = table.frame is not None and table.rank is not None and not (table.counts and asked.complete)
+    if not listed or asked.checked or "rank" not in asked.kinds:
+        return []
+    found = [table.ranked_twice] if _lists_apart(table, asked) else []
+    return found if excluded is None else [*found, excluded.within(table)]
 
 
 def with_ranks(
@@ -118,14 +211,36 @@ def with_ranks(
     """Join what each model says of ranks, of its tables of scores and ranks the second; some models say nothing."""
     found = Ranked(frame=frame, asked=asked, excluded=excluded, suspects=[t for pair in tables for t in pair])
     for at, (_, table) in enumerate(tables) if "rank" in asked.kinds else ():
-        if table.rank is not None:
+        if table.counts and asked.complete:
+            found.add_counts(at, table)
+        elif table.rank is not None:
             found.add_list(at, table)
-        elif table.frame is not None and asked.complete:
+        elif table.frame is not None and table.score is not None and asked.complete:
             found.add_scores(at, table)
         else:
             continue
         found.ranks.add(at)
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountFacts:
+    """Of counts of candidates: rows that cannot be any, rows with ties, and the most candidates that a row tells of."""
+
+    odd: int
+    tied: int
+    most: int
+
+
+def count_facts(counts: Any, above: str, tied: str) -> CountFacts:
+    """By one query; where all of a row is missing, there is nothing to tell."""
+    h, e = nw.col(above), nw.col(tied)
+    bad = absent(h) | absent(e) | (h < 0) | (e < 1) | (h != h.floor()) | (e != e.floor()) | (h + e > rules.LARGEST)
+    flags = {"odd": flag(bad & ~(h.is_null() & e.is_null())), "tied": flag(~absent(e) & (e > 1)), "most": h + e}
+    named = counts.select(**flags).select(nw.col("odd").sum(), nw.col("tied").sum(), nw.col("most").max())
+    found = only_row(named)
+    odd = int(found["odd"] or 0)
+    return CountFacts(odd=odd, tied=int(found["tied"] or 0), most=0 if odd else int(found["most"] or 0))
 
 
 def _own_depth(what: str, frame: Any, column: str) -> int:

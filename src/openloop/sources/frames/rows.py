@@ -6,7 +6,7 @@ above and tied). Named columns are made first, then plain sums: the order that e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from openloop.core.feedback import Array, Floats, distinct
 from openloop.core.metric import Column, Metric, reaches
 from openloop.kernels import ties
+from openloop.sources.frames.collecting import together
 from openloop.sources.terms import Needed, shared_key, terms
 
 MAX_COLUMNS = 80  # wider plans are slow on Spark and DuckDB, and pandas warns from 100 on
@@ -208,32 +209,51 @@ class Reduced:
         return {key: _spread(values, at, users) for key, values in self.sums.items()}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """Expressions to sum over a frame, by user and stratum; or without users over all rows of each stratum."""
+
+    frame: Any
+    columns: Mapping[Key, Column]
+    strata: int = 1
+    by_user: bool = True
+
+    @property
+    def batches(self) -> list[dict[Key, str]]:
+        """The names of the sums, as many at a time as an engine likes."""
+        keys = list(self.columns)
+        return [
+            {key: f"t{j}" for j, key in enumerate(keys[start : start + MAX_COLUMNS])}
+            for start in range(0, len(keys), MAX_COLUMNS)
+        ]
+
+    def query(self, batch: Mapping[Key, str]) -> Any:
+        """The sums of a batch."""
+        group = [*([USER] if self.by_user else []), *([STRATUM] if self.strata > 1 else [])]
+        named = [_expression(self.columns[key]).alias(name) for key, name in batch.items()]
+        rows, totals = self.frame.select(*group, *named), [nw.col(name).sum() for name in batch.values()]
+        return rows.group_by(*group).agg(*totals) if group else rows.select(*totals)
+
+    def reduced(self, tables: Sequence[Any]) -> Reduced:
+        """The sums, from the table of each batch."""
+        ids = distinct(plain_ids(tables[0][USER])) if self.by_user and tables else np.zeros(1, np.int64)
+        sums: dict[Key, Floats] = {}
+        for batch, table in zip(self.batches, tables, strict=True):
+            place = np.searchsorted(ids, plain_ids(table[USER])) if self.by_user else np.zeros(len(table), np.int64)
+            sums |= _placed(batch, table, place, (len(ids), self.strata))
+        return Reduced(ids=ids, sums=sums)
+
+
+def reduce_all(passes: Sequence[Pass]) -> list[Reduced]:
+    """The sums of several passes; only these leave the engine."""
+    batches = [own.batches for own in passes]
+    tables = iter(together([p.query(batch) for p, own in zip(passes, batches, strict=True) for batch in own]))
+    return [p.reduced([next(tables) for _ in own]) for p, own in zip(passes, batches, strict=True)]
+
+
 def reduce(frame: Any, columns: Mapping[Key, Column], strata: int) -> Reduced:
-    """Sum expressions by user and stratum; only these sums leave the engine."""
-    found = list(_summed(frame, columns, [USER, STRATUM] if strata > 1 else [USER]))
-    ids, sums = distinct(plain_ids(found[0][1][USER])), dict[Key, Floats]()
-    for batch, table in found:
-        place = np.searchsorted(ids, plain_ids(table[USER]))
-        sums |= _placed(batch, table, place, (len(ids), strata))
-    return Reduced(ids=ids, sums=sums)
-
-
-def reduce_total(frame: Any, columns: Mapping[Key, Column], strata: int) -> dict[Key, Floats]:
-    """Sum expressions over all rows of each stratum; (1, strata) each."""
-    sums: dict[Key, Floats] = {}
-    for batch, table in _summed(frame, columns, [STRATUM] if strata > 1 else []):
-        sums |= _placed(batch, table, np.zeros(len(table), np.int64), (1, strata))
-    return sums
-
-
-def _summed(frame: Any, columns: Mapping[Key, Column], group: Sequence[str]) -> Iterator[tuple[dict[Key, str], Any]]:
-    """Sums by group, a batch of columns at a time: the name of each, and the table of them."""
-    wanted = list(columns)
-    for start in range(0, len(wanted), MAX_COLUMNS):
-        batch = {key: f"t{j}" for j, key in enumerate(wanted[start : start + MAX_COLUMNS])}
-        named = frame.select(*group, *(_expression(columns[key]).alias(name) for key, name in batch.items()))
-        totals = [nw.col(name).sum() for name in batch.values()]
-        yield batch, collected(named.group_by(*group).agg(*totals) if group else named.select(*totals))
+    """Sum expressions by user and stratum."""
+    return reduce_all([Pass(frame=frame, columns=columns, strata=strata)])[0]
 
 
 def _placed(batch: Mapping[Key, str], table: Any, place: Array, shape: tuple[int, int]) -> dict[Key, Floats]:
@@ -257,15 +277,6 @@ def plain_ids(series: Any) -> Array:
     """Ids as integers or Python strings."""
     values: Array = series.to_numpy()
     return values.astype(object) if values.dtype.kind in "UT" else values
-
-
-def collected(frame: Any) -> Any:
-    """The eager result of a small frame; Polars runs the plan in batches, so that memory stays bounded."""
-    if not isinstance(frame, nw.LazyFrame):
-        return frame
-    if frame.implementation.is_polars():
-        return frame.collect(engine="streaming")
-    return frame.collect()
 
 
 def _expression(x: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import Any
@@ -10,18 +11,19 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from openloop.core.feedback import LEAST, Array, Floats
+from openloop.core.feedback import Array, Floats
 from openloop.core.metric import Metric, default_threshold, reaches
 from openloop.core.moments import SUMS, Moments
 from openloop.core.tilts import Tilts
 from openloop.core.weights import WeightSummary
-from openloop.errors import EmptyError, InputError, PropensityError, RatingError
+from openloop.errors import InputError
 from openloop.estimators.naming import Method
 from openloop.metrics.rating import MAX_LEVELS, midpoints
 from openloop.sources.frames import facts as frame_facts
-from openloop.sources.frames.facts import absent, flag, only_row, weight_summary
+from openloop.sources.frames.dealing import Deal, by_cluster, dealt
 from openloop.sources.frames.joining import Joined, join
 from openloop.sources.frames.lists import FrameLists
+from openloop.sources.frames.row_facts import RowFacts
 from openloop.sources.frames.rows import (
     STRATUM,
     USER,
@@ -30,26 +32,18 @@ from openloop.sources.frames.rows import (
     Key,
     Reduced,
     SumTask,
-    collected,
     finished,
     plain_ids,
-    reduce,
-    reduce_total,
 )
+from openloop.sources.frames.summing import Batch, TakenSums, Wanted
 from openloop.sources.frames.tilting import FrameTilter
-from openloop.sources.plan import MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts
+from openloop.sources.plan import MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
 from openloop.sources.question import Question
 from openloop.sources.terms import Common, assemble, paired
 from openloop.support.arguments import are_counts
+from openloop.support.frames import rows
 
 CLUSTERS = 100_000
-WRONG: dict[str, tuple[type[InputError], str]] = {
-    "u": (InputError, "no user id"),
-    "i": (InputError, "no item id"),
-    "y": (RatingError, "a missing or infinite rating"),
-    "p": (PropensityError, "a missing or infinite propensity"),
-    "outside": (PropensityError, "a propensity outside (0, 1]"),
-}
 
 
 def from_frame(models: Mapping[str, Any], log: Any, propensity: Any, asked: Question) -> tuple[FrameSource, list[str]]:
@@ -61,8 +55,10 @@ def from_frame(models: Mapping[str, Any], log: Any, propensity: Any, asked: Ques
         )
     if propensity is None and (asked.share is not None or asked.excluded_share is not None):
         raise InputError("evaluate: share= and excluded_share= scale propensities; name their column, too.")
-    joined = join(models, log, propensity, asked)
-    source = FrameSource(joined, asked)
+    with ExitStack() as until:  # what is held is given back, also where something is refused
+        joined = join(models, log, propensity, asked, until)
+        source = FrameSource(joined, asked)
+        source.held = until.pop_all()
     notes = [*joined.notes, *source.notes]
     if propensity is not None and asked.exclude is not None and asked.excluded_share is None:
         notes.append("exclude= changes the candidates, not their probability; pass excluded_share= if both are one log")
@@ -77,47 +73,30 @@ class FrameSource:
 
     def __init__(self, joined: Joined, asked: Question) -> None:
         self.models = joined.models
+        self.held = ExitStack()
         self.notes: list[str] = []
         self._joined = joined
         self._weighted = bool(joined.weights)
-        self._refuse()
         self._given_threshold = asked.threshold
         self._scaled, self._by_items = asked.scaled, asked.by_items
+        self._seen = RowFacts(joined, asked)
+        self._seen.refuse()
+        self._stratifications = asked.stratifications
         self._n_users, self._n_items = self._population(asked.population)
         joined.check_complete(self._n_items)
         self._frame = self._clustered(asked.max_users)
         # Passes over the rows are shared by the requests that need them.
-        self.edges = cache(lambda strata: frame_facts.edges(self._frame, *strata))
-        self.limits = cache(lambda s: frame_facts.strata_limits(self._rows_for("cell", s), self._n_strata(s)))
-        self._bases: dict[Strata | None, Reduced] = {}
+        self.edges = cache(lambda strata: self._seen.ladder.edges(*strata))
+        self.taken = TakenSums(
+            rows_for=self._rows_for, n_strata=self._n_strata, base_columns=self._base_columns(), users=self._units,
+            rows=int(self._seen.rows.row["n"]),
+        )  # fmt: skip
         self.about = cache(self._about)
         self.answers = cache(self._answers)
         self.common = cache(self._common)
-        self.weights = cache(lambda kind, column: weight_summary(self._rows_for(kind, None), column))
         self.exclusions = cache(self._exclusions)
         self.tilter = cache(self._tilter)
-
-    def _refuse(self) -> None:
-        """Count what no engine may sum over, and refuse it before anything is summed."""
-        p = nw.col("p")
-        wrong = {"u": nw.col("u").is_null(), "i": nw.col("i").is_null(), "y": absent(nw.col("y"))}
-        if self._weighted:
-            wrong |= {"p": absent(p), "outside": ~((p >= LEAST) & (p <= 1))}
-        flagged = self._joined.frame.select(
-            **{name: flag(condition) for name, condition in wrong.items()}, n=nw.lit(1.0)
-        )
-        found = only_row(flagged.select(*(nw.col(name).sum() for name in (*wrong, "n"))))
-        rows = int(found.pop("n") or 0)
-        self._joined.check_rows(rows)
-        if not rows:
-            raise EmptyError("evaluate: the log frame has no rows; an estimate needs at least one.")
-        for name, number in found.items():
-            if number:
-                error, what = WRONG[name]
-                column = self._joined.names["p" if name == "outside" else name]
-                raise error(
-                    f"evaluate: {number:,.0f} of {rows:,} rows have {what} in column {column!r}; drop or repair them."
-                )
+        self.items_within = cache(self._items_within)
 
     def remarks(self) -> list[str]:
         """None: whether a model gives all items one score would cost a pass over its scores."""
@@ -126,7 +105,7 @@ class FrameSource:
     @cached_property
     def _levels(self) -> Floats:
         """The distinct ratings, one more than may be at most; only metrics that need them cost the pass."""
-        return np.sort(collected(self._joined.frame.select("y").unique().head(MAX_LEVELS + 1))["y"].to_numpy())
+        return np.sort(self._seen.ratings.table["y"].to_numpy())
 
     @property
     def _middles(self) -> tuple[float, ...] | None:
@@ -161,20 +140,19 @@ class FrameSource:
         """The items of the log and of the excluded pairs; where ids span no more than `enough`, none are counted."""
         frame, excluded = self._joined.frame.select("i"), self._joined.excluded
         frames = [frame] if excluded is None else [frame, excluded.pairs.select("i")]
-        if enough is not None and frame.collect_schema()["i"].is_integer():
-            lows, highs = zip(*map(frame_facts.ends, frames), strict=True)
-            if max(highs) - min(lows) < enough:
-                return max(highs) - min(lows) + 1
-        known, *others = (part.unique() for part in frames)
-        return frame_facts.rows(known) + sum(frame_facts.rows(more.join(known, on="i", how="anti")) for more in others)
+        spanned = self._seen.spanned_items()
+        if enough is not None and spanned is not None and spanned <= enough:
+            return spanned
+        first, *others = (part.unique() for part in frames)
+        return rows(first) + sum(rows(more.join(first, on="i", how="anti")) for more in others)
 
     def _users(self) -> int:
         """The users of the log, and of the excluded pairs."""
         known = self._joined.frame.select(USER).unique()
         others = 0
         if self._joined.excluded is not None:
-            others = frame_facts.rows(self._joined.excluded.counts.select(USER).join(known, on=USER, how="anti"))
-        return frame_facts.rows(known) + others
+            others = rows(self._joined.excluded.counts.select(USER).join(known, on=USER, how="anti"))
+        return rows(known) + others
 
     def _check_users(self, seen: int, known: int) -> None:
         """The users of the log are counted when their sums are there, which saves a pass."""
@@ -185,17 +163,19 @@ class FrameSource:
 
     def _clustered(self, max_users: int) -> Any:
         """Above `max_users`, users are dealt to clusters, and only clusters' sums leave the engine."""
-        self._clusters = self._n_users > max_users
-        frame = self._joined.frame
-        if not self._clusters:
+        frame, self._deal = self._joined.frame, None
+        if self._n_users <= max_users:
             return frame
         groups = min(CLUSTERS, max_users)
-        users = frame.select(USER).unique().with_row_index("position", order_by=USER)
-        self._check_users(frame_facts.rows(users), self._n_users)
-        users = users.with_columns((nw.col("position") % groups).cast(nw.Int64()).alias("cluster")).drop("position")
+        frame = dealt(frame, groups)
+        self._deal = Deal.of(frame, groups, self._n_users)
+        self._check_users(int(self._deal.scored.sum()), self._n_users)
         self.notes.append(f"{self._n_users:,} users were dealt to {groups:,} clusters: intervals are over clusters")
-        self._groups = groups
-        return frame.join(users, on=USER, how="inner").drop(USER).rename({"cluster": USER})
+        return frame.drop(USER).rename({"cluster": USER})
+
+    def close(self) -> None:
+        """Give back what the engine holds."""
+        self.held.close()
 
     def refusal(self, metric: Metric, method: Method) -> str | None:
         """Why this frame cannot give that estimate."""
@@ -212,7 +192,7 @@ class FrameSource:
         if method.imputes:
             return f"{what} needs imputed losses of every cell; read the log with ol.read."
         pools = metric.kind == "cell" or (metric.pooled and method.pools)
-        if self._clusters and not pools:
+        if self._deal is not None and not pools:
             return f"{what} needs sums of each user; raise max_users= above the {self._n_users:,} users."
         return self._joined.refusal(metric, what)
 
@@ -225,17 +205,20 @@ class FrameSource:
         return self.common("cell", on, None).mass
 
     def _weight_summary(self, kind: str, on: str) -> WeightSummary | None:
-        return self.weights(kind, self._joined.weights[on].weight) if self._weighted else None
+        if not self._weighted:
+            return None
+        return self._seen.weights(kind, self._joined.weights[on].weight, self._rows_for(kind, None))
 
     def _about(self) -> LogFacts:
         """What is scored."""
-        base, y, frame = self.base(None), nw.col("y"), self._joined.frame
-        weight = self._joined.weights["prediction"].weight if self._weighted else None
-        counted = frame_facts.rating_counts(frame, weight) if len(self._levels) <= MAX_LISTED else ((), ())
-        ends = only_row(frame.select(y.min().alias("low"), y.max().alias("high")))
+        counted = frame_facts.rating_counts(self._seen.ratings) if len(self._levels) <= MAX_LISTED else ((), ())
+        # Users are counted by sums that estimates will need, too.
+        usual = self._stratifications[0] if self._stratifications and self._weighted else None
+        scored = len(self.base(usual).ids) if self._deal is None else int(self._deal.scored.sum())
+        rows = self._seen.rows.row
         return LogFacts(
-            rows=int(base.sums["n",].sum()), users=self._n_users, items=self._n_items, scored_users=len(base.ids),
-            ratings=counted[0], masses=counted[1], span=(ends["low"], ends["high"]),
+            rows=int(rows["n"]), users=self._n_users, items=self._n_items, scored_users=scored,
+            ratings=counted[0], masses=counted[1], span=(rows["low_y"], rows["high_y"]),
             threshold=self._threshold, dropped=self._joined.dropped,
             excluded=None if self._joined.excluded is None else int(self.exclusions()[1].sum()),
         )  # fmt: skip
@@ -248,7 +231,22 @@ class FrameSource:
 
     def facts(self, strata: Strata) -> StrataFacts:
         """What the scored rows of each stratum are."""
-        return frame_facts.strata_facts(self._rows_for("cell", strata), self._n_strata(strata), weighted=self._weighted)
+        n, asked = self._n_strata(strata), self._asked_strata(strata)
+        rows, limits = (
+            self._seen.ladder.strata(*strata) if isinstance(strata, tuple) and self._weighted else (None, None)
+        )
+        return StrataFacts(
+            names=strata_names(n), items=tuple(self.items_within(asked)[asked.index(strata)]),
+            rows=(int(self._seen.rows.row["n"]),) if rows is None else tuple(rows),
+            limits=(None,) * n if limits is None else tuple((low, high) for low, high in limits.tolist()),
+        )  # fmt: skip
+
+    def _asked_strata(self, strata: Strata) -> tuple[Strata, ...]:
+        """The strata, with others that are asked for too."""
+        return (*self._stratifications, *([] if strata in self._stratifications else [strata]))
+
+    def _items_within(self, groupings: tuple[Strata, ...]) -> list[list[int]]:
+        return frame_facts.items_within(self._frame, [(self._level(s), self._n_strata(s)) for s in groupings])
 
     def scored(self, metric: Metric, models: Sequence[str]) -> None:
         """Rows stay in the engine: bounds for each Γ, which need them sorted, are left out."""
@@ -272,57 +270,51 @@ class FrameSource:
         return FrameTilter.of(self._joined, rows, setting, self.about(), by_items=self._by_items)
 
     def moments(self, requests: Sequence[Request]) -> dict[Request, Moments]:
-        """The moments of each request, all of one kind of row and one set of strata in one pass."""
+        """The moments of each request; what they lack is summed for all of them at once."""
         found: dict[Request, Moments] = {}
         singles = list(dict.fromkeys(r.single(m) for r in requests for m in r.models))
-        batches = dict.fromkeys((r.metric.kind, r.strata) for r in requests)
-        for kind, strata in batches:
-            own = [r for r in (*singles, *(r for r in requests if len(r.models) > 1))
-                   if (r.metric.kind, r.strata) == (kind, strata)]  # fmt: skip
-            sums = self._sums(kind, strata, own)
-            for r in own:
-                if len(r.models) == 1:
-                    found[r] = assemble(r.metric, sums[r], r.wanted, self.common(kind, r.metric.on, strata))
-                    if self._clusters:  # a variance over cells says nothing about users beside one over clusters
-                        found[r] = replace(found[r], squares=None)
-            for r in own:
-                if len(r.models) > 1:
-                    a, b = (found[r.single(m)] for m in r.models)
-                    found[r] = paired(a, b, sums[r])
+        asked = [*singles, *(r for r in requests if len(r.models) > 1)]
+        sums = self._sums(asked)
+        for r in asked:
+            if len(r.models) == 1:
+                found[r] = assemble(r.metric, sums[r], r.wanted, self.common(r.metric.kind, r.metric.on, r.strata))
+                if self._deal is not None:  # a variance over cells says nothing about users beside one over clusters
+                    found[r] = replace(found[r], squares=None)
+        for r in asked:
+            if len(r.models) > 1:
+                a, b = (found[r.single(m)] for m in r.models)
+                found[r] = paired(a, b, sums[r])
         return found
 
-    def _sums(self, kind: str, strata: Strata | None, requests: Sequence[Request]) -> dict[Request, dict[str, Floats]]:
-        setting = self._setting(strata, [r.metric for r in requests])
-        by_user: dict[Key, Any] = {}
-        in_total: dict[Key, Any] = {}
+    def _sums(self, requests: Sequence[Request]) -> dict[Request, dict[str, Floats]]:
+        """The sums of each request by term."""
+        batches = dict.fromkeys((r.metric.kind, r.strata) for r in requests)
         keys: dict[Request, tuple[dict[str, Key], Finish | None]] = {}
-        for r in requests:
-            task = SumTask(metric=r.metric, models=tuple(self.models.index(m) for m in r.models), wanted=r.wanted)
-            own, finish = task.columns(setting, self._joined.ranked)
-            keys[r] = {term: task.key(term, setting) for term in own}, finish
-            for term, column in own.items():
-                kept = by_user if term in SUMS or finish is not None else in_total
-                kept[task.key(term, setting)] = column
-        frame, n = self._rows_for(kind, strata), self._n_strata(strata)
-        sums = self._per_user(kind, strata, frame, by_user) | reduce_total(frame, in_total, n)
+        self.taken.take({batch: self._wanted(batch, requests, keys) for batch in batches})
+        sums = {batch: self.taken.of(batch, self._units) for batch in batches}
         return {
-            r: finished({term: sums[key] for term, key in terms.items()}, finish) for r, (terms, finish) in keys.items()
+            r: finished({term: sums[r.metric.kind, r.strata][key] for term, key in terms.items()}, finish)
+            for r, (terms, finish) in keys.items()
         }
 
-    def _per_user(self, kind: str, strata: Strata | None, frame: Any, columns: dict[Key, Any]) -> dict[Key, Floats]:
-        if not columns:
-            return {}
-        if kind == "user" or strata in self._bases:
-            return reduce(frame, columns, self._n_strata(strata)).on(self.base(strata).ids, self._units)
-        # n and Σw over all rows are the base of the strata's shares: one pass serves both.
-        extra = self._base_columns()
-        reduced = reduce(frame, extra | columns, self._n_strata(strata))
-        self._bases[strata] = Reduced(ids=reduced.ids, sums={key: reduced.sums[key] for key in extra})
-        return reduced.on(reduced.ids, self._units)
+    def _wanted(self, batch: Batch, requests: Sequence[Request], keys: dict[Request, Any]) -> Wanted:
+        """The expressions of a batch's requests; `keys` learns which of them each request needs."""
+        own = [r for r in requests if (r.metric.kind, r.strata) == batch]
+        setting = self._setting(batch[1], [r.metric for r in own])
+        by_user: dict[Key, Any] = {}
+        in_total: dict[Key, Any] = {}
+        for r in own:
+            task = SumTask(metric=r.metric, models=tuple(self.models.index(m) for m in r.models), wanted=r.wanted)
+            columns, finish = task.columns(setting, self._joined.ranked)
+            keys[r] = {term: task.key(term, setting) for term in columns}, finish
+            for term, column in columns.items():
+                kept = by_user if term in SUMS or finish is not None else in_total
+                kept[task.key(term, setting)] = column
+        return Wanted(by_user=by_user, in_total=in_total)
 
     @property
     def _units(self) -> int:
-        return self._groups if self._clusters else self._n_users
+        return self._n_users if self._deal is None else self._deal.groups
 
     def _setting(self, strata: Strata | None, metrics: Sequence[Metric]) -> FrameSetting:
         full = nw.lit(float(self._n_items))
@@ -338,22 +330,22 @@ class FrameSource:
     def _rows_for(self, kind: str, strata: Strata | None) -> Any:
         frame = self._frame
         if self._n_strata(strata) > 1:
-            level = nw.lit(0.0)
-            for edge in self.edges(strata):
-                level = level + nw.when(nw.col("p") > edge).then(1.0).otherwise(0.0)
-            frame = frame.with_columns(level.cast(nw.Int64()).alias(STRATUM))
+            frame = frame.with_columns(self._level(strata).cast(nw.Int64()).alias(STRATUM))
         return frame if kind == "cell" else frame.filter(reaches(nw.col("y"), self._threshold))
+
+    def _level(self, strata: Strata | None) -> Any:
+        """The stratum of a row."""
+        level = nw.lit(0.0)
+        for edge in self.edges(strata) if self._n_strata(strata) > 1 else ():
+            level = level + nw.when(nw.col("p") > edge).then(1.0).otherwise(0.0)
+        return level
 
     def _n_strata(self, strata: Strata | None) -> int:
         return 1 if strata is None or not self._weighted else len(self.edges(strata)) + 1
 
     def base(self, strata: Strata | None) -> Reduced:
         """rows and mass of every user, over all scored rows."""
-        if strata not in self._bases:
-            columns = self._base_columns()
-            frame = self._rows_for("cell", strata)
-            self._bases[strata] = reduce(frame, columns, self._n_strata(strata))
-        return self._bases[strata]
+        return self.taken.base(strata)
 
     def _base_columns(self) -> dict[Key, Any]:
         weights = {by.weight for by in self._joined.weights.values()}
@@ -370,28 +362,35 @@ class FrameSource:
         return Common(
             cells=self._cells(on, base.ids), base={name: sums[key] for name, key in named.items()},
             weights=self._weight_summary(kind, on), edges=edges, scaled=self._scaled,
-            limits=None if strata is None or not self._weighted else self.limits(strata),
-            ids=base.ids if not self._clusters and len(base.ids) == self._units else None,
+            limits=self._seen.ladder.strata(*strata)[1] if isinstance(strata, tuple) and self._weighted else None,
+            ids=base.ids if self._deal is None and len(base.ids) == self._units else None,
         )  # fmt: skip
 
     def _cells(self, on: str, ids: Array) -> Floats:
-        """|C_u|; only rankings lose the excluded items. A cluster's is an even part of the whole."""
-        cells = np.full(self._units, float(self._n_items) * self._n_users / self._units)
-        if on == "prediction" or self._joined.excluded is None:
+        """|C_u|; only rankings lose the excluded items. A cluster's are those of its users.
+
+        Users without a scored row come last, in no order: those with exclusions first.
+        """
+        excludes = on == "rank" and self._joined.excluded is not None
+        if self._deal is not None:
+            cells = self._deal.users * float(self._n_items) - (self.exclusions()[1] if excludes else 0.0)
+            return np.concatenate([cells[ids], np.delete(cells, ids)])
+        cells = np.full(self._n_users, float(self._n_items))
+        if not excludes:
             return cells
         users, counts = self.exclusions()
-        if self._clusters:
-            return cells - counts.sum() / self._units
         known = np.isin(users, ids)
         self._check_users(len(ids) + int((~known).sum()), self._n_users)
         cells[np.searchsorted(ids, users[known])] -= counts[known]
-        # Users without a scored row come last, in no order: those with exclusions first.
         cells[len(ids) : len(ids) + int((~known).sum())] -= counts[~known]
         return cells
 
     def _exclusions(self) -> tuple[Array, Floats]:
-        """The users of the excluded pairs, and how many each has."""
-        if self._joined.excluded is None:
+        """The users of the excluded pairs, and how many each has; or all clusters."""
+        if self._seen.excluded is None:
             return np.empty(0, np.int64), np.empty(0)
-        table = collected(self._joined.excluded.counts)
+        if self._deal is not None:
+            groups = self._deal.groups
+            return np.arange(groups), by_cluster(dealt(self._seen.excluded.query(), groups), "excluded", groups)
+        table = self._seen.excluded.table
         return plain_ids(table[USER]), table["excluded"].cast(nw.Float64()).to_numpy()

@@ -14,10 +14,11 @@ from openloop.core.feedback import Floats
 from openloop.core.metric import Metric, reaches
 from openloop.core.tilts import CLUSTERS, Against, TiltedSums, Tilts
 from openloop.sources.frames.joining import Joined
-from openloop.sources.frames.rows import FrameColumns, FrameSetting, Key, Reduced, collected, reduce
+from openloop.sources.frames.rows import FrameColumns, FrameSetting, Key, Reduced, reduce
 from openloop.sources.plan import LogFacts
 from openloop.sources.terms import parts
 from openloop.sources.tilts import GRIDS, TiltPlan, place, planned
+from openloop.support.frames import collected
 
 ITEM = "i"
 
@@ -37,7 +38,7 @@ class ItemCounts:
         if others is not None:
             joined = scored.join(_counted(others, "others"), on=ITEM, how="left")
             whole = joined.with_columns((nw.col("scored") + nw.col("others").fill_null(0.0)).alias("n")).drop("others")
-        table = collected(whole.select("scored", "n").sort("n"))
+        table = collected(whole.select("scored", "n")).sort("n")
         n, weight = (table[name].cast(nw.Float64()).to_numpy() for name in ("n", "scored"))
         return cls(frame=whole.select(ITEM, "n"), typical=_median(n, weight))
 
@@ -103,7 +104,7 @@ class FrameTilter:
     joined: Joined
     rows_for: Callable[[str], Any]  # the rows that count for a kind of metric
     setting: Callable[[Metric], FrameSetting]
-    counts: ItemCounts
+    counts: ItemCounts | None  # None: nothing depends on them
     span: tuple[float, float]  # of the ratings
     plan: TiltPlan
 
@@ -118,10 +119,13 @@ class FrameTilter:
         by_items: bool,
     ) -> FrameTilter:
         """The tilts that a log has; what models were trained on and is excluded is a part of the whole log."""
-        counts = ItemCounts.of(joined.frame, None if joined.excluded is None else joined.excluded.pairs)
+        weighted, positives = bool(joined.weights), bool(reaches(about.span[0], about.threshold))
+        counts = None
+        if by_items if weighted else positives:  # else nothing depends on how many rows an item has
+            counts = ItemCounts.of(joined.frame, None if joined.excluded is None else joined.excluded.pairs)
         plan = planned(
-            weighted=bool(joined.weights), span=about.span, positives=bool(reaches(about.span[0], about.threshold)),
-            by_items=by_items, typical=counts.typical,
+            weighted=weighted, span=about.span, positives=positives, by_items=by_items,
+            typical=math.inf if counts is None else counts.typical,
         )  # fmt: skip
         return cls(joined=joined, rows_for=rows_for, setting=setting, counts=counts, span=about.span, plan=plan)
 
@@ -147,7 +151,7 @@ class FrameTilter:
         if "rho" in self.plan.against:
             weight = self.joined.weights[metric.on].weight
             return with_rating_tilts(frame, self.rows_for("cell"), weight, self.span, raked=self.plan.raked)
-        return with_popularity_tilts(frame, self.counts) if "kappa" in self.plan.against else frame
+        return frame if self.counts is None or not self.plan.against else with_popularity_tilts(frame, self.counts)
 
     def _tilted(self, sums: Mapping[Key, Floats], against: Against) -> TiltedSums:
         grid = GRIDS[against]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -44,18 +45,19 @@ class ShownSource(Protocol):
 
 def compare_shown(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQuestion) -> Comparison:
     """Estimate each metric of each ranker by each estimator, from Impressions or from a frame of them."""
-    return conclude_shown(shown_source(models, log, exam, asked), asked)
+    with ExitStack() as until:
+        return conclude_shown(shown_source(models, log, exam, asked, until), asked)
 
 
-def shown_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQuestion) -> ShownSource:
-    """The rankers and the log, checked and ready to be asked for moments."""
+def shown_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQuestion, until: ExitStack) -> ShownSource:
+    """The rankers and the log, checked and ready to be asked for moments `until` what an engine holds is given back."""
     if isinstance(log, Impressions):
         from openloop.sources.impressions.source import impression_source
 
         return impression_source(models, log, exam, asked)
     from openloop.sources.impressions.frames import frame_source
 
-    return frame_source(models, log, exam, asked)
+    return frame_source(models, log, exam, asked, until)
 
 
 def conclude_shown(source: ShownSource, asked: ShownQuestion) -> Comparison:

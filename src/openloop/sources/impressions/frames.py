@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import cached_property
 from typing import Any
 
@@ -13,19 +14,21 @@ from openloop.core.feedback import Array, Floats, distinct
 from openloop.core.shown_moments import Examined, ShownMoments
 from openloop.errors import InputError
 from openloop.estimators.shown import EXAMINED
-from openloop.sources.frames.facts import flag, only_row
-from openloop.sources.frames.rows import MAX_COLUMNS, collected, plain_ids
+from openloop.sources.frames.rows import MAX_COLUMNS, plain_ids
 from openloop.sources.impressions.examined import examined_by
 from openloop.sources.impressions.joining import JoinedRows, join_rankers
 from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.support import LogSupport
+from openloop.support.frames import collected, flag, only_row
 
 SUMS = ("shown", "requests", "weight", "wgain", "matches", "squares", "clicks", "click_squares")
 
 
-def frame_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQuestion) -> ShownFrameSource:
+def frame_source(
+    models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQuestion, until: ExitStack
+) -> ShownFrameSource:
     """A log of impressions in a frame, with rankers in frames of the same engine."""
-    joined = join_rankers(models, log, asked)
+    joined = join_rankers(models, log, asked, until)
     examined = examined_by(exam, None, joined.depth)
     has = joined.logged.__contains__
     support = LogSupport(

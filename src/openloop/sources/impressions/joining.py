@@ -7,6 +7,7 @@ Its columns are g (the cluster), n (the request), k (position), c (reward), d (K
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +17,13 @@ from openloop.core.feedback import LEAST
 from openloop.data.impressions import ShownColumns
 from openloop.errors import DuplicateError, EmptyError, InputError, PredictionError, PropensityError, RatingError
 from openloop.sources import rules
-from openloop.sources.frames.facts import absent, flag, only_row, rows
-from openloop.sources.frames.joining import settled
+from openloop.sources.frames.holding import held
 from openloop.sources.frames.model_tables import number_facts
 from openloop.sources.frames.opening import EngineTable, opened
 from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.tables import id_columns, value_columns
 from openloop.support.fields import fields_of
+from openloop.support.frames import absent, flag, only_row, rows
 
 IDS = {"request": "n", "user": "u", "item": "i"}
 NUMBERS = {"position": "k", "reward": "c", "propensity": "p", "prefix": "prefix", "slate": "slate", "pool": "m"}
@@ -39,8 +40,8 @@ class JoinedRows:
     whole: bool  # no request lacks a position
 
 
-def join_rankers(models: Mapping[str, Any], log: Any, asked: ShownQuestion) -> JoinedRows:
-    """One frame of a log of impressions and of rankers' lists."""
+def join_rankers(models: Mapping[str, Any], log: Any, asked: ShownQuestion, until: ExitStack) -> JoinedRows:
+    """One frame of a log of impressions and of rankers' lists, held so long."""
     table = opened("the log", log)
     chosen = ShownColumns(**fields_of(ShownColumns, asked)).choose(table)  # pyright: ignore[reportArgumentType]
     if "request" not in chosen and "user" not in chosen:
@@ -56,7 +57,7 @@ def join_rankers(models: Mapping[str, Any], log: Any, asked: ShownQuestion) -> J
     logged |= {"exposure", "propensity"} if exposures else set()
     logged |= {"slate"} if {"prefix", "request"} <= set(chosen) else set()
     return JoinedRows(
-        frame=settled(frame, eager=eager), models=tuple(models), logged=frozenset(logged), depth=depth, whole=whole
+        frame=held(frame, until, eager=eager), models=tuple(models), logged=frozenset(logged), depth=depth, whole=whole
     )
 
 

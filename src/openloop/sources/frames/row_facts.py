@@ -1,0 +1,95 @@
+"""What joined rows are: counts, weights, ratings, ranges of p; asked once, refused where need be."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import Any
+
+import narwhals as nw
+
+from openloop.core.feedback import LEAST
+from openloop.core.weights import WeightSummary
+from openloop.errors import EmptyError, InputError, PropensityError, RatingError
+from openloop.metrics.rating import MAX_LEVELS
+from openloop.sources.frames.collecting import Fact, foresee
+from openloop.sources.frames.facts import FrameLadder, item_ends, rating_query, weight_query, weight_summary
+from openloop.sources.frames.joining import Joined
+from openloop.sources.question import Question
+from openloop.support.arguments import are_counts
+from openloop.support.frames import absent, flag
+
+WRONG: dict[str, tuple[type[InputError], str]] = {
+    "u": (InputError, "no user id"),
+    "i": (InputError, "no item id"),
+    "y": (RatingError, "a missing or infinite rating"),
+    "p": (PropensityError, "a missing or infinite propensity"),
+    "outside": (PropensityError, "a propensity outside (0, 1]"),
+}
+
+
+class RowFacts:
+    """Facts about all scored rows. Those that will be needed are foreseen, for engines that rather answer at once."""
+
+    def __init__(self, joined: Joined, asked: Question) -> None:
+        frame, excluded, ranked = joined.frame, joined.excluded, "rank" in asked.kinds
+        self._joined = joined
+        weight = joined.weights["prediction"].weight if joined.weights else None
+        self.rows = Fact(lambda: _rows_query(frame, weighted=bool(joined.weights)))
+        self.ratings = Fact(lambda: rating_query(frame, weight, MAX_LEVELS + 1))
+        self._strata = asked.stratifications
+        names = sorted({by.weight for by in joined.weights.values()})
+        self._weights = {("cell", name): Fact(partial(weight_query, frame, name)) for name in names}
+        self.excluded = None if excluded is None else Fact(lambda: excluded.counts)
+        size = asked.population if are_counts(asked.population) else None
+        listed = size is not None and size[0] <= asked.max_users  # users are not dealt out
+        foresee([
+            self.rows, *self._weights.values(), *([self.ratings] if ranked else []),
+            *([self.ladder.ranges] if joined.weights and self._strata else []),
+            *([self.excluded] if self.excluded is not None and ranked and listed else []),
+        ], frame)  # fmt: skip
+
+    @cached_property
+    def ladder(self) -> FrameLadder:
+        """The rows by p."""
+        return FrameLadder(self._joined.frame, self._strata)
+
+    def refuse(self) -> None:
+        """Refuse what no engine may sum over, before anything is summed."""
+        found = self.rows.row
+        rows = int(found["n"] or 0)
+        self._joined.check_rows(rows)
+        if not rows:
+            raise EmptyError("evaluate: the log frame has no rows; an estimate needs at least one.")
+        for name, (error, what) in WRONG.items():
+            if number := found.get(f"bad_{name}"):
+                column = self._joined.names["p" if name == "outside" else name]
+                raise error(
+                    f"evaluate: {number:,.0f} of {rows:,} rows have {what} in column {column!r}; drop or repair them."
+                )
+
+    def spanned_items(self) -> int | None:
+        """How many items lie between the least and the largest, with those excluded; None where ids are no integers."""
+        excluded = self._joined.excluded
+        known = [self.rows.row, *([] if excluded is None else [excluded.facts.row])]
+        if "low_i" not in known[0]:
+            return None
+        lows, highs = ([row[end] for row in known if row[end] is not None] for end in ("low_i", "high_i"))
+        return int(max(highs) - min(lows)) + 1
+
+    def weights(self, kind: str, column: str, rows: Any) -> WeightSummary:
+        """The summary of a column of weights over the `rows` that count for a kind of metric."""
+        if (kind, column) not in self._weights:
+            self._weights[kind, column] = Fact(partial(weight_query, rows, column))
+        return weight_summary(self._weights[kind, column])
+
+
+def _rows_query(frame: Any, *, weighted: bool) -> Any:
+    """How many rows there are, and how many of them no engine may sum over; the ends of ratings and items."""
+    p, y = nw.col("p"), nw.col("y")
+    wrong = {"u": nw.col("u").is_null(), "i": nw.col("i").is_null(), "y": absent(y)}
+    if weighted:
+        wrong |= {"p": absent(p), "outside": ~((p >= LEAST) & (p <= 1))}
+    flagged = frame.select("i", "y", **{f"bad_{name}": flag(bad) for name, bad in wrong.items()}, n=nw.lit(1.0))
+    totals = [nw.col(f"bad_{name}").sum() for name in wrong]
+    spans = [y.min().alias("low_y"), y.max().alias("high_y"), *item_ends(frame)]
+    return flagged.select(*totals, nw.col("n").sum(), *spans)

@@ -1,0 +1,105 @@
+"""Frames of any engine, through narwhals: opened, asked small questions, and joined with small tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+
+from openloop.errors import InputError
+
+
+def is_frame(given: Any) -> bool:
+    """Whether it is a dataframe of an engine that narwhals knows."""
+    return isinstance(nw.from_native(given, pass_through=True), nw.DataFrame | nw.LazyFrame)
+
+
+def lazy(native: Any) -> Any:
+    """A lazy frame where the engine has them; pyarrow, which lacks windows, becomes Polars."""
+    frame: Any = nw.from_native(native)
+    if frame.implementation.is_pyarrow():
+        import polars as pl
+
+        frame = nw.from_native(pl.DataFrame(native))
+    return frame.lazy() if frame.implementation.is_polars() else frame
+
+
+def collected(frame: Any) -> Any:
+    """The eager result of a small frame; Polars runs the plan in batches, in bounded memory."""
+    if not isinstance(frame, nw.LazyFrame):
+        return frame
+    if frame.implementation.is_polars():
+        return frame.collect(engine="streaming")
+    return frame.collect()
+
+
+def only_row(frame: Any) -> dict[str, Any]:
+    """The only row of a frame."""
+    table = collected(frame)
+    return {name: table[name].to_list()[0] for name in table.columns}
+
+
+def absent(column: Any) -> Any:
+    """Where a number is missing or not finite."""
+    return column.is_null() | ~column.is_finite()
+
+
+def flag(condition: Any) -> Any:
+    """1.0 where a condition holds: engines do not agree on sums of booleans."""
+    return nw.when(condition).then(1.0).otherwise(0.0)
+
+
+def rows(frame: Any) -> int:
+    """How many rows a frame has."""
+    return int(only_row(frame.select(nw.len().alias("n")))["n"])
+
+
+# -- groups --------------------------------------------------------------------------------------------------
+
+
+def times(frame: Any, columns: Sequence[str]) -> Any:
+    """How often each combination of some columns is there, as `times`."""
+    return frame.select(*columns, nw.lit(1.0).alias("times")).group_by(*columns).agg(nw.col("times").sum())
+
+
+# -- small tables --------------------------------------------------------------------------------------------
+
+
+def table_beside(frame: Any, columns: Mapping[str, Any]) -> Any:
+    """Arrays as a frame of another one's engine, in the same session or connection, where the two can be joined."""
+    implementation = frame.implementation
+    if implementation.is_polars():
+        import polars as pl
+
+        return nw.from_native(pl.DataFrame(dict(columns)).lazy())
+    if implementation.is_pandas_like():
+        return nw.from_dict(dict(columns), backend=implementation)
+    if implementation.is_duckdb():
+        return nw.from_native(_in_connection(frame.to_native(), columns))
+    if implementation.is_pyspark() or implementation.is_pyspark_connect():
+        return nw.from_native(frame.to_native().sparkSession.createDataFrame(_arrow(columns)))
+    raise InputError(
+        f"a {implementation} frame cannot be joined with a small table here; bring it into Polars, pandas, pyarrow, "
+        "DuckDB or Spark."
+    )
+
+
+def _in_connection(relation: Any, columns: Mapping[str, Any]) -> Any:
+    # DuckDB finds it by its name.
+    openloop_small = _arrow(columns)  # noqa: F841  # pyright: ignore[reportUnusedVariable]
+    return relation.query("openloop_log", "select * from openloop_small")
+
+
+def _arrow(columns: Mapping[str, Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.table({name: pa.array(values) for name, values in columns.items()})
+
+
+def looked_up(frame: Any, table: Any, key: str) -> Any:
+    """The frame with the columns of a table that has each key once, null where it has not; rows keep their order."""
+    if frame.implementation.is_polars():
+        joined = frame.to_native().join(table.to_native(), on=key, how="left", maintain_order="left")
+        return nw.from_native(joined)
+    return frame.join(table, on=key, how="left")
