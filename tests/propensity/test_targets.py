@@ -79,5 +79,5 @@ def test_means_that_are_not_met_are_named_and_no_others():
     ]
     found = moved(targets, LOG, np.ones(4))
     with pytest.raises(BalanceError, match=facts("user (5)", "4 rows")):
-        refuse_unreached(targets, found)
-    refuse_unreached(targets[1:], moved(targets[1:], LOG, np.ones(4)))
+        refuse_unreached(targets, found, 4)
+    refuse_unreached(targets[1:], moved(targets[1:], LOG, np.ones(4)), 4)

@@ -5,21 +5,26 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 
 from openloop.core.cell_means import CellMeans
 from openloop.core.covariates import Covariates
-from openloop.core.feedback import Array, Feedback, Floats, check_feedback, check_fitted, distinct, frozen
+from openloop.core.feedback import Array, Feedback, Floats, check_fitted, distinct, frozen
 from openloop.core.levels import LevelSample
+from openloop.core.positives import only_positives
 from openloop.core.propensities import Propensities
 from openloop.core.weights import effective_size
 from openloop.errors import BalanceWarning, InputError, RatingError, UndefinedError, listing
-from openloop.propensity.base import PropensityEstimator, check_grid, row_counts
+from openloop.propensity.base import PropensityEstimator, check_grid, refuse_frame, row_counts
 from openloop.propensity.checks.held_out import refit, unfitted
-from openloop.propensity.samples import Drawn, Ratings, plain, refuse_sample
+from openloop.propensity.frames.level_cells import LevelCells, level_of
+from openloop.propensity.frames.log_frame import LogFrame
+from openloop.propensity.frames.lookups import ITEM, RATING, Lookup
+from openloop.propensity.samples import Drawn, Ratings, plain, refuse_sample, refuse_sample_frame
 from openloop.propensity.solvers.calibration import FEWEST, Raked
 from openloop.propensity.targets import Target, level_shares, margins_of, means_of, moved, refuse_unreached
 from openloop.support.wording import percent
@@ -29,11 +34,36 @@ KEPT = 0.5  # of the effective rows: if balancing leaves fewer, the rows are not
 MAX_GROUPS = 10  # of ratings: finer scales are balanced by so many groups
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WeighedRows:
+    """What is balanced: the rows of a log, or cells of an item and a level that hold several rows, and their Σw."""
+
+    rows: Any  # Feedback | LevelCells
+    w: Floats  # (n,)
+    size: int  # rows of the log
+    typical: float  # rows, in the whole log, of the item of the median row
+    alone: bool  # weights differ by the rating alone, or not at all
+
+    @classmethod
+    def of(cls, log: Feedback | LogFrame, inner: Any, levels: Any) -> WeighedRows:
+        """The rows with the weights of a model that was fitted to them."""
+        if isinstance(log, LogFrame):
+            parts = inner.frame_parts()
+            cells = LevelCells.of(log, parts, levels)
+            alone = cells.ends[0] == cells.ends[1] or all(lookup.key == RATING for lookup in parts[0])
+            return cls(rows=cells, w=cells.w, size=log.rows, typical=log.seen[1].typical, alone=alone)
+        before = inner.predict(log)
+        w = 1.0 / before.used  # (n,)
+        typical = float(np.median(log.rows_of_items[log.item]))
+        return cls(rows=log, w=w, size=len(log), typical=typical, alone=before.by_rating or bool(np.ptp(w) == 0))
+
+
 class Balanced(PropensityEstimator):
     """w′ = w·g_r·h_i: the weights w of `model` with the population's share of each rating level r.
 
     fit(log, uniform=sample) fits a copy of `model` and takes the shares from ratings of cells that were drawn at
-    random, smoothed: π̂_r = (n_r + 1)/(n₀ + L); 200 ratings do. The sample is a Feedback or a list, as for NaiveBayes.
+    random, smoothed: π̂_r = (n_r + 1)/(n₀ + L); 200 ratings do. The sample is a Feedback, a frame or a list, as for
+    NaiveBayes.
     Where the model has fitted each item's p, it has taken the effect of the ratings for one of the item, so each item
     keeps its Σw: provided that the item of the median row has 20 rows, and that such weights exist. Scales of over
     ten levels are balanced by ten groups. A level of which the log has no row leaves its share to its neighbours.
@@ -51,6 +81,9 @@ class Balanced(PropensityEstimator):
     sample), `factors_` (g of each level), `item_factors_` (h, (I,)), `keeps_items_`, `unseen_share_` (of the
     population, at levels without a row), `by_rating_` (weights differ by the rating alone), `targets_`, `mu_`,
     `thin_` (why the rows do not carry the means of predictions, or empty).
+
+    fit(frame, uniform=sample, user=, item=, rating=, population=) balances by ratings in the frame's engine, if `model`
+    can be fitted there; `item_factors_` are then of `factor_items_`, the items with a row, and the last of all others.
     """
 
     def __init__(
@@ -81,27 +114,32 @@ class Balanced(PropensityEstimator):
 
     def fit(
         self,
-        feedback: Feedback,
-        uniform: Feedback | npt.ArrayLike | None = None,
+        feedback: Feedback | Any,
+        uniform: Any = None,
         *,
         predictions: Any = None,
         imputed: Any = None,
         user_features: Any = None,
         item_features: Any = None,
+        **columns: Any,
     ) -> Balanced:
-        """Fit the model, then move its weights as little as the targets allow."""
-        check_feedback("Balanced", feedback)
+        """Fit the model, then move its weights as little as the targets allow; `columns` are of a frame."""
+        log = self._opened(feedback, columns, ["rating"])
         known = predictions is not None or imputed is not None
-        means = CellMeans.of(predictions, imputed, feedback) if known else None
-        side = {
-            "uniform": uniform, "predictions": means,
-            "user_features": Covariates.of(user_features, feedback.users, "user"),
-            "item_features": Covariates.of(item_features, feedback.items, "item"),
-        }  # fmt: skip
+        if isinstance(log, LogFrame):
+            side = {"uniform": uniform, "predictions": predictions if imputed is None else imputed,
+                    "user_features": user_features, "item_features": item_features}  # fmt: skip
+        else:
+            means = CellMeans.of(predictions, imputed, log) if known else None
+            side = {
+                "uniform": uniform, "predictions": means,
+                "user_features": Covariates.of(user_features, log.users, "user"),
+                "item_features": Covariates.of(item_features, log.items, "item"),
+            }  # fmt: skip
         given = {name: value for name, value in side.items() if value is not None}
-        self._check(feedback, given)
+        self._check(log, given)
         taken = {name: value for name, value in given.items() if name in _taken(self.model)}
-        fitted = self._balance(feedback, unfitted(self.model).fit(feedback, **taken), given)
+        fitted = self._balance(log, unfitted(self.model).fit(log, **taken), given)
         if self.thin_:
             warnings.warn(f"Balanced: {self.thin_}", BalanceWarning, stacklevel=2)
         return fitted
@@ -112,8 +150,10 @@ class Balanced(PropensityEstimator):
         fresh = Balanced(self.model, self.margins, self.functions)
         return fresh._balance(feedback, refit(self.inner_, feedback), self.side_)
 
-    def _check(self, feedback: Feedback, given: Mapping[str, Any]) -> None:
-        if feedback.positives:
+    def _check(self, log: Feedback | LogFrame, given: Mapping[str, Any]) -> None:
+        if isinstance(log, LogFrame):
+            self._check_frame(log, given)
+        if log.positives if isinstance(log, Feedback) else only_positives(*log.rating_range()):
             raise UndefinedError(
                 "Balanced: this log holds positives only, so it has no ratings to balance, and the model's p are the "
                 "chance of being shown and liked; give the chance of being shown as a column of the log."
@@ -124,55 +164,77 @@ class Balanced(PropensityEstimator):
                 "drawn at random, or fit(log, predictions=model), or margins= or functions=."
             )
 
-    def _balance(self, feedback: Feedback, inner: Any, given: dict[str, Any]) -> Balanced:
+    def _check_frame(self, log: LogFrame, given: Mapping[str, Any]) -> None:
+        """A frame's weights are balanced by ratings alone: all else would need its rows, or all cells, in memory."""
+        if getattr(type(self.model), "frame_parts", None) in (None, PropensityEstimator.frame_parts):
+            refuse_frame(self.model, log, {})
+        others = [*given, *(name for name in ("margins", "functions") if getattr(self, name))]
+        for name in others:
+            if name != "uniform":
+                raise InputError(
+                    f"Balanced: {name}= does not apply: the log is a frame, whose weights are balanced by the ratings "
+                    "of uniform= alone; read the log with ol.read."
+                )
+
+    def _balance(self, log: Feedback | LogFrame, inner: Any, given: dict[str, Any]) -> Balanced:
         self.inner_: Any = inner
-        notes = [*getattr(inner, "notes_", ()), *self._learn_levels(feedback, given.get("uniform"))]
-        self.targets_ = tuple(self._targets(feedback, given))
-        before = inner.predict(feedback)
-        w = 1.0 / before.used  # (n,)
-        found, why = self._calibrated(feedback, w)
+        self._learn_levels(log, given.get("uniform"))
+        weighed = WeighedRows.of(log, inner, self.levels_)
+        rows, w = weighed.rows, weighed.w
+        notes = [*getattr(inner, "notes_", ()), *self._level_notes(rows.rating)]
+        self.targets_ = tuple(self._targets(rows.rating, given))
+        found, why = self._calibrated(weighed)
         self.mu_, self.thin_ = found.mu, _thin(self.targets_, w, found) if self._means else ""
-        alone = before.by_rating or bool(np.ptp(w) == 0)  # what is balanced has no other differences
         others = len(self.targets_) - 1 - (self._means is not None)  # predictions say nothing about who saw what
-        self.by_rating_ = alone and self.sample_ is not None and not others
-        tilted = w * np.exp(self._tilt(feedback, found.mu))
-        self.item_factors_ = frozen(_item_factors(feedback, w, tilted, by_item=self.keeps_items_))
+        self.by_rating_ = weighed.alone and self.sample_ is not None and not others
+        tilted = w * np.exp(self._tilt(rows, found.mu))
+        self.factor_items_ = rows.items
+        self.item_factors_ = frozen(_item_factors(rows, w, tilted, by_item=self.keeps_items_))
         self.factors_ = None if self.sample_ is None else frozen(np.exp(found.mu[: len(self.sample_)]))
-        return self._remember(feedback, *notes, *why, *([self.thin_] if self.thin_ else ()), **given)
+        return self._remember(log, *notes, *why, *([self.thin_] if self.thin_ else ()), **given)
 
     @property
     def _means(self) -> CellMeans | None:
         """The functions of predictions."""
         return next((target for target in self.targets_ if isinstance(target, CellMeans)), None)
 
-    def _learn_levels(self, feedback: Feedback, uniform: Any) -> list[str]:
-        """What the sample says of the ratings, and what there is to note about it."""
+    def _learn_levels(self, log: Feedback | LogFrame, uniform: Any) -> None:
+        """What the sample says of the ratings."""
         self.sample_: LevelSample | None = None
         self.levels_, self.unseen_share_, self.grouped_ = None, 0.0, False
         if uniform is None:
-            return []
-        drawn = Drawn.of("Balanced", uniform, feedback.users)
-        levels = distinct(np.concatenate([distinct(feedback.rating), distinct(drawn.rating)]))
+            return
+        drawn = Drawn.of("Balanced", uniform, log)
+        if isinstance(log, LogFrame):
+            ratings, rows = log.few_ratings(MAX_GROUPS), float(log.rows)
+        else:
+            ratings, rows = log.rating, float(row_counts(self, log).sum())
+        levels = distinct(np.concatenate([distinct(ratings), distinct(drawn.rating)]))
         self.grouped_ = len(levels) > MAX_GROUPS
         levels = _groups(levels, drawn.rating) if self.grouped_ else levels
-        rows = float(row_counts(self, feedback).sum())
-        sample = self.sample_ = drawn.level_sample(levels, drawn.shares(levels, 1.0), rows)
-        self.levels_, self.unseen_share_ = sample.levels, sample.unseen(feedback.rating)
-        present = sample.present(feedback.rating)
-        return list(_level_notes(sample, present, self.unseen_share_, grouped=self.grouped_))
+        self.sample_ = drawn.level_sample(levels, drawn.shares(levels, 1.0), rows)
+        self.levels_ = self.sample_.levels
 
-    def _targets(self, feedback: Feedback, given: Mapping[str, Any]) -> Iterator[Target]:
+    def _level_notes(self, rating: Array) -> list[str]:
+        """What there is to note about the levels, for a log with these ratings."""
+        sample = self.sample_
+        if sample is None:
+            return []
+        self.unseen_share_ = sample.unseen(rating)
+        return list(_level_notes(sample, sample.present(rating), self.unseen_share_, grouped=self.grouped_))
+
+    def _targets(self, rating: Array, given: Mapping[str, Any]) -> Iterator[Target]:
         """Ratings first, so that the first of μ are theirs."""
         if self.sample_ is not None:
-            yield level_shares(self.sample_, self.sample_.present(feedback.rating))
+            yield level_shares(self.sample_, self.sample_.present(rating))
         yield from margins_of(self.margins or {}, given.get("user_features"), given.get("item_features"))
         yield from means_of(self.functions or {})
         if "predictions" in given:
             yield given["predictions"]
 
-    def _calibrated(self, feedback: Feedback, w: Floats) -> tuple[Raked, list[str]]:
+    def _calibrated(self, weighed: WeighedRows) -> tuple[Raked, list[str]]:
         """With items' sums kept where that can be done, and why where it cannot."""
-        median = float(np.median(feedback.rows_of_items[feedback.item]))
+        rows, w, median = weighed.rows, weighed.w, weighed.typical
         self.keeps_items_, notes = False, list[str]()
         # A model has absorbed nothing of predictions: with items' sums kept, RMSE was up to 15 % larger than without.
         alone = len(self.targets_) == 1 and self._means is not None
@@ -182,16 +244,16 @@ class Balanced(PropensityEstimator):
                     f"items do not keep their sums of weights: that of the median row has {median:.0f} rows, and "
                     f"{FEWEST} are needed"
                 )
-            elif (found := moved(self.targets_, feedback, w, feedback.item)).converged:
+            elif (found := moved(self.targets_, rows, w, rows.item)).converged:
                 self.keeps_items_ = True
                 return found, notes
             else:
                 notes.append("items do not keep their sums of weights: no weights have these and all that is balanced")
-        found = moved(self.targets_, feedback, w)
-        refuse_unreached(self.targets_, found)
+        found = moved(self.targets_, rows, w)
+        refuse_unreached(self.targets_, found, weighed.size)
         return found, notes
 
-    def _tilt(self, feedback: Feedback, mu: Floats) -> Floats:
+    def _tilt(self, feedback: Any, mu: Floats) -> Floats:
         """μᵀh of each row."""
         ends = np.cumsum([len(target.names) for target in self.targets_])
         parts = np.split(mu, ends[:-1])
@@ -203,8 +265,38 @@ class Balanced(PropensityEstimator):
         refuse_sample("Balanced", self.side_.get("uniform"), feedback)
         self._check_ratings(feedback.rating)
         p = self.inner_.predict(feedback).used
-        values = p * np.exp(-self._tilt(feedback, self.mu_)) / self.item_factors_[feedback.item]
+        values = p * np.exp(-self._tilt(feedback, self.mu_)) / self._factors_of(feedback)
         return self._found(feedback, values, base=p, sample=self.sample_, by_rating=self.by_rating_, means=self._means)
+
+    def _factors_of(self, feedback: Feedback) -> Floats:
+        """h of each row."""
+        if self.frame_ is None:
+            return self.item_factors_[feedback.item]
+        return self.item_factors_[self.factor_items_.find(feedback.items.ids)][feedback.item]  # -1: of all others
+
+    def with_column(self, frame: Any, name: str = "propensity", **columns: Any) -> Any:
+        """As for every model; refused for the sample itself."""
+        check_fitted(self)
+        refuse_sample_frame("Balanced", self.side_.get("uniform"), frame)
+        return super().with_column(frame, name, **columns)
+
+    def frame_parts(self) -> tuple[Sequence[Lookup], Any]:
+        """What is looked up for each row of a frame, and p as an expression of it."""
+        if self.sample_ is None or len(self.targets_) > 1:
+            raise UndefinedError(
+                "Balanced: only weights that are balanced by ratings alone can be a column of a frame; these are also "
+                "balanced by what is known of rows in memory: predict(feedback) gives their p."
+            )
+        lookups, p = self.inner_.frame_parts()
+        h: Any = nw.lit(float(self.item_factors_[-1]))
+        own = [Lookup(key=RATING, of=self.sample_.levels, others=self.grouped_)]  # else others have no weight
+        if self.keeps_items_:
+            h, there = nw.col("openloop_h"), len(self.factor_items_)
+            columns, last = {"openloop_h": self.item_factors_[:there]}, {"openloop_h": float(self.item_factors_[-1])}
+            own.append(
+                Lookup(key=ITEM, of=self.factor_items_, columns=columns, others=bool(self.frame_), otherwise=last)
+            )
+        return (*lookups, *own), p * (-_chosen(self.mu_, self.sample_.levels)).exp() / h
 
     def _check_ratings(self, rating: Array) -> None:
         """A rating that neither log nor sample had belongs to no level, unless levels are groups."""
@@ -226,6 +318,15 @@ class Balanced(PropensityEstimator):
         )
 
 
+def _chosen(values: Floats, levels: Floats) -> Any:
+    """The value of each row's level."""
+    chosen: Any = nw.lit(float(values[0]))
+    code = level_of(levels)
+    for r, value in enumerate(values[1:].tolist(), 1):
+        chosen = nw.when(code >= r).then(value).otherwise(chosen)
+    return chosen
+
+
 def _groups(levels: Ratings, sample: Ratings) -> Ratings:
     """Where ten groups of ratings begin, of about equal shares of the population."""
     cuts = np.quantile(sample, np.arange(1, MAX_GROUPS) / MAX_GROUPS, method="inverted_cdf")
@@ -243,7 +344,7 @@ def _level_notes(sample: LevelSample, present: Array, unseen: float, *, grouped:
         )
 
 
-def _item_factors(feedback: Feedback, w: Floats, tilted: Floats, *, by_item: bool) -> Floats:
+def _item_factors(feedback: Any, w: Floats, tilted: Floats, *, by_item: bool) -> Floats:
     """h_i = Σ_i w/Σ_i w·exp(μᵀh), or one factor for all; items without rows have the latter."""
     factors = np.full(feedback.n_items, w.sum() / tilted.sum())
     if by_item:

@@ -1,11 +1,14 @@
 """What propensity models share: the fit's bookkeeping, p of any cell, the grid and its margins.
 
+A log is a Feedback, or a frame whose rows stay where they are.
+
 A model of cells gives `_at(user, item)`, the p of any cells; `predict`, `matrix` and `margins` follow from it.
 Where p depends on more than the cell (a rating, a column of the log) a model says its own `predict`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +16,14 @@ from sklearn.base import BaseEstimator, clone
 
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback, check_fitted, frozen
 from openloop.core.propensities import Propensities
-from openloop.errors import AlignmentError, UndefinedError
+from openloop.errors import AlignmentError, InputError, UndefinedError, UnknownIdError, listing
+from openloop.propensity.frames.appending import appended
+from openloop.propensity.frames.frame_ids import FrameIds
+from openloop.propensity.frames.log_frame import LogFrame
+from openloop.propensity.frames.lookups import Lookup
+from openloop.propensity.frames.opening import FrameOptions
+from openloop.support.columns import Column
+from openloop.support.frames import is_frame
 
 MAX_GRID = 2**28  # cells of a matrix() held in memory: 2 GiB
 BLOCK = 2**21  # cells at a time where the grid is walked through
@@ -25,22 +35,69 @@ class PropensityEstimator(BaseEstimator):
     `assumes` says what the model takes for granted; empty where p was given to it. `sees_rating`: p may depend on the
     rating; else it is blind to it. `fits_items`: each item's p is fitted to the log, `fits_cells`: that of single
     cells, beyond what their user and item have in common with others.
+
+    After a fit on a frame `users_` and `items_` are `FrameIds`, since the ids stay in the engine, and what is learned
+    by user or item has one number for each count of rows that occurs.
     """
 
     assumes: str = ""
     sees_rating: bool = False
     fits_items: bool = False
     fits_cells: bool = False
-    users_: Vocabulary
-    items_: Vocabulary
+    users_: Any  # Vocabulary | FrameIds
+    items_: Any
     notes_: tuple[str, ...]
     side_: dict[str, Any]
+    frame_: LogFrame | None
 
-    def _remember(self, feedback: Feedback, *notes: str, **side: Any) -> Self:
-        """The end of a fit; `side` is what was given to it beside the feedback."""
-        self.users_, self.items_ = feedback.users, feedback.items
-        self.notes_, self.side_ = notes, side
+    def _opened(self, given: Any, columns: Mapping[str, Any], needed: Iterable[str] = ()) -> Feedback | LogFrame:
+        """The log of a fit: a Feedback as it is, a frame opened and counted in its engine."""
+        name = type(self).__name__
+        asked = FrameOptions.of(name, columns)
+        if isinstance(given, LogFrame):  # as a model that has another within opened it
+            return given
+        if is_frame(given):
+            return LogFrame.of(name, given, asked, needed)
+        check_feedback(name, given)
+        if columns:
+            raise InputError(
+                f"{name}: {next(iter(columns))}= does not apply: the log is a Feedback, which knows its ids, its "
+                "ratings and its population."
+            )
+        return given
+
+    def _remember(self, log: Feedback | LogFrame, *notes: str, **side: Any) -> Self:
+        """The end of a fit; `side` is what was given to it beside the log."""
+        self.users_, self.items_ = log.users, log.items
+        self.frame_ = log if isinstance(log, LogFrame) else None
+        of_frame = log.notes if isinstance(log, LogFrame) else ()
+        self.notes_, self.side_ = tuple(dict.fromkeys((*of_frame, *notes))), side
         return self
+
+    def with_column(
+        self, frame: Any, name: str = "propensity", *, user: Column = None, item: Column = None, rating: Column = None
+    ) -> Any:
+        """The frame with the p of each row as its last column, made in its engine; its rows do not leave it.
+
+        Columns are called as in the log that the model was fitted on, or by obvious names, unless they are named here.
+        """
+        check_fitted(self)
+        if not is_frame(frame):
+            kind = type(frame).__name__
+            raise InputError(f"{type(self).__name__}.with_column: takes a frame, got {kind}; predict takes a Feedback.")
+        fitted = self.frame_
+        return appended(
+            f"{type(self).__name__}.with_column", frame, name, self.frame_parts(),
+            asked={"user": user, "item": item, "rating": rating},
+            known={} if fitted is None else fitted.opened.chosen, fitted=fitted and fitted.opened.native,
+        )  # fmt: skip
+
+    def frame_parts(self) -> tuple[Sequence[Lookup], Any]:
+        """What is looked up for each row of a frame, and p as an expression of it."""
+        raise UndefinedError(
+            f"{type(self).__name__}: its p is no sum or product of what a row's user, item and rating have, so no "
+            "engine can add it as a column; predict(feedback) gives the p of a log that was read with ol.read."
+        )
 
     def _found(self, feedback: Feedback, values: Floats, **more: Any) -> Propensities:
         """The p of the rows of `feedback`, with its fingerprint and what this model is."""
@@ -69,12 +126,11 @@ class CellModel(PropensityEstimator):
 
     def predict(self, feedback: Feedback) -> Propensities:
         """The p of each row, carrying the fingerprint of `feedback`."""
-        check_grid(self, feedback)
-        return self._found(feedback, self._at(feedback.user, feedback.item))
+        return self._found(feedback, self._at(*places(self, feedback)))
 
     def matrix(self) -> Floats:
         """The p of every cell (U, I), read-only; refused where it would not fit into memory."""
-        check_fitted(self)
+        check_codes(self)
         U, I = len(self.users_), len(self.items_)
         if U * I > MAX_GRID:
             raise UndefinedError(
@@ -88,7 +144,7 @@ class CellModel(PropensityEstimator):
 
     def margins(self) -> tuple[Floats, Floats]:
         """Σ_i p of each user (U,) and Σ_u p of each item (I,)."""
-        check_fitted(self)
+        check_codes(self)
         U, I = len(self.users_), len(self.items_)
         by_user, by_item = np.empty(U), np.zeros(I)
         for users in self._blocks():
@@ -111,10 +167,55 @@ def check_grid(model: Any, feedback: Feedback) -> None:
     """Refuse a model that is not fitted, and a feedback on other users or items than it was fitted on."""
     check_fitted(model)
     check_feedback(type(model).__name__, feedback)
+    if isinstance(model.users_, FrameIds):  # whose ids are looked up
+        return
     if model.users_ != feedback.users or model.items_ != feedback.items:
         raise AlignmentError(
             f"{type(model).__name__}: fitted on {len(model.users_):,} users × {len(model.items_):,} items, "
             f"asked about other ids, {feedback.n_users:,} × {feedback.n_items:,}; read that log with like=."
+        )
+
+
+def check_codes(model: Any) -> None:
+    """Refuse to list all users and items of a model whose ids stayed in an engine."""
+    check_fitted(model)
+    if isinstance(model.users_, FrameIds):
+        raise UndefinedError(
+            f"{type(model).__name__}: fitted on a frame, whose {len(model.users_):,} users and {len(model.items_):,} "
+            "items have no order in memory; with_column(frame) and predict(feedback) give the p of rows."
+        )
+
+
+def places(model: Any, feedback: Feedback) -> tuple[Array, Array]:
+    """Where each row's user and item are among what a model has learned by user and item."""
+    check_grid(model, feedback)
+    sides = ((model.users_, feedback.users, feedback.user), (model.items_, feedback.items, feedback.item))
+    user, item = (
+        _entries(type(model).__name__, known, ids)[codes] if isinstance(known, FrameIds) else codes
+        for known, ids, codes in sides
+    )
+    return user, item
+
+
+def _entries(who: str, known: FrameIds, ids: Vocabulary) -> Array:
+    """The entry of each id; those without a row are entry 0, if the population has that many of them."""
+    found = known.find(ids.ids)
+    new = np.flatnonzero(found < 0)
+    if len(new) > known.unseen:
+        raise UnknownIdError(
+            f"{who}: {len(new):,} of {len(ids):,} ids are not in the frame that it was fitted on, such as "
+            f"{listing(ids.ids[new[:3]].tolist())}, and its population has {known.unseen:,} without a row; fit on the "
+            "whole log, or pass population=."
+        )
+    return np.maximum(found, 0)
+
+
+def refuse_frame(model: Any, given: Any, columns: Mapping[str, Any]) -> None:
+    """Refuse a frame, and what is told about one, for a model that needs the rows in memory."""
+    if isinstance(given, LogFrame) or is_frame(given) or columns:
+        raise InputError(
+            f"{type(model).__name__}: is fitted to rows in memory, and takes a Feedback; read the log, or a sample of "
+            "its users, with ol.read. Uniform, Popularity, NaiveBayes, Logistic and Balanced take frames as they are."
         )
 
 
@@ -127,6 +228,13 @@ def row_counts(model: Any, feedback: Feedback) -> Floats:
             "tell how much of the log it is; fit on the whole log."
         )
     return 1.0 / feedback.share
+
+
+def item_counts(model: Any, log: Feedback | LogFrame) -> tuple[Floats, Floats | None]:
+    """n_i of each item; or of each count that occurs, and how many items have it. None: each is one item."""
+    if isinstance(log, LogFrame):
+        return log.seen[1].count, log.seen[1].size
+    return counts(model, log)[1], None
 
 
 def counts(model: Any, feedback: Feedback) -> tuple[Floats, Floats]:

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import LEAST, Array, Feedback, Floats, frozen
 from openloop.errors import InputError, UndefinedError
-from openloop.propensity.base import CellModel, counts, row_counts, share_of_log
+from openloop.propensity.base import CellModel, counts, refuse_frame, row_counts, share_of_log
 from openloop.propensity.checks.held_out import some_of, unobserved
 from openloop.support.arguments import generator
 
@@ -63,8 +63,9 @@ class Boosted(CellModel):
         self.min_samples_leaf = min_samples_leaf
         self.rng: Any = rng
 
-    def fit(self, feedback: Feedback, user_features: Any = None, item_features: Any = None) -> Boosted:
-        """Grow trees; features are Covariates, or arrays in the vocabulary's order."""
+    def fit(self, feedback: Feedback, user_features: Any = None, item_features: Any = None, **columns: Any) -> Boosted:
+        """Grow trees; features are Covariates, or arrays in the vocabulary's order. Frames are refused."""
+        refuse_frame(self, feedback, columns)
         _check(self)
         # Plain counts: every cell of an item sees the same number. One without the cell's own row would tell it.
         by_user, by_item = counts(self, feedback)

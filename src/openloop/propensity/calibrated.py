@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from openloop.core.feedback import LEAST, Array, Feedback, Floats, check_feedback
 from openloop.core.propensities import Propensities
 from openloop.errors import InputError, UndefinedError, did_you_mean
-from openloop.propensity.base import CellModel, check_grid, row_counts
+from openloop.propensity.base import CellModel, check_grid, refuse_frame, row_counts
 from openloop.propensity.checks.held_out import HeldOut, at_cells, check_cells, held_out, to_p, unfitted
 
 METHODS = ("isotonic", "platt")
@@ -94,6 +94,7 @@ class Calibrated(CellModel):
 
     def fit(self, feedback: Feedback, **side: Any) -> Calibrated:
         """Fit the model, then the map; a fitted `model` lends its side information where none is given."""
+        refuse_frame(self, feedback, {})
         check_feedback("Calibrated", feedback)
         self._check_parameters()
         if self.method is not None:

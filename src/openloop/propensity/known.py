@@ -11,6 +11,7 @@ from openloop.core.feedback import Feedback, Floats, check_feedback, check_fitte
 from openloop.core.propensities import Propensities
 from openloop.errors import AlignmentError, ColumnError, InputError, UndefinedError
 from openloop.propensity.base import PropensityEstimator, check_grid
+from openloop.support.frames import is_frame
 
 
 class Known(PropensityEstimator):
@@ -26,8 +27,13 @@ class Known(PropensityEstimator):
     def __init__(self, values: npt.ArrayLike | None = None) -> None:
         self.values: Any = values
 
-    def fit(self, feedback: Feedback) -> Known:
-        """Nothing to estimate: checks that the propensities are there and fit the grid."""
+    def fit(self, feedback: Feedback, **columns: Any) -> Known:
+        """Nothing to estimate: checks that the propensities are there and fit the grid. Frames are refused."""
+        if columns or is_frame(feedback):
+            raise InputError(
+                "Known: takes a Feedback; a frame that has its propensities needs no model: pass the name of their "
+                "column to ol.evaluate or ol.audit."
+            )
         check_feedback("Known", feedback)
         self.matrix_ = None if self.values is None else _grid_values(self.values, feedback)
         if self.matrix_ is None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from openloop.core.covariates import Covariates
-from openloop.core.feedback import LEAST, Array, Feedback, Floats, check_fitted
+from openloop.core.feedback import LEAST, Array, Feedback, Floats, Vocabulary, check_fitted
 from openloop.errors import InputError
 from openloop.kernels.products import factor_products
-from openloop.propensity.base import CellModel, row_counts
-from openloop.propensity.solvers.collapsing import Collapsed, CountedRows, collapse
+from openloop.propensity.base import CellModel, check_codes, row_counts
+from openloop.propensity.frames.frame_ids import FrameIds
+from openloop.propensity.frames.log_frame import LogFrame
+from openloop.propensity.frames.lookups import ITEM, USER, Lookup
+from openloop.propensity.solvers.collapsing import Collapsed, Counted, CountedIds, CountedRows, collapse
 from openloop.propensity.solvers.newton import Grid, Logits, mapped, maximise, sigmoid, sums
 from openloop.propensity.solvers.penalty import REGS, validate
 from openloop.support.arguments import generator, is_number, is_whole
 
+LOWEST = -500.0  # a smaller logit gives LEAST as well, and engines do not agree on what e⁷⁵⁰ is
 CERTAIN = 20.0  # a logit beyond it: no log tells p from 0 or 1 so exactly
 
 
@@ -30,6 +36,9 @@ class Logistic(CellModel):
 
     Learned: `gamma_` (U,), `beta_` (I,), `weights_` (k, l) or None, `reg_`, `scores_` (log-likelihood of held-out
     cells by candidate), `log_likelihood_` (penalised), and `user_covariates_`, `item_covariates_`.
+
+    fit(frame, user=, item=, population=) counts in the frame's engine, and offsets are by count. Features are then
+    Covariates of the whole population, made by `ol.covariates`, and `reg` must be given. with_column(frame) appends p.
     """
 
     assumes = "being observed depends on who the user is and what the item is, and not on the rating"
@@ -40,18 +49,42 @@ class Logistic(CellModel):
         self.folds = folds
         self.rng = rng
 
-    def fit(self, feedback: Feedback, user_features: Any = None, item_features: Any = None) -> Logistic:
-        """Maximise the penalised log-likelihood; features are Covariates, or arrays in the vocabulary's order."""
-        weight = row_counts(self, feedback)
-        self._check(len(feedback), chooses=self.reg is None and user_features is not None and item_features is not None)
-        self.user_covariates_ = Covariates.of(user_features, feedback.users, "user")
-        self.item_covariates_ = Covariates.of(item_features, feedback.items, "item")
-        X, Z = self._centred(feedback)
-        shape = (feedback.n_users, feedback.n_items)
-        rows = CountedRows(user=feedback.user, item=feedback.item, weight=weight, shape=shape)
-        self._maximise(rows, X, Z)
+    def fit(
+        self, feedback: Feedback | Any, user_features: Any = None, item_features: Any = None, **columns: Any
+    ) -> Logistic:
+        """Maximise the penalised log-likelihood; features are Covariates, or arrays in the vocabulary's order.
+
+        `columns` are of a frame: `user`, `item`, `population`, `distinct`. It needs no ratings.
+        """
+        log, both = self._opened(feedback, columns), user_features is not None and item_features is not None
+        if isinstance(log, LogFrame):
+            log = self._on_grid(log, user_features, item_features)
+            self.user_covariates_, self.item_covariates_ = user_features, item_features
+        else:
+            self.user_covariates_ = Covariates.of(user_features, log.users, "user")
+            self.item_covariates_ = Covariates.of(item_features, log.items, "item")
+        self._check(log.rows if isinstance(log, LogFrame) else len(log), chooses=self.reg is None and both)
+        X, Z = self._centred(log)
+        self.fit_counts(_counted(self, log, Z), X, Z)
         given = {"user_features": self.user_covariates_, "item_features": self.item_covariates_}
-        return self._remember(feedback, *self._notes(float(weight.sum())), **given)
+        return self._remember(log, *self._notes(_size(self, log)), **given)
+
+    def _on_grid(self, log: LogFrame, user: Any, item: Any) -> LogFrame:
+        """The log on the grid of its covariates, where it has those of both sides."""
+        for side, given in (("user", user), ("item", item)):
+            if given is not None and not isinstance(given, Covariates):
+                raise InputError(
+                    f"Logistic: with a frame, {side}_features are Covariates, which know their ids, got "
+                    f"{type(given).__name__}; make them with ol.covariates(table, ol.Vocabulary.of(all_ids))."
+                )
+        if user is None or item is None:
+            return log
+        if self.reg is None:
+            raise InputError(
+                "Logistic: the penalty on products of covariates is chosen by holding out rows, and these stay in "
+                "their engine; pass reg=, such as the reg_ that Logistic().fit finds on a part of the log in memory."
+            )
+        return log.known(user.ids, item.ids)
 
     def refit(self, feedback: Feedback) -> Logistic:
         """A fresh copy, fitted on another part of the log with the same covariates and the penalty chosen here."""
@@ -68,16 +101,17 @@ class Logistic(CellModel):
                 "leave it out for 4, or pass reg=."
             )
 
-    def _centred(self, feedback: Feedback) -> tuple[Floats, Floats]:
+    def _centred(self, log: Feedback | LogFrame) -> tuple[Floats, Floats]:
         """X (U, k) and Z (I, l), of no column where there is no product; centring moves offsets only."""
         X, Z = self.user_covariates_, self.item_covariates_
         if X is None or Z is None:
-            return np.zeros((feedback.n_users, 0)), np.zeros((feedback.n_items, 0))
+            return np.zeros((_entries(log.users), 0)), np.zeros((_entries(log.items), 0))
         return X.values - X.values.mean(axis=0), Z.values - Z.values.mean(axis=0)
 
-    def _maximise(self, rows: CountedRows, X: Floats, Z: Floats) -> None:
+    def fit_counts(self, rows: Counted, X: Floats, Z: Floats) -> None:
+        """Offsets of each entry of users and items, and W, from the counts of their rows and Σ_O x_u z_iᵀ."""
         collapsed, self.scores_, start, known = collapse(rows, X, Z), {}, None, None
-        if X.size and self.reg is None:
+        if X.size and self.reg is None and isinstance(rows, CountedRows):
             self.scores_, first = validate(rows, collapsed, X, Z, self.folds, generator("Logistic", self.rng))
             start, known = first.at, first.curvature
         self.reg_ = max(self.scores_, key=self.scores_.__getitem__) if self.scores_ else float(self.reg or 0.0)
@@ -99,9 +133,22 @@ class Logistic(CellModel):
             z += factor_products(self.user_factors_, self.item_factors_, user, item)
         return np.maximum(sigmoid(z), LEAST)
 
+    def frame_parts(self) -> tuple[Sequence[Lookup], Any]:
+        """What is looked up for each row of a frame, and p as an expression of it."""
+        gamma, beta = "openloop_gamma", "openloop_beta"
+        of_user, of_item = {gamma: self.gamma_}, {beta: self.beta_}
+        z = nw.col(gamma) + nw.col(beta)
+        for c in range(self.user_factors_.shape[1]):
+            x, y = f"openloop_x{c}", f"openloop_z{c}"
+            of_user[x], of_item[y] = self.user_factors_[:, c], self.item_factors_[:, c]
+            z = z + nw.col(x) * nw.col(y)
+        p = 1.0 / (1.0 + (-z.clip(lower_bound=LOWEST)).exp())
+        lookups = Lookup(key=USER, of=self.users_, columns=of_user), Lookup(key=ITEM, of=self.items_, columns=of_item)
+        return lookups, p.clip(lower_bound=LEAST)
+
     def margins(self) -> tuple[Floats, Floats]:
         """Σ_i p of each user and Σ_u p of each item: their counts. By classes, so quick on any grid."""
-        check_fitted(self)
+        check_codes(self)
         grid, logits = self.classes_
         by_user, by_item, _ = sums(grid, logits)
         return by_user[self.collapsed_.users.of], by_item[self.collapsed_.items.of]
@@ -120,6 +167,31 @@ class Logistic(CellModel):
         if self.scores_ and self.reg_ in (REGS[0], REGS[-1]):
             notes.append(f"the chosen penalty {self.reg_:g} is the last of the candidates {REGS[0]:g} … {REGS[-1]:g}")
         return notes
+
+
+def _entries(ids: Vocabulary | FrameIds) -> int:
+    """How many offsets there are: one for each id, or for each count."""
+    return len(ids.count) if isinstance(ids, FrameIds) else len(ids)
+
+
+def _size(model: Logistic, log: Feedback | LogFrame) -> float:
+    """The rows of the whole log."""
+    return float(log.rows) if isinstance(log, LogFrame) else float(row_counts(model, log).sum())
+
+
+def _counted(model: Logistic, log: Feedback | LogFrame, Z: Floats) -> Counted:
+    """The log as the likelihood sees it."""
+    if isinstance(log, Feedback):
+        shape = (log.n_users, log.n_items)
+        return CountedRows(user=log.user, item=log.item, weight=row_counts(model, log), shape=shape)
+    if log.grid is None:
+        users, items = log.seen
+        return CountedIds(count=(users.count, items.count), size=(users.size, items.size))
+    users, items = log.grid
+    return CountedIds(
+        count=(log.counts(USER, users), log.counts(ITEM, items)), size=(np.ones(len(users)), np.ones(len(items))),
+        sums=log.sums(users, items, Z),
+    )  # fmt: skip
 
 
 def penalised(grid: Grid, at: Logits, reg: float) -> float:

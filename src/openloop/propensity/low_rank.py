@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from openloop.core.feedback import LEAST, Array, Feedback, Floats, check_fitted, distinct, frozen
 from openloop.errors import InputError, UndefinedError, did_you_mean
 from openloop.kernels.products import factor_products
-from openloop.propensity.base import MAX_GRID, CellModel, row_counts
+from openloop.propensity.base import MAX_GRID, CellModel, refuse_frame, row_counts
 from openloop.propensity.solvers.one_bit import (
     PROJECTIONS,
     WINDOW,
@@ -79,8 +79,9 @@ class LowRank(CellModel):
         self.max_iter = max_iter
         self.rng: Any = rng
 
-    def fit(self, feedback: Feedback) -> LowRank:
-        """Choose the radius, unless it is given, and maximise the likelihood."""
+    def fit(self, feedback: Feedback, **columns: Any) -> LowRank:
+        """Choose the radius, unless it is given, and maximise the likelihood. Frames, and `columns`, are refused."""
+        refuse_frame(self, feedback, columns)
         rows = row_counts(self, feedback)
         _check(self, feedback)
         if rows.sum() >= feedback.n_users * feedback.n_items:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback, Floats, check_fitted, distinct, frozen
 from openloop.core.propensities import Propensities
 from openloop.errors import InputError, RatingError, UndefinedError, listing
 from openloop.propensity.base import PropensityEstimator, check_grid, row_counts
-from openloop.propensity.samples import Drawn, Ratings, levels_of, plain, refuse_sample
+from openloop.propensity.frames.log_frame import LogFrame
+from openloop.propensity.frames.lookups import RATING, Lookup
+from openloop.propensity.samples import (
+    MAX_LEVELS,
+    Drawn,
+    Ratings,
+    levels_of,
+    plain,
+    refuse_sample,
+    refuse_sample_frame,
+    rows_by_level,
+)
 from openloop.support.arguments import generator, is_whole
 
 
@@ -21,12 +32,15 @@ class NaiveBayes(PropensityEstimator):
 
     The log tells P(Y=r | O=1) and P(O=1); `fit(log, uniform=sample)` takes P(Y=r) from ratings of cells that were
     drawn at random, smoothed (Laplace): (n_r + smoothing) / (n + smoothing·K), K the levels of log and sample.
-    The sample is a Feedback, on any grid, or a list of ratings; `sample_size` of them, drawn with `rng`, degrade
-    it on purpose (Figure 4). Any scale with a few levels will do. Scoring a Feedback that served as sample is an
-    error; a list of ratings does not tell where it comes from, and cannot be guarded.
+    The sample is a Feedback, on any grid, a frame or a list of ratings; `sample_size` of them, drawn with `rng`,
+    degrade it on purpose (Figure 4). Any scale with a few levels will do. Scoring a Feedback, or the very frame, that
+    served as sample is an error; a list of ratings does not tell where it comes from, and cannot be guarded.
 
     Learned: `propensity_by_rating_`, a dictionary of the ratings in the log; `levels_` (K,), and for each
     `observed_share_`, P(Y=r | O=1), and `population_share_`, P(Y=r); `observation_rate_`, P(O=1); `sample_`.
+
+    fit(frame, uniform=sample, user=, item=, rating=, population=) counts in the frame's engine; with_column(frame)
+    appends p.
     """
 
     assumes = "being observed depends on the rating alone"
@@ -39,34 +53,41 @@ class NaiveBayes(PropensityEstimator):
         self.sample_size = sample_size
         self.rng = rng
 
-    def fit(self, feedback: Feedback, uniform: Feedback | npt.ArrayLike | None = None) -> NaiveBayes:
-        """Count the ratings of the log and of the uniform sample."""
+    def fit(self, feedback: Feedback | Any, uniform: Any = None, **columns: Any) -> NaiveBayes:
+        """Count the ratings of the log and of the uniform sample; `columns` are of a frame, `distinct` with them."""
         _check_parameters(self)
-        rows = row_counts(self, feedback)  # (n,)
-        sample = self._draw(uniform, feedback)
-        levels = levels_of("NaiveBayes", feedback.rating, sample.rating)  # (K,)
-        in_log, in_sample = _count(levels, feedback.rating, rows), _count(levels, sample.rating)
+        log = self._opened(feedback, columns, ["rating"])
+        if isinstance(log, LogFrame):
+            ratings, rows = log.rating_counts(MAX_LEVELS)
+        else:
+            ratings, rows = log.rating, row_counts(self, log)
+        notes = self.fit_counts(ratings, rows, self._draw(uniform, log), log.n_users * log.n_items)
+        return self._remember(log, *notes, uniform=uniform)
+
+    def fit_counts(self, ratings: Ratings, rows: Floats, sample: Drawn, cells: int) -> Iterator[str]:
+        """p from ratings, each of so many `rows` of the log, and a sample of the `cells`; and what there is to note."""
+        levels = levels_of("NaiveBayes", ratings, sample.rating)  # (K,)
+        in_log, in_sample = rows_by_level(levels, ratings, rows), rows_by_level(levels, sample.rating)
         _check_support(levels[(in_log > 0) & (in_sample + self.smoothing == 0)])
         self.levels_ = frozen(levels)
         self.observed_share_ = frozen(in_log / rows.sum())
-        self.observation_rate_ = min(float(rows.sum()) / (feedback.n_users * feedback.n_items), 1.0)
+        self.observation_rate_ = min(float(rows.sum()) / cells, 1.0)
         self.population_share_ = frozen(sample.shares(levels, self.smoothing))
         self.sample_ = sample.level_sample(levels, self.population_share_, float(rows.sum()))
         # Eq. 18
         p = self.observed_share_ * self.observation_rate_ / self.population_share_  # (K,)
         by_rating = zip(plain(levels), np.minimum(p, 1.0).tolist(), strict=True)
         self.propensity_by_rating_ = {r: value for r, value in by_rating if value > 0}
-        notes = _notes(levels, p, in_log > 0, in_sample > 0)
-        return self._remember(feedback, *notes, uniform=uniform)
+        return _notes(levels, p, in_log > 0, in_sample > 0)
 
-    def _draw(self, uniform: Any, feedback: Feedback) -> Drawn:
+    def _draw(self, uniform: Any, log: Feedback | LogFrame) -> Drawn:
         if uniform is None:
             raise InputError(
                 "NaiveBayes: needs a uniform sample, ratings of cells drawn at random, to learn how often each rating "
                 "occurs where nobody chose; pass fit(log, uniform=sample), or use Popularity or Logistic, which need "
                 "none."
             )
-        drawn = Drawn.of("NaiveBayes", uniform, feedback.users)
+        drawn = Drawn.of("NaiveBayes", uniform, log)
         if self.sample_size is None:
             return drawn
         return drawn.some("NaiveBayes", self.sample_size, generator("NaiveBayes", self.rng))
@@ -75,7 +96,7 @@ class NaiveBayes(PropensityEstimator):
         """The p of each row's rating, carrying the fingerprint of `feedback`; refused for the sample itself."""
         check_grid(self, feedback)
         refuse_sample("NaiveBayes", self.side_["uniform"], feedback)
-        levels = np.array(list(self.propensity_by_rating_), np.float32)
+        levels, p = self._by_rating()
         at = np.minimum(np.searchsorted(levels, feedback.rating), len(levels) - 1)
         unknown = distinct(feedback.rating[levels[at] != feedback.rating])
         if len(unknown):
@@ -83,8 +104,26 @@ class NaiveBayes(PropensityEstimator):
                 f"NaiveBayes: no rating {listing(plain(unknown))} in the log it was fitted on, so their p is not "
                 f"known; it has {listing(plain(levels))}. Fit on a log with all levels."
             )
-        values = np.array(list(self.propensity_by_rating_.values()))[at]  # (n,)
-        return self._found(feedback, values, sample=self.sample_, by_rating=True)
+        return self._found(feedback, p[at], sample=self.sample_, by_rating=True)
+
+    def with_column(self, frame: Any, name: str = "propensity", **columns: Any) -> Any:
+        """As for every model; refused for the sample itself."""
+        check_fitted(self)
+        refuse_sample_frame("NaiveBayes", self.side_["uniform"], frame)
+        return super().with_column(frame, name, **columns)
+
+    def _by_rating(self) -> tuple[Ratings, Floats]:
+        """The ratings that have a p, and their p."""
+        return np.array(list(self.propensity_by_rating_), np.float32), np.array(
+            list(self.propensity_by_rating_.values())
+        )
+
+    def frame_parts(self) -> tuple[Sequence[Lookup], Any]:
+        """What is looked up for each row of a frame, and p as an expression of it."""
+        levels, p = self._by_rating()
+        return [Lookup(key=RATING, of=levels.astype(np.float64), columns={"openloop_p_rating": p})], nw.col(
+            "openloop_p_rating"
+        )
 
     def matrix(self) -> Floats:
         """Undefined: the p of a cell depends on its rating, which is known for observed cells only."""
@@ -93,11 +132,6 @@ class NaiveBayes(PropensityEstimator):
             "NaiveBayes: p depends on a cell's rating, which is known for observed cells only, so there is no matrix "
             "of all cells; predict(feedback) gives the p of the rows of a log."
         )
-
-
-def _count(levels: Ratings, ratings: Ratings, rows: Floats | None = None) -> Floats:
-    """How many rows have each level (K,)."""
-    return np.bincount(np.searchsorted(levels, ratings), rows, minlength=len(levels)).astype(np.float64)
 
 
 def _check_parameters(model: Any) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
+import narwhals as nw
 import numpy as np
 
-from openloop.core.feedback import LEAST, Array, Feedback, Floats, check_fitted, frozen
+from openloop.core.feedback import LEAST, Array, Feedback, Floats, frozen
 from openloop.errors import InputError, did_you_mean
-from openloop.propensity.base import CellModel, counts
+from openloop.propensity.base import CellModel, check_codes, item_counts
+from openloop.propensity.frames.lookups import ITEM, Lookup
 from openloop.propensity.solvers.power_law import ALPHA_RANGE, PowerLaw, check_x_min, fit_power_law
 
 VARIANTS = ("paper", "as_coded")
@@ -32,6 +34,9 @@ class Popularity(CellModel):
 
     Learned: `gamma_`, `x_min_` (None where neither given nor estimated), `power_law_` (None where nothing was
     estimated), `item_propensities_` (I,), and `log_scores_` (I,), their logarithms before scale and cap.
+
+    fit(frame, user=, item=, population=) counts in the frame's engine, and these are by count; with_column(frame)
+    appends p.
     """
 
     assumes = "being observed depends on the item's popularity alone"
@@ -44,26 +49,33 @@ class Popularity(CellModel):
         self.x_min = x_min
         self.variant: Literal["paper", "as_coded"] = variant
 
-    def fit(self, feedback: Feedback) -> Popularity:
-        """Count, estimate γ, scale."""
+    def fit(self, feedback: Feedback | Any, **columns: Any) -> Popularity:
+        """Count, estimate γ, scale; `columns` are of a frame: `user`, `item`, `population`, `distinct`."""
         _check(self)
-        return self._remember(feedback, *self.fit_counts(counts(self, feedback)[1], feedback.n_users))
+        log = self._opened(feedback, columns)
+        n, size = item_counts(self, log)
+        return self._remember(log, *self.fit_counts(n, log.n_users, size))
 
-    def fit_counts(self, n: Floats, n_users: int) -> Iterator[str]:
-        """`item_propensities_` from the items' counts (I,) alone, and what there is to note about them."""
-        expected = min(float(n.sum()) / n_users, float(len(n)))  # |O|/U, of at most every cell
-        self._set_exponent(n)
+    def fit_counts(self, n: Floats, n_users: int, size: Floats | None = None) -> Iterator[str]:
+        """`item_propensities_` from the items' counts (I,) alone, and what there is to note about them.
+
+        With `size`, so many items have each count.
+        """
+        times = np.ones(len(n), np.int64) if size is None else size.astype(np.int64)
+        expected = min(float(np.repeat(n, times).sum()) / n_users, float(times.sum()))  # |O|/U, of at most every cell
+        self._set_exponent(np.repeat(n, times))
         if self.variant == "paper":
             # Eq. 7: p_i ∝ n_i^((γ+1)/2)
             log_scores = (self.gamma_ + 1) / 2 * _log_counts(n)
-            log_p = log_scores + log_level(log_scores, expected)
+            log_p = log_scores + log_level(np.repeat(log_scores, times), expected)
         else:
             above = n > self.x_min_  # pyright: ignore[reportOperatorIssue], as_coded never leaves it None
             log_scores = np.where(above, self.gamma_, 1.0) * _log_counts(n)
-            log_p = log_scores + min(np.log(expected) - np.logaddexp.reduce(log_scores), -log_scores.max())
+            total = np.logaddexp.reduce(np.repeat(log_scores, times))
+            log_p = log_scores + min(np.log(expected) - total, -log_scores.max())
         self.log_scores_ = frozen(log_scores)
-        self.item_propensities_ = frozen(np.maximum(np.exp(np.minimum(log_p, 0.0)), LEAST))
-        return _notes(self, n, log_p, expected)
+        self.item_propensities_ = frozen(_capped(log_p))
+        return _notes(self, np.repeat(n, times), np.repeat(log_p, times), expected)
 
     def _set_exponent(self, n: Floats) -> None:
         self.power_law_: PowerLaw | None = None
@@ -76,14 +88,20 @@ class Popularity(CellModel):
     def _at(self, user: Array, item: Array) -> Floats:
         return np.broadcast_to(self.item_propensities_[item], np.broadcast(user, item).shape)
 
+    def frame_parts(self) -> tuple[Sequence[Lookup], Any]:
+        """What is looked up for each row of a frame, and p as an expression of it."""
+        return [Lookup(key=ITEM, of=self.items_, columns={"openloop_p_item": self.item_propensities_})], nw.col(
+            "openloop_p_item"
+        )
+
     def matrix(self) -> Floats:
         """The p of each item for every user, (U, I), read-only; takes the memory of one row."""
-        check_fitted(self)
+        check_codes(self)
         return np.broadcast_to(self.item_propensities_, (len(self.users_), len(self.items_)))
 
     def margins(self) -> tuple[Floats, Floats]:
         """Σp for each user, U·p_i for each item."""
-        check_fitted(self)
+        check_codes(self)
         U, p = len(self.users_), self.item_propensities_
         return np.full(U, p.sum()), U * p
 
@@ -96,6 +114,10 @@ def log_level(log_scores: Floats, total: float) -> float:
     m = np.arange(int(np.ceil(total)))
     log_c = np.log(total - m) - rest[m]
     return float(log_c[np.argmax(a[m] + log_c <= 0)])
+
+
+def _capped(log_p: Floats) -> Floats:
+    return np.maximum(np.exp(np.minimum(log_p, 0.0)), LEAST)
 
 
 def _log_counts(n: Floats) -> Floats:
@@ -115,7 +137,7 @@ def _check(model: Any) -> None:
 
 
 def _notes(model: Popularity, n: Floats, log_p: Floats, expected: float) -> Iterator[str]:
-    p, gamma, I = model.item_propensities_, model.gamma_, len(n)
+    p, gamma, I = _capped(log_p), model.gamma_, len(n)
     if empty := int(np.sum(n == 0)):
         yield f"{empty:,} of {I:,} items have no row; each counts as 1"
     if capped := int(np.sum(log_p > ROUNDING)):

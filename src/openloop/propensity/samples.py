@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Array, Feedback, Floats, Ints, Vocabulary, distinct
+from openloop.core.feedback import Array, Feedback, Floats, Ints, distinct
 from openloop.core.levels import LevelSample
 from openloop.errors import InputError, LeakError, RatingError
+from openloop.propensity.frames.log_frame import LogFrame
+from openloop.propensity.frames.opening import RATING, OpenedLog
+from openloop.support.frames import collected, is_frame
 
 Ratings = npt.NDArray[np.float32]
 
@@ -25,18 +29,20 @@ class Drawn:
     user: Ints | None = None
 
     @classmethod
-    def of(cls, who: str, uniform: Any, users: Vocabulary) -> Drawn:
-        """From a Feedback, on any grid, or a list of ratings; `users` are the log's."""
+    def of(cls, who: str, uniform: Any, log: Feedback | LogFrame) -> Drawn:
+        """From a Feedback, on any grid, a frame, or a list of ratings."""
         if isinstance(uniform, Feedback):
-            return cls(rating=uniform.rating, user=uniform.user if uniform.users == users else None)
+            return cls(rating=uniform.rating, user=uniform.user if uniform.users == log.users else None)
+        if is_frame(uniform):
+            return cls(rating=_ratings_of(who, uniform, log.opened.chosen if isinstance(log, LogFrame) else {}))
         try:
             ratings = np.asarray(uniform, np.float32)
         except (TypeError, ValueError):
             ratings = np.empty((0, 0), np.float32)
         if ratings.ndim != 1 or len(ratings) == 0:
             raise InputError(
-                f"{who}: uniform must be a Feedback or a list of ratings, got {type(uniform).__name__} that is "
-                "neither; read the sample with ol.read(..., uniform=True)."
+                f"{who}: uniform must be a Feedback, a frame or a list of ratings, got {type(uniform).__name__} that "
+                "is none; read the sample with ol.read(..., uniform=True)."
             )
         if bad := int(np.sum(~np.isfinite(ratings))):
             raise RatingError(f"{who}: {bad:,} of {len(ratings):,} ratings in uniform are not finite; drop them.")
@@ -66,9 +72,21 @@ class Drawn:
         return LevelSample(levels=levels, shares=shares, size=len(self), rows=rows, user=self.user, level=level)
 
 
+def _ratings_of(who: str, sample: Any, known: Mapping[str, str]) -> Ratings:
+    """The ratings of a frame, which is small, in rising order; `known` are the log's names of columns."""
+    opened = OpenedLog.of(f"{who}: uniform=", sample, {}, known, ("rating",))
+    opened.check()
+    return np.sort(collected(opened.frame.select(opened.key("rating")))[RATING].to_numpy()).astype(np.float32)
+
+
 def level_codes(levels: Array, rating: Ratings) -> npt.NDArray[np.int64]:
     """The level of each rating: the last one that is not above it."""
     return np.maximum(np.searchsorted(levels, rating, side="right") - 1, 0)
+
+
+def rows_by_level(levels: Array, ratings: Ratings, rows: Floats | None = None) -> Floats:
+    """How many rows have each level (K,); a rating has one row, or so many."""
+    return np.bincount(np.searchsorted(levels, ratings), rows, minlength=len(levels)).astype(np.float64)
 
 
 def levels_of(who: str, log: Ratings, sample: Ratings) -> Ratings:
@@ -85,6 +103,15 @@ def levels_of(who: str, log: Ratings, sample: Ratings) -> Ratings:
 def plain(ratings: Any) -> list[float]:
     """As people write them: 0.1, not the float32's 0.10000000149."""
     return [float(str(np.float32(r))) for r in ratings]
+
+
+def refuse_sample_frame(who: str, sample: Any, frame: Any) -> None:
+    """Refuse the frame that a model was fitted with as its sample; another of the same rows is not recognised."""
+    if sample is frame and is_frame(frame):
+        raise LeakError(
+            f"{who}: this frame is the uniform sample that the model was fitted with, and may not be scored; give "
+            "ratings of other cells, drawn at random, or set a part aside before the fit."
+        )
 
 
 def refuse_sample(who: str, sample: Any, feedback: Feedback) -> None:

@@ -67,7 +67,7 @@ class KnownMean:
 Target = Shares | KnownMean | CellMeans
 
 
-def moved(targets: Sequence[Target], feedback: Feedback, w: Floats, block: Array | None = None) -> Raked:
+def moved(targets: Sequence[Target], feedback: Any, w: Floats, block: Array | None = None) -> Raked:
     """The w′ of the rows nearest to w that meet all targets, or as near to them as the search came."""
     if len(targets) == 1 and isinstance(targets[0], Shares):  # rows of one block and group move together
         return rake(w, targets[0].codes(feedback), targets[0].means, block)
@@ -75,8 +75,8 @@ def moved(targets: Sequence[Target], feedback: Feedback, w: Floats, block: Array
     return calibrate(w, H, np.concatenate([target.means for target in targets]), block)
 
 
-def refuse_unreached(targets: Sequence[Target], found: Raked) -> None:
-    """An error that names the means which no weights have."""
+def refuse_unreached(targets: Sequence[Target], found: Raked, rows: int) -> None:
+    """An error that names the means which no weights of so many rows have."""
     if found.converged:
         return
     names = np.concatenate([target.names for target in targets])
@@ -84,7 +84,7 @@ def refuse_unreached(targets: Sequence[Target], found: Raked) -> None:
     far = np.abs(found.off) > REACHED
     missed = [f"{name} ({mean:g})" for name, mean in zip(names[far], means[far], strict=True)]
     raise BalanceError(
-        f"Balanced: no weights of these {len(found.factor):,} rows have the means {listing(missed, 10)}; they may "
+        f"Balanced: no weights of these {rows:,} rows have the means {listing(missed, 10)}; they may "
         "contradict each other, or lie outside what the rows hold: correct them, or leave some out."
     )
 

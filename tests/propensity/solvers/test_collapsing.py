@@ -7,7 +7,7 @@ import pytest
 
 from openloop.errors import UndefinedError
 from openloop.propensity.solvers import collapsing
-from openloop.propensity.solvers.collapsing import CountedRows, classes, collapse, extremes
+from openloop.propensity.solvers.collapsing import CountedIds, CountedRows, classes, collapse, extremes
 from openloop.propensity.solvers.newton import Grid, maximise, sums
 from tests.facts import facts
 
@@ -46,7 +46,7 @@ def test_users_of_one_count_are_one_class():
 
 
 def test_covariates_tell_users_of_one_count_apart():
-    side = classes(np.zeros(4, np.int8), np.array([3.0, 3, 3, 5]), np.array([[1.0], [2], [1], [1]]))
+    side = classes(np.zeros(4, np.int8), np.array([3.0, 3, 3, 5]), np.array([[1.0], [2], [1], [1]]), np.ones(4))
     assert side.of[0] == side.of[2]
     assert len(set(side.of)) == 3
     assert sorted(side.size) == [1, 1, 2]
@@ -119,3 +119,27 @@ def test_a_grid_too_large_is_an_error_with_a_remedy(monkeypatch):
         with pytest.raises(UndefinedError, match=facts("Logistic", value, "Boosted")):
             collapse(rows_of(O), *no_covariates(O))
         monkeypatch.undo()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_counts_alone_say_what_rows_say_with_those_who_leave(seed):
+    rng = np.random.default_rng(seed)
+    O = random_log(12, 9, seed, p=rng.uniform(0.2, 0.7))
+    O[rng.integers(12, size=2)], O[:, rng.integers(9, size=2)] = False, True
+    O[rng.integers(12)], O[:, rng.integers(9)] = True, False
+    X, Z = rng.integers(0, 2, (12, 2)).astype(float), rng.integers(0, 2, (9, 1)).astype(float)
+    by_id = CountedIds(count=(O.sum(1) * 1.0, O.sum(0) * 1.0), size=(np.ones(12), np.ones(9)), sums=O @ Z)
+    here, there = collapse(rows_of(O), X, Z), collapse(by_id, X, Z)
+    np.testing.assert_allclose(there.grid.S, here.grid.S, atol=1e-12)
+    for side in ("users", "items"):
+        one, other = getattr(here, side), getattr(there, side)
+        assert [x.tolist() for x in (one.of, one.size, one.count, one.state)] == [
+            x.tolist() for x in (other.of, other.size, other.count, other.state)
+        ]
+    # The same counts, each once
+    (users, n_users), (items, n_items) = (np.unique(O.sum(axis), return_counts=True) for axis in (1, 0))
+    few = CountedIds(count=(users * 1.0, items * 1.0), size=(n_users * 1.0, n_items * 1.0))
+    alone = collapse(rows_of(O), *no_covariates(O))
+    again = collapse(few, np.zeros((len(users), 0)), np.zeros((len(items), 0)))
+    for name in "mnab":
+        assert getattr(again.grid, name).tolist() == getattr(alone.grid, name).tolist()

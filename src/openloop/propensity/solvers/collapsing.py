@@ -1,4 +1,4 @@
-"""Rows of a log to a grid of classes, and its solution back to every user and item.
+"""Rows of a log, or counts of them, to a grid of classes, and its solution back to every user and item.
 
 Users or items with no row, or with every row, have no finite offset at the optimum. They leave the grid, again and
 again until none is left, and get an offset afterwards: half a row is expected of them, or all rows but half a one.
@@ -8,6 +8,7 @@ In a part of a log a row stands for several, and so does the half.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ Mask = npt.NDArray[np.bool_]
 class Side:
     """The classes of users, or of items: those of one state, one count and the same covariates."""
 
-    of: Array  # (U,) the class of each user
+    of: Array  # (U,) the class of each user, or of each entry of users
     size: Floats  # (G,) users in each class
     count: Floats  # (G,) rows of one user, on the part of the grid that is fitted
     values: Floats  # (G, k) covariates
@@ -43,6 +44,20 @@ class Side:
         return int(self.size[self.state == state].sum())
 
 
+class Counted(Protocol):
+    """What the likelihood asks a log for: entries of users and of items, and the rows of each.
+
+    States are those of `extremes`; what is counted are rows whose user and item are both still on the grid.
+    """
+
+    @property
+    def sizes(self) -> tuple[Floats, Floats]: ...  # noqa: D102, how many users, and how many items, each entry has
+    @property
+    def row(self) -> float: ...  # noqa: D102, how many rows of the log a row holds, in the mean
+    def counts(self, state_u: Array, state_i: Array) -> tuple[Floats, Floats]: ...  # noqa: D102, rows of one user, of one item
+    def products(self, state_u: Array, state_i: Array, X: Floats, Z: Floats) -> Floats: ...  # noqa: D102, Σ_O x_u z_iᵀ
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CountedRows:
     """Observed cells: codes, how many rows of the log each stands for, and the size of the grid."""
@@ -56,10 +71,62 @@ class CountedRows:
         """Some of them."""
         return CountedRows(user=self.user[keep], item=self.item[keep], weight=self.weight[keep], shape=self.shape)
 
-    def counts(self) -> tuple[Floats, Floats]:
+    @property
+    def sizes(self) -> tuple[Floats, Floats]:
+        """Every entry is one user, or one item."""
+        return np.ones(self.shape[0]), np.ones(self.shape[1])
+
+    @property
+    def row(self) -> float:
+        """How many rows of the log a row holds, in the mean."""
+        return float(self.weight.mean())
+
+    def counts(self, state_u: Array, state_i: Array) -> tuple[Floats, Floats]:
         """Rows of each user (U,) and of each item (I,)."""
-        n_users, n_items = self.shape
-        return tally(self.user, self.weight, n_users), tally(self.item, self.weight, n_items)
+        rows, (n_users, n_items) = self._left(state_u, state_i), self.shape
+        return tally(rows.user, rows.weight, n_users), tally(rows.item, rows.weight, n_items)
+
+    def products(self, state_u: Array, state_i: Array, X: Floats, Z: Floats) -> Floats:
+        """Σ_O x_u z_iᵀ, (k, l)."""
+        # Σ_i z_i over each user's rows first: (U, l), a column at a time
+        rows = self._left(state_u, state_i)
+        weighted = [tally(rows.user, rows.weight * Z[rows.item, c], len(X)) for c in range(Z.shape[1])]
+        return X.T @ np.column_stack(weighted)
+
+    def _left(self, state_u: Array, state_i: Array) -> CountedRows:
+        """Rows with both ends on the grid. Those of nobody without a row need not be looked for."""
+        if not (state_u > 0).any() and not (state_i > 0).any():
+            return self
+        return self.taken((state_u[self.user] == 0) & (state_i[self.item] == 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CountedIds:
+    """Users and items by the numbers of their rows alone: an entry is `size` of them, of `count` rows each.
+
+    Every row is one of the whole log. `sums` are Σ_i z_i over the rows of each user, where there are covariates.
+    """
+
+    count: tuple[Floats, Floats]
+    size: tuple[Floats, Floats]
+    sums: Floats | None = None  # (U, l)
+    row: float = 1.0
+
+    @property
+    def sizes(self) -> tuple[Floats, Floats]:
+        """How many users, and how many items, each entry has."""
+        return self.size
+
+    def counts(self, state_u: Array, state_i: Array) -> tuple[Floats, Floats]:
+        """Who is still on the grid has a row with each that had every row, and none with those that had none."""
+        (count_u, count_i), (size_u, size_i) = self.count, self.size
+        return count_u - size_i[state_i > 0].sum(), count_i - size_u[state_u > 0].sum()
+
+    def products(self, state_u: Array, state_i: Array, X: Floats, Z: Floats) -> Floats:
+        """Σ_O x_u z_iᵀ, (k, l)."""
+        assert self.sums is not None  # noqa: S101, covariates come with them
+        left = state_u == 0
+        return X[left].T @ (self.sums[left] - Z[state_i > 0].sum(axis=0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,20 +161,19 @@ class Collapsed:
         return sign * expecting(self.half, sign[:, None] * z, n)
 
 
-def collapse(rows: CountedRows, X: Floats, Z: Floats) -> Collapsed:
-    """The grid of classes; X (U, k) and Z (I, l) are centred covariates."""
+def collapse(rows: Counted, X: Floats, Z: Floats) -> Collapsed:
+    """The grid of classes; X (U, k) and Z (I, l) are centred covariates, a row for each entry."""
     state_u, state_i = extremes(rows)
-    half = HALF * float(rows.weight.mean())
-    rows = left(rows, state_u, state_i)
-    count_u, count_i = rows.counts()
-    users, items = classes(state_u, count_u, X), classes(state_i, count_i, Z)
+    (count_u, count_i), (size_u, size_i) = rows.counts(state_u, state_i), rows.sizes
+    users, items = classes(state_u, count_u, X, size_u), classes(state_i, count_i, Z, size_i)
     fitted_u, fitted_i = users.fitted, items.fitted
     _check_size(int(fitted_u.sum()), int(fitted_i.sum()), X.shape[1] * Z.shape[1])
+    S = rows.products(state_u, state_i, X, Z) if X.shape[1] and Z.shape[1] else np.zeros((X.shape[1], Z.shape[1]))
     grid = Grid(
         m=users.size[fitted_u], n=items.size[fitted_i], a=users.count[fitted_u], b=items.count[fitted_i],
-        X=users.values[fitted_u], Z=items.values[fitted_i], S=products(rows, X, Z),
+        X=users.values[fitted_u], Z=items.values[fitted_i], S=S,
     )  # fmt: skip
-    return Collapsed(grid=grid, users=users, items=items, half=half)
+    return Collapsed(grid=grid, users=users, items=items, half=HALF * rows.row)
 
 
 def _check_size(G: int, H: int, K: int) -> None:
@@ -119,64 +185,49 @@ def _check_size(G: int, H: int, K: int) -> None:
         )
 
 
-def extremes(rows: CountedRows) -> tuple[Array, Array]:
+def extremes(rows: Counted) -> tuple[Array, Array]:
     """The state of each user and item: -1 no row, +1 every row, counted on what is left once these are gone."""
-    state_u, state_i = np.zeros(rows.shape[0], np.int8), np.zeros(rows.shape[1], np.int8)
+    size_u, size_i = rows.sizes
+    state_u, state_i = np.zeros(len(size_u), np.int8), np.zeros(len(size_i), np.int8)
     while True:
-        count_u, count_i = left(rows, state_u, state_i).counts()
+        count_u, count_i = rows.counts(state_u, state_i)
         free_u, free_i = state_u == 0, state_i == 0
         if not free_u.any() or not free_i.any():
             raise UndefinedError(
                 "Logistic: every user and item has either no row or every row of the others, so no offset is finite; "
                 "use Uniform, or Known."
             )
-        new_u = free_u * _extreme(count_u, int(free_i.sum()))
-        new_i = free_i * _extreme(count_i, int(free_u.sum()))
+        new_u = free_u * _extreme(count_u, float(size_i[free_i].sum()))
+        new_i = free_i * _extreme(count_i, float(size_u[free_u].sum()))
         if not new_u.any() and not new_i.any():
             return state_u, state_i
         state_u += new_u
         state_i += new_i
 
 
-def left(rows: CountedRows, state_u: Array, state_i: Array) -> CountedRows:
-    """The rows whose user and item are both on the grid. Those of nobody without a row need not be looked for."""
-    if not (state_u > 0).any() and not (state_i > 0).any():
-        return rows
-    return rows.taken((state_u[rows.user] == 0) & (state_i[rows.item] == 0))
-
-
-def _extreme(count: Floats, most: int) -> Array:
+def _extreme(count: Floats, most: float) -> Array:
     # Rows of a part stand for 1/s rows each, so that their sum may pass the number of cells.
     return (count >= most * (1 - 1e-9)).astype(np.int8) - (count <= 0).astype(np.int8)
 
 
-def classes(state: Array, count: Floats, values: Floats) -> Side:
-    """Equal state, count and covariates make a class."""
+def classes(state: Array, count: Floats, values: Floats, size: Floats) -> Side:
+    """Equal state, count and covariates make a class; each entry is `size` users or items."""
     keys = np.column_stack([state, np.where(state == 0, count, 0.0), values])  # (U, 2 + k)
-    found, of, size = _distinct_rows(keys)
+    found, of = _distinct_rows(keys)
     return Side(
-        of=of, size=size.astype(np.float64), count=found[:, 1], values=np.ascontiguousarray(found[:, 2:]),
+        of=of, size=tally(of, size, len(found)), count=found[:, 1], values=np.ascontiguousarray(found[:, 2:]),
         state=found[:, 0].astype(np.int8),
     )  # fmt: skip
 
 
-def _distinct_rows(keys: Floats) -> tuple[Floats, Array, Array]:
-    """Distinct rows, where each row is among them, and how often each stands."""
+def _distinct_rows(keys: Floats) -> tuple[Floats, Array]:
+    """Distinct rows, and where each row is among them."""
     order = np.lexsort(keys.T[::-1])
     ordered = keys[order]
     new = np.concatenate([[True], np.any(ordered[1:] != ordered[:-1], axis=1)])
     of = np.empty(len(keys), np.int64)
     of[order] = np.cumsum(new) - 1
-    return ordered[new], of, np.bincount(of)
-
-
-def products(rows: CountedRows, X: Floats, Z: Floats) -> Floats:
-    """S = Σ_O x_u z_iᵀ, (k, l)."""
-    if not X.shape[1] or not Z.shape[1]:
-        return np.zeros((X.shape[1], Z.shape[1]))
-    # Σ_i z_i over each user's rows first: (U, l), a column at a time
-    weighted = [tally(rows.user, rows.weight * Z[rows.item, c], len(X)) for c in range(Z.shape[1])]
-    return X.T @ np.column_stack(weighted)
+    return ordered[new], of
 
 
 def expecting(rows: float, z: Floats, n: Floats) -> Floats:
