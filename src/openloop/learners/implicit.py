@@ -19,7 +19,7 @@ from openloop.learners.base import (
     unseen_notes,
     weights,
 )
-from openloop.learners.solvers.als import CG_STEPS, alternate, schedule
+from openloop.learners.solvers.als import CG_STEPS, alternate, check_device, schedule
 from openloop.learners.solvers.objective import Objective, Solution, start
 from openloop.support.arguments import generator
 from openloop.support.progress import progress
@@ -35,7 +35,7 @@ class WMF(FactorLearner):
     A row of the log has R = 1 (`target="one"`; "rating": the rating itself, as in Cornac) and confidence
     C = rest + (positive - rest)·w, w its `sample_weight` of mean 1; all other cells have R = 0 and C = `rest`. Rows
     with a rating below `threshold` are among the others; None: below 4, or 1 where all ratings are 0 and 1, and with
-    target="rating" none. `history_` has the objective after each sweep.
+    target="rating" none. `history_` has the objective after each sweep. `device="cuda"` sweeps on a GPU.
     """
 
     rates = False
@@ -53,6 +53,7 @@ class WMF(FactorLearner):
         iterations: int = 100,
         tol: float = 1e-5,
         threads: int | None = None,
+        device: str | None = None,
         progress: bool = False,
         rng: int | np.random.Generator = 0,
     ) -> None:
@@ -65,6 +66,7 @@ class WMF(FactorLearner):
         self.iterations = iterations
         self.tol = tol
         self.threads = threads
+        self.device = device
         self.progress = progress
         self.rng = rng
 
@@ -73,6 +75,7 @@ class WMF(FactorLearner):
         w = weights(self, feedback, sample_weight, propensities)
         factors, reg, rest = check_whole(self, "factors"), check_number(self, "reg"), check_number(self, "rest")
         check_rank(self, factors, feedback)
+        check_device(self)
         positives, w = self._liked(feedback, w)
         rows, constant = self._rows(positives, w, rest)
         objective = Objective(factors=factors, reg=reg, rest=rest, constant=constant)

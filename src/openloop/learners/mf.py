@@ -7,13 +7,12 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy.special import expit, logit
 
-from openloop.core.feedback import Array, Feedback, Floats
+from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
 from openloop.errors import InputError, RatingError, did_you_mean
 from openloop.kernels.least_squares import Rows
 from openloop.kernels.losses import Loss
 from openloop.learners.base import (
     FactorLearner,
-    Weights,
     check_number,
     check_rank,
     check_whole,
@@ -21,19 +20,24 @@ from openloop.learners.base import (
     weight_notes,
     weights,
 )
-from openloop.learners.solvers.als import CG_STEPS, alternate, schedule
+from openloop.learners.frame_fits import OF_USERS, FittedOnFrames
+from openloop.learners.projecting import Rowset, check_projected, projected_on_frame, projected_on_rows
+from openloop.learners.solvers.als import CG_STEPS, alternate, check_device, schedule
 from openloop.learners.solvers.objective import Objective, Solution, start
+from openloop.learners.solvers.projected import start_items
 from openloop.support.arguments import generator
+from openloop.support.atomic import FilePath
+from openloop.support.columns import Column
 from openloop.support.progress import progress
 
 LOSSES = tuple(loss.name.lower() for loss in Loss)
-SOLVERS = ("cg", "cholesky", "lbfgs")
+SOLVERS = ("cg", "cholesky", "lbfgs", "projected")
 DTYPES = ("float32", "float64")
 NOTHING = 1e-4  # of the mean rating, or in logits: what factors add less than was shrunk away
 SMOOTHING = 0.05  # of the ratings' standard deviation: how far from 0 the absolute loss is rounded
 
 
-class MF(FactorLearner):
+class MF(FittedOnFrames, FactorLearner):
     """Ŷ = v_uᵀw_i + a_u + b_i + c, fitted to weighted squared or absolute errors (Schnabel et al. 2016, Eq. 14).
 
     With `loss="logistic"` ratings are labels 0 and 1, and the sum is the logit of P(Y = 1): `scores` gives logits, and
@@ -45,9 +49,11 @@ class MF(FactorLearner):
     its logit); free offsets have mean 0, and c what they had.
 
     `solver`: "cg" and "cholesky" alternate between users and items by weighted least squares (an absolute or
-    logistic loss by reweighting them), "lbfgs" is the paper's. A fit ends when a sweep lowers the objective by no more
-    than `tol` of itself, or after `iterations`; `history_` has the objective after each. Same `rng`, same bits,
-    whatever `threads`.
+    logistic loss by reweighting them), "lbfgs" is the paper's, and "projected" solves all users inside a descent on
+    the items alone, so it also runs on rows that are on disk or on Spark: see `fit`. With a path as `checkpoint`, a
+    projected fit that was interrupted goes on where it stopped, with the same bits. A fit ends when a sweep lowers the
+    objective by no more than `tol` of itself, or after `iterations`; `history_` has the objective after each. Same
+    `rng`, same bits, whatever `threads`. `device="cuda"` sweeps on a GPU, by "cg" in float32, with bits of its own.
     """
 
     penalties_beside_row_sum = ("reg", "bias_reg")
@@ -60,12 +66,14 @@ class MF(FactorLearner):
         *,
         bias_reg: float | None = None,
         loss: Literal["squared", "absolute", "logistic"] = "squared",
-        solver: Literal["cg", "cholesky", "lbfgs"] = "cg",
+        solver: Literal["cg", "cholesky", "lbfgs", "projected"] = "cg",
         iterations: int = 200,
         tol: float = 1e-5,
         dtype: Literal["float32", "float64"] = "float32",
         threads: int | None = None,
+        device: str | None = None,
         progress: bool = False,
+        checkpoint: FilePath | None = None,
         rng: int | np.random.Generator = 0,
     ) -> None:
         self.factors = factors
@@ -77,24 +85,62 @@ class MF(FactorLearner):
         self.tol = tol
         self.dtype = dtype
         self.threads = threads
+        self.device = device
         self.progress = progress
+        self.checkpoint = checkpoint
         self.rng = rng
 
-    def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
-        """Minimise the objective; `sample_weight` is one weight a row in Feedback order, or the rows' Propensities."""
-        w = weights(self, feedback, sample_weight, propensities)
+    def fit(
+        self,
+        feedback: Any,
+        sample_weight: Any = None,
+        propensities: Any = None,
+        *,
+        user: Column = None,
+        item: Column = None,
+        rating: Column = None,
+        blocks: FilePath | None = None,
+        memory: int | str | None = None,
+    ) -> Self:
+        """Minimise the objective; `sample_weight` is one weight per row in Feedback order, or the rows' Propensities.
+
+        With `solver="projected"`, `feedback` may be rows that stay where they are: a Spark frame, a Polars scan or any
+        other frame, or a path to Parquet files. `user`, `item` and `rating` then name its columns, and `sample_weight`
+        or `propensities` one of weights or of p. Blocks of rows that are not on Spark are made once in the folder
+        `blocks`, by default a temporary one, within `memory`, as "4 GiB".
+        """
         self._check_names()
-        objective = self._objective(feedback, w)
+        given = Rowset(
+            native=feedback, columns={"user": user, "item": item, "rating": rating}, blocks=blocks, memory=memory
+        )
+        check_projected(self, given)
+        if given.outside:
+            return self._fit_frame(given.weighted(sample_weight, propensities))
+        w = weights(self, feedback, sample_weight, propensities)
+        objective = self._objective(SMOOTHING * _spread(feedback, w) if self.loss == "absolute" else 0.0)
         check_rank(self, objective.factors, feedback)
-        at = start(feedback, objective, np.dtype(self.dtype), generator(type(self).__name__, self.rng))
+        at = self._begin(feedback, objective)
         at.c, notes = self._constant(feedback, w), [*weight_notes(w), *_endless(objective, feedback)]
-        columns = (column.astype(at.P.dtype, copy=False) for column in (feedback.rating, w))
+        w = w / w.max() if self.solver == "projected" else w  # as blocks of a frame have them, rounded alike
+        columns = (column.astype(at.Q.dtype, copy=False) for column in (feedback.rating, w))
         rows = Rows(feedback.user_ptr, feedback.item, *columns)
         del w, columns  # in double precision the weights are the largest array of all
         found = self._solve(feedback, rows, objective, at)
         if objective.bias_reg == 0:
             _centre(found, feedback)
         return self._keep(feedback, found, notes)
+
+    def _fit_frame(self, given: Rowset) -> Self:
+        """The fit on rows that stay where they are: items are kept here, users there."""
+        with progress("MF", check_whole(self, "iterations"), show=self.progress) as advance:
+            objective, rng = self._objective(), generator(type(self).__name__, self.rng)
+            found, fit = projected_on_frame(self, given, objective, schedule(self, 0, advance), rng)
+        for name in OF_USERS:
+            vars(self).pop(name, None)  # of a fit before this one
+        self._on_frame, self.items_ = fit, Vocabulary(fit.items)
+        self._keep_items(found)
+        self.notes_ = (*fit.notes(), *found.notes(self.iterations, self.tol))
+        return self
 
     @property
     def linked(self) -> bool:
@@ -110,15 +156,16 @@ class MF(FactorLearner):
             value = getattr(self, name)
             if value not in known:
                 raise InputError(f"MF: {name}={value!r} is unknown.{did_you_mean(str(value), known)}")
+        check_device(self, solver="cg", dtype="float32")
 
-    def _objective(self, feedback: Feedback, w: Floats) -> Objective:
+    def _objective(self, smoothing: float = 0.0) -> Objective:
         reg = check_number(self, "reg")
         return Objective(
             factors=check_whole(self, "factors", 0),
             reg=reg,
             bias_reg=reg if self.bias_reg is None else check_number(self, "bias_reg"),
             loss=Loss[self.loss.upper()],
-            smoothing=SMOOTHING * _spread(feedback, w) if self.loss == "absolute" else 0.0,
+            smoothing=smoothing,
         )
 
     def _constant(self, feedback: Feedback, w: Floats) -> float:
@@ -128,6 +175,13 @@ class MF(FactorLearner):
             return float(logit(np.average(feedback.rating, weights=w)))
         return float(np.average(feedback.rating, weights=w))
 
+    def _begin(self, feedback: Feedback, objective: Objective) -> Solution:
+        dtype, rng = np.dtype(self.dtype), generator(type(self).__name__, self.rng)
+        if self.solver != "projected":
+            return start(feedback, objective, dtype, rng)
+        seen = np.bincount(feedback.item, minlength=feedback.n_items) > 0
+        return Solution(np.zeros((0, objective.factors + 1), dtype), start_items(seen, objective.factors, dtype, rng))
+
     def _solve(self, feedback: Feedback, rows: Rows, objective: Objective, at: Solution) -> Solution:
         with progress("MF", check_whole(self, "iterations"), show=self.progress) as advance:
             plan = schedule(self, CG_STEPS if self.solver == "cg" else 0, advance)
@@ -135,16 +189,22 @@ class MF(FactorLearner):
                 from openloop.learners.solvers.lbfgs import descend
 
                 return descend(feedback, rows.w.astype(np.float64), objective, at, plan.iterations, plan.tol, advance)
+            if self.solver == "projected":
+                return projected_on_rows(self, rows, objective, at, plan)
             return alternate(rows, objective, at, plan)
 
     def _keep(self, feedback: Feedback, found: Solution, notes: list[str]) -> Self:
-        dtype: Any = np.dtype(self.dtype)
-        P, Q = found.P.astype(dtype), found.Q.astype(dtype)
-        self.user_factors_, self.item_factors_ = np.ascontiguousarray(P[:, :-1]), np.ascontiguousarray(Q[:, :-1])
-        self.user_bias_, self.item_bias_, self.intercept_ = P[:, -1].copy(), Q[:, -1].copy(), float(found.c)
-        self.history_ = np.array(found.history)
+        P = found.P.astype(np.dtype(self.dtype))
+        vars(self).pop("_on_frame", None)  # of a fit before this one
+        self.user_factors_, self.user_bias_ = np.ascontiguousarray(P[:, :-1]), P[:, -1].copy()
+        self._keep_items(found)
         lonely = unseen_notes(feedback, "the offsets of the other side and the mean")
         return self._remember(feedback, *notes, *lonely, *self._shrunk(), *found.notes(self.iterations, self.tol))
+
+    def _keep_items(self, found: Solution) -> None:
+        Q = found.Q.astype(np.dtype(self.dtype))
+        self.item_factors_, self.item_bias_ = np.ascontiguousarray(Q[:, :-1]), Q[:, -1].copy()
+        self.intercept_, self.history_ = float(found.c), np.array(found.history)
 
     def _shrunk(self) -> list[str]:
         """A sentence where the penalty left nothing of the factors."""

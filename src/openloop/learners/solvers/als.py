@@ -12,11 +12,13 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from openloop.errors import InputError
 from openloop.kernels.least_squares import Rows, half_sweep
 from openloop.learners.base import check_number, check_whole
 from openloop.learners.solvers.objective import Objective, Solution
@@ -34,13 +36,31 @@ class AlternationPlan:
     steps: int  # of conjugate gradients, 0 for Cholesky
     threads: int
     advance: Advance
+    device: Any = None  # "cuda": on a GPU
 
 
 def schedule(model: Any, steps: int, advance: Advance) -> AlternationPlan:
     """The schedule that a learner's parameters ask for."""
     threads = (os.cpu_count() or 1) if model.threads is None else check_whole(model, "threads")
     iterations, tol = check_whole(model, "iterations"), check_number(model, "tol")
-    return AlternationPlan(iterations=iterations, tol=tol, steps=steps, threads=threads, advance=advance)
+    device = getattr(model, "device", None)
+    return AlternationPlan(iterations=iterations, tol=tol, steps=steps, threads=threads, advance=advance, device=device)
+
+
+def check_device(model: Any, **only: str) -> None:
+    """Refuse a device that is not there, and beside one that is settings other than those it has kernels for."""
+    if model.device is None:
+        return
+    from openloop.kernels.cuda.devices import device_of
+
+    device_of(type(model).__name__, model.device)
+    for name, value in only.items():
+        given = getattr(model, name)
+        if given != value:
+            raise InputError(
+                f"{type(model).__name__}: device={model.device!r} takes {name}={value!r} only, got {given!r}; leave "
+                "one of the two out."
+            )
 
 
 Sweep = Callable[[Solution, Executor], float]  # improves a solution, and returns the objective
@@ -48,6 +68,10 @@ Sweep = Callable[[Solution, Executor], float]  # improves a solution, and return
 
 def alternate(rows: Rows, objective: Objective, found: Solution, plan: AlternationPlan) -> Solution:
     """Improve `found` until the objective settles."""
+    if plan.device is not None:
+        from openloop.learners.solvers.als_cuda import alternate_on
+
+        return alternate_on(rows, objective, found, plan)
     turned = rows.turned(len(found.Q))
     # The prior of positives alone is one product of BLAS, which with more threads would round by their number.
     with threadpool_limits(1, "blas") if objective.rest else nullcontext():
@@ -55,8 +79,11 @@ def alternate(rows: Rows, objective: Objective, found: Solution, plan: Alternati
 
 
 def settle(improve: Sweep, found: Solution, plan: AlternationPlan) -> Solution:
-    """Sweep after sweep, each from beyond where the last one ended, until the objective settles."""
-    ahead = Solution(found.P.copy(), found.Q.copy(), found.c)
+    """Sweep after sweep, each from beyond where the last one ended, until the objective settles.
+
+    P and Q are arrays, or tensors on a GPU.
+    """
+    ahead = Solution(deepcopy(found.P), deepcopy(found.Q), found.c)
     run, momentum = 0, 0.0  # sweeps that went well in a row, and how far beyond the last one this one starts
     with ThreadPoolExecutor(plan.threads) as pool:
         for sweep in range(1, plan.iterations + 1):
@@ -87,4 +114,4 @@ def _move(found: Solution, ahead: Solution, momentum: float) -> None:
     for here, there in ((found.P, ahead.P), (found.Q, ahead.Q)):
         step = there - here
         here[:] = there
-        there[:] += here.dtype.type(momentum) * step
+        there[:] += momentum * step  # a number of Python takes the arrays' precision

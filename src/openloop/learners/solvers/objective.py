@@ -92,8 +92,9 @@ def start(feedback: Feedback, objective: Objective, dtype: Any, rng: np.random.G
     """Random vectors of about unit length, and no offsets; who has no rating has no vector."""
     K, width = objective.factors, len(objective.penalty)
     P, Q = (np.zeros((n, width), dtype) for n in (feedback.n_users, feedback.n_items))
-    for side, codes in ((P, feedback.user), (Q, feedback.item)):
+    rated = np.zeros(len(Q), bool)
+    rated[feedback.item] = True
+    for side, seen in ((P, np.diff(feedback.user_ptr) > 0), (Q, rated)):
         drawn = rng.standard_normal((len(side), K), np.float32) / np.sqrt(max(K, 1))
-        seen = np.bincount(codes, minlength=len(side)) > 0
         side[seen, :K] = drawn[seen]
     return Solution(P, Q)

@@ -1,0 +1,180 @@
+"""`python -m bench.projected`: passes and ranks of a projected fit on Spark against memory, and fits from disk.
+
+Times are CPU seconds, of this process, of the JVM and of its Python workers together, as a machine that does other
+things too stretches the clock and not the work. `--disk ROWS` fits from a Parquet file of so many rows instead, within
+`--memory`, and tells the time and the peak of resident memory; 100 million rows take about an hour on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+FACTORS, REG, PASSES = 64, 5.0, 10
+WARM = 25  # passes before those that are measured: a JVM compiles for as long, and a fit has some fifty
+SIZES = {"full": (1_000_000, 20_000, 5_000), "quick": (50_000, 2_000, 500)}  # rows, users, items
+BATCH = 5_000_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench.projected", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a small log")
+    parser.add_argument("--disk", type=float, metavar="ROWS", help="fit so many rows from disk")
+    parser.add_argument("--memory", default="4 GiB", help="for --disk")
+    parser.add_argument("--iterations", type=int, default=3, help="for --disk")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if asked.disk:
+            from_disk(Path(folder), int(asked.disk), asked.memory, asked.iterations)
+        else:
+            against_memory(Path(folder), *SIZES["quick" if asked.quick else "full"])
+
+
+# -- a log -----------------------------------------------------------------------------------------------------
+
+
+def write_log(folder: Path, rows: int, users: int, items: int) -> Path:
+    """Parquet files of user, item, rating and w, users and items as skewed as those of MovieLens; no pair twice."""
+    rng, path = np.random.default_rng(0), folder / "log"
+    path.mkdir()
+    popular = np.cumsum(1 / (np.arange(items) + 20.0) ** 0.95)
+    V, W = (rng.standard_normal((n, 8), np.float32) * 0.45 for n in (users, items))
+    parts = max(1, -(-rows // BATCH))
+    for part in range(parts):  # each of other users: pairs differ between files
+        own = np.arange(part, users, parts)
+        activity = np.cumsum(rng.lognormal(0, 1.1, len(own)))
+        n = int(1.3 * rows / parts)
+        u = own[np.searchsorted(activity, rng.random(n) * activity[-1])]
+        i = np.searchsorted(popular, rng.random(n) * popular[-1])
+        cell = np.unique(u * items + i)
+        cell = rng.permutation(cell)[: rows // parts]
+        u, i = cell // items, cell % items
+        y = 3.5 + np.einsum("nk,nk->n", V[u], W[i]) + rng.standard_normal(len(u), np.float32) * 0.6
+        frame = {"user": u.astype(np.int32), "item": i.astype(np.int32), "rating": y.astype(np.float32)}
+        pl.DataFrame(frame | {"w": rng.lognormal(0, 1, len(u))}).write_parquet(path / f"{part:04}.parquet")
+    return path
+
+
+# -- Spark against memory --------------------------------------------------------------------------------------
+
+
+def against_memory(folder: Path, rows: int, users: int, items: int) -> None:
+    from openloop.learners import MF
+
+    path = write_log(folder, rows, users, items)
+    log = pl.read_parquet(path)
+    pairs = log.select("user", "item").sample(fraction=0.1, seed=0)
+    spark = session(folder)
+    fits: dict[str, Any] = {}
+    for name, frame, held in (
+        ("memory", log, pairs),
+        ("Spark", spark.read.parquet(str(path)), spark.createDataFrame(pairs.to_arrow())),
+    ):  # fmt: skip
+        begun = cpu(spark)
+        model = MF(FACTORS, REG, solver="projected", iterations=WARM, tol=0.0).fit(frame, sample_weight="w")
+        fit: Any = model._on_frame  # noqa: SLF001 (a pass is inside a fit)
+        ranks = (lambda m, h: m.ranks(h)) if name == "memory" else (lambda m, h: m.ranks(h).toArrow())
+        ranks(model, held)  # compiled
+        made = cpu(spark) - begun
+        fits[name] = (
+            made,
+            timed(spark, lambda fit=fit: fit.blocks.total(fit.ask), PASSES),
+            timed(spark, lambda model=model, held=held, ranks=ranks: ranks(model, held), 1),
+        )
+    print(f"{rows:,} rows, {users:,} users, {items:,} items, {FACTORS} factors; CPU seconds")
+    print(f"{'':8}{'blocks':>10}{'a pass':>10}{'ranks':>10}")
+    for name, times in fits.items():
+        print(f"{name:8}" + "".join(f"{t:10.2f}" for t in times))
+    here, there = fits["memory"], fits["Spark"]
+    print(f"{'ratio':8}{'':10}{there[1] / here[1]:10.2f}{there[2] / here[2]:10.2f}")
+    spark.stop()
+
+
+def timed(spark: Any, work: Any, times: int) -> float:
+    begun = cpu(spark)
+    for _ in range(times):
+        work()
+    return (cpu(spark) - begun) / times
+
+
+def session(folder: Path) -> Any:
+    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "OPENBLAS_NUM_THREADS": "1"}
+    os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.memory": "3g",
+        "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR",
+        "spark.local.dir": str(folder / "local"), "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.shuffle.partitions": "4",
+    }  # fmt: skip
+    return SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+
+
+def cpu(spark: Any) -> float:
+    """Seconds of CPU of this process, of the JVM, and of all that it started."""
+    jvm = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # noqa: SLF001 (PySpark's only way)
+    table = subprocess.run(["ps", "-eo", "pid,ppid"], capture_output=True, text=True, check=True).stdout.splitlines()[
+        1:
+    ]
+    parents = {int(pid): int(parent) for pid, parent in map(str.split, table)}
+    known = {jvm}
+    while more := {pid for pid, parent in parents.items() if parent in known} - known:
+        known |= more
+    return time.process_time() + sum(map(ticks, known)) / os.sysconf("SC_CLK_TCK")
+
+
+def ticks(pid: int) -> int:
+    """User and system time of a process, and of its children that ended."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except FileNotFoundError:  # it ended in between
+        return 0
+    return sum(map(int, told.rpartition(")")[2].split()[11:15]))
+
+
+# -- from disk -------------------------------------------------------------------------------------------------
+
+
+def from_disk(folder: Path, rows: int, memory: str, iterations: int) -> None:
+    users, items = max(rows // 72, 1_000), min(27_000, rows // 100)
+    call = f"write_log(Path({str(folder)!r}), {rows}, {users}, {items})"
+    program = [sys.executable, "-c", f"from bench.projected import *; {call}"]
+    subprocess.run(program, check=True)  # in a process of its own: this one stays small
+    from openloop.learners import MF
+
+    begun, times = time.perf_counter(), list[float]()
+    model = MF(FACTORS, REG, solver="projected", iterations=iterations, tol=0.0, checkpoint=folder / "fit.npz")
+    from openloop.learners.blocks.disk import DiskBlocks
+
+    total = DiskBlocks.total
+
+    def measured(self: Any, ask: Any) -> Any:
+        start = time.perf_counter()
+        got = total(self, ask)
+        times.append(time.perf_counter() - start)
+        return got
+
+    DiskBlocks.total = measured
+    work = time.process_time()
+    model.fit(folder / "log", sample_weight="w", blocks=folder / "blocks", memory=memory)
+    whole, peak = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    size = sum(file.stat().st_size for file in (folder / "blocks").rglob("*") if file.is_file())
+    print(f"{rows:,} rows, {users:,} users, {items:,} items, {FACTORS} factors, memory={memory}")
+    print(f"blocks made in {whole - sum(times):.0f} s ({size / 2**30:.2f} GiB)")
+    print(f"{len(times)} passes of {np.mean(times):.1f} s")
+    print(f"{time.process_time() - work:.0f} s of CPU, {peak:.2f} GiB at the peak, Q and pairs included")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""Sizes of memory: as they are given, "4 GiB", as they are told, and as much as this machine has."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from openloop.errors import InputError
+from openloop.support.arguments import is_whole
+
+UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+WRITTEN = re.compile(r"\s*(\d+(?:\.\d*)?)\s*([kmgt]?)(?:i?b)?\s*", re.IGNORECASE)
+
+
+def bytes_of(name: str, value: Any) -> int:
+    """The bytes that a number, or a text such as "4 GiB", "512m" or "1g", means; `name` is whose value it is."""
+    if is_whole(value) and value > 0:
+        return int(value)
+    found = WRITTEN.fullmatch(value) if isinstance(value, str) else None
+    if found is None or float(found[1]) <= 0:
+        raise InputError(f'{name} must be a number of bytes or a text such as "4 GiB", got {value!r}.')
+    return int(float(found[1]) * UNITS[found[2].lower()])
+
+
+def told(size: float) -> str:
+    """1.5 GiB, 12 MiB."""
+    unit = "GiB" if size >= 2**30 else "MiB"
+    return f"{size / UNITS[unit[0].lower()]:.3g} {unit}"
+
+
+def physical() -> int:
+    """The memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

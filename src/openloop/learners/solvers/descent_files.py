@@ -1,0 +1,61 @@
+"""Checkpoints of a projected fit: Q, what L-BFGS remembers and the objective so far, after each iteration."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from openloop.errors import FormatError, InputError
+from openloop.learners.solvers.projected import Ask, Descent
+from openloop.support.atomic import FilePath, replacing
+
+
+def mark_of(ask: Ask, rows: int) -> str:
+    """A mark of what is fitted: the start, which tells items, factors and rng, and weights and mean of rows."""
+    digest = hashlib.blake2b(f"{ask.Q.shape} {ask.Q.dtype} {rows} {ask.c!r} {ask.scale!r} {ask.steps}".encode())
+    digest.update(np.ascontiguousarray(ask.Q).data)
+    digest.update(ask.penalty.data)
+    return digest.hexdigest()[:32]
+
+
+def begun(checkpoint: FilePath | None, ask: Ask, mark: str) -> Descent:
+    """Where the checkpoint ends, or the start where there is none."""
+    if checkpoint is None:
+        return Descent(Q=ask.Q)
+    path = Path(checkpoint).expanduser()
+    if not path.parent.is_dir():
+        raise InputError(f"MF: checkpoint={str(path)!r} is in no folder; create {str(path.parent)!r} first.")
+    return _read(path, mark) if path.exists() else Descent(Q=ask.Q)
+
+
+def _read(path: Path, mark: str) -> Descent:
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            own, Q, values = str(held["mark"]), held["Q"], held["values"].tolist()
+            steps, changes = list(held["steps"]), list(held["changes"])
+    except (OSError, ValueError, KeyError) as error:
+        raise FormatError(
+            f"MF: checkpoint {str(path)!r} cannot be read ({error}); delete it, or give another checkpoint=."
+        ) from error
+    if own != mark:
+        raise InputError(
+            f"MF: checkpoint {str(path)!r} is of another log, of other parameters or of another rng; delete it, or "
+            "give another checkpoint=."
+        )
+    return Descent(Q=Q, steps=steps, changes=changes, values=values)
+
+
+def save(checkpoint: FilePath | None, at: Descent, mark: str) -> None:
+    """Write the checkpoint, whole or not at all."""
+    if checkpoint is None:
+        return
+    none = np.empty((0, *at.Q.shape), at.Q.dtype)
+    held: dict[str, Any] = {
+        "mark": np.array(mark), "Q": at.Q, "values": np.array(at.values),
+        "steps": np.stack(at.steps) if at.steps else none, "changes": np.stack(at.changes) if at.changes else none,
+    }  # fmt: skip
+    with replacing(Path(checkpoint).expanduser()) as temporary, temporary.open("wb") as file:
+        np.savez(file, **held)

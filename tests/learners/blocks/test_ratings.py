@@ -1,0 +1,99 @@
+"""Ratings at the door: which columns, which ids, and what is refused, on Polars; Spark's are with its blocks."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import polars as pl
+import pytest
+
+from openloop.errors import ColumnError, EmptyError, InputError, PropensityError, RatingError
+from openloop.learners.blocks.ratings import check_kinds, is_rows, open_pairs, open_ratings
+from tests.engines import EAGER, converter
+from tests.facts import facts
+
+FRAME = pl.DataFrame({"user": [2, 1, 1], "item": ["b", "b", "a"], "rating": [3, 4, 5], "w": [1.0, 4.0, 2.0]})
+
+
+@pytest.mark.parametrize("engine", EAGER)
+def test_every_engine_gives_the_same_table(engine):
+    table = open_ratings("MF", converter(engine)(FRAME), {"sample_weight": "w"})
+    assert (table.rows, table.heaviest, table.spark) == (3, 4.0, False)
+    assert table.kinds == {"user": "integers", "item": "text"}
+    assert table.names == {"user": "user", "item": "item", "rating": "rating", "sample_weight": "w"}
+    assert table.distinct("i").tolist() == ["a", "b"]
+    found = table.frame.collect().to_polars().sort("u", "i")
+    assert found.rows() == [(1, "a", 5.0, 2.0), (1, "b", 4.0, 4.0), (2, "b", 3.0, 1.0)]
+
+
+def test_files_are_scanned(tmp_path):
+    for k in range(2):
+        FRAME.with_columns(pl.col("user") + k).write_parquet(tmp_path / f"{k}.parquet")
+    assert open_ratings("MF", tmp_path / "0.parquet", {}).rows == 3
+    assert open_ratings("MF", str(tmp_path), {}).rows == 6
+    assert open_ratings("MF", f"{tmp_path}/*.parquet", {}).rows == 6
+    with pytest.raises(InputError, match=facts("none.parquet")):
+        open_ratings("MF", tmp_path / "none.parquet", {})
+
+
+def test_p_gives_weights():
+    table = open_ratings("MF", FRAME.with_columns(p=1 / pl.col("w")), {"propensities": "p"})
+    assert table.heaviest == 4.0
+
+
+def test_categories_are_text_and_unsigned_integers_are_integers():
+    frame = FRAME.with_columns(pl.col("item").cast(pl.Categorical), pl.col("user").cast(pl.UInt16))
+    assert open_ratings("MF", frame, {}).kinds == {"user": "integers", "item": "text"}
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "error", "told"),
+    [
+        ("user", [1, None, 2], InputError, ("user", 1, 3)),
+        ("item", ["a", None, None], InputError, ("item", 2, 3)),
+        ("rating", [1.0, float("nan"), 2.0], RatingError, ("rating", 1, 3)),
+        ("rating", [1.0, float("inf"), None], RatingError, ("rating", 2, 3)),
+        ("w", [1.0, 0.0, -1.0], InputError, ("w", 2, 3)),
+        ("w", [1.0, None, 1.0], InputError, ("w", 1, 3)),
+        ("user", [1.5, 2.5, 3.5], InputError, ("user", "Float64")),
+        ("item", [dt.date(2020, 1, 1)] * 3, InputError, ("item", "Date")),
+        ("rating", ["1", "2", "3"], RatingError, ("rating", "String")),
+        ("w", ["1", "2", "3"], InputError, ("w", "String")),
+    ],
+)
+def test_values_that_are_refused(column, values, error, told):
+    with pytest.raises(error, match=facts("MF", *told)):
+        open_ratings("MF", FRAME.with_columns(pl.Series(column, values)), {"sample_weight": "w"})
+
+
+def test_propensities_that_are_none():
+    with pytest.raises(PropensityError, match=facts("p", 2, 3)):
+        open_ratings("MF", FRAME.with_columns(p=pl.Series([0.5, 0.0, 1.5])), {"propensities": "p"})
+
+
+def test_columns_that_are_missing_and_frames_without_rows():
+    with pytest.raises(ColumnError, match=facts("rating")):
+        open_ratings("MF", FRAME.drop("rating"), {})
+    with pytest.raises(ColumnError, match=facts("sample_weight", "v")):
+        open_ratings("MF", FRAME, {"sample_weight": "v"})
+    with pytest.raises(EmptyError, match=facts("MF")):
+        open_ratings("MF", FRAME.head(0), {})
+    with pytest.raises(InputError, match=facts("sample_weight", "propensities")):
+        open_ratings("MF", FRAME.with_columns(p=1 / pl.col("w")), {"sample_weight": "w", "propensities": "p"})
+
+
+def test_pairs_beside_ratings():
+    like = open_ratings("MF", FRAME, {})
+    pairs = open_pairs("held_out", FRAME.select("user", "item").lazy(), like)
+    assert pairs.rows == 3
+    with pytest.raises(InputError, match=facts("held_out", "integers", "text")):
+        open_pairs("held_out", FRAME.with_columns(pl.col("user").cast(pl.String)), like)
+    check_kinds(pairs, like)
+
+
+def test_what_rows_are():
+    assert is_rows("a.parquet")
+    assert is_rows(FRAME.lazy())
+    assert not is_rows(np.zeros(3))
+    assert not is_rows(None)
