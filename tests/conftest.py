@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import hypothesis
+import numpy as np
 import pytest
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ hypothesis.settings.load_profile("ci" if CI else "dev")
 
 # -- markers and skips ---------------------------------------------------------------------------------------
 
-EXTRAS = {"torch", "cornac", "chromium"}  # the fixtures below that `make` alone does not install
+EXTRAS = {"torch", "triton", "cornac", "chromium"}  # the fixtures below that `make` alone does not install
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -123,6 +124,21 @@ def data_dir() -> Callable[[str], Path]:
 @pytest.fixture(scope="session")
 def torch() -> ModuleType:
     return pytest.importorskip("torch", reason="torch is an extra: pip install 'openloop[torch]'")
+
+
+@pytest.fixture(scope="session")
+def interpreter(torch) -> Iterator[ModuleType]:
+    """Triton, whose kernels run in Python on tensors of the CPU: it says so once, before they are defined."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_INTERPRET", "1")
+        yield pytest.importorskip("triton", reason="Triton is an extra: pip install 'openloop[cuda]'")
+
+
+@pytest.fixture
+def triton(interpreter) -> Iterator[ModuleType]:
+    """The same for one test: what overflows on purpose in a kernel is a warning in Python."""
+    with np.errstate(all="ignore"):
+        yield interpreter
 
 
 @pytest.fixture(scope="session")

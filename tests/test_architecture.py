@@ -25,6 +25,7 @@ MAX_PARAMETERS = 8
 
 # Functions with more parameters, and why; public functions, commands, models and compiled kernels need no reason.
 MANY_PARAMETERS = {
+    "kernels/cuda/ranking.py: factor_ranks": "as its CPU twin",
     "kernels/ranking.py: factor_ranks": "a kernel's door: factors and ragged lists as plain arrays",
     "studies/kit/charts.py: lines": "a chart's channels, each a keyword",
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import factorisation
+from bench import factorisation, gpu
 from bench.__main__ import CASES, run_case
 from bench.environments import environment, installed, interpreter
 from bench.harness import ROOT, Measured, Side, SideError, compare, make_input, missing, race, table, write
@@ -251,3 +251,44 @@ def test_two_trees_are_measured_by_the_same_case():
     here, there = versus("moments", ROOT, "quick")
     assert here > 0
     assert there > 0
+
+
+# -- a GPU's page ---------------------------------------------------------------------------------------------
+
+LINES = [
+    {"what": "ranks", "size": "2 × 3", "ms": 3.0, "base": 1.5, "target": "≤ 2.1×", "met": True, "note": ""},
+    {
+        "what": "a fit",
+        "size": "5 rows",
+        "ms": 1500.0,
+        "base": None,
+        "target": "≤ 1 s",
+        "met": False,
+        "note": "on a host",
+    },
+]
+
+
+def test_lines_of_a_gpu_are_put_between_the_marks_of_the_page(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{gpu.MARKS[0]}\nold\n{gpu.MARKS[1]}\nafter\n", encoding="utf-8")
+    gpu.write({"machine": "one GPU", "checks": ["all equal"], "lines": LINES}, page)
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("before\n")
+    assert text.endswith("\nafter\n")
+    assert "old" not in text
+    assert "| ranks | 2 × 3 | 3 ms | 2.00× of 1.5 ms | ≤ 2.1× | met |  |" in text
+    assert "| a fit | 5 rows | 1.5 s |  | ≤ 1 s | **missed** | on a host |" in text
+    assert "- all equal" in text
+    page.write_text("no marks", encoding="utf-8")
+    with pytest.raises(SystemExit, match=facts("marks", "page.md")):
+        gpu.write({"machine": "one GPU", "checks": [], "lines": []}, page)
+
+
+def test_the_guide_has_what_a_gpu_measured():
+    before, _, rest = gpu.PAGE.read_text(encoding="utf-8").partition(gpu.MARKS[0])
+    table, end, _ = rest.partition(gpu.MARKS[1])
+    assert before
+    assert end
+    assert table.count("| met |") == 6  # each target of the design
+    assert "missed" not in table
