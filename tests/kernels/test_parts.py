@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -56,20 +55,3 @@ def test_sums_of_parts_are_added_in_their_order(threads):
         found = parts.sum_of_parts(add, parts.row_parts(100, 7), (2,), pool)
     wanted = np.array([x[first:last].sum() for first, last in pairwise([*range(0, 100, 7), 100])]).sum(keepdims=True)
     np.testing.assert_allclose(found, np.repeat(wanted, 2), rtol=1e-15)
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    x: np.ndarray
-    y: np.ndarray
-
-
-def test_fixed_arrays_are_views_that_cannot_be_written_to():
-    record = Record(np.arange(3.0), np.arange(6.0).reshape(2, 3).T)
-    x = record.x
-    parts.fix(record, "x", "y")
-    assert np.shares_memory(record.x, x)
-    assert x.flags.writeable
-    assert record.y.flags.c_contiguous
-    with pytest.raises(ValueError, match="read-only"):
-        record.x[0] = 1

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from numba import njit
 
 from openloop.errors import InputError
-from openloop.kernels.compiling import SUMMING
+from openloop.kernels.compiling import SUMMING, fixed
 
 Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]
@@ -42,8 +42,7 @@ MIX_2 = np.uint64(0x94D049BB133111EB)
 
 def bootstrap_sums(columns: Floats, replicates: int, seed: int, *, threads: int | None = None) -> Floats:
     """Row b is Σ_u W_bu · columns[u] over columns (U, m): same seed, same bits, whatever the thread count."""
-    X = np.ascontiguousarray(columns, np.float64).view()  # (U, m)
-    X.flags.writeable = False  # so that numba compiles once, whether or not the caller's array may be written
+    (X,) = fixed(np.asarray(columns, np.float64))  # (U, m)
     _check(X, replicates)
     totals = np.zeros((replicates, X.shape[1]))  # (replicates, m)
     workers = min(threads or os.cpu_count() or 1, replicates)

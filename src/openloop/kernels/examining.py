@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from openloop.kernels.compiling import fixed
+
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
@@ -34,10 +36,15 @@ class ExaminedRows(NamedTuple):
     below: int = 2  # which of BELOW
 
 
+def _read_only(rows: ExaminedRows) -> ExaminedRows:
+    return ExaminedRows(*fixed(*rows[:-1]), below=rows.below)
+
+
 def examined_weights(theta: Floats, rows: ExaminedRows, tops: Floats | None = None) -> Floats:
     """top/below of each row; `tops` (L,) are those of each rank, whatever K_n, in place of θ_σ."""
     w = np.zeros(len(rows.position))
-    _weigh(theta, np.empty(0) if tops is None else tops, rows, w)
+    theta, by_rank = fixed(theta, np.empty(0) if tops is None else tops)
+    _weigh(theta, by_rank, _read_only(rows), w)
     return w
 
 
@@ -79,6 +86,7 @@ def examined_slopes(w: Floats, gain: Floats, theta: Floats, rows: ExaminedRows, 
     `gain` is each row's (n,), or that of each position (K,). `moving`: the top depends on θ, not on the rank alone.
     """
     slopes, by_depth = np.zeros(len(theta)), np.zeros(len(theta) + 1)
+    (w, gain, theta), rows = fixed(w, gain, theta), _read_only(rows)
     if moving:
         _add_tops(w, gain, theta, rows, slopes)
     _subtract_belows(w, gain, theta, rows, slopes, by_depth)

@@ -21,8 +21,8 @@ from numba import njit
 from scipy.special import expit, ndtr
 
 from openloop.kernels.cholesky import dot
-from openloop.kernels.compiling import SUMMING, inlined
-from openloop.kernels.parts import fix, in_parts
+from openloop.kernels.compiling import SUMMING, fix, inlined
+from openloop.kernels.parts import in_parts
 from openloop.kernels.streams import row_word, row_words, uniform, uniforms
 
 Array = npt.NDArray[Any]

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from numba import njit
 from scipy.special import expit, ndtr
 
-from openloop.kernels.compiling import SUMMING
+from openloop.kernels.compiling import SUMMING, fixed
 from openloop.kernels.joint_cells import Array, Floats, fast_cdf
-from openloop.kernels.parts import fixed, in_parts
+from openloop.kernels.parts import in_parts
 
 Singles = npt.NDArray[np.float32]
 

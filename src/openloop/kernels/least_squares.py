@@ -23,7 +23,7 @@ import numpy.typing as npt
 from numba import njit
 
 from openloop.kernels.cholesky import dot, factor, substitute
-from openloop.kernels.compiling import SUMMING, inlined
+from openloop.kernels.compiling import SUMMING, fix, inlined
 from openloop.kernels.losses import Loss, squares, squares_numpy
 
 Array = npt.NDArray[Any]
@@ -45,11 +45,7 @@ class Rows:
     w: Array
 
     def __post_init__(self) -> None:
-        # Kernels are compiled anew for arrays that may be written to: with none of these, once for both sides.
-        for name in ("ptr", "partner", "y", "w"):
-            view = getattr(self, name).view()
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
+        fix(self, "ptr", "partner", "y", "w")
 
     def __len__(self) -> int:
         return len(self.ptr) - 1

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from numba import njit
 from scipy.special import ndtr
 
-from openloop.kernels.parts import each_part, fix, row_parts
+from openloop.kernels.compiling import fix
+from openloop.kernels.parts import each_part, row_parts
 from openloop.kernels.streams import normal_cdf
 
 Array = npt.NDArray[Any]

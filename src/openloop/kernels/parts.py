@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,17 +54,3 @@ def sum_of_parts(
     sums, place = np.zeros((len(parts), *shape)), {first: k for k, (first, _) in enumerate(parts)}
     each_part(lambda first, last: work(first, last, sums[place[first]]), parts, pool)
     return sums.sum(axis=0)
-
-
-def fixed(*arrays: Any) -> Any:
-    """Contiguous views that may not be written to: kernels are compiled anew for arrays that may be."""
-    views = [np.ascontiguousarray(array).view() for array in arrays]
-    for view in views:
-        view.flags.writeable = False
-    return tuple(views)
-
-
-def fix(record: Any, *names: str) -> None:
-    """Put such views in the place of a frozen record's arrays."""
-    for name, view in zip(names, fixed(*(getattr(record, name) for name in names)), strict=True):
-        object.__setattr__(record, name, view)

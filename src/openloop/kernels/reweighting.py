@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from openloop.kernels.compiling import fixed
+
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
 
@@ -37,8 +39,8 @@ def tilted_sums(rows: Weighting, gains: Sequence[Floats], user: Array, clusters:
     by_level, by_item = _padded(rows.by_level), _padded(rows.by_item)
 
     def add(part: slice, sums: Floats) -> None:
-        own = rows.weight[part], rows.level[part], rows.item[part]
-        _add_tilted(*own, by_level, by_item, _side_by_side(gains, part), user[part], sums)
+        weight, level, item, own = fixed(rows.weight[part], rows.level[part], rows.item[part], user[part])
+        _add_tilted(weight, level, item, by_level, by_item, _side_by_side(gains, part), own, sums)
 
     return summed(add, len(user), (clusters, len(gains) + 1, WIDTH))[:, :, : rows.by_level.shape[1]]
 
@@ -82,6 +84,7 @@ def _add_tilted(
 def item_sums(weight: Floats, level: Array, item: Array, by_level: Floats, items: int) -> Floats:
     """Σ w · by_level[level, g] of each item: (items, G)."""
     sums = np.zeros((items, WIDTH))
+    weight, level, item = fixed(weight, level, item)
     _add_items(weight, level, item, _padded(by_level), sums)
     return sums[:, : by_level.shape[1]]
 
@@ -111,8 +114,9 @@ def part_sums(rows: WeightParts, gains: Sequence[Floats], pairs: Array, user: Ar
     """Σad, Σbd₊ and Σbd₋ of each cluster and pair of models, d = δ_j − δ_k: (clusters, P, 3)."""
 
     def add(part: slice, sums: Floats) -> None:
-        fixed = np.ascontiguousarray(rows.fixed[part])  # may be one number, broadcast
-        _add_parts(rows.weight[part], fixed, _side_by_side(gains, part), pairs, user[part], sums)
+        # What is held may be one number, broadcast.
+        weight, held, of, own = fixed(rows.weight[part], rows.fixed[part], pairs, user[part])
+        _add_parts(weight, held, _side_by_side(gains, part), of, own, sums)
 
     return summed(add, len(user), (clusters, len(pairs), 3))
 
@@ -129,13 +133,13 @@ def part_sums_numpy(rows: WeightParts, gains: Sequence[Floats], pairs: Array, us
 
 
 @njit(cache=True, nogil=True)
-def _add_parts(weight: Floats, fixed: Floats, gains: Floats, pairs: Array, user: Array, sums: Floats) -> None:
+def _add_parts(weight: Floats, held: Floats, gains: Floats, pairs: Array, user: Array, sums: Floats) -> None:
     P, M = pairs.shape[0], gains.shape[1]
     D, A, B = np.zeros(M), np.zeros(P), np.zeros(P)  # of the row's user; D of each model
     for i in range(user.size):
-        moving = max(weight[i] - fixed[i], 0.0)
+        moving = max(weight[i] - held[i], 0.0)
         for m in range(M):
-            D[m] += fixed[i] * gains[i, m]
+            D[m] += held[i] * gains[i, m]
         for p in range(P):
             d = moving * (gains[i, pairs[p, 0]] - gains[i, pairs[p, 1]])
             A[p] += max(d, 0.0)

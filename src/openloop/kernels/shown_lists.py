@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from openloop.kernels.compiling import fixed
+
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
@@ -20,6 +22,7 @@ Ints = npt.NDArray[np.int32]
 def ranks_in_lists(lists: Ints, key: Array, request: Ints, item: Ints) -> Ints:
     """The place of each row's item in the list lists[key[request]] (L,), from 1; 0 where it is not in it."""
     found = np.zeros(len(item), np.int32)
+    lists, key, request, item = fixed(lists, key, request, item)
     _find(lists, key, request, item, found)
     return found
 
@@ -43,6 +46,7 @@ def ranks_in_lists_plain(lists: Ints, key: Array, request: Ints, item: Ints) -> 
 def prefix_hits(hit: Array, request: Ints) -> Array:
     """Whether a row and all rows above it in its request hit."""
     found = np.empty(len(hit), np.bool_)
+    hit, request = fixed(hit, request)
     _walk_down(hit, request, found)
     return found
 
@@ -65,6 +69,7 @@ def prefix_hits_plain(hit: Array, request: Ints) -> Array:
 def reordered(keys: Floats, request: Ints, position: Ints) -> Ints:
     """The position that each row takes when the rows of each request are ordered by rising key, equal ones as shown."""
     found = np.empty(len(keys), np.int32)
+    keys, request, position = fixed(keys, request, position)
     _place(keys, request, position, found, np.empty(int(np.bincount(request).max(initial=0)), np.int64))
     return found
 
@@ -98,6 +103,7 @@ def weighted_sums(
 ) -> tuple[Floats, Floats]:
     """Σw and Σw·gain by cluster and position, each (U, K); `group` is the cluster of each request."""
     weight, wgain = np.zeros(shape), np.zeros(shape)
+    w, gain, group, request, position = fixed(w, gain, group, request, position)
     _add(w, gain, group, request, position, weight, wgain)
     return weight, wgain
 
@@ -128,6 +134,7 @@ def totals(place: Array, values: Array, size: int) -> Floats:
 def position_facts(w: Floats, reward: Floats, position: Ints, depth: int) -> tuple[Floats, Floats, Floats]:
     """Rows with a weight and Σw² at each position, (K,) each; and Σw·reward with Σ(w·reward)², (2,)."""
     matches, squares, clicks = np.zeros(depth), np.zeros(depth), np.zeros(2)
+    w, reward, position = fixed(w, reward, position)
     _count(w, reward, position, matches, squares, clicks)
     return matches, squares, clicks
 
