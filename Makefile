@@ -66,7 +66,7 @@ clean:
 
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 	@echo "Installing openloop$(EXTRA_$*) into $(VENV); the first time takes a few minutes."
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e ".$(EXTRA_$*)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile -e ".$(EXTRA_$*)"
 	@touch $(foreach set,$* $(HOLDS_$*),$(VENV)/.installed-$(set))
 
 $(BIN)/python:

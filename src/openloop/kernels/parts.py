@@ -1,4 +1,4 @@
-"""Parts of rows and of owners for threads, sums over parts, and arrays that kernels may not write to.
+"""Parts of rows and of owners for threads, and sums over parts.
 
 Parts depend on the data alone, never on the number of threads, and what parts add up is added in their order, so bits
 do not depend on threads. Kernels know nothing about models.
