@@ -240,7 +240,7 @@ def test_a_grid_bounds_the_rank():
 
 def test_those_without_a_rating_are_counted():
     users, items = unseen_notes(three(), "the mean")
-    assert re.search(facts("1 users", "rating", "the mean"), users)
+    assert re.search(facts("1 user", "rating", "the mean"), users)
     assert re.search(facts("2 items", "rating", "the mean"), items)
     assert unseen_notes(Feedback.from_arrays([0, 1], [1, 0], [1, 1]), "the mean") == []
 

@@ -172,8 +172,8 @@ def test_who_has_no_rating_has_no_offset_and_the_fit_says_so():
         assert model.user_bias_[2] == 0
         assert model.item_bias_[3] == 0
         users, items = model.notes_
-        assert re.search(facts("1 users", "no rating"), users)
-        assert re.search(facts("1 items", "no rating"), items)
+        assert re.search(facts("1 user", "no rating"), users)
+        assert re.search(facts("1 item", "no rating"), items)
 
 
 def test_one_item_or_one_user_is_enough():

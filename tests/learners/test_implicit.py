@@ -226,7 +226,7 @@ def test_who_has_no_like_is_predicted_by_nothing(log):
     model = WMF(4).fit(lonely)
     rows, users, items = model.notes_
     assert re.search(facts("306 of 306", "positives"), rows)
-    assert re.search(facts("1 users", "no positive", 0), users)
+    assert re.search(facts("1 user", "no positive", 0), users)
     assert re.search(facts("2 items", "no positive", 0), items)
     assert not model.scores([log.n_users]).any()
     assert not everyone(model)[:, -2:].any()

@@ -470,7 +470,7 @@ def test_who_has_no_rating_is_predicted_by_the_other_offset(solver):
     model = MF(4, 2.0, solver=solver).fit(lonely)
     users, items = model.notes_
     assert re.search(facts("2 users", "no rating", "offsets"), users)
-    assert re.search(facts("1 items", "no rating", "offsets"), items)
+    assert re.search(facts("1 item", "no rating", "offsets"), items)
     np.testing.assert_allclose(model.scores([log.n_users])[0], model.item_bias_ + model.intercept_, rtol=1e-6)
     new_item = model.predict(np.arange(log.n_users), np.full(log.n_users, log.n_items))
     np.testing.assert_allclose(new_item, model.user_bias_[:-2] + model.intercept_, rtol=1e-6)
@@ -608,7 +608,7 @@ def test_selection_and_evaluation_of_labels_go_by_probabilities(log):
 def test_free_offsets_of_one_label_only_are_noted(solver):
     log = Feedback.from_arrays([0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 0, 1], [1, 1, 0, 1, 1, 0])
     (note,) = MF(0, bias_reg=0, loss="logistic", solver=solver, iterations=1000).fit(log).notes_
-    assert re.search(facts("1 users", "one label", "bias_reg"), note)
+    assert re.search(facts("1 user", "one label", "bias_reg"), note)
     assert MF(0, bias_reg=0.1, loss="logistic", solver=solver).fit(log).notes_ == ()
 
 

@@ -216,8 +216,8 @@ def test_users_without_positives_are_ranked_by_the_biases(Learner):
     model = Learner(2, updates=500).fit(tiny())
     np.testing.assert_array_equal(model.scores([2])[0], model.item_bias_)
     _, users, items = model.notes_
-    assert re.search(facts("1 users", "no positive", "item biases"), users)
-    assert re.search(facts("1 items", "no positive"), items)
+    assert re.search(facts("1 user", "no positive", "item biases"), users)
+    assert re.search(facts("1 item", "no positive"), items)
 
 
 @BOTH
@@ -238,7 +238,7 @@ def test_auc_does_not_draw_users_who_like_everything():
     log = Feedback.from_arrays([0, 0, 0, 1], [0, 1, 2, 1], np.ones(4), users=2, items=3)
     start = AUC(2, updates=300, rate=1e-60).fit(log)
     model = AUC(2, updates=300).fit(log)
-    assert re.search(facts("1 users", "every item"), model.notes_[-1])
+    assert re.search(facts("1 user", "every item"), model.notes_[-1])
     np.testing.assert_array_equal(model.user_factors_[0], start.user_factors_[0])
     assert model.scores([1]).argmax() == 1
     assert not any("every item" in note for note in ADG(2, updates=300).fit(log).notes_)

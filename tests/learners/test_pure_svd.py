@@ -160,7 +160,7 @@ def test_who_has_no_rating_is_scored_zero_and_the_fit_says_so():
     model = PureSVD(factors=1).fit(Feedback.from_arrays([0, 1], [0, 1], [3, 4], users=3, items=2))
     assert model.scores([2]).tolist() == [[0, 0]]
     (note,) = model.notes_
-    assert re.search(facts("1 users", "no rating", 0), note)
+    assert re.search(facts("1 user", "no rating", 0), note)
 
 
 def test_it_ranks_in_evaluate_as_its_scores_do():

@@ -20,6 +20,7 @@ from openloop.core.weights import effective_size
 from openloop.errors import AlignmentError, EmptyError, InputError, UnknownIdError
 from openloop.kernels.products import factor_products
 from openloop.support.arguments import is_number, is_whole
+from openloop.support.wording import counted
 
 FEW = 0.1  # of the rows: when the weights leave fewer, a note says so
 
@@ -261,7 +262,7 @@ def far_outside_notes(model: FactorLearner, feedback: Feedback) -> list[str]:
 def unseen_notes(feedback: Feedback, how: str, what: str = "rating") -> list[str]:
     """A sentence about users and items without a rating; `how` says what they are predicted by."""
     lonely = {
-        "users": int(np.sum(np.bincount(feedback.user, minlength=feedback.n_users) == 0)),
-        "items": int(np.sum(np.bincount(feedback.item, minlength=feedback.n_items) == 0)),
+        "user": int(np.sum(np.bincount(feedback.user, minlength=feedback.n_users) == 0)),
+        "item": int(np.sum(np.bincount(feedback.item, minlength=feedback.n_items) == 0)),
     }
-    return [f"{n:,} {side} have no {what}; they are predicted by {how}" for side, n in lonely.items() if n]
+    return [f"{counted(n, side)} with no {what}, predicted by {how}" for side, n in lonely.items() if n]

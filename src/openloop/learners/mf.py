@@ -29,6 +29,7 @@ from openloop.support.arguments import generator
 from openloop.support.atomic import FilePath
 from openloop.support.columns import Column
 from openloop.support.progress import progress
+from openloop.support.wording import counted
 
 LOSSES = tuple(loss.name.lower() for loss in Loss)
 SOLVERS = ("cg", "cholesky", "lbfgs", "projected")
@@ -254,10 +255,10 @@ def _endless(objective: Objective, feedback: Feedback) -> list[str]:
     """A sentence about free offsets of those whose labels are all the same: the larger, the better they fit."""
     if objective.loss is not Loss.LOGISTIC or objective.bias_reg != 0:
         return []
-    alone = {"users": _one_label(feedback.user, feedback), "items": _one_label(feedback.item, feedback)}
+    alone = {"user": _one_label(feedback.user, feedback), "item": _one_label(feedback.item, feedback)}
     return [
-        f"{n:,} {side} have one label only, so their free offsets have no optimum and end where the sweeps did; pass "
-        "bias_reg= above 0"
+        f"{counted(n, side)} with one label only: a free offset has no optimum there and ends where the sweeps did; "
+        "pass bias_reg= above 0"
         for side, n in alone.items()
         if n
     ]

@@ -31,6 +31,7 @@ from openloop.kernels.violators import (
 from openloop.learners.base import FactorLearner, Weights, check_number, check_rank, check_whole, liked, weights
 from openloop.support.arguments import generator, is_number
 from openloop.support.progress import progress
+from openloop.support.wording import counted
 
 CHUNK = 50_000  # updates between two looks at them, a few hundredths of a second
 
@@ -119,10 +120,10 @@ class _Pairwise(FactorLearner):
         stay = "ranked by the item biases" if is_number(self.init) else "ranked as before"
         lines = {
             f"{len(likes.item):,} of {len(feedback):,} rows are positives, rated at least {cut:g}": True,
-            f"{silent:,} users have no positive; they are {stay}": silent,
-            f"{unliked:,} items have no positive; they are only moved down": unliked,
+            f"{counted(silent, 'user')} with no positive, {stay}": silent,
+            f"{counted(unliked, 'item')} with no positive, only moved down": unliked,
             "there is one item, hence nothing to rank; the model stays as it began": I == 1,
-            f"{whole:,} users like every item, so that none should stand below; they are not drawn": I > 1 and whole,
+            f"{counted(whole, 'user')} with every item liked, so none can be drawn to rank below": I > 1 and whole,
         }
         return [line for line, says in lines.items() if says]
 

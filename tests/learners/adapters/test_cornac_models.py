@@ -78,12 +78,12 @@ def test_an_unseen_item_gets_the_mean_where_that_is_asked_for():
     model = CornacModel(models.MostPop(), unknown="mean").fit(HOLES)
     np.testing.assert_array_equal(model.scores([2]), [[1.5, 2, 1, 1.5]])
     users, items = model.notes_
-    assert re.search(facts("1 users", "no rating", "mean"), users)
+    assert re.search(facts("1 user", "no rating", "mean"), users)
     assert re.search(facts("2 items", "no rating", "mean"), items)
 
 
 def test_unseen_users_and_items_are_an_error_where_that_is_asked_for():
-    with pytest.raises(InputError, match=facts("1 users", "2 items", 'unknown="lowest"')):
+    with pytest.raises(InputError, match=facts("1 user", "2 items", 'unknown="lowest"')):
         CornacModel(models.MostPop(), unknown="error").fit(HOLES)
     model = CornacModel(models.MostPop(), unknown="error").fit(checkerboard(4).everything())
     assert model.notes_ == ()

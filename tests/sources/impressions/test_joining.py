@@ -51,7 +51,7 @@ def test_what_no_engine_may_sum_over(log, error, told):
         ({"rank": [1, 2, 1, 0]}, ("ranks",)),
         ({"rank": [1, 2, 1, None]}, ("ranks",)),
         ({"item": [10, 10, 10, 12]}, ("1 (user, item)",)),
-        ({"user": [7, 7, 9, 9]}, ("1 users", "no list")),
+        ({"user": [7, 7, 9, 9]}, ("1 user", "no list")),
     ],
     ids=["twice", "zero", "missing", "pair", "lists"],
 )

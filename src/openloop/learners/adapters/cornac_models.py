@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from openloop.core.feedback import Array, Feedback, Floats, distinct
 from openloop.errors import DivergenceError, InputError, MissingPackageError, PredictionError, UndefinedError
 from openloop.learners.base import Learner, Weights, weights
+from openloop.support.wording import counted
 
 UNKNOWN = ("lowest", "mean", "error")
 ORDERS = ("sorted", "input")
@@ -132,14 +133,15 @@ class CornacModel(Learner):
     def _unseen(self, feedback: Feedback, users: Array, items: Array) -> list[str]:
         if self.unknown not in UNKNOWN:
             raise InputError(f"CornacModel: unknown must be one of {', '.join(UNKNOWN)}, got {self.unknown!r}.")
-        lonely = {"users": feedback.n_users - len(users), "items": feedback.n_items - len(items)}
+        lonely = {"user": feedback.n_users - len(users), "item": feedback.n_items - len(items)}
         if self.unknown == "error" and any(lonely.values()):
+            which = " and ".join(counted(n, side) for side, n in lonely.items() if n)
             raise InputError(
-                f"CornacModel: {lonely['users']:,} users and {lonely['items']:,} items have no row to learn from; "
-                'fit a log that shows all, or pass unknown="lowest" or "mean".'
+                f"CornacModel: the log has no row to learn from for {which}; fit a log that shows all, or pass "
+                'unknown="lowest" or "mean".'
             )
-        rules = {"users": "get the mean score of the other users", "items": f"get each user's {self.unknown} score"}
-        return [f"{n:,} {side} have no rating; they {rules[side]}" for side, n in lonely.items() if n]
+        rules = {"user": "the mean score of the other users", "item": f"each user's {self.unknown} score"}
+        return [f"{counted(n, side)} with no rating, scored by {rules[side]}" for side, n in lonely.items() if n]
 
     def _row(self, code: int) -> Floats:
         """The scores of all items, (I,)."""

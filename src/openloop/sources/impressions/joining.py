@@ -24,6 +24,7 @@ from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.tables import id_columns, value_columns
 from openloop.support.fields import fields_of
 from openloop.support.frames import absent, flag, only_row, rows
+from openloop.support.wording import counted
 
 IDS = {"request": "n", "user": "u", "item": "i"}
 NUMBERS = {"position": "k", "reward": "c", "propensity": "p", "prefix": "prefix", "slate": "slate", "pool": "m"}
@@ -202,7 +203,7 @@ def _with_ranks(frame: Any, at: int, lists: _Lists, log: EngineTable, chosen: Ma
     lacking = frame.select(own).unique().join(ranks.select(own).unique(), on=own, how="anti")
     if number := rows(lacking):
         raise PredictionError(
-            f"{lists.what}: {number:,} {lists.side}s of the log have no list; give a list for every {lists.side}."
+            f"{lists.what}: the log has {counted(number, lists.side)} with no list; give a list for every {lists.side}."
         )
     joined = frame.join(ranks, on=[own, "i"], how="left")
     return joined.with_columns(nw.col(f"r{at}").fill_null(0.0))
