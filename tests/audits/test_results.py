@@ -59,6 +59,6 @@ def test_the_words_come_before_the_numbers(audit):
 
 
 def test_in_a_notebook_names_are_escaped(audit):
-    page = audit._repr_html_()
-    assert HOSTILE not in page
-    assert "&lt;script&gt;" in page
+    for page in (audit._repr_html_(), audit.verdict._repr_html_()):
+        assert HOSTILE not in page
+        assert "&lt;script&gt;" in page

@@ -93,6 +93,23 @@ def test_the_frame_has_a_row_an_estimate(result):
     assert (row["low"], row["high"]) == tuple(estimate.interval(result.level))
 
 
+def test_pandas_has_the_same_rows(result):
+    frame = result.to_pandas()
+    assert tuple(frame.columns) == COLUMNS
+    assert frame["value"].tolist() == result.to_frame()["value"].to_list()
+
+
+def test_tables_for_papers_have_what_a_person_reads(result):
+    printed = str(result).split("\n")
+    markdown, latex = result.to_markdown().split("\n"), result.to_latex().split("\n")
+    assert len(markdown) == len(result.estimates) + 3
+    assert len(latex) == len(result.estimates) + 7
+    value = f"{next(iter(result.estimates.values())).value:.4g}"
+    assert value in printed[1]
+    assert value in markdown[2]
+    assert value in latex[4]
+
+
 def test_json_holds_everything_and_no_nan(result, tmp_path):
     path = tmp_path / "result.json"
     text = result.to_json(path)

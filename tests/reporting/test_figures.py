@@ -187,8 +187,8 @@ def test_html_needs_no_network(tmp_path):
     assert "cdn." not in text
 
 
-def test_svg_png_and_json_are_what_they_say(tmp_path):
-    for kind in ("svg", "png", "json"):
+def test_svg_png_pdf_and_json_are_what_they_say(tmp_path):
+    for kind in ("svg", "png", "pdf", "json"):
         save(love_plot(known()), tmp_path / f"love.{kind}")
     assert (tmp_path / "love.svg").read_text(encoding="utf-8").startswith("<svg")
     image = (tmp_path / "love.png").read_bytes()
@@ -197,7 +197,8 @@ def test_svg_png_and_json_are_what_they_say(tmp_path):
     assert 600 < width < 2000
     assert 400 < height < 2000
     assert json.loads((tmp_path / "love.json").read_text(encoding="utf-8")) == love_plot(known()).to_dict()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["love.json", "love.png", "love.svg"]
+    assert (tmp_path / "love.pdf").read_bytes().startswith(b"%PDF")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["love.json", "love.pdf", "love.png", "love.svg"]
 
 
 def test_the_extension_may_be_in_capitals(tmp_path):

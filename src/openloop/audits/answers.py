@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -101,6 +102,10 @@ class Verdict:
 
     def __str__(self) -> str:
         return "\n".join(line for line in (self.headline, *self.sentences, self.remedy) if line)
+
+    def _repr_html_(self) -> str:
+        words = "".join(f"<p>{html.escape(line)}</p>" for line in (*self.sentences, self.remedy) if line)
+        return f"<h3>{html.escape(self.headline)}</h3>{words}"
 
 
 def plain(value: Any) -> Any:

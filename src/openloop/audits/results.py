@@ -6,7 +6,6 @@ The nouns of an audit and their plain records; they are filled by `openloop.audi
 
 from __future__ import annotations
 
-import html
 import platform
 import time
 from collections.abc import Iterator
@@ -231,8 +230,7 @@ class Audit(Recorded):
         yield from (f"note: {note}" for note in self.notes if note not in self.result.notes)
 
     def _repr_html_(self) -> str:
-        words = "".join(f"<p>{html.escape(s)}</p>" for s in self.verdict.sentences)
-        return f"<h3>{html.escape(self.verdict.headline)}</h3>{words}{self.result._repr_html_()}"  # pyright: ignore[reportPrivateUsage]
+        return self.verdict._repr_html_() + self.result._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
 
 def _cold_record(c: ColdPart) -> dict[str, Any]:

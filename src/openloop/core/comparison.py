@@ -6,6 +6,7 @@ import html
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ import numpy as np
 from openloop.core.estimate import Estimate
 from openloop.core.lists import LISTS
 from openloop.core.tilts import Tilts
-from openloop.errors import InputError, UndefinedError, did_you_mean
+from openloop.errors import InputError, MissingPackageError, UndefinedError, did_you_mean
 from openloop.support.atomic import Recorded
+from openloop.support.tables import latex_table, markdown_table
 
 Key = tuple[str, str, str]  # model, metric, estimator
 COLUMNS = (
@@ -153,6 +155,30 @@ class Comparison(Recorded):
         numbers: Any = dict.fromkeys(("value", "stderr", "low", "high", "effective_size"), pl.Float64)
         return pl.DataFrame(list(self.rows()), schema_overrides=numbers)
 
+    def to_pandas(self) -> Any:
+        """The same as a pandas frame."""
+        if find_spec("pandas") is None:
+            raise MissingPackageError(
+                "to_pandas: pandas is not installed; pip install 'openloop[pandas]', or use to_frame()."
+            )
+        import pandas as pd
+
+        return pd.DataFrame(self.to_frame().to_dict(as_series=False))
+
+    def to_markdown(self) -> str:
+        """The estimates as a table in Markdown."""
+        return markdown_table(*self._table())
+
+    def to_latex(self) -> str:
+        """The estimates as a tabular in LaTeX, with the rules of booktabs."""
+        return latex_table(*self._table())
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The header and the cells that a person reads."""
+        interval = f"{self.level:.0%} interval over users"
+        header = ("model", "metric", "estimator", "estimand", "value", interval, "effective n", "p")
+        return header, [self._cells(row) for row in self.rows()]
+
     def records(self) -> dict[str, Any]:
         """The estimates, what was skipped and the notes as plain values."""
         return {
@@ -169,11 +195,8 @@ class Comparison(Recorded):
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        header = (
-            "model", "metric", "estimator", "estimand", "value", f"{self.level:.0%} interval over users",
-            "effective n", "p",
-        )  # fmt: skip
-        body = [header, *(self._cells(row) for row in self.rows())]
+        header, cells = self._table()
+        body = [header, *cells]
         widths = [max(len(line[c]) for line in body) for c in range(len(header))]
         for line in body:
             yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

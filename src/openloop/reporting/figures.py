@@ -38,7 +38,7 @@ __all__ = [
     "calibration_curve", "love_plot", "overlap_plot", "margins_plot", "balancing_plot", "check_figures", "save",
 ]  # fmt: skip
 
-FORMATS = ("html", "svg", "png", "json")
+FORMATS = ("html", "svg", "png", "pdf", "json")
 WIDTH, HEIGHT = 320, 280
 COVARIATES = 30  # in a love plot, the furthest first
 
@@ -84,7 +84,7 @@ def check_figures(check: Check) -> Chart:
 
 
 def save(chart: Chart, path: str | os.PathLike[str]) -> None:
-    """Write a chart as .html (which needs no network), .svg, .png or .json, whole or not at all."""
+    """Write a chart as .html (which needs no network), .svg, .png, .pdf or .json, whole or not at all."""
     kind = Path(path).suffix.lower().removeprefix(".")
     if kind not in FORMATS:
         known = [f".{name}" for name in FORMATS]
