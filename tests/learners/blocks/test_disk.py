@@ -86,7 +86,7 @@ def test_an_interrupted_making_begins_again(tmp_path, monkeypatch):
         made(frame, tmp_path)
     monkeypatch.setattr(disk_blocks, "_sort", sort)
     assert made(frame, tmp_path).facts == made(frame).facts
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["blocks"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [disk_blocks.READY]
 
 
 def test_other_rows_are_refused(tmp_path):
@@ -96,7 +96,10 @@ def test_other_rows_are_refused(tmp_path):
         made(as_frame(log, w).tail(-1), tmp_path)
     with pytest.raises(InputError, match=facts("blocks")):
         made(as_frame(log, w), tmp_path, dtype="float64")
-    (tmp_path / "blocks" / "blocks.json").write_text(json.dumps({}))
+    turned = as_frame(log, w).with_columns(stars=6 - pl.col("stars"))  # as many rows, the same ids and weights
+    with pytest.raises(InputError, match=facts("blocks")):
+        made(turned, tmp_path)
+    (tmp_path / disk_blocks.READY / "blocks.json").write_text(json.dumps({}))
     with pytest.raises(FormatError, match=facts("blocks")):
         made(as_frame(log, w), tmp_path)
 
@@ -124,6 +127,20 @@ def test_a_folder_can_be_deleted(tmp_path):
     blocks = made(as_frame(log, w), tmp_path / "here")
     blocks.release()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_in_the_folder_stays(tmp_path):
+    mine = {"notes.txt", "blocks", "unfinished"}
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "blocks").mkdir()
+    (tmp_path / "unfinished").mkdir()
+    log, w = small_log()
+    blocks = made(as_frame(log, w), tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == mine | {disk_blocks.READY}
+    blocks.release()
+    assert {path.name for path in tmp_path.iterdir()} == mine
+    with pytest.raises(InputError, match=facts("blocks", "file", "folder")):
+        made(as_frame(log, w), tmp_path / "notes.txt")
 
 
 def test_a_fit_that_does_not_fit_into_memory_is_refused(tmp_path):

@@ -31,10 +31,13 @@ from openloop.learners.blocks.user_blocks import Answer, Held, UserBlock, count_
 from openloop.learners.solvers.projected import MEMORY, Ask, Totals
 from openloop.support.atomic import FilePath, write_text
 
-READY, UNFINISHED, CONTENTS = "blocks", "unfinished", "blocks.json"
+# Names that nobody gives a folder of their own: what bears them is replaced and deleted.
+READY, UNFINISHED, CONTENTS = "openloop-blocks", "openloop-blocks.unfinished", "blocks.json"
 PARTS = ("ptr", "item", "y", "w")
 BATCH = 4_000_000  # rows that are dealt to blocks at a time
 ROW_BYTES, USER_BYTES = 64, 64  # what a row takes while it is dealt and sorted, and a user's id while it is looked up
+# Copies of Q that a fit has at once: pairs of L-BFGS, the gradient and its like in float64, and sums of each thread.
+COPIES, COPIES_PER_THREAD = 2 * MEMORY + 20, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,10 +55,15 @@ class Disk:
         limit = physical() // 2 if memory is None else bytes_of("MF: memory", memory)
         return cls(items=items, dtype=np.dtype(dtype), threads=threads, memory=limit)
 
+    @property
+    def batch(self) -> int:
+        """How many rows are dealt at a time: an eighth of the memory."""
+        return int(np.clip(self.memory // (8 * ROW_BYTES), 10_000, BATCH))
+
     def check(self, who: str, users: int, factors: int) -> None:
-        """Refuse a fit whose state alone takes more than the limit: vectors of items, and ids of users."""
+        """Refuse a fit whose state takes more than the limit: vectors of items, ids of users, and a batch of rows."""
         vectors = len(self.items) * (factors + 1) * self.dtype.itemsize
-        need = (2 * MEMORY + 20 + 4 * self.threads) * vectors + users * USER_BYTES + 2 * BATCH * ROW_BYTES // 8
+        need = (COPIES + COPIES_PER_THREAD * self.threads) * vectors + users * USER_BYTES + self.batch * ROW_BYTES
         if need > self.memory:
             raise InputError(
                 f"{who}: {len(self.items):,} items × {factors} factors and {users:,} users need {told(need)}, and "
@@ -67,7 +75,7 @@ class Disk:
 class DiskBlocks:
     """Blocks in a folder; those in a temporary one go with this object."""
 
-    folder: Path
+    folder: Path  # all that was made: the blocks, or the folder around them where it was made too
     local: LocalBlocks
     users: Array  # ids, ascending
     edges: list[int]  # block k has users edges[k] : edges[k + 1]
@@ -127,14 +135,12 @@ def _beside(block: Any, users: Array, held: Held, like: Any) -> UserBlock:
 def stored(table: RatingsTable, disk: Disk, folder: FilePath | None = None, factors: int = 0) -> DiskBlocks:
     """The blocks of a table in a folder: those that are there if they are of the same rows, or else made now."""
     home = Path(tempfile.mkdtemp(prefix="openloop-blocks-") if folder is None else folder).expanduser()
-    if not home.parent.is_dir():
-        raise InputError(f"{table.who}: blocks={str(home)!r} is in no folder; create {str(home.parent)!r} first.")
+    new = folder is None or _created(table.who, home)
     try:
-        home.mkdir(exist_ok=True)
         mark, ready = _mark(table, disk), home / READY
         if not ready.exists():
             _make(table, disk, home, mark, factors)
-        found = _opened(table.who, ready, disk, mark)
+        found = replace(_opened(table.who, ready, disk, mark), folder=home if new else ready)
         disk.check(table.who, len(found.users), factors)
         found.facts.check(table.who)
     except BaseException:
@@ -146,10 +152,25 @@ def stored(table: RatingsTable, disk: Disk, folder: FilePath | None = None, fact
     return found
 
 
+def _created(who: str, home: Path) -> bool:
+    """Whether the folder had to be made."""
+    if not home.parent.is_dir():
+        raise InputError(f"{who}: blocks={str(home)!r} is in no folder; create {str(home.parent)!r} first.")
+    if home.exists() and not home.is_dir():
+        raise InputError(f"{who}: blocks={str(home)!r} is a file; give the path of a folder.")
+    new = not home.exists()
+    home.mkdir(exist_ok=True)
+    return new
+
+
 def _mark(table: RatingsTable, disk: Disk) -> str:
-    """A mark of the rows, as far as few numbers tell them."""
-    told_by = (sorted(table.names.items()), table.rows, table.heaviest, sorted(table.kinds.items()), disk.dtype.name)
-    digest = hashlib.blake2b(repr(told_by).encode(), digest_size=16)
+    """A mark of all rows, whatever their order: their hashes, exclusive-or. Another version of Polars may hash anew."""
+    import polars as pl
+
+    hashes = pl.struct("u", "i", "y", "w").hash(0).bitwise_xor()
+    content = table.frame.to_native().select(hashes).collect(engine="streaming").item()
+    known = (content, table.rows, sorted(table.kinds.items()), disk.dtype.name)
+    digest = hashlib.blake2b(repr(known).encode(), digest_size=16)
     digest.update(repr(disk.items.tolist()).encode())
     return digest.hexdigest()
 
@@ -201,9 +222,8 @@ def _batches(table: RatingsTable, disk: Disk, making: Path, users: Any) -> Itera
     coded = coded.select(*numbers, "y", (pl.col("w") / table.heaviest).alias("w"))
     path = making / "coded.parquet"
     coded.sink_parquet(path, compression="lz4", row_group_size=BATCH // 16)
-    size = int(np.clip(disk.memory // (8 * ROW_BYTES), 10_000, BATCH))
-    for first in range(0, table.rows, size):
-        yield pl.scan_parquet(path).slice(first, size).collect()
+    for first in range(0, table.rows, disk.batch):
+        yield pl.scan_parquet(path).slice(first, disk.batch).collect()
 
 
 def _record(dtype: Any) -> Any:
@@ -235,12 +255,12 @@ def _opened(who: str, ready: Path, disk: Disk, mark: str) -> DiskBlocks:
         raise FormatError(f"{who}: blocks in {str(ready)!r} cannot be read ({error}); delete the folder.") from error
     if own != mark:
         raise InputError(
-            f"{who}: blocks in {str(ready)!r} are of other rows, columns or numbers; delete the folder, or give "
-            "another as blocks=."
+            f"{who}: blocks in {str(ready)!r} are of other rows or numbers, or were made by another version of Polars; "
+            "delete the folder, or give another as blocks=."
         )
     parts = [partial(_open, ready, k, users[first:last]) for k, (first, last) in enumerate(pairwise(edges))]
     local = LocalBlocks(parts=parts, threads=disk.threads, items=disk.items)
-    return DiskBlocks(folder=ready.parent, local=local, users=users, edges=edges, facts=total_facts(facts))
+    return DiskBlocks(folder=ready, local=local, users=users, edges=edges, facts=total_facts(facts))
 
 
 def _open(ready: Path, k: int, users: Array) -> UserBlock:
