@@ -1,7 +1,8 @@
 """`python -m bench.projected`: passes and ranks of a projected fit on Spark against memory, and fits from disk.
 
 Times are CPU seconds, of this process, of the JVM and of its Python workers together, as a machine that does other
-things too stretches the clock and not the work. `--disk ROWS` fits from a Parquet file of so many rows instead, within
+things too stretches the clock and not the work. There are two sizes: at the smaller one, what Spark takes for any job
+is much of it. `--disk ROWS` fits from a Parquet file of so many rows instead, within
 `--memory`, and tells the time and the peak of resident memory; 100 million rows take about an hour on two cores.
 """
 
@@ -14,16 +15,33 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-FACTORS, REG, PASSES = 64, 5.0, 10
-WARM = 25  # passes before those that are measured: a JVM compiles for as long, and a fit has some fifty
-SIZES = {"full": (1_000_000, 20_000, 5_000), "quick": (50_000, 2_000, 500)}  # rows, users, items
+FACTORS, REG, RANKS = 64, 5.0, 4
 BATCH = 5_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """A log, and how often its passes are measured."""
+
+    rows: int
+    users: int
+    items: int
+    every: int  # a tenth of the rows of each `every`-th user is held out
+    warm: int  # passes before those that are measured: a JVM compiles for some 25, and a fit has some fifty
+    passes: int
+
+
+SMALL = Size(rows=1_000_000, users=20_000, items=5_000, every=1, warm=25, passes=10)
+LARGE = Size(rows=10_000_000, users=138_000, items=27_000, every=7, warm=3, passes=3)  # after SMALL: the JVM is warm
+QUICK = Size(rows=50_000, users=2_000, items=500, every=1, warm=5, passes=5)
 
 
 def main() -> None:
@@ -37,7 +55,10 @@ def main() -> None:
         if asked.disk:
             from_disk(Path(folder), int(asked.disk), asked.memory, asked.iterations)
         else:
-            against_memory(Path(folder), *SIZES["quick" if asked.quick else "full"])
+            spark = session(Path(folder))
+            for size in [QUICK] if asked.quick else [SMALL, LARGE]:
+                against_memory(Path(folder) / str(size.rows), spark, size)
+            spark.stop()
 
 
 # -- a log -----------------------------------------------------------------------------------------------------
@@ -68,36 +89,35 @@ def write_log(folder: Path, rows: int, users: int, items: int) -> Path:
 # -- Spark against memory --------------------------------------------------------------------------------------
 
 
-def against_memory(folder: Path, rows: int, users: int, items: int) -> None:
+def against_memory(folder: Path, spark: Any, size: Size) -> None:
+    folder.mkdir()
+    path = write_log(folder, size.rows, size.users, size.items)
+    log = pl.read_parquet(path)
+    some = log.filter(pl.col("user") % size.every == 0)
+    pairs = some.select("user", "item").sample(fraction=0.1, seed=0)
+    here = measured(spark, size, log, lambda model: model.ranks(pairs))
+    held = spark.createDataFrame(pairs.to_arrow())
+    there = measured(spark, size, spark.read.parquet(str(path)), lambda model: model.ranks(held).toArrow())
+    print(f"{size.rows:,} rows, {size.users:,} users, {size.items:,} items, {FACTORS} factors; CPU seconds")
+    print(f"{'':8}{'blocks':>10}{'a pass':>10}{f'ranks of {len(pairs):,}':>20}")
+    for name, (made, one, ranks) in {"memory": here, "Spark": there}.items():
+        print(f"{name:8}{made:10.2f}{one:10.2f}{ranks:20.2f}")
+    print(f"{'ratio':8}{'':10}{there[1] / here[1]:10.2f}{there[2] / here[2]:20.2f}", flush=True)
+
+
+def measured(spark: Any, size: Size, frame: Any, ranks: Callable[[Any], Any]) -> tuple[float, float, float]:
+    """What making blocks and warming up takes, a pass, and the ranks of what is held out."""
     from openloop.learners import MF
 
-    path = write_log(folder, rows, users, items)
-    log = pl.read_parquet(path)
-    pairs = log.select("user", "item").sample(fraction=0.1, seed=0)
-    spark = session(folder)
-    fits: dict[str, Any] = {}
-    for name, frame, held in (
-        ("memory", log, pairs),
-        ("Spark", spark.read.parquet(str(path)), spark.createDataFrame(pairs.to_arrow())),
-    ):  # fmt: skip
-        begun = cpu(spark)
-        model = MF(FACTORS, REG, solver="projected", iterations=WARM, tol=0.0).fit(frame, sample_weight="w")
-        fit: Any = model._on_frame  # noqa: SLF001 (a pass is inside a fit)
-        ranks = (lambda m, h: m.ranks(h)) if name == "memory" else (lambda m, h: m.ranks(h).toArrow())
-        ranks(model, held)  # compiled
-        made = cpu(spark) - begun
-        fits[name] = (
-            made,
-            timed(spark, lambda fit=fit: fit.blocks.total(fit.ask), PASSES),
-            timed(spark, lambda model=model, held=held, ranks=ranks: ranks(model, held), 1),
-        )
-    print(f"{rows:,} rows, {users:,} users, {items:,} items, {FACTORS} factors; CPU seconds")
-    print(f"{'':8}{'blocks':>10}{'a pass':>10}{'ranks':>10}")
-    for name, times in fits.items():
-        print(f"{name:8}" + "".join(f"{t:10.2f}" for t in times))
-    here, there = fits["memory"], fits["Spark"]
-    print(f"{'ratio':8}{'':10}{there[1] / here[1]:10.2f}{there[2] / here[2]:10.2f}")
-    spark.stop()
+    begun = cpu(spark)
+    model = MF(FACTORS, REG, solver="projected", iterations=size.warm, tol=0.0).fit(frame, sample_weight="w")
+    fit: Any = model._on_frame  # noqa: SLF001 (a pass is inside a fit)
+    ranks(model)  # compiled
+    made = cpu(spark) - begun
+    one = timed(spark, lambda: fit.blocks.total(fit.ask), size.passes)
+    ranked = timed(spark, lambda: ranks(model), RANKS)
+    model.release()
+    return made, one, ranked
 
 
 def timed(spark: Any, work: Any, times: int) -> float:

@@ -79,9 +79,9 @@ class FittedOnFrames:
         """
         fit = self._fitted_on_frame("ranks")
         pairs = open_pairs(f"{type(self).__name__}.ranks: held_out", held_out, fit.table)
-        fresh = np.setdiff1d(pairs.distinct("i"), fit.items)
-        Q = np.concatenate([fit.ask.Q, np.zeros((len(fresh), fit.ask.Q.shape[1]), fit.ask.Q.dtype)])
-        blocks = fit.blocks.beside(pairs, np.concatenate([fit.items, fresh]))
+        blocks = fit.blocks.beside(pairs)
+        fresh = np.zeros((len(blocks.items) - len(fit.items), fit.ask.Q.shape[1]), fit.ask.Q.dtype)
+        Q = np.concatenate([fit.ask.Q, fresh])
         return fit.named(blocks.map(rank_table(), replace(fit.ask, Q=Q)))
 
     def top(self, k: int) -> Any:

@@ -68,7 +68,7 @@ def test_frames_of_a_model_on_spark_are_those_in_memory(spark, fitted):
 
 @pytest.mark.parametrize("broadcast", [True, False], ids=["pairs travel", "blocks travel"])
 def test_no_rank_on_spark_differs(spark, spark_blocks, fitted, monkeypatch, broadcast):
-    monkeypatch.setattr(spark_blocks, "BROADCAST_ROWS", 10**6 if broadcast else 0)
+    monkeypatch.setattr(spark_blocks, "TRAVEL", 10**6 if broadcast else 0)
     on_spark, on_disk, rows = fitted
     held = rows.select("uid", "sku").sample(150, seed=5)
     fresh = pl.DataFrame({"uid": ["u0001", "new"], "sku": ["none", "i0003"]})  # an item and a user without a row
@@ -162,15 +162,3 @@ def test_a_block_that_arrow_cannot_hold_is_refused(spark, spark_blocks, fitted):
     frame = SimpleNamespace(select=lambda *_: SimpleNamespace(toArrow=lambda: arrow))
     with pytest.raises(InputError, match=facts("MF", 7, "2 GiB")):
         spark_blocks._facts(SimpleNamespace(who="MF"), frame)
-
-
-def test_a_block_says_that_it_is_too_large(spark_blocks, monkeypatch):
-    import pyarrow as pa
-
-    monkeypatch.setattr(spark_blocks, "CELL", 100)
-    monkeypatch.setattr(spark_blocks, "_block", lambda: 0)
-    columns = {"u": ["a"] * 9, "i": list(range(9)), "y": [1.0] * 9, "w": [1.0] * 9}
-    batch = pa.RecordBatch.from_pydict(columns)
-    (block,) = spark_blocks._build([batch], pa.array(range(9)), 1.0, np.dtype("float32"), "text")
-    assert block.column("ptr").null_count == 1
-    assert block.column("rows").to_pylist() == [9]

@@ -89,9 +89,9 @@ class DiskBlocks:
         """A Polars frame of what `answer` says of each block."""
         return self.local.map(answer, ask)
 
-    def beside(self, pairs: RatingsTable, items: Array) -> LocalBlocks:
-        """The same blocks with held-out pairs beside them; `items` begins with the items of the fit."""
-        found = pairs.frame.to_native().collect()
+    def beside(self, pairs: RatingsTable) -> LocalBlocks:
+        """The same blocks with held-out pairs beside them, and with the items that only these have."""
+        items, found = pairs.items_after(self.local.items), pairs.frame.to_native().collect()
         item = _find(items, plain_ids(found["i"]))
         ids = plain_ids(found["u"])
         code = Vocabulary(self.users).find(ids)

@@ -50,6 +50,10 @@ class RatingsTable:
         """The distinct ids of a side, sorted."""
         return np.sort(plain_ids(collected(self.frame.select(column).unique())[column]))
 
+    def items_after(self, known: Array) -> Array:
+        """Known items, then those that only this table has."""
+        return np.concatenate([known, np.setdiff1d(self.distinct("i"), known)])
+
 
 @dataclass(frozen=True, slots=True)
 class _Header:
