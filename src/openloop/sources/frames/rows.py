@@ -13,7 +13,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from openloop.core.feedback import Array, Floats, distinct
+from openloop.core.feedback import Array, Floats
 from openloop.core.metric import Column, Metric, reaches
 from openloop.kernels import ties
 from openloop.sources.frames.collecting import together
@@ -22,6 +22,7 @@ from openloop.sources.terms import Needed, shared_key, terms
 MAX_COLUMNS = 80  # wider plans are slow on Spark and DuckDB, and pandas warns from 100 on
 USER, STRATUM = "u", "stratum"
 Key = tuple[Any, ...]
+ROWS: Key = ("n",)  # the sum of ones
 Finish = Callable[[Array, Array, Array], Floats]
 
 
@@ -205,6 +206,8 @@ class Reduced:
     def on(self, ids: Array, users: int) -> dict[Key, Floats]:
         """The sums of other ids, which hold these, and of users without a row up to `users`."""
         users = max(users, len(ids))
+        if len(self.ids) == users:  # the same ids: none to look for
+            return self.sums
         at = np.searchsorted(ids, self.ids)
         return {key: _spread(values, at, users) for key, values in self.sums.items()}
 
@@ -230,16 +233,19 @@ class Pass:
     def query(self, batch: Mapping[Key, str]) -> Any:
         """The sums of a batch."""
         group = [*([USER] if self.by_user else []), *([STRATUM] if self.strata > 1 else [])]
-        named = [_expression(self.columns[key]).alias(name) for key, name in batch.items()]
-        rows, totals = self.frame.select(*group, *named), [nw.col(name).sum() for name in batch.values()]
+        # Rows are counted: a column of ones would be made and summed.
+        named = [_expression(self.columns[key]).alias(name) for key, name in batch.items() if key != ROWS]
+        totals = [nw.len().alias(name) if key == ROWS else nw.col(name).sum() for key, name in batch.items()]
+        rows = self.frame.select(*group, *named)
         return rows.group_by(*group).agg(*totals) if group else rows.select(*totals)
 
     def reduced(self, tables: Sequence[Any]) -> Reduced:
         """The sums, from the table of each batch."""
-        ids = distinct(plain_ids(tables[0][USER])) if self.by_user and tables else np.zeros(1, np.int64)
-        sums: dict[Key, Floats] = {}
+        ids, sums = np.zeros(1, np.int64), dict[Key, Floats]()
         for batch, table in zip(self.batches, tables, strict=True):
-            place = np.searchsorted(ids, plain_ids(table[USER])) if self.by_user else np.zeros(len(table), np.int64)
+            place = np.zeros(len(table), np.int64)
+            if self.by_user:
+                ids, place = np.unique(plain_ids(table[USER]), return_inverse=True)
             sums |= _placed(batch, table, place, (len(ids), self.strata))
         return Reduced(ids=ids, sums=sums)
 
@@ -266,8 +272,6 @@ def _placed(batch: Mapping[Key, str], table: Any, place: Array, shape: tuple[int
 
 
 def _spread(values: Floats, at: Array, users: int) -> Floats:
-    if len(at) == users:
-        return values
     found = np.zeros((users, values.shape[1]))
     found[at] = values
     return found

@@ -25,6 +25,7 @@ from openloop.sources.frames.joining import Joined, join
 from openloop.sources.frames.lists import FrameLists
 from openloop.sources.frames.row_facts import RowFacts
 from openloop.sources.frames.rows import (
+    ROWS,
     STRATUM,
     USER,
     Finish,
@@ -349,14 +350,14 @@ class FrameSource:
 
     def _base_columns(self) -> dict[Key, Any]:
         weights = {by.weight for by in self._joined.weights.values()}
-        return {("n",): nw.lit(1.0)} | {("weight", name): nw.col(name) for name in sorted(weights)}
+        return {ROWS: nw.lit(1.0)} | {("weight", name): nw.col(name) for name in sorted(weights)}
 
     def _common(self, kind: str, on: str, strata: Strata | None) -> Common:
         base = self.base(strata)
         self._check_users(len(base.ids), self._units)
         sums = base.on(base.ids, self._units)
         edges = self.edges(strata) if self._n_strata(strata) > 1 else ()
-        named: dict[str, Key] = {"rows": ("n",)}
+        named: dict[str, Key] = {"rows": ROWS}
         if self._weighted:
             named["mass"] = ("weight", self._joined.weights[on].weight)
         return Common(
