@@ -19,7 +19,7 @@ from sklearn.base import clone
 from openloop.core.feedback import Array, Vocabulary
 from openloop.errors import InputError, UndefinedError
 from openloop.learners.base import FEW
-from openloop.learners.blocks.ratings import RatingsTable, check_kinds, open_pairs, open_ratings
+from openloop.learners.blocks.ratings import RatingsTable, check_like, open_pairs, open_ratings
 from openloop.learners.blocks.sizes import physical, told
 from openloop.learners.blocks.user_blocks import list_table, rank_table, user_table
 from openloop.learners.solvers.projected import Ask
@@ -66,7 +66,7 @@ class FittedOnFrames:
             return fit.named(fit.blocks.map(user_table(), fit.ask))
         who = f"{type(self).__name__}.users"
         table = open_ratings(who, frame, dict(fit.table.names))
-        check_kinds(table, fit.table)
+        check_like(table, fit.table)
         scale = fit.ask.scale * table.heaviest / fit.table.heaviest
         return fit.named(fit.make(table).map(user_table(), replace(fit.ask, scale=scale)))
 

@@ -6,13 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
+import numpy as np
+import numpy.typing as npt
 
 from openloop.errors import InputError
+
+MAX_COLUMNS = 80  # wider plans are slow on Spark and DuckDB, and pandas warns from 100 on
+WIDEST = 2**63 - 1
+WIDE = (nw.UInt64, nw.UInt128, nw.Int128)
 
 
 def is_frame(given: Any) -> bool:
     """Whether it is a dataframe of an engine that narwhals knows."""
     return isinstance(nw.from_native(given, pass_through=True), nw.DataFrame | nw.LazyFrame)
+
+
+def on_spark(frame: Any) -> bool:
+    """Whether a frame is Spark's, in this process or behind Spark Connect."""
+    return frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect()
 
 
 def lazy(native: Any) -> Any:
@@ -55,6 +66,20 @@ def rows(frame: Any) -> int:
     return int(only_row(frame.select(nw.len().alias("n")))["n"])
 
 
+# -- ids -----------------------------------------------------------------------------------------------------
+
+
+def too_wide(frame: Any, column: str) -> Any:
+    """Where an id does not fit 64 signed bits; None where every id of the column's type does."""
+    return nw.col(column) > WIDEST if frame.collect_schema()[column] in WIDE else None
+
+
+def plain_ids(series: Any) -> npt.NDArray[Any]:
+    """Ids as integers or Python strings."""
+    values = series.to_numpy()
+    return values if values.dtype.kind in "iu" else np.array(series.to_list(), object)
+
+
 # -- groups --------------------------------------------------------------------------------------------------
 
 
@@ -77,7 +102,7 @@ def table_beside(frame: Any, columns: Mapping[str, Any]) -> Any:
         return nw.from_dict(dict(columns), backend=implementation)
     if implementation.is_duckdb():
         return nw.from_native(_in_connection(frame.to_native(), columns))
-    if implementation.is_pyspark() or implementation.is_pyspark_connect():
+    if on_spark(frame):
         return nw.from_native(frame.to_native().sparkSession.createDataFrame(_arrow(columns)))
     raise InputError(
         f"a {implementation} frame cannot be joined with a small table here; bring it into Polars, pandas, pyarrow, "

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from openloop.errors import ColumnError, EmptyError, InputError, PropensityError, RatingError
-from openloop.learners.blocks.ratings import check_kinds, is_rows, open_pairs, open_ratings
+from openloop.errors import ColumnError, EmptyError, FormatError, InputError, PropensityError, RatingError
+from openloop.learners.blocks.ratings import check_like, is_rows, open_pairs, open_ratings
 from tests.engines import EAGER, converter
 from tests.facts import facts
 
@@ -35,6 +36,13 @@ def test_files_are_scanned(tmp_path):
     assert open_ratings("MF", f"{tmp_path}/*.parquet", {}).rows == 6
     with pytest.raises(InputError, match=facts("none.parquet")):
         open_ratings("MF", tmp_path / "none.parquet", {})
+    FRAME.write_csv(tmp_path / "log.csv")
+    (tmp_path / "empty").mkdir()
+    for path in (tmp_path / "log.csv", tmp_path / "empty", f"{tmp_path}/*.none"):
+        with pytest.raises(
+            FormatError, match=facts("MF", path.name if isinstance(path, Path) else "*.none", "Parquet")
+        ):
+            open_ratings("MF", path, {})
 
 
 def test_p_gives_weights():
@@ -45,6 +53,13 @@ def test_p_gives_weights():
 def test_categories_are_text_and_unsigned_integers_are_integers():
     frame = FRAME.with_columns(pl.col("item").cast(pl.Categorical), pl.col("user").cast(pl.UInt16))
     assert open_ratings("MF", frame, {}).kinds == {"user": "integers", "item": "text"}
+
+
+def test_ids_that_need_more_than_64_signed_bits_are_refused():
+    few = FRAME.with_columns(user=pl.Series([1, 2, 3], dtype=pl.UInt64))
+    assert open_ratings("MF", few, {}).rows == 3
+    with pytest.raises(InputError, match=facts("MF", 2, "user", "64", "text")):
+        open_ratings("MF", few.with_columns(user=pl.Series([1, 2**63, 2**64 - 1], dtype=pl.UInt64)), {})
 
 
 @pytest.mark.parametrize(
@@ -89,7 +104,7 @@ def test_pairs_beside_ratings():
     assert pairs.rows == 3
     with pytest.raises(InputError, match=facts("held_out", "integers", "text")):
         open_pairs("held_out", FRAME.with_columns(pl.col("user").cast(pl.String)), like)
-    check_kinds(pairs, like)
+    check_like(pairs, like)
 
 
 def test_what_rows_are():

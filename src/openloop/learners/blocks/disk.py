@@ -25,11 +25,12 @@ from openloop.errors import DuplicateError, FormatError, InputError
 from openloop.kernels.least_squares import Rows
 from openloop.learners.blocks.building import BlockFacts, compressed, lists, taken, total_facts
 from openloop.learners.blocks.memory import LocalBlocks
-from openloop.learners.blocks.ratings import RatingsTable, plain_ids
+from openloop.learners.blocks.ratings import RatingsTable
 from openloop.learners.blocks.sizes import bytes_of, physical, told
 from openloop.learners.blocks.user_blocks import Answer, Held, UserBlock, count_blocks
 from openloop.learners.solvers.projected import MEMORY, Ask, Totals
 from openloop.support.atomic import FilePath, write_text
+from openloop.support.frames import plain_ids
 
 # Names that nobody gives a folder of their own: what bears them is replaced and deleted.
 READY, UNFINISHED, CONTENTS = "openloop-blocks", "openloop-blocks.unfinished", "blocks.json"

@@ -12,9 +12,9 @@ import narwhals as nw
 import numpy as np
 
 from openloop.core.feedback import LEAST, Array
-from openloop.errors import EmptyError, InputError, PropensityError, RatingError
+from openloop.errors import EmptyError, FormatError, InputError, PropensityError, RatingError
 from openloop.support.columns import PAIR, REQUIRED, Column, choose, shared
-from openloop.support.frames import absent, collected, flag, is_frame, only_row
+from openloop.support.frames import absent, collected, flag, is_frame, on_spark, only_row, plain_ids, too_wide
 
 WRONG: dict[str, tuple[type[InputError], str, str]] = {
     "u": (InputError, "user", "no user id"),
@@ -71,11 +71,6 @@ def is_rows(given: Any) -> bool:
     return is_frame(given)
 
 
-def on_spark(frame: Any) -> bool:
-    """Whether a frame's engine is Spark, classic or Connect."""
-    return frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect()
-
-
 def open_ratings(who: str, native: Any, asked: Mapping[str, Column]) -> RatingsTable:
     """A frame of ratings, its values checked; `asked` names columns, `sample_weight` or `propensities` among them."""
     frame, header = _opened(who, native)
@@ -104,20 +99,19 @@ def open_ratings(who: str, native: Any, asked: Mapping[str, Column]) -> RatingsT
 def open_pairs(who: str, native: Any, like: RatingsTable) -> RatingsTable:
     """A frame of pairs on the engine of the ratings, with ids of their kinds; columns may be called as theirs."""
     frame, header = _opened(who, native)
-    if on_spark(frame) != like.spark:
-        raise InputError(
-            f"{who} is in {frame.implementation}, the model was fitted in {like.frame.implementation}; bring it there."
-        )
     names = choose(header, shared(header, {side: like.names[side] for side in PAIR}), PAIR)
     rows = frame.select(*_ids(who, frame, names))
     count, _ = _facts(who, rows.with_columns(nw.lit(1.0).alias("w")), {}, names)
     table = RatingsTable(who=who, frame=rows, names=names, rows=count)
-    check_kinds(table, like)
+    check_like(table, like)
     return table
 
 
-def check_kinds(table: RatingsTable, like: RatingsTable) -> None:
-    """Refuse ids of another kind: engines would match "1" with 1, or nothing."""
+def check_like(table: RatingsTable, like: RatingsTable) -> None:
+    """Refuse rows elsewhere than those of the fit, and ids of another kind: engines match "1" with 1, or nothing."""
+    if table.spark != like.spark:
+        here, there = table.frame.implementation, like.frame.implementation
+        raise InputError(f"{table.who}: its rows are in {here}, the model was fitted in {there}; bring them there.")
     if table.kinds != like.kinds:
         found, known = (" and ".join(t.kinds.values()) for t in (table, like))
         raise InputError(f"{table.who}: its user and item ids are {found}, those of the fit {known}; cast one side.")
@@ -141,7 +135,15 @@ def _scanned(who: str, path: Any) -> Any:
     where = Path(path).expanduser()
     if not where.exists() and not any(sign in str(path) for sign in "*?[:"):
         raise InputError(f"{who}: no file {str(path)!r}; give a Parquet file, a folder or a pattern of them.")
-    return pl.scan_parquet(where if where.exists() else path)
+    scan = pl.scan_parquet(where if where.exists() else path)
+    try:
+        scan.collect_schema()
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise FormatError(
+            f"{who}: {str(path)!r} cannot be read as Parquet ({error}); write the log as Parquet, or read it with "
+            "ol.read."
+        ) from error
+    return scan
 
 
 def _ids(who: str, frame: Any, names: Mapping[str, str]) -> list[Any]:
@@ -156,8 +158,20 @@ def _ids(who: str, frame: Any, names: Mapping[str, str]) -> list[Any]:
             raise InputError(
                 f"{who}: {side} ids in column {names[side]!r} must be integers or text, got {kind}; cast them."
             )
+        _refuse_wide(who, frame, names[side])
         found.append(nw.col(names[side]).cast(target).alias(side[0]))
     return found
+
+
+def _refuse_wide(who: str, frame: Any, column: str) -> None:
+    """Refuse ids that no cast to 64 signed bits keeps, by a query where the column's type may hold some."""
+    if (wide := too_wide(frame, column)) is None:
+        return
+    number = only_row(frame.select(flag(wide).alias("wide")).select(nw.col("wide").sum()))["wide"]
+    if number:
+        raise InputError(
+            f"{who}: {number:,.0f} ids in column {column!r} do not fit 64 signed bits; cast the column to text."
+        )
 
 
 def _number(who: str, frame: Any, column: str, error: type[InputError]) -> Any:
@@ -183,9 +197,3 @@ def _facts(who: str, rows: Any, wrong: Mapping[str, Any], names: Mapping[str, st
                 f"{who}: {number:,.0f} of {n:,} rows have {what} in column {names[role]!r}; drop or repair them."
             )
     return n, float(told["w"])
-
-
-def plain_ids(series: Any) -> Array:
-    """Ids as integers or Python strings."""
-    values: Array = series.to_numpy()
-    return values.astype(object) if values.dtype.kind in "UT" else values

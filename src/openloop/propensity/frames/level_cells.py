@@ -10,10 +10,10 @@ import narwhals as nw
 import numpy as np
 
 from openloop.core.feedback import Array, Floats, Vocabulary
-from openloop.propensity.frames.log_frame import LogFrame, plain_ids
+from openloop.propensity.frames.log_frame import LogFrame
 from openloop.propensity.frames.lookups import Lookup
 from openloop.propensity.frames.opening import ITEM, RATING
-from openloop.support.frames import collected
+from openloop.support.frames import collected, plain_ids
 
 P, LEVEL = "openloop_p", "openloop_level"
 

@@ -10,17 +10,16 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Array, Floats, Vocabulary
+from openloop.core.feedback import Floats, Vocabulary
 from openloop.errors import InputError
 from openloop.propensity.frames.frame_ids import FrameIds
 from openloop.propensity.frames.lookups import Lookup
 from openloop.propensity.frames.opening import ITEM, RATING, USER, FrameOptions, OpenedLog
 from openloop.support.arguments import are_counts
 from openloop.support.columns import PAIR
-from openloop.support.frames import collected, only_row, times
+from openloop.support.frames import MAX_COLUMNS, collected, only_row, plain_ids, times
 
 Ratings = npt.NDArray[np.float32]
-MAX_COLUMNS = 80  # wider plans are slow on Spark and DuckDB, and pandas warns from 100 on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -132,9 +131,3 @@ class LogFrame:
         r = nw.col(RATING)
         found = only_row(self.keyed.select(r.min().alias("low"), r.max().alias("high")))
         return float(found["low"]), float(found["high"])
-
-
-def plain_ids(series: Any) -> Array:
-    """Ids as integers or Python strings."""
-    values: Array = series.to_numpy()
-    return values if values.dtype.kind == "i" else np.array(series.to_list(), object)

@@ -11,14 +11,12 @@ import numpy as np
 
 from openloop.errors import DuplicateError, EmptyError, InputError, RatingError, did_you_mean, listing
 from openloop.support.columns import PAIR, Column, choose, shared
-from openloop.support.frames import absent, collected, flag, lazy, only_row, rows, times
+from openloop.support.frames import absent, collected, flag, lazy, only_row, rows, times, too_wide
 
 # What rows are joined by; no log has columns of these names.
 USER, ITEM, RATING = "openloop_user", "openloop_item", "openloop_rating"
 KEYS = {"user": USER, "item": ITEM, "rating": RATING}
 LARGEST = float(np.finfo(np.float32).max)  # ratings are numbers of 32 bits, in memory as here
-WIDEST = 2**63 - 1
-WIDE = (nw.UInt64, nw.UInt128, nw.Int128)
 ERRORS: dict[str, tuple[type[InputError], str]] = {
     "user": (InputError, "no user id"),
     "item": (InputError, "no item id"),
@@ -127,8 +125,8 @@ class OpenedLog:
                 wrong[role] = absent(number) | (number.abs() > LARGEST)
                 continue
             wrong[role] = value.is_null()
-            if self._types[role] in WIDE:
-                wrong[f"wide_{role}"] = value > WIDEST
+            if (wide := too_wide(self.frame, column)) is not None:
+                wrong[f"wide_{role}"] = wide
         flags = {"n": nw.lit(1.0)} | {f"n_{name}": flag(condition) for name, condition in wrong.items()}
         found = only_row(self.frame.select(**flags).select(*(nw.col(name).sum() for name in flags)))
         size = int(found["n"] or 0)

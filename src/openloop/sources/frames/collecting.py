@@ -8,8 +8,7 @@ from typing import Any
 
 import narwhals as nw
 
-from openloop.sources.frames.holding import on_spark
-from openloop.support.frames import collected
+from openloop.support.frames import collected, on_spark
 
 BANKS: Mapping[str, Any] = {"text": nw.String(), "whole": nw.Int64(), "number": nw.Float64()}
 

@@ -13,9 +13,8 @@ import narwhals as nw
 import numpy as np
 
 from openloop.core.feedback import Array, Floats
-from openloop.sources.frames.holding import on_spark
-from openloop.sources.frames.rows import USER, plain_ids
-from openloop.support.frames import collected
+from openloop.sources.frames.rows import USER
+from openloop.support.frames import collected, on_spark, plain_ids
 
 PRIME = 2**31 - 1  # products of two smaller numbers fit into 64 bits
 FACTOR, SHIFT = 1_103_515_245, 12_345

@@ -12,10 +12,9 @@ from openloop.core.feedback import LEAST, Array, Floats
 from openloop.core.weights import BINS_PER_OCTAVE, N_BINS, WeightSummary
 from openloop.estimators.edges import Bins, Ladder, check_strata, cut_by, of_ladder
 from openloop.sources.frames.collecting import Fact
-from openloop.sources.frames.holding import on_spark
 from openloop.sources.frames.opening import PAIR
 from openloop.sources.plan import Answers
-from openloop.support.frames import collected, flag, only_row, times
+from openloop.support.frames import collected, flag, on_spark, only_row, times
 
 PACKED = 2**31  # two smaller integers make one of 64 bits
 STEPS_PER_OCTAVE = 1024  # of p: these ranges are few numbers, and each holds few of the values of p

@@ -7,13 +7,9 @@ from typing import Any
 
 import narwhals as nw
 
+from openloop.support.frames import on_spark
+
 UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
-
-
-def on_spark(frame: Any) -> bool:
-    """Whether a frame is Spark's, in this process or behind Spark Connect."""
-    engine = frame.implementation
-    return engine.is_pyspark() or engine.is_pyspark_connect()
 
 
 def result_limit(frame: Any) -> int | None:

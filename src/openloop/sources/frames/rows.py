@@ -18,8 +18,8 @@ from openloop.core.metric import Column, Metric, reaches
 from openloop.kernels import ties
 from openloop.sources.frames.collecting import together
 from openloop.sources.terms import Needed, shared_key, terms
+from openloop.support.frames import MAX_COLUMNS, plain_ids
 
-MAX_COLUMNS = 80  # wider plans are slow on Spark and DuckDB, and pandas warns from 100 on
 USER, STRATUM = "u", "stratum"
 Key = tuple[Any, ...]
 ROWS: Key = ("n",)  # the sum of ones
@@ -275,12 +275,6 @@ def _spread(values: Floats, at: Array, users: int) -> Floats:
     found = np.zeros((users, values.shape[1]))
     found[at] = values
     return found
-
-
-def plain_ids(series: Any) -> Array:
-    """Ids as integers or Python strings."""
-    values: Array = series.to_numpy()
-    return values.astype(object) if values.dtype.kind in "UT" else values
 
 
 def _expression(x: Any) -> Any:

@@ -34,7 +34,6 @@ from openloop.sources.frames.rows import (
     Reduced,
     SumTask,
     finished,
-    plain_ids,
 )
 from openloop.sources.frames.summing import Batch, TakenSums, Wanted
 from openloop.sources.frames.tilting import FrameTilter
@@ -42,7 +41,7 @@ from openloop.sources.plan import MAX_LISTED, Answers, LogFacts, Request, Strata
 from openloop.sources.question import Question
 from openloop.sources.terms import Common, assemble, paired
 from openloop.support.arguments import are_counts
-from openloop.support.frames import rows
+from openloop.support.frames import plain_ids, rows
 
 CLUSTERS = 100_000
 

@@ -14,12 +14,11 @@ from openloop.core.feedback import Array, Floats, distinct
 from openloop.core.shown_moments import Examined, ShownMoments
 from openloop.errors import InputError
 from openloop.estimators.shown import EXAMINED
-from openloop.sources.frames.rows import MAX_COLUMNS, plain_ids
 from openloop.sources.impressions.examined import examined_by
 from openloop.sources.impressions.joining import JoinedRows, join_rankers
 from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.support import LogSupport
-from openloop.support.frames import collected, flag, only_row
+from openloop.support.frames import MAX_COLUMNS, collected, flag, only_row, plain_ids
 
 SUMS = ("shown", "requests", "weight", "wgain", "matches", "squares", "clicks", "click_squares")
 
