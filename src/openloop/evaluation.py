@@ -196,10 +196,6 @@ def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Ques
     if asked.running is not None and asked.running not in models:
         known = did_you_mean(asked.running, list(models))
         raise InputError(f"evaluate: running= names no model: {asked.running!r}.{known}")
-    if asked.device is not None:
-        from openloop.kernels.cuda.devices import device_of
-
-        device_of("evaluate", asked.device)
     source, notes = _source(models, log, propensities, asked)
     if asked.exclude is None and "rank" in asked.kinds:
         notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")

@@ -31,13 +31,25 @@ def test_it_is_as_good_as_mf_at_the_same_tolerance():
 
 
 @pytest.mark.parametrize("engine", EAGER)
-def test_rows_of_every_engine_give_the_bits_of_feedback(engine):
+def test_rows_of_every_engine_give_the_bits_of_feedback(engine, monkeypatch):
+    monkeypatch.setattr(user_blocks, "BLOCK_ROWS", 40)  # many blocks: c and the weights' scale are sums over them, too
+    monkeypatch.setattr(user_blocks, "ROWS_PER_ITEM", 1)
     log, w = small_log()
     memory = MF(3, 2.0, solver="projected", iterations=15).fit(log, sample_weight=w)
     frame = MF(3, 2.0, solver="projected", iterations=15).fit(converter(engine)(as_frame(log, w)), **COLUMNS)
     assert np.array_equal(frame.item_factors_, memory.item_factors_)
     assert np.array_equal(frame.item_bias_, memory.item_bias_)
     assert (frame.intercept_, frame.notes_) == (memory.intercept_, memory.notes_)
+
+
+def test_in_double_precision_they_agree_to_rounding():
+    log, w = small_log()  # weights in memory were divided by their mean before
+    settings = {"solver": "projected", "iterations": 15, "dtype": "float64"}
+    memory, frame = (
+        MF(3, 2.0, **settings).fit(log, sample_weight=w),
+        MF(3, 2.0, **settings).fit(as_frame(log, w), **COLUMNS),
+    )
+    np.testing.assert_allclose(frame.item_factors_, memory.item_factors_, rtol=1e-10, atol=1e-12)
 
 
 def test_propensities_are_weights_of_1_over_p():

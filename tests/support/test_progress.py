@@ -10,14 +10,13 @@ import sys
 import pytest
 
 from openloop.errors import InputError
-from openloop.support.progress import check_progress, progress
+from openloop.support.progress import progress
 from tests.facts import facts
 
 
 def test_whether_to_show_a_bar_is_yes_or_no():
-    assert check_progress("MF", True) is True
-    with pytest.raises(InputError, match=facts("Some", "progress", "'yes'")):
-        check_progress("Some", "yes")
+    with pytest.raises(InputError, match=facts("Some", "progress", "'yes'")), progress("Some", 1, show="yes"):
+        pass
 
 
 @pytest.mark.parametrize("show", [True, False])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -96,21 +97,27 @@ def _part(arrays: dict[str, Array], kind: str) -> dict[str, Array]:
     return {name.partition(".")[2]: x for name, x in arrays.items() if name.partition(".")[0] == kind}
 
 
-def _read(plan: Any) -> dict[str, Array]:
-    path = Path(plan.checkpoint)
+def read_checkpoint(who: str, path: FilePath, mark: str, needed: Sequence[str]) -> dict[str, Array]:
+    """The arrays of a checkpoint, which must be of the fit that has this mark."""
     try:
         with np.load(path, allow_pickle=False) as file:
             held = {name: file[name] for name in file.files}
-        mark = str(held.pop("mark"))
+        own, _ = str(held.pop("mark")), [held[name] for name in needed]
     except (OSError, ValueError, KeyError) as error:
         raise FormatError(
-            f"{plan.who}: checkpoint {str(path)!r} cannot be read ({error}); delete it, or give another checkpoint=."
+            f"{who}: checkpoint {str(path)!r} cannot be read ({error}); delete it, or give another checkpoint=."
         ) from error
-    if mark != plan.mark:
+    if own != mark:
         raise InputError(
-            f"{plan.who}: checkpoint {str(path)!r} is of another log, of other parameters or of another rng; delete "
-            "it, or give another checkpoint=."
+            f"{who}: checkpoint {str(path)!r} is of another log, of other parameters or of another rng; delete it, or "
+            "give another checkpoint=."
         )
+    return held
+
+
+def _read(plan: Any) -> dict[str, Array]:
+    path = plan.checkpoint
+    held = read_checkpoint(plan.who, path, plan.mark, ["sweep"])
     if held["sweep"] > plan.sweeps:
         raise InputError(
             f"{plan.who}: checkpoint {str(path)!r} has {held['sweep']:,} sweeps, and sweeps={plan.sweeps:,} asks for "

@@ -26,7 +26,7 @@ from openloop.learners.solvers.mixture import (
     start,
 )
 from openloop.support.arguments import check_level, generator
-from openloop.support.progress import check_progress, progress
+from openloop.support.progress import progress
 
 MISSING = ("cpt-v", "logit-vd")
 FAR, MOSTLY = 3.0, 0.5  # a level's rate over the log's density, and one's share of the unobserved: of a false maximum
@@ -162,7 +162,7 @@ class MixtureMNAR(JointModel):
         priors = self._priors(cells)
         size, count, steps = (check_whole(self, name) for name in ("components", "restarts", "iterations"))
         tol, seeds = check_number(self, "tol"), generator("MixtureMNAR", self.rng).integers(2**63, size=count)
-        with progress("MixtureMNAR", count * steps, show=check_progress("MixtureMNAR", self.progress)) as advance:
+        with progress("MixtureMNAR", count * steps, show=self.progress) as advance:
 
             def found(k: int) -> MixtureFit:
                 plan = ClimbPlan(iterations=steps, tol=tol, report=lambda n, F: advance(k * steps + n, f"F {F:.6g}"))

@@ -12,6 +12,7 @@ import numpy as np
 from openloop.core.feedback import Array, Feedback
 from openloop.errors import InputError, listing
 from openloop.kernels.least_squares import Rows
+from openloop.learners.blocks.building import facts_of, total_facts
 from openloop.learners.blocks.memory import blocks_of_rows
 from openloop.learners.blocks.ratings import RatingsTable, is_rows, open_ratings
 from openloop.learners.blocks.user_blocks import vectors
@@ -57,7 +58,7 @@ def check_projected(model: Any, given: Rowset) -> None:
     asked = {**given.columns, "blocks": given.blocks, "memory": given.memory}
     idle = [key for key, value in asked.items() if value is not None]
     if idle and not given.outside:
-        raise InputError(f"{name}: {listing(idle)} are for rows in a frame, and this is Feedback; leave them out.")
+        raise InputError(f"{name}: {listing(idle)}: only for rows in a frame, and this is Feedback; leave it out.")
     if model.solver == "projected" and model.loss != "squared":
         raise InputError(
             f'{name}: solver="projected" needs loss="squared", of which a user\'s vector is one least-squares problem, '
@@ -72,12 +73,11 @@ def check_projected(model: Any, given: Rowset) -> None:
 def projected_on_rows(model: Any, rows: Rows, objective: Objective, at: Solution, plan: AlternationPlan) -> Solution:
     """The fit on rows in memory; users' vectors are solved at the end."""
     blocks = blocks_of_rows(rows, len(at.Q), plan.threads)
-    weight = rows.w.astype(np.float64)
-    c, scale = float((weight * rows.y).sum() / weight.sum()), len(weight) / float(weight.sum())
-    ask = Ask(Q=at.Q, c=c, penalty=objective.penalty, scale=scale)
-    found, _ = _lowered(model, blocks, ask, len(weight), plan)
+    facts = total_facts(blocks.each(lambda block: facts_of(block.rows)))
+    ask = Ask(Q=at.Q, c=facts.mean, penalty=objective.penalty, scale=facts.scale)
+    found, _ = _lowered(model, blocks, ask, facts.rows, plan)
     done = replace(ask, Q=found.Q)
-    found.P = np.concatenate(list(blocks.each(lambda block: vectors(block.scaled(scale).rows, done))))
+    found.P = np.concatenate(list(blocks.each(lambda block: vectors(block.scaled(ask.scale).rows, done))))
     return found
 
 
@@ -110,7 +110,9 @@ def _maker(model: Any, table: RatingsTable, items: Array, given: Rowset, threads
 
         return partial(stored, disk=Disk.of(items, dtype, threads, given.memory), factors=model.factors)
     if given.blocks is not None or given.memory is not None:
-        raise InputError("MF: blocks= and memory= are for rows on disk; Spark keeps blocks on its executors.")
+        raise InputError(
+            "MF: blocks= and memory= are for rows on disk, and Spark keeps blocks on its executors; leave them out."
+        )
     from openloop.learners.blocks.spark import build
 
     return partial(build, items=items, dtype=dtype)

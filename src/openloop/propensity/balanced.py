@@ -127,7 +127,7 @@ class Balanced(PropensityEstimator):
         log = self._opened(feedback, columns, ["rating"])
         known = predictions is not None or imputed is not None
         if isinstance(log, LogFrame):
-            side = {"uniform": uniform, "predictions": predictions if imputed is None else imputed,
+            side = {"uniform": uniform, "predictions": predictions, "imputed": imputed,
                     "user_features": user_features, "item_features": item_features}  # fmt: skip
         else:
             means = CellMeans.of(predictions, imputed, log) if known else None

@@ -53,7 +53,7 @@ class PropensityEstimator(BaseEstimator):
     def _opened(self, given: Any, columns: Mapping[str, Any], needed: Iterable[str] = ()) -> Feedback | LogFrame:
         """The log of a fit: a Feedback as it is, a frame opened and counted in its engine."""
         name = type(self).__name__
-        asked = FrameOptions.of(name, columns)
+        asked = FrameOptions.of(self, columns)
         if isinstance(given, LogFrame):  # as a model that has another within opened it
             return given
         if is_frame(given):
@@ -211,7 +211,8 @@ def _entries(who: str, known: FrameIds, ids: Vocabulary) -> Array:
 
 
 def refuse_frame(model: Any, given: Any, columns: Mapping[str, Any]) -> None:
-    """Refuse a frame, and what is told about one, for a model that needs the rows in memory."""
+    """Refuse a frame, and the keywords of one, for a model that needs the rows in memory."""
+    FrameOptions.of(model, columns)  # a mistyped keyword is another error
     if isinstance(given, LogFrame) or is_frame(given) or columns:
         raise InputError(
             f"{type(model).__name__}: is fitted to rows in memory, and takes a Feedback; read the log, or a sample of "

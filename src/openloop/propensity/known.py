@@ -11,6 +11,7 @@ from openloop.core.feedback import Feedback, Floats, check_feedback, check_fitte
 from openloop.core.propensities import Propensities
 from openloop.errors import AlignmentError, ColumnError, InputError, UndefinedError
 from openloop.propensity.base import PropensityEstimator, check_grid
+from openloop.propensity.frames.opening import FrameOptions
 from openloop.support.frames import is_frame
 
 
@@ -29,7 +30,7 @@ class Known(PropensityEstimator):
 
     def fit(self, feedback: Feedback, **columns: Any) -> Known:
         """Nothing to estimate: checks that the propensities are there and fit the grid. Frames are refused."""
-        if columns or is_frame(feedback):
+        if FrameOptions.of(self, columns) != FrameOptions() or is_frame(feedback):
             raise InputError(
                 "Known: takes a Feedback; a frame that has its propensities needs no model: pass the name of their "
                 "column to ol.evaluate or ol.audit."

@@ -25,8 +25,8 @@ def check_progress(who: str, show: Any) -> bool:
 
 @contextmanager
 def progress(what: str, total: int, *, show: bool) -> Generator[Advance]:
-    """Yield a function that is told how many of `total` steps are done."""
-    if not show:
+    """Yield a function that is told how many of `total` steps are done; `what` is whose argument `show` is."""
+    if not check_progress(what, show):
         yield lambda _done, _text: None
         return
     from rich.console import Console

@@ -127,6 +127,8 @@ def test_rows_that_are_refused_on_spark(spark, fitted):
         on_spark.users(unknown)
     with pytest.raises(InputError, match=facts("held_out")):
         on_spark.ranks(rows.select("uid", "sku"))
+    with pytest.raises(InputError, match=facts("MF.users", "fitted", "bring")):
+        on_spark.users(rows)
 
 
 def test_results_that_the_driver_does_not_take_are_refused_on_spark(spark, spark_blocks, fitted):

@@ -51,5 +51,8 @@ def test_a_file_that_is_none_and_a_folder_that_is_none(tmp_path):
     (tmp_path / "bad.npz").write_text("no")
     with pytest.raises(FormatError, match=facts("bad.npz")):
         begun(tmp_path / "bad.npz", asked(), "")
-    with pytest.raises(InputError, match=facts("checkpoint", "folder")):
-        begun(tmp_path / "none" / "fit.npz", asked(), "")
+    for path in (tmp_path / "none" / "fit.npz", tmp_path):
+        with pytest.raises(InputError, match=facts("checkpoint", "folder")):
+            begun(path, asked(), "")
+    with pytest.raises(InputError, match=facts("MF", "checkpoint", 5)):
+        begun(5, asked(), "")

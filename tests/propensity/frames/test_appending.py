@@ -101,7 +101,7 @@ def test_cells_of_those_without_a_row_have_a_p_up_to_as_many_as_there_are():
     np.testing.assert_allclose(p, inside.matrix()[[5, 6, 5], [7, 7, 0]], rtol=1e-9)
     with pytest.raises(UnknownIdError, match=facts(3, "users", 1000, "population")):
         model.with_column(pl.DataFrame({"uid": [1000, 1001, 1002], "mid": [0, 0, 0]}))
-    with pytest.raises(UnknownIdError, match=facts(1, "items", 99)):
+    with pytest.raises(UnknownIdError, match=facts("1 item", 99)):
         Popularity(gamma=1.0).fit(rows, user="uid", item="mid").with_column(pl.DataFrame({"uid": [0], "mid": [99]}))
 
 

@@ -17,7 +17,7 @@ from tests.propensity_logs import RATED, I, feedback, log
 def test_weights_of_rows_add_up_by_item_and_level(engine):
     rows = log()
     here = feedback(rows)
-    frame = LogFrame.of("Model", converter(engine)(rows), FrameOptions.of("Model", RATED))
+    frame = LogFrame.of("Model", converter(engine)(rows), FrameOptions(**RATED))
     levels = np.array([1.0, 3.0, 5.0])  # 1 and 2, 3 and 4, 5
     found = LevelCells.of(frame, Logistic().fit(here).frame_parts(), levels)
     p = Logistic().fit(here).predict(here)

@@ -176,7 +176,7 @@ def test_covariates_of_a_frame_know_their_ids_and_the_penalty():
     with pytest.raises(InputError, match=facts("population=", "(61, 30)")):
         Logistic(reg=1.0).fit(rows, X, Z, user="uid", item="mid", population=(61, 30))
     few = ol.Covariates(values=np.eye(9)[:, :2], names=("a", "b"), ids=ol.Vocabulary.range(9))
-    with pytest.raises(ol.errors.UnknownIdError, match=facts("users", 9)):
+    with pytest.raises(ol.errors.UnknownIdError, match=facts("Logistic", "users", 9, "covariates")):
         Logistic(reg=1.0).fit(rows, few, Z, user="uid", item="mid")
     alone = Logistic().fit(rows, X, **COLUMNS)
     assert "give both sides" in alone.notes_[0]

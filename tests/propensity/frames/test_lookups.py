@@ -43,7 +43,7 @@ def test_rows_of_polars_keep_their_order():
 def test_keys_that_are_not_known_are_an_error_unless_others_are_allowed():
     frame = lazy(ROWS)
     few = ol.Vocabulary.of(["a", "b"])
-    with pytest.raises(UnknownIdError, match=facts(1, "items", "'c'")):
+    with pytest.raises(UnknownIdError, match=facts("1 item", "'c'")):
         Lookup(key=ITEM, of=few).check(frame)
     free = Lookup(key=ITEM, of=few, columns={"x": np.zeros(2)}, others=True, otherwise={"x": 7.0})
     free.check(frame)

@@ -6,7 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from openloop.core.feedback import Feedback
 from openloop.errors import ColumnError, InputError
+from openloop.propensity import Boosted, Logistic
 from openloop.propensity.frames.opening import ITEM, RATING, USER, FrameOptions, OpenedLog
 from openloop.support.frames import collected
 from tests.engines import EAGER, converter
@@ -48,9 +50,16 @@ def test_categories_are_text():
 
 
 def test_options_are_those_of_a_frame():
-    assert FrameOptions.of("Model", {"user": "uid"}).columns == {"user": "uid", "item": None, "rating": None}
-    with pytest.raises(TypeError, match=facts("Model.fit", "'populaton'", "'population'")):
-        FrameOptions.of("Model", {"populaton": (1, 2)})
+    assert FrameOptions.of(Boosted(), {"user": "uid"}).columns == {"user": "uid", "item": None, "rating": None}
+    with pytest.raises(TypeError, match=facts("Boosted.fit", "'populaton'", "'population'")):
+        FrameOptions.of(Boosted(), {"populaton": (1, 2)})
+
+
+@pytest.mark.parametrize("model", [Boosted(), Logistic()])
+def test_a_mistyped_keyword_is_told_by_its_name(model):
+    log = Feedback.from_arrays([0, 1], [0, 1], [1, 2])
+    with pytest.raises(TypeError, match=facts(f"{type(model).__name__}.fit", "'user_feature'", "'user_features'")):
+        model.fit(log, user_feature=np.ones((2, 1)))
 
 
 def test_rows_are_counted_once_they_are_whole():

@@ -1,4 +1,4 @@
-"""Rows of a block in any order to compressed rows by user, and what must be known of them beside."""
+"""Rows of a block in any order to compressed rows by user, and facts about them."""
 
 from __future__ import annotations
 
@@ -70,14 +70,18 @@ def compressed(user: Array, users: int, item: Array, y: Array, w: Array) -> tupl
     key = user.astype(np.int64) * (int(item.max(initial=0)) + 2) + item
     order = np.argsort(key)
     item, y, w, sorted_user = item[order].astype(np.int32), y[order], w[order], user[order]
-    weight = w.astype(np.float64)
-    ptr = np.searchsorted(sorted_user, np.arange(users + 1)).astype(np.int64)
-    facts = BlockFacts(
-        rows=len(item), users=users, repeats=int(np.sum(np.diff(key[order]) == 0)), unknown=int(np.sum(item < 0)),
-        lost=int(np.sum(w == 0)), weight=float(weight.sum()), ratings=float((weight * y).sum()),
+    rows = Rows(np.searchsorted(sorted_user, np.arange(users + 1)).astype(np.int64), item, y, w)
+    return rows, facts_of(rows, repeats=int(np.sum(np.diff(key[order]) == 0)))
+
+
+def facts_of(rows: Rows, repeats: int = 0) -> BlockFacts:
+    """The facts of a block's rows."""
+    weight = rows.w.astype(np.float64)
+    return BlockFacts(
+        rows=len(weight), users=len(rows), repeats=repeats, unknown=int(np.sum(rows.partner < 0)),
+        lost=int(np.sum(rows.w == 0)), weight=float(weight.sum()), ratings=float((weight * rows.y).sum()),
         squares=float((weight * weight).sum()),
     )  # fmt: skip
-    return Rows(ptr, item, y, w), facts
 
 
 def lists(user: Array, users: int, item: Array) -> tuple[Array, Array, int]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from openloop.errors import FormatError, InputError
+from openloop.learners.checkpoints import check_checkpoint, read_checkpoint
 from openloop.learners.solvers.projected import Ask, Descent
 from openloop.support.atomic import FilePath, replacing
 
@@ -23,29 +23,12 @@ def mark_of(ask: Ask, rows: int) -> str:
 
 def begun(checkpoint: FilePath | None, ask: Ask, mark: str) -> Descent:
     """Where the checkpoint ends, or the start where there is none."""
-    if checkpoint is None:
+    path = check_checkpoint("MF", checkpoint)
+    if path is None or not Path(path).exists():
         return Descent(Q=ask.Q)
-    path = Path(checkpoint).expanduser()
-    if not path.parent.is_dir():
-        raise InputError(f"MF: checkpoint={str(path)!r} is in no folder; create {str(path.parent)!r} first.")
-    return _read(path, mark) if path.exists() else Descent(Q=ask.Q)
-
-
-def _read(path: Path, mark: str) -> Descent:
-    try:
-        with np.load(path, allow_pickle=False) as held:
-            own, Q, values = str(held["mark"]), held["Q"], held["values"].tolist()
-            steps, changes = list(held["steps"]), list(held["changes"])
-    except (OSError, ValueError, KeyError) as error:
-        raise FormatError(
-            f"MF: checkpoint {str(path)!r} cannot be read ({error}); delete it, or give another checkpoint=."
-        ) from error
-    if own != mark:
-        raise InputError(
-            f"MF: checkpoint {str(path)!r} is of another log, of other parameters or of another rng; delete it, or "
-            "give another checkpoint=."
-        )
-    return Descent(Q=Q, steps=steps, changes=changes, values=values)
+    held = read_checkpoint("MF", path, mark, ["Q", "values", "steps", "changes"])
+    steps, changes = list(held["steps"]), list(held["changes"])
+    return Descent(Q=held["Q"], steps=steps, changes=changes, values=held["values"].tolist())
 
 
 def save(checkpoint: FilePath | None, at: Descent, mark: str) -> None:

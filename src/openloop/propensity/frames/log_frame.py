@@ -90,7 +90,7 @@ class LogFrame:
                 "give those of the whole population, and leave population= out."
             )
         for key, ids in ((USER, users), (ITEM, items)):
-            Lookup(key=key, of=ids).check(self.keyed)
+            Lookup(key=key, of=ids).check(self.keyed, self.opened.name, "the covariates")
         return replace(self, grid=(users, items), notes=())
 
     def counts(self, key: str, ids: Vocabulary) -> Floats:

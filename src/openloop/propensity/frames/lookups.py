@@ -14,8 +14,10 @@ from openloop.errors import InputError, RatingError, UnknownIdError, listing
 from openloop.propensity.frames.frame_ids import FrameIds
 from openloop.propensity.frames.opening import ITEM, KEYS, RATING, USER
 from openloop.support.frames import collected, looked_up, rows, table_beside
+from openloop.support.wording import counted
 
 NOUNS = {key: noun for noun, key in KEYS.items()}
+FITTED = "the log that the model was fitted on"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,27 +66,31 @@ class Lookup:
             )
         return ids.counts
 
-    def check(self, frame: Any) -> None:
-        """Refuse keys of a frame that the model knows nothing of; as many as have no row may be new."""
+    def check(self, frame: Any, who: str = "with_column", source: str = FITTED) -> None:
+        """Refuse keys of a frame that its `source` does not have; as many as have no row may be new."""
         if self.others:
             return
         known = self._counts(self.of, frame) if isinstance(self.of, FrameIds) else self._table(frame)
         free = self.of.unseen if isinstance(self.of, FrameIds) else 0
-        self._check_kind(frame, known)
+        self._check_kind(frame, known, who, source)
         new = frame.select(self.key).unique().join(known.select(self.key), on=self.key, how="anti")
         if (number := rows(new)) > free:
             some = collected(new.sort(self.key).head(3))[self.key].to_list()
-            raise self._refusal(number, some, free)
+            which = f"{who}: {counted(number, NOUNS[self.key])} of the frame not in {source}, such as {listing(some)}"
+            raise (
+                self._refusal(which, some, free)
+                if source == FITTED
+                else UnknownIdError(f"{which}; give {source} of all.")
+            )
 
-    def _check_kind(self, frame: Any, known: Any) -> None:
+    def _check_kind(self, frame: Any, known: Any, who: str, source: str) -> None:
         kinds = ["text" if x.collect_schema()[self.key] == nw.String else "numbers" for x in (frame, known)]
         if kinds[0] != kinds[1]:
             raise InputError(
-                f"with_column: the frame's {NOUNS[self.key]}s are {kinds[0]}, those that the model was fitted on "
-                f"{kinds[1]}; cast one side."
+                f"{who}: the frame's {NOUNS[self.key]}s are {kinds[0]}, those of {source} {kinds[1]}; cast one side."
             )
 
-    def _refusal(self, number: int, some: list[Any], free: int) -> InputError:
+    def _refusal(self, which: str, some: list[Any], free: int) -> InputError:
         if self.key == RATING:
             known = self.of.tolist() if isinstance(self.of, np.ndarray) else []
             return RatingError(
@@ -92,10 +98,7 @@ class Lookup:
                 f"known; it has {listing(known)}. Fit on a log with all levels."
             )
         more = f"its population has {free:,} without a row" if free else "its population has no others"
-        return UnknownIdError(
-            f"with_column: {number:,} {NOUNS[self.key]}s of the frame are not in the log that the model was fitted on, "
-            f"such as {listing(some)}, and {more}; fit on the whole log, or pass population=."
-        )
+        return UnknownIdError(f"{which}, and {more}; fit on the whole log, or pass population=.")
 
 
 def plain(keys: Array) -> Any:

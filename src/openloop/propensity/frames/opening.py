@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from inspect import signature
 from typing import Any
 
 import narwhals as nw
@@ -37,12 +38,13 @@ class FrameOptions:
     distinct: bool = False
 
     @classmethod
-    def of(cls, who: str, given: Mapping[str, Any]) -> FrameOptions:
-        """From the keywords of a fit."""
-        known = [field.name for field in fields(cls)]
+    def of(cls, model: Any, given: Mapping[str, Any]) -> FrameOptions:
+        """From the keywords of a model's fit."""
+        own = [field.name for field in fields(cls)]
         for name in given:
-            if name not in known:
-                raise TypeError(f"{who}.fit: no argument {name!r}.{did_you_mean(name, known)}")
+            if name not in own:
+                known = [*list(signature(model.fit).parameters)[:-1], *own]  # the last takes the keywords of frames
+                raise TypeError(f"{type(model).__name__}.fit: no argument {name!r}.{did_you_mean(name, known)}")
         return cls(**given)
 
     @property

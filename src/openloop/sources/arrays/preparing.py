@@ -34,6 +34,7 @@ def from_feedback(
 ) -> tuple[FeedbackSource, list[str]]:
     """The source of a Feedback, and what the reader of its estimates should know."""
     _check(log, asked)
+    _check_device(asked.device)
     ready = {name: prepare(name, model, log, asked.user, asked.item) for name, model in models.items()}
     values, grid, made = _propensities(propensities, log)
     sample = None if made is None or made.sample is None else made.sample.grouped(MAX_LEVELS)
@@ -57,6 +58,13 @@ def from_feedback(
             check(array)
     notes += _notes(scored.log, asked.exclude, propensities, weighted=values is not None)
     return FeedbackSource(scored), notes + _list_notes(scored, ranked="rank" in asked.kinds)
+
+
+def _check_device(device: Any) -> None:
+    if device is not None:
+        from openloop.kernels.cuda.devices import device_of
+
+        device_of("evaluate", device)
 
 
 def _check(log: Feedback, asked: Question) -> None:
