@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -35,7 +36,7 @@ Ints = npt.NDArray[np.int32]
 PARTS, PART_ROWS = 64, 20_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """The rows of one side: those of u are ptr[u] : ptr[u + 1], each with its partner, target and weight."""
 
@@ -55,7 +56,7 @@ class Rows:
         """Who has a row."""
         return np.diff(self.ptr) > 0
 
-    @property
+    @cached_property
     def parts(self) -> list[tuple[int, int]]:
         """Ranges of users with about equally many rows."""
         n = int(self.ptr[-1])
@@ -129,7 +130,8 @@ def _solve_part(
     most, K = 0, P.shape[1]
     for u in range(first, last):
         most = max(most, ptr[u + 1] - ptr[u])
-    x, v, e = np.empty((most, K), P.dtype), np.empty(most, P.dtype), np.empty(most, P.dtype)
+    # Made once for all users: with rows as few as 20 each, making them anew would take half of the time.
+    x, (v, e, s), room = np.empty((most, K), P.dtype), np.empty((3, most), P.dtype), np.empty((4, K), P.dtype)
     for u in range(first, last):
         first_row, n = ptr[u], ptr[u + 1] - ptr[u]
         if n == 0:
@@ -141,17 +143,17 @@ def _solve_part(
                 e[r] -= x[r, K - 1]
                 x[r, K - 1] = 1
         labels = y[first_row : first_row + n]
-        value[u] = _residuals(x[:n], P[u], c, labels, loss, smoothing, v[:n], e[:n]) + _penalty_of(P[u], penalty, G)
+        value[u] = _residuals(x[:n], P[u], c, labels, loss, smoothing, v[:n], e[:n], s[:n])
+        value[u] += _penalty_of(P[u], penalty, G, room[0])
         if steps > 0:
-            value[u] -= _conjugate(x[:n], v[:n], e[:n], penalty, G, steps, P[u])
+            value[u] -= _conjugate(x[:n], v[:n], e[:n], penalty, G, steps, P[u], s[:n], room)
         else:
-            value[u] -= _cholesky(x[:n], v[:n], e[:n], penalty, G, P[u])
+            value[u] -= _cholesky(x[:n], v[:n], e[:n], penalty, G, P[u], s[:n], room)
 
 
 @inlined
-def _residuals(x: Array, p: Array, c: Any, y: Array, loss: int, smoothing: Any, v: Array, e: Array) -> float:
-    """Targets e and weights v become residuals and the weights of their squares; returns the loss."""
-    s = np.empty_like(e)
+def _residuals(x: Array, p: Array, c: Any, y: Array, loss: int, smoothing: Any, v: Array, e: Array, s: Array) -> float:
+    """Targets e and weights v become residuals and the weights of their squares; returns the loss. s is room."""
     _products(x, p, s)
     for r in range(e.size):
         e[r] -= c + s[r]
@@ -159,14 +161,19 @@ def _residuals(x: Array, p: Array, c: Any, y: Array, loss: int, smoothing: Any, 
 
 
 # With A = Σ v xxᵀ + G + diag λ and half the negative gradient g = Σ v e x - (G + diag λ)p, both solve Aδ = g, and
-# return by how much the step δ lowers the objective.
+# return by how much the step δ lowers the objective. s (n,) and room (4, K) are theirs to write to.
 
 
 @inlined
-def _conjugate(x: Array, v: Array, e: Array, penalty: Array, G: Array, steps: int, p: Array) -> float:
+def _conjugate(
+    x: Array, v: Array, e: Array, penalty: Array, G: Array, steps: int, p: Array, s: Array, room: Array
+) -> float:
     """Some steps of conjugate gradients, preconditioned by the diagonal m of A."""
-    g, m = _gradient(x, v, e, penalty, G, p), _diagonal(x, v, penalty, G)
-    d, h = g / m, np.empty_like(p)
+    g, h, m, d = room[0], room[1], room[2], room[3]
+    _gradient(x, v, e, penalty, G, p, s, g, h)
+    _diagonal(x, v, penalty, G, m)
+    for j in range(p.size):
+        d[j] = g[j] / m[j]
     gz, gain = dot(g, d), 0.0
     eps = np.finfo(p.dtype).eps
     rounding = 100 * eps * eps * gz  # what is left of gz when g is 0 but for rounding
@@ -196,17 +203,23 @@ def _conjugate(x: Array, v: Array, e: Array, penalty: Array, G: Array, steps: in
 
 
 @inlined
-def _gradient(x: Array, v: Array, e: Array, penalty: Array, G: Array, p: Array) -> Array:
-    g, shrink = np.empty_like(p), np.zeros_like(p)
-    _combine(x, v * e, g)
+def _gradient(
+    x: Array, v: Array, e: Array, penalty: Array, G: Array, p: Array, s: Array, g: Array, shrink: Array
+) -> None:
+    """g; s and shrink are room."""
+    for r in range(e.size):
+        s[r] = v[r] * e[r]
+    _combine(x, s, g)
+    shrink[:] = 0
     _penalise(p, penalty, G, shrink)
-    return g - shrink
+    for j in range(p.size):
+        g[j] -= shrink[j]
 
 
 @inlined
-def _diagonal(x: Array, v: Array, penalty: Array, G: Array) -> Array:
-    """The diagonal of A; where it is 0, so is the gradient, and any positive number serves."""
-    m = penalty.copy()
+def _diagonal(x: Array, v: Array, penalty: Array, G: Array, m: Array) -> None:
+    """m, the diagonal of A; where it is 0, so is the gradient, and any positive number serves."""
+    m[:] = penalty
     for r in range(v.size):
         row, weight = x[r], v[r]
         for j in range(m.size):
@@ -214,13 +227,13 @@ def _diagonal(x: Array, v: Array, penalty: Array, G: Array) -> Array:
     for j in range(m.size):
         m[j] += G[j, j] if G.size else m.dtype.type(0)
         m[j] = m[j] if m[j] > 0 else m.dtype.type(1)
-    return m
 
 
 @inlined
-def _cholesky(x: Array, v: Array, e: Array, penalty: Array, G: Array, p: Array) -> float:
+def _cholesky(x: Array, v: Array, e: Array, penalty: Array, G: Array, p: Array, s: Array, room: Array) -> float:
     """The minimum itself; A is in double precision, as small penalties leave it nearly singular. NaN where it is."""
-    g = _gradient(x, v, e, penalty, G, p).astype(np.float64)
+    _gradient(x, v, e, penalty, G, p, s, room[0], room[1])
+    g = room[0].astype(np.float64)
     gain = substitute(factor(_normal_matrix(x, v, penalty, G)), g)
     for j in range(p.size):
         p[j] += g[j]
@@ -255,9 +268,9 @@ def _penalise(p: Array, penalty: Array, G: Array, h: Array) -> None:
 
 
 @inlined
-def _penalty_of(p: Array, penalty: Array, G: Array) -> Any:
-    """pᵀ(G + diag λ)p."""
-    h = np.zeros_like(p)
+def _penalty_of(p: Array, penalty: Array, G: Array, h: Array) -> Any:
+    """pᵀ(G + diag λ)p; h is room."""
+    h[:] = 0
     _penalise(p, penalty, G, h)
     return dot(p, h)
 

@@ -149,8 +149,9 @@ def _excluded(ptr: Array | None, item: Array | None, n_users: int, n_items: int)
     if ptr is None or item is None:
         ptr, item = np.zeros(n_users + 1, np.int64), np.empty(0, np.int32)
     ptr, item = _lists("excluded", ptr, item, n_users, n_items)
-    user = np.repeat(np.arange(n_users), np.diff(ptr))
-    if np.any((np.diff(item) <= 0) & (np.diff(user) == 0)):
+    later = np.ones(item.size + 1, bool)  # not the first of a user
+    later[ptr] = False
+    if np.any((item[1:] <= item[:-1]) & later[1:-1]):
         raise InputError("ranks: a user's excluded items must ascend, each once; sort them by (user, item).")
     return ptr, item
 

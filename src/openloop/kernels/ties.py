@@ -125,7 +125,7 @@ def _between(gain: Floats, low: Ints, high: Ints) -> Floats:
 
 def _blocks(h: Array, group: Array) -> tuple[Ints, Ints, Ints]:
     """Tied blocks by group: a row of each, r = its rows, c = its group's rows in blocks above."""
-    order = np.argsort(group.astype(np.int64) * (int(h.max(initial=0)) + 1) + h, kind="stable")
+    order = np.argsort(group.astype(np.int64) * (int(h.max(initial=0)) + 1) + h)  # a block's rows in any order
     new_group = np.diff(group[order], prepend=-1) != 0
     start = np.flatnonzero(new_group | (np.diff(h[order], prepend=-1) != 0))
     r = np.diff(start, append=len(order))

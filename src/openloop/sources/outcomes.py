@@ -47,10 +47,9 @@ class Exclusion:
         if exclude.users != scored.users or exclude.items != scored.items:
             msg = "exclude: its users and items are not the scored log's; read it with like=log, or split one log."
             raise InputError(msg)
-        kept = np.ones(len(exclude), bool)
-        kept[places(scored, exclude)] = False
-        counts = np.bincount(exclude.user[kept], minlength=scored.n_users)
-        return cls(ptr=np.concatenate([[0], np.cumsum(counts)]), item=exclude.item[kept], n_items=scored.n_items)
+        gone, ptr = places(scored, exclude), exclude.user_ptr
+        item = np.delete(exclude.item, gone)
+        return cls(ptr=ptr - np.searchsorted(gone, ptr), item=item, n_items=scored.n_items)
 
     @property
     def candidates(self) -> Floats:

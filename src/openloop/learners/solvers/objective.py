@@ -11,6 +11,7 @@ counts with the weight `rest` as well, as a 0.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from openloop.kernels.least_squares import Problem
 from openloop.kernels.losses import Loss, squares_numpy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Objective:
     """What is minimised, apart from the data; `smoothing` is ε of the absolute loss."""
 
@@ -38,7 +39,7 @@ class Objective:
         """Whether there are any."""
         return self.bias_reg is not None
 
-    @property
+    @cached_property
     def penalty(self) -> Floats:
         """λ of each entry of a row of P or Q."""
         own = np.full(self.factors, self.reg)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from openloop.core.cell_means import CellMeans
-from openloop.core.feedback import Feedback, Floats, distinct
+from openloop.core.feedback import Array, Feedback, Floats, distinct
 from openloop.core.levels import LevelSample
 from openloop.core.metric import Metric, reaches
 from openloop.core.moments import Moments
@@ -220,17 +220,21 @@ class FeedbackSource:
 
     def _about(self) -> LogFacts:
         """What is scored."""
-        levels, place, counts = np.unique(self._log.rating, return_inverse=True, return_counts=True)
-        weight, listed = self.view("prediction").rows.weight(), len(levels) <= MAX_LISTED
-        span = float(levels[0]), float(levels[-1])
+        levels, counts = np.unique(self._log.rating, return_counts=True)
+        weight = None if self._scored.propensity is None else self.view("prediction").rows.weight()
+        span, listed = (float(levels[0]), float(levels[-1])), len(levels) <= MAX_LISTED
         return LogFacts(
             rows=len(self._log), users=self._log.n_users, items=self._log.n_items,
             scored_users=len(distinct(self._log.user)), span=span,
             ratings=tuple(zip(levels.tolist(), counts.tolist(), strict=True)) if listed else (),
-            masses=() if weight is None or not listed else tuple(np.bincount(place, weight).tolist()),
+            masses=() if weight is None or not listed else self._masses(levels, weight),
             threshold=self._scored.threshold, dropped=self._scored.dropped,
             excluded=None if self._scored.exclude is None else len(self._scored.exclude),
         )  # fmt: skip
+
+    def _masses(self, levels: Array, weight: Floats) -> tuple[float, ...]:
+        """Σw of the rows of each rating."""
+        return tuple(np.bincount(np.searchsorted(levels, self._log.rating), weight).tolist())
 
     def _answers(self, model: str) -> Answers | None:
         """What a model says of the scored rows."""
@@ -321,7 +325,7 @@ class FeedbackSource:
 
     def _rows_for(self, kind: str, on: str, strata: Strata | None) -> Rows:
         rows = self.stratified(on, strata)
-        return rows if kind == "cell" else rows.take(rows.relevant > 0)
+        return rows if kind == "cell" else rows.take(np.flatnonzero(rows.relevant > 0))
 
     def _outcome(self, model: str, metric: Metric) -> Outcome:
         if metric.on == "prediction":
@@ -339,7 +343,7 @@ class FeedbackSource:
         counted = view.rows.relevant > 0
         if relevant and isinstance(asked, Predictions) and asked.ranking.rank is not None:  # a list is looked up once
             return self.ranked(model, relevant=False).take(counted)
-        log = self._log.take(counted) if relevant else self._log
+        log = self._log.take(np.flatnonzero(counted)) if relevant else self._log
         found = ranks(model, asked, log, view.exclusion, self._scored.device)
         if found.tied is not None:
             candidates = view.exclusion.candidates[log.user]
