@@ -24,17 +24,16 @@ from openloop.core.feedback import Array, Vocabulary
 from openloop.errors import DuplicateError, FormatError, InputError
 from openloop.kernels.least_squares import Rows
 from openloop.learners.blocks.building import BlockFacts, compressed, lists, taken, total_facts
+from openloop.learners.blocks.costs import local_memory
 from openloop.learners.blocks.memory import LocalBlocks
 from openloop.learners.blocks.ratings import RatingsTable, plain_ids
-from openloop.learners.blocks.sizes import bytes_of, physical, told
+from openloop.learners.blocks.sizes import BATCH, ROW_BYTES, bytes_of, physical, told
 from openloop.learners.blocks.user_blocks import Answer, Held, UserBlock, count_blocks
-from openloop.learners.solvers.projected import MEMORY, Ask, Totals
+from openloop.learners.solvers.projected import Ask, Totals
 from openloop.support.atomic import FilePath, write_text
 
 READY, UNFINISHED, CONTENTS = "blocks", "unfinished", "blocks.json"
 PARTS = ("ptr", "item", "y", "w")
-BATCH = 4_000_000  # rows that are dealt to blocks at a time
-ROW_BYTES, USER_BYTES = 64, 64  # what a row takes while it is dealt and sorted, and a user's id while it is looked up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,7 +54,7 @@ class Disk:
     def check(self, who: str, users: int, factors: int) -> None:
         """Refuse a fit whose state alone takes more than the limit: vectors of items, and ids of users."""
         vectors = len(self.items) * (factors + 1) * self.dtype.itemsize
-        need = (2 * MEMORY + 20 + 4 * self.threads) * vectors + users * USER_BYTES + 2 * BATCH * ROW_BYTES // 8
+        need = local_memory(vectors, users, self.threads)
         if need > self.memory:
             raise InputError(
                 f"{who}: {len(self.items):,} items × {factors} factors and {users:,} users need {told(need)}, and "

@@ -1,0 +1,134 @@
+"""`python -m bench.plan`: the constants of `openloop doctor --plan`, measured; see `learners/blocks/costs.py`.
+
+A pass over rows that are in memory, for several numbers of factors and of rows per user, gives CPU seconds per row,
+per row × factor and per user × factor by least squares. Passes on Spark give those per job, and, with many items, those
+per byte of sums, and what a Python worker and the driver hold. CPU seconds, as a busy machine stretches the clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bench.projected import REG, session, timed, write_log
+from openloop.learners import MF
+from openloop.learners.blocks import spark as spark_blocks
+from openloop.learners.blocks.disk import DiskBlocks
+
+ROWS, ITEMS = 1_000_000, 5_000
+USERS, FACTORS = (20_000, 100_000), (16, 64, 128)
+MANY = 4_800_000, 100_000, 100_000, 64  # rows, users, items and factors of 12 blocks, whose sums the executors add
+WARM, PASSES = 25, 10
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench.plan", description=__doc__)
+    parser.add_argument("--only", choices=["memory", "spark", "sums"])
+    only = parser.parse_args().only
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        if only in (None, "memory"):
+            in_memory(home)
+        if only in (None, "spark"):
+            on_spark(home, "few", (ROWS, USERS[0], ITEMS, 64))
+        if only in (None, "sums"):
+            spark_blocks.BLOCK_ROWS = 1  # as many blocks as there are 4 rows for each item
+            on_spark(home, "many", MANY, warm=3, passes=3)
+
+
+def fitted(frame: Any, factors: int, warm: int) -> Any:
+    model = MF(factors, REG, solver="projected", iterations=warm, tol=0.0).fit(frame, sample_weight="w")
+    return model._on_frame  # noqa: SLF001 (a pass is inside a fit)
+
+
+def in_memory(home: Path) -> None:
+    """seconds = A·rows + B·rows·K + C·users·K."""
+    told, design = [], []
+    for users in USERS:
+        folder = home / str(users)
+        folder.mkdir()
+        log = pl.read_parquet(write_log(folder, ROWS, users, ITEMS))
+        for factors in FACTORS:
+            fit = fitted(log, factors, 1)
+            seconds = min(clocked(fit) for _ in range(PASSES))
+            told.append(seconds)
+            design.append((len(log), len(log) * factors, log["user"].n_unique() * factors))
+            print(f"{len(log):,} rows, {users:,} users, {factors} factors: {seconds:.3f} s of CPU a pass", flush=True)
+    A, B, C = np.linalg.lstsq(np.array(design, float), np.array(told), rcond=None)[0]
+    print(f"per row {A:.3g} s, per row × factor {B:.3g} s, per user × factor {C:.3g} s")
+    print("predicted / measured:", np.round(np.array(design) @ (A, B, C) / told, 2))
+
+
+def clocked(fit: Any) -> float:
+    begun = time.process_time()
+    fit.blocks.total(fit.ask)
+    return time.process_time() - begun
+
+
+def on_spark(home: Path, name: str, size: tuple[int, int, int, int], warm: int = WARM, passes: int = PASSES) -> None:
+    rows, users, items, factors = size
+    folder = home / name
+    folder.mkdir()
+    path = write_log(folder, rows, users, items)
+    here, own = descended(pl.read_parquet(path), factors)
+    alone = min(clocked(here) for _ in range(passes))
+    spark = session(folder)
+    fit = fitted(spark.read.parquet(str(path)), factors, warm)
+    mine, whole = time.process_time(), timed(spark, lambda: fit.blocks.total(fit.ask), passes)
+    moved = 8 * items * (factors + 1) * fit.blocks.count
+    python = (time.process_time() - mine) / passes
+    numbers = items * (factors + 1)
+    print(f"{rows:,} rows, {users:,} users, {items:,} items, {factors} factors, {fit.blocks.count} blocks; CPU seconds")
+    print(f"  a pass: {alone:.2f} in memory, {whole:.2f} on Spark, {python:.2f} of these in the driver's Python")
+    print(f"  beside the pass, an iteration: {own:.2f}, so {own / numbers:.3g} per number of Q")
+    print(f"  sums: {moved / 2**20:.0f} MiB, so {(whole - alone) / moved:.3g} per byte, what a job takes included")
+    print(f"  peaks: driver {peak(os.getpid()) / 2**20:.0f} MiB, workers", end=" ")
+    print(*(round(peak(pid) / 2**20) for pid in workers(spark)), f"MiB; Q {4 * numbers / 2**20:.0f} MiB", flush=True)
+    spark.stop()
+
+
+def descended(frame: Any, factors: int, iterations: int = 9) -> tuple[Any, float]:
+    """A fit in memory, and the CPU seconds that an iteration takes beside its pass."""
+    passes, total = list[float](), DiskBlocks.total
+
+    def measured(self: Any, ask: Any) -> Any:
+        begun = time.process_time()
+        got = total(self, ask)
+        passes.append(time.process_time() - begun)
+        stamps.append(time.process_time())
+        return got
+
+    stamps: list[float] = []
+    DiskBlocks.total = measured
+    fit = fitted(frame, factors, iterations)
+    DiskBlocks.total = total
+    between = stamps[-1] - stamps[0] - sum(passes[1:])
+    return fit, between / (len(passes) - 1)
+
+
+def workers(spark: Any) -> Iterator[int]:
+    """The Python processes that the JVM started."""
+    jvm = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # noqa: SLF001 (PySpark's only way)
+    table = subprocess.run(["ps", "-eo", "pid,ppid"], capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+    parents = {int(pid): int(parent) for pid, parent in map(str.split, table)}
+    daemons = {pid for pid, parent in parents.items() if parent == jvm}
+    return (pid for pid, parent in parents.items() if parent in daemons)
+
+
+def peak(pid: int) -> int:
+    """The most memory that a process held."""
+    told = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    return 1024 * int(told.partition("VmHWM:")[2].split()[0])
+
+
+if __name__ == "__main__":
+    main()
