@@ -1,14 +1,15 @@
 """`python -m bench.cluster FOLDER`: docs/cluster_audit.py by spark-submit on a local cluster, from Parquet to a report.
 
-Writes a log of `--rows` ratings, 1 to 5, of 138,493 users × 26,744 items, as many as MovieLens 20M has. A cell is seen by
-the user's activity and the item's popularity, and `BIAS` times as often for each star: p fitted without ratings is off by
-so much. Tells clock time, CPU seconds of all processes together and the peak of their resident memory.
+Writes a log of `--rows` ratings, 1 to 5, of 138,493 users × 26,744 items, as many as MovieLens 20M has. A cell is seen
+by the user's activity and the item's popularity, and `BIAS` times as often for each star: p fitted without ratings is
+off by so much. Tells clock time, CPU seconds of all processes together and the peak of their resident memory.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -72,6 +73,7 @@ def submitted(folder: Path, factors: int, iterations: int) -> None:
 
     home = Path(pyspark.__file__).parent
     (folder / "numba").mkdir(exist_ok=True)
+    shutil.rmtree(folder / "work", ignore_errors=True)
     places = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {
         "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": places,
@@ -109,12 +111,14 @@ class Watch(threading.Thread):
         self.start()
 
     def run(self) -> None:
+        """Look twice a second."""
         while not self.over.wait(0.5):
             family = descendants(self.root)
             self.peak = max(self.peak, sum(map(resident, family)))
             self.seen |= {pid: used for pid in family if (used := own_ticks(pid))}
 
     def cpu(self) -> float:
+        """Seconds of all processes that were seen."""
         return sum(self.seen.values()) / TICK
 
 

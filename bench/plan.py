@@ -1,8 +1,8 @@
 """`python -m bench.plan`: the constants of `openloop doctor --plan`, measured; see `learners/blocks/costs.py`.
 
-A pass over rows that are in memory, for several numbers of factors and of rows per user, gives CPU seconds per row,
-per row × factor and per user × factor by least squares. Passes on Spark give those per job, and, with many items, those
-per byte of sums, and what a Python worker and the driver hold. CPU seconds, as a busy machine stretches the clock.
+A pass over rows that are in memory, for several numbers of factors and of rows per user, gives CPU seconds per row
+and per user, with and without factors, by least squares. Passes on Spark give those per job, and, with many items,
+those per byte of sums, and what a Python worker and the driver hold. CPU seconds: a busy machine stretches the clock.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ from openloop.learners.blocks.disk import DiskBlocks
 ROWS, ITEMS = 1_000_000, 5_000
 USERS, FACTORS = (20_000, 100_000), (16, 64, 128)
 MANY = 4_800_000, 100_000, 100_000, 64  # rows, users, items and factors of 12 blocks, whose sums the executors add
-WARM, PASSES = 25, 10
+WARM, PASSES = 25, 10  # iterations first: a user's problem takes as long as it is hard, and a JVM compiles
 
 
 def main() -> None:
@@ -51,21 +52,26 @@ def fitted(frame: Any, factors: int, warm: int) -> Any:
 
 
 def in_memory(home: Path) -> None:
-    """seconds = A·rows + B·rows·K + C·users·K."""
+    """seconds = n·(A + B·K) + U·(C + D·K)."""
     told, design = [], []
     for users in USERS:
         folder = home / str(users)
         folder.mkdir()
         log = pl.read_parquet(write_log(folder, ROWS, users, ITEMS))
         for factors in FACTORS:
-            fit = fitted(log, factors, 1)
-            seconds = min(clocked(fit) for _ in range(PASSES))
+            fit = fitted(log, factors, WARM)
+            seconds, n, own = usual(fit), len(log), log["user"].n_unique()
             told.append(seconds)
-            design.append((len(log), len(log) * factors, log["user"].n_unique() * factors))
+            design.append((n, n * factors, own, own * factors))
             print(f"{len(log):,} rows, {users:,} users, {factors} factors: {seconds:.3f} s of CPU a pass", flush=True)
-    A, B, C = np.linalg.lstsq(np.array(design, float), np.array(told), rcond=None)[0]
-    print(f"per row {A:.3g} s, per row × factor {B:.3g} s, per user × factor {C:.3g} s")
-    print("predicted / measured:", np.round(np.array(design) @ (A, B, C) / told, 2))
+    found = np.linalg.lstsq(np.array(design, float), np.array(told), rcond=None)[0]
+    print("per row {:.3g} s, per row × factor {:.3g} s, per user {:.3g} s, per user × factor {:.3g} s".format(*found))
+    print("predicted / measured:", *np.round(np.array(design) @ found / told, 2))
+
+
+def usual(fit: Any, passes: int = PASSES) -> float:
+    """The median over passes: a neighbour on the machine slows some of them."""
+    return float(np.median([clocked(fit) for _ in range(passes)]))
 
 
 def clocked(fit: Any) -> float:
@@ -78,25 +84,32 @@ def on_spark(home: Path, name: str, size: tuple[int, int, int, int], warm: int =
     rows, users, items, factors = size
     folder = home / name
     folder.mkdir()
-    path = write_log(folder, rows, users, items)
-    here, own = descended(pl.read_parquet(path), factors)
-    alone = min(clocked(here) for _ in range(passes))
+    call = f"write_log(Path({str(folder)!r}), {rows}, {users}, {items})"
+    subprocess.run(
+        [sys.executable, "-c", f"from bench.projected import *; {call}"], check=True
+    )  # this process stays small
     spark = session(folder)
-    fit = fitted(spark.read.parquet(str(path)), factors, warm)
-    mine, whole = time.process_time(), timed(spark, lambda: fit.blocks.total(fit.ask), passes)
-    moved = 8 * items * (factors + 1) * fit.blocks.count
-    python = (time.process_time() - mine) / passes
-    numbers = items * (factors + 1)
+    base = peak(os.getpid())
+    fit = fitted(spark.read.parquet(str(folder / "log")), factors, warm)
+    most = peak(os.getpid()) - base
+    here, own = descended(pl.read_parquet(folder / "log"), factors)
+    alone = usual(here, passes)
+    mine, whole = (
+        time.process_time(),
+        timed(spark, lambda: fit.blocks.total(here.ask), passes),
+    )  # items are in one order
+    python, numbers = (time.process_time() - mine) / passes, items * (factors + 1)
+    moved = 8 * numbers * fit.blocks.count
     print(f"{rows:,} rows, {users:,} users, {items:,} items, {factors} factors, {fit.blocks.count} blocks; CPU seconds")
     print(f"  a pass: {alone:.2f} in memory, {whole:.2f} on Spark, {python:.2f} of these in the driver's Python")
     print(f"  beside the pass, an iteration: {own:.2f}, so {own / numbers:.3g} per number of Q")
     print(f"  sums: {moved / 2**20:.0f} MiB, so {(whole - alone) / moved:.3g} per byte, what a job takes included")
-    print(f"  peaks: driver {peak(os.getpid()) / 2**20:.0f} MiB, workers", end=" ")
+    print(f"  peaks: driver {base / 2**20:.0f} MiB and {most / numbers:.0f} bytes per number of Q; workers", end=" ")
     print(*(round(peak(pid) / 2**20) for pid in workers(spark)), f"MiB; Q {4 * numbers / 2**20:.0f} MiB", flush=True)
     spark.stop()
 
 
-def descended(frame: Any, factors: int, iterations: int = 9) -> tuple[Any, float]:
+def descended(frame: Any, factors: int, iterations: int = WARM) -> tuple[Any, float]:
     """A fit in memory, and the CPU seconds that an iteration takes beside its pass."""
     passes, total = list[float](), DiskBlocks.total
 
@@ -118,7 +131,9 @@ def descended(frame: Any, factors: int, iterations: int = 9) -> tuple[Any, float
 def workers(spark: Any) -> Iterator[int]:
     """The Python processes that the JVM started."""
     jvm = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # noqa: SLF001 (PySpark's only way)
-    table = subprocess.run(["ps", "-eo", "pid,ppid"], capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+    table = subprocess.run(["ps", "-eo", "pid,ppid"], capture_output=True, text=True, check=True).stdout.splitlines()[
+        1:
+    ]
     parents = {int(pid): int(parent) for pid, parent in map(str.split, table)}
     daemons = {pid for pid, parent in parents.items() if parent == jvm}
     return (pid for pid, parent in parents.items() if parent in daemons)

@@ -102,19 +102,18 @@ def audit(
     """Which of the models is better for users, how sure that is, and whether the log can say at all.
 
     `models`, `log`, `propensities` and what they share with `evaluate` are as there. The verdict is about the first
-    metric and the first estimator that is not a plain average; by default rankings are judged where the models rank
-    all items, and ratings where they predict them. `strata` are numbers of strata of propensity (`5`, `"2:width"`),
+    metric and the first estimator that is not a plain average; by default rankings are judged where the models rank all
+    items, and ratings where they predict them. `strata` are numbers of strata of propensity (`5`, `"2:width"`),
     `groups` groupings of the rows by name, one label per row in Feedback order. `open_loop` is a uniformly collected
-    test set, against which every estimator is then scored. `check` judges a propensity model, which refits it: on
-    the log, or on the one given, of which the log may be a part. `doubts` are reasons of your own against any choice,
+    test set, against which every estimator is then scored. `check` judges a propensity model, which refits it: on the
+    log, or on the one given, of which the log may be a part. `doubts` are reasons of your own against any choice,
     `assumes` what the propensities take for granted, by default what their model does; of a frame's column, pass the
-    model that made it. `baseline` names a model that
-    the others are compared with, and with no other: fewer pairs are told apart more easily. `min_item_rows` leaves
-    items with fewer rows in the whole log out of the population. `cold` says what becomes of rows whose user or item
-    has no row in `trained_on`, by default `exclude`: "keep", "drop", or "report" them apart; the verdict is then about
-    the others. `rehearse` draws so many logs from the propensities,
-    and tells how often they give a verdict on equal models, and on models that differ. Of a log of positives only,
-    without propensities, every row counts once, and the verdict must hold whatever share of popularity is exposure.
+    model that made it. `baseline` names a model that the others are compared with, and with no other: fewer pairs are
+    told apart more easily. `min_item_rows` leaves items with fewer rows in the whole log out of the population. `cold`
+    says what becomes of rows whose user or item has no row in `trained_on`, by default `exclude`: "keep", "drop", or
+    "report" them apart; the verdict is then about the others. `rehearse` draws so many logs from the propensities, and
+    tells how often they give a verdict on equal models, and on models that differ. Of a log of positives only, without
+    propensities, every row counts once, and the verdict must hold whatever share of popularity is exposure.
 
     Of Impressions, or with `position` a frame of them, the models are rankers, and all is as in `evaluate` of these:
     `propensities` is a fitted Examination; the verdict is about expected clicks, by examination where that is known.
@@ -397,4 +396,5 @@ def _setting(source: Source, propensities: Any, log: Any, began: float) -> Setti
         words = "the log's own" if isinstance(log, Feedback) and log.propensity is not None else "none"
     else:
         words = f"column {propensities!r}" if isinstance(propensities, str) else type(propensities).__name__
-    return stamped(Setting(**asdict(about), propensity=words), began)
+    where = "a log in memory" if isinstance(log, Feedback) else f"a {type(log).__module__.partition('.')[0]} frame"
+    return stamped(Setting(**asdict(about), log=where, propensity=words), began)

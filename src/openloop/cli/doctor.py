@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from openloop.cli.options import FAILED, mark, show
-
 from openloop.errors import InputError
 
 if TYPE_CHECKING:

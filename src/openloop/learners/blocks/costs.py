@@ -17,7 +17,8 @@ from openloop.learners.solvers.projected import MEMORY
 from openloop.support.arguments import is_whole
 
 # Seconds of CPU, by `python -m bench.plan` on one machine: two cores of a busy x86-64 server.
-PER_ROW, PER_ROW_FACTOR, PER_USER_FACTOR = 0.0, 5.6e-9, 0.0
+PER_ROW, PER_ROW_FACTOR = 4.6e-8, 1.6e-9
+PER_USER, PER_USER_FACTOR = 9e-7, 1.5e-8
 PER_SUM_BYTE = 0.0  # of a block's sums in memory: set to zero, summed and added
 PER_SENT_BYTE = 0.0  # beside that, of those that leave a Python worker: Arrow, JVM, shuffle
 PER_NUMBER = 0.0  # of Q: what L-BFGS does between two passes, on one core
@@ -81,8 +82,9 @@ class FitSize:
 
     @property
     def row_seconds(self) -> float:
-        """A·n + B·n·K + C·U·K."""
-        return self.rows * (PER_ROW + PER_ROW_FACTOR * self.factors) + PER_USER_FACTOR * self.users * self.factors
+        """n·(A + B·K) + U·(C + D·K)."""
+        own = self.rows * (PER_ROW + PER_ROW_FACTOR * self.factors)
+        return own + self.users * (PER_USER + PER_USER_FACTOR * self.factors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Sizes of memory as they are given, "4 GiB", and told; as much as this machine has; and how large parts of a fit are."""
+"""Sizes: memory as it is given, "4 GiB", and told, as much as this machine has, and parts that fits are cut into."""
 
 from __future__ import annotations
 
