@@ -92,8 +92,10 @@ def submitted(folder: Path, factors: int, iterations: int) -> None:
     command += [str(folder / "report.html"), "--user=uid", "--item=sku", "--rating=stars"]
     command += [f"--factors={factors}", f"--iterations={iterations}"]
     begun = time.perf_counter()
-    with subprocess.Popen(command, env=environment, cwd=folder) as process:
+    with subprocess.Popen(command, env=environment, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         watch = Watch(process.pid)
+        for line in process.stdout or ():
+            print(f"{time.perf_counter() - begun:5.0f} s  {watch.cpu():5.0f} s of CPU  {line}", end="", flush=True)
         code = process.wait()
         watch.over.set()
         watch.join()
@@ -119,7 +121,7 @@ class Watch(threading.Thread):
 
     def cpu(self) -> float:
         """Seconds of all processes that were seen."""
-        return sum(self.seen.values()) / TICK
+        return sum(list(self.seen.values())) / TICK
 
 
 def descendants(root: int) -> set[int]:

@@ -27,23 +27,26 @@ from openloop.learners.blocks.disk import DiskBlocks
 
 ROWS, ITEMS = 1_000_000, 5_000
 USERS, FACTORS = (20_000, 100_000), (16, 64, 128)
-MANY = 4_800_000, 100_000, 100_000, 64  # rows, users, items and factors of 12 blocks, whose sums the executors add
+MANY = 4_800_000, 100_000, 100_000, 64  # rows, users, items and factors of 4 blocks, or of 12
 WARM, PASSES = 25, 10  # iterations first: a user's problem takes as long as it is hard, and a JVM compiles
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.plan", description=__doc__)
-    parser.add_argument("--only", choices=["memory", "spark", "sums"])
-    only = parser.parse_args().only
+    parser.add_argument("part", nargs="?", choices=["memory", "job", "driver", "executors"])
+    part = parser.parse_args().part
     with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        if only in (None, "memory"):
-            in_memory(home)
-        if only in (None, "spark"):
-            on_spark(home, "few", (ROWS, USERS[0], ITEMS, 64))
-        if only in (None, "sums"):
-            spark_blocks.BLOCK_ROWS = 1  # as many blocks as there are 4 rows for each item
-            on_spark(home, "many", MANY, warm=3, passes=3)
+        if part is None:
+            for each in ("memory", "job", "driver", "executors"):  # each in a process of its own, whose peak is its own
+                subprocess.run([sys.executable, "-m", "bench.plan", each], check=True)
+        elif part == "memory":
+            in_memory(Path(folder))
+        elif part == "job":
+            on_spark(Path(folder), (ROWS, USERS[0], ITEMS, 64))
+        else:
+            if part == "executors":
+                spark_blocks.BLOCK_ROWS = 1  # 12 blocks: so large are their sums that executors add them
+            on_spark(Path(folder), MANY, warm=3, passes=3)
 
 
 def fitted(frame: Any, factors: int, warm: int) -> Any:
@@ -80,10 +83,8 @@ def clocked(fit: Any) -> float:
     return time.process_time() - begun
 
 
-def on_spark(home: Path, name: str, size: tuple[int, int, int, int], warm: int = WARM, passes: int = PASSES) -> None:
+def on_spark(folder: Path, size: tuple[int, int, int, int], warm: int = WARM, passes: int = PASSES) -> None:
     rows, users, items, factors = size
-    folder = home / name
-    folder.mkdir()
     call = f"write_log(Path({str(folder)!r}), {rows}, {users}, {items})"
     subprocess.run(
         [sys.executable, "-c", f"from bench.projected import *; {call}"], check=True

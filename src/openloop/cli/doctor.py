@@ -1,4 +1,4 @@
-"""`openloop doctor`: what is installed, what is missing, and what the machine offers; what a large fit would take."""
+"""`openloop doctor`: what is installed and missing, what the machine offers; what a large fit would take."""
 
 from __future__ import annotations
 

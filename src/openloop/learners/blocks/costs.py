@@ -1,4 +1,4 @@
-"""What a fit of `MF(solver="projected")` takes in memory, from disk and on Spark: bytes, memory and CPU, by formula.
+"""What a projected fit takes in memory, from disk and on Spark: bytes, memory and CPU seconds, by formula.
 
 n rows, U users, I items, K factors, B blocks, numbers of 4 bytes. Q = [W b] has I·(K + 1) of them, the sums of a block
 twice as many. Seconds are those of one pass over the rows; a fit has one for each iteration, and a few more.
@@ -17,12 +17,12 @@ from openloop.learners.solvers.projected import MEMORY
 from openloop.support.arguments import is_whole
 
 # Seconds of CPU, by `python -m bench.plan` on one machine: two cores of a busy x86-64 server.
-PER_ROW, PER_ROW_FACTOR = 4.6e-8, 1.6e-9
-PER_USER, PER_USER_FACTOR = 9e-7, 1.5e-8
+PER_ROW, PER_ROW_FACTOR = 4.6e-8, 1.55e-9
+PER_USER, PER_USER_FACTOR = 9.3e-7, 1.6e-8
 PER_SUM_BYTE = 0.0  # of a block's sums in memory: set to zero, summed and added
 PER_SENT_BYTE = 0.0  # beside that, of those that leave a Python worker: Arrow, JVM, shuffle
 PER_NUMBER = 0.0  # of Q: what L-BFGS does between two passes, on one core
-PER_JOB = 0.35  # what Spark takes for a pass of any size
+PER_JOB = 0.29  # what Spark takes for a pass of any size
 
 # Bytes, by the same command.
 WORKER_BASE, WORKER = 300 * 2**20, 24  # of a Python worker: what it imports, and per number of Q
@@ -115,7 +115,8 @@ def in_memory(size: FitSize) -> FitCost:
         "users' vectors": 4 * size.users * (size.factors + 1),
         "items' vectors": (2 * MEMORY + 20 + 4 * size.cores) * vectors,
     }
-    return FitCost(where="memory", blocks=blocks, memory=held, disk=_checkpoint(size), **_seconds(size, blocks))
+    cpu, clock = _seconds(size, blocks)
+    return FitCost(where="memory", blocks=blocks, memory=held, disk=_checkpoint(size), cpu=cpu, clock=clock)
 
 
 def from_disk(size: FitSize) -> FitCost:
@@ -123,9 +124,8 @@ def from_disk(size: FitSize) -> FitCost:
     blocks = count_blocks(size.rows, size.items)
     held = {"process": local_memory(4 * size.numbers, size.users, size.cores)}
     files = {"blocks": size.row_bytes, "blocks while made": 2 * 16 * size.rows + size.row_bytes}
-    return FitCost(
-        where="disk", blocks=blocks, memory=held, disk=files | _checkpoint(size), **_seconds(size, blocks)
-    )  # fmt: skip
+    cpu, clock = _seconds(size, blocks)
+    return FitCost(where="disk", blocks=blocks, memory=held, disk=files | _checkpoint(size), cpu=cpu, clock=clock)
 
 
 def on_spark(size: FitSize) -> FitCost:
@@ -148,10 +148,11 @@ def on_spark(size: FitSize) -> FitCost:
     )  # fmt: skip
 
 
-def _seconds(size: FitSize, blocks: int) -> dict[str, float]:
+def _seconds(size: FitSize, blocks: int) -> tuple[float, float]:
+    """CPU time of a pass, and clock time on all cores."""
     cpu, alone = size.row_seconds + PER_SUM_BYTE * blocks * 8 * size.numbers, PER_NUMBER * size.numbers
     waves = ceil(blocks / size.cores)  # a thread works on one block
-    return {"cpu": cpu + alone, "clock": cpu * waves / blocks + alone}
+    return cpu + alone, cpu * waves / blocks + alone
 
 
 def _checkpoint(size: FitSize) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Sizes: memory as it is given, "4 GiB", and told, as much as this machine has, and parts that fits are cut into."""
+"""Sizes: memory as it is given, "4 GiB", and told, that of this machine, and the parts that fits are cut into."""
 
 from __future__ import annotations
 
