@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 TITLES = {"memory": "in memory, on one machine", "disk": "from disk, on one machine", "Spark": "on Spark"}
-SIZES = "With --plan: rows=1e9 users=1e8 items=1e6 factors=64 cores=160 [executors=10 network=1e9 passes=50]"
+SIZES = "With --plan: rows=1e9 users=1e8 items=1e6 factors=64 cores=160, and executors=10, network=1e9, passes=50."
 
 
 def doctor(
@@ -83,7 +83,7 @@ def _plan_page(found: dict[str, Any]) -> Iterator[RenderableType]:
     asked = found["asked"]
     yield (
         f"{asked['rows']:,} rows, {asked['users']:,} users, {asked['items']:,} items, {asked['factors']} factors; "
-        f"{asked['cores']:,} cores, {asked['executors']:,} executors, {asked['passes']:,} passes"
+        f"{asked['cores']:,} cores, {asked['executors']:,} executors"
     )
     for fit in found["fits"]:
         yield ""
@@ -110,5 +110,5 @@ def _fit_table(fit: dict[str, Any], passes: int) -> RenderableType:
     table.add_row("a pass, on all cores", lasting(fit["clock"]))
     if fit["network"] is not None:
         table.add_row("a pass, on the network", lasting(fit["network"]))
-    table.add_row(f"{passes:,} passes", lasting(fit["fit_clock"]))
+    table.add_row(f"a fit of {passes:,} passes", lasting(fit["fit_clock"]))
     return table

@@ -10,11 +10,11 @@ from openloop.errors import InputError, did_you_mean, listing
 from openloop.learners.blocks.costs import FitCost, FitSize, from_disk, in_memory, on_spark
 
 LIMITS = (
-    "Seconds are of CPU of the machine that the constants were measured on; yours may be twice as fast, or half.",
-    "A pass is one reading of all rows; iterations= of MF counts them, but for the few that a step too long costs.",
-    "Reading the log, dealing its rows to blocks, ranks and the audit come on top, and the disk's own time.",
+    "Seconds are of the machine that the constants were measured on; yours may be twice as fast, or half.",
+    "Cores are taken to add up; here that was measured on two of them.",
+    "Reading the log, dealing its rows to blocks, ranks and the audit come on top, and so do waits for a disk.",
 )
-UNMEASURED = "No network was measured: add 'network=1e9', in bytes a second, for the time that the bytes above take."
+UNMEASURED = "No network was measured: 'network=1e9', in bytes a second, adds the time that the bytes moved take."
 
 
 def planned(given: Sequence[str]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ ROWS = 12 * 10**9 + 16 * 10**8
 def test_bytes_on_spark_are_those_of_the_formula():
     found = on_spark(LARGE)
     assert found.blocks == 250  # 4 rows for each item
-    assert found.disk == {"checkpoint": 60 * NUMBERS}
+    assert found.disk == {"checkpoint": 60 * NUMBERS, "shuffle of an executor, each pass": 25 * 8 * NUMBERS}
     assert found.moved == {
         "Q to the executors": 10 * 4 * NUMBERS,
         "sums between executors": 250 * 8 * NUMBERS,
@@ -35,6 +35,13 @@ def test_a_small_fit_has_one_block_whose_sums_go_to_the_driver():
     assert found.blocks == 1
     assert found.moved["sums between executors"] == 0
     assert found.moved["sums to the driver"] == 8 * 5_000 * 65
+    assert list(found.disk) == ["checkpoint"]
+
+
+def test_a_driver_that_adds_sums_itself_holds_them():
+    found = on_spark(FitSize(rows=4_800_000, users=100_000, items=100_000, factors=64, cores=2))
+    assert found.blocks == 4
+    assert found.memory["driver's Python"] == costs.DRIVER_BASE + (costs.DRIVER + 3 * 24) * 6_500_000
 
 
 def test_who_adds_sums_holds_pieces_of_them():
@@ -65,7 +72,7 @@ def test_one_machine_holds_rows_vectors_and_what_threads_need():
         "users' vectors": 4 * 10**8 * 65,
         "items' vectors": (14 + 20 + 4 * 160) * 4 * NUMBERS,
     }
-    assert from_disk(LARGE).memory == {"process": local_memory(4 * NUMBERS, 10**8, 160)}
+    assert from_disk(LARGE).memory == {"process": costs.DRIVER_BASE + local_memory(4 * NUMBERS, 10**8, 160)}
     assert from_disk(LARGE).disk["blocks"] == ROWS
 
 

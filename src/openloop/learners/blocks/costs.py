@@ -19,14 +19,14 @@ from openloop.support.arguments import is_whole
 # Seconds of CPU, by `python -m bench.plan` on one machine: two cores of a busy x86-64 server.
 PER_ROW, PER_ROW_FACTOR = 4.6e-8, 1.55e-9
 PER_USER, PER_USER_FACTOR = 9.3e-7, 1.6e-8
-PER_SUM_BYTE = 0.0  # of a block's sums in memory: set to zero, summed and added
-PER_SENT_BYTE = 0.0  # beside that, of those that leave a Python worker: Arrow, JVM, shuffle
-PER_NUMBER = 0.0  # of Q: what L-BFGS does between two passes, on one core
-PER_JOB = 0.29  # what Spark takes for a pass of any size
+PER_SUM_BYTE = 7.5e-10  # of a block's sums in memory: set to zero, summed and added
+PER_SENT_BYTE = 1.05e-8  # beside that, of those that leave a Python worker: Arrow, JVM, shuffle
+PER_NUMBER = 4.6e-8  # of Q: what L-BFGS does between two passes, on one core
+PER_JOB = 0.27  # what Spark takes for a pass of any size
 
 # Bytes, by the same command.
-WORKER_BASE, WORKER = 300 * 2**20, 24  # of a Python worker: what it imports, and per number of Q
-DRIVER_BASE, DRIVER = 300 * 2**20, 160  # of the driver's Python: likewise; most of it are L-BFGS's pairs
+WORKER_BASE, WORKER = 350 * 2**20, 24  # of a Python worker: what it imports, and per number of Q
+DRIVER_BASE, DRIVER = 260 * 2**20, 160  # of the driver's Python: likewise; most of it are L-BFGS's pairs
 CHECKPOINT = 4 * (1 + 2 * MEMORY)  # per number of Q
 
 STORED = 0.6  # spark.memory.fraction: the part of an executor's memory in which blocks are kept
@@ -122,7 +122,7 @@ def in_memory(size: FitSize) -> FitCost:
 def from_disk(size: FitSize) -> FitCost:
     """Blocks in files, a few of which are open at a time; while they are made, rows are there thrice."""
     blocks = count_blocks(size.rows, size.items)
-    held = {"process": local_memory(4 * size.numbers, size.users, size.cores)}
+    held = {"process": DRIVER_BASE + local_memory(4 * size.numbers, size.users, size.cores)}
     files = {"blocks": size.row_bytes, "blocks while made": 2 * 16 * size.rows + size.row_bytes}
     cpu, clock = _seconds(size, blocks)
     return FitCost(where="disk", blocks=blocks, memory=held, disk=files | _checkpoint(size), cpu=cpu, clock=clock)
@@ -138,12 +138,13 @@ def on_spark(size: FitSize) -> FitCost:
         "sums between executors": whole if apart else 0,
         "sums to the driver": sums if apart else whole,
     }
+    shuffled = {"shuffle of an executor, each pass": whole // size.executors} if apart else {}
     waves = ceil(blocks / size.cores)  # a task works on one block
     task = (size.row_seconds + (PER_SUM_BYTE + PER_SENT_BYTE) * whole) / blocks
     alone = PER_NUMBER * size.numbers + PER_JOB
     return FitCost(
         where="Spark", blocks=blocks, moved=moved, memory=(held := _spark_memory(size, blocks, moved)),
-        disk=_checkpoint(size), cpu=task * blocks + alone, clock=waves * task + alone,
+        disk=_checkpoint(size) | shuffled, cpu=task * blocks + alone, clock=waves * task + alone,
         network=_network(size, moved), settings=_settings(size, held, moved["sums to the driver"]),
     )  # fmt: skip
 
@@ -169,7 +170,7 @@ def _spark_memory(size: FitSize, blocks: int, moved: Mapping[str, int]) -> dict[
         "Python worker": worker,
         "Python workers of an executor": each * worker,
         "JVM of an executor": JVM + ceil(size.row_bytes / size.executors / STORED) + 2 * each * block,
-        "driver's Python": DRIVER_BASE + DRIVER * size.numbers,
+        "driver's Python": DRIVER_BASE + DRIVER * size.numbers + 3 * (moved["sums to the driver"] - 8 * size.numbers),
         "driver's JVM": JVM + 3 * moved["sums to the driver"],
     }
 
