@@ -10,6 +10,7 @@ import pytest
 
 from openloop.commands.fit_plan import UNMEASURED, planned
 from openloop.errors import InputError
+from openloop.learners.blocks import costs
 from tests.cli.running import run
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cluster.md"
@@ -73,3 +74,15 @@ def test_the_guide_shows_what_the_command_prints():
     assert shown is not None
     printed = run(*shown[1].split(), COLUMNS="120").stdout
     assert [line.rstrip() for line in printed.strip().splitlines()] == shown[2].strip().splitlines()
+
+
+def test_the_guide_has_the_constants_of_the_formula():
+    text = PAGE.read_text(encoding="utf-8")
+    raised = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+    for name in ("ROW", "ROW_FACTOR", "USER", "USER_FACTOR", "SUM_BYTE", "SENT_BYTE", "NUMBER"):
+        digits, power = f"{getattr(costs, f'PER_{name}'):.3g}".split("e")
+        assert f"{digits}·10{str(int(power)).translate(raised)}" in text, name
+    assert f"| a job of Spark | {costs.PER_JOB} |" in text
+    for name in ("WORKER", "DRIVER"):
+        assert f"{getattr(costs, f'{name}_BASE') // 2**20} MiB" in text
+        assert f"{getattr(costs, name)} N" in text
