@@ -2,8 +2,9 @@
 
 Times are CPU seconds, of this process, of the JVM and of its Python workers together, as a machine that does other
 things too stretches the clock and not the work. There are two sizes: at the smaller one, what Spark takes for any job
-is much of it. `--disk ROWS` fits from a Parquet file of so many rows instead, within `--memory`, and tells the time and the peak of resident memory. `--hard` has the system refuse what is allocated beyond
-`--memory` (RLIMIT_DATA: private memory, not the pages of mapped files, which it can take back at any time).
+is much of it. `--disk ROWS` fits from a Parquet file of so many rows instead, within `--memory`, and tells the time and
+the peak of resident memory. `--hard` has the system refuse what is allocated beyond `--memory` (RLIMIT_DATA: private
+memory, not the pages of mapped files, which it can take back at any time).
 """
 
 from __future__ import annotations

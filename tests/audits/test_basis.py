@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
+import pytest
 
-from openloop.audits.basis import Basis, unexposed
+from openloop.audits.auditing import audit
+from openloop.audits.basis import Basis, granted, unexposed
 from openloop.core.levels import LevelSample
 from openloop.core.propensities import Propensities
+from openloop.errors import InputError, UndefinedError
 from openloop.propensity.balanced import Balanced
 from openloop.propensity.calibrated import Calibrated
+from openloop.propensity.logistic import Logistic
 from openloop.propensity.naive_bayes import NaiveBayes
 from openloop.propensity.popularity import Popularity
 from openloop.propensity.uniform import Uniform
@@ -81,3 +86,45 @@ def test_positives_without_exposure_are_clicks():
     assert Basis.of(None, replace(LOG, positives=True)) == Basis(positives=True)  # the log says what was shown
     assert unexposed(clicks, None)
     assert not unexposed(clicks, ONES)
+
+
+# -- columns of frames that a model made ---------------------------------------------------------------------
+
+
+def as_frame(rating):
+    return pl.DataFrame({"user": LOG.user, "item": LOG.item, "rating": rating} | {
+        name: WORLD.predictions[name][LOG.user, LOG.item] for name in "ab"
+    })  # fmt: skip
+
+
+def audited(frame, **more):
+    population = (LOG.n_users, LOG.n_items)
+    seen = Logistic().fit(frame, population=population)
+    models = {name: name for name in "ab"}
+    return audit(models, seen.with_column(frame), "propensity", metrics=["mae"], population=population, **more), seen
+
+
+def test_the_model_of_a_column_says_as_much_as_the_model_itself():
+    frame = as_frame(LOG.rating)
+    found, seen = audited(frame)
+    told, _ = audited(frame, assumes=seen)
+    models = {name: WORLD.predictions[name] for name in "ab"}
+    here = audit(models, LOG, Logistic().fit(LOG), metrics=["mae"], check=False)
+    one, other = (x.contrast("a", "b", metric="mae", estimator="snips") for x in (told, here))
+    assert (one.rho, one.rho_low) == pytest.approx((other.rho, other.rho_low), rel=1e-6)
+    assert [r.code for r in told.verdict.reasons] == [r.code for r in here.verdict.reasons]
+    assert told.verdict.supported == here.verdict.supported
+    assert found.setting.log == "a polars frame"
+
+
+def test_a_sentence_is_a_sentence_and_anything_else_is_refused():
+    assert granted("nobody chose") == {"assumes": "nobody chose"}
+    assert granted(Logistic()) == {"assumes": Logistic.assumes, "blind": True, "by_items": True}
+    with pytest.raises(InputError, match="assumes= must be a sentence or a model of propensities, got int"):
+        granted(3)
+
+
+def test_a_column_fitted_on_positives_alone_is_no_exposure():
+    frame = as_frame(np.ones(len(LOG), np.float32))
+    with pytest.raises(UndefinedError, match="positives only"):
+        audited(frame, assumes=Logistic())

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from openloop.core.feedback import Feedback
 from openloop.errors import ColumnError, InputError
 from openloop.learners import MF
 from openloop.learners.blocks import user_blocks
@@ -28,6 +29,23 @@ def test_it_is_as_good_as_mf_at_the_same_tolerance():
     for tol in (1e-4, 1e-5):
         als, projected = (MF(8, 3.0, solver=s, tol=tol).fit(log, sample_weight=w) for s in ("cg", "projected"))
         assert projected.history_[-1] <= (1 + 3e-4) * als.history_[-1]
+
+
+def test_users_are_solved_where_weights_are_uneven_and_the_penalty_is_small():
+    rng = np.random.default_rng(0)
+    u, i = np.nonzero(rng.random((100, 80)) < 0.5)
+    y = 3 + np.sum(rng.normal(0, 1, (100, 5))[u] * rng.normal(0, 0.5, (80, 5))[i], axis=1) + rng.normal(0, 0.5, len(u))
+    log, w = Feedback.from_arrays(u, i, y.astype(np.float32)), np.exp(rng.normal(0, 2, len(u)))
+    als, projected = (MF(40, 0.1, solver=s, iterations=300).fit(log, sample_weight=w) for s in ("cg", "projected"))
+    assert projected.history_[-1] <= (1 + 3e-4) * als.history_[-1]
+    Q = np.column_stack([projected.item_factors_, np.ones(80)]).astype(np.float64)
+    v = w / w.mean()
+    for a in range(5):  # her vector is the solution of her normal equations
+        own = u == a
+        A = Q[i[own]]
+        e = log.rating[own] - projected.intercept_ - projected.item_bias_[i[own]]
+        p = np.linalg.solve((A * v[own, None]).T @ A + 0.1 * np.eye(41), (A * v[own, None]).T @ e)
+        np.testing.assert_allclose(Q @ np.append(projected.user_factors_[a], projected.user_bias_[a]), Q @ p, atol=0.01)
 
 
 @pytest.mark.parametrize("engine", EAGER)
@@ -108,6 +126,9 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
         other.checkpoint = path
         with pytest.raises(InputError, match=facts("checkpoint", "fit.npz")):
             other.fit(log, sample_weight=weights)
+    turned = Feedback.from_arrays(log.user, log.item, log.rating[::-1])  # as many rows, the same mean
+    with pytest.raises(InputError, match=facts("checkpoint", "fit.npz")):
+        MF(3, solver="projected", checkpoint=path).fit(turned)
 
 
 @pytest.mark.parametrize("loss", ["absolute", "logistic"])

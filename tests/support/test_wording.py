@@ -12,6 +12,7 @@ from openloop.support.wording import (
     critical,
     estimands,
     joined,
+    lasting,
     level_of,
     one_line,
     percent,
@@ -67,3 +68,8 @@ def test_a_setting_is_itself_or_one_line():
     lines = type("Lines", (), {"__repr__": lambda _: "Lines(\n    a=1,\n)"})()
     assert one_line(lines) == "Lines( a=1, )"
     assert one_line(list(range(99)), 9) == "[0, 1, 2…"
+
+
+def test_seconds_are_told_in_the_unit_that_suits_them():
+    told = [lasting(seconds) for seconds in (0.734, 95, 119, 250, 7_199, 40_000, 200_000)]
+    assert told == ["0.73 s", "95 s", "119 s", "4.2 min", "120 min", "11 h", "2.3 d"]

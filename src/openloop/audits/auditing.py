@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, replace
 from typing import Any
 
-from openloop.audits.basis import Basis
+from openloop.audits.basis import Basis, granted
 from openloop.audits.cold import WARM, parted
 from openloop.audits.contrasts import contrasts, estimators_of
 from openloop.audits.curves import curves, with_gamma
@@ -30,7 +30,6 @@ from openloop.core.feedback import Feedback
 from openloop.core.impressions import Impressions
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric, reaches
-from openloop.core.positives import only_positives
 from openloop.estimators.estimands import PLAIN
 from openloop.estimators.naming import Method
 from openloop.estimators.resampling import probability_of_being_best
@@ -66,7 +65,7 @@ def audit(
     imputation: Any = None,
     check: bool | Feedback = True,
     doubts: Sequence[str] = (),
-    assumes: str | None = None,
+    assumes: Any = None,
     baseline: str | None = None,
     min_item_rows: int = 0,
     cold: Cold = "keep",
@@ -103,18 +102,18 @@ def audit(
     """Which of the models is better for users, how sure that is, and whether the log can say at all.
 
     `models`, `log`, `propensities` and what they share with `evaluate` are as there. The verdict is about the first
-    metric and the first estimator that is not a plain average; by default rankings are judged where the models rank
-    all items, and ratings where they predict them. `strata` are numbers of strata of propensity (`5`, `"2:width"`),
+    metric and the first estimator that is not a plain average; by default rankings are judged where the models rank all
+    items, and ratings where they predict them. `strata` are numbers of strata of propensity (`5`, `"2:width"`),
     `groups` groupings of the rows by name, one label per row in Feedback order. `open_loop` is a uniformly collected
-    test set, against which every estimator is then scored. `check` judges a propensity model, which refits it: on
-    the log, or on the one given, of which the log may be a part. `doubts` are reasons of your own against any choice,
-    `assumes` what the propensities take for granted, by default what their model does. `baseline` names a model that
-    the others are compared with, and with no other: fewer pairs are told apart more easily. `min_item_rows` leaves
-    items with fewer rows in the whole log out of the population. `cold` says what becomes of rows whose user or item
-    has no row in `trained_on`, by default `exclude`: "keep", "drop", or "report" them apart; the verdict is then about
-    the others. `rehearse` draws so many logs from the propensities,
-    and tells how often they give a verdict on equal models, and on models that differ. Of a log of positives only,
-    without propensities, every row counts once, and the verdict must hold whatever share of popularity is exposure.
+    test set, against which every estimator is then scored. `check` judges a propensity model, which refits it: on the
+    log, or on the one given, of which the log may be a part. `doubts` are reasons of your own against any choice,
+    `assumes` what the propensities take for granted, by default what their model does; of a frame's column, pass the
+    model that made it. `baseline` names a model that the others are compared with, and with no other: fewer pairs are
+    told apart more easily. `min_item_rows` leaves items with fewer rows in the whole log out of the population. `cold`
+    says what becomes of rows whose user or item has no row in `trained_on`, by default `exclude`: "keep", "drop", or
+    "report" them apart; the verdict is then about the others. `rehearse` draws so many logs from the propensities, and
+    tells how often they give a verdict on equal models, and on models that differ. Of a log of positives only, without
+    propensities, every row counts once, and the verdict must hold whatever share of popularity is exposure.
 
     Of Impressions, or with `position` a frame of them, the models are rankers, and all is as in `evaluate` of these:
     `propensities` is a fitted Examination; the verdict is about expected clicks, by examination where that is known.
@@ -127,7 +126,7 @@ def audit(
 
         return conduct_shown(models, log, propensities, shown_question(given, changed(audit, given)), step)
     refuse_shown("audit", changed(audit, given))
-    given |= {"metrics": metrics or (), "groups": groups or {}}
+    given |= {"metrics": metrics or (), "groups": groups or {}, **granted(assumes)}
     return conduct(models, log, propensities, AuditQuestion(**fields_of(AuditQuestion, given)), step)
 
 
@@ -156,7 +155,7 @@ def _conducted(
     asked = for_clicks(asked) if basis.clicks else asked
     ready = until.enter_context(prepared(models, log, seen, asked))
     if not isinstance(log, Feedback):  # which says so itself
-        basis = replace(basis, positives=only_positives(*ready.source.about().span))
+        basis = basis.with_span(*ready.source.about().span, by_items=asked.by_items)
     if asked.rehearse:
         from openloop.audits.rehearsing import rehearsable  # it loads learners, which no other audit needs
 
@@ -173,9 +172,9 @@ def _conducted(
             basis, result = replace(basis, positives=True, clicks=True), as_liking(result, ready.metrics)
         sample = None if asked.open_loop is None else open_loop_of(models, asked.open_loop, result, asked, ready.source)
         step("looking for what could change the verdict", 0.5)
-        granted = getattr(propensities, "assumes", "") if asked.assumes is None else asked.assumes
+        sentence = getattr(propensities, "assumes", "") if asked.assumes is None else asked.assumes
         evidence = _evidence(
-            ready, result, asked, basis, open_loop=sample, assumes=granted, population=population,
+            ready, result, asked, basis, open_loop=sample, assumes=sentence, population=population,
             rare=_rare(ready.source, log),
         )  # fmt: skip
         step("checking the propensities", 0.8)
@@ -397,4 +396,5 @@ def _setting(source: Source, propensities: Any, log: Any, began: float) -> Setti
         words = "the log's own" if isinstance(log, Feedback) and log.propensity is not None else "none"
     else:
         words = f"column {propensities!r}" if isinstance(propensities, str) else type(propensities).__name__
-    return stamped(Setting(**asdict(about), propensity=words), began)
+    where = "a log in memory" if isinstance(log, Feedback) else f"a {type(log).__module__.partition('.')[0]} frame"
+    return stamped(Setting(**asdict(about), log=where, propensity=words), began)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from openloop.core.feedback import Feedback
-from openloop.core.propensities import Propensities
+from openloop.core.positives import only_positives
+from openloop.core.propensities import Propensities, not_exposure
+from openloop.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,26 @@ class Basis:
             modelled=seen.modelled,
             unseen=0.0 if seen.sample is None else seen.sample.unseen(log.rating), positives=log.positives,
         )  # fmt: skip
+
+    def with_span(self, low: float, high: float, *, by_items: bool) -> Basis:
+        """That of a frame, whose ratings go from `low` to `high`; `by_items`: its p were fitted to each item's rows."""
+        positives = only_positives(low, high)
+        if positives and self.blind and by_items:
+            raise not_exposure("audit")
+        return replace(self, positives=positives)
+
+
+def granted(assumes: Any) -> dict[str, Any]:
+    """What a sentence, or the model that a frame's column of p was made by, says about p, as options of an audit."""
+    if assumes is None or isinstance(assumes, str):
+        return {"assumes": assumes}
+    try:
+        return {"assumes": assumes.assumes, "blind": not assumes.sees_rating, "by_items": assumes.fits_items}
+    except AttributeError as error:
+        kind = type(assumes).__name__
+        raise InputError(
+            f"audit: assumes= must be a sentence or a model of propensities, got {kind}; pass the fitted model."
+        ) from error
 
 
 def unexposed(log: Feedback, propensities: Any) -> bool:

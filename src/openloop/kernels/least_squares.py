@@ -78,17 +78,19 @@ class Problem:
     prior: Array | None = None  # G, (K, K)
     loss: Loss = Loss.SQUARED
     smoothing: float = 0.0  # ε of the absolute loss
+    until: float = 0.0  # share of its gradient at which a user's conjugate gradients end; rounding ends them anyway
 
 
 def half_sweep(rows: Rows, X: Array, c: float, P: Array, problem: Problem, pool: Executor, *, steps: int = 3) -> float:
     """Improve P (U, K), given X (I, K); returns the loss of all rows plus the penalties of P, as they are then.
 
     For other losses than the squared one it is that of the squares above them, which is no less. `steps` of conjugate
-    gradients, 0 for Cholesky.
+    gradients at most, 0 for Cholesky.
     """
     T = P.dtype.type
     G = np.zeros((0, 0), P.dtype) if problem.prior is None else np.ascontiguousarray(problem.prior, P.dtype)
-    shared = (T(c), problem.penalty.astype(P.dtype), G, problem.offsets, int(problem.loss), T(problem.smoothing), steps)
+    loss = int(problem.loss), T(problem.smoothing)
+    shared = (T(c), problem.penalty.astype(P.dtype), G, problem.offsets, *loss, steps, T(problem.until))
     value = np.zeros(len(rows))  # (U,)
 
     def solve(part: tuple[int, int]) -> None:
@@ -125,7 +127,7 @@ def by_partner(
 @njit(cache=True, nogil=True, fastmath=SUMMING)
 def _solve_part(
     first: int, last: int, ptr: Pointers, partner: Ints, y: Array, w: Array, X: Array, P: Array,
-    c: Any, penalty: Array, G: Array, offsets: Any, loss: int, smoothing: Any, steps: int, value: Floats,
+    c: Any, penalty: Array, G: Array, offsets: Any, loss: int, smoothing: Any, steps: int, until: Any, value: Floats,
 ) -> None:  # fmt: skip
     most, K = 0, P.shape[1]
     for u in range(first, last):
@@ -146,7 +148,7 @@ def _solve_part(
         value[u] = _residuals(x[:n], P[u], c, labels, loss, smoothing, v[:n], e[:n], s[:n])
         value[u] += _penalty_of(P[u], penalty, G, room[0])
         if steps > 0:
-            value[u] -= _conjugate(x[:n], v[:n], e[:n], penalty, G, steps, P[u], s[:n], room)
+            value[u] -= _conjugate(x[:n], v[:n], e[:n], penalty, G, steps, until, P[u], s[:n], room)
         else:
             value[u] -= _cholesky(x[:n], v[:n], e[:n], penalty, G, P[u], s[:n], room)
 
@@ -166,7 +168,7 @@ def _residuals(x: Array, p: Array, c: Any, y: Array, loss: int, smoothing: Any, 
 
 @inlined
 def _conjugate(
-    x: Array, v: Array, e: Array, penalty: Array, G: Array, steps: int, p: Array, s: Array, room: Array
+    x: Array, v: Array, e: Array, penalty: Array, G: Array, steps: int, until: Any, p: Array, s: Array, room: Array
 ) -> float:
     """Some steps of conjugate gradients, preconditioned by the diagonal m of A."""
     g, h, m, d = room[0], room[1], room[2], room[3]
@@ -176,7 +178,7 @@ def _conjugate(
         d[j] = g[j] / m[j]
     gz, gain = dot(g, d), 0.0
     eps = np.finfo(p.dtype).eps
-    rounding = 100 * eps * eps * gz  # what is left of gz when g is 0 but for rounding
+    rounding = max(100 * eps * eps, until * until) * gz  # what is left of gz when g is 0 but for rounding
     for _ in range(steps):
         if not gz > 0:
             break

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -100,10 +101,10 @@ def _part(arrays: dict[str, Array], kind: str) -> dict[str, Array]:
 def read_checkpoint(who: str, path: FilePath, mark: str, needed: Sequence[str]) -> dict[str, Array]:
     """The arrays of a checkpoint, which must be of the fit that has this mark."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:  # NumPy leaves bad ones open
             held = {name: file[name] for name in file.files}
         own, _ = str(held.pop("mark")), [held[name] for name in needed]
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, EOFError, ValueError, KeyError, BadZipFile) as error:
         raise FormatError(
             f"{who}: checkpoint {str(path)!r} cannot be read ({error}); delete it, or give another checkpoint=."
         ) from error

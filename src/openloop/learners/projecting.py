@@ -12,7 +12,7 @@ import numpy as np
 from openloop.core.feedback import Array, Feedback
 from openloop.errors import InputError, listing
 from openloop.kernels.least_squares import Rows
-from openloop.learners.blocks.building import facts_of, total_facts
+from openloop.learners.blocks.building import BlockFacts, facts_of, total_facts
 from openloop.learners.blocks.memory import blocks_of_rows
 from openloop.learners.blocks.ratings import RatingsTable, is_rows, open_ratings
 from openloop.learners.blocks.user_blocks import vectors
@@ -75,7 +75,7 @@ def projected_on_rows(model: Any, rows: Rows, objective: Objective, at: Solution
     blocks = blocks_of_rows(rows, len(at.Q), plan.threads)
     facts = total_facts(blocks.each(lambda block: facts_of(block.rows)))
     ask = Ask(Q=at.Q, c=facts.mean, penalty=objective.penalty, scale=facts.scale)
-    found, _ = _lowered(model, blocks, ask, facts.rows, plan)
+    found, _ = _lowered(model, blocks, ask, facts, plan)
     done = replace(ask, Q=found.Q)
     found.P = np.concatenate(list(blocks.each(lambda block: vectors(block.scaled(ask.scale).rows, done))))
     return found
@@ -94,7 +94,7 @@ def projected_on_frame(
     seen = np.ones(len(items), bool)
     Q = start_items(seen, objective.factors, np.dtype(model.dtype), rng)
     ask = Ask(Q=Q, c=blocks.facts.mean, penalty=objective.penalty, scale=blocks.facts.scale)
-    at, totals = _lowered(model, blocks, ask, table.rows, plan)
+    at, totals = _lowered(model, blocks, ask, blocks.facts, plan)
     done = replace(ask, Q=at.Q)
     if objective.bias_reg == 0:
         done = centred(done, totals, seen)
@@ -127,9 +127,9 @@ def check_shape(model: Any, factors: int, users: int, items: int) -> None:
         )
 
 
-def _lowered(model: Any, blocks: Blocks, ask: Ask, rows: int, plan: AlternationPlan) -> tuple[Solution, Totals]:
+def _lowered(model: Any, blocks: Blocks, ask: Ask, facts: BlockFacts, plan: AlternationPlan) -> tuple[Solution, Totals]:
     """Q where f has settled, with the objective after each iteration; and the totals there."""
-    mark = mark_of(ask, rows)
+    mark = mark_of(ask, facts.rows, facts.content)
     at = begun(model.checkpoint, ask, mark)
     steps = DescentPlan(
         iterations=plan.iterations, tol=plan.tol, advance=plan.advance, keep=lambda at: save(model.checkpoint, at, mark)

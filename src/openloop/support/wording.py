@@ -81,3 +81,11 @@ def one_line(value: Any, width: int | None = None) -> Any:
         return value
     text = " ".join(repr(value).split())
     return text if width is None or len(text) <= width else f"{text[: width - 1]}…"
+
+
+def lasting(seconds: float) -> str:
+    """0.73 s, 95 s, 4.2 min, 11 h."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.2g} {unit}" if seconds < 100 * length else f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:.2g} s" if seconds < 100 else f"{seconds:.0f} s"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from openloop.errors import InputError
-from openloop.learners.blocks.sizes import bytes_of, physical, told
+from openloop.learners.blocks.sizes import bytes_of, physical, piece_count, told
 from tests.facts import facts
 
 
@@ -24,3 +24,9 @@ def test_sizes_that_are_none(written):
 def test_sizes_as_they_are_told():
     assert (told(1.5 * 2**30), told(3 * 2**20)) == ("1.5 GiB", "3 MiB")
     assert physical() > 2**28
+
+
+def test_sums_are_cut_into_pieces_where_they_are_too_large_for_the_driver():
+    assert piece_count(items=1000, whole=512, on_driver=512, at_once=100) == 1
+    assert piece_count(items=1000, whole=513, on_driver=512, at_once=100) == 6
+    assert piece_count(items=3, whole=513, on_driver=512, at_once=100) == 3  # a piece has an item

@@ -30,9 +30,9 @@ def block(dtype="float64"):
     return UserBlock(users=np.arange(20), rows=Rows(log.user_ptr, log.item, log.rating.astype(dtype), w.astype(dtype)))
 
 
-def asked(factors=2, dtype="float64", steps=30):
+def asked(factors=2, dtype="float64"):
     Q = np.random.default_rng(0).normal(0, 1, (9, factors + 1)).astype(dtype)
-    return Ask(Q=Q, c=3.0, penalty=np.full(factors + 1, 1.5), scale=0.5, steps=steps)
+    return Ask(Q=Q, c=3.0, penalty=np.full(factors + 1, 1.5), scale=0.5, until=0.0)
 
 
 def test_vectors_are_those_of_the_normal_equations():

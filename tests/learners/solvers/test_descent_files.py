@@ -17,7 +17,7 @@ def asked(**changes):
 @pytest.mark.parametrize("pairs", [0, 2])
 def test_what_is_saved_comes_back(tmp_path, pairs):
     ask, path = asked(), tmp_path / "fit.npz"
-    mark = mark_of(ask, 10)
+    mark = mark_of(ask, 10, 0)
     arrays = [np.full((3, 2), k, np.float32) for k in range(pairs)]
     save(path, Descent(Q=2 * ask.Q, steps=arrays, changes=arrays[::-1], values=[5.0, 4.0]), mark)
     back = begun(path, ask, mark)
@@ -36,21 +36,25 @@ def test_without_a_file_it_starts(tmp_path):
 
 @pytest.mark.parametrize(
     "other",
-    [{"Q": np.zeros((3, 2), np.float32)}, {"c": 2.0}, {"penalty": np.full(2, 2.0)}, {"scale": 1.0}, {"steps": 3}],
+    [{"Q": np.zeros((3, 2), np.float32)}, {"c": 2.0}, {"penalty": np.full(2, 2.0)}, {"scale": 1.0}, {"until": 0.1}],
 )
 def test_a_checkpoint_of_another_fit_is_refused(tmp_path, other):
     path = tmp_path / "fit.npz"
-    save(path, Descent(Q=asked().Q, values=[1.0]), mark_of(asked(), 10))
+    save(path, Descent(Q=asked().Q, values=[1.0]), mark_of(asked(), 10, 0))
     with pytest.raises(InputError, match=facts("checkpoint", "fit.npz")):
-        begun(path, asked(), mark_of(asked(**other), 10))
-    with pytest.raises(InputError, match=facts("checkpoint", "fit.npz")):
-        begun(path, asked(), mark_of(asked(), 11))
+        begun(path, asked(), mark_of(asked(**other), 10, 0))
+    for rows, content in ((11, 0), (10, 1)):
+        with pytest.raises(InputError, match=facts("checkpoint", "fit.npz")):
+            begun(path, asked(), mark_of(asked(), rows, content))
 
 
 def test_a_file_that_is_none_and_a_folder_that_is_none(tmp_path):
-    (tmp_path / "bad.npz").write_text("no")
-    with pytest.raises(FormatError, match=facts("bad.npz")):
-        begun(tmp_path / "bad.npz", asked(), "")
+    save(tmp_path / "fit.npz", Descent(Q=asked().Q, values=[1.0]), "mark")
+    whole = (tmp_path / "fit.npz").read_bytes()
+    for content in (b"no", b"", whole[: len(whole) // 2]):
+        (tmp_path / "bad.npz").write_bytes(content)
+        with pytest.raises(FormatError, match=facts("bad.npz")):
+            begun(tmp_path / "bad.npz", asked(), "mark")
     for path in (tmp_path / "none" / "fit.npz", tmp_path):
         with pytest.raises(InputError, match=facts("checkpoint", "folder")):
             begun(path, asked(), "")

@@ -49,7 +49,7 @@ def lowest_over_users(rows, ask, Q):
 def test_f_is_the_minimum_over_users_and_its_gradient_the_derivative():
     log, w = small_log(users=12, items=6)
     rows, ask = rows_of(log, w), asked(log, w)
-    at, step = evaluate_at(blocks_of_rows(rows, log.n_items, 1), replace(ask, steps=60), ask.Q), 1e-5
+    at, step = evaluate_at(blocks_of_rows(rows, log.n_items, 1), replace(ask, until=0.0), ask.Q), 1e-5
     assert at.f == pytest.approx(lowest_over_users(rows, ask, ask.Q), rel=1e-10)
     for i, k in np.ndindex(ask.Q.shape):
         up, down = ask.Q.copy(), ask.Q.copy()
@@ -60,7 +60,7 @@ def test_f_is_the_minimum_over_users_and_its_gradient_the_derivative():
 
 def test_it_ends_where_the_gradient_vanishes_and_never_rises():
     log, w = small_log()
-    blocks, ask = blocks_of_rows(rows_of(log, w), log.n_items, 1), replace(asked(log, w), steps=40)
+    blocks, ask = blocks_of_rows(rows_of(log, w), log.n_items, 1), replace(asked(log, w), until=0.0)
     found = Descent(Q=ask.Q)
     _, settled = descend(blocks, ask, found, plan(tol=1e-13))
     start, end = (evaluate_at(blocks, ask, Q) for Q in (ask.Q, found.Q))
@@ -106,7 +106,7 @@ def test_parts_are_added_in_double_precision_and_rounded_once():
 
 def test_free_offsets_are_centred_and_f_stays():
     log, w = small_log()
-    ask = replace(asked(log, w, bias_reg=0.0), steps=60)
+    ask = replace(asked(log, w, bias_reg=0.0), until=0.0)
     ask = replace(ask, Q=ask.Q + np.array([0.0, 0.0, 0.0, 1.5]))
     blocks = blocks_of_rows(rows_of(log, w), log.n_items, 1)
     before = blocks.total(ask)

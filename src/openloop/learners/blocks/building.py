@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -24,6 +25,7 @@ class BlockFacts:
     weight: float  # Σw
     ratings: float  # Σwy
     squares: float  # Σw²
+    content: int  # a checksum of who rated what, how and with which weight
 
     def __add__(self, other: BlockFacts) -> BlockFacts:
         names = [f.name for f in fields(self)]
@@ -46,14 +48,14 @@ class BlockFacts:
 
     def check(self, who: str) -> None:
         """Refuse rows that no model can be fitted to."""
-        if self.repeats:
-            raise DuplicateError(
-                f"{who}: {self.repeats:,} of {self.rows:,} rows repeat a (user, item) pair; keep one of each."
-            )
         if self.unknown:
             raise UnknownIdError(
                 f"{who}: {self.unknown:,} of {self.rows:,} rows have an item that the model was not fitted with; drop "
                 "them."
+            )
+        if self.repeats:
+            raise DuplicateError(
+                f"{who}: {self.repeats:,} of {self.rows:,} rows repeat a (user, item) pair; keep one of each."
             )
         if self.lost:
             raise InputError(
@@ -80,8 +82,15 @@ def facts_of(rows: Rows, repeats: int = 0) -> BlockFacts:
     return BlockFacts(
         rows=len(weight), users=len(rows), repeats=repeats, unknown=int(np.sum(rows.partner < 0)),
         lost=int(np.sum(rows.w == 0)), weight=float(weight.sum()), ratings=float((weight * rows.y).sum()),
-        squares=float((weight * weight).sum()),
+        squares=float((weight * weight).sum()), content=_checksum(rows),
     )  # fmt: skip
+
+
+def _checksum(rows: Rows) -> int:
+    found = 0
+    for array in (rows.ptr, rows.partner, rows.y, rows.w):
+        found = zlib.crc32(array.data, found)
+    return found
 
 
 def lists(user: Array, users: int, item: Array) -> tuple[Array, Array, int]:

@@ -24,21 +24,18 @@ from openloop.core.feedback import Array, Vocabulary
 from openloop.errors import DuplicateError, FormatError, InputError
 from openloop.kernels.least_squares import Rows
 from openloop.learners.blocks.building import BlockFacts, compressed, lists, taken, total_facts
+from openloop.learners.blocks.costs import local_memory
 from openloop.learners.blocks.memory import LocalBlocks
 from openloop.learners.blocks.ratings import RatingsTable
-from openloop.learners.blocks.sizes import bytes_of, physical, told
+from openloop.learners.blocks.sizes import BATCH, ROW_BYTES, bytes_of, physical, told
 from openloop.learners.blocks.user_blocks import Answer, Held, UserBlock, count_blocks
-from openloop.learners.solvers.projected import MEMORY, Ask, Totals
+from openloop.learners.solvers.projected import Ask, Totals
 from openloop.support.atomic import FilePath, write_text
 from openloop.support.frames import plain_ids
 
 # Names that nobody gives a folder of their own: what bears them is replaced and deleted.
 READY, UNFINISHED, CONTENTS = "openloop-blocks", "openloop-blocks.unfinished", "blocks.json"
 PARTS = ("ptr", "item", "y", "w")
-BATCH = 4_000_000  # rows that are dealt to blocks at a time
-ROW_BYTES, USER_BYTES = 64, 64  # what a row takes while it is dealt and sorted, and a user's id while it is looked up
-# Copies of Q that a fit has at once: pairs of L-BFGS, the gradient and its like in float64, and sums of each thread.
-COPIES, COPIES_PER_THREAD = 2 * MEMORY + 20, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,7 +61,7 @@ class Disk:
     def check(self, who: str, users: int, factors: int) -> None:
         """Refuse a fit whose state takes more than the limit: vectors of items, ids of users, and a batch of rows."""
         vectors = len(self.items) * (factors + 1) * self.dtype.itemsize
-        need = (COPIES + COPIES_PER_THREAD * self.threads) * vectors + users * USER_BYTES + self.batch * ROW_BYTES
+        need = local_memory(vectors, users, self.threads, self.batch)
         if need > self.memory:
             raise InputError(
                 f"{who}: {len(self.items):,} items × {factors} factors and {users:,} users need {told(need)}, and "

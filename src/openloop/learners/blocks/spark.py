@@ -23,14 +23,12 @@ from openloop.core.feedback import Array
 from openloop.errors import DuplicateError, InputError
 from openloop.learners.blocks.building import BlockFacts, total_facts
 from openloop.learners.blocks.ratings import RatingsTable
-from openloop.learners.blocks.sizes import bytes_of, told
+from openloop.learners.blocks.sizes import AT_ONCE, ON_DRIVER, bytes_of, piece_count, told
+from openloop.learners.blocks.sizes import SPARK_ROWS as BLOCK_ROWS
 from openloop.learners.blocks.spark_tasks import IDS, PARTS, adder, answers, built, held_lists, pc, summed, sums_of
 from openloop.learners.blocks.user_blocks import Answer, count_blocks
 from openloop.learners.solvers.projected import Ask, Totals
 
-BLOCK_ROWS = 1_000_000  # or more in a block: a task costs Spark a tenth of a second of its own
-ON_DRIVER = 512 * 2**20  # sums of all blocks together that the driver adds itself; above, executors do
-AT_ONCE = 256 * 2**20  # sums that an executor then adds at a time
 TRAVEL = 4_000_000  # held-out pairs that travel with the question; of more, blocks travel to them
 FACTS = [f.name for f in fields(BlockFacts)]
 HELD = "block int, held_ids array<{}>, held_ptr binary, held_item binary, repeats bigint"
@@ -177,6 +175,5 @@ def _ids(values: Array) -> Any:
 
 def _edges(items: int, blocks: int, size: int) -> list[int]:
     """Where the sums of items are cut into pieces that are added on executors; one piece where the driver adds them."""
-    whole = blocks * size
-    pieces = 1 if whole <= ON_DRIVER else min(items, -(-whole // AT_ONCE))
+    pieces = piece_count(items, blocks * size, ON_DRIVER, AT_ONCE)
     return np.linspace(0, items, pieces + 1).astype(int).tolist()

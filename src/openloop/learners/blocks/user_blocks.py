@@ -20,7 +20,7 @@ from openloop.kernels.least_squares import Problem, Rows, half_sweep
 from openloop.kernels.projected_gradient import add_gradient
 from openloop.kernels.ranking import block_users, factor_ranks, factor_scorer
 from openloop.kernels.selecting import best
-from openloop.learners.solvers.projected import Ask, Totals
+from openloop.learners.solvers.projected import STEPS, Ask, Totals
 
 BLOCK_ROWS, ROWS_PER_ITEM, MOST = 250_000, 4, 4096
 
@@ -81,7 +81,7 @@ class InTurn(Executor):
 def vectors(rows: Rows, ask: Ask) -> Array:
     """P = [V a] of a block's users, given Q; zeros for who has no row."""
     P = np.zeros((len(rows), ask.Q.shape[1]), ask.Q.dtype)
-    half_sweep(rows, ask.Q, ask.c, P, Problem(ask.penalty, offsets=True), InTurn(), steps=ask.steps)
+    half_sweep(rows, ask.Q, ask.c, P, Problem(ask.penalty, offsets=True, until=ask.until), InTurn(), steps=STEPS)
     return P
 
 
@@ -150,4 +150,5 @@ def _list_table(block: UserBlock, ask: Ask, k: int) -> dict[str, Array]:
     score += (P[:, -1:] + ask.Q.dtype.type(ask.c)).astype(np.float32)
     there = chosen >= 0
     user, rank = np.nonzero(there)
-    return {"user": user, "item": chosen[there], "score": score[there], "rank": (rank + 1).astype(np.int32)}
+    score = score[there].astype(ask.Q.dtype)
+    return {"user": user, "item": chosen[there], "score": score, "rank": (rank + 1).astype(np.int32)}

@@ -13,9 +13,10 @@ from openloop.learners.solvers.projected import Ask, Descent
 from openloop.support.atomic import FilePath, replacing
 
 
-def mark_of(ask: Ask, rows: int) -> str:
-    """A mark of what is fitted: the start, which tells items, factors and rng, and weights and mean of rows."""
-    digest = hashlib.blake2b(f"{ask.Q.shape} {ask.Q.dtype} {rows} {ask.c!r} {ask.scale!r} {ask.steps}".encode())
+def mark_of(ask: Ask, rows: int, content: int) -> str:
+    """A mark of what is fitted: the start, which tells items, factors and rng, and a checksum of the rows."""
+    settings = f"{ask.Q.shape} {ask.Q.dtype} {rows} {content} {ask.c!r} {ask.scale!r} {ask.until}"
+    digest = hashlib.blake2b(settings.encode())
     digest.update(np.ascontiguousarray(ask.Q).data)
     digest.update(ask.penalty.data)
     return digest.hexdigest()[:32]

@@ -18,7 +18,9 @@ from openloop.core.feedback import Array, Floats
 from openloop.errors import DivergenceError
 from openloop.support.progress import Advance
 
-STEPS = 16  # of conjugate gradients from zero for a user; with 3 the gradient is that of no function
+# A user's conjugate gradients begin at zero and end when this share of her gradient is left, or after so many steps:
+# users who are not solved make an f whose gradient is not its own.
+UNTIL, STEPS = 1e-5, 400
 MEMORY = 7  # pairs (s, y) that the curvature is told by
 SUFFICIENT, SHORTER, TRIES = 1e-4, 0.4, 12  # Armijo's rule: a step that lowers f too little is shortened
 
@@ -31,7 +33,7 @@ class Ask:
     c: float
     penalty: Floats  # λ of each entry of a row of P or Q
     scale: float = 1.0  # what a block's weights are multiplied by to have mean 1
-    steps: int = STEPS
+    until: float = UNTIL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

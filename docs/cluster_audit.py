@@ -1,0 +1,104 @@
+"""An audit on Spark: from a log of ratings in Parquet to a report on whether weights made a recommender better.
+
+spark-submit … cluster_audit.py s3a://logs/ratings s3a://scratch/audit report.html --user uid --item sku --rating stars
+
+Trains MF and MF-IPS on the same part of the log, ranks all items for the other part, and audits the two rankings.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+import openloop as ol
+
+
+def main(arguments: Sequence[str] | None = None) -> ol.Audit:
+    """Run the audit, write its report, and return what was found."""
+    asked = arguments_of(arguments)
+    spark = SparkSession.builder.appName("openloop audit").getOrCreate()
+    pair = {"user": asked.user, "item": asked.item}
+    named = {**pair, "rating": asked.rating}
+
+    # 1. Who is held out: MD5 of the pair, so every run, engine and order of rows cuts alike, whatever the rating is.
+    number = f.md5(f.concat_ws("|", *pair.values()))  # 32 hexadecimal digits, as evenly spread as dice
+    held_out = number < format(round(asked.test * 2**32), "08x")
+    log = spark.read.parquet(asked.log).select(*named.values()).withColumn("held_out", held_out)
+    facts = f.countDistinct(asked.user), f.countDistinct(asked.item), f.min(asked.rating)
+    users, items, least, share = log.agg(*facts, f.avg(f.col("held_out").cast("double"))).first()
+    if least is None or least >= asked.threshold:  # p fitted to positives is the chance of being liked, too
+        raise SystemExit(f"{asked.log} has no rating below {asked.threshold}: nothing says what was not liked.")
+    told(f"{users:,} users, {items:,} items, {share:.4f} of the rows held out")
+
+    # 2. p of the whole log, by activity and popularity. Written once, as every step below reads it.
+    seen = ol.propensity.Logistic().fit(log, **pair, population=(users, items))
+    seen.with_column(log).write.parquet(f"{asked.work}/log")
+    log = spark.read.parquet(f"{asked.work}/log")
+    train, test = log.where("not held_out"), log.where("held_out")
+    told("propensities written")
+
+    # 3. Two models, alike but for the weights 1/p, and where each ranks what was held out among items not trained on.
+    ranks = {}
+    for name, p in {"MF": None, "MF-IPS": "propensity"}.items():
+        model = ol.learners.MF(asked.factors, asked.reg, solver="projected", iterations=asked.iterations, rng=0)
+        model.fit(train, **named, propensities=p)
+        told(f"{name}: {len(model.history_)} iterations, objective {model.history_[-1]:.6g}", *model.notes_)
+        model.ranks(test).write.parquet(f"{asked.work}/ranks/{name}")
+        model.release()
+        ranks[name] = spark.read.parquet(f"{asked.work}/ranks/{name}")
+        told(f"{name}: ranks written")
+
+    # 4. The verdict. A held-out candidate was seen with π = p·s/(1 − p·t), s and t the shares of the two parts.
+    found = ol.audit(
+        ranks,
+        test,
+        "propensity",
+        **named,
+        metrics=asked.metrics,
+        threshold=asked.threshold,
+        population=(users, items),
+        exclude=train.select(*pair.values()),
+        share=share,
+        excluded_share=1 - share,
+        complete=True,  # ranks are among all candidates
+        distinct=True,  # Logistic has refused pairs that are there twice
+        assumes=seen,  # p does not depend on the rating: the verdict says what follows if it does
+    )
+    ol.report(found, asked.report)
+    told(found.verdict.headline, found.verdict.remedy, asked.report)
+    return found
+
+
+def arguments_of(given: Sequence[str] | None) -> argparse.Namespace:
+    """What was asked on the command line."""
+    parser = argparse.ArgumentParser(description="An audit on Spark, from a log of ratings in Parquet to a report.")
+    parser.add_argument("log", help="Parquet with a row for each rating: a path, or the URL of an object store")
+    parser.add_argument("work", help="a new folder or URL for what lies between: the log with p, and ranks")
+    parser.add_argument("report", help="the page to write, on the driver")
+    parser.add_argument("--user", default="user")
+    parser.add_argument("--item", default="item")
+    parser.add_argument("--rating", default="rating")
+    parser.add_argument("--test", type=float, default=0.2, help="share of the rows to hold out")
+    parser.add_argument("--threshold", type=float, default=4.0, help="an item is relevant from this rating on")
+    parser.add_argument("--metrics", nargs="+", default=["recall@10", "adg"])
+    parser.add_argument("--factors", type=int, default=64)
+    parser.add_argument("--reg", type=float, default=5.0)
+    parser.add_argument("--iterations", type=int, default=50)
+    asked = parser.parse_args(given)
+    if not 0 < asked.test < 1:
+        parser.error(f"--test must be between 0 and 1, got {asked.test}; 0.2 is usual")
+    if not Path(asked.report).absolute().parent.is_dir():
+        parser.error(f"report: {asked.report} is in no folder; create it first")
+    return asked
+
+
+def told(*sentences: str) -> None:
+    """Say what is done, as each step takes a while."""
+    print("\n".join(filter(None, sentences)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
+    SparkSession.active().stop()
