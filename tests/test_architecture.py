@@ -186,7 +186,7 @@ def may_take_many(module: Path, path: str, function: ast.FunctionDef) -> bool:
     public = path in ol.__all__ and getattr(getattr(ol, path), "__module__", None) == home
     command = package == "cli" and path == module.stem
     model = package in ("learners", "propensity") and path.endswith(".__init__")
-    compiled = any("jit" in ast.unparse(decorator) for decorator in function.decorator_list)
+    compiled = any(re.search("jit|inlined", ast.unparse(decorator)) for decorator in function.decorator_list)
     return public or command or model or compiled
 
 
