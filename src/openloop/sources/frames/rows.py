@@ -16,7 +16,7 @@ import numpy as np
 from openloop.core.feedback import Array, Floats, distinct
 from openloop.core.metric import Column, Metric, reaches
 from openloop.kernels import ties
-from openloop.sources.frames.collecting import together
+from openloop.sources.frames.collecting import Tally, together
 from openloop.sources.terms import Needed, shared_key, terms
 
 MAX_COLUMNS = 80  # wider plans are slow on Spark and DuckDB, and pandas warns from 100 on
@@ -227,12 +227,11 @@ class Pass:
             for start in range(0, len(keys), MAX_COLUMNS)
         ]
 
-    def query(self, batch: Mapping[Key, str]) -> Any:
+    def tally(self, batch: Mapping[Key, str]) -> Tally:
         """The sums of a batch."""
         group = [*([USER] if self.by_user else []), *([STRATUM] if self.strata > 1 else [])]
         named = [_expression(self.columns[key]).alias(name) for key, name in batch.items()]
-        rows, totals = self.frame.select(*group, *named), [nw.col(name).sum() for name in batch.values()]
-        return rows.group_by(*group).agg(*totals) if group else rows.select(*totals)
+        return Tally.sums(self.frame.select(*group, *named), list(batch.values()), by=group)
 
     def reduced(self, tables: Sequence[Any]) -> Reduced:
         """The sums, from the table of each batch."""
@@ -247,7 +246,7 @@ class Pass:
 def reduce_all(passes: Sequence[Pass]) -> list[Reduced]:
     """The sums of several passes; only these leave the engine."""
     batches = [own.batches for own in passes]
-    tables = iter(together([p.query(batch) for p, own in zip(passes, batches, strict=True) for batch in own]))
+    tables = iter(together([p.tally(batch) for p, own in zip(passes, batches, strict=True) for batch in own]))
     return [p.reduced([next(tables) for _ in own]) for p, own in zip(passes, batches, strict=True)]
 
 
