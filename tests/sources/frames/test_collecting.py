@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.sources.frames.collecting import Fact, Tally, foresee, together
+from openloop.sources.frames.collecting import Fact, FrameTally, foresee, together
 from tests.engines import converter
 
 FRAMES = (
@@ -47,8 +47,8 @@ def tallied(into):
     ends = {"low": ("n", "min"), "high": ("n", "max"), "x": ("x", "sum")}
     some, no = frame.filter(nw.col("n") < 6), frame.filter(nw.col("n") < 0)
     asked = [
-        Tally(frame=frame, totals=ends), frame.select("n"), Tally.sums(frame, ["x"], by=["u"]),
-        Tally.sums(some, ["x"], by=["n"]), Tally(frame=no, totals=ends),
+        FrameTally(frame=frame, totals=ends), frame.select("n"), FrameTally.sums(frame, ["x"], by=["u"]),
+        FrameTally.sums(some, ["x"], by=["n"]), FrameTally(frame=no, totals=ends),
     ]  # fmt: skip
     whole, plain, by_text, by_number, none = together(asked)
     assert rows_of(whole) == [(1, 2**60, 2.5)]

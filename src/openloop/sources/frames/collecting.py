@@ -16,7 +16,7 @@ Total = tuple[str, Literal["sum", "min", "max"]]  # a column, and how its values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class FrameTally:
     """Sums, least and largest values of a frame's columns, by groups of its rows or over all of them."""
 
     frame: Any
@@ -24,7 +24,7 @@ class Tally:
     by: Sequence[str] = ()
 
     @classmethod
-    def sums(cls, frame: Any, columns: Sequence[str], by: Sequence[str] = ()) -> Tally:
+    def sums(cls, frame: Any, columns: Sequence[str], by: Sequence[str] = ()) -> FrameTally:
         """Sums under the names of their columns."""
         return cls(frame=frame, totals={name: (name, "sum") for name in columns}, by=by)
 
@@ -41,17 +41,17 @@ def together(asked: Sequence[Any]) -> list[Any]:
     Spark starts jobs for each query, and for each group-by in it: there all is one query, and all tallies are one
     group-by. A tally over no rows then has no result.
     """
-    plain = [x.query if isinstance(x, Tally) else x for x in asked]
+    plain = [x.query if isinstance(x, FrameTally) else x for x in asked]
     if len(asked) < 2 or not on_spark(plain[0]):
         return [collected(frame) for frame in plain]
-    tallies = [x for x in asked if isinstance(x, Tally)]
-    frames = [x for x in asked if not isinstance(x, Tally)]
+    tallies = [x for x in asked if isinstance(x, FrameTally)]
+    frames = [x for x in asked if not isinstance(x, FrameTally)]
     if not tallies:
         return _united(frames)
     joint, names = _joint(tallies)
     *tables, tallied = _united([*frames, joint.query])
     results = iter(tables), (_own(tallied, at, own) for at, own in enumerate(names))
-    return [next(results[isinstance(x, Tally)]) for x in asked]
+    return [next(results[isinstance(x, FrameTally)]) for x in asked]
 
 
 def _united(frames: Sequence[Any]) -> list[Any]:
@@ -63,7 +63,7 @@ def _united(frames: Sequence[Any]) -> list[Any]:
     return [_own(whole, at, own) for at, own in enumerate(places)]
 
 
-def _joint(tallies: Sequence[Tally]) -> tuple[Tally, list[dict[str, str]]]:
+def _joint(tallies: Sequence[FrameTally]) -> tuple[FrameTally, list[dict[str, str]]]:
     """One tally of all rows, by the number of the tally and its groups; and where the results of each are."""
     keys = [_places(t.frame, t.by, "by_") for t in tallies]
     values = [_places(t.frame, list(dict.fromkeys(column for column, _ in t.totals.values()))) for t in tallies]
@@ -78,7 +78,7 @@ def _joint(tallies: Sequence[Tally]) -> tuple[Tally, list[dict[str, str]]]:
         for column, how in t.totals.values()
     }
     by = sorted({place for own in keys for place in own.values()})
-    return Tally(frame=stacked, totals=totals, by=["which", *by]), names
+    return FrameTally(frame=stacked, totals=totals, by=["which", *by]), names
 
 
 def _places(frame: Any, columns: Sequence[str], prefix: str = "") -> dict[str, str]:

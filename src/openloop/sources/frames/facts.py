@@ -11,7 +11,7 @@ import numpy as np
 from openloop.core.feedback import LEAST, Array, Floats
 from openloop.core.weights import BINS_PER_OCTAVE, N_BINS, WeightSummary
 from openloop.estimators.edges import Bins, Ladder, check_strata, cut_by, of_ladder
-from openloop.sources.frames.collecting import Fact, Tally, Total
+from openloop.sources.frames.collecting import Fact, FrameTally, Total
 from openloop.sources.frames.holding import on_spark
 from openloop.sources.frames.opening import PAIR
 from openloop.sources.plan import Answers
@@ -49,10 +49,10 @@ def repeats(pairs: Any, counted: Fact | None = None) -> int:
     return int((counted or Fact(lambda: pair_counts(pairs))).row["again"] or 0)
 
 
-def pair_counts(pairs: Any) -> Tally:
+def pair_counts(pairs: Any) -> FrameTally:
     """How many rows there are, and how many pairs (u, i) are there more than once."""
     counted = times(pairs, PAIR).select(nw.col("times").alias("rows"), flag(nw.col("times") > 1).alias("again"))
-    return Tally.sums(counted, ["rows", "again"])
+    return FrameTally.sums(counted, ["rows", "again"])
 
 
 def _width(pairs: Any) -> int | None:
@@ -75,13 +75,13 @@ def _valid(frame: Any) -> Any:
     return frame.filter((p >= LEAST) & (p <= 1)) if on_spark(frame) else frame
 
 
-def weight_query(frame: Any, column: str) -> Tally:
+def weight_query(frame: Any, column: str) -> FrameTally:
     """The tally of `weight_summary`, by the bins of the histogram."""
     w = nw.col(column)
     octave = (w.log(2) * float(BINS_PER_OCTAVE)).floor().cast(nw.Int64())
     named = _valid(frame).select(w.alias("w"), (w * w).alias("w2"), octave.alias("bin"), nw.lit(1.0).alias("n"))
     sums: dict[str, Total] = {name: (name, "sum") for name in ("n", "w", "w2")}
-    return Tally(frame=named, totals={**sums, "largest": ("w", "max")}, by=["bin"])
+    return FrameTally(frame=named, totals={**sums, "largest": ("w", "max")}, by=["bin"])
 
 
 def weight_summary(found: Fact) -> WeightSummary:
@@ -106,7 +106,7 @@ class FrameLadder:
 
     def __init__(self, frame: Any, foreseen: Sequence[tuple[int, Bins]] = ()) -> None:
         self._frame = frame
-        self.ranges = Fact(lambda: Tally(frame=self._rows, totals=RANGE, by=["step"]))
+        self.ranges = Fact(lambda: FrameTally(frame=self._rows, totals=RANGE, by=["step"]))
         self._foreseen, self._values = list(foreseen), dict[int, Ladder]()
 
     @property

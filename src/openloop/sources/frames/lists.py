@@ -12,7 +12,7 @@ from openloop.core.feedback import Floats
 from openloop.core.lists import ListMetric, ListSums
 from openloop.core.metric import Column
 from openloop.errors import UndefinedError
-from openloop.sources.frames.collecting import Tally, together
+from openloop.sources.frames.collecting import FrameTally, together
 from openloop.sources.frames.joining import Joined
 from openloop.sources.frames.opening import PAIR
 from openloop.sources.frames.rows import STRATUM, USER, Pass
@@ -135,9 +135,9 @@ class FrameLists:
         return ListSums(length=length, exposure=exposure, values=values)
 
 
-def _exposed(tagged: Any) -> Tally:
+def _exposed(tagged: Any) -> FrameTally:
     """How many lists of each model hold each item."""
-    return Tally.sums(tagged.select(STRATUM, "i", nw.lit(1.0).alias("x")), ["x"], by=[STRATUM, "i"])
+    return FrameTally.sums(tagged.select(STRATUM, "i", nw.lit(1.0).alias("x")), ["x"], by=[STRATUM, "i"])
 
 
 def _expression(x: Any) -> Any:

@@ -11,7 +11,7 @@ import narwhals as nw
 from openloop.data.columns import choose
 from openloop.errors import DuplicateError, InputError, PredictionError
 from openloop.sources import rules
-from openloop.sources.frames.collecting import Fact, Tally, Total
+from openloop.sources.frames.collecting import Fact, FrameTally, Total
 from openloop.sources.frames.facts import pair_counts, repeats
 from openloop.sources.frames.opening import PAIR, EngineTable
 from openloop.sources.rules import LARGEST
@@ -160,7 +160,7 @@ def rank_pairs(listed: Any, rank: str) -> Any:
     return listed.filter(~nw.col(rank).is_null()).select("u", nw.col(rank).cast(nw.Int64()).alias("i"))
 
 
-def number_query(frame: Any, numbers: Sequence[str], texts: Sequence[str], rank: str | None) -> Tally:
+def number_query(frame: Any, numbers: Sequence[str], texts: Sequence[str], rank: str | None) -> FrameTally:
     """The tally of `number_facts`."""
     flags = {"rows": nw.lit(1.0)}
     flags |= {f"gone:{column}": flag(absent(nw.col(column))) for column in numbers}
@@ -170,7 +170,7 @@ def number_query(frame: Any, numbers: Sequence[str], texts: Sequence[str], rank:
         r = nw.col(rank)
         flags |= {"odd": flag(~absent(r) & ((r < 1) | (r > LARGEST) | (r != r.floor()))), "depth": r}
         totals |= {"odd": ("odd", "sum"), "depth": ("depth", "max")}
-    return Tally(frame=frame.select(**flags), totals=totals)
+    return FrameTally(frame=frame.select(**flags), totals=totals)
 
 
 def refuse_repeats(

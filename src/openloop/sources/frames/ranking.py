@@ -12,7 +12,7 @@ import numpy as np
 
 from openloop.kernels import ties
 from openloop.sources import rules
-from openloop.sources.frames.collecting import Fact, Tally
+from openloop.sources.frames.collecting import Fact, FrameTally
 from openloop.sources.frames.facts import count, item_ends, repeats
 from openloop.sources.frames.holding import held
 from openloop.sources.frames.model_tables import ModelTable, number_facts, rank_pairs
@@ -28,7 +28,7 @@ class ExcludedPairs:
 
     given: Any  # with the scored ones, each once
     pairs: Any
-    counted: Tally  # (u, excluded): how many items leave the ranking of each user
+    counted: FrameTally  # (u, excluded): how many items leave the ranking of each user
     facts: Fact  # scored: rows that are scored too; and the least and largest item, where ids are integers
     listed: dict[str, Fact] = field(default_factory=dict[str, Fact])  # how many of them a model's list holds
 
@@ -41,8 +41,8 @@ class ExcludedPairs:
         return cls(
             given=marked.select(*PAIR),
             pairs=left,
-            counted=Tally.sums(left.with_columns(nw.lit(1.0).alias("excluded")), ["excluded"], by=["u"]),
-            facts=Fact(lambda: Tally(frame=marked, totals={"scored": ("scored", "sum"), **item_ends(marked)})),
+            counted=FrameTally.sums(left.with_columns(nw.lit(1.0).alias("excluded")), ["excluded"], by=["u"]),
+            facts=Fact(lambda: FrameTally(frame=marked, totals={"scored": ("scored", "sum"), **item_ends(marked)})),
         )
 
     @property
@@ -63,11 +63,11 @@ class ExcludedPairs:
     def within(self, table: ModelTable) -> Fact:
         """How many of the pairs a model's table holds."""
         if table.model not in self.listed:
-            self.listed[table.model] = Fact(lambda: Tally.sums(self._inside(table).with_columns(n=nw.lit(1.0)), ["n"]))
+            self.listed[table.model] = Fact(lambda: FrameTally.sums(self._inside(table), ["n"]))
         return self.listed[table.model]
 
     def _inside(self, table: ModelTable) -> Any:
-        return table.frame.select(*PAIR).join(self.pairs, on=list(PAIR), how="inner")
+        return table.frame.select(*PAIR, n=nw.lit(1.0)).join(self.pairs, on=list(PAIR), how="inner")
 
     def refuse(self, table: ModelTable) -> None:
         """Refuse a list that holds some of the pairs."""

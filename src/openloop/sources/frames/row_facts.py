@@ -12,7 +12,7 @@ from openloop.core.metric import reaches
 from openloop.core.weights import WeightSummary
 from openloop.errors import EmptyError, InputError, PropensityError, RatingError
 from openloop.metrics.rating import MAX_LEVELS
-from openloop.sources.frames.collecting import Fact, Tally, Total, foresee
+from openloop.sources.frames.collecting import Fact, FrameTally, Total, foresee
 from openloop.sources.frames.facts import FrameLadder, item_ends, rating_query, weight_query, weight_summary
 from openloop.sources.frames.joining import Joined
 from openloop.sources.question import Question
@@ -88,7 +88,7 @@ class RowFacts:
         return weight_summary(self._weights[kind, column])
 
 
-def _rows_query(frame: Any, *, weighted: bool) -> Tally:
+def _rows_query(frame: Any, *, weighted: bool) -> FrameTally:
     """How many rows there are, and how many of them no engine may sum over; the ends of ratings and items."""
     p, y = nw.col("p"), nw.col("y")
     wrong = {"u": nw.col("u").is_null(), "i": nw.col("i").is_null(), "y": absent(y)}
@@ -97,4 +97,4 @@ def _rows_query(frame: Any, *, weighted: bool) -> Tally:
     flags = {f"bad_{name}": flag(bad) for name, bad in wrong.items()} | {"n": nw.lit(1.0)}
     sums: dict[str, Total] = {name: (name, "sum") for name in flags}
     spans: dict[str, Total] = {"low_y": ("y", "min"), "high_y": ("y", "max"), **item_ends(frame)}
-    return Tally(frame=frame.select("i", "y", **flags), totals=sums | spans)
+    return FrameTally(frame=frame.select("i", "y", **flags), totals=sums | spans)

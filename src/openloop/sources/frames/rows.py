@@ -16,7 +16,7 @@ import numpy as np
 from openloop.core.feedback import Array, Floats, distinct
 from openloop.core.metric import Column, Metric, reaches
 from openloop.kernels import ties
-from openloop.sources.frames.collecting import Tally, together
+from openloop.sources.frames.collecting import FrameTally, together
 from openloop.sources.terms import Needed, shared_key, terms
 
 MAX_COLUMNS = 80  # wider plans are slow on Spark and DuckDB, and pandas warns from 100 on
@@ -227,11 +227,11 @@ class Pass:
             for start in range(0, len(keys), MAX_COLUMNS)
         ]
 
-    def tally(self, batch: Mapping[Key, str]) -> Tally:
+    def tally(self, batch: Mapping[Key, str]) -> FrameTally:
         """The sums of a batch."""
         group = [*([USER] if self.by_user else []), *([STRATUM] if self.strata > 1 else [])]
         named = [_expression(self.columns[key]).alias(name) for key, name in batch.items()]
-        return Tally.sums(self.frame.select(*group, *named), list(batch.values()), by=group)
+        return FrameTally.sums(self.frame.select(*group, *named), list(batch.values()), by=group)
 
     def reduced(self, tables: Sequence[Any]) -> Reduced:
         """The sums, from the table of each batch."""
