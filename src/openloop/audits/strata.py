@@ -27,24 +27,25 @@ def strata_tables(
     lines: dict[tuple[str, str], Sequence[StrataLine]] = {}
     for batch in batches:
         methods = {m.name: [judged(x, result, m.name) for x in _methods(result, m.name, facts)] for m in batch}
-        for by, strata in groupings.items():  # while a metric's gains are at hand
-            for metric, own in _stratified_lines(source, batch, strata, facts[by]).items():
-                lines[by, metric] = [*methods[metric], *(judged(line, result, metric) for line in own)]
+        moments = _moments(source, batch, groupings)  # of all groupings, while a metric's gains are at hand
+        for (by, metric), found in moments.items():
+            own = [*_marginals(groupings[by], sum(facts[by].rows), found), *_strata(facts[by], found)]
+            lines[by, metric] = [*methods[metric], *(judged(line, result, metric) for line in own)]
     tables = ((by, metric.name) for by in groupings for metric in metrics)
     return tuple(StrataTable(metric=metric, by=by, lines=tuple(lines[by, metric])) for by, metric in tables)
 
 
-def _stratified_lines(
-    source: Source, metrics: Sequence[Metric], strata: Strata, facts: StrataFacts
-) -> dict[str, list[StrataLine]]:
-    """The lines of some metrics that are made of strata."""
-    asked = {(x.name, m): Request(metric=x, models=(m,), strata=strata) for x in metrics for m in source.models}
-    moments = source.moments(list(asked.values()))
-    lines: dict[str, list[StrataLine]] = {}
-    for metric in metrics:
-        found = {model: moments[asked[metric.name, model]] for model in source.models}
-        lines[metric.name] = [*_marginals(strata, sum(facts.rows), found), *_strata(facts, found)]
-    return lines
+def _moments(
+    source: Source, metrics: Sequence[Metric], groupings: Mapping[str, Strata]
+) -> dict[tuple[str, str], dict[str, Moments]]:
+    """The moments of each model, by grouping and metric."""
+    asked = {
+        (by, metric.name): {model: Request(metric=metric, models=(model,), strata=strata) for model in source.models}
+        for by, strata in groupings.items()
+        for metric in metrics
+    }
+    moments = source.moments(list(dict.fromkeys(r for own in asked.values() for r in own.values())))
+    return {key: {model: moments[request] for model, request in own.items()} for key, own in asked.items()}
 
 
 def judged(line: StrataLine, result: Comparison, metric: str) -> StrataLine:

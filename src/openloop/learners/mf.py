@@ -52,9 +52,10 @@ class MF(FittedOnFrames, FactorLearner):
     `solver`: "cg" and "cholesky" alternate between users and items by weighted least squares (an absolute or
     logistic loss by reweighting them), "lbfgs" is the paper's, and "projected" solves all users inside a descent on
     the items alone, so it also runs on rows that are on disk or on Spark: see `fit`. With a path as `checkpoint`, a
-    projected fit that was interrupted goes on where it stopped, with the same bits. A fit ends when a sweep lowers the
-    objective by no more than `tol` of itself, or after `iterations`; `history_` has the objective after each. Same
-    `rng`, same bits, whatever `threads`. `device="cuda"` sweeps on a GPU, by "cg" in float32, with bits of its own.
+    projected fit that was interrupted goes on where it stopped, with the same bits. A fit ends when a sweep,
+    or four iterations of "projected" together, lower the objective by no more than `tol` of itself, or after
+    `iterations`; `history_` has the objective after each. Same `rng`, same bits, whatever `threads`. `device="cuda"`
+    sweeps on a GPU, by "cg" in float32, with bits of its own.
     """
 
     penalties_beside_row_sum = ("reg", "bias_reg")

@@ -138,8 +138,8 @@ class Source(Protocol):
         """What the scored rows of each stratum are."""
         ...
 
-    def tilts(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> Tilts:
-        """Sums of tilted weights of the rows that count for a metric, by cluster of users."""
+    def tilts(self, metrics: Sequence[Metric], pairs: Sequence[tuple[str, str]]) -> list[Tilts]:
+        """Sums of tilted weights of the rows that count for each metric, by cluster of users."""
         ...
 
     def lists(self, asked: Question) -> ListSource:
@@ -193,8 +193,9 @@ def conclude(
         families = [(metric.name, method.name) for metric, method in batch]
         asked = [r for name in families for r in (*singles[name], *doubles.get(name, ()))]
         moments = source.moments(list(dict.fromkeys(asked)))
-        for metric in _tilted(source, batch) if tilt else ():  # while its gains are at hand
-            tilts[metric.name] = source.tilts(metric, pairs)
+        able = _tilted(source, batch) if tilt else []
+        sums = source.tilts(able, pairs)  # while a metric's gains are at hand
+        tilts |= {metric.name: own for metric, own in zip(able, sums, strict=True)}
         for metric, method in batch:
             name = metric.name, method.name
             try:  # for all models or for none

@@ -77,8 +77,15 @@ def test_it_stops_after_its_iterations():
 
 
 def test_one_small_step_is_no_end():
-    assert not Descent(Q=np.zeros((1, 1)), values=[3.0, 2.0, 2.0]).settled(1e-5)
-    assert Descent(Q=np.zeros((1, 1)), values=[2.0, 2.0, 2.0]).settled(1e-5)
+    assert not Descent(Q=np.zeros((1, 1)), values=[3.0, 2.0, 2.0, 2.0, 2.0]).settled(1e-5)
+    assert not Descent(Q=np.zeros((1, 1)), values=[2.0, 2.0, 2.0, 2.0]).settled(1e-5)
+    assert Descent(Q=np.zeros((1, 1)), values=[3.0, 2.0, 2.0, 2.0, 2.0, 2.0]).settled(1e-5)
+
+
+def test_small_steps_that_add_up_are_no_end():
+    values = [1 + 0.9e-5 * left for left in (4, 3, 2, 1, 0)]
+    assert not Descent(Q=np.zeros((1, 1)), values=values).settled(1e-5)
+    assert Descent(Q=np.zeros((1, 1)), values=values).settled(4e-5)
 
 
 def test_going_on_from_any_iteration_gives_the_same_bits():

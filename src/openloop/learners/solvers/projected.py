@@ -21,6 +21,7 @@ from openloop.support.progress import Advance
 # A user's conjugate gradients begin at zero and end when this share of her gradient is left, or after so many steps:
 # users who are not solved make an f whose gradient is not its own.
 UNTIL, STEPS = 1e-5, 400
+SETTLING = 4  # iterations that must gain as little as one sweep of ALS where that ends: each gains less than a sweep
 MEMORY = 7  # pairs (s, y) that the curvature is told by
 SUFFICIENT, SHORTER, TRIES = 1e-4, 0.4, 12  # Armijo's rule: a step that lowers f too little is shortened
 
@@ -84,9 +85,9 @@ class Descent:
     values: list[float] = field(default_factory=list[float])  # f at the start, and after each iteration
 
     def settled(self, tol: float) -> bool:
-        """Whether the last two iterations each lowered f by no more than `tol` of it; one may be short by chance."""
-        falls = -np.diff(self.values[-3:])
-        return len(falls) == 2 and bool(np.all(falls <= tol * abs(self.values[-1])))
+        """Whether the last iterations together lowered f by no more than `tol` of it."""
+        last = self.values[-1 - SETTLING :]
+        return len(last) > SETTLING and last[0] - last[-1] <= tol * abs(last[-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

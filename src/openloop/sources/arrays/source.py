@@ -273,8 +273,11 @@ class FeedbackSource:
     def close(self) -> None:
         """Nothing: rows in memory go when nobody has them."""
 
-    def tilts(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> Tilts:
-        """Sums of tilted weights of the rows that count for a metric."""
+    def tilts(self, metrics: Sequence[Metric], pairs: Sequence[tuple[str, str]]) -> list[Tilts]:
+        """Sums of tilted weights of the rows that count for each metric."""
+        return [self._tilts(metric, pairs) for metric in metrics]
+
+    def _tilts(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> Tilts:
         rows, counted = self.rows_for(metric.kind, metric.on, None), self.view(metric.on).rows.relevant > 0
         gains = {model: self.gains(metric, model, None) for model in self.models}
         return self.tilter(metric.on).sums(rows, gains, pairs, None if metric.kind == "cell" else counted)

@@ -4,54 +4,127 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import narwhals as nw
 
 from openloop.support.frames import collected, on_spark
 
 BANKS: Mapping[str, Any] = {"text": nw.String(), "whole": nw.Int64(), "number": nw.Float64()}
+ROWS = "rows"  # the number of a group's rows, where several tallies are one
+Total = tuple[str, Literal["sum", "min", "max"]]  # a column, and how its values become one
 
 
-def together(frames: Sequence[Any]) -> list[Any]:
-    """The eager results of small frames of one engine. Spark plans and starts jobs for each query: there it is one."""
-    if len(frames) < 2 or not on_spark(frames[0]):
-        return [collected(frame) for frame in frames]
-    named = [_banked(frame) for frame in frames]
-    widest = {bank: max(sum(name.startswith(bank) for name in own.values()) for own in named) for bank in BANKS}
-    columns = {f"{bank}{j}": kind for bank, kind in BANKS.items() for j in range(widest[bank])}
-    parts = [_aligned(frame, at, own, columns) for at, (frame, own) in enumerate(zip(frames, named, strict=True))]
-    whole = collected(nw.concat(parts))
-    return [
-        whole.filter(nw.col("which") == at).select(**{name: nw.col(place) for name, place in own.items()})
-        for at, own in enumerate(named)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameTally:
+    """Sums, least and largest values of a frame's columns, by groups of its rows or over all of them."""
+
+    frame: Any
+    totals: Mapping[str, Total]  # by the name of the result
+    by: Sequence[str] = ()
+    count: str | None = None  # what the number of rows is called, where it is asked: a sum of ones takes longer
+
+    @classmethod
+    def sums(cls, frame: Any, columns: Sequence[str], by: Sequence[str] = (), count: str | None = None) -> FrameTally:
+        """Sums under the names of their columns."""
+        return cls(frame=frame, totals={name: (name, "sum") for name in columns}, by=by, count=count)
+
+    @property
+    def query(self) -> Any:
+        """The frame of results."""
+        found = [getattr(nw.col(column), how)().alias(name) for name, (column, how) in self.totals.items()]
+        found += [] if self.count is None else [nw.len().alias(self.count)]
+        return self.frame.group_by(*self.by).agg(*found) if self.by else self.frame.select(*found)
+
+
+def together(asked: Sequence[Any]) -> list[Any]:
+    """The eager results of small frames and tallies of one engine.
+
+    Spark starts jobs for each query, and for each group-by in it: there all is one query, and all tallies are one
+    group-by. A tally over no rows then has no result.
+    """
+    plain = [x.query if isinstance(x, FrameTally) else x for x in asked]
+    if len(asked) < 2 or not on_spark(plain[0]):
+        return [collected(frame) for frame in plain]
+    tallies = [x for x in asked if isinstance(x, FrameTally)]
+    frames = [x for x in asked if not isinstance(x, FrameTally)]
+    if not tallies:
+        return _united(frames)
+    joint, names = _joint(tallies)
+    *tables, tallied = _united([*frames, joint.query])
+    results = iter(tables), (_own(tallied, at, own) for at, own in enumerate(names))
+    return [next(results[isinstance(x, FrameTally)]) for x in asked]
+
+
+def _united(frames: Sequence[Any]) -> list[Any]:
+    """The results of frames by one query: a union, with the number of each frame."""
+    if len(frames) == 1:
+        return [collected(frames[0])]
+    places = [_places(frame, frame.collect_schema().names()) for frame in frames]
+    whole = collected(_stacked(frames, places))
+    return [_own(whole, at, own) for at, own in enumerate(places)]
+
+
+def _joint(tallies: Sequence[FrameTally]) -> tuple[FrameTally, list[dict[str, str]]]:
+    """One tally of all rows, by the number of the tally and its groups; and where the results of each are."""
+    keys = [_places(t.frame, t.by, "by_") for t in tallies]
+    values = [_places(t.frame, list(dict.fromkeys(column for column, _ in t.totals.values()))) for t in tallies]
+    stacked = _stacked([t.frame for t in tallies], keys, values)
+    names = [
+        {**by, **{name: f"{own[column]}_{how}" for name, (column, how) in t.totals.items()}}
+        | ({} if t.count is None else {t.count: ROWS})
+        for t, by, own in zip(tallies, keys, values, strict=True)
     ]
+    totals: dict[str, Total] = {
+        f"{own[column]}_{how}": (own[column], how)
+        for t, own in zip(tallies, values, strict=True)
+        for column, how in t.totals.values()
+    }
+    by = sorted({place for own in keys for place in own.values()})
+    count = ROWS if any(t.count is not None for t in tallies) else None
+    return FrameTally(frame=stacked, totals=totals, by=["which", *by], count=count), names
 
 
-def _banked(frame: Any) -> dict[str, str]:
+def _places(frame: Any, columns: Sequence[str], prefix: str = "") -> dict[str, str]:
     """A place for each column among those of its kind: a union has columns of one type each."""
-    places: dict[str, str] = {}
-    for name, kind in frame.collect_schema().items():
-        bank = "text" if kind == nw.String else "whole" if kind.is_integer() else "number"
+    schema, places = frame.collect_schema(), dict[str, str]()
+    for name in columns:
+        kind = schema[name]
+        bank = prefix + ("text" if kind == nw.String else "whole" if kind.is_integer() else "number")
         places[name] = f"{bank}{sum(place.startswith(bank) for place in places.values())}"
     return places
 
 
-def _aligned(frame: Any, at: int, own: Mapping[str, str], columns: Mapping[str, Any]) -> Any:
-    """The frame under the common columns, empty where it has none, and its number."""
-    names = {place: name for name, place in own.items()}
-    filled = [
-        (nw.col(names[place]) if place in names else nw.lit(None)).cast(kind).alias(place)
-        for place, kind in columns.items()
-    ]
-    return frame.select(nw.lit(at).cast(nw.Int64()).alias("which"), *filled)
+def _stacked(frames: Sequence[Any], *places: Sequence[Mapping[str, str]]) -> Any:
+    """All rows under common columns, empty where a frame has none, with the number of the frame as `which`."""
+    columns = sorted({place for part in places for own in part for place in own.values()})
+    return nw.concat([
+        frame.select(nw.lit(at).cast(nw.Int64()).alias("which"), *_filled(columns, [part[at] for part in places]))
+        for at, frame in enumerate(frames)
+    ])  # fmt: skip
+
+
+def _filled(columns: Sequence[str], own: Sequence[Mapping[str, str]]) -> list[Any]:
+    names = {place: name for part in own for name, place in part.items()}
+    return [
+        (nw.col(names[place]) if place in names else nw.lit(None)).cast(_kind(place)).alias(place) for place in columns
+    ]  # fmt: skip
+
+
+def _kind(place: str) -> Any:
+    return BANKS[place.removeprefix("by_").rstrip("0123456789")]
+
+
+def _own(whole: Any, at: int, names: Mapping[str, str]) -> Any:
+    """The rows of one frame under its own names."""
+    return whole.filter(nw.col("which") == at).select(**{name: nw.col(place) for name, place in names.items()})
 
 
 @dataclass(slots=True)
 class Fact:
     """The result of a small query, asked for once: alone when it is needed, or before, together with others.
 
-    `query` makes it when it is asked: eager engines answer at once.
+    `query` makes a frame or a tally when it is asked: eager engines answer at once.
     """
 
     query: Callable[[], Any]
@@ -61,13 +134,14 @@ class Fact:
     def table(self) -> Any:
         """The result."""
         if self.known is None:
-            self.known = collected(self.query())
+            (self.known,) = together([self.query()])
         return self.known
 
     @property
     def row(self) -> dict[str, Any]:
-        """Its only row, by column."""
-        return {name: self.table[name].to_list()[0] for name in self.table.columns}
+        """Its only row, by column; of a tally over no rows nothing is known."""
+        columns = {name: self.table[name].to_list() for name in self.table.columns}
+        return {name: values[0] if values else None for name, values in columns.items()}
 
 
 def foresee(facts: Sequence[Fact], frame: Any) -> None:

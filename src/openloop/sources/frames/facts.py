@@ -11,14 +11,16 @@ import numpy as np
 from openloop.core.feedback import LEAST, Array, Floats
 from openloop.core.weights import BINS_PER_OCTAVE, N_BINS, WeightSummary
 from openloop.estimators.edges import Bins, Ladder, check_strata, cut_by, of_ladder
-from openloop.sources.frames.collecting import Fact
+from openloop.sources.frames.collecting import Fact, FrameTally, Total
 from openloop.sources.frames.opening import PAIR
 from openloop.sources.plan import Answers
 from openloop.support.frames import collected, flag, on_spark, only_row, times
 
 PACKED = 2**31  # two smaller integers make one of 64 bits
 STEPS_PER_OCTAVE = 1024  # of p: these ranges are few numbers, and each holds few of the values of p
-ENDS = nw.col("p").min().alias("low"), nw.col("p").max().alias("high")
+RANGE: dict[str, Total] = {
+    "rows": ("rows", "sum"), "mass": ("mass", "sum"), "low": ("p", "min"), "high": ("p", "max")
+}  # fmt: skip
 
 
 def count(frame: Any, condition: Any) -> int:
@@ -27,10 +29,9 @@ def count(frame: Any, condition: Any) -> int:
     return int(only_row(flagged.select(nw.col("flag").sum()))["flag"] or 0)
 
 
-def item_ends(frame: Any) -> list[Any]:
-    """The least and the largest of integer ids i, as columns; of text nothing."""
-    i = nw.col("i")
-    return [i.min().alias("low_i"), i.max().alias("high_i")] if frame.collect_schema()["i"].is_integer() else []
+def item_ends(frame: Any) -> dict[str, Total]:
+    """The least and the largest of integer ids i, for a tally; of text nothing."""
+    return {"low_i": ("i", "min"), "high_i": ("i", "max")} if frame.collect_schema()["i"].is_integer() else {}
 
 
 def repeats(pairs: Any, counted: Fact | None = None) -> int:
@@ -47,10 +48,10 @@ def repeats(pairs: Any, counted: Fact | None = None) -> int:
     return int((counted or Fact(lambda: pair_counts(pairs))).row["again"] or 0)
 
 
-def pair_counts(pairs: Any) -> Any:
-    """One row: how many rows there are, and how many pairs (u, i) are there more than once."""
-    again = flag(nw.col("times") > 1).alias("again")
-    return times(pairs, PAIR).select("times", again).select(nw.col("times").sum().alias("rows"), nw.col("again").sum())
+def pair_counts(pairs: Any) -> FrameTally:
+    """How many rows there are, and how many pairs (u, i) are there more than once."""
+    counted = times(pairs, PAIR).select(nw.col("times").alias("rows"), flag(nw.col("times") > 1).alias("again"))
+    return FrameTally.sums(counted, ["rows", "again"])
 
 
 def _width(pairs: Any) -> int | None:
@@ -73,13 +74,13 @@ def _valid(frame: Any) -> Any:
     return frame.filter((p >= LEAST) & (p <= 1)) if on_spark(frame) else frame
 
 
-def weight_query(frame: Any, column: str) -> Any:
-    """The query of `weight_summary`: a group-by on the bins of the histogram."""
+def weight_query(frame: Any, column: str) -> FrameTally:
+    """The tally of `weight_summary`, by the bins of the histogram."""
     w = nw.col(column)
     octave = (w.log(2) * float(BINS_PER_OCTAVE)).floor().cast(nw.Int64())
     named = _valid(frame).select(w.alias("w"), (w * w).alias("w2"), octave.alias("bin"), nw.lit(1.0).alias("n"))
-    aggregates = [nw.col("n").sum(), nw.col("w").sum(), nw.col("w2").sum(), nw.col("w").max().alias("largest")]
-    return named.group_by("bin").agg(*aggregates)
+    sums: dict[str, Total] = {name: (name, "sum") for name in ("n", "w", "w2")}
+    return FrameTally(frame=named, totals={**sums, "largest": ("w", "max")}, by=["bin"])
 
 
 def weight_summary(found: Fact) -> WeightSummary:
@@ -104,8 +105,7 @@ class FrameLadder:
 
     def __init__(self, frame: Any, foreseen: Sequence[tuple[int, Bins]] = ()) -> None:
         self._frame = frame
-        totals = [nw.col("rows").sum(), nw.col("mass").sum(), *ENDS]
-        self.ranges = Fact(lambda: self._rows.group_by("step").agg(*totals))
+        self.ranges = Fact(lambda: FrameTally(frame=self._rows, totals=RANGE, by=["step"]))
         self._foreseen, self._values = list(foreseen), dict[int, Ladder]()
 
     @property

@@ -12,13 +12,13 @@ from openloop.core.feedback import Floats
 from openloop.core.lists import ListMetric, ListSums
 from openloop.core.metric import Column
 from openloop.errors import UndefinedError
+from openloop.sources.frames.collecting import FrameTally, together
 from openloop.sources.frames.joining import Joined
 from openloop.sources.frames.opening import PAIR
-from openloop.sources.frames.rows import STRATUM, USER, reduce
+from openloop.sources.frames.rows import STRATUM, USER, Pass
 from openloop.sources.lists import list_notes
 from openloop.sources.question import Question
 from openloop.sources.rules import unlisted
-from openloop.support.frames import collected
 
 
 class EntryColumns:
@@ -74,9 +74,10 @@ class FrameLists:
         running = lists[self.models.index(str(self._asked.running))] if compared else None
         gains = {(m.name,): m.gain(EntryColumns(self._users)) for m in metrics if m.gain is not None}
         columns = {("length",): nw.lit(1.0)} | gains
-        reduced = reduce(self._columns(tagged, running), columns, max(len(lists), 2))
+        by_user = Pass(frame=self._columns(tagged, running), columns=columns, strata=max(len(lists), 2))
+        exposed, *tables = together([_exposed(tagged), *map(by_user.tally, by_user.batches)])
+        reduced, exposures = by_user.reduced(tables), self._exposures(exposed)
         sums = reduced.on(reduced.ids, self._users)
-        exposures = self._exposures(tagged)
         return {
             model: self._sums(model, {key: v[:, at] for key, v in sums.items()}, exposures[at])
             for at, model in enumerate(self.models)
@@ -111,10 +112,8 @@ class FrameLists:
         pairs = self._joined.frame.select(*PAIR) if excluded is None else excluded.given
         return pairs.with_columns(nw.lit(1.0).alias("rows")).group_by("i").agg(nw.col("rows").sum())
 
-    def _exposures(self, tagged: Any) -> list[Floats]:
+    def _exposures(self, table: Any) -> list[Floats]:
         """How many lists of each model hold each item; items that none holds come last."""
-        once = tagged.select(STRATUM, "i", nw.lit(1.0).alias("x")).group_by(STRATUM, "i").agg(nw.col("x").sum())
-        table = collected(once.select(STRATUM, "x"))
         of, counts = table[STRATUM].to_numpy(), table["x"].cast(nw.Float64()).to_numpy()
         return [self._padded(model, counts[of == at]) for at, model in enumerate(self.models)]
 
@@ -134,6 +133,11 @@ class FrameLists:
             if key != ("length",)
         }
         return ListSums(length=length, exposure=exposure, values=values)
+
+
+def _exposed(tagged: Any) -> FrameTally:
+    """How many lists of each model hold each item."""
+    return FrameTally.sums(tagged.select(STRATUM, "i", nw.lit(1.0).alias("x")), ["x"], by=[STRATUM, "i"])
 
 
 def _expression(x: Any) -> Any:

@@ -11,7 +11,7 @@ import narwhals as nw
 from openloop.data.columns import choose
 from openloop.errors import DuplicateError, InputError, PredictionError
 from openloop.sources import rules
-from openloop.sources.frames.collecting import Fact
+from openloop.sources.frames.collecting import Fact, FrameTally, Total
 from openloop.sources.frames.facts import pair_counts, repeats
 from openloop.sources.frames.opening import PAIR, EngineTable
 from openloop.sources.rules import LARGEST
@@ -148,7 +148,7 @@ def _is_word(column: str) -> Any:
 
 def number_facts(frame: Any, numbers: Sequence[str], texts: Sequence[str], rank: str | None) -> dict[str, float]:
     """Rows, gaps and words of some columns, and whether ranks are odd and how deep they go, by one query."""
-    return _as_numbers(only_row(number_query(frame, numbers, texts, rank)))
+    return _as_numbers(Fact(lambda: number_query(frame, numbers, texts, rank)).row)
 
 
 def _as_numbers(row: Mapping[str, Any]) -> dict[str, float]:
@@ -160,17 +160,17 @@ def rank_pairs(listed: Any, rank: str) -> Any:
     return listed.filter(~nw.col(rank).is_null()).select("u", nw.col(rank).cast(nw.Int64()).alias("i"))
 
 
-def number_query(frame: Any, numbers: Sequence[str], texts: Sequence[str], rank: str | None) -> Any:
-    """The query of `number_facts`."""
+def number_query(frame: Any, numbers: Sequence[str], texts: Sequence[str], rank: str | None) -> FrameTally:
+    """The tally of `number_facts`."""
     flags = {"rows": nw.lit(1.0)}
     flags |= {f"gone:{column}": flag(absent(nw.col(column))) for column in numbers}
     flags |= {f"words:{column}": flag(_is_word(column)) for column in texts}
-    totals = [nw.col(name).sum() for name in flags]
+    totals: dict[str, Total] = {name: (name, "sum") for name in flags}
     if rank is not None:
         r = nw.col(rank)
         flags |= {"odd": flag(~absent(r) & ((r < 1) | (r > LARGEST) | (r != r.floor()))), "depth": r}
-        totals += [nw.col("odd").sum(), nw.col("depth").max()]
-    return frame.select(**flags).select(*totals)
+        totals |= {"odd": ("odd", "sum"), "depth": ("depth", "max")}
+    return FrameTally(frame=frame.select(**flags), totals=totals)
 
 
 def refuse_repeats(

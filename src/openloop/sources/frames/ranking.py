@@ -12,7 +12,7 @@ import numpy as np
 
 from openloop.kernels import ties
 from openloop.sources import rules
-from openloop.sources.frames.collecting import Fact
+from openloop.sources.frames.collecting import Fact, FrameTally
 from openloop.sources.frames.facts import count, item_ends, repeats
 from openloop.sources.frames.holding import held
 from openloop.sources.frames.model_tables import ModelTable, number_facts, rank_pairs
@@ -28,7 +28,7 @@ class ExcludedPairs:
 
     given: Any  # with the scored ones, each once
     pairs: Any
-    counts: Any  # (u, excluded): how many items leave the ranking of each user
+    counted: FrameTally  # (u, excluded): how many items leave the ranking of each user
     facts: Fact  # scored: rows that are scored too; and the least and largest item, where ids are integers
     listed: dict[str, Fact] = field(default_factory=dict[str, Fact])  # how many of them a model's list holds
 
@@ -38,13 +38,17 @@ class ExcludedPairs:
         scored = scored.select(*PAIR, nw.lit(1.0).alias("scored"))
         marked = held(pairs.unique().join(scored, on=list(PAIR), how="left"), until)
         left = marked.filter(nw.col("scored").is_null()).select(*PAIR)
-        counts = left.with_columns(nw.lit(1.0).alias("excluded")).group_by("u").agg(nw.col("excluded").sum())
         return cls(
             given=marked.select(*PAIR),
             pairs=left,
-            counts=counts,
-            facts=Fact(lambda: marked.select(nw.col("scored").sum(), *item_ends(marked))),
+            counted=FrameTally.sums(left.with_columns(nw.lit(1.0).alias("excluded")), ["excluded"], by=["u"]),
+            facts=Fact(lambda: FrameTally(frame=marked, totals={"scored": ("scored", "sum"), **item_ends(marked)})),
         )
+
+    @property
+    def counts(self) -> Any:
+        """The frame of `counted`."""
+        return self.counted.query
 
     @property
     def overlap(self) -> int:
@@ -59,15 +63,15 @@ class ExcludedPairs:
     def within(self, table: ModelTable) -> Fact:
         """How many of the pairs a model's table holds."""
         if table.model not in self.listed:
-            self.listed[table.model] = Fact(lambda: self._inside(table).select(nw.len().alias("n")))
+            self.listed[table.model] = Fact(lambda: FrameTally.sums(self._inside(table), ["n"]))
         return self.listed[table.model]
 
     def _inside(self, table: ModelTable) -> Any:
-        return table.frame.select(*PAIR).join(self.pairs, on=list(PAIR), how="inner")
+        return table.frame.select(*PAIR, n=nw.lit(1.0)).join(self.pairs, on=list(PAIR), how="inner")
 
     def refuse(self, table: ModelTable) -> None:
         """Refuse a list that holds some of the pairs."""
-        if found := int(self.within(table).row["n"]):
+        if found := int(self.within(table).row["n"] or 0):
             raise rules.ranks_excluded(table.what, found)
 
 

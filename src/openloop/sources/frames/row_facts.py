@@ -8,10 +8,11 @@ from typing import Any
 import narwhals as nw
 
 from openloop.core.feedback import LEAST
+from openloop.core.metric import reaches
 from openloop.core.weights import WeightSummary
 from openloop.errors import EmptyError, InputError, PropensityError, RatingError
 from openloop.metrics.rating import MAX_LEVELS
-from openloop.sources.frames.collecting import Fact, foresee
+from openloop.sources.frames.collecting import Fact, FrameTally, Total, foresee
 from openloop.sources.frames.facts import FrameLadder, item_ends, rating_query, weight_query, weight_summary
 from openloop.sources.frames.joining import Joined
 from openloop.sources.question import Question
@@ -39,7 +40,11 @@ class RowFacts:
         self._strata = asked.stratifications
         names = sorted({by.weight for by in joined.weights.values()})
         self._weights = {("cell", name): Fact(partial(weight_query, frame, name)) for name in names}
-        self.excluded = None if excluded is None else Fact(lambda: excluded.counts)
+        if asked.threshold is not None and joined.weights:  # else it is known later which rows are liked
+            liked = frame.filter(reaches(nw.col("y"), asked.threshold))
+            kinds = {(m.kind, joined.weights[m.on].weight) for m in asked.measures if m.kind != "cell"}
+            self._weights |= {key: Fact(partial(weight_query, liked, key[1])) for key in sorted(kinds)}
+        self.excluded = None if excluded is None else Fact(lambda: excluded.counted)
         size = asked.population if are_counts(asked.population) else None
         listed = size is not None and size[0] <= asked.max_users  # users are not dealt out
         foresee([
@@ -83,13 +88,13 @@ class RowFacts:
         return weight_summary(self._weights[kind, column])
 
 
-def _rows_query(frame: Any, *, weighted: bool) -> Any:
+def _rows_query(frame: Any, *, weighted: bool) -> FrameTally:
     """How many rows there are, and how many of them no engine may sum over; the ends of ratings and items."""
     p, y = nw.col("p"), nw.col("y")
     wrong = {"u": nw.col("u").is_null(), "i": nw.col("i").is_null(), "y": absent(y)}
     if weighted:
         wrong |= {"p": absent(p), "outside": ~((p >= LEAST) & (p <= 1))}
-    flagged = frame.select("i", "y", **{f"bad_{name}": flag(bad) for name, bad in wrong.items()}, n=nw.lit(1.0))
-    totals = [nw.col(f"bad_{name}").sum() for name in wrong]
-    spans = [y.min().alias("low_y"), y.max().alias("high_y"), *item_ends(frame)]
-    return flagged.select(*totals, nw.col("n").sum(), *spans)
+    flags = {f"bad_{name}": flag(bad) for name, bad in wrong.items()} | {"n": nw.lit(1.0)}
+    sums: dict[str, Total] = {name: (name, "sum") for name in flags}
+    spans: dict[str, Total] = {"low_y": ("y", "min"), "high_y": ("y", "max"), **item_ends(frame)}
+    return FrameTally(frame=frame.select("i", "y", **flags), totals=sums | spans)

@@ -16,7 +16,7 @@ import numpy as np
 from openloop.core.feedback import Array, Floats
 from openloop.core.metric import Column, Metric, reaches
 from openloop.kernels import ties
-from openloop.sources.frames.collecting import together
+from openloop.sources.frames.collecting import FrameTally, together
 from openloop.sources.terms import Needed, shared_key, terms
 from openloop.support.frames import MAX_COLUMNS, plain_ids
 
@@ -230,14 +230,12 @@ class Pass:
             for start in range(0, len(keys), MAX_COLUMNS)
         ]
 
-    def query(self, batch: Mapping[Key, str]) -> Any:
+    def tally(self, batch: Mapping[Key, str]) -> FrameTally:
         """The sums of a batch."""
         group = [*([USER] if self.by_user else []), *([STRATUM] if self.strata > 1 else [])]
-        # Rows are counted: a column of ones would be made and summed.
-        named = [_expression(self.columns[key]).alias(name) for key, name in batch.items() if key != ROWS]
-        totals = [nw.len().alias(name) if key == ROWS else nw.col(name).sum() for key, name in batch.items()]
-        rows = self.frame.select(*group, *named)
-        return rows.group_by(*group).agg(*totals) if group else rows.select(*totals)
+        summed = {name: _expression(self.columns[key]) for key, name in batch.items() if key != ROWS}
+        rows = self.frame.select(*group, **summed)
+        return FrameTally.sums(rows, list(summed), by=group, count=batch.get(ROWS))
 
     def reduced(self, tables: Sequence[Any]) -> Reduced:
         """The sums, from the table of each batch."""
@@ -253,7 +251,7 @@ class Pass:
 def reduce_all(passes: Sequence[Pass]) -> list[Reduced]:
     """The sums of several passes; only these leave the engine."""
     batches = [own.batches for own in passes]
-    tables = iter(together([p.query(batch) for p, own in zip(passes, batches, strict=True) for batch in own]))
+    tables = iter(together([p.tally(batch) for p, own in zip(passes, batches, strict=True) for batch in own]))
     return [p.reduced([next(tables) for _ in own]) for p, own in zip(passes, batches, strict=True)]
 
 

@@ -261,9 +261,9 @@ class FrameSource:
         """What models list for users."""
         return FrameLists(self._joined, asked, (self._n_users, self._n_items))
 
-    def tilts(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> Tilts:
-        """Sums of tilted weights of the rows that count for a metric."""
-        return self.tilter().tilts(metric, pairs)
+    def tilts(self, metrics: Sequence[Metric], pairs: Sequence[tuple[str, str]]) -> list[Tilts]:
+        """Sums of tilted weights of the rows that count for each metric."""
+        return self.tilter().tilts(metrics, pairs) if metrics else []
 
     def _tilter(self) -> FrameTilter:
         rows, setting = partial(self._rows_for, strata=None), lambda metric: self._setting(None, [metric])
@@ -387,10 +387,11 @@ class FrameSource:
 
     def _exclusions(self) -> tuple[Array, Floats]:
         """The users of the excluded pairs, and how many each has; or all clusters."""
-        if self._seen.excluded is None:
+        excluded = self._joined.excluded
+        if excluded is None or self._seen.excluded is None:
             return np.empty(0, np.int64), np.empty(0)
         if self._deal is not None:
             groups = self._deal.groups
-            return np.arange(groups), by_cluster(dealt(self._seen.excluded.query(), groups), "excluded", groups)
+            return np.arange(groups), by_cluster(dealt(excluded.counts, groups), "excluded", groups)
         table = self._seen.excluded.table
         return plain_ids(table[USER]), table["excluded"].cast(nw.Float64()).to_numpy()

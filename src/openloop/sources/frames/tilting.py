@@ -14,7 +14,7 @@ from openloop.core.feedback import Floats
 from openloop.core.metric import Metric, reaches
 from openloop.core.tilts import CLUSTERS, Against, TiltedSums, Tilts
 from openloop.sources.frames.joining import Joined
-from openloop.sources.frames.rows import FrameColumns, FrameSetting, Key, Reduced, reduce
+from openloop.sources.frames.rows import FrameColumns, FrameSetting, Key, Pass, Reduced, reduce_all
 from openloop.sources.plan import LogFacts
 from openloop.sources.terms import parts
 from openloop.sources.tilts import GRIDS, TiltPlan, place, planned
@@ -129,19 +129,27 @@ class FrameTilter:
         )  # fmt: skip
         return cls(joined=joined, rows_for=rows_for, setting=setting, counts=counts, span=about.span, plan=plan)
 
-    def tilts(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> Tilts:
-        """The sums of a metric's gains by cluster of users."""
+    def tilts(self, metrics: Sequence[Metric], pairs: Sequence[tuple[str, str]]) -> list[Tilts]:
+        """The sums of each metric's gains by cluster of users."""
+        wanted = [self._wanted(metric, pairs) for metric in metrics]
+        if not any(wanted):  # of all metrics, or of none
+            return [Tilts(models=self.joined.models, notes=self.plan.notes) for _ in metrics]
+        passes = [Pass(frame=self._frame(m), columns=own) for m, own in zip(metrics, wanted, strict=True)]
+        return [self._found(_clustered(reduced), pairs) for reduced in reduce_all(passes)]
+
+    def _wanted(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> dict[Key, Any]:
         setting, models = self.setting(metric), self.joined.models
         columns = [FrameColumns(m, metric.on, setting, ranked=self.joined.ranked[m]) for m in range(len(models))]
         gains = {model: metric.gain(x) for model, x in zip(models, columns, strict=True)}
         wanted = part_columns(columns[0], gains, pairs) if self.joined.weights else {}
         for against in self.plan.against:
             wanted |= tilted_columns(against, gains)
-        if not wanted:
-            return Tilts(models=models, notes=self.plan.notes)
-        sums = _clustered(reduce(self._frame(metric), wanted, 1))
+        return wanted
+
+    def _found(self, sums: Mapping[Key, Floats], pairs: Sequence[tuple[str, str]]) -> Tilts:
+        parted = _parts(sums, pairs) if self.joined.weights and pairs else None
         return Tilts(
-            models=models, pairs=tuple(pairs), parts=_parts(sums, pairs) if self.joined.weights and pairs else None,
+            models=self.joined.models, pairs=tuple(pairs), parts=parted,
             sums=tuple(self._tilted(sums, against) for against in self.plan.against), notes=self.plan.notes,
         )  # fmt: skip
 
