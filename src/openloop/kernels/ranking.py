@@ -29,6 +29,8 @@ Scorer = Callable[[Pointers], Array]  # users (B,) -> scores (B, I)
 
 # Wide blocks make a fast matrix product, small ones leave their rows in cache for counting; this serves both.
 BLOCK_BYTES = 10 * 2**20
+# A product of fewer users reads all of Q for too little work: with a million items twice the time for 2 users a block.
+FEW_USERS, FEW_BYTES = 16, 64 * 2**20
 TOTAL_BYTES = 256 * 2**20
 
 
@@ -106,8 +108,9 @@ def block_users(n_items: int, n_users: int) -> int:
 
     A few users still make several blocks, so that threads end together.
     """
-    fit = min(BLOCK_BYTES // (4 * max(n_items, 1)), 1024, max(64, n_users // 16))
-    return max(1, fit // 32 * 32 or fit)
+    row = 4 * max(n_items, 1)
+    fit = min(BLOCK_BYTES // row, 1024, max(64, n_users // 16))
+    return max(1, fit // 32 * 32 or fit, min(FEW_USERS, FEW_BYTES // row))
 
 
 def workers(threads: int | None, step: int, n_items: int) -> int:
