@@ -2,7 +2,8 @@
 
 Times are CPU seconds, of this process, of the JVM and of its Python workers together, as a machine that does other
 things too stretches the clock and not the work. `--disk ROWS` fits from a Parquet file of so many rows instead, within
-`--memory`, and tells the time and the peak of resident memory; 100 million rows take about an hour on two cores.
+`--memory`, and tells the time and the peak of resident memory. `--hard` has the system refuse what is allocated beyond
+`--memory` (RLIMIT_DATA: private memory, not the pages of mapped files, which it can take back at any time).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from bench.worker import peak_bytes
+
 FACTORS, REG, PASSES = 64, 5.0, 10
 WARM = 25  # passes before those that are measured: a JVM compiles for as long, and a fit has some fifty
 SIZES = {"full": (1_000_000, 20_000, 5_000), "quick": (50_000, 2_000, 500)}  # rows, users, items
@@ -31,11 +34,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a small log")
     parser.add_argument("--disk", type=float, metavar="ROWS", help="fit so many rows from disk")
     parser.add_argument("--memory", default="4 GiB", help="for --disk")
-    parser.add_argument("--iterations", type=int, default=3, help="for --disk")
+    parser.add_argument("--hard", action="store_true", help="for --disk: fail rather than allocate more than --memory")
+    parser.add_argument("--iterations", type=int, default=3, help="for --disk; a pass each, and one at the start")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if asked.disk:
-            from_disk(Path(folder), int(asked.disk), asked.memory, asked.iterations)
+            from_disk(Path(folder), int(asked.disk), asked.memory, asked.iterations, hard=asked.hard)
         else:
             against_memory(Path(folder), *SIZES["quick" if asked.quick else "full"])
 
@@ -146,34 +150,39 @@ def ticks(pid: int) -> int:
 # -- from disk -------------------------------------------------------------------------------------------------
 
 
-def from_disk(folder: Path, rows: int, memory: str, iterations: int) -> None:
+def from_disk(folder: Path, rows: int, memory: str, iterations: int, *, hard: bool = False) -> None:
+    from openloop.learners import MF
+    from openloop.learners.blocks.disk import DiskBlocks
+    from openloop.learners.blocks.sizes import bytes_of
+
     users, items = max(rows // 72, 1_000), min(27_000, rows // 100)
     call = f"write_log(Path({str(folder)!r}), {rows}, {users}, {items})"
     program = [sys.executable, "-c", f"from bench.projected import *; {call}"]
     subprocess.run(program, check=True)  # in a process of its own: this one stays small
-    from openloop.learners import MF
-
-    begun, times = time.perf_counter(), list[float]()
-    model = MF(FACTORS, REG, solver="projected", iterations=iterations, tol=0.0, checkpoint=folder / "fit.npz")
-    from openloop.learners.blocks.disk import DiskBlocks
-
-    total = DiskBlocks.total
+    print(f"{rows:,} rows, {users:,} users, {items:,} items, {FACTORS} factors, memory={memory}", flush=True)
+    if hard:
+        resource.setrlimit(resource.RLIMIT_DATA, (limit := bytes_of("--memory", memory), limit))
+    total, begun, passes = DiskBlocks.total, clocks(), list[Any]()
 
     def measured(self: Any, ask: Any) -> Any:
-        start = time.perf_counter()
+        start = clocks()
         got = total(self, ask)
-        times.append(time.perf_counter() - start)
+        passes.append(clocks() - start)
+        print(f"pass {len(passes)}: {passes[-1][0]:.1f} s by the clock, {passes[-1][1]:.1f} s of CPU", flush=True)
         return got
 
     DiskBlocks.total = measured
-    work = time.process_time()
+    model = MF(FACTORS, REG, solver="projected", iterations=iterations, tol=0.0, checkpoint=folder / "fit.npz")
     model.fit(folder / "log", sample_weight="w", blocks=folder / "blocks", memory=memory)
-    whole, peak = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    size = sum(file.stat().st_size for file in (folder / "blocks").rglob("*") if file.is_file())
-    print(f"{rows:,} rows, {users:,} users, {items:,} items, {FACTORS} factors, memory={memory}")
-    print(f"blocks made in {whole - sum(times):.0f} s ({size / 2**30:.2f} GiB)")
-    print(f"{len(times)} passes of {np.mean(times):.1f} s")
-    print(f"{time.process_time() - work:.0f} s of CPU, {peak:.2f} GiB at the peak, Q and pairs included")
+    made, size = clocks() - begun - sum(passes), sum(f.stat().st_size for f in (folder / "blocks").rglob("*.npy"))
+    print(f"blocks made in {made[0]:.0f} s by the clock, {made[1]:.0f} s of CPU ({size / 2**30:.2f} GiB)")
+    print(f"{len(passes)} passes of {np.mean(passes, 0)[0]:.1f} s by the clock, {np.mean(passes, 0)[1]:.1f} s of CPU")
+    print(f"{peak_bytes() / 2**30:.2f} GiB at the peak{', none refused' if hard else ''}")
+
+
+def clocks() -> Any:
+    """Seconds by the clock, and of CPU."""
+    return np.array([time.perf_counter(), time.process_time()])
 
 
 if __name__ == "__main__":
