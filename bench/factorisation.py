@@ -120,13 +120,13 @@ def load(path: Path) -> tuple[dict[str, Any], tuple[int, int]]:
 # -- the sides -----------------------------------------------------------------------------------------------
 
 
-def ours(folder: Path, sweeps: str) -> Any:
+def ours(folder: Path, sweeps: str, factors: str = str(FACTORS), threads: str = str(THREADS)) -> Any:
     import openloop as ol
 
     log, (U, I) = load(folder / "log.npz")
     w = log.pop("weight")
     feedback = ol.Feedback(**log, users=ol.Vocabulary.range(U), items=ol.Vocabulary.range(I))
-    model = ol.learners.MF(FACTORS, REG, iterations=int(sweeps), tol=0, threads=THREADS)
+    model = ol.learners.MF(int(factors), REG, iterations=int(sweeps), tol=0, threads=int(threads))
 
     def timed() -> Any:
         cpu = time.process_time()
@@ -162,7 +162,7 @@ def cmfrec(folder: Path) -> Any:
     return timed
 
 
-def implicit(folder: Path, iterations: str) -> Any:
+def implicit(folder: Path, iterations: str, factors: str = str(FACTORS), threads: str = str(THREADS)) -> Any:
     from implicit.cpu.als import AlternatingLeastSquares
     from scipy.sparse import csr_matrix
     from threadpoolctl import threadpool_limits
@@ -170,10 +170,10 @@ def implicit(folder: Path, iterations: str) -> Any:
     log, shape = load(folder / "log.npz")
     ratings = csr_matrix((log["rating"], (log["user"], log["item"])), shape=shape)
     threadpool_limits(1, "blas")  # it asks for it: its own threads do the work
-    options = {"dtype": np.float32, "use_cg": True, "num_threads": THREADS, "random_state": 1}
+    options = {"dtype": np.float32, "use_cg": True, "num_threads": int(threads), "random_state": 1}
 
     def timed() -> int:
-        model = AlternatingLeastSquares(FACTORS, regularization=REG, iterations=int(iterations), **options)
+        model = AlternatingLeastSquares(int(factors), regularization=REG, iterations=int(iterations), **options)
         model.fit(ratings, show_progress=False)
         return len(model.item_factors)
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,24 +29,27 @@ class SideError(Exception):
 class Side:
     """`call` is "module:function"; the function takes the input folder and `rest`, and returns what is timed.
 
-    `source` is the folder that openloop is imported from; None: where it is installed.
+    `source` is the folder that openloop is imported from; None: where it is installed. `settings` are variables of
+    the environment.
     """
 
     call: str
     rest: tuple[str, ...] = ()
     python: Path | str = sys.executable
     source: Path | None = None
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def environment(self) -> dict[str, str]:
         """The caller's settings, less those that make an interpreter import packages from elsewhere."""
         own = {name: value for name, value in os.environ.items() if name not in FOREIGN}
-        return own if self.source is None else own | {"PYTHONPATH": str(self.source)}
+        found = {} if self.source is None else {"PYTHONPATH": str(self.source)}
+        return own | found | dict(self.settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The calls of one side: seconds of each, the peak of resident bytes, and the last value.
+    """The calls of one side: seconds of each by the clock and of CPU, the peak of resident bytes, and the last value.
 
     `start` is how many bytes were resident before the first call, the input and the libraries among them.
     """
@@ -55,6 +58,7 @@ class Measured:
     peak: int
     value: Any
     start: int = 0
+    cpu: tuple[float, ...] = ()
 
     @property
     def first(self) -> float:
@@ -157,6 +161,7 @@ def race(sides: Mapping[str, Side], folder: Path, rounds: int) -> dict[str, Meas
             peak=turns[-1][name]["peak"],
             value=turns[-1][name]["value"],
             start=workers[name].start,
+            cpu=tuple(seconds for turn in turns for seconds in turn[name]["cpu"]),
         )
         for name in sides
     }

@@ -42,7 +42,11 @@ def run(folder: Path, size: str, **_: Any) -> list[Result]:
 
 
 def make(folder: Path, size: str) -> int:
-    n_users, n_rows, n_items = SIZES[size]
+    return write_rows(folder, *SIZES[size])
+
+
+def write_rows(folder: Path, n_users: int, n_rows: int, n_items: int) -> int:
+    """The file that the sides read; how many bytes its columns take."""
     rng = np.random.default_rng(0)
     rows = rng.permutation(n_users * n_rows)
     user, j = rows // n_rows, rows % n_rows

@@ -42,11 +42,16 @@ class SimulatedPage:
 
     def placed(self, page: str, text: str) -> str:
         """The page with the text between its marks."""
-        before, _, rest = page.partition(self.marks[0])
-        _, end, after = rest.partition(self.marks[1])
-        if not end:
-            raise SystemExit(f"{self.path}: the marks {self.marks[0]} and {self.marks[1]} are missing; put them back.")
-        return f"{before}{self.marks[0]}\n\n{text}\n\n{self.marks[1]}{after}"
+        return placed(self.path, page, text, self.marks)
+
+
+def placed(path: Path, page: str, text: str, marks: tuple[str, str]) -> str:
+    """What is on the page at `path`, with the text between its marks."""
+    before, _, rest = page.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
+    if not end:
+        raise SystemExit(f"{path}: the marks {marks[0]} and {marks[1]} are missing; put them back.")
+    return f"{before}{marks[0]}\n\n{text}\n\n{marks[1]}{after}"
 
 
 def kept(trial: Trial, settings: Sequence[Setting], what: str, given: Given | None = None) -> list[Outcome]:

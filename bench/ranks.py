@@ -35,9 +35,13 @@ def run(folder: Path, size: str, **_: Any) -> list[Result]:
 
 
 def make(folder: Path, size: str) -> None:
-    n_users, n_items, n_factors = SIZES[size]
+    write_factors(folder, *SIZES[size])
+
+
+def write_factors(folder: Path, n_users: int, n_items: int, n_factors: int, held_out: int = HELD_OUT) -> None:
+    """The file that the sides read."""
     rng = np.random.default_rng(0)
-    counts = rng.poisson(HELD_OUT, n_users)
+    counts = rng.poisson(held_out, n_users)
     np.savez(
         folder / "factors.npz",
         P=rng.standard_normal((n_users, n_factors), np.float32),
@@ -47,13 +51,13 @@ def make(folder: Path, size: str) -> None:
     )
 
 
-def ours(folder: Path) -> Any:
+def ours(folder: Path, threads: str = "") -> Any:
     from openloop.kernels.ranking import factor_ranks
 
     P, Q, ptr, item = load(folder)
 
     def timed() -> list[int]:
-        h, e = factor_ranks(P, Q, None, ptr, item)
+        h, e = factor_ranks(P, Q, None, ptr, item, threads=int(threads) if threads else None)
         return [int(h.sum()), int(e.sum())]
 
     return timed

@@ -39,11 +39,13 @@ def main(call: str, folder: str, *rest: str) -> None:
     answer(value=None if callable(timed) else timed, resident=resident_bytes())
     for _ in sys.stdin:
         calls: list[float] = []
+        cpu: list[float] = []
         while not calls or (sum(calls) < TURN_SECONDS and len(calls) < TURN_CALLS):
-            start = time.perf_counter()
+            start, work = time.perf_counter(), time.process_time()
             value = timed()
             calls.append(time.perf_counter() - start)
-        answer(calls=calls, peak=peak_bytes(), value=value() if callable(value) else value)
+            cpu.append(time.process_time() - work)
+        answer(calls=calls, cpu=cpu, peak=peak_bytes(), value=value() if callable(value) else value)
 
 
 def peak_bytes() -> int:
