@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.scaling.cases import CASES
-from bench.scaling.curves import RESULTS, measured
+from bench.scaling.curves import RESULTS, complete, measured, read
 from bench.scaling.page import PAGE, records, told, written
 
 
@@ -27,18 +27,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if asked.again:
             (RESULTS / f"{name}.json").unlink(missing_ok=True)
         show(name, RESULTS)
-    absent = [name for name in CASES if not (RESULTS / f"{name}.json").exists()]
-    if absent:
+    found = {name: read(case) for name, case in CASES.items()}
+    if absent := [name for name, case in CASES.items() if not complete(case, found[name])]:
         print(f"not measured yet: {', '.join(absent)}; the page is written once they are.")
         return
-    written(list(CASES.values()), {name: measured(case) for name, case in CASES.items()})
+    written(list(CASES.values()), found)
     print(f"written to {PAGE}")
 
 
 def show(name: str, folder: Path) -> None:
-    """Measure a case, and print its curves: x, the side, its time, and the MiB that it took beside its input."""
+    """Measure a case, and print its curves: x, the side, its time, and the peak of its process."""
     case = CASES[name]
-    for curve, rows in zip(case.curves, records(case, measured(case, folder)), strict=True):
+    for curve, rows in records(case, measured(case, folder)):
         print(f"{name}, {told(curve, rows)}")
         for row in rows:
             print(f"  {row['x']:>12,}  {row['side']:<14}{row['time']:>9.2f}{row['bytes'] / 2**20:>9.0f} MiB")

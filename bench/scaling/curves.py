@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,9 +20,10 @@ from openloop.support.atomic import write_text
 
 RESULTS = ROOT / "bench" / "results" / "scaling"
 INPUTS = "bench.scaling.inputs"
-ROUNDS, CLOCK_ROUNDS = 2, 6  # in CPU seconds, and by the clock, which others on the machine disturb
+ROUNDS, CLOCK_ROUNDS = 2, 6  # in CPU seconds, and by the clock, which whatever else runs disturbs
 SWEEPS = 3
 THREADS = 2  # unless a curve is over them
+ENOUGH = 0.9  # of the cores that threads could use: with fewer a curve over threads is about what else runs
 COUNTS = [2**k for k in range(int(math.log2(os.cpu_count() or 1)) + 1)]  # 1, 2, … as far as there are cores
 
 Size = Mapping[str, int]
@@ -106,19 +110,28 @@ def audit(size: Size) -> dict[str, Side]:
 # -- what was measured ----------------------------------------------------------------------------------------
 
 
-def key(point: Mapping[str, Any]) -> str:
-    """What a point is kept under; the usual number of threads is not said."""
-    return json.dumps({name: value for name, value in point.items() if (name, value) != ("threads", THREADS)})
+def read(case: ScalingCase, folder: Path = RESULTS) -> dict[str, Any]:
+    """What was measured so far."""
+    path = folder / f"{case.name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def complete(case: ScalingCase, kept: Mapping[str, Any]) -> bool:
+    """Whether all points are there, but for those over threads, which a busy machine leaves out."""
+    return all(json.dumps(point) in kept for curve, point in case.points() if curve.axis != "threads")
 
 
 def measured(case: ScalingCase, folder: Path = RESULTS, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     """Seconds of CPU, by the clock, and bytes of each side at each point; those of an earlier run are not run again."""
-    path = folder / f"{case.name}.json"
-    kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    points = list({key(point): (curve, point) for curve, point in case.points()}.items())
+    path, kept = folder / f"{case.name}.json", read(case, folder)
+    points = list({json.dumps(point): (curve, point) for curve, point in case.points()}.items())
     folder.mkdir(parents=True, exist_ok=True)
     for n, (name, (curve, point)) in enumerate(points, 1):
-        if name not in kept:
+        if name in kept:
+            continue
+        if curve.axis == "threads" and (free := free_cores(max(curve.values))) < ENOUGH * max(curve.values):
+            say(f"{case.name}: threads are left out, as {free:.1f} of {max(curve.values)} cores are free")
+        else:
             say(f"{case.name}: {n} of {len(points)}, {name}")
             kept[name] = _measure(curve, curve.sides or case.sides, point)
             write_text(path, json.dumps(kept, indent=1))
@@ -128,13 +141,27 @@ def measured(case: ScalingCase, folder: Path = RESULTS, *, say: Callable[[str], 
 def _measure(curve: Curve, sides: Sides, point: Mapping[str, Any]) -> dict[str, Any]:
     size = {name: value for name, value in point.items() if name != "input"}
     with tempfile.TemporaryDirectory() as folder:
-        make_input(INPUTS, Path(folder), json.dumps(point))
         try:
+            make_input(INPUTS, Path(folder), json.dumps(point))
             asked = sides(size)
             found = race(asked, Path(folder), CLOCK_ROUNDS if curve.axis == "threads" else ROUNDS)
         except SideError as error:
-            raise SystemExit(f"bench.scaling: {key(point)}: {error}") from error
-    return {name: {"cpu": min(m.cpu), "clock": m.best, "bytes": m.grown} for name, m in found.items()}
+            raise SystemExit(f"bench.scaling: {point}: {error}") from error
+    return {name: {"cpu": min(m.cpu), "clock": m.best, "bytes": m.peak} for name, m in found.items()}
+
+
+def free_cores(threads: int) -> float:
+    """How many cores so many threads get, over a second of work that needs nothing else."""
+    block = bytes(2**22)
+
+    def work(end: float) -> None:
+        while time.perf_counter() < end:
+            hashlib.blake2b(block)  # without the lock of the interpreter
+
+    start, cpu = time.perf_counter(), time.process_time()
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, [start + 1.0] * threads))
+    return (time.process_time() - cpu) / (time.perf_counter() - start)
 
 
 def exponent(xs: Sequence[float], ys: Sequence[float]) -> float:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.harness import ROOT
 from bench.pages import placed
-from bench.scaling.curves import Curve, ScalingCase, exponent, key
+from bench.scaling.curves import Curve, ScalingCase, exponent
 from openloop.reporting.figures import save
 from openloop.reporting.style import BLUE, GREY, VERMILLION, data, log_axis, styled
 from openloop.support.atomic import write_text
@@ -23,19 +24,26 @@ ROOM = 1.25  # between a point and the edge
 Kept = Mapping[str, Any]
 
 
-def records(case: ScalingCase, kept: Kept) -> list[list[dict[str, Any]]]:
-    """Of each curve the points of all sides: times over openloop's at the first, by the clock where threads differ."""
-    points: dict[int, list[dict[str, Any]]] = {}
-    for curve, point in case.points():
-        own = points.setdefault(case.curves.index(curve), [])
-        clock = "clock" if curve.axis == "threads" else "cpu"
-        for side, found in kept[key(point)].items():
-            own.append({"x": point[curve.axis], "side": side, "time": found[clock], "bytes": found["bytes"]})
-    for own in points.values():
-        unit = own[0]["time"]
-        for row in own:
-            row["time"] /= unit
-    return list(points.values())
+def records(case: ScalingCase, kept: Kept) -> list[tuple[Curve, list[dict[str, Any]]]]:
+    """Each curve with the points of all sides: times over openloop's at the first, by the clock where threads differ.
+
+    Curves of which a point was left out are not among them.
+    """
+    found = []
+    for curve in case.curves:
+        points = {point[curve.axis]: kept.get(json.dumps(point)) for own, point in case.points() if own is curve}
+        if None not in points.values():
+            found.append((curve, _relative(points, "clock" if curve.axis == "threads" else "cpu")))
+    return found
+
+
+def _relative(points: Mapping[int, Any], clock: str) -> list[dict[str, Any]]:
+    unit = next(iter(points.values()))[OURS][clock]
+    return [
+        {"x": x, "side": side, "time": found[clock] / unit, "bytes": found["bytes"]}
+        for x, sides in points.items()
+        for side, found in sides.items()
+    ]
 
 
 def told(curve: Curve, rows: Sequence[Mapping[str, Any]]) -> str:
@@ -46,7 +54,7 @@ def told(curve: Curve, rows: Sequence[Mapping[str, Any]]) -> str:
         return name
     if curve.axis == "threads":
         return f"{name}: {ours[0]['time'] / ours[-1]['time']:.2f} times as fast with {ours[-1]['x']}"
-    return f"{name}: time ~ {curve.axis}^{exponent([r['x'] for r in ours], [r['time'] for r in ours]):.2f}"
+    return f"{name}: time ~ n^{exponent([r['x'] for r in ours], [r['time'] for r in ours]):.2f}"
 
 
 def figure(case: ScalingCase, kept: Kept) -> Any:
@@ -54,8 +62,8 @@ def figure(case: ScalingCase, kept: Kept) -> Any:
     import altair as alt
 
     found = records(case, kept)
-    sides = list(dict.fromkeys(row["side"] for rows in found for row in rows))
-    charts = [_chart(curve, rows, sides) for curve, rows in zip(case.curves, found, strict=True)]
+    sides = list(dict.fromkeys(row["side"] for _, rows in found for row in rows))
+    charts = [_chart(curve, rows, sides) for curve, rows in found]
     columns = 2 if len(charts) == 4 else COLUMNS
     return styled(alt.concat(*charts, columns=columns, spacing=24))
 
@@ -78,7 +86,7 @@ def _chart(curve: Curve, rows: Sequence[Mapping[str, Any]], sides: Sequence[str]
         axis=alt.Axis(values=list(dict.fromkeys(row["x"] for row in rows)), format="~s", labelOverlap=False),
     )  # fmt: skip
     y = alt.Y(
-        "time:Q", title="time", axis=log_axis(low, high),
+        "time:Q", title="time (first = 1)", axis=log_axis(low, high),
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
     )  # fmt: skip
     legend = alt.Legend(symbolType="stroke", symbolStrokeWidth=2.5)

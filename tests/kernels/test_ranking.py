@@ -141,6 +141,11 @@ def test_blocks_fit_in_memory(n_items):
     assert block == threads == 1 or threads * block * n_items * 4 <= TOTAL_BYTES
 
 
+def test_a_block_of_very_many_items_has_users_enough_for_a_fast_product():
+    assert block_users(1_000_000, 10**9) == 16
+    assert block_users(20_000_000, 10**9) == 1  # 80 MB each
+
+
 def test_nan_is_refused_by_user():
     scores = np.zeros((3, 50), np.float32)
     scores[2, 17] = np.nan
