@@ -70,8 +70,11 @@ def test_clusters_are_as_even_as_luck_makes_them(ids):
 
 def test_users_without_a_row_are_dealt_too():
     frame = dealt(nw.from_native(pl.DataFrame({"u": [1, 1, 2, 3]})), 4)
-    deal = Deal.of(frame, 4, 4000)
+    excluded = dealt(nw.from_native(pl.DataFrame({"u": [3, 7, 8], "excluded": [1.0, 2.0, 1.0]})), 4)
+    deal = Deal.of(frame, excluded, 4, 4000)
     assert deal.scored.sum() == 3
+    assert deal.known.sum() == 5
+    assert Deal.of(frame, None, 4, 4000).known.sum() == 3
     assert deal.users.sum() == 4000
     assert deal.users.min() > 900
 

@@ -224,6 +224,14 @@ def test_counts_are_of_candidates_in_the_population_and_hold_no_lists(case):
         ol.evaluate(table, log, "p", metrics=["adg"], complete=True, population=(30, 11), **NAMES)
     with pytest.raises(UndefinedError, match=facts("coverage@3", "'b'", "lists")):
         case.evaluate(models=table, metrics=["coverage@3"], complete=True)
+    # Counted among all items, where a user's candidates are fewer.
+    last = counts(case, "b").with_columns(above=pl.lit(11.0), tied=pl.lit(1.0))
+    left_out = case.frame.select("uid", "mid").head(1)
+    with pytest.raises(InputError, match=facts("'b'", 13, 12, "exclude=")):
+        ol.evaluate(
+            {"b": last}, case.frame.slice(1), exclude=left_out, metrics=["adg"], estimators=["naive"], complete=True,
+            population=case.population, threshold=4, **NAMES,
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("engine", EAGER)

@@ -27,19 +27,28 @@ class Deal:
 
     groups: int
     scored: Floats  # (groups,)
+    known: Floats  # (groups,) with a scored row, or with an excluded one
     users: Floats  # (groups,)
 
     @classmethod
-    def of(cls, dealt: Any, groups: int, n_users: int) -> Deal:
-        """Of rows with their users and clusters. Users without a row, whose ids nobody knows, are dealt by luck.
+    def of(cls, dealt: Any, excluded: Any | None, groups: int, n_users: int) -> Deal:
+        """Of scored and excluded rows with their users and clusters; other users, of unknown ids, are drawn at random.
 
-        A hash deals as luck does: every cluster holds such users as a random part of the population would.
+        A hash deals as chance does: every cluster holds such users as a random part of the population would. The draw
+        moves no estimate, and is the same every time.
         """
-        users = dealt.select(USER, "cluster").unique().select("cluster", nw.lit(1.0).alias("users"))
-        scored = by_cluster(users, "users", groups)
-        others = max(n_users - int(scored.sum()), 0)
+        scored = known = _users_of(dealt, groups)
+        if excluded is not None:
+            known = _users_of(nw.concat([rows.select(USER, "cluster") for rows in (dealt, excluded)]), groups)
+        others = max(n_users - int(known.sum()), 0)
         drawn = np.random.default_rng(0).multinomial(others, np.full(groups, 1.0 / groups))
-        return cls(groups=groups, scored=scored, users=scored + drawn)
+        return cls(groups=groups, scored=scored, known=known, users=known + drawn)
+
+
+def _users_of(rows: Any, groups: int) -> Floats:
+    """How many distinct users are in each cluster, (groups,)."""
+    users = rows.select(USER, "cluster").unique().select("cluster", nw.lit(1.0).alias("users"))
+    return by_cluster(users, "users", groups)
 
 
 def by_cluster(dealt: Any, column: str, groups: int) -> Floats:

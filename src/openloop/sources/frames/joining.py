@@ -52,7 +52,7 @@ class Joined:
     excluded: ExcludedPairs | None
     weights: Mapping[str, Weights]  # for metrics on predictions and on ranks; empty without propensities
     held: Mapping[str, int]  # the fewest scores that a user of a model has, where all were promised
-    counted: Mapping[str, int]  # the most candidates that a model's counts tell of
+    counted: Mapping[str, int]  # the most items that a model's counts tell of, with those excluded
     rows: int | None  # as many as there should be; None: not checked
     dropped: int = 0  # rows that some model does not predict
     notes: tuple[str, ...] = ()
@@ -70,8 +70,9 @@ class Joined:
         for name, most in self.counted.items():
             if most > n_items:
                 raise InputError(
-                    f"model {name!r}: counts {most:,} candidates above and tied, and the population has {n_items:,} "
-                    "items; pass population=, or count again."
+                    f"model {name!r}: its candidates above and tied, and the items that exclude= has of the user, are "
+                    f"{most:,}, and the population has {n_items:,} items; count without excluded items, or pass "
+                    "population=."
                 )
 
     def check_rows(self, found: int) -> None:

@@ -160,13 +160,21 @@ class Ranked:
             table.check()
             counts = table.frame.select(*PAIR, **{h: nw.col(str(table.above)), e: nw.col(str(table.tied))})
             self.frame = self.frame.join(counts, on=list(PAIR), how="left")
-        found = count_facts(counts, h, e)
-        if found.odd:
-            raise rules.bad_counts(table.what, table.counts, found.odd)
-        if gone := count(self.frame, nw.col(h).is_null() | nw.col(e).is_null()):
+        odd, tied = _odd_and_tied(counts, h, e)
+        if odd:
+            raise rules.bad_counts(table.what, table.counts, odd)
+        self.counted[at] = self._most_candidates(table, h, e)
+        self._expect(at, counts if tied else None)
+
+    def _most_candidates(self, table: ModelTable, above: str, tied: str) -> int:
+        """How many items counts of scored rows tell of at most, those that a row's user has excluded among them."""
+        h, e = nw.col(above), nw.col(tied)
+        others = nw.lit(0.0) if self.excluded is None else nw.col("excluded")
+        rows = self.frame.select(gone=flag(h.is_null() | e.is_null()), most=h + e + others)
+        found = only_row(rows.select(nw.col("gone").sum(), nw.col("most").max()))
+        if gone := int(found["gone"] or 0):
             raise rules.incomplete(table.what, f"{gone:,} scored rows have no counts")
-        self.counted[at] = found.most
-        self._expect(at, counts if found.tied else None)
+        return int(found["most"] or 0)
 
     def _expect(self, at: int, counts: Any | None) -> None:
         """Expectations over tied blocks, by a table of the blocks that are there; a single item has its own rank."""
@@ -227,24 +235,13 @@ def with_ranks(
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountFacts:
-    """Of counts of candidates: rows that cannot be any, rows with ties, and the most candidates that a row tells of."""
-
-    odd: int
-    tied: int
-    most: int
-
-
-def count_facts(counts: Any, above: str, tied: str) -> CountFacts:
-    """By one query; where all of a row is missing, there is nothing to tell."""
+def _odd_and_tied(counts: Any, above: str, tied: str) -> tuple[int, int]:
+    """How many rows cannot be counts, and how many have ties; a row where all is missing says nothing."""
     h, e = nw.col(above), nw.col(tied)
     bad = absent(h) | absent(e) | (h < 0) | (e < 1) | (h != h.floor()) | (e != e.floor()) | (h + e > rules.LARGEST)
-    flags = {"odd": flag(bad & ~(h.is_null() & e.is_null())), "tied": flag(~absent(e) & (e > 1)), "most": h + e}
-    named = counts.select(**flags).select(nw.col("odd").sum(), nw.col("tied").sum(), nw.col("most").max())
-    found = only_row(named)
-    odd = int(found["odd"] or 0)
-    return CountFacts(odd=odd, tied=int(found["tied"] or 0), most=0 if odd else int(found["most"] or 0))
+    flags = {"odd": flag(bad & ~(h.is_null() & e.is_null())), "tied": flag(~absent(e) & (e > 1))}
+    found = only_row(counts.select(**flags).select(nw.col("odd").sum(), nw.col("tied").sum()))
+    return int(found["odd"] or 0), int(found["tied"] or 0)
 
 
 def _own_depth(what: str, frame: Any, column: str) -> int:

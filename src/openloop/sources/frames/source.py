@@ -166,10 +166,11 @@ class FrameSource:
         frame, self._deal = self._joined.frame, None
         if self._n_users <= max_users:
             return frame
-        groups = min(CLUSTERS, max_users)
+        groups, excluded = min(CLUSTERS, max_users), self._joined.excluded
         frame = dealt(frame, groups)
-        self._deal = Deal.of(frame, groups, self._n_users)
-        self._check_users(int(self._deal.scored.sum()), self._n_users)
+        left_out = None if excluded is None else dealt(excluded.counts, groups)
+        self._deal = Deal.of(frame, left_out, groups, self._n_users)
+        self._check_users(int(self._deal.known.sum()), self._n_users)
         self.notes.append(f"{self._n_users:,} users were dealt to {groups:,} clusters: intervals are over clusters")
         return frame.drop(USER).rename({"cluster": USER})
 
