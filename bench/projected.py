@@ -177,7 +177,7 @@ def ticks(pid: int) -> int:
 def from_disk(folder: Path, rows: int, memory: str, iterations: int, *, hard: bool = False) -> None:
     from openloop.learners import MF
     from openloop.learners.blocks.disk import DiskBlocks
-    from openloop.learners.blocks.sizes import bytes_of
+    from openloop.support.sizes import bytes_of
 
     users, items = max(rows // 72, 1_000), min(27_000, rows // 100)
     call = f"write_log(Path({str(folder)!r}), {rows}, {users}, {items})"

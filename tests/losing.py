@@ -50,7 +50,7 @@ def main(folder: str) -> None:
     cluster = Cluster(spark)
     told = {
         "evaluate": evaluations(cluster), "propensities": propensities(cluster), "fit": fits(cluster, folder),
-        "lost": cluster.lost, "held": spark.sparkContext._jsc.getPersistentRDDs().size(),
+        "lost": cluster.lost, "late": cluster.late, "held": spark.sparkContext._jsc.getPersistentRDDs().size(),
     }  # fmt: skip
     Path(folder, "told.json").write_text(json.dumps(told), "utf-8")
     spark.stop()
@@ -71,7 +71,7 @@ class Cluster:
     """A session whose executors and Python workers can be killed."""
 
     def __init__(self, spark) -> None:
-        self.spark, self.lost = spark, 0
+        self.spark, self.lost, self.late = spark, 0, 0
         self.jvm = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
 
     def executors(self) -> list[int]:
@@ -110,6 +110,7 @@ class Cluster:
         def wait_and_kill() -> None:
             while not (over.is_set() or (running() and found())):
                 time.sleep(0.01)
+            self.late += over.is_set()
             self.lose(found)
 
         thread = Thread(target=wait_and_kill)

@@ -31,6 +31,7 @@ def told(spark, tmp_path_factory):
     found = json.loads((folder / "told.json").read_text("utf-8"))
     # One in the evaluation, two for propensities, two passes and the ranks of the fit; nothing is still held.
     assert (found["lost"], found["held"]) == (6, 0)
+    assert found["late"] < 3  # of the three that are lost while a task runs, one at least was: the machine may be slow
     return found
 
 

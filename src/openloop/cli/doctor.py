@@ -98,14 +98,14 @@ def _plan_page(found: dict[str, Any]) -> Iterator[RenderableType]:
 def _fit_table(fit: dict[str, Any], passes: int) -> RenderableType:
     from rich.table import Table
 
-    from openloop.learners.blocks.sizes import told
+    from openloop.support.sizes import written
     from openloop.support.wording import lasting
 
     table = Table(TITLES[fit["where"]], "", box=None, pad_edge=False)
     table.add_row("blocks", f"{fit['blocks']:,}")
     for title, sizes in (("memory", fit["memory"]), ("disk", fit["disk"]), ("moved in a pass", fit["moved"])):
         for name, size in sizes.items():
-            table.add_row(f"{title}: {name}", told(size))
+            table.add_row(f"{title}: {name}", written(size))
     table.add_row("a pass, CPU time", lasting(fit["cpu"]))
     table.add_row("a pass, on all cores", lasting(fit["clock"]))
     if fit["network"] is not None:

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from openloop.support.sizes import physical
 from openloop.support.version import VERSION
 
 CORE = {
@@ -106,10 +107,8 @@ def _machine() -> dict[str, Any]:
 
 
 def _memory() -> float | None:
-    try:
-        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    except (AttributeError, OSError, ValueError):  # not every system says
-        return None
+    size = physical()
+    return None if size is None else round(size / 2**30, 1)
 
 
 def _numba_threads() -> int | None:

@@ -20,10 +20,10 @@ from openloop.core.feedback import Array, Vocabulary
 from openloop.errors import InputError, UndefinedError
 from openloop.learners.base import FEW
 from openloop.learners.blocks.ratings import RatingsTable, check_like, open_pairs, open_ratings
-from openloop.learners.blocks.sizes import physical, told
 from openloop.learners.blocks.user_blocks import list_table, rank_table, user_table
 from openloop.learners.solvers.projected import Ask
 from openloop.support.arguments import is_whole
+from openloop.support.sizes import physical, written
 
 OF_USERS = ("users_", "user_factors_", "user_bias_")
 
@@ -96,10 +96,10 @@ class FittedOnFrames:
         fit = self._fitted_on_frame("to_model")
         n, width = fit.blocks.facts.users, fit.ask.Q.shape[1]
         need, have = 3 * n * width * fit.ask.Q.itemsize, physical()  # as they arrive, as they are sorted, and as kept
-        if need > have / 2:
+        if have is not None and need > have / 2:
             raise InputError(
-                f"{type(self).__name__}.to_model: {n:,} users × {width} numbers need {told(need)}, and half of this "
-                f"machine's memory is {told(have / 2)}; write users() to files instead."
+                f"{type(self).__name__}.to_model: {n:,} users × {width} numbers need {written(need)}, and half of this "
+                f"machine's memory is {written(have / 2)}; write users() to files instead."
             )
         return self._with_users(fit)
 

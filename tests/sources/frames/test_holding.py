@@ -23,10 +23,13 @@ def held_frames(spark):
 
 
 def test_frames_in_memory_are_only_made_once():
-    frame = nw.from_native(ROWS.lazy())
+    made = []
+    frame = nw.from_native(ROWS.lazy().map_batches(lambda rows: made.append(1) or rows))
     with ExitStack() as until:
         assert held(frame, until) is frame
-        assert isinstance(held(frame, until, eager=True), nw.LazyFrame)
+        kept = held(frame, until, eager=True)
+        assert kept.collect().to_native().equals(kept.collect().to_native())
+    assert made == [1]
     assert not on_spark(frame)
 
 

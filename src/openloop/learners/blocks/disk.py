@@ -27,11 +27,12 @@ from openloop.learners.blocks.building import BlockFacts, compressed, lists, tak
 from openloop.learners.blocks.costs import local_memory
 from openloop.learners.blocks.memory import LocalBlocks
 from openloop.learners.blocks.ratings import RatingsTable
-from openloop.learners.blocks.sizes import BATCH, ROW_BYTES, bytes_of, physical, told
+from openloop.learners.blocks.sizes import BATCH, ROW_BYTES
 from openloop.learners.blocks.user_blocks import Answer, Held, UserBlock, count_blocks
 from openloop.learners.solvers.projected import Ask, Totals
 from openloop.support.atomic import FilePath, write_text
 from openloop.support.frames import plain_ids
+from openloop.support.sizes import bytes_of, physical, written
 
 # Names that nobody gives a folder of their own: what bears them is replaced and deleted.
 READY, UNFINISHED, CONTENTS = "openloop-blocks", "openloop-blocks.unfinished", "blocks.json"
@@ -50,7 +51,9 @@ class Disk:
     @classmethod
     def of(cls, items: Array, dtype: Any, threads: int, memory: Any) -> Disk:
         """Without a limit half of what the machine has."""
-        limit = physical() // 2 if memory is None else bytes_of("MF: memory", memory)
+        limit = (physical() or 0) // 2 if memory is None else bytes_of("MF: memory", memory)
+        if not limit:
+            raise InputError('MF: this system does not say how much memory it has; pass memory=, such as "4 GiB".')
         return cls(items=items, dtype=np.dtype(dtype), threads=threads, memory=limit)
 
     @property
@@ -64,8 +67,8 @@ class Disk:
         need = local_memory(vectors, users, self.threads, self.batch)
         if need > self.memory:
             raise InputError(
-                f"{who}: {len(self.items):,} items × {factors} factors and {users:,} users need {told(need)}, and "
-                f"memory= is {told(self.memory)}; give more, or use fewer factors or threads."
+                f"{who}: {len(self.items):,} items × {factors} factors and {users:,} users need {written(need)}, and "
+                f"memory= is {written(self.memory)}; give more, or use fewer factors or threads."
             )
 
 

@@ -186,14 +186,14 @@ def _facts(who: str, rows: Any, wrong: Mapping[str, Any], names: Mapping[str, st
     bad = {"u": nw.col("u").is_null(), "i": nw.col("i").is_null(), **wrong}
     flags = {f"bad_{key}": flag(x) for key, x in bad.items()}
     sums = [nw.col(name).sum() for name in (*flags, "n")]
-    told = only_row(rows.select("w", n=nw.lit(1.0), **flags).select(*sums, nw.col("w").max()))
-    n = int(told["n"] or 0)
+    found = only_row(rows.select("w", n=nw.lit(1.0), **flags).select(*sums, nw.col("w").max()))
+    n = int(found["n"] or 0)
     if not n:
         raise EmptyError(f"{who}: the frame has no rows.")
     for key in bad:
-        if number := told[f"bad_{key}"]:
+        if number := found[f"bad_{key}"]:
             error, role, what = WRONG[key]
             raise error(
                 f"{who}: {number:,.0f} of {n:,} rows have {what} in column {names[role]!r}; drop or repair them."
             )
-    return n, float(told["w"])
+    return n, float(found["w"])

@@ -23,11 +23,12 @@ from openloop.core.feedback import Array
 from openloop.errors import DuplicateError, InputError
 from openloop.learners.blocks.building import BlockFacts, total_facts
 from openloop.learners.blocks.ratings import RatingsTable
-from openloop.learners.blocks.sizes import AT_ONCE, ON_DRIVER, bytes_of, piece_count, told
+from openloop.learners.blocks.sizes import AT_ONCE, ON_DRIVER, piece_count
 from openloop.learners.blocks.sizes import SPARK_ROWS as BLOCK_ROWS
 from openloop.learners.blocks.spark_tasks import IDS, PARTS, adder, answers, built, held_lists, pc, summed, sums_of
 from openloop.learners.blocks.user_blocks import Answer, count_blocks
 from openloop.learners.solvers.projected import Ask, Totals
+from openloop.support.sizes import RESULT, bytes_of, driver_limit, written
 
 TRAVEL = 4_000_000  # held-out pairs that travel with the question; of more, blocks travel to them
 FACTS = [f.name for f in fields(BlockFacts)]
@@ -102,19 +103,19 @@ class SparkBlocks:
     def _check_sizes(self, ask: Ask, result: int) -> None:
         """Refuse what Spark would break at, in its own words and late."""
         session = self.frame.sparkSession
-        most = bytes_of("spark.driver.maxResultSize", session.conf.get("spark.driver.maxResultSize", "1g") or "1g")
-        if result > most:
+        most = driver_limit(session)
+        if most is not None and result > most:
             raise InputError(
-                f"MF: sums of {len(ask.Q):,} items × {ask.Q.shape[1]:,} factors are {told(result)}, and the driver "
-                f"takes {told(most)}; raise spark.driver.maxResultSize, or use fewer factors."
+                f"MF: sums of {len(ask.Q):,} items × {ask.Q.shape[1]:,} factors are {written(result)}, and the driver "
+                f"takes {written(most)}; raise {RESULT}, or use fewer factors."
             )
         if type(session).__module__.startswith("pyspark.sql.connect"):
             limit = bytes_of("maxInboundMessageSize", session.conf.get(MESSAGE, str(128 * 2**20)) or 128 * 2**20)
             sent = ask.Q.nbytes + (0 if self.held is None else self.held.nbytes)
             if sent > 0.9 * limit:  # what travels beside them is small
                 raise InputError(
-                    f"MF: the factors of {len(ask.Q):,} items are {told(sent)} with what is held out, and Spark "
-                    f"Connect takes messages of {told(limit)}; raise {MESSAGE}, use fewer factors, or a session "
+                    f"MF: the factors of {len(ask.Q):,} items are {written(sent)} with what is held out, and Spark "
+                    f"Connect takes messages of {written(limit)}; raise {MESSAGE}, use fewer factors, or a session "
                     "without Connect."
                 )
 

@@ -134,8 +134,8 @@ SUM_SCHEMA = pa.schema(
 
 
 def _sum_row(piece: int, block: int, got: Totals, sums: Array) -> dict[str, Any]:
-    told_once = {"loss": got.loss, "offsets": got.offsets, "users": got.users}
-    return {"piece": piece, "block": block, **told_once, "sums": np.ascontiguousarray(sums).tobytes()}
+    totals = {"loss": got.loss, "offsets": got.offsets, "users": got.users}
+    return {"piece": piece, "block": block, **totals, "sums": np.ascontiguousarray(sums).tobytes()}
 
 
 def adder(like: Array) -> Callable[[Any], Any]:

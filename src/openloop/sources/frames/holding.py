@@ -8,17 +8,12 @@ from typing import Any
 import narwhals as nw
 
 from openloop.support.frames import on_spark
-
-UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
+from openloop.support.sizes import driver_limit
 
 
 def result_limit(frame: Any) -> int | None:
     """How many bytes a result may have that leaves the engine; None: as many as there are."""
-    if not on_spark(frame):
-        return None
-    text = str(frame.to_native().sparkSession.conf.get("spark.driver.maxResultSize", "1g")).lower().removesuffix("b")
-    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "")
-    return int(number) * UNITS.get(unit, 1) or None
+    return driver_limit(frame.to_native().sparkSession) if on_spark(frame) else None
 
 
 def held(frame: Any, until: ExitStack, *, eager: bool = False) -> Any:
