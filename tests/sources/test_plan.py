@@ -150,6 +150,9 @@ class Recording:
     def refusal(self, metric, method):
         return "because" if method.name in self.refuses else None
 
+    def tilts(self, metrics, pairs):
+        return []
+
 
 def asked(metrics, estimators):
     source = Recording()

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy.special import ndtr
 
+from openloop.kernels.compiling import inlined
 from openloop.kernels.streams import Floats, Words, normal, normal_cdf, normals, uniform, uniforms
 
 T = 0.64  # where the two proposals meet: near the best, which takes 1.0002 tries per draw
@@ -25,7 +25,7 @@ LATE = 30.0  # z beyond which the part above T has a mass of 0 to double precisi
 RATIO = math.exp(-2 / T)
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def polya_gamma(word: np.uint64, c: float) -> float:
     """A draw of PG(1, c)."""
     z, k = 0.5 * abs(c), 0
@@ -40,7 +40,7 @@ def polya_gamma(word: np.uint64, c: float) -> float:
         k += 1
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def share_above(z: float) -> float:
     """p/(p + q): p = π/(2K) exp(-KT) the mass of the proposal above T, K = π²/8 + z²/2, and q that below."""
     if z > LATE:
@@ -51,7 +51,7 @@ def share_above(z: float) -> float:
     return p / (p + q)
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def _inverse_gaussian(word: np.uint64, k: int, z: float) -> tuple[float, int]:
     """A draw of IG(1/z, 1) given that it is below T, and the next number of the stream."""
     if z * T < 1:  # the mean lies above T: Algorithm 3, from the tail of a χ²
@@ -74,7 +74,7 @@ def _inverse_gaussian(word: np.uint64, k: int, z: float) -> tuple[float, int]:
             return x, k
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def _taken(x: float, u: float) -> bool:
     """Whether u is below the alternating series 1 - 3r² + 5r⁶ - …"""
     if u < 1 - 3 * RATIO**2:

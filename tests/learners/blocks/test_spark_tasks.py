@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
-
-pa = pytest.importorskip("pyarrow")
 
 
 @pytest.fixture(scope="module")
