@@ -16,7 +16,6 @@ NAMES = ["--user", "uid", "--item", "sku", "--rating", "stars"]
 
 @pytest.fixture(scope="module")
 def script():
-    pytest.importorskip("pyspark")
     return runpy.run_path(str(SCRIPT))
 
 
