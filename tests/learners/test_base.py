@@ -233,9 +233,9 @@ def test_numbers():
 
 
 def test_a_grid_bounds_the_rank():
-    check_rank(Made(), 4, three())
+    check_rank(Made(), 4, 4, 5)
     with pytest.raises(InputError, match=facts("Made", "factors", "4 × 5", 5)):
-        check_rank(Made(), 5, three())
+        check_rank(Made(), 5, 4, 5)
 
 
 def test_those_without_a_rating_are_counted():

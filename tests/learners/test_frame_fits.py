@@ -138,8 +138,9 @@ def test_rows_can_be_released_and_fitted_again(tmp_path):
     model = MF(2, solver="projected").fit(as_frame(log, w), **COLUMNS, blocks=tmp_path / "b")
     model.release()
     assert not (tmp_path / "b").exists()
-    with pytest.raises(UndefinedError):
-        model.users()
+    for call in (model.users, lambda: model.predict([0], [0])):
+        with pytest.raises(UndefinedError, match=facts("release()")):
+            call()
     model.fit(log)
     assert model.predict([0], [0]).shape == (1,)
     model.fit(as_frame(log, w), **COLUMNS)

@@ -229,9 +229,8 @@ def liked(model: Any, feedback: Feedback, threshold: Any) -> Array:
     return keep
 
 
-def check_rank(model: Any, factors: int, feedback: Feedback) -> None:
+def check_rank(model: Any, factors: int, U: int, I: int) -> None:
     """Refuse more factors than a grid of U × I can have."""
-    U, I = feedback.n_users, feedback.n_items
     if factors > min(U, I):
         raise InputError(
             f"{type(model).__name__}: factors must be at most min(users, items) = {min(U, I):,} of this {U:,} × {I:,} "

@@ -51,7 +51,7 @@ class GridLearner(FactorLearner):
 
     def _objective(self, feedback: Feedback) -> Objective:
         reg, factors = check_number(self, "reg"), check_whole(self, "factors", 0)
-        check_rank(self, factors, feedback)
+        check_rank(self, factors, feedback.n_users, feedback.n_items)
         return Objective(
             factors=factors, reg=reg, bias_reg=reg if self.bias_reg is None else check_number(self, "bias_reg")
         )

@@ -25,6 +25,7 @@ from openloop.learners.solvers.projected import Ask
 from openloop.support.arguments import is_whole
 from openloop.support.sizes import physical, written
 
+RELEASED = "release() gave back the rows of the fit, and with them its users; fit again, and ask before release()."
 OF_USERS = ("users_", "user_factors_", "user_bias_")
 
 
@@ -55,6 +56,7 @@ class FittedOnFrames:
     """Methods of a learner after `fit(frame)`."""
 
     _on_frame: FrameFit | None = None
+    _released = False
 
     def users(self, frame: Any = None) -> Any:
         """A frame of user, factors and bias: all users of the fit, or those of another frame of ratings.
@@ -104,14 +106,16 @@ class FittedOnFrames:
         return self._with_users(fit)
 
     def release(self) -> None:
-        """Free what the rows of the fit take on the executors or on disk; the frames above can be made no more."""
+        """Free what the rows of the fit take on the executors or on disk; after it the frames above cannot be made."""
         self._fitted_on_frame("release").blocks.release()
-        del self._on_frame
+        self._on_frame, self._released = None, True
 
     def __getattr__(self, name: str) -> Any:
         """Say where users are when a method asks for them."""
+        who = type(self).__name__
+        if name in OF_USERS and vars(self).get("_released"):
+            raise UndefinedError(f"{who}: {RELEASED}")
         if name in OF_USERS and vars(self).get("_on_frame") is not None:
-            who = type(self).__name__
             raise UndefinedError(
                 f"{who}: was fitted on a frame, where its users still are; to_model() brings them into memory, and "
                 "users(), ranks(held_out) and top(k) are frames."
@@ -119,6 +123,8 @@ class FittedOnFrames:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _fitted_on_frame(self, method: str) -> FrameFit:
+        if self._released:
+            raise UndefinedError(f"{type(self).__name__}.{method}: {RELEASED}")
         if self._on_frame is None:
             raise UndefinedError(
                 f"{type(self).__name__}.{method}: is for a model fitted on a frame; one fitted on Feedback has "

@@ -74,7 +74,7 @@ class WMF(FactorLearner):
         """Minimise the objective by alternating least squares."""
         w = weights(self, feedback, sample_weight, propensities)
         factors, reg, rest = check_whole(self, "factors"), check_number(self, "reg"), check_number(self, "rest")
-        check_rank(self, factors, feedback)
+        check_rank(self, factors, feedback.n_users, feedback.n_items)
         check_device(self)
         positives, w = self._liked(feedback, w)
         rows, constant = self._rows(positives, w, rest)

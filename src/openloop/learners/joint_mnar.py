@@ -102,7 +102,7 @@ class JointMNAR(JointModel, OrdinalPosterior):
 
     def _ranks(self, feedback: Feedback) -> tuple[int, int]:
         factors, beside = check_whole(self, "factors"), check_whole(self, "missing_factors")
-        check_rank(self, factors, feedback)
+        check_rank(self, factors, feedback.n_users, feedback.n_items)
         if beside > min(feedback.n_users, feedback.n_items):
             raise InputError(
                 f"JointMNAR: missing_factors must be at most min(users, items) = "

@@ -120,7 +120,7 @@ class MF(FittedOnFrames, FactorLearner):
             return self._fit_frame(given.weighted(sample_weight, propensities))
         w = weights(self, feedback, sample_weight, propensities)
         objective = self._objective(SMOOTHING * _spread(feedback, w) if self.loss == "absolute" else 0.0)
-        check_rank(self, objective.factors, feedback)
+        check_rank(self, objective.factors, feedback.n_users, feedback.n_items)
         at = self._begin(feedback, objective)
         at.c, notes = self._constant(feedback, w), [*weight_notes(w), *_endless(objective, feedback)]
         w = w / w.max() if self.solver == "projected" else w  # as blocks of a frame have them, rounded alike
@@ -139,7 +139,7 @@ class MF(FittedOnFrames, FactorLearner):
             found, fit = projected_on_frame(self, given, objective, schedule(self, 0, advance), rng)
         for name in OF_USERS:
             vars(self).pop(name, None)  # of a fit before this one
-        self._on_frame, self.items_ = fit, Vocabulary(fit.items)
+        self._on_frame, self._released, self.items_ = fit, False, Vocabulary(fit.items)
         self._keep_items(found)
         self.notes_ = (*fit.notes(), *found.notes(self.iterations, self.tol))
         return self
@@ -197,7 +197,7 @@ class MF(FittedOnFrames, FactorLearner):
 
     def _keep(self, feedback: Feedback, found: Solution, notes: list[str]) -> Self:
         P = found.P.astype(np.dtype(self.dtype))
-        vars(self).pop("_on_frame", None)  # of a fit before this one
+        self._on_frame, self._released = None, False  # of a fit before this one
         self.user_factors_, self.user_bias_ = np.ascontiguousarray(P[:, :-1]), P[:, -1].copy()
         self._keep_items(found)
         lonely = unseen_notes(feedback, "the offsets of the other side and the mean")

@@ -61,7 +61,7 @@ class OrdinalMF(OrdinalPosterior):
         """Draw from the posterior given the rows, which have no weights."""
         check_unweighted(self, feedback, sample_weight, propensities)
         factors, levels = check_whole(self, "factors"), levels_of_log("OrdinalMF", feedback)
-        check_rank(self, factors, feedback)
+        check_rank(self, factors, feedback.n_users, feedback.n_items)
         rows = OrdinalRows.of(feedback, level_codes(feedback, levels), len(levels))
         plan, watch = ChainPlan.of(self, feedback), Watch.of(rows, levels, feedback)
         with ThreadPoolExecutor(plan.threads) as pool:

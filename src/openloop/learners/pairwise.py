@@ -72,7 +72,7 @@ class _Pairwise(FactorLearner):
         """Make `updates` updates; a user's positive is drawn in proportion to its weight."""
         w = weights(self, feedback, sample_weight, propensities)
         K, threads, schedule = check_whole(self, "factors"), check_whole(self, "threads"), self._schedule()
-        check_rank(self, K, feedback)
+        check_rank(self, K, feedback.n_users, feedback.n_items)
         rng = generator(type(self).__name__, self.rng)
         likes, notes = self._likes(feedback, w)
         V, W = self._start(feedback, likes, K, rng)

@@ -12,6 +12,7 @@ import numpy as np
 from openloop.core.feedback import Array, Feedback
 from openloop.errors import InputError, listing
 from openloop.kernels.least_squares import Rows
+from openloop.learners.base import check_rank
 from openloop.learners.blocks.building import BlockFacts, facts_of, total_facts
 from openloop.learners.blocks.memory import blocks_of_rows
 from openloop.learners.blocks.ratings import RatingsTable, is_rows, open_ratings
@@ -90,7 +91,7 @@ def projected_on_frame(
     make = _maker(model, table, items, given, plan.threads)
     blocks = make(table) if given.blocks is None else make(table, folder=given.blocks)
     again = partial(make, keep=False) if table.spark else make
-    check_shape(model, objective.factors, blocks.facts.users, len(items))
+    check_rank(model, objective.factors, blocks.facts.users, len(items))
     seen = np.ones(len(items), bool)
     Q = start_items(seen, objective.factors, np.dtype(model.dtype), rng)
     ask = Ask(Q=Q, c=blocks.facts.mean, penalty=objective.penalty, scale=blocks.facts.scale)
@@ -116,15 +117,6 @@ def _maker(model: Any, table: RatingsTable, items: Array, given: Rowset, threads
     from openloop.learners.blocks.spark import build
 
     return partial(build, items=items, dtype=dtype)
-
-
-def check_shape(model: Any, factors: int, users: int, items: int) -> None:
-    """Refuse more factors than a grid of U × I can have."""
-    if factors > min(users, items):
-        raise InputError(
-            f"{type(model).__name__}: factors must be at most min(users, items) = {min(users, items):,} of this "
-            f"{users:,} × {items:,} grid, got {factors}; pass fewer."
-        )
 
 
 def _lowered(model: Any, blocks: Blocks, ask: Ask, facts: BlockFacts, plan: AlternationPlan) -> tuple[Solution, Totals]:

@@ -34,7 +34,7 @@ class PureSVD(FactorLearner):
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> PureSVD:
         """Find the largest singular values and their vectors."""
         w, K = weights(self, feedback, sample_weight, propensities), check_whole(self, "factors")
-        check_rank(self, K, feedback)
+        check_rank(self, K, feedback.n_users, feedback.n_items)
         U, I = feedback.n_users, feedback.n_items
         R = coo_array((w * feedback.rating, (feedback.user, feedback.item)), (U, I)).tocsr()
         if not R.data.any():

@@ -24,7 +24,7 @@ from openloop.propensity.checks.held_out import refit, unfitted
 from openloop.propensity.frames.level_cells import LevelCells, level_of
 from openloop.propensity.frames.log_frame import LogFrame
 from openloop.propensity.frames.lookups import ITEM, RATING, Lookup
-from openloop.propensity.samples import Drawn, Ratings, plain, refuse_sample, refuse_sample_frame
+from openloop.propensity.samples import Drawn, Ratings, plain, refuse_sample
 from openloop.propensity.solvers.calibration import FEWEST, Raked
 from openloop.propensity.targets import Target, level_shares, margins_of, means_of, moved, refuse_unreached
 from openloop.support.wording import percent
@@ -273,12 +273,6 @@ class Balanced(PropensityEstimator):
         if self.frame_ is None:
             return self.item_factors_[feedback.item]
         return self.item_factors_[self.factor_items_.find(feedback.items.ids)][feedback.item]  # -1: of all others
-
-    def with_column(self, frame: Any, name: str = "propensity", **columns: Any) -> Any:
-        """As for every model; refused for the sample itself."""
-        check_fitted(self)
-        refuse_sample_frame("Balanced", self.side_.get("uniform"), frame)
-        return super().with_column(frame, name, **columns)
 
     def frame_parts(self) -> tuple[Sequence[Lookup], Any]:
         """What is looked up for each row of a frame, and p as an expression of it."""

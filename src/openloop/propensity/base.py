@@ -22,6 +22,7 @@ from openloop.propensity.frames.frame_ids import FrameIds
 from openloop.propensity.frames.log_frame import LogFrame
 from openloop.propensity.frames.lookups import Lookup
 from openloop.propensity.frames.opening import FrameOptions
+from openloop.propensity.samples import refuse_sample_frame
 from openloop.support.columns import Column
 from openloop.support.frames import is_frame
 
@@ -85,6 +86,7 @@ class PropensityEstimator(BaseEstimator):
         if not is_frame(frame):
             kind = type(frame).__name__
             raise InputError(f"{type(self).__name__}.with_column: takes a frame, got {kind}; predict takes a Feedback.")
+        refuse_sample_frame(type(self).__name__, self.side_.get("uniform"), frame)
         fitted = self.frame_
         return appended(
             f"{type(self).__name__}.with_column", frame, name, self.frame_parts(),

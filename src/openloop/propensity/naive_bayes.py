@@ -21,7 +21,6 @@ from openloop.propensity.samples import (
     levels_of,
     plain,
     refuse_sample,
-    refuse_sample_frame,
     rows_by_level,
 )
 from openloop.support.arguments import generator, is_whole
@@ -105,12 +104,6 @@ class NaiveBayes(PropensityEstimator):
                 f"known; it has {listing(plain(levels))}. Fit on a log with all levels."
             )
         return self._found(feedback, p[at], sample=self.sample_, by_rating=True)
-
-    def with_column(self, frame: Any, name: str = "propensity", **columns: Any) -> Any:
-        """As for every model; refused for the sample itself."""
-        check_fitted(self)
-        refuse_sample_frame("NaiveBayes", self.side_["uniform"], frame)
-        return super().with_column(frame, name, **columns)
 
     def _by_rating(self) -> tuple[Ratings, Floats]:
         """The ratings that have a p, and their p."""

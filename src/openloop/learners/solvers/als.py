@@ -48,7 +48,7 @@ def schedule(model: Any, steps: int, advance: Advance) -> AlternationPlan:
 
 
 def check_device(model: Any, **only: str) -> None:
-    """Refuse a device that is not there, and beside one that is settings other than those it has kernels for."""
+    """Refuse a device that is missing, and settings that it has no kernels for."""
     if model.device is None:
         return
     from openloop.kernels.cuda.devices import device_of

@@ -22,7 +22,7 @@ from openloop.support.progress import Advance
 # users who are not solved make an f whose gradient is not its own.
 UNTIL, STEPS = 1e-5, 400
 SETTLING = 4  # iterations that must gain as little as one sweep of ALS where that ends: each gains less than a sweep
-MEMORY = 7  # pairs (s, y) that the curvature is told by
+MEMORY = 7  # pairs (s, y) that L-BFGS estimates the curvature from
 SUFFICIENT, SHORTER, TRIES = 1e-4, 0.4, 12  # Armijo's rule: a step that lowers f too little is shortened
 
 

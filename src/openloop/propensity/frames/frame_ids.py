@@ -1,4 +1,4 @@
-"""`FrameIds`: users, or items, that stay in their engine and are told apart by how many rows they have."""
+"""`FrameIds`: users, or items, that stay in their engine, distinguished by how many rows they have."""
 
 from __future__ import annotations
 

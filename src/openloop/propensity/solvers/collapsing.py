@@ -94,7 +94,7 @@ class CountedRows:
         return X.T @ np.column_stack(weighted)
 
     def _left(self, state_u: Array, state_i: Array) -> CountedRows:
-        """Rows with both ends on the grid. Those of nobody without a row need not be looked for."""
+        """Rows with both ends on the grid; ids without a row have none to look for."""
         if not (state_u > 0).any() and not (state_i > 0).any():
             return self
         return self.taken((state_u[self.user] == 0) & (state_i[self.item] == 0))
@@ -118,7 +118,7 @@ class CountedIds:
         return self.size
 
     def counts(self, state_u: Array, state_i: Array) -> tuple[Floats, Floats]:
-        """Who is still on the grid has a row with each that had every row, and none with those that had none."""
+        """Each id still on the grid has a row with every id that had all rows, and none with those that had none."""
         (count_u, count_i), (size_u, size_i) = self.count, self.size
         return count_u - size_i[state_i > 0].sum(), count_i - size_u[state_u > 0].sum()
 

@@ -90,7 +90,7 @@ class Joined:
 
 
 def join(models: Mapping[str, Any], log: Any, propensity: str | None, asked: Question, until: ExitStack) -> Joined:
-    """Join the log with each model's predictions, inside the engine that has them, and hold them there so long."""
+    """Join the log with each model's predictions inside the engine that has them, held there until `until` closes."""
     table, named = _log_table(log, models, propensity, asked)
     opened_tables = {name: _tables(name, model, table, named) for name, model in models.items()}
     exclude = None if asked.exclude is None else beside("exclude", asked.exclude, table, named)

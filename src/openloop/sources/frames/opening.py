@@ -83,20 +83,6 @@ def common_types(tables: Sequence[EngineTable]) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def sent(columns: Mapping[str, Any], frame: Any) -> Any:
-    """A small table of numbers as a frame of another's engine."""
-    engine = frame.implementation
-    if engine.is_polars() or engine.is_pandas_like():
-        table: Any = nw.from_dict(dict(columns), backend=engine)
-        return table.lazy() if isinstance(frame, nw.LazyFrame) else table
-    import pyarrow as pa
-
-    sent_table, native = pa.table(dict(columns)), frame.to_native()
-    if engine.is_duckdb():  # which finds the table by the name of its variable
-        return nw.from_native(native.query("others", "select * from sent_table"))
-    return nw.from_native(native.sparkSession.createDataFrame(sent_table))
-
-
 def log_columns(models: Mapping[str, Any]) -> list[str]:
     """The columns of the log that models are."""
     given = [m.values() if isinstance(m, Mapping) else (m,) for m in models.values() if isinstance(m, str | Mapping)]

@@ -16,10 +16,10 @@ from openloop.sources.frames.collecting import Fact, FrameTally
 from openloop.sources.frames.facts import count, item_ends, repeats
 from openloop.sources.frames.holding import held
 from openloop.sources.frames.model_tables import ModelTable, number_facts, rank_pairs
-from openloop.sources.frames.opening import PAIR, sent
+from openloop.sources.frames.opening import PAIR
 from openloop.sources.frames.rows import discount_name, with_scores
 from openloop.sources.question import Question
-from openloop.support.frames import absent, collected, flag, only_row
+from openloop.support.frames import absent, collected, flag, only_row, table_beside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +195,7 @@ class Ranked:
             e: tied.astype(np.float64),
             f"block:{inverse}": ties.harmonic(above, tied),
         }
-        joined = self.frame.join(sent(known, self.frame), on=[h, e], how="left")
+        joined = self.frame.join(table_beside(self.frame, known), on=[h, e], how="left")
         chosen = {
             name: nw.when(nw.col(e) > 1).then(nw.col(f"block:{name}")).otherwise(single)
             for name, single in plain.items()

@@ -29,7 +29,7 @@ WRONG: dict[str, tuple[type[InputError], str]] = {
 
 
 class RowFacts:
-    """Facts about all scored rows. Those that will be needed are foreseen, for engines that rather answer at once."""
+    """Facts about all scored rows. Those that will be needed are asked for together, where each query costs much."""
 
     def __init__(self, joined: Joined, asked: Question) -> None:
         frame, excluded, ranked = joined.frame, joined.excluded, "rank" in asked.kinds

@@ -42,7 +42,7 @@ class JoinedRows:
 
 
 def join_rankers(models: Mapping[str, Any], log: Any, asked: ShownQuestion, until: ExitStack) -> JoinedRows:
-    """One frame of a log of impressions and of rankers' lists, held so long."""
+    """One frame of a log of impressions and of rankers' lists, held until `until` closes."""
     table = opened("the log", log)
     chosen = ShownColumns(**fields_of(ShownColumns, asked)).choose(table)  # pyright: ignore[reportArgumentType]
     if "request" not in chosen and "user" not in chosen:
