@@ -25,11 +25,16 @@ def main(arguments: Sequence[str] | None = None) -> ol.Audit:
     # 1. Who is held out: MD5 of the pair, so every run, engine and order of rows cuts alike, whatever the rating is.
     number = f.md5(f.concat_ws("|", *pair.values()))  # 32 hexadecimal digits, as evenly spread as dice
     held_out = number < format(round(asked.test * 2**32), "08x")
-    log = spark.read.parquet(asked.log).select(*named.values()).withColumn("held_out", held_out)
+    log = spark.read.parquet(asked.log)
+    if missing := set(named.values()) - set(log.columns):
+        raise SystemExit(f"{asked.log} has no {sorted(missing)}, but {log.columns}; pass --user, --item and --rating.")
+    log = log.select(*named.values()).withColumn("held_out", held_out)
     facts = f.countDistinct(asked.user), f.countDistinct(asked.item), f.min(asked.rating)
     users, items, least, share = log.agg(*facts, f.avg(f.col("held_out").cast("double"))).first()
     if least is None or least >= asked.threshold:  # p fitted to positives is the chance of being liked, too
-        raise SystemExit(f"{asked.log} has no rating below {asked.threshold}: nothing says what was not liked.")
+        raise SystemExit(f"{asked.log} has no rating below {asked.threshold}: give one with what was not liked.")
+    sizes = spark.createDataFrame([(users, items, share)], "users long, items long, share double")
+    sizes.write.parquet(f"{asked.work}/sizes")  # where the folder is there already, this fails before the work begins
     told(f"{users:,} users, {items:,} items, {share:.4f} of the rows held out")
 
     # 2. p of the whole log, by activity and popularity. Written once, as every step below reads it.

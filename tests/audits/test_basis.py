@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from openloop.audits.auditing import audit
 from openloop.audits.basis import Basis, granted, unexposed
@@ -119,7 +120,11 @@ def test_the_model_of_a_column_says_as_much_as_the_model_itself():
 
 def test_a_sentence_is_a_sentence_and_anything_else_is_refused():
     assert granted("nobody chose") == {"assumes": "nobody chose"}
-    assert granted(Logistic()) == {"assumes": Logistic.assumes, "blind": True, "by_items": True}
+    by_logistic = {"assumes": Logistic.assumes, "blind": True, "by_items": True}
+    assert granted(Logistic().fit(LOG)) == granted("logistic") == by_logistic
+    assert granted("balanced")["sampled"] == 0
+    with pytest.raises(NotFittedError):
+        granted(NaiveBayes())
     with pytest.raises(InputError, match="assumes= must be a sentence or a model of propensities, got int"):
         granted(3)
 
@@ -127,4 +132,23 @@ def test_a_sentence_is_a_sentence_and_anything_else_is_refused():
 def test_a_column_fitted_on_positives_alone_is_no_exposure():
     frame = as_frame(np.ones(len(LOG), np.float32))
     with pytest.raises(UndefinedError, match="positives only"):
-        audited(frame, assumes=Logistic())
+        audited(frame, assumes="logistic")
+
+
+def test_a_column_that_was_fitted_with_a_sample_decides_nothing():
+    drawn = np.random.default_rng(0).choice(WORLD.ratings.ravel(), 250)
+    frame, population = as_frame(LOG.rating), (LOG.n_users, LOG.n_items)
+    seen = NaiveBayes().fit(frame, uniform=drawn, population=population)
+    models, column = {name: name for name in "ab"}, seen.with_column(frame)
+    for said in (seen, "naive-bayes"):  # intervals of a frame leave out the chance of the sample
+        found = audit(models, column, "propensity", metrics=["mae"], population=population, assumes=said)
+        assert found.verdict.level == "none"
+        assert "taken-as-known" in [r.code for r in found.verdict.reasons]
+
+
+def test_numbers_of_unknown_origin_are_said_to_be_taken_as_known():
+    models = {name: WORLD.predictions[name] for name in "ab"}
+    found = audit(models, LOG, metrics=["mae"])
+    assert any("as known" in sentence and "assumes" in sentence for sentence in found.verdict.sentences)
+    fitted = audit(models, LOG, Logistic().fit(LOG), metrics=["mae"], check=False)
+    assert not any("as known" in sentence for sentence in fitted.verdict.sentences)

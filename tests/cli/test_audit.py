@@ -97,6 +97,11 @@ def test_the_command_gives_the_numbers_of_the_library(tmp_path, kind, answer):
         assert path.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
 
 
+def test_the_model_of_a_column_is_named(files):
+    content = json.loads(run(*words(files, *MAE, "--assumes", "logistic", "--json", "-", "--no-check")).stdout)
+    assert any(ol.propensity.Logistic.assumes in sentence for sentence in content["verdict"]["sentences"])
+
+
 def test_a_model_file_and_a_fitted_propensity_model_are_judged(files, tmp_path):
     done = run(
         *words(files, "--propensity", "popularity", "--metric", "mae", "--json", "-", "--no-check", "--exclude",
@@ -340,6 +345,7 @@ WRONG = {
     ("--user-features", "u.csv"): ("--user-features", "--item-features"),
     ("--propensity", "uniform", "--gamma", "2"): ("--gamma 2", "popularity"),
     ("--propensity", "p", "--calibrate", "platt"): ("--calibrate platt", "'p'"),
+    ("--propensity", "uniform", "--assumes", "logistic"): ("--assumes logistic", "column"),
     ("--strata", "regoin"): ("--strata", "'regoin'", "'region'"),
     ("--rating", "start"): ("--rating", "'start'", "'stars'"),
     ("--level", "2"): ("--level", 0, 1, 2),

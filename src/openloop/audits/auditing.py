@@ -142,7 +142,7 @@ def _conducted(
     began = time.perf_counter()
     check_models(models, asked.baseline)
     step("reading the models", 0.0)
-    basis, seen, whole = Basis.of(propensities, log, blind=asked.blind), propensities, log
+    basis, seen, whole = Basis.of(propensities, log, blind=asked.blind, sampled=asked.sampled), propensities, log
     population, cold = "", None
     if asked.cold != "keep":
         apart = parted(models, log, propensities, for_clicks(asked) if basis.clicks else asked)

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from openloop.core.feedback import Feedback
+from openloop import propensity
+from openloop.core.feedback import Feedback, check_fitted
 from openloop.core.positives import only_positives
 from openloop.core.propensities import Propensities, not_exposure
 from openloop.errors import InputError
+from openloop.propensity.naming import MODELS, Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,19 +37,30 @@ class Basis:
     clicks: bool = False
 
     @classmethod
-    def of(cls, propensities: Any, log: Any, *, blind: bool = False) -> Basis:
-        """The basis of an audit; `blind`: a column of the log was fitted without seeing ratings."""
+    def of(cls, propensities: Any, log: Any, *, blind: bool = False, sampled: int | None = None) -> Basis:
+        """The basis of an audit.
+
+        `blind`: a column of the log was fitted without seeing ratings; `sampled`: with so many drawn at random.
+        """
         if not isinstance(log, Feedback):
-            return cls(blind=blind)
+            return cls(blind=blind, sample=sampled)
         seen = _of_one_row(propensities, log)
         if seen is None:
-            return cls(blind=blind, positives=log.positives, clicks=unexposed(log, propensities))
+            clicks = unexposed(log, propensities)
+            return cls(blind=blind, sample=sampled, positives=log.positives, clicks=clicks)
         return cls(
-            blind=blind or seen.blind, sample=None if seen.sample is None else seen.sample.size,
+            blind=blind or seen.blind, sample=sampled if seen.sample is None else seen.sample.size,
             balanced=seen.base is not None, by_cells=seen.by_cells, by_rating=seen.by_rating,
             modelled=seen.modelled,
             unseen=0.0 if seen.sample is None else seen.sample.unseen(log.rating), positives=log.positives,
         )  # fmt: skip
+
+    @property
+    def bare(self) -> bool:
+        """Whether p are numbers of which nobody said where they come from."""
+        return not (
+            self.blind or self.balanced or self.by_cells or self.by_rating or self.modelled or self.clicks
+        ) and self.sample is None  # fmt: skip
 
     def with_span(self, low: float, high: float, *, by_items: bool) -> Basis:
         """That of a frame, whose ratings go from `low` to `high`; `by_items`: its p were fitted to each item's rows."""
@@ -58,16 +71,28 @@ class Basis:
 
 
 def granted(assumes: Any) -> dict[str, Any]:
-    """What a sentence, or the model that a frame's column of p was made by, says about p, as options of an audit."""
+    """What is said about p by a sentence, or by the model that made its column or that model's name, as options."""
+    if isinstance(assumes, str) and assumes in MODELS:
+        return _granted_by_name(MODELS[assumes])
     if assumes is None or isinstance(assumes, str):
         return {"assumes": assumes}
     try:
-        return {"assumes": assumes.assumes, "blind": not assumes.sees_rating, "by_items": assumes.fits_items}
+        found = {"assumes": assumes.assumes, "blind": not assumes.sees_rating, "by_items": assumes.fits_items}
     except AttributeError as error:
         kind = type(assumes).__name__
         raise InputError(
             f"audit: assumes= must be a sentence or a model of propensities, got {kind}; pass the fitted model."
         ) from error
+    check_fitted(assumes)
+    drawn = getattr(assumes, "sample_", None)
+    return found if drawn is None else found | {"sampled": int(drawn.size)}
+
+
+def _granted_by_name(entry: Entry) -> dict[str, Any]:
+    kind = getattr(propensity, entry.model)
+    if entry.sample:  # how many ratings were drawn is not known here
+        return {"assumes": kind.assumes if isinstance(kind.assumes, str) else "", "sampled": 0}
+    return {"assumes": kind.assumes, "blind": not kind.sees_rating, "by_items": kind.fits_items}
 
 
 def unexposed(log: Feedback, propensities: Any) -> bool:

@@ -35,7 +35,7 @@ class AuditQuestion(Question):
     beside rankings. A plain "stratified" has the first strata
     asked for. Naive is always among the estimators, to compare the others with, and snips_user beside those that
     average over relevant items, to see whether it matters which of them count once. `blind`: the frame's column of p
-    was fitted without seeing ratings.
+    was fitted without seeing ratings; `sampled`: with so many ratings drawn at random, 0 where nobody said how many.
     """
 
     metrics: Sequence[str | Metric | ListMetric] = ()
@@ -46,6 +46,7 @@ class AuditQuestion(Question):
     doubts: Sequence[str] = ()
     assumes: str | None = None
     blind: bool = False
+    sampled: int | None = None
     baseline: str | None = None  # compare the others with this model only
     min_item_rows: int = 0  # items with fewer rows in the whole log are no part of the population
     cold: Cold = "keep"  # rows of users or items without training rows

@@ -33,6 +33,7 @@ METRIC = "a metric that weights can debias, such as recall@10, dcg@10 or mae"
 LIKED = "a metric that positives can tell: recall@k, adg or atop"
 ESTIMATOR = "an estimator that corrects the selection, such as snips with propensities"
 UNCUT = "weights that are cut less: a lower floor of the propensities, or the estimator snips instead of clipped"
+MODEL = "the model itself in place of its column, on a log read by ol.read: intervals then count the sample's error"
 COUNTED = "the estimator snips, whose interval counts the sample's error, or refit=True"
 PER_USER = "deciding which one counts: ask for the estimator snips_user without snips where it is users"
 UNSEEING = "a model that has not seen the scored rows"
@@ -50,7 +51,7 @@ SHOWN = 'asking what reordering the shown items would earn, candidates="shown"'
 SHUFFLED = "shuffling more requests, and logging which"
 RANDOMISED = "showing some impressions at random and logging them, as what is never shown cannot be judged"
 REMEDIES = (
-    METRIC, LIKED, ESTIMATOR, UNCUT, COUNTED, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, CHECKED,
+    METRIC, LIKED, ESTIMATOR, UNCUT, COUNTED, MODEL, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, CHECKED,
     COMPLETE, SHOWN, ABOVE, TRUST, LONGER, EXPOSURE, SHUFFLED, RANDOMISED,
 )  # fmt: skip
 

@@ -146,6 +146,11 @@ def context(found: Evidence, winner: str) -> Iterator[str]:
             )
     if found.assumes:
         yield f"This rests on propensities by which {found.assumes}."
+    elif found.basis.bare and found.seen().effective_size is not None and not found.evenly_weighted:
+        yield (
+            "This takes the propensities as known, like those that a system logged. If they were fitted, name the "
+            "model (assumes): more must hold then."
+        )
     share = found.best.get(found.family, {}).get(winner)
     if share is not None and math.isfinite(share) and found.seen().users > 1:
         yield f"Among users like these, {winner} comes out best in {percent(share)} of bootstrap samples."

@@ -43,10 +43,12 @@ def taken_as_known(found: Evidence) -> Iterator[Reason]:
     """Propensities from a small sample, whose error the interval leaves out."""
     taken = found.result[found.result.models[0], *found.family].p_taken
     if found.basis.sample is not None and taken == "known":
+        drawn = f"{found.basis.sample:,} ratings" if found.basis.sample else "ratings"
         yield Reason(
-            code="taken-as-known", value=found.basis.sample, remedy=rules.COUNTED,
-            text=f"the propensities come from {found.basis.sample:,} ratings drawn at random, and the interval of "
-            f"{found.estimator} leaves their error out",
+            code="taken-as-known", value=found.basis.sample,
+            remedy=rules.MODEL if found.estimator == "snips" else rules.COUNTED,
+            text=f"the propensities come from {drawn} drawn at random, and the interval of {found.estimator} leaves "
+            "their error out",
         )  # fmt: skip
 
 

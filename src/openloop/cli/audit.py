@@ -109,6 +109,10 @@ def audit(
             help=f"A column of the log, or {options.MODELS}. Else its column 'propensity', or logistic.",
         ),
     ] = None,
+    assumes: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The model that a column of propensities was fitted by, as logistic."),
+    ] = None,
     user_features: options.UserFeatures = None,
     item_features: Annotated[
         str | None,

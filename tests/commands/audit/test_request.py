@@ -56,6 +56,7 @@ def test_all_files_are_inputs():
         ),
         pytest.param({"split": "time"}, facts("--split time", "--exclude"), id="split of one log"),
         pytest.param({"missing": "skip"}, facts("--missing", "'skip'", "'drop'"), id="unknown missing"),
+        pytest.param({"assumes": "logistc"}, facts("--assumes", "'logistc'", "'logistic'"), id="misspelt model of p"),
         pytest.param({"running": "bb"}, facts("--running", "'bb'", "'b'"), id="running is no model"),
         pytest.param({"level": 95.0}, facts("--level", 0, 1, 95), id="level in percent"),
         pytest.param({"floor": -0.1}, facts("--floor", "[0, 1]", -0.1), id="negative floor"),

@@ -6,9 +6,11 @@ import datetime as dt
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
+import openloop as ol
 from openloop.errors import ColumnError, EmptyError, FormatError, InputError, PropensityError, RatingError
 from openloop.learners.blocks.ratings import check_like, is_rows, open_pairs, open_ratings
 from tests.engines import EAGER, converter
@@ -53,6 +55,14 @@ def test_p_gives_weights():
 def test_categories_are_text_and_unsigned_integers_are_integers():
     frame = FRAME.with_columns(pl.col("item").cast(pl.Categorical), pl.col("user").cast(pl.UInt16))
     assert open_ratings("MF", frame, {}).kinds == {"user": "integers", "item": "text"}
+
+
+def test_ids_of_several_types_are_refused():
+    mixed = FRAME.to_pandas().assign(user=pd.Series([1, "1", 2], dtype=object))
+    with pytest.raises(InputError, match=facts("MF", "cast")):
+        open_ratings("MF", mixed, {})
+    with pytest.raises(InputError, match=facts("evaluate", "'user'", "text")):
+        ol.evaluate({"m": "w"}, mixed, metrics=["mae"], estimators=["naive"], population=(4, 4))
 
 
 def test_ids_that_need_more_than_64_signed_bits_are_refused():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from openloop.audits.basis import granted
 from openloop.audits.question import COLD, ESTIMATORS, STRATA, AuditQuestion, Cold
 from openloop.commands.fitting import FitRequest
 from openloop.commands.table_files import open_list
@@ -55,14 +56,16 @@ class AuditRequest(FitRequest):
     """Which files to audit and how; whatever cannot work is refused here.
 
     `models` are names and files, a name twice for a table of scores and a list with ranks. `propensity` is a column of
-    the log, or NAME[=SAMPLE] of a model. `users` and `items` are sizes of a population with the ids 0 … n-1, or files
-    that list all ids. `test` is the share of the log, or its rows from a date on, that models are judged by; the rest
-    is then what they were trained on, as `exclude` is otherwise. `split` says how one log became `log` and `exclude`,
-    None: as their pairs suggest. `stream` leaves the rows on disk, None: where they would not fit into memory.
+    the log, or NAME[=SAMPLE] of a model; `assumes` names the model that a column was fitted by. `users` and `items` are
+    sizes of a population with the ids 0 … n-1, or files that list all ids. `test` is the share of the log, or its rows
+    from a date on, that models are judged by; the rest is then what they were trained on, as `exclude` is otherwise.
+    `split` says how one log became `log` and `exclude`, None: as their pairs suggest. `stream` leaves the rows on disk,
+    None: where they would not fit into memory.
     """
 
     models: tuple[ModelFile, ...]
     propensity: str | None = None
+    assumes: str | None = None
     metrics: tuple[str, ...] = ()
     estimators: tuple[str, ...] = ()
     test: float | str | None = None
@@ -119,7 +122,7 @@ class AuditRequest(FitRequest):
             "strata": tuple(filter(is_number_of_strata, self.strata)) or STRATA, "missing": self.missing,
             "level": self.level, "check": self.check, "rng": self.seed, "baseline": self.baseline,
             "running": self.running, "min_item_rows": self.min_item_rows, "rehearse": self.rehearse, "cold": self.cold,
-            "device": self.device,
+            "device": self.device, **({} if self.assumes is None else granted(self.assumes)),
         }  # fmt: skip
         return AuditQuestion(**asked | found)
 
@@ -167,6 +170,11 @@ def propensity_choice(wanted: AuditRequest, table: InputTable, notes: list[str])
     if asked is None and OWN in table.columns:
         notes.append(f"propensities are the log's column {OWN!r}; pass --propensity to choose others")
         asked = OWN
+    if wanted.assumes is not None and (asked is None or asked not in table.columns):
+        raise InputError(
+            f"--assumes {wanted.assumes}: says which model a column of propensities was fitted by, and they are no "
+            "column here; leave it out, or name the column with --propensity."
+        )
     if asked is None:
         return Choice(model=wanted.spec(DEFAULT), guessed=True)
     if asked in table.columns:
@@ -280,7 +288,8 @@ def _check_test(wanted: AuditRequest) -> None:
 
 def _check_choices(wanted: AuditRequest) -> None:
     for name, value, known in (("split", wanted.split or "random", SPLITS), ("missing", wanted.missing, MISSING),
-                               ("repeats", wanted.repeats, ("drop", "keep")), ("cold", wanted.cold, COLD)):  # fmt: skip
+                               ("repeats", wanted.repeats, ("drop", "keep")), ("cold", wanted.cold, COLD),
+                               ("assumes", wanted.assumes or DEFAULT, tuple(MODELS))):  # fmt: skip
         if value not in known:
             raise InputError(f"--{name} {value!r} is no option.{did_you_mean(value, known)}")
     for name, value in (("baseline", wanted.baseline), ("running", wanted.running)):

@@ -205,15 +205,16 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Audit
     step("finding propensities", 0.6)
     parts = SplitScans.of(wanted, log.frame(types), train, notes)
     more = parts.more(wanted, notes, complete=_complete(models, frames, known))
-    more["by_items"] = choice.model is not None and choice.model.bare(0).fits_items
+    if choice.model is not None:  # only models of counts are streamed
+        made = choice.model.bare(0)
+        more |= {"by_items": made.fits_items, "assumes": made.assumes, "blind": True}
     return AuditInputs(
         models={name: found if len(found) > 1 else found[0] for name, found in frames.items()},
         log=parts.with_propensity(choice, wanted.floor, known, notes),
         propensities="propensity",
         asked=wanted.question(
-            exclude=train, open_loop=sample, assumes="" if choice.model is None else choice.model.bare(0).assumes,
-            blind=choice.model is not None,  # only models of counts are streamed
-            user="user", item="item", rating="rating", population=tuple(len(known[role]) for role in SIDES), **more,
+            exclude=train, open_loop=sample, user="user", item="item", rating="rating",
+            population=tuple(len(known[role]) for role in SIDES), **more,
         ),
         notes=tuple(notes), about_log=f"{wanted.log}, streamed from disk",
         about_propensity=choice.source(split=len(parts.whole) > 1) + wanted.corrections,

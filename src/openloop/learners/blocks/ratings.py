@@ -122,10 +122,18 @@ def _opened(who: str, native: Any) -> tuple[Any, _Header]:
     frame: Any = nw.from_native(_scanned(who, native) if isinstance(native, str | os.PathLike) else native)
     if not on_spark(frame):
         if not frame.implementation.is_polars():
-            lazy = isinstance(frame, nw.LazyFrame)
-            frame = frame.collect("polars") if lazy else nw.from_native(frame.to_polars())
+            frame = _in_polars(who, frame)
         frame = frame.lazy()
     return frame, _Header(f"{who}: the frame", tuple(frame.collect_schema().names()))
+
+
+def _in_polars(who: str, frame: Any) -> Any:
+    try:
+        return frame.collect("polars") if isinstance(frame, nw.LazyFrame) else nw.from_native(frame.to_polars())
+    except (TypeError, ValueError) as error:  # as Arrow's are
+        raise InputError(
+            f"{who}: the frame cannot be read column by column ({error}); cast columns of several types to one."
+        ) from error
 
 
 def _scanned(who: str, path: Any) -> Any:

@@ -11,6 +11,7 @@ import narwhals as nw
 from openloop.data.columns import Column, choose, shared
 from openloop.errors import InputError
 from openloop.sources.rules import SIDES
+from openloop.support.frames import is_frame, lazy
 
 PAIR = ("u", "i")
 
@@ -41,18 +42,12 @@ class EngineTable:
 
 def opened(what: str, native: Any) -> EngineTable:
     """A lazy frame where the engine has them; pyarrow, which lacks windows, becomes Polars."""
-    try:
-        frame: Any = nw.from_native(native)
-    except TypeError as error:
+    if not is_frame(native):
         raise InputError(
             f"evaluate: {what} is a {type(native).__name__}, not a dataframe; with a frame as the log all else is "
             "frames of its engine, or read the log with ol.read."
-        ) from error
-    if frame.implementation.is_pyarrow():
-        import polars as pl
-
-        frame = nw.from_native(pl.DataFrame(native))
-    frame = frame.lazy() if frame.implementation.is_polars() else frame
+        )
+    frame = lazy(native)
     return EngineTable(name=what, frame=frame, columns=tuple(frame.collect_schema().names()))
 
 
@@ -75,6 +70,13 @@ def beside(what: str, native: Any, log: EngineTable, named: Mapping[str, Column]
 
 def common_types(tables: Sequence[EngineTable]) -> tuple[Any, ...]:
     """What user and item ids are cast to: nothing where all tables agree, else 64-bit integers or text."""
+    for table in tables:
+        for column, kind in zip(table.ids, table.id_types, strict=True):
+            if kind == nw.Object:  # cast to text, 1 and "1" would become one id
+                raise InputError(
+                    f"evaluate: {table.name}: ids in column {column!r} are Python objects of several types; cast them "
+                    "to integers or text."
+                )
     found: list[Any] = []
     for types in zip(*(table.id_types for table in tables), strict=True):
         kinds = set(types)
