@@ -82,7 +82,7 @@ def test_the_log_comes_back_with_the_propensities_of_the_model(csv, tmp_path):
     assert done.log.fingerprint == log.fingerprint
     assert done.notes == done.check().notes == model.notes_
     assert done.summary().startswith(f"read {csv}: {len(log)} rows of 24 users × 18 items (")
-    assert done.summary().endswith("% of the cells); fitted popularity")
+    assert "% of the cells); fitted popularity; an audit" in done.summary()
 
 
 @pytest.mark.parametrize("out", ["out.csv", "out.tsv"])
@@ -212,7 +212,7 @@ def test_features_stand_under_the_name_of_the_log_or_an_obvious_one(csv, rows, t
     again = ol.read(tmp_path / "out.csv", **NAMED, propensity="propensity")
     wanted = ol.propensity.Logistic(rng=0).fit(log, **side).predict(log).values
     np.testing.assert_allclose(again.propensity, wanted, rtol=1e-9)
-    assert done.summary().endswith("fitted logistic")
+    assert "fitted logistic; an audit" in done.summary()
 
 
 @pytest.mark.parametrize("model", ["logistic", "boosted"])
@@ -238,7 +238,7 @@ def test_a_sample_is_a_log_or_ratings_and_is_named_in_two_ways(csv, tmp_path, al
     for n, given in enumerate(({"model": f"naive-bayes={tmp_path / 'sample.csv'}"},
                                {"model": "naive-bayes", "uniform": tmp_path / "sample.csv"})):  # fmt: skip
         done = run(csv, tmp_path / f"{n}.csv", **NAMED, **given)
-        assert done.summary().endswith("fitted naive-bayes")
+        assert "fitted naive-bayes; an audit" in done.summary()
         assert tmp_path / "sample.csv" in [Path(path) for path in done.wanted.inputs]
         again = ol.read(tmp_path / f"{n}.csv", **NAMED, propensity="propensity")
         np.testing.assert_array_equal(again.propensity, expected)

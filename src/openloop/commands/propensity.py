@@ -96,7 +96,8 @@ class Estimated:
         """What was read and fitted, in one line, and what was written where that is no p."""
         fitted = f"{log_line(self.wanted.log, self.log)}; fitted {self.wanted.chosen}"
         if not self.wanted.balanced:
-            return fitted
+            known = f"an audit takes column {self.wanted.target!r} as known"
+            return f"{fitted}; {known} unless it gets --assumes {self.wanted.chosen.name}, too"
         return (
             f"{fitted}; column {self.wanted.target!r} has weights, for training; an audit balances each part that it "
             "scores, so pass it --propensity balanced=SAMPLE"
