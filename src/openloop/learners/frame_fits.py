@@ -9,6 +9,7 @@ model.to_model()         # the same model in memory
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +27,7 @@ from openloop.support.arguments import is_whole
 from openloop.support.sizes import physical, written
 
 RELEASED = "release() gave back the rows of the fit, and with them its users; fit again, and ask before release()."
+ON_FRAME = ("_on_frame", "_released")
 OF_USERS = ("users_", "user_factors_", "user_bias_")
 
 
@@ -121,6 +123,11 @@ class FittedOnFrames:
                 "users(), ranks(held_out) and top(k) are frames."
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _forget(self, names: Sequence[str]) -> None:
+        """Drop what a fit before this one left."""
+        for name in names:
+            vars(self).pop(name, None)
 
     def _fitted_on_frame(self, method: str) -> FrameFit:
         if self._released:

@@ -20,7 +20,7 @@ from openloop.learners.base import (
     weight_notes,
     weights,
 )
-from openloop.learners.frame_fits import OF_USERS, FittedOnFrames
+from openloop.learners.frame_fits import OF_USERS, ON_FRAME, FittedOnFrames
 from openloop.learners.projecting import Rowset, check_projected, projected_on_frame, projected_on_rows
 from openloop.learners.solvers.als import CG_STEPS, alternate, check_device, schedule
 from openloop.learners.solvers.objective import Objective, Solution, start
@@ -137,9 +137,8 @@ class MF(FittedOnFrames, FactorLearner):
         with progress("MF", check_whole(self, "iterations"), show=self.progress) as advance:
             objective, rng = self._objective(), generator(type(self).__name__, self.rng)
             found, fit = projected_on_frame(self, given, objective, schedule(self, 0, advance), rng)
-        for name in OF_USERS:
-            vars(self).pop(name, None)  # of a fit before this one
-        self._on_frame, self._released, self.items_ = fit, False, Vocabulary(fit.items)
+        self._forget((*OF_USERS, *ON_FRAME))
+        self._on_frame, self.items_ = fit, Vocabulary(fit.items)
         self._keep_items(found)
         self.notes_ = (*fit.notes(), *found.notes(self.iterations, self.tol))
         return self
@@ -197,7 +196,7 @@ class MF(FittedOnFrames, FactorLearner):
 
     def _keep(self, feedback: Feedback, found: Solution, notes: list[str]) -> Self:
         P = found.P.astype(np.dtype(self.dtype))
-        self._on_frame, self._released = None, False  # of a fit before this one
+        self._forget(ON_FRAME)
         self.user_factors_, self.user_bias_ = np.ascontiguousarray(P[:, :-1]), P[:, -1].copy()
         self._keep_items(found)
         lonely = unseen_notes(feedback, "the offsets of the other side and the mean")
