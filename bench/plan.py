@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bench.projected import REG, session, timed, write_log
+from bench.projected import REG, cpu, session, timed, write_log
 from openloop.learners import MF
 from openloop.learners.blocks import spark as spark_blocks
 from openloop.learners.blocks.disk import DiskBlocks
@@ -97,7 +97,7 @@ def on_spark(folder: Path, size: tuple[int, int, int, int], warm: int = WARM, pa
     alone = usual(here, passes)
     mine, whole = (
         time.process_time(),
-        timed(spark, lambda: fit.blocks.total(here.ask), passes),
+        timed(lambda: cpu(spark), lambda: fit.blocks.total(here.ask), passes),
     )  # items are in one order
     python, numbers = (time.process_time() - mine) / passes, items * (factors + 1)
     moved = 8 * numbers * fit.blocks.count

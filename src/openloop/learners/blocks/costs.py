@@ -17,12 +17,12 @@ from openloop.learners.solvers.projected import MEMORY
 from openloop.support.arguments import is_whole
 
 # Seconds of CPU, by `python -m bench.plan` on one machine: two cores of a busy x86-64 server.
-PER_ROW, PER_ROW_FACTOR = 4.6e-8, 1.55e-9
-PER_USER, PER_USER_FACTOR = 9.3e-7, 1.6e-8
-PER_SUM_BYTE = 7.5e-10  # of a block's sums in memory: set to zero, summed and added
-PER_SENT_BYTE = 1.05e-8  # beside that, of those that leave a Python worker: Arrow, JVM, shuffle
-PER_NUMBER = 4.6e-8  # of Q: what L-BFGS does between two passes, on one core
-PER_JOB = 0.27  # what Spark takes for a pass of any size
+PER_ROW, PER_ROW_FACTOR = 2.0e-8, 2.36e-9
+PER_USER, PER_USER_FACTOR = 8.3e-7, 8.4e-9
+PER_SUM_BYTE = 8.4e-10  # of a block's sums in memory: set to zero, summed and added
+PER_SENT_BYTE = 7.9e-9  # beside that, of those that leave a Python worker: Arrow, JVM, shuffle
+PER_NUMBER = 4.5e-8  # of Q: what L-BFGS does between two passes, on one core
+PER_JOB = 0.17  # what Spark takes for a pass of any size
 
 # Bytes, by the same command.
 WORKER_BASE, WORKER = 350 * 2**20, 24  # of a Python worker: what it imports, and per number of Q
