@@ -14,6 +14,7 @@ from openloop.audits.basis import Basis, granted, unexposed
 from openloop.core.levels import LevelSample
 from openloop.core.propensities import Propensities
 from openloop.errors import InputError, UndefinedError
+from openloop.learners import MixtureMNAR
 from openloop.propensity.balanced import Balanced
 from openloop.propensity.calibrated import Calibrated
 from openloop.propensity.logistic import Logistic
@@ -121,7 +122,11 @@ def test_the_model_of_a_column_says_as_much_as_the_model_itself():
 def test_a_sentence_is_a_sentence_and_anything_else_is_refused():
     assert granted("nobody chose") == {"assumes": "nobody chose"}
     by_logistic = {"assumes": Logistic.assumes, "blind": True, "by_items": True}
-    assert granted(Logistic().fit(LOG)) == granted("logistic") == by_logistic
+    assert granted("logistic") == by_logistic
+    assert granted(Logistic().fit(LOG)) == by_logistic | {"modelled": False, "sampled": None}
+    drawn = WORLD.ratings.ravel()[:250]
+    for model in (NaiveBayes(), Calibrated(NaiveBayes(), method=None, floor=0.001)):
+        assert granted(model.fit(LOG, uniform=drawn))["sampled"] == 250
     assert granted("balanced")["sampled"] == 0
     with pytest.raises(NotFittedError):
         granted(NaiveBayes())
@@ -144,6 +149,15 @@ def test_a_column_that_was_fitted_with_a_sample_decides_nothing():
         found = audit(models, column, "propensity", metrics=["mae"], population=population, assumes=said)
         assert found.verdict.level == "none"
         assert "taken-as-known" in [r.code for r in found.verdict.reasons]
+
+
+def test_a_column_of_a_joint_model_decides_nothing():
+    joint = MixtureMNAR(1, iterations=5, restarts=1, rng=0).fit(LOG).propensities_
+    frame = as_frame(LOG.rating).with_columns(p=joint.predict(LOG).values)
+    models, population = {name: name for name in "ab"}, (LOG.n_users, LOG.n_items)
+    found = audit(models, frame, "p", metrics=["mae"], population=population, assumes=joint)
+    assert "modelled" in [r.code for r in found.verdict.reasons]
+    assert not found.verdict.supported
 
 
 def test_numbers_of_unknown_origin_are_said_to_be_taken_as_known():

@@ -142,8 +142,8 @@ def _conducted(
     began = time.perf_counter()
     check_models(models, asked.baseline)
     step("reading the models", 0.0)
-    basis, seen, whole = Basis.of(propensities, log, blind=asked.blind, sampled=asked.sampled), propensities, log
-    population, cold = "", None
+    basis = Basis.of(propensities, log, blind=asked.blind, sampled=asked.sampled, modelled=asked.modelled)
+    seen, whole, population, cold = propensities, log, "", None
     if asked.cold != "keep":
         apart = parted(models, log, propensities, for_clicks(asked) if basis.clicks else asked)
         log, seen, asked, cold = apart.log, apart.propensities, apart.asked, apart.cold

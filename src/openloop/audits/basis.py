@@ -14,6 +14,8 @@ from openloop.core.propensities import Propensities, not_exposure
 from openloop.errors import InputError
 from openloop.propensity.naming import MODELS, Entry
 
+KNOWN = {"by_items": "fits_items", "modelled": "modelled"}  # options of an audit, and what models call them
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
@@ -37,21 +39,24 @@ class Basis:
     clicks: bool = False
 
     @classmethod
-    def of(cls, propensities: Any, log: Any, *, blind: bool = False, sampled: int | None = None) -> Basis:
+    def of(
+        cls, propensities: Any, log: Any, *, blind: bool = False, sampled: int | None = None, modelled: bool = False
+    ) -> Basis:
         """The basis of an audit.
 
-        `blind`: a column of the log was fitted without seeing ratings; `sampled`: with so many drawn at random.
+        `blind`: a column of the log was fitted without seeing ratings; `sampled`: with so many drawn at random;
+        `modelled`: by a joint model.
         """
+        column = cls(blind=blind, sample=sampled, modelled=modelled)
         if not isinstance(log, Feedback):
-            return cls(blind=blind, sample=sampled)
+            return column
         seen = _of_one_row(propensities, log)
         if seen is None:
-            clicks = unexposed(log, propensities)
-            return cls(blind=blind, sample=sampled, positives=log.positives, clicks=clicks)
+            return replace(column, positives=log.positives, clicks=unexposed(log, propensities))
         return cls(
             blind=blind or seen.blind, sample=sampled if seen.sample is None else seen.sample.size,
             balanced=seen.base is not None, by_cells=seen.by_cells, by_rating=seen.by_rating,
-            modelled=seen.modelled,
+            modelled=modelled or seen.modelled,
             unseen=0.0 if seen.sample is None else seen.sample.unseen(log.rating), positives=log.positives,
         )  # fmt: skip
 
@@ -77,15 +82,16 @@ def granted(assumes: Any) -> dict[str, Any]:
     if assumes is None or isinstance(assumes, str):
         return {"assumes": assumes}
     try:
-        found = {"assumes": assumes.assumes, "blind": not assumes.sees_rating, "by_items": assumes.fits_items}
+        found = {"assumes": assumes.assumes, "blind": not assumes.sees_rating}
     except AttributeError as error:
         kind = type(assumes).__name__
         raise InputError(
             f"audit: assumes= must be a sentence or a model of propensities, got {kind}; pass the fitted model."
         ) from error
     check_fitted(assumes)
-    drawn = getattr(assumes, "sample_", None)
-    return found if drawn is None else found | {"sampled": int(drawn.size)}
+    found |= {name: bool(getattr(assumes, of, False)) for name, of in KNOWN.items()}
+    drawn = [getattr(model, "sample_", None) for model in (assumes, getattr(assumes, "inner_", None))]
+    return found | {"sampled": next((int(sample.size) for sample in drawn if sample is not None), None)}
 
 
 def _granted_by_name(entry: Entry) -> dict[str, Any]:

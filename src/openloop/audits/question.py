@@ -35,7 +35,8 @@ class AuditQuestion(Question):
     beside rankings. A plain "stratified" has the first strata
     asked for. Naive is always among the estimators, to compare the others with, and snips_user beside those that
     average over relevant items, to see whether it matters which of them count once. `blind`: the frame's column of p
-    was fitted without seeing ratings; `sampled`: with so many ratings drawn at random, 0 where nobody said how many.
+    was fitted without seeing ratings; `sampled`: with so many ratings drawn at random, 0 where nobody said how many;
+    `modelled`: by a joint model.
     """
 
     metrics: Sequence[str | Metric | ListMetric] = ()
@@ -47,6 +48,7 @@ class AuditQuestion(Question):
     assumes: str | None = None
     blind: bool = False
     sampled: int | None = None
+    modelled: bool = False
     baseline: str | None = None  # compare the others with this model only
     min_item_rows: int = 0  # items with fewer rows in the whole log are no part of the population
     cold: Cold = "keep"  # rows of users or items without training rows

@@ -240,9 +240,13 @@ def check_rank(model: Any, factors: int, U: int, I: int) -> None:
 
 def weight_notes(w: Floats) -> list[str]:
     """A sentence where a few weights outweigh all others."""
-    left = effective_size(w)
-    few = f"the weights leave {left:,.0f} of {len(w):,} rows; a floor of the propensities would leave more"
-    return [few] if left < FEW * len(w) else []
+    return few_notes(effective_size(w), len(w))
+
+
+def few_notes(left: float, n: int) -> list[str]:
+    """A sentence where weights leave few of n rows."""
+    few = f"the weights leave {left:,.0f} of {n:,} rows; a floor of the propensities would leave more"
+    return [few] if left < FEW * n else []
 
 
 def outside_notes(model: FactorLearner, feedback: Feedback, low: float, high: float) -> list[str]:

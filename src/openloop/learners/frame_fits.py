@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from openloop.core.feedback import Array, Vocabulary
 from openloop.errors import InputError, UndefinedError
-from openloop.learners.base import FEW
+from openloop.learners.base import few_notes
 from openloop.learners.blocks.ratings import RatingsTable, check_like, open_pairs, open_ratings
 from openloop.learners.blocks.user_blocks import list_table, rank_table, user_table
 from openloop.learners.solvers.projected import Ask
@@ -43,9 +43,7 @@ class FrameFit:
 
     def notes(self) -> list[str]:
         """A sentence where a few weights outweigh all others."""
-        left, n = self.blocks.facts.effective, self.blocks.facts.rows
-        few = f"the weights leave {left:,.0f} of {n:,} rows; a floor of the propensities would leave more"
-        return [few] if left < FEW * n else []
+        return few_notes(self.blocks.facts.effective, self.blocks.facts.rows)
 
     def named(self, frame: Any) -> Any:
         """A frame of answers with the columns of the table that was fitted."""
@@ -122,7 +120,7 @@ class FittedOnFrames:
                 f"{who}: was fitted on a frame, where its users still are; to_model() brings them into memory, and "
                 "users(), ranks(held_out) and top(k) are frames."
             )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise AttributeError(f"{who!r} object has no attribute {name!r}")
 
     def _forget(self, names: Sequence[str]) -> None:
         """Drop what a fit before this one left."""

@@ -68,6 +68,7 @@ class RatingPropensities(BaseEstimator):
 
     assumes = "being observed depends on the rating as the joint model says"
     sees_rating = True
+    modelled = True
 
     users_: Vocabulary
     items_: Vocabulary
