@@ -33,7 +33,8 @@ hypothesis.settings.load_profile("ci" if CI else "dev")
 
 # -- markers and skips ---------------------------------------------------------------------------------------
 
-EXTRAS = {"torch", "triton", "cornac", "chromium"}  # the fixtures below that `make` alone does not install
+# The fixtures below that `make` alone does not install.
+EXTRAS = {"torch", "triton", "cornac", "chromium", "pypa_build"}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -144,6 +145,14 @@ def triton(interpreter) -> Iterator[ModuleType]:
 @pytest.fixture(scope="session")
 def cornac() -> ModuleType:
     return pytest.importorskip("cornac", reason="Cornac is an extra: pip install 'openloop[cornac]'")
+
+
+@pytest.fixture(scope="session")
+def pypa_build() -> ModuleType:
+    """`python -m build`, with the backend that it runs and twine, which looks at what it made."""
+    for package in ("hatchling", "twine", "build"):
+        found = pytest.importorskip(package, reason=f"{package} is an extra: pip install 'openloop[release]'")
+    return found
 
 
 @pytest.fixture(scope="session")

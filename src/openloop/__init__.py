@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from openloop.learners.model_files.saving import load
     from openloop.metrics.naming import metric
     from openloop.reporting import figures
+    from openloop.reporting.citing import cite
     from openloop.reporting.html import report
     from openloop.selection import Selection, select
     from openloop.studies.kit.running import reproduce
@@ -73,6 +74,7 @@ _NAMES = {
     "reporting.html": "report",
     "reporting.figures": "figures",
     "studies.kit.running": "reproduce",
+    "reporting.citing": "cite",
     "errors": "errors",
 }
 
@@ -84,7 +86,7 @@ __all__ = [
     "metric", "Metric",
     "Moments", "Estimate", "Interval", "bounds", "bootstrap", "cross_fitted",
     "evaluate", "Comparison", "select", "Selection",
-    "audit", "Audit", "plan", "Plan", "paradox", "rankings", "report", "figures", "reproduce",
+    "audit", "Audit", "plan", "Plan", "paradox", "rankings", "report", "figures", "reproduce", "cite",
     "errors",
 ]  # fmt: skip
 

@@ -43,10 +43,12 @@ def cumulative_gain(k: int) -> Metric:
     return Metric(name=f"cg@{k}", on="prediction", kind="cell", gain=gain, better="higher", k=k, check=_zero_or_one)
 
 
-mae = Metric(name="mae", on="prediction", kind="cell", gain=_absolute, better="lower")
-mse = Metric(name="mse", on="prediction", kind="cell", gain=_squared, better="lower")
-rmse = Metric(name="rmse", on="prediction", kind="cell", gain=_squared, better="lower", additive=False, root=True)
-accuracy = Metric(name="accuracy", on="prediction", kind="cell", gain=_exact, better="higher")
+mae: Metric = Metric(name="mae", on="prediction", kind="cell", gain=_absolute, better="lower")
+mse: Metric = Metric(name="mse", on="prediction", kind="cell", gain=_squared, better="lower")
+rmse: Metric = Metric(
+    name="rmse", on="prediction", kind="cell", gain=_squared, better="lower", additive=False, root=True
+)
+accuracy: Metric = Metric(name="accuracy", on="prediction", kind="cell", gain=_exact, better="higher")
 
 
 def midpoints(levels: Floats) -> Floats | None:

@@ -43,7 +43,9 @@ def unpack(archive: Path, name: str, folder: Path) -> None:
         with _opened(archive, name) as (members, reader):
             _refuse_too_large(name, sum(member.size or 0 for member in members), _free(folder))
             for member in members:
-                _copy(name, member, reader(member), _inside(name, member.name, folder))
+                target = _inside(name, member.name, folder)
+                with reader(member) as source:
+                    _copy(name, member, source, target)
     except _BROKEN as error:
         raise _unlike(archive, name, error) from error
     _lift(folder)
@@ -104,7 +106,7 @@ def _copy(name: str, member: _Member, source: IO[bytes], target: Path) -> None:
         raise FormatError(f"{name}: {member.name!r} is in it twice; do not use this archive.")
     target.parent.mkdir(parents=True, exist_ok=True)
     free, copied = _free(target.parent), 0
-    with source, target.open("xb") as copy:
+    with target.open("xb") as copy:
         while block := source.read(BLOCK):
             copied += len(block)
             if member.size is None:

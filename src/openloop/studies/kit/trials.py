@@ -66,7 +66,8 @@ class Trials:
     """
 
     def __init__(self, folder: Path, workers: int) -> None:
-        self.folder, self.workers = folder, workers
+        self.folder: Path = folder
+        self.workers: int = workers
         self._asked: dict[Path, bool] = {}  # the files of an item's trials, and whether they were computed
         self._pool: ProcessPoolExecutor | None = None
         for kind in ("given", "trials", "seconds"):
