@@ -125,7 +125,7 @@ def test_on_spark(world, spark):
 
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
 def test_counts_of_candidates_above_and_tied(world, engine):
-    log, scores = frames(world)
+    _, scores = frames(world)
     counted = {
         m: frame.with_columns(
             above=pl.col("score").rank("min", descending=True).over("user").cast(pl.Int64) - 1,
@@ -274,7 +274,7 @@ def test_a_loss_that_frames_cannot_compute_is_refused_there(world):
 def test_a_mean_that_is_called_pooled_and_is_none_is_refused():
     given = {"name": "mine", "on": "rank", "kind": "user", "gain": lambda x: x.by_rank(halving.by_rank)}
     with pytest.raises(InputError, match=facts("'mine'", "pooled=True", "kind='cell'")):
-        ol.Metric(**given, better="higher", per_user=lambda n, gain, cells: gain, pooled=True)
+        ol.Metric(**given, better="higher", per_user=lambda _n, gain, _cells: gain, pooled=True)
 
 
 @pytest.mark.parametrize("estimator", ["snips", "clipped@2"])
@@ -282,7 +282,7 @@ def test_weights_of_a_user_kind_with_a_normaliser_of_its_own_are_refused(world, 
     """They would be divided by the ideal of nDCG: a sum per user read a twelfth of what it is."""
     summed = ol.Metric(
         name="summed", on="rank", kind="user", gain=lambda x: x.by_rank(own_rbp.by_rank), better="higher",
-        per_user=lambda n, gain, cells: gain,
+        per_user=lambda _n, gain, _cells: gain,
     )  # fmt: skip
     with pytest.raises(UndefinedError, match=facts("summed", "pooled=True", "kind='cell'")):
         ol.evaluate(world.predictions, world.observe(0), metrics=[summed], estimators=[estimator])
