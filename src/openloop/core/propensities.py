@@ -144,7 +144,8 @@ def predicted_by(who: str, model: Any, feedback: Feedback) -> Propensities:
         )
     if found.fingerprint is None and len(found) == len(feedback):
         found = replace(found, fingerprint=feedback.fingerprint)
-    return found if found.blind or hasattr(model, "sees_rating") else replace(found, blind=True)
+    told = found.blind or found.by_rating or found.modelled or found.sample is not None or found.base is not None
+    return found if told or getattr(model, "sees_rating", False) else replace(found, blind=True)
 
 
 def grid_of(model: Any) -> Floats | None:

@@ -30,7 +30,7 @@ TOTALS = ("n", "gain", "weight", "wgain", "cells")  # the order of columns: cell
 WEIGHTED, SIZES = ("weight", "wgain"), ("n", "weight", "cells")
 NAME = re.compile(r"[a-z][a-z0-9_.:+-]*")
 TAKEN = (*PLAIN, *METHODS, "lists")
-LARGE = 1e8  # times the probes: what a prior adds is gone there
+LARGE = 1e12  # times the probes: what a prior adds is gone there
 AGREE = 1e-6  # relative: how near a derivative must be to a difference, and values to each other
 
 # Totals that a function is tried on: a log of 900 rows, one of positives, one of a twentieth of a small grid.
@@ -176,7 +176,8 @@ def _read(name: str, function: Callable[[Any], Any]) -> tuple[str, ...]:
     read = set[str]()
     for probe in PROBES:
         try:
-            function(_Watched(name, probe, read))
+            with np.errstate(all="ignore"):  # what is not finite is refused by its value
+                function(_Watched(name, probe, read))
         except (TypeError, ValueError, ZeroDivisionError, FloatingPointError) as error:
             if isinstance(error, InputError):
                 raise
