@@ -12,7 +12,7 @@ import pytest
 import openloop as ol
 from openloop.core.totals import complex_step
 from openloop.errors import InputError, NameFormatError, UndefinedError
-from openloop.estimators.custom import Totals
+from openloop.estimators.custom import LogTotals
 from openloop.estimators.naming import Method
 from tests.engines import converter
 from tests.examples import same, small_world
@@ -179,7 +179,7 @@ def test_an_estimate_can_be_pickled_and_bootstrapped(world):
 
 
 def test_totals_are_named():
-    assert Totals(n=1, gain=2, weight=3, wgain=4, cells=5).wgain == 4
+    assert LogTotals(n=1, gain=2, weight=3, wgain=4, cells=5).wgain == 4
 
 
 # -- what is refused -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Functions of your own inside a metric: of the rank alone, or of a rating and its prediction; checked when called."""
+"""Functions of your own inside a metric, of the rank alone or of a rating and its prediction; checked."""
 
 from __future__ import annotations
 

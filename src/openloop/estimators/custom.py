@@ -1,4 +1,4 @@
-"""Estimators of your own: `@estimator("name")` on a function of five totals; its error follows by the complex step.
+"""Estimators of your own: `@estimator("name")` on a function of five totals, with its influence.
 
 The function sees an object s with n = |O|, gain = Σδ, weight = Σw, wgain = Σwδ and cells = |C|, each summed over all
 users, and returns the estimate. It is called with complex numbers, and with many users left out at once.
@@ -39,7 +39,7 @@ PROBES = np.array([[900.0, 520.0, 3100.0, 1700.0, 4000.0], [80.0, 78.0, 390.0, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
+class LogTotals:
     """The sums over all users that an estimator is a function of: numbers, or arrays of one shape."""
 
     n: Any  # rows that count: all scored ones of a cell metric, the relevant ones of a user metric
@@ -72,7 +72,7 @@ class OfTotals:
     def __call__(self, totals: Any) -> Any:
         """The estimate at each of the totals."""
         known = {name: totals[..., at] for at, name in enumerate(self.names)}
-        return self.function(Totals(**(dict.fromkeys(TOTALS) | known)))
+        return self.function(LogTotals(**(dict.fromkeys(TOTALS) | known)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A pickle names the estimator, which has the function's name in its module."""
