@@ -25,6 +25,7 @@ from openloop.errors import InputError, NameFormatError, did_you_mean
 from openloop.estimators.naming import PLAIN, Method
 from openloop.estimators.shown import METHODS
 from openloop.estimators.weighted import BASIS, estimate, flag, mass_flag, plain_diagnostics, undefined
+from openloop.support.wording import first_line
 
 TOTALS = ("n", "gain", "weight", "wgain", "cells")  # the order of columns: cells, which no row adds to, come last
 WEIGHTED, SIZES = ("weight", "wgain"), ("n", "weight", "cells")
@@ -268,8 +269,7 @@ def _linear(of: OfTotals, points: Floats) -> bool:
 
 def _words(function: Callable[..., Any], names: Sequence[str]) -> str:
     """What reports say of it: its docstring's first line, and what it is a function of."""
-    first = (function.__doc__ or "").strip().splitlines()
-    said = first[0].strip().rstrip(".") if first else "an estimator of your own"
+    said = first_line(function, "an estimator of your own")
     return f"{said}; a function of the totals {', '.join(names)}"
 
 

@@ -10,6 +10,7 @@ from openloop.core.gains import PairLoss, RankGain
 from openloop.core.metric import Column, Columns, Metric
 from openloop.errors import InputError, NameFormatError
 from openloop.metrics.ranking import mean_gain
+from openloop.support.wording import first_line
 
 On = Literal["rank", "prediction"]
 Better = Literal["higher", "lower"]
@@ -49,7 +50,7 @@ def of_rank(gain: RankGain, better: Better, per: Per = "user") -> Metric:
     """
     fields: dict[str, Any] = {
         "name": gain.name, "on": "rank", "better": better, "k": gain.k, "binary": True, "by_rank": gain,
-        "about": f"{_first_line(gain.function)}, {_SUMMED[per]}",
+        "about": f"{_said(gain.function)}, {_SUMMED[per]}",
     }  # fmt: skip
     if per == "user":  # (1/|S_u|) Σ_{S_u} f(rank)
         return Metric(
@@ -73,7 +74,7 @@ def of_prediction(loss: PairLoss, better: Better) -> Metric:
     """The metric of a function of rating and prediction: its mean over all cells."""
     return Metric(
         name=loss.name, on="prediction", kind="cell", gain=lambda x: loss(x.rating, x.prediction), better=better,
-        pair_loss=loss, about=f"{_first_line(loss.function)}, averaged over all user-item cells",
+        pair_loss=loss, about=f"{_said(loss.function)}, averaged over all user-item cells",
     )  # fmt: skip
 
 
@@ -90,10 +91,8 @@ def _check_name(name: Any, taken: Callable[[str], bool]) -> int | None:
     return None if found["k"] is None else int(found["k"])
 
 
-def _first_line(function: Callable[..., Any]) -> str:
-    """What a function says of itself, or its name."""
-    words = (function.__doc__ or "").strip().splitlines()
-    return words[0].strip().rstrip(".") if words else f"{getattr(function, '__name__', 'f')} of your own"
+def _said(function: Callable[..., Any]) -> str:
+    return first_line(function, f"{getattr(function, '__name__', 'f')} of your own")
 
 
 def _either(values: tuple[str, ...]) -> str:
