@@ -295,3 +295,18 @@ def test_a_model_without_ranks_cannot_serve_it(world):
 
     with pytest.raises(PredictionError, match="no scores"):
         ol.evaluate({"m": Predicts()}, world.observe(0), metrics=[halving], estimators=["naive"])
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_a_gain_by_hand_may_use_a_function_of_the_rank(world, engine):
+    """Ratings discounted by rank: dcg, written with the discount of another metric."""
+    own = ol.Metric(
+        name="own_dcg", on="rank", kind="cell", better="higher", by_rank=own_adg.by_rank,
+        gain=lambda x: x.cells * x.rating * x.by_rank(own_adg.by_rank),
+    )  # fmt: skip
+    asked = {"metrics": [own, "dcg"], "estimators": ["snips"]}
+    for found in (
+        ol.evaluate(world.predictions, world.observe(3), **asked),
+        evaluate_frames(world, converter(engine), frames(world)[1], complete=True, **asked),
+    ):
+        same(found["b", "own_dcg", "snips"].value, found["b", "dcg", "snips"].value)
