@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from openloop.data.reading import read
     from openloop.data.splitting import folds, split
     from openloop.estimators import bounds
+    from openloop.estimators.custom import estimator
     from openloop.estimators.doubly_robust import cross_fitted
     from openloop.estimators.resampling import bootstrap
     from openloop.evaluation import evaluate
@@ -60,6 +61,7 @@ _NAMES = {
     "core.metric": "Metric",
     "core.moments": "Moments",
     "core.estimate": "Estimate Interval",
+    "estimators.custom": "estimator",
     "estimators.bounds": "bounds",
     "estimators.resampling": "bootstrap",
     "estimators.doubly_robust": "cross_fitted",
@@ -83,7 +85,7 @@ __all__ = [
     "covariates", "Covariates",
     "propensity", "Propensities", "observed_probability",
     "learners", "load",
-    "metric", "Metric",
+    "metric", "Metric", "estimator",
     "Moments", "Estimate", "Interval", "bounds", "bootstrap", "cross_fitted",
     "evaluate", "Comparison", "select", "Selection",
     "audit", "Audit", "plan", "Plan", "paradox", "rankings", "report", "figures", "reproduce", "cite",

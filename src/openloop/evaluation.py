@@ -55,6 +55,8 @@ class Prepared:
         return replace(
             found, estimates={key: found.estimates[key] for key in order if key in found.estimates},
             better={m.name: m.better for m in self.metrics}, level=self.level,
+            own_metrics={m.name: m.about for m in self.metrics if m.about},
+            own_estimators={e.name: e.about for e in self.methods if e.about},
             notes=(*self.notes, *self.source.remarks(), *found.notes),
         )  # fmt: skip
 

@@ -153,3 +153,9 @@ def test_weights_that_are_cut_or_averaged_away_correct_nothing():
     assert (coarse.code, coarse.value, coarse.limit, coarse.remedy) == ("coarse", 0.26, 0.25, rules.ESTIMATOR)
     (few,) = rules.corrected(None, None, 4.5)
     assert (few.code, few.value, few.limit, few.remedy) == ("few-relevant", 4.5, 5, rules.ESTIMATOR)
+
+
+def test_gains_below_zero_cannot_tell_whether_lists_are_held_alike():
+    (reason,) = rules.lists(("new", "old"), (-0.1, -0.2), (-0.3, -0.4), odds=False, balanced=True)
+    assert (reason.code, reason.value) == ("lists", None)
+    assert "below 0" in reason.text

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from openloop.core.feedback import Feedback
-from openloop.core.propensities import Propensities, check_exposure, observed_probability
+from openloop.core.propensities import Propensities, check_exposure, grid_of, observed_probability, predicted_by
 from openloop.errors import AlignmentError, InputError, PropensityError, UndefinedError
 from tests.facts import facts
 
@@ -152,3 +152,60 @@ def test_p_that_were_fitted_on_positives_are_no_exposure():
 )
 def test_given_p_and_a_log_of_ratings_pass(p, log):
     check_exposure("evaluate", p, log)
+
+
+# -- models of your own --------------------------------------------------------------------------------------
+
+
+class Own:
+    """A model with predict alone, which says `told` of its propensities."""
+
+    def __init__(self, **told):
+        self.told = told
+
+    def predict(self, feedback):
+        return Propensities(values=np.full(len(feedback), 0.5), **self.told)
+
+
+def test_a_model_of_your_own_is_taken_to_be_blind_unless_it_says_that_it_sees_ratings():
+    assert predicted_by("audit", Own(), LOG).blind
+    assert predicted_by("audit", Own(), LOG).fingerprint == LOG.fingerprint
+    sees = Own()
+    sees.sees_rating = True
+    assert not predicted_by("audit", sees, LOG).blind
+    assert not predicted_by("audit", Own(by_rating=True), LOG).blind
+    assert not predicted_by("audit", Own(base=np.full(3, 0.4)), LOG).blind
+
+
+def test_p_of_your_own_that_were_fitted_on_positives_are_no_exposure():
+    class Varies:
+        def predict(self, feedback):
+            return Propensities(values=np.linspace(0.1, 0.3, len(feedback)))
+
+    with pytest.raises(UndefinedError, match="positives"):
+        check_exposure("evaluate", predicted_by("evaluate", Varies(), CLICKS), CLICKS)
+
+
+def test_what_predict_gives_must_be_propensities():
+    class Bare:
+        def predict(self, feedback):
+            return np.full(len(feedback), 0.5)
+
+    with pytest.raises(InputError, match=facts("evaluate", "Bare.predict(feedback)", "ndarray", "ol.Propensities")):
+        predicted_by("evaluate", Bare(), LOG)
+    with pytest.raises(InputError, match=facts("Bare is a class", "Bare().fit(log)")):
+        predicted_by("evaluate", Bare, LOG)
+
+
+def test_a_grid_may_be_missing_or_undefined():
+    class Undefined(Own):
+        def matrix(self):
+            raise UndefinedError("p depends on the rating")
+
+    class Known(Own):
+        def matrix(self):
+            return np.ones((2, 2))
+
+    assert grid_of(Own()) is None
+    assert grid_of(Undefined()) is None
+    assert grid_of(Known()).shape == (2, 2)

@@ -11,6 +11,7 @@ import pytest
 from openloop.kernels.ties import (
     average_precision,
     expected_discount,
+    expected_gain,
     expected_hit,
     expected_hits,
     expected_reciprocal_rank,
@@ -162,3 +163,14 @@ def test_no_rows_at_all():
     assert expected_discount(none, none).size == 0
     np.testing.assert_array_equal(average_precision(none, none, none, 2), [0, 0])
     np.testing.assert_array_equal(first_block(none, none, none, 2), np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize(("h", "e"), [(0, 1), (3, 1), (0, 4), (2, 5)])
+def test_any_gain_by_rank_is_its_mean_over_the_block(h, e):
+    gain = np.random.default_rng(0).normal(size=8)
+    np.testing.assert_allclose(expected_gain(gain, *arrays(h, e)), [gain[h : h + e].mean()], **EXACT)
+
+
+def test_a_single_item_has_its_own_gain_to_the_last_digit():
+    gain = 0.5 ** np.arange(1.0, 61)
+    np.testing.assert_array_equal(expected_gain(gain, np.arange(60), np.ones(60, np.int64)), gain)

@@ -93,3 +93,12 @@ KINDS = {"mf": MF(), "bias": Bias()}
 def test_what_is_no_grid_is_refused(learner, grid, told):
     with pytest.raises(InputError, match=facts("select", *told)):
         candidates_of(learner, grid)
+
+
+def test_a_learner_that_cannot_be_copied_is_told_how():
+    class Mine:
+        def fit(self, feedback):
+            return self
+
+    with pytest.raises(InputError, match=facts("Mine", "get_params", "sklearn.base.BaseEstimator")):
+        candidates_of(Mine(), None)

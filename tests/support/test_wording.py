@@ -11,6 +11,7 @@ from openloop.support.wording import (
     counted,
     critical,
     estimands,
+    first_line,
     joined,
     lasting,
     level_of,
@@ -73,3 +74,14 @@ def test_a_setting_is_itself_or_one_line():
 def test_seconds_are_told_in_the_unit_that_suits_them():
     told = [lasting(seconds) for seconds in (0.734, 95, 119, 250, 7_199, 40_000, 200_000)]
     assert told == ["0.73 s", "95 s", "119 s", "4.2 min", "120 min", "11 h", "2.3 d"]
+
+
+def test_a_function_says_what_it_is_in_its_first_line():
+    def told():
+        """Half as much.
+
+        At each rank.
+        """
+
+    assert first_line(told, "nothing") == "Half as much"
+    assert first_line(lambda: None, "nothing") == "nothing"

@@ -102,8 +102,8 @@ def audit(
     """Which of the models is better for users, how sure that is, and whether the log can say at all.
 
     `models`, `log`, `propensities` and what they share with `evaluate` are as there. The verdict is about the first
-    metric and the first estimator that is not a plain average; by default rankings are judged where the models rank all
-    items, and ratings where they predict them. `strata` are numbers of strata of propensity (`5`, `"2:width"`),
+    metric and the first of our estimators that is not a plain average; by default rankings are judged where models rank
+    all items, and ratings where they predict them. `strata` are numbers of strata of propensity (`5`, `"2:width"`),
     `groups` groupings of the rows by name, one label per row in Feedback order. `open_loop` is a uniformly collected
     test set, against which every estimator is then scored. `check` judges a propensity model, which refits it: on the
     log, or on the one given, of which the log may be a part. `doubts` are reasons of your own against any choice,
@@ -310,10 +310,10 @@ def _off_scale(given: Answers, about: LogFacts) -> bool:
 
 
 def _family(result: Comparison) -> Family:
-    """The first metric, and its first estimator that is not a plain average."""
+    """The first metric, and its first estimator that is not a plain average: one of yours where none is ours."""
     metric = result.metrics[0]
     known = estimators_of(result, metric)
-    return metric, next((e for e in known if e not in PLAIN), known[0])
+    return metric, min((e for e in known if e not in PLAIN), key=result.own_estimators.__contains__, default=known[0])
 
 
 # -- the parts -----------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 from openloop import propensity
 from openloop.core.feedback import Feedback, check_fitted
 from openloop.core.positives import only_positives
-from openloop.core.propensities import Propensities, not_exposure
+from openloop.core.propensities import Propensities, not_exposure, predicted_by
 from openloop.errors import InputError
 from openloop.propensity.naming import MODELS, Entry
 
@@ -110,4 +110,4 @@ def _of_one_row(given: Any, log: Feedback) -> Propensities | None:
     """The propensities of one row say what all rest on; bare numbers say nothing."""
     if isinstance(given, Propensities):
         return given
-    return given.predict(log.take(np.arange(1))) if hasattr(given, "predict") else None
+    return predicted_by("audit", given, log.take(np.arange(1))) if hasattr(given, "predict") else None

@@ -15,6 +15,7 @@ from openloop.audits.results import OpenLoop, Score, StrataLine, StrataTable
 from openloop.audits.strata import judged
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
+from openloop.core.metric import Metric
 from openloop.errors import PredictionError, UndefinedError
 from openloop.estimators.sensitivity import least_gamma
 from openloop.evaluation import prepared
@@ -38,9 +39,9 @@ def open_loop_of(
             notes.append(f"{int((~outside).sum()):,} rows of the open loop are excluded, and left out of its rankings")
     parts, facts = list[Comparison](), list[LogFacts]()
     for on, part in rows.items():
-        names = [name for name in result.metrics if metric_named(name).on == on]
-        if names:
-            compared, about = _sampled(models, part, names, asked, source.about().threshold)
+        wanted = [m for m in asked.measures if m.name in result.metrics and m.on == on]
+        if wanted:
+            compared, about = _sampled(models, part, wanted, asked, source.about().threshold)
             parts.append(compared)
             facts.append(about)
     estimates = {key: e for part in parts for key, e in part.estimates.items()}
@@ -63,7 +64,7 @@ def gamma_min(source: Source, sample: LogFacts, level: float) -> float | None:
 
 
 def _sampled(
-    models: Mapping[str, Any], sample: Any, metrics: Sequence[str], asked: Question, threshold: float
+    models: Mapping[str, Any], sample: Any, metrics: Sequence[Metric], asked: Question, threshold: float
 ) -> tuple[Comparison, LogFacts]:
     """What the plain average says, and what was scored."""
     question = Question(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from openloop.audits.contrasts import Arm, Contrast
 from openloop.errors import InputError, UndefinedError
-from openloop.estimators.estimands import SEEN
+from openloop.estimators.estimands import OWN, SEEN
 from openloop.support.arguments import is_number
 from openloop.support.wording import joined, percent
 
@@ -130,10 +130,10 @@ def _check(contrast: Contrast, impressions: float, power: float) -> None:
         )
     if not (is_number(impressions) and 1 <= impressions < math.inf):
         raise InputError(f"plan: impressions must be a number from 1, got {impressions!r}; give those of a user.")
-    if contrast.estimand == SEEN:
+    if contrast.estimand in (SEEN, OWN):
         raise UndefinedError(
-            f"plan: {contrast.estimator} of {contrast.metric} is {SEEN}, which no A/B test shows; take a contrast "
-            "of a debiased estimate, such as snips of recall@10."
+            f"plan: {contrast.estimator} of {contrast.metric} is {contrast.estimand}, which no A/B test shows; take a "
+            "contrast of a debiased estimate, such as snips of recall@10."
         )
     if contrast.value == 0:
         raise UndefinedError(

@@ -224,12 +224,12 @@ def _check_models(source: FeedbackSource, metric: Metric, models: tuple[str, str
 
 def _methods(found: Evidence, metric: Metric) -> tuple[Method, ...]:
     """The verdict's estimator, and those beside it that the rules look at and the same sums give."""
-    own = method(found.estimator)
-    if _stem(own.name) not in FAMILIES or estimand(metric, own.name) == SEEN:
+    if _stem(found.estimator) not in FAMILIES or estimand(metric, found.estimator) == SEEN:
         raise UndefinedError(
-            f"rehearse: {own.name} of {metric.name} is no debiased sum over rows, which a rehearsal could redraw; "
-            "audit by snips, ips, snips_user or clipped of a metric per cell, per user or per relevant item."
+            f"rehearse: {found.estimator} of {metric.name} is no debiased sum over rows, which a rehearsal could "
+            "redraw; audit by snips, ips, snips_user or clipped of a metric per cell, per user or per relevant item."
         )
+    own = method(found.estimator)
     if own.clips:
         own = replace(own, cap=found.seen().cap)
     beside = [e for m, e in found.contrasts if m == metric.name and e != own.name and e in (*PLAIN_SUMS, "naive")]

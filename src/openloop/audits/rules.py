@@ -32,6 +32,7 @@ OF_A_PAIR = ("one-user", "rho", "kappa", "gamma", "untold", "same")  # reasons w
 METRIC = "a metric that weights can debias, such as recall@10, dcg@10 or mae"
 LIKED = "a metric that positives can tell: recall@k, adg or atop"
 ESTIMATOR = "an estimator that corrects the selection, such as snips with propensities"
+OURS = "an estimator of the library beside yours, such as snips, on which the verdict then rests"
 UNCUT = "weights that are cut less: a lower floor of the propensities, or the estimator snips instead of clipped"
 MODEL = "the model itself in place of its column, on a log read by ol.read: intervals then count the sample's error"
 COUNTED = "the estimator snips, whose interval counts the sample's error, or refit=True"
@@ -51,7 +52,7 @@ SHOWN = 'asking what reordering the shown items would earn, candidates="shown"'
 SHUFFLED = "shuffling more requests, and logging which"
 RANDOMISED = "showing some impressions at random and logging them, as what is never shown cannot be judged"
 REMEDIES = (
-    METRIC, LIKED, ESTIMATOR, UNCUT, COUNTED, MODEL, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, CHECKED,
+    METRIC, LIKED, OURS, ESTIMATOR, UNCUT, COUNTED, MODEL, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, CHECKED,
     COMPLETE, SHOWN, ABOVE, TRUST, LONGER, EXPOSURE, SHUFFLED, RANDOMISED,
 )  # fmt: skip
 
@@ -216,6 +217,13 @@ def lists(
     MovieLens this caught 11 of 11 by balanced weights and 16 of 16 by low rank, of right ones 1 of 97 and none of 81.)
     """
     (a, b), liked, seen = models, _times_more(*values, odds=odds), _times_more(*listed, odds=odds)
+    if min(*values, *listed) < 0:
+        yield Reason(
+            code="lists", remedy=METRIC,
+            text="the metric has gains below 0, so whether these weights hold the lists of both models alike cannot be "
+            "told",
+        )  # fmt: skip
+        return
     if seen < liked:
         return
     yield Reason(

@@ -185,10 +185,20 @@ def _liked(found: Evidence) -> Iterator[Reason]:
 
 def _undebiased(found: Evidence) -> Iterator[Reason]:
     """A metric that no weights debias."""
-    if found.estimand == SEEN and found.estimator not in PLAIN:
+    if found.estimand == SEEN and found.estimator not in (*PLAIN, *found.result.own_estimators):
         yield Reason(
             code="estimand", remedy=rules.METRIC,
             text=f"{found.metric} describes what was seen: its ideal depends on what was not, and no weights mend that",
+        )  # fmt: skip
+
+
+def _claimed(found: Evidence) -> Iterator[Reason]:
+    """An estimator of your own: no rule knows how it goes wrong with the propensities."""
+    if found.estimator in found.result.own_estimators:
+        yield Reason(
+            code="own-estimator", remedy=rules.OURS,
+            text=f"{found.estimator} is an estimator of your own: what it estimates is its claim, and how far wrong "
+            "propensities would move it is not known here",
         )  # fmt: skip
 
 
@@ -251,10 +261,10 @@ def _shown_more(found: Evidence, c: Contrast) -> Iterator[Reason]:
     """Lists that the weighted log does not hold alike."""
     if c.a in found.listed and c.b in found.listed and c.estimand != SEEN:
         a, b = (found.result[m, *found.family].value for m in (c.a, c.b))
-        yield from rules.lists(
-            (c.a, c.b), (a, b), (found.listed[c.a], found.listed[c.b]),
-            odds=c.estimand != "per cell", balanced=found.basis.balanced,
-        )  # fmt: skip
+        seen = found.listed[c.a], found.listed[c.b]
+        # A metric of your own may exceed 1, and then is no share.
+        odds = c.estimand != "per cell" and max(a, b, *seen) <= 1
+        yield from rules.lists((c.a, c.b), (a, b), seen, odds=odds, balanced=found.basis.balanced)
 
 
 def contradicted(found: Evidence, c: Contrast, witnesses: Sequence[str], remedy: str) -> Iterator[Reason]:
@@ -317,7 +327,7 @@ def _paradox_words(found: Evidence, c: Contrast) -> str:
 
 RATINGS = Rulebook(
     of_the_log=(
-        doubts, _liked, _biased, _undebiased, _corrected, _support, _overlap, *WEIGHT_RULES,
+        doubts, _liked, _biased, _undebiased, _claimed, _corrected, _support, _overlap, *WEIGHT_RULES,
     ),
     of_pairs=(_leaked, influential, _own_lists, _per_user, _contradicted, _against_most, _shown_more, _assumed),
 )  # fmt: skip

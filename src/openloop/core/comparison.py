@@ -61,6 +61,8 @@ class Comparison(Recorded):
     level: float = 0.95
     lists: dict[tuple[str, str], Estimate] = field(default_factory=dict[tuple[str, str], Estimate])
     tilts: dict[str, Tilts] = field(default_factory=dict[str, Tilts], repr=False)  # by metric, where asked for
+    own_metrics: dict[str, str] = field(default_factory=dict[str, str], repr=False)  # of yours, a line on each
+    own_estimators: dict[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def __post_init__(self) -> None:
         sizes = {e.n_users for e in self.estimates.values()}

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from openloop.core.feedback import Floats
+from openloop.core.gains import PairLoss, RankGain
 from openloop.errors import InputError
 
 Column = Any  # a NumPy array or a dataframe expression: both add, multiply and compare
@@ -47,6 +48,10 @@ class Columns(Protocol):
         """Expected 1{rank ≤ k}."""
         ...
 
+    def by_rank(self, gain: RankGain) -> Column:
+        """Expected f(rank) of a function of your own."""
+        ...
+
     def precision(self) -> Column:
         """Expected precision at the row's rank among its user's relevant rows."""
         ...
@@ -71,6 +76,9 @@ class Metric:
     `per_user(|S_u|, Σ_{S_u} c, |C_u|)`, S_u being the user's observed relevant items. `additive`: the gain is
     a sum over cells. `unbiased`: unbiased under Lim's missing-data model. `groups`: the gain of a row depends
     on the user's other relevant rows, so that it must be computed on whole users. `root`: √ of the estimate.
+    `pooled`: the value of a user is the mean of its gains, so weights average relevant cells. `ideal`: it is divided by
+    the discounts of the ideal order, which weights have, too. `by_rank` and `pair_loss` are the functions of your
+    own that a gain is made of, `about` its line in reports.
     """
 
     name: str
@@ -84,9 +92,13 @@ class Metric:
     unbiased: bool = False
     pooled: bool = False
     groups: bool = False
+    ideal: bool = False
     root: bool = False
     binary: bool = False
     check: Callable[[Floats], None] | None = None
+    by_rank: RankGain | None = None
+    pair_loss: PairLoss | None = None
+    about: str = ""
 
     def __post_init__(self) -> None:
         if (self.kind == "user") != (self.per_user is not None):
@@ -94,9 +106,20 @@ class Metric:
             raise InputError(msg)
         if self.k is not None and self.k < 1:
             raise InputError(f"Metric {self.name!r}: k must be at least 1, got {self.k}.")
+        if self.pooled and not self._averages():
+            raise InputError(
+                f"Metric {self.name!r}: pooled=True says that a user's value is the mean of its gains, gain/n, and "
+                "per_user gives another; leave pooled= out, which refuses weighted estimates, or write a sum over a "
+                "user's items as kind='cell'."
+            )
+
+    def _averages(self) -> bool:
+        """Whether `per_user` is gain/n."""
+        n, gain, cells = np.array([1.0, 2.0, 5.0]), np.array([0.5, 3.0, 0.0]), np.array([7.0, 11.0, 13.0])
+        return self.per_user is not None and np.allclose(self.per_user(n, gain, cells), gain / n)
 
     def __repr__(self) -> str:
-        return f"Metric({self.name!r})"
+        return f"Metric({self.name!r})" if not self.about else f"Metric({self.name!r}: {self.about})"
 
 
 def default_threshold(levels: Floats) -> float:

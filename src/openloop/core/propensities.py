@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -123,8 +123,39 @@ def row_propensities(who: str, given: Any, feedback: Feedback) -> Propensities:
         if not hasattr(given, "predict"):
             kind = type(given).__name__
             raise InputError(f"{who}: propensities must be Propensities, a fitted model, an array or None, got {kind}.")
-        given = given.predict(feedback)
+        given = predicted_by(who, given, feedback)
     return given.check(feedback)
+
+
+def predicted_by(who: str, model: Any, feedback: Feedback) -> Propensities:
+    """The p of the rows by a fitted model, checked: a class of your own needs `fit` and `predict` alone.
+
+    A model that does not say by `sees_rating` whether its p may depend on the rating is taken to be blind to it: then
+    more must hold for a verdict, and p fitted on a log of positives is refused.
+    """
+    name = type(model).__name__
+    if isinstance(model, type):
+        raise InputError(f"{who}: {model.__name__} is a class; give a fitted model, {model.__name__}().fit(log).")
+    found = model.predict(feedback)
+    if not isinstance(found, Propensities):
+        raise InputError(
+            f"{who}: {name}.predict(feedback) must return Propensities, got {type(found).__name__}; return "
+            "ol.Propensities(values=p, fingerprint=feedback.fingerprint)."
+        )
+    if found.fingerprint is None and len(found) == len(feedback):
+        found = replace(found, fingerprint=feedback.fingerprint)
+    told = found.blind or found.by_rating or found.modelled or found.sample is not None or found.base is not None
+    return found if told or getattr(model, "sees_rating", False) else replace(found, blind=True)
+
+
+def grid_of(model: Any) -> Floats | None:
+    """The p of every cell (U, I) by a fitted model; None where it has no `matrix`, or p depends on the rating."""
+    if not hasattr(model, "matrix"):
+        return None
+    try:
+        return model.matrix()
+    except UndefinedError:  # p depends on the unseen rating
+        return None
 
 
 def check_exposure(who: str, p: Propensities, log: Feedback) -> None:

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Recommender(Protocol):
-    """A model of ratings or preferences; debiasing enters its fit as `sample_weight`."""
+    """A model of ratings or preferences; debiasing enters its fit as `sample_weight`.
+
+    A class of your own needs `predict` for metrics on ratings, `scores` for those on ranks, and `fit` where it is
+    fitted here. Users and items are codes of the scored log; `users_` and `items_`, the vocabularies that it was fitted
+    on, are compared with the log's where it has them. What fits fresh copies needs scikit-learn's `BaseEstimator`.
+    """
 
     def fit(self, feedback: Feedback, sample_weight: Floats | None = None) -> Any:
         """Learn from feedback; returns self."""
@@ -51,7 +56,12 @@ class FactorModel(Protocol):
 
 @runtime_checkable
 class PropensityModel(Protocol):
-    """A model of who saw what."""
+    """A model of who saw what.
+
+    A class of your own needs `fit` and `predict`; `matrix` may be missing. `sees_rating = True` says that p may depend
+    on the rating; else it is taken to be blind to it (`core.propensities.predicted_by`). A fresh copy, for checks on
+    held-out cells, needs scikit-learn's `BaseEstimator` or `refit(feedback)`.
+    """
 
     def fit(self, feedback: Feedback) -> Any:
         """Learn from feedback; returns self."""

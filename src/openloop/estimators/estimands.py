@@ -6,8 +6,9 @@ from typing import Literal
 
 from openloop.core.metric import Metric
 
-Estimand = Literal["per cell", "per user", "per relevant item", "on what was seen"]
+Estimand = Literal["per cell", "per user", "per relevant item", "on what was seen", "by its own definition"]
 SEEN: Estimand = "on what was seen"
+OWN: Estimand = "by its own definition"  # an estimator that was handed in: what it averages is its author's claim
 PLAIN = ("naive", "ips_eq3")  # they correct no selection
 
 

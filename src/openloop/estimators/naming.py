@@ -23,7 +23,9 @@ class Method:
     """An estimator and what it needs of the moments.
 
     `scale`: it needs the propensities' scale, which the share of a split is part of; a ratio of weighted sums
-    does not. `by_level`: its interval allows for propensities that were fitted with a uniform sample.
+    does not. `by_level`: its interval allows for propensities that were fitted with a uniform sample. `totals` are
+    those that a function of your own reads, `about` its line in reports; `linear`: the estimate of a difference of
+    gains is the difference of estimates.
     """
 
     name: str
@@ -37,11 +39,19 @@ class Method:
     share: Share | None = None  # None: the metric's own, see `stratified.default_share`
     imputes: bool = False
     by_level: bool = False
+    totals: tuple[str, ...] = ()
+    linear: bool = True
+    about: str = ""
 
     @property
     def pools(self) -> bool:
         """Whether it averages the relevant cells of adg, atop and recall@k, and needs no sums of each user."""
-        return self.name == "snips" or self.clips or (self.strata is not None and self.share != "observed")
+        return (
+            self.name == "snips"
+            or bool(self.totals)
+            or self.clips
+            or (self.strata is not None and self.share != "observed")
+        )
 
     @property
     def stratification(self) -> tuple[int, Bins] | None:

@@ -30,8 +30,7 @@ CUT_BASIS = {"cut": (1, 0), "cutgain": (1, 1)}
 def naive(m: Moments) -> Estimate:
     """The plain average: Σδ/|O| (Schnabel Eq. 5), or the mean over users (Jadidinejad Eq. 1)."""
     m = m.collapse()
-    # Nothing is weighted here, so the weights' diagnostics do not apply.
-    seen = Diagnostics(n=int(m.sums["n"].sum()), users=m.users, flags=tuple(few_users(m.users)))
+    seen = plain_diagnostics(m)
     if m.metric.kind == "cell":
         return ratio(m, "naive", "gain", "n", diagnostics=seen)
     return mean_over_users(m, "naive", per_user_values(m, "gain"), diagnostics=seen)
@@ -261,6 +260,11 @@ def why_undefined(metric: Metric, estimator: str) -> str | None:
         return "it has naive and stratified estimates only"
     if estimator == "ips":
         return "the number of relevant items is unknown; use snips, or ips_eq3 for Jadidinejad's Eq. 3 as printed"
+    if estimator in ("snips", "clipped") and not (metric.pooled or metric.ideal):
+        return (
+            "weights do not reach what per_user divides by; pass pooled=True where that is gain/n, or write a sum over "
+            "a user's items as kind='cell'"
+        )
     return None
 
 
@@ -286,9 +290,14 @@ def _quotient(m: Moments, top: str, bottom: str) -> Floats:
     return np.divide(stacked[:, 0], stacked[:, 1], out=np.full(m.n_users, np.nan), where=stacked[:, 1] > 0)
 
 
+def plain_diagnostics(m: Moments) -> Diagnostics:
+    """Those of an estimate that weights nothing, so the weights' diagnostics do not apply."""
+    return Diagnostics(n=int(m.sums["n"].sum()), users=m.users, flags=tuple(few_users(m.users)))
+
+
 def _diagnostics(m: Moments) -> Diagnostics:
     if m.weights is None:
-        return Diagnostics(n=int(m.sums["n"].sum()), users=m.users, flags=tuple(few_users(m.users)))
+        return plain_diagnostics(m)
     found = diagnose(m.weights, m.users, m.population, m.floored)
     # Relevant rows stand for the relevant cells, whose number is not known: their Σw has no yardstick.
     before = 1.0 if m.unbalanced is None else m.unbalanced

@@ -21,11 +21,12 @@ Ints = npt.NDArray[np.int64]
 def expected_discount(h: Array, e: Array, k: int | None = None) -> Floats:
     """E[1/log2(1 + rank)], counting nothing below rank k: (D[min(h+e, k)] - D[min(h, k)]) / e."""
     low, high = _span(h, e, k)
-    gain = 1 / np.log2(np.arange(2, high.max(initial=0) + 3))  # gain[r - 1] = 1/log2(1 + r)
-    value = np.where(high > low, gain[low], 0.0)
-    many = e > 1
-    value[many] = _between(gain, low[many], high[many]) / e[many]
-    return value
+    return _averaged(1 / np.log2(np.arange(2, high.max(initial=0) + 3)), low, high, e)  # gain[r - 1] = 1/log2(1 + r)
+
+
+def expected_gain(gain: Floats, h: Array, e: Array) -> Floats:
+    """E[gain[rank - 1]] of any gain by rank, down to the largest h + e: (D[h+e] - D[h]) / e, D the cumulated gain."""
+    return _averaged(gain, *_span(h, e, None), e)
 
 
 def expected_hits(h: Array, e: Array, k: int) -> Floats:
@@ -114,6 +115,14 @@ def _span(h: Array, e: Array, k: int | None) -> tuple[Ints, Ints]:
     """The positions of a block that count: low+1 … high."""
     low, high = h.astype(np.int64), h.astype(np.int64) + e
     return (low, high) if k is None else (np.minimum(low, k), np.minimum(high, k))
+
+
+def _averaged(gain: Floats, low: Ints, high: Ints, e: Array) -> Floats:
+    """Σ_{low < r ≤ high} gain[r - 1] / e; a single item has its own gain, to the last digit."""
+    value = np.where(high > low, gain[low], 0.0)
+    many = e > 1
+    value[many] = _between(gain, low[many], high[many]) / e[many]
+    return value
 
 
 def _between(gain: Floats, low: Ints, high: Ints) -> Floats:

@@ -1,14 +1,19 @@
-"""Metrics by name: `metric("ndcg@10")`; a canonical name parses back to the same metric."""
+"""Metrics by name, `metric("ndcg@10")`, and of your own, `@metric("halving", on="rank", better="higher")`.
+
+A canonical name parses back to the same metric; one of your own is the object, which no name leads to.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any, overload
 
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
 from openloop.errors import NameFormatError, did_you_mean
 from openloop.metrics import lists, ranking, rating
+from openloop.metrics.custom import Better, On, Per, decorated
 
 PLAIN: dict[str, Callable[[], Metric]] = {
     "mae": lambda: rating.mae,
@@ -45,8 +50,28 @@ OF_LISTS: dict[str, Callable[[int], ListMetric]] = {
 NAMES = (*PLAIN, "rbp:p", *(f"{name}@k" for name in (*AT_K, *OF_LISTS)))
 
 
-def metric(name: str | Metric) -> Metric:
-    """The metric of that name, such as "mae" or "ndcg@10"; a Metric is returned as it is."""
+@overload
+def metric(name: str | Metric) -> Metric: ...
+
+
+@overload
+def metric(name: str, *, on: On, better: Better, per: Per | None = None) -> Callable[[Callable[..., Any]], Metric]: ...
+
+
+def metric(
+    name: str | Metric, *, on: On | None = None, better: Better | None = None, per: Per | None = None
+) -> Metric | Callable[[Callable[..., Any]], Metric]:
+    """The metric of that name, such as "mae" or "ndcg@10"; a Metric is returned as it is.
+
+    With `on` and `better` a decorator, which makes a metric of a function. `on="rank"`: of a function of the rank
+    alone, an array of 1-based ranks; ties count as their expectation over random order. `per="user"` (default): the
+    value of a user is the mean of f(rank) over its relevant items, as in adg and recall@k, and the metric the mean
+    over users. `per="cell"`: f(rank) of a user's relevant items is summed, and divided by nothing, as in dcg and rbp. A
+    name that ends in @k declares that f is 0 beyond rank k. `on="prediction"`: of a function of the rating and the
+    prediction, averaged over all cells, as in mae.
+    """
+    if on is not None or better is not None or per is not None:
+        return decorated(name, on, better, per, taken=_is_known)
     found = any_metric(name)
     if isinstance(found, ListMetric):
         raise NameFormatError(
@@ -70,6 +95,11 @@ def any_metric(name: str | Metric | ListMetric) -> Metric | ListMetric:
     if stem.startswith("rbp:"):
         return ranking.rank_biased_precision(_persistence(name))
     raise NameFormatError(f"metric {name!r} is not known.{did_you_mean(name, NAMES)}")
+
+
+def _is_known(name: str) -> bool:
+    """Whether a name is one of ours, with any parameters."""
+    return name.partition("@")[0].partition(":")[0] in {*PLAIN, *AT_K, *OF_LISTS}
 
 
 def _cut(name: str, given: str) -> int:

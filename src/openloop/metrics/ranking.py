@@ -62,8 +62,8 @@ def _user(name: str, gain_of: PerUser, gain: object, **properties: object) -> Me
     return Metric(name=name, per_user=gain_of, gain=gain, **fields)  # type: ignore[arg-type]
 
 
-def _mean(n: Floats, gain: Floats, _cells: Floats) -> Floats:
-    # (1/|S_u|) Σ_{S_u} c
+def mean_gain(n: Floats, gain: Floats, _cells: Floats) -> Floats:
+    """(1/|S_u|) Σ_{S_u} c."""
     return gain / n
 
 
@@ -73,7 +73,7 @@ def _first(_n: Floats, gain: Floats, _cells: Floats) -> Floats:
 
 def average_discounted_gain() -> Metric:
     """adg: the mean discount over S_u (Lim et al. 2015, Definition 1)."""
-    return _user("adg", _mean, lambda x: x.discount(None), unbiased=True, pooled=True)
+    return _user("adg", mean_gain, lambda x: x.discount(None), unbiased=True, pooled=True)
 
 
 def _top(x: Columns) -> Column:
@@ -84,12 +84,12 @@ def _top(x: Columns) -> Column:
 
 def area_under_top() -> Metric:
     """atop: the area under the top-N recall curve (Steck 2010)."""
-    return _user("atop", _mean, _top, unbiased=True, pooled=True)
+    return _user("atop", mean_gain, _top, unbiased=True, pooled=True)
 
 
 def recall(k: int) -> Metric:
     """recall@k: the share of S_u in the top k."""
-    return _user(f"recall@{k}", _mean, lambda x: x.hits(k), k=k, unbiased=True, pooled=True)
+    return _user(f"recall@{k}", mean_gain, lambda x: x.hits(k), k=k, unbiased=True, pooled=True)
 
 
 def normalised_gain(k: int | None = None) -> Metric:
@@ -98,7 +98,7 @@ def normalised_gain(k: int | None = None) -> Metric:
     def per_user(n: Floats, gain: Floats, _cells: Floats) -> Floats:
         return gain / ideal_discount(n, k)
 
-    return _user(_named("ndcg", k), per_user, lambda x: x.discount(k), k=k)
+    return _user(_named("ndcg", k), per_user, lambda x: x.discount(k), k=k, ideal=True)
 
 
 def ideal_discount(n: Floats, k: int | None) -> Floats:
@@ -110,7 +110,7 @@ def ideal_discount(n: Floats, k: int | None) -> Floats:
 
 def average_precision() -> Metric:
     """map: mean over S_u of the precision at each relevant item's rank."""
-    return _user("map", _mean, lambda x: x.precision(), additive=False, groups=True)
+    return _user("map", mean_gain, lambda x: x.precision(), additive=False, groups=True)
 
 
 def reciprocal_rank() -> Metric:

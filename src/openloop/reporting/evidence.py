@@ -218,7 +218,9 @@ def left_out(of: Subject) -> Section:
 def computed(of: Subject) -> Section:
     """How to repeat it, and what the words mean."""
     blocks: list[Any] = [] if of.audit is None else list(_computed(of.audit.setting))
-    about = [(m, about_metric(m), "") for m in of.metrics] + [(e, about_estimator(e), "") for e in of.result.estimators]
+    result = of.result
+    about = [(m, result.own_metrics.get(m) or about_metric(m), "") for m in of.metrics]
+    about += [(e, result.own_estimators.get(e) or about_estimator(e), "") for e in result.estimators]
     blocks += [Heading(text="Definitions"), Terms(items=tuple(item for item in about if item[1]))]
     reading = READING if of.shown is None else SHOWN
     blocks += [Heading(text="How to read this report"), Bullets(items=reading)]

@@ -44,8 +44,13 @@ def parameters_of(candidates: Sequence[Candidate]) -> list[str]:
 
 
 def _of_one(learner: Any, grid: Any, kind: str | None = None) -> list[Candidate]:
-    if not hasattr(learner, "get_params") or isinstance(learner, type):
+    if isinstance(learner, type) or not hasattr(learner, "fit"):
         raise InputError(f"select: takes a learner such as ol.learners.MF(), got {learner!r}.")
+    if not hasattr(learner, "get_params"):
+        raise InputError(
+            f"select: fits a fresh copy of the learner for each setting and fold, and {type(learner).__name__} has no "
+            "get_params to copy it by; derive it from sklearn.base.BaseEstimator, with an __init__ that only assigns."
+        )
     where = "grid" if kind is None else f"grid[{kind!r}]"
     settings = _settings(grid, where)
     if not settings:

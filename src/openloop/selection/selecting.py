@@ -146,7 +146,7 @@ def usual_estimator(metric: Metric, log: Feedback) -> str:
     """The estimator by which a metric is validated if none is named."""
     if log.propensity is None:
         return "naive"
-    return "ips" if metric.kind == "cell" else "snips" if metric.additive else "naive"
+    return "ips" if metric.kind == "cell" else "snips" if metric.pooled or metric.ideal else "naive"
 
 
 def _workers(threads: Any) -> int:

@@ -19,8 +19,9 @@ from openloop.core.tilts import Tilts
 from openloop.core.weights import WeightSummary
 from openloop.errors import InputError, UndefinedError
 from openloop.estimators.clipping import CAPS, tuned_cap
+from openloop.estimators.custom import OwnEstimator
 from openloop.estimators.edges import Bins
-from openloop.estimators.estimands import estimand
+from openloop.estimators.estimands import OWN, SEEN, Estimand, estimand
 from openloop.estimators.naming import Method
 from openloop.estimators.stratified import why_no_shares
 from openloop.estimators.weighted import why_undefined
@@ -203,7 +204,7 @@ def conclude(
             except UndefinedError as error:
                 skipped[name] = str(error)
                 continue
-            what = estimand(metric, method.name, method.share)
+            what = _estimand(metric, method)
             for model, estimate in zip(source.models, found, strict=True):
                 taken = estimate.p_taken or ("known" if method.weighted else "")
                 estimates[model, *name] = replace(estimate, method=method.name, estimand=what, p_taken=taken)
@@ -259,19 +260,26 @@ def chosen_pairs(models: Sequence[str], pairs: str | Iterable[tuple[str, str]] |
 
 def _undefined(metric: Metric, method: Method) -> str | None:
     """Why there is no such estimate, whatever the rows."""
-    reason = why_undefined(metric, method.name.partition("@")[0])
+    own = method.estimate
+    reason = own.why_undefined(metric) if isinstance(own, OwnEstimator) else why_undefined(metric, _stem(method))
     if reason is None and method.strata is not None:
         reason = why_no_shares(metric, method.share)
     if reason is not None:
         return f"{method.name} of {metric.name} is undefined: {reason}."
-    if method.clips and method.cap is None and _has_ideal(metric):
+    if method.clips and method.cap is None and metric.ideal:
         return f"clipped of {metric.name} needs a given cap, such as clipped@20: its ideal depends on it."
     return None
 
 
-def _has_ideal(metric: Metric) -> bool:
-    """nDCG: a sum over a user's items with a normaliser of its own."""
-    return metric.kind == "user" and metric.additive and not metric.pooled
+def _estimand(metric: Metric, method: Method) -> Estimand:
+    """What an estimate is of; one of your own says so itself, unless it weights nothing."""
+    if method.totals:
+        return OWN if method.weighted else SEEN
+    return estimand(metric, method.name, method.share)
+
+
+def _stem(method: Method) -> str:
+    return method.name.partition("@")[0]
 
 
 def _pairs_matter(metric: Metric) -> bool:
@@ -298,7 +306,7 @@ def _with_caps(source: Source, wanted: Sequence[tuple[Metric, Method]]) -> _Reso
     strata: dict[str, Strata | None] = {}
     for metric, method in wanted:
         # Sums in strata add up to the whole, so that one set of moments serves all, unless users' gains do not.
-        if not metric.groups and not _has_ideal(metric) and strata.get(metric.name) is None:
+        if not metric.groups and not metric.ideal and strata.get(metric.name) is None:
             strata[metric.name] = method.stratification
     weighted = {metric.name: source.summary(metric) is not None for metric, _ in wanted}
     powers = {name: tuple(p for p in POWERS if any(p in _powers(x, e) for x, e in wanted if x.name == name))
@@ -311,7 +319,8 @@ def _powers(metric: Metric, method: Method) -> Powers:
     """Which w^a δ^b the variance over cells of an estimator is made of."""
     if metric.kind == "user":
         return ()
-    if method.strata is not None and method.share != "observed":
+    mixed = method.weighted and not {"n", "gain"}.isdisjoint(method.totals)
+    if mixed or (method.strata is not None and method.share != "observed"):
         return POWERS
     weighted = method.weighted and method.strata is None
     return tuple((a, b) for a, b in POWERS if a == (2 if weighted else 0))
@@ -340,7 +349,7 @@ def _request(metric: Metric, method: Method, models: tuple[str, ...], resolved: 
         wanted=Needed(
             powers=resolved.powers[metric.name] if weighted else (),
             cap=None if method.imputes else own or shared,
-            ideal=weighted and _has_ideal(metric) and method.strata is None and not pair,
+            ideal=weighted and metric.ideal and method.strata is None and not pair,
             pair=pair,
             parts=pair and not resolved.tilt,
         ),
@@ -356,7 +365,7 @@ def _strata(metric: Metric, method: Method, resolved: _Resolved) -> Strata | Non
 
 
 def _pair(m: Moments, method: Method, form: str) -> PairSums:
-    variance = method.estimate(m).cell_variance if m.metric.kind == "cell" else None
+    variance = method.estimate(m).cell_variance if m.metric.kind == "cell" and method.linear else None
     return PairSums(cell_variance=variance, parts=m.parts, form=form)
 
 

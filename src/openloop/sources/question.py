@@ -104,4 +104,10 @@ def listed(name: str, values: Any, least: int = 1) -> list[Any]:
 
 
 def _distinct(values: list[Any]) -> tuple[Any, ...]:
-    return tuple({value.name: value for value in values}.values())
+    """Each once, by name; two that were made by `@ol.metric` or `@ol.estimator` may not share one."""
+    found = dict[str, Any]()
+    for value in values:
+        other = found.setdefault(value.name, value)
+        if other is not value and (getattr(value, "about", "") or getattr(other, "about", "")):
+            raise InputError(f"evaluate: two of your own have the name {value.name!r}; give one of them another.")
+    return tuple(found.values())

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 TURNS = {"gamma": "Γ*", "rho": "ρ*", "kappa": "κ*"}  # what says where an order turns
+
+
+def first_line(function: Callable[..., Any], otherwise: str) -> str:
+    """What a function says of itself, without its full stop."""
+    words = (function.__doc__ or "").strip().splitlines()
+    return words[0].strip().rstrip(".") if words else otherwise
 
 
 def joined(names: Sequence[str]) -> str:

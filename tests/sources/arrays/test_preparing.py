@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -93,3 +94,52 @@ def test_a_log_of_positives_takes_exposure_that_is_given_and_none_that_was_fitte
     ):
         with pytest.raises(UndefinedError, match=facts("positives", "shown", "column")):
             source(log=clicks, propensities=model.fit(clicks))
+
+
+class Shares:
+    """A propensity model of one's own: fit and predict, and nothing else."""
+
+    def fit(self, feedback):
+        self.p = (np.bincount(feedback.item, minlength=feedback.n_items) + 1) / (feedback.n_users + 2)
+        return self
+
+    def predict(self, feedback):
+        return ol.Propensities(values=self.p[feedback.item])
+
+
+class TurnedShares(Shares):
+    def matrix(self):
+        return np.tile(self.p[:, None], (1, 30))
+
+
+def test_a_propensity_model_without_a_matrix_gives_what_its_numbers_give():
+    world = small_world()
+    log, asked = world.observe(3), {"metrics": ["mae", "recall@3"], "estimators": ["ips", "snips", "stratified@3"]}
+    model = Shares().fit(log)
+    found = ol.evaluate(world.predictions, log, model, **asked)
+    wanted = ol.evaluate(world.predictions, log, model.p[log.item], **asked)
+    for key, estimate in wanted.estimates.items():
+        assert found[key].value == estimate.value
+        assert found[key].stderr == estimate.stderr
+
+
+def test_a_matrix_of_another_shape_is_refused():
+    world = small_world()
+    log = world.observe(3)
+    with pytest.raises(AlignmentError, match=facts("TurnedShares.matrix()", "(30, 12)", "(12, 30)")):
+        ol.evaluate(world.predictions, log, TurnedShares().fit(log))
+
+
+def test_an_audit_of_a_model_that_cannot_be_copied_says_what_it_left_out():
+    world = ol.simulate.movie_lovers()
+    log = world.observe(rng=0)
+    models = {name: world.predictions[name] for name in ("Y1", "Y2")}
+    found = ol.audit(models, log, Shares().fit(log), metrics=["mae"])
+    assert facts_in(found.check.not_computed["calibration"], "Shares", "matrix()")
+    assert found.verdict.level != "verdict"  # p by item is blind to the rating, and Y1 is better
+    with pytest.raises(InputError, match=facts("refit=", "Shares", "refit(feedback)")):
+        ol.evaluate(models, log, Shares().fit(log), refit=True)
+
+
+def facts_in(text, *parts):
+    return re.search(facts(*parts), text)

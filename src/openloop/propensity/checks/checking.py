@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Feedback, check_feedback
-from openloop.core.propensities import Propensities
+from openloop.core.propensities import Propensities, predicted_by
 from openloop.core.weights import Diagnostics
 from openloop.errors import InputError, UndefinedError
 from openloop.propensity.checks.balance import Difference, Margin, balance, margins
@@ -87,7 +87,7 @@ def check(
     sampled.
     """
     check_feedback("check", feedback)
-    p = model.predict(feedback).check(feedback)
+    p = predicted_by("check", model, feedback).check(feedback)
     user, item = _covariates(model, feedback, covariates)
     missing: dict[str, str] = {}
     # A balanced p depends on the rating, which no unobserved cell has: there the model within is judged.

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, frozen
-from openloop.core.propensities import part_probability
+from openloop.core.propensities import part_probability, predicted_by
 from openloop.errors import InputError, UndefinedError
 from openloop.propensity.base import CellModel, row_counts
 from openloop.support.arguments import generator, is_whole
@@ -194,7 +194,7 @@ def at_cells(model: Any, users: Vocabulary, items: Vocabulary, cell: Int64s) -> 
         user=user.astype(np.int32), item=item.astype(np.int32), rating=np.zeros(len(cell), np.float32),
         users=users, items=items,
     )  # fmt: skip
-    return model.predict(made_up).used
+    return predicted_by("check", model, made_up).used
 
 
 def check_cells(model: Any) -> None:
@@ -202,8 +202,14 @@ def check_cells(model: Any) -> None:
     inner: Any = model
     while isinstance(inner, CellModel) and hasattr(inner, "inner_"):  # around another model, that one decides
         inner = getattr(inner, "inner_")  # noqa: B009, a cell model need not have it
-    if not isinstance(inner, CellModel):
-        inner.matrix()
+    if isinstance(inner, CellModel):
+        return
+    if not hasattr(inner, "matrix"):
+        raise UndefinedError(
+            f"{type(inner).__name__}: has no matrix(), so nothing says that its p depends on the cell alone; give it "
+            "matrix(), the p of every cell as users × items."
+        )
+    inner.matrix()
 
 
 def one_share(model: Any, feedback: Feedback) -> float:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback, Floats, distinct
 from openloop.core.metric import Metric, reaches
-from openloop.core.propensities import Propensities, part_probability
+from openloop.core.propensities import Propensities, part_probability, predicted_by
 from openloop.sources.arrays.rows import ArrayColumns, Rows
 from openloop.sources.arrays.source import FeedbackSource, Scored
 from openloop.sources.observation import Observation, View
@@ -125,7 +125,7 @@ def _of_cells(log: Feedback, users: Array, rating: Grid, model: Any) -> Propensi
     """The p of every cell by a model that looks at its rating."""
     user, item = np.repeat(users, log.n_items), np.tile(np.arange(log.n_items, dtype=np.int32), len(users))
     cells = Feedback(user=user, item=item, rating=rating.ravel(), users=log.users, items=log.items)
-    return model.predict(cells)
+    return predicted_by("rehearse", model, cells)
 
 
 def _shares(seen: Observation | None, log: Feedback) -> Floats:

@@ -13,9 +13,9 @@ from openloop.core.feedback import Feedback, Floats, check_propensities
 from openloop.core.feedback import distinct as distinct_values
 from openloop.core.levels import LevelSample
 from openloop.core.metric import default_threshold
-from openloop.core.propensities import Propensities, check_exposure, row_propensities
+from openloop.core.propensities import Propensities, check_exposure, grid_of, row_propensities
 from openloop.core.protocols import predicted_block
-from openloop.errors import AlignmentError, InputError, LeakError, PredictionError, UndefinedError
+from openloop.errors import AlignmentError, InputError, LeakError, PredictionError
 from openloop.sources import rules
 from openloop.sources.arrays.source import FeedbackSource, Scored
 from openloop.sources.observation import Group, one_log, unscaled
@@ -202,17 +202,19 @@ def _propensities(given: Any, log: Feedback) -> tuple[Floats | None, Floats | No
         return *_from_array(given, log), None
     found = row_propensities("evaluate", given, log)
     check_exposure("evaluate", found, log)
-    return found.used, _grid(given, found.floor), found
+    return found.used, _grid(given, found.floor, log), found
 
 
-def _grid(given: Any, floor: float) -> Floats | None:
+def _grid(given: Any, floor: float, log: Feedback) -> Floats | None:
     """The p of every cell; a broadcast grid stays one."""
-    if isinstance(given, Propensities):
+    grid = None if isinstance(given, Propensities) else grid_of(given)
+    if grid is None:  # shares of strata are then estimated from the weights
         return None
-    try:
-        grid = given.matrix()
-    except UndefinedError:  # p depends on the unseen rating: shares of strata are then estimated from the weights
-        return None
+    if grid.shape != (log.n_users, log.n_items):
+        raise AlignmentError(
+            f"evaluate: {type(given).__name__}.matrix() must be users × items, {(log.n_users, log.n_items)}, got "
+            f"{grid.shape}; fit the model on this log, or leave matrix() out."
+        )
     return np.maximum(grid, floor) if floor else grid
 
 

@@ -25,6 +25,7 @@ from openloop.core.covariates import Covariates
 from openloop.core.estimate import Estimate
 from openloop.core.feedback import Feedback, Floats
 from openloop.core.metric import Metric
+from openloop.core.propensities import grid_of, predicted_by
 from openloop.errors import BalanceError, EmptyError, InputError, RatingError, UndefinedError
 from openloop.estimators.naming import Method
 from openloop.propensity.known import Known
@@ -59,7 +60,8 @@ class Refitting:
             kind = "None" if propensities is None else type(propensities).__name__
             raise InputError(
                 f"evaluate: refit= needs propensities= that can be fitted again, a fitted model such as Logistic, got "
-                f"{kind}; p that was given has no error of its own."
+                f"{kind}; p that was given has no error of its own, and a model of your own needs refit(feedback), a "
+                "fresh copy fitted on another log."
             )
         if asked.replicates < 2:
             raise InputError(f"evaluate: replicates= must be at least 2, got {asked.replicates}; 200 are usual.")
@@ -107,13 +109,14 @@ class Redrawn(FeedbackSource):
         """The draw of users `draw` (U,), with p from a model that was fitted to it."""
         subject = base.subject
         log, at = redrawn(subject.log, draw)
-        p = fitted.predict(log)
+        p = predicted_by("evaluate", fitted, log)
+        grid = grid_of(fitted) if gridded and subject.grid is not None else None
         scored = replace(
             subject, log=log, propensity=p.used, base=p.base, sample=p.sample, means=p.means, bounded=False,
             exclude=None if subject.exclude is None else redrawn(subject.exclude, draw)[0],
             predicted={name: array[at] for name, array in subject.predicted.items()},
             groups={name: (labels, codes[at]) for name, (labels, codes) in subject.groups.items()},
-            grid=np.maximum(fitted.matrix(), p.floor) if gridded and subject.grid is not None else None,
+            grid=np.maximum(grid, p.floor) if grid is not None else None,
         )  # fmt: skip
         return cls(base, scored, draw, at)
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import Array, Floats
+from openloop.core.gains import RankGain
 from openloop.core.metric import Column, Metric
 from openloop.core.moments import SUMS
 from openloop.core.weights import WeightSummary
@@ -142,6 +143,10 @@ class ArrayColumns:
 
     def hits(self, k: int) -> Column:
         return ties.expected_hits(self.above, self.tied, k)
+
+    def by_rank(self, gain: RankGain) -> Column:
+        last = int((self.above + self.tied).max(initial=1))
+        return ties.expected_gain(gain.table(last), self.above, self.tied)
 
     def precision(self) -> Column:
         return self._on_first(ties.average_precision(self.above, self.tied, *self._dense))

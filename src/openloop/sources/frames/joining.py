@@ -26,7 +26,7 @@ from openloop.sources.frames.model_tables import ModelTable, of_frame, of_log, r
 from openloop.sources.frames.opening import PAIR, EngineTable, beside, common_types, log_columns, opened
 from openloop.sources.frames.predicting import with_predictions
 from openloop.sources.frames.ranking import ExcludedPairs, foreseen, with_ranks
-from openloop.sources.frames.rows import Weights
+from openloop.sources.frames.rows import Weights, check_columns
 from openloop.sources.question import Question
 from openloop.sources.rules import SIDES, Coverage
 from openloop.support.frames import rows
@@ -91,6 +91,8 @@ class Joined:
 
 def join(models: Mapping[str, Any], log: Any, propensity: str | None, asked: Question, until: ExitStack) -> Joined:
     """Join the log with each model's predictions inside the engine that has them, held there until `until` closes."""
+    for loss in (m.pair_loss for m in asked.measures if m.pair_loss is not None):
+        check_columns(loss)
     table, named = _log_table(log, models, propensity, asked)
     opened_tables = {name: _tables(name, model, table, named) for name, model in models.items()}
     exclude = None if asked.exclude is None else beside("exclude", asked.exclude, table, named)

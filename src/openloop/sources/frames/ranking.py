@@ -17,7 +17,7 @@ from openloop.sources.frames.facts import count, item_ends, repeats
 from openloop.sources.frames.holding import held
 from openloop.sources.frames.model_tables import ModelTable, number_facts, rank_pairs
 from openloop.sources.frames.opening import PAIR
-from openloop.sources.frames.rows import discount_name, with_scores
+from openloop.sources.frames.rows import discount_name, gain_name, with_scores
 from openloop.sources.question import Question
 from openloop.support.frames import absent, collected, flag, only_row, table_beside
 
@@ -114,6 +114,7 @@ class Ranked:
         self.frame = self.frame.with_columns(
             nw.lit(1.0).alias(f"e{at}"), (1.0 / (nw.col(h) + 1.0)).alias(f"harmonic{at}")
         )
+        self._by_rank(at, depth + 1, tied=False)
 
     def _within_reach(self, listed: Any, own: str) -> Any:
         """The part of a list that the metrics look at: beyond the largest k no gain is left."""
@@ -137,14 +138,41 @@ class Ranked:
         if self.excluded is not None:
             scores = scores.join(self.excluded.pairs, on=list(PAIR), how="anti")
         times = table.frame.select("u", nw.lit(1.0).alias("times")).group_by("u").agg(nw.col("times").sum())
-        self.scored[at] = int(only_row(times.select(nw.col("times").min()))["times"] or 0)
+        found = only_row(times.select(nw.col("times").min(), most=nw.col("times").max()))
+        self.scored[at] = int(found["times"] or 0)
         self.frame = self.frame.join(with_scores(scores, at, self._cuts).drop(f"s{at}"), on=list(PAIR), how="left")
         if gone := count(self.frame, nw.col(f"h{at}").is_null()):
             raise rules.incomplete(table.what, f"{gone:,} scored rows have no score")
+        self._by_rank(at, int(found["most"] or 0))
 
     @property
     def _cuts(self) -> list[int | None]:
-        return list(dict.fromkeys(m.k for m in self.asked.measures if m.on == "rank"))
+        return list(dict.fromkeys(m.k for m in self.asked.measures if m.on == "rank" and m.by_rank is None))
+
+    def _by_rank(self, at: int, last: int, *, tied: bool = True) -> None:
+        """The expected gains of functions of the rank, down to rank `last`, looked up at both ends of tied blocks.
+
+        (F[h+e] − F[h])/e with F the cumulated gain; a single item has its own gain, f(h+1).
+        """
+        gains = [m.by_rank for m in self.asked.measures if m.by_rank is not None]
+        if not gains:
+            return
+        h, e = f"h{at}", f"e{at}"
+        tables = {gain_name(at, gain): gain.table(last) for gain in gains}
+        start = {h: np.arange(0.0, last)} | tables
+        ends = {"end": np.arange(0.0, last + 1)}
+        for name, f in tables.items() if tied else ():
+            F = np.concatenate([[0.0], np.cumsum(f)])
+            start[f"from:{name}"], ends[f"to:{name}"] = F[:-1], F
+        self.frame = self.frame.join(table_beside(self.frame, start), on=h, how="left")
+        if not tied:
+            return
+        self.frame = self.frame.with_columns((nw.col(h) + nw.col(e)).alias("end"))
+        self.frame = self.frame.join(table_beside(self.frame, ends), on="end", how="left")
+        block = {name: (nw.col(f"to:{name}") - nw.col(f"from:{name}")) / nw.col(e) for name in tables}
+        chosen = {name: nw.when(nw.col(e) > 1).then(own).otherwise(nw.col(name)) for name, own in block.items()}
+        left = [f"{side}:{name}" for side in ("from", "to") for name in tables]
+        self.frame = self.frame.with_columns(**chosen).drop("end", *left)
 
     def add_counts(self, at: int, table: ModelTable) -> None:
         """Candidates above and tied, counted by whoever ranked them all: only scored rows need them."""
@@ -165,6 +193,7 @@ class Ranked:
             raise rules.bad_counts(table.what, table.counts, odd)
         self.counted[at] = self._most_candidates(table, h, e)
         self._expect(at, counts if tied else None)
+        self._by_rank(at, self.counted[at], tied=tied > 0)
 
     def _most_candidates(self, table: ModelTable, above: str, tied: str) -> int:
         """How many items counts of scored rows tell of at most, those that a row's user has excluded among them."""

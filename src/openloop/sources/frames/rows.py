@@ -14,6 +14,7 @@ import narwhals as nw
 import numpy as np
 
 from openloop.core.feedback import Array, Floats
+from openloop.core.gains import PairLoss, RankGain, probe_pairs
 from openloop.core.metric import Column, Metric, reaches
 from openloop.kernels import ties
 from openloop.sources.frames.collecting import FrameTally, together
@@ -100,6 +101,9 @@ class FrameColumns:
         upper, lower = self.above + self.tied, self.above
         return (self.where(upper < k, upper, float(k)) - self.where(lower < k, lower, float(k))) / self.tied
 
+    def by_rank(self, gain: RankGain) -> Column:
+        return nw.col(gain_name(self._model, gain))  # looked up beside the ranks
+
     def precision(self) -> Column:
         # r relevant rows in the tied block, c above it; the closed form of kernels.ties.average_precision
         group = self._setting.group
@@ -133,6 +137,22 @@ class FrameColumns:
 def discount_name(model: int, k: int | None) -> str:
     """The column of a model's expected discount, cut at k."""
     return f"discount{model}" if k is None else f"discount{model}_{k}"
+
+
+def gain_name(model: int, gain: RankGain) -> str:
+    """The column of a model's expected gain by a function of the rank."""
+    return f"gain{model}:{gain.name}"
+
+
+def check_columns(loss: PairLoss) -> None:
+    """Refuse a function of rating and prediction that says something else of columns than of arrays."""
+    import polars as pl
+
+    rating, prediction = probe_pairs()
+    frame = nw.from_native(pl.DataFrame({"y": rating, "s": prediction}))
+    found = frame.select(found=loss(nw.col("y"), nw.col("s")))["found"].to_numpy()
+    if not np.allclose(found, loss(rating, prediction), rtol=1e-12, atol=1e-12):
+        raise loss.needs_arrays("it gives other numbers there")
 
 
 def with_scores(frame: Any, model: int, cuts: Iterable[int | None]) -> Any:
