@@ -13,6 +13,7 @@ import typer
 from openloop.propensity.naming import FORMS
 from openloop.support.fields import fields_of
 from openloop.support.progress import Step
+from openloop.support.wording import joined
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -244,6 +245,11 @@ def write_json(content: Any, target: str) -> None:
     else:
         json_text(content, target)
         tell_written(target)
+
+
+def tell_reading(log: object, models: Iterable[str]) -> None:
+    """A line on stderr before the first file is opened: a person sees at once that the work has begun."""
+    typer.echo(f"reading {log}, and the predictions of {joined(list(dict.fromkeys(models)))}", err=True)
 
 
 def tell_kept(path: str) -> None:
