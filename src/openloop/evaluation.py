@@ -94,6 +94,8 @@ def evaluate(
     user: str | bool | None = None,
     item: str | None = None,
     rating: str | None = None,
+    score: str | None = None,
+    rank: str | None = None,
     population: tuple[int, int] | None = None,
     share: float | None = None,
     excluded_share: float | None = None,
@@ -126,6 +128,9 @@ def evaluate(
     this log and of `exclude` in the log that they were split from, `complete` declares that the predictions hold
     the scores of all items, `distinct` that no pair is there twice (which saves a check), and above `max_users`
     clusters of users leave the engine instead of users. A model may then also be a column of the log.
+
+    `score` and `rank` name columns of the models' frames, whose ids are called as the log's (`user`, `item`). Columns
+    that nobody named are found by obvious names, as `openloop audit` finds them.
 
     `propensities` are Propensities, a fitted propensity model (which also gives the grid of p), a U × I array,
     or None: the log's own. `exclude` is the feedback whose items leave the ranking. `threshold` says from which

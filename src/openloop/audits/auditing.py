@@ -81,6 +81,8 @@ def audit(
     user: str | None = None,
     item: str | None = None,
     rating: str | None = None,
+    score: str | None = None,
+    rank: str | None = None,
     population: tuple[int, int] | None = None,
     share: float | None = None,
     excluded_share: float | None = None,

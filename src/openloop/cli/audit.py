@@ -95,6 +95,14 @@ def audit(
     user: options.User = None,
     item: options.Item = None,
     rating: options.Rating = None,
+    score: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", callback=name_or_number, help="The models' column of scores; else by its name."),
+    ] = None,
+    rank: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", callback=name_or_number, help="The models' column of ranks; else by its name."),
+    ] = None,
     no_rating: options.NoRating = False,
     positive: options.Positive = None,
     time: options.Time = None,

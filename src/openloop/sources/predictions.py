@@ -121,9 +121,9 @@ class Predictions:
 # -- reading -------------------------------------------------------------------------------------------------
 
 
-def from_frames(what: str, frames: Sequence[Any], log: Feedback, named: Mapping[str, Column]) -> Predictions:
+def from_frames(what: str, frames: Sequence[Any], log: Feedback, given: Mapping[str, Column]) -> Predictions:
     """One dataframe of predictions, or two: scores of the scored pairs, and a list with a rank column."""
-    return together(what, [read_predictions(_opened(what, frame, log), log, named) for frame in frames])
+    return together(what, [read_predictions(_opened(what, frame, log), log, given) for frame in frames])
 
 
 def together(what: str, tables: Sequence[Predictions]) -> Predictions:
@@ -143,9 +143,9 @@ def _opened(what: str, frame: Any, log: Feedback) -> InputTable:
     return replace(open_frame(frame), name=what)
 
 
-def read_predictions(table: InputTable, log: Feedback, named: Mapping[str, Column]) -> Predictions:
+def read_predictions(table: InputTable, log: Feedback, given: Mapping[str, Column]) -> Predictions:
     """The predictions in a table, of a file or in memory, whose name is what errors call it; ids as the log's codes."""
-    chosen = rules.pair_columns(table, named)
+    chosen = rules.pair_columns(table, given)
     rows = table.fetch(list(chosen.values()))
     if rows.height == 0:
         raise rules.no_rows(table.name)

@@ -35,6 +35,8 @@ class Question:
     user: str | None = None
     item: str | None = None
     rating: str | None = None
+    score: str | None = None  # of the models' tables
+    rank: str | None = None
     population: tuple[int, int] | None = None
     share: float | None = None
     excluded_share: float | None = None
@@ -78,6 +80,11 @@ class Question:
         """s and t: the shares of the scored and of the excluded part in the log whose propensities are known."""
         s, t = self.share, self.excluded_share
         return 1.0 if s is None else s, 0.0 if t is None else t
+
+    @property
+    def columns(self) -> dict[str, str | None]:
+        """What columns of the models' tables are called, as far as somebody said: ids as the log's."""
+        return {"user": self.user, "item": self.item, "score": self.score, "rank": self.rank}
 
     @property
     def stratifications(self) -> tuple[tuple[int, Bins], ...]:

@@ -48,6 +48,8 @@ class ShownRequest:
     position: Column
     user: Column = None
     item: Column = None
+    score: Column = None
+    rank: Column = None
     request: Column = None
     reward: Column = None
     propensity: str | None = None
@@ -114,6 +116,7 @@ def run_shown(wanted: ShownRequest, command: str, step: Step = silent) -> Audit:
     step("reading the models", 0.3)
     models = {name: _ranker(path) for name, path in wanted.models}
     named: dict[str, Any] = {side: c for side in IDS if isinstance(c := getattr(wanted, side), str)}
+    named |= {"score": wanted.score, "rank": wanted.rank}
     asked = ShownAuditQuestion(
         metrics=wanted.metrics or None, estimators=wanted.estimators or ESTIMATORS, candidates=wanted.candidates,
         level=wanted.level, baseline=wanted.baseline, rng=wanted.seed, **named,
