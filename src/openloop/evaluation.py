@@ -13,12 +13,17 @@ from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
 from openloop.errors import InputError, UndefinedError, did_you_mean
 from openloop.estimators.naming import Method
+from openloop.metrics.naming import any_metric
 from openloop.sources.lists import described
 from openloop.sources.plan import Source, chosen_pairs, conclude
-from openloop.sources.question import Question
+from openloop.sources.predictions import numbers_of
+from openloop.sources.question import Question, within_lists
 from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, progress, silent
 from openloop.support.wording import reasons
+
+ERRORS = ("mae", "mse")  # what is estimated where nobody said,
+RANKINGS = ("recall@10", "dcg@10")  # and where some model is a list
 
 if TYPE_CHECKING:
     from openloop.estimators.shown import ShownMethod
@@ -143,8 +148,9 @@ def evaluate(
     `replicates` draws of users, with `rng`: on this log, or on `refit_on`, the log that it was fitted on and that this
     one is a part of.
 
-    `metrics` are by default mae and mse, `estimators` naive, ips, snips and stratified. `device="cuda"` counts ranks
-    on a GPU; those of a model whose `scores` are tensors on one are counted there anyway.
+    `metrics` are by default mae and mse, and where a model is a list those of these, recall@10 and dcg@10 that all
+    models can serve, cut where the shortest list ends; `estimators` naive, ips, snips and stratified. `device="cuda"`
+    counts ranks on a GPU; those of a model whose `scores` are tensors on one are counted there anyway.
 
     `log` may also be Impressions, or with `position` a frame of them, whose columns `request`, `reward`, `propensity`,
     `exposure` (one for each position), `prefix`, `slate`, `shuffled` and `pool` name as in `ol.read`. Then `models` are
@@ -163,10 +169,19 @@ def evaluate(
     if isinstance(log, Impressions) or position is not None:
         return _of_impressions(given)
     refuse_shown("evaluate", changed(evaluate, given))
-    given["metrics"] = ("mae", "mse") if metrics is None else metrics
+    given |= _default_metrics(models, given) if metrics is None else {}
     given["estimators"] = ("naive", "ips", "snips", "stratified") if estimators is None else estimators
     with prepared(models, log, propensities, Question(**fields_of(Question, given))) as ready:
         return ready.compare(pairs)
+
+
+def _default_metrics(models: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics where nobody named any: errors, and where some model is a list, what all models can serve."""
+    held = [numbers_of(model, given) for model in models.values()]
+    if not any("rank" in numbers for numbers in held):
+        return {"metrics": ERRORS}
+    errors = ERRORS if all("score" in numbers for numbers in held) else ()
+    return {"metrics": (*errors, *RANKINGS), "guessed": RANKINGS, "lenient": True}
 
 
 def refuse_shown(verb: str, given: Iterable[str]) -> None:
@@ -202,12 +217,27 @@ def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Ques
         known = did_you_mean(asked.running, list(models))
         raise InputError(f"evaluate: running= names no model: {asked.running!r}.{known}")
     source, notes = _source(models, log, propensities, asked)
+    asked = _served(source, asked, notes)
     if asked.exclude is None and "rank" in asked.kinds:
         notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
     return Prepared(
         source=source, metrics=asked.measures, methods=asked.methods, notes=notes, level=asked.level,
         asked=asked, refitting=_refitting(source, propensities, asked),
     )  # fmt: skip
+
+
+def _served(source: Source, asked: Question, notes: list[str]) -> Question:
+    """The question with the metrics that nobody named cut where the shortest list ends, and a note on that."""
+    deepest = max((any_metric(name).k or 0 for name in asked.guessed), default=0)
+    lists = {name: depth for name in source.models if (depth := source.coverage(name).depth) is not None}
+    if not lists or min(lists.values()) >= deepest:
+        return asked
+    name = min(lists, key=lambda name: lists[name])
+    notes.append(
+        f"model {name!r} is a top-{lists[name]} list, so rankings are judged by their first {lists[name]} items; pass "
+        "metrics= to choose others"
+    )
+    return within_lists(asked, lists[name])
 
 
 def _refitting(source: Source, propensities: Any, asked: Question) -> Refitting | None:

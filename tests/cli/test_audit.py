@@ -248,6 +248,20 @@ def test_what_is_left_out_is_told_once_for_each_reason(files):
     assert re.search(facts("left out", "snips, stratified, naive, ips", "recall@10, dcg@10", "model 'a'"), text)
 
 
+@pytest.mark.parametrize("stream", ["--stream", "--no-stream"])
+def test_lists_shorter_than_usual_are_judged_by_what_they_serve(files, tmp_path, stream):
+    for name in ("a", "b"):
+        write(pl.read_csv(files / f"{name}_top").filter(pl.col("rank") <= 3), tmp_path / f"{name}.csv")
+    models = [f"{name}={tmp_path / name}.csv" for name in ("a", "b")]
+    given = ("audit", files / "log", *models, "--users", files / "users", "--items", files / "items", *P, stream)
+    content = json.loads(run(*given, "--exclude", files / "train", "--json", "-").stdout)
+    assert {metric for _, metric, _ in estimates(content)} == {"recall@3", "dcg@3"}
+    assert any("top-3" in note for note in content["notes"])
+    refused = run(*given, "--exclude", files / "train", "--metric", "recall@20")
+    assert refused.exit_code == 2
+    assert re.search(facts("recall@20", "model 'a'", "top-3", "recall@3"), refused.stderr)
+
+
 def test_json_is_alone_on_stdout(files, tmp_path):
     given = words(files, *MAE, "--json", "-", "--report", tmp_path / "r.html")
     done = run(*given)

@@ -16,6 +16,7 @@ from openloop.errors import ColumnError, InputError, OpenloopError, PredictionEr
 from openloop.sources.rules import Coverage, check_missing, missing_note
 from openloop.support.columns import OBVIOUS
 from tests.engines import converter
+from tests.facts import facts
 
 LOG = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 3], "rating": [5.0, 1.0, 4.0, 2.0], "p": [0.5] * 4})
 TRAIN = pl.DataFrame({"user": [1, 2], "item": [3, 2], "rating": [1.0, 1.0]})
@@ -148,7 +149,7 @@ SITUATIONS = {
     "scores alone": (SCORES, RANKED, UndefinedError, "recall@2: model 'm' has neither ranks nor the scores of all"),
     "a short list": (
         LISTS.head(3), {"metrics": ("recall@3",)}, UndefinedError,
-        "model 'm' is a top-2 list, which serves only @k with k ≤ 2.",
+        "model 'm' is a top-2 list, which serves only @k with k ≤ 2: ask for recall@2, dcg@2, ndcg@2",
     ),
     "a list that lacks scores": (
         LISTS.head(3).with_columns(score=3.0), {}, UndefinedError,
@@ -263,6 +264,26 @@ def test_a_column_that_is_a_model_is_no_candidate_for_the_rating(tmp_path):
     log = LOG.with_columns(score=SCORES["score"])
     found = ol.evaluate({"m": "score"}, log, "p", metrics=["mae"], estimators=["naive"])
     assert found["m", "mae", "naive"].value == pytest.approx(3 / 4)
+
+
+# -- metrics that nobody named -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("door", [door for door in DOORS if door != "stream"])  # a door that is asked with metrics
+def test_lists_are_judged_by_default_by_what_they_serve(door, tmp_path):
+    found = DOORS[door](LISTS.head(3), LOG, None, tmp_path)
+    assert found.metrics == ("recall@2", "dcg@2")
+    wanted = DOORS[door](LISTS.head(3), LOG, None, tmp_path, metrics=["recall@2", "dcg@2"])
+    assert {key: e.value for key, e in found.estimates.items()} == {k: e.value for k, e in wanted.estimates.items()}
+    assert any(re.search(facts("'m'", "top-2", "metrics="), note) for note in found.notes)
+    both = DOORS[door](LISTS.with_columns(score=SCORES["score"]), LOG, None, tmp_path)
+    assert both.metrics == ("mae", "mse", "recall@2", "dcg@2")
+    assert DOORS[door](SCORES, LOG, None, tmp_path).metrics == ("mae", "mse")
+
+
+def test_metrics_that_were_named_are_not_cut():
+    with pytest.raises(UndefinedError, match=facts("recall@3", "top-2", "recall@2")):
+        ol.evaluate({"m": LISTS.head(3)}, ol.read(LOG), metrics=["recall@3"], estimators=["naive"])
 
 
 # -- the parts -----------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from openloop.data.frames import open_frame
 from openloop.errors import PredictionError, UnknownIdError, listing
 from openloop.sources import rules
 from openloop.sources.rules import LARGEST, SIDES, Coverage
+from openloop.support.frames import is_frame
 
 MAX_DENSE = 2**28  # cells of a grid made from a table of scores: 2 GiB
 
@@ -116,6 +117,18 @@ class Predictions:
         found = np.empty(self.shape)
         found[self.user, self.item] = self.score
         return found
+
+
+def numbers_of(model: Any, given: Mapping[str, Column]) -> set[str]:
+    """Which of score and rank a model's tables have, without a look at their rows; what is no table has scores."""
+    if isinstance(model, Predictions):
+        held = {"score": model.score is not None, "rank": model.ranking.ranks}
+        return {role for role, there in held.items() if there}
+    if isinstance(model, Mapping):
+        return {"score", "rank"} & {*model}  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(model, list | tuple):
+        return set[str]().union(*(numbers_of(table, given) for table in model))  # pyright: ignore[reportUnknownVariableType]
+    return rules.numbers_in(nw.from_native(model).collect_schema().names(), given) if is_frame(model) else {"score"}
 
 
 # -- reading -------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from openloop.core.lists import ListMetric
@@ -55,6 +55,7 @@ class Question:
     device: Any = None  # "cuda" counts ranks on a GPU
     checked: bool = False  # tables of models were checked before, beside another log
     lenient: bool = False  # metrics that some model cannot serve are left out, with the reason
+    guessed: tuple[str, ...] = ()  # metrics that nobody named: cut where the shortest list ends
     measures: tuple[Metric, ...] = field(init=False)
     list_measures: tuple[ListMetric, ...] = field(init=False)
     methods: tuple[Method, ...] = field(init=False)
@@ -95,6 +96,17 @@ class Question:
     def kinds(self) -> set[str]:
         """Whether metrics on predictions are asked for, on ranks, or both; lists are of ranks."""
         return {m.on for m in self.measures} | ({"rank"} if self.list_measures else set())
+
+
+def within_lists(asked: Question, depth: int) -> Question:
+    """The question with the metrics that nobody named cut at `depth`, where the shortest list ends."""
+
+    def cut(given: str | Metric | ListMetric) -> str | Metric | ListMetric:
+        known = any_metric(given)
+        short = known.k is None or known.k <= depth or known.name not in asked.guessed
+        return given if short else f"{known.name.partition('@')[0]}@{depth}"
+
+    return replace(asked, metrics=tuple(map(cut, listed("metrics", asked.metrics))))
 
 
 def strata_of(methods: Sequence[Method]) -> tuple[tuple[int, Bins], ...]:

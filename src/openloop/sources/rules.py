@@ -20,6 +20,7 @@ USUAL = {"score": ("score", "prediction"), "rank": ("rank",)}  # what columns of
 COUNTS = ("above", "tied")
 MISSING = ("error", "drop", "worst")
 LARGEST = 2**31  # no list is longer
+LISTED = ("recall", "dcg", "ndcg")  # usual metrics that a short list can serve
 
 
 def one_score(model: str, users: int, scored: int) -> str:
@@ -77,6 +78,23 @@ def _usual(table: Header, given: Mapping[str, Column]) -> dict[str, str]:
         elif column is None and (usual := next((name for name in names if name in table.columns), None)):
             found[role] = usual
     return found
+
+
+def numbers_in(columns: Sequence[str], given: Mapping[str, Column]) -> set[str]:
+    """Which of score and rank a table with these columns has; one without any is refused where it is read."""
+    try:
+        return {*number_columns(_Names(columns=columns), given)}
+    except ColumnError:
+        return set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Names:
+    """The header of a table that nobody opens yet."""
+
+    columns: Sequence[str]
+    name: str = ""
+    note: str = ""
 
 
 def has_numbers(table: Header, given: Mapping[str, Column]) -> bool:
@@ -227,7 +245,10 @@ class Coverage:
             )
         if self.depth is None or (k is not None and k <= self.depth):
             return None
-        return f"is a top-{self.depth} list, which serves only @k with k ≤ {self.depth}."
+        return (
+            f"is a top-{self.depth} list, which serves only @k with k ≤ {self.depth}: ask for "
+            f"{', '.join(f'{name}@{self.depth}' for name in LISTED)} or the like."
+        )
 
 
 def unlisted(models: Mapping[str, Coverage], metric: ListMetric) -> str | None:

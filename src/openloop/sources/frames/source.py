@@ -75,7 +75,7 @@ class FrameSource:
         self.models = joined.models
         self.held = ExitStack()
         self.notes: list[str] = []
-        self._joined = joined
+        self._joined, self.coverage = joined, joined.coverage.__getitem__
         self._weighted = bool(joined.weights)
         self._given_threshold = asked.threshold
         self._scaled, self._by_items = asked.scaled, asked.by_items
