@@ -142,7 +142,7 @@ def test_without_users_examination_or_clicks_there_are_no_positives(changes, the
         ({"position": [2, 1, 2, 2, 3]}, DuplicateError, ("rows 1, 3", "position 2")),
         ({"reward": [1.0, np.nan, 0, 0, 0]}, RatingError, ("row 2", 1)),
         ({"reward": [1.0, 0, 0, 0, -2.5]}, RatingError, ("row 5", -2.5)),
-        ({"user": [0, 1, 0, 2, 0]}, InputError, ("user", 1, 2, 3)),
+        ({"user": [0, 1, 0, 2, 0]}, InputError, ("user", "rows 2, 4", 1, 2)),
         ({"slate": [0.1, 0.2, 0.1, 0.3, 0.1]}, InputError, ("slate", 0.2, 0.3)),
         ({"propensity": [1, 1, 0, 1, 1]}, PropensityError, ("propensity", 1, 5, "row 3")),
         ({"slate": [1.5, 0.5, 1.5, 0.5, 1.5]}, PropensityError, ("slate", 1.5, "row 3")),

@@ -370,8 +370,8 @@ def _by_request(fields: Mapping[str, Array]) -> dict[str, Array]:
             pair = [int(other[0]), int(other[0]) + 1]
             rows = fields["row"][pair] if "row" in fields else pair
             raise InputError(
-                f"Impressions: {len(other):,} times two rows of one request differ in {name}, first rows {rows[0]:,} "
-                f"and {rows[1]:,}: {values[pair[0]]} and {values[pair[1]]}; a request has one {name}."
+                f"Impressions: {len(other):,} times two rows of one request differ in {name}, first "
+                f"{rows_at(list(rows))}: {values[pair[0]]} and {values[pair[1]]}; a request has one {name}."
             )
     return {name: fields[name][first] for name in PER_REQUEST if name in fields}
 
