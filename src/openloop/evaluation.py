@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -11,7 +12,7 @@ from openloop.core.feedback import Feedback
 from openloop.core.impressions import Impressions
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
-from openloop.errors import InputError, UndefinedError, did_you_mean
+from openloop.errors import InputError, ThresholdWarning, UndefinedError, did_you_mean
 from openloop.estimators.naming import Method
 from openloop.metrics.naming import any_metric
 from openloop.sources.lists import described
@@ -40,6 +41,7 @@ class Prepared:
     notes: Sequence[str]
     level: float
     asked: Question
+    warnings: Sequence[str] = ()
     refitting: Refitting | None = None
 
     def __enter__(self) -> Self:
@@ -172,7 +174,10 @@ def evaluate(
     given |= _default_metrics(models, given) if metrics is None else {}
     given["estimators"] = ("naive", "ips", "snips", "stratified") if estimators is None else estimators
     with prepared(models, log, propensities, Question(**fields_of(Question, given))) as ready:
-        return ready.compare(pairs)
+        for text in ready.warnings:
+            warnings.warn(f"evaluate: {text}.", ThresholdWarning, stacklevel=2)
+        found = ready.compare(pairs)
+        return replace(found, notes=(*found.notes, *ready.warnings))
 
 
 def _default_metrics(models: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,8 +227,17 @@ def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Ques
         notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
     return Prepared(
         source=source, metrics=asked.measures, methods=asked.methods, notes=notes, level=asked.level,
-        asked=asked, refitting=_refitting(source, propensities, asked),
+        asked=asked, warnings=_warnings(source, asked), refitting=_refitting(source, propensities, asked),
     )  # fmt: skip
+
+
+def _warnings(source: Source, asked: Question) -> list[str]:
+    """That the default threshold does not fit the ratings, where a metric that all models serve uses it."""
+    served = (m for m in asked.measures if not any(source.coverage(name).refusal(m) for name in source.models))
+    if asked.threshold is not None or not any(m.binary for m in served):
+        return []
+    text = source.relevance().warning
+    return [] if text is None else [text]
 
 
 def _served(source: Source, asked: Question, notes: list[str]) -> Question:

@@ -162,7 +162,7 @@ def _conducted(
         from openloop.audits.rehearsing import rehearsable  # it loads learners, which no other audit needs
 
         rehearsable(ready, seen, asked.rehearse)
-    warnings = list(_warnings(ready, chosen=not asked.lenient))
+    warnings = [*ready.warnings, *_warnings(ready, chosen=not asked.lenient)]
     ready = _fitting(ready) if asked.lenient and not basis.clicks else ready
     with ThreadPoolExecutor(1) as pool:  # the check refits a model, which need not wait for the estimates
         fitted = whole if asked.check is True else asked.check  # the log that a model was fitted on

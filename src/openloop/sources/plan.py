@@ -27,6 +27,7 @@ from openloop.estimators.weighted import why_undefined
 from openloop.sources.arrays.rows import Outcome, Rows
 from openloop.sources.lists import ListSource
 from openloop.sources.question import Question
+from openloop.sources.relevance import Relevance
 from openloop.sources.rules import Coverage
 from openloop.sources.terms import POWERS, Needed, Powers
 from openloop.sources.tilts import tilted
@@ -125,6 +126,10 @@ class Source(Protocol):
 
     def coverage(self, name: str, /) -> Coverage:
         """What a model's predictions hold."""
+        ...
+
+    def relevance(self) -> Relevance:
+        """What the threshold makes of the scored rows."""
         ...
 
     def about(self) -> LogFacts:
