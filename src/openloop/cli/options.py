@@ -208,10 +208,10 @@ def console() -> Console:
 @contextmanager
 def progress() -> Generator[Step, None, None]:
     """A bar on stderr, if that is a terminal; told what is being done, and how much is done."""
-    from openloop.support.progress import progress
+    from openloop.support.progress import steps
 
-    with progress("", 1, show=True) as advance:
-        yield lambda what, done: advance(done, what)
+    with steps("", show=True) as step:
+        yield step
 
 
 def mark(good: bool, *, before: str = "", after: str = "") -> Text:
