@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from openloop.audits.suspicions import COPIED, off_scale
+from openloop.audits.suspicions import copies, off_scale
 from openloop.sources.plan import Answers, LogFacts
 
 ABOUT = LogFacts(rows=9, users=3, items=3, scored_users=3, ratings=(), span=(1.0, 5.0), threshold=4.0)
@@ -15,5 +17,7 @@ def test_predictions_more_than_twice_the_scale_beyond_it_are_on_another(low, hig
     assert off_scale(Answers(low=low, high=high, copied=0.0), ABOUT) is off
 
 
-def test_nearly_all_rows_must_be_copied_for_a_leak():
-    assert COPIED == pytest.approx(0.99)
+@pytest.mark.parametrize(("copied", "leak"), [(0.5, False), (0.98, False), (0.99, True), (1.0, True)])
+def test_nearly_all_rows_must_be_copied_for_a_leak(copied, leak):
+    source = SimpleNamespace(answers=lambda _: Answers(low=1.0, high=5.0, copied=copied), about=lambda: ABOUT)
+    assert copies(source, "m") is leak
