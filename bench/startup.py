@@ -1,4 +1,4 @@
-"""How long a new process takes to import, to show its help, and for its first fit; absolute limits, no peer.
+"""How long a new process takes to import, to show its help, to begin an audit, and for its first fit; no peer.
 
 The first fit of `MF` is timed alone, with openloop and the learner imported: once with nothing compiled yet, as after
 an installation, and then with what that left in the cache.
@@ -13,11 +13,16 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
+
 from bench.harness import Result, compare, missing
 
 IMPORT = "import time; s = time.perf_counter(); import openloop; print(time.perf_counter() - s)"
 IMPORT_TARGET = 0.3
 HELP_TARGET = 0.5
+LINE_TARGET = 1.5
+USERS, ITEMS = 200, 100
 FIT = """
 import time
 import numpy as np
@@ -32,7 +37,7 @@ TIMES = {"full": 7, "quick": 1}
 
 
 def run(folder: Path, size: str, **_: Any) -> list[Result]:
-    return [*_started(TIMES[size]), *_first_fits(folder, size)]
+    return [*_started(TIMES[size]), _first_line(folder, TIMES[size]), *_first_fits(folder, size)]
 
 
 def _started(times: int) -> list[Result]:
@@ -46,6 +51,29 @@ def _started(times: int) -> list[Result]:
         return [first, missing("openloop --help", _reason(failed))]
     note = f"the whole process, of which a bare interpreter takes {bare:.2g} s"
     return [first, compare("openloop --help", min(s for s, _ in helped), target=HELP_TARGET, note=note)]
+
+
+def _first_line(folder: Path, times: int) -> Result:
+    """How long it takes until `openloop audit` says anything, on stdout or stderr; it is not waited for."""
+    name = "openloop audit, its first line"
+    words = [str(Path(sys.executable).with_name("openloop")), "audit", *_audit_files(folder)]
+    heard = [until_first_line(words) for _ in range(times)]
+    failed = next((line for _, line in heard if not line.startswith("reading ")), None)
+    if failed is not None:
+        return missing(name, failed.strip() or "nothing was said")
+    return compare(name, min(seconds for seconds, _ in heard), target=LINE_TARGET, note="imports included")
+
+
+def _audit_files(folder: Path) -> list[str]:
+    """A log and two models' scores of all its pairs, as words of the command."""
+    rng = np.random.default_rng(0)
+    user, item = np.nonzero(rng.random((USERS, ITEMS)) < 0.2)
+    pairs = pl.DataFrame({"user": user, "item": item})
+    numbers = {"log": ("rating", 1.0 + (user + item) % 5)}
+    numbers |= {name: ("score", rng.uniform(1, 5, len(user))) for name in ("a", "b")}
+    for name, (column, values) in numbers.items():
+        pairs.with_columns(pl.Series(column, values)).write_parquet(folder / f"{name}.parquet")
+    return [str(folder / "log.parquet"), *(f"{name}={folder / name}.parquet" for name in ("a", "b"))]
 
 
 def _first_fits(folder: Path, size: str) -> list[Result]:
@@ -66,6 +94,19 @@ def _first_fits(folder: Path, size: str) -> list[Result]:
 
 def _reason(failed: Any) -> str:
     return (failed.stderr.strip().splitlines() or [f"status {failed.returncode}"])[-1]
+
+
+def until_first_line(command: list[str]) -> tuple[float, str]:
+    """Seconds until a process has written a line, and that line; the process is ended then."""
+    start = time.perf_counter()
+    try:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            line = process.stdout.readline() if process.stdout else ""
+            seconds = time.perf_counter() - start
+            process.kill()
+    except FileNotFoundError as error:
+        return time.perf_counter() - start, str(error)
+    return seconds, line
 
 
 def wall(command: list[str], **settings: str) -> tuple[float, Any]:

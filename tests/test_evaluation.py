@@ -310,6 +310,7 @@ def logs(draw):
     return log, {"a": grid[0], "b": grid[1]}, grid[2]
 
 
+@pytest.mark.filterwarnings("ignore::openloop.errors.ThresholdWarning")  # of ratings drawn at random
 @given(logs())
 @settings(max_examples=25)
 def test_no_valid_log_crashes_any_estimator_of_any_metric(case):
@@ -331,6 +332,7 @@ def test_no_valid_log_crashes_any_estimator_of_any_metric(case):
     assert len(result.to_frame()) == len(result.estimates)
 
 
+@pytest.mark.filterwarnings("ignore::openloop.errors.ThresholdWarning")  # of ratings drawn at random
 @given(logs(), st.data())
 @settings(max_examples=40)
 def test_no_valid_split_crashes_with_exclusion(case, data):

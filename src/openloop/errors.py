@@ -20,7 +20,8 @@
     └── MissingPackageError (ImportError)  an optional package is not installed
 
     OpenloopWarning (UserWarning)
-    └── BalanceWarning                   more is balanced than the rows can carry
+    ├── BalanceWarning                   more is balanced than the rows can carry
+    └── ThresholdWarning                 nearly all rows or nearly none are relevant by a threshold that nobody chose
 
 A message has name, rule, value and remedy: "Propensities: 12 of 54,000 values are 0, so their weights are
 infinite; pass floor= or drop those rows."
@@ -110,6 +111,10 @@ class OpenloopWarning(UserWarning):
 
 class BalanceWarning(OpenloopWarning):
     """More is balanced than the rows can carry."""
+
+
+class ThresholdWarning(OpenloopWarning):
+    """Nearly all rows or nearly none are relevant by a threshold that nobody chose."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

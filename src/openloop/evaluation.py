@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -11,14 +12,19 @@ from openloop.core.feedback import Feedback
 from openloop.core.impressions import Impressions
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
-from openloop.errors import InputError, UndefinedError, did_you_mean
+from openloop.errors import InputError, ThresholdWarning, UndefinedError, did_you_mean
 from openloop.estimators.naming import Method
+from openloop.metrics.naming import any_metric
 from openloop.sources.lists import described
 from openloop.sources.plan import Source, chosen_pairs, conclude
-from openloop.sources.question import Question
+from openloop.sources.predictions import numbers_of
+from openloop.sources.question import Question, within_lists
 from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, progress, silent
 from openloop.support.wording import reasons
+
+ERRORS = ("mae", "mse")  # what is estimated where nobody said,
+RANKINGS = ("recall@10", "dcg@10")  # and where some model is a list
 
 if TYPE_CHECKING:
     from openloop.estimators.shown import ShownMethod
@@ -35,6 +41,7 @@ class Prepared:
     notes: Sequence[str]
     level: float
     asked: Question
+    warnings: Sequence[str] = ()
     refitting: Refitting | None = None
 
     def __enter__(self) -> Self:
@@ -96,6 +103,8 @@ def evaluate(
     user: str | bool | None = None,
     item: str | None = None,
     rating: str | None = None,
+    score: str | None = None,
+    rank: str | None = None,
     population: tuple[int, int] | None = None,
     share: float | None = None,
     excluded_share: float | None = None,
@@ -129,6 +138,9 @@ def evaluate(
     the scores of all items, `distinct` that no pair is there twice (which saves a check), and above `max_users`
     clusters of users leave the engine instead of users. A model may then also be a column of the log.
 
+    `score` and `rank` name columns of the models' frames, whose ids are called as the log's (`user`, `item`). Columns
+    that nobody named are found by obvious names, as `openloop audit` finds them.
+
     `propensities` are Propensities, a fitted propensity model (which also gives the grid of p), a U × I array,
     or None: the log's own. `exclude` is the feedback whose items leave the ranking. `threshold` says from which
     rating on an item is relevant (4; 1 where ratings are 0 and 1). `imputation` gives the doubly robust
@@ -140,8 +152,9 @@ def evaluate(
     `replicates` draws of users, with `rng`: on this log, or on `refit_on`, the log that it was fitted on and that this
     one is a part of.
 
-    `metrics` are by default mae and mse, `estimators` naive, ips, snips and stratified. `device="cuda"` counts ranks
-    on a GPU; those of a model whose `scores` are tensors on one are counted there anyway.
+    `metrics` are by default mae and mse, and where a model is a list those of these, recall@10 and dcg@10 that all
+    models can serve, cut where the shortest list ends; `estimators` naive, ips, snips and stratified. `device="cuda"`
+    counts ranks on a GPU; those of a model whose `scores` are tensors on one are counted there anyway.
 
     `log` may also be Impressions, or with `position` a frame of them, whose columns `request`, `reward`, `propensity`,
     `exposure` (one for each position), `prefix`, `slate`, `shuffled` and `pool` name as in `ol.read`. Then `models` are
@@ -160,10 +173,22 @@ def evaluate(
     if isinstance(log, Impressions) or position is not None:
         return _of_impressions(given)
     refuse_shown("evaluate", changed(evaluate, given))
-    given["metrics"] = ("mae", "mse") if metrics is None else metrics
+    given |= _default_metrics(models, given) if metrics is None else {}
     given["estimators"] = ("naive", "ips", "snips", "stratified") if estimators is None else estimators
     with prepared(models, log, propensities, Question(**fields_of(Question, given))) as ready:
-        return ready.compare(pairs)
+        for text in ready.warnings:
+            warnings.warn(f"evaluate: {text}.", ThresholdWarning, stacklevel=2)
+        found = ready.compare(pairs)
+        return replace(found, notes=(*found.notes, *ready.warnings))
+
+
+def _default_metrics(models: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics where nobody named any: errors, and where some model is a list, what all models can serve."""
+    held = [numbers_of(model, given) for model in models.values()]
+    if not any("rank" in numbers for numbers in held):
+        return {"metrics": ERRORS}
+    errors = ERRORS if all("score" in numbers for numbers in held) else ()
+    return {"metrics": (*errors, *RANKINGS), "guessed": RANKINGS, "lenient": True}
 
 
 def refuse_shown(verb: str, given: Iterable[str]) -> None:
@@ -199,12 +224,36 @@ def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Ques
         known = did_you_mean(asked.running, list(models))
         raise InputError(f"evaluate: running= names no model: {asked.running!r}.{known}")
     source, notes = _source(models, log, propensities, asked)
+    asked = _served(source, asked, notes)
     if asked.exclude is None and "rank" in asked.kinds:
         notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
     return Prepared(
         source=source, metrics=asked.measures, methods=asked.methods, notes=notes, level=asked.level,
-        asked=asked, refitting=_refitting(source, propensities, asked),
+        asked=asked, warnings=_warnings(source, asked), refitting=_refitting(source, propensities, asked),
     )  # fmt: skip
+
+
+def _warnings(source: Source, asked: Question) -> list[str]:
+    """That the default threshold does not fit the ratings, where a metric that all models serve uses it."""
+    served = (m for m in asked.measures if not any(source.coverage(name).refusal(m) for name in source.models))
+    if asked.threshold is not None or not any(m.binary for m in served):
+        return []
+    text = source.relevance().warning
+    return [] if text is None else [text]
+
+
+def _served(source: Source, asked: Question, notes: list[str]) -> Question:
+    """The question with the metrics that nobody named cut where the shortest list ends, and a note on that."""
+    deepest = max((any_metric(name).k or 0 for name in asked.guessed), default=0)
+    lists = {name: depth for name in source.models if (depth := source.coverage(name).depth) is not None}
+    if not lists or min(lists.values()) >= deepest:
+        return asked
+    name = min(lists, key=lambda name: lists[name])
+    notes.append(
+        f"model {name!r} is a top-{lists[name]} list, so rankings are judged by their first {lists[name]} items; pass "
+        "metrics= to choose others"
+    )
+    return within_lists(asked, lists[name])
 
 
 def _refitting(source: Source, propensities: Any, asked: Question) -> Refitting | None:

@@ -6,6 +6,7 @@ import pytest
 
 from openloop.audits.question import LISTED, METRICS, STRATA, AuditQuestion, for_clicks
 from openloop.errors import InputError, NameFormatError
+from openloop.sources.question import within_lists
 from tests.facts import facts
 
 
@@ -34,6 +35,17 @@ def test_an_audit_that_names_lists_alone_chooses_what_it_judges():
     asked = AuditQuestion(metrics=["coverage@5"])
     assert (tuple(m.name for m in asked.measures), names(asked), asked.lenient) == (METRICS, ["coverage@5"], True)
     assert names(for_clicks(asked)) == ["coverage@5"]
+
+
+def test_metrics_that_nobody_named_are_cut_where_lists_end():
+    short = within_lists(AuditQuestion(running="a"), 3)
+    assert [m.name for m in short.measures] == ["recall@3", "dcg@3", "mae", "mse"]
+    assert names(short) == ["coverage@3", "gini@3", "popularity@3", "novelty@3", "new@3", "overlap@3"]
+    assert [m.name for m in within_lists(for_clicks(AuditQuestion()), 3).measures] == ["recall@3", "adg"]
+    named = within_lists(AuditQuestion(metrics=["coverage@20"]), 3)
+    assert (named.measures[0].name, names(named)) == ("recall@3", ["coverage@20"])
+    assert within_lists(AuditQuestion(metrics=["recall@9"]), 3).measures[0].name == "recall@9"
+    assert [m.name for m in within_lists(AuditQuestion(), 50).measures] == list(METRICS)
 
 
 def test_naive_is_always_there_to_compare_with():

@@ -92,7 +92,8 @@ def test_the_command_gives_the_numbers_of_the_library(tmp_path, kind, answer):
     assert_numbers(content, found)
     assert code == (0 if found.verdict.supported else 3)
     assert stdout.replace("\n", " ").startswith(found.verdict.headline[:40])
-    assert stderr.splitlines() == [f"wrote {path}" for path in (*page[1:], out)]
+    begun = f"reading {files / 'log'}, and the predictions of a, b and c"
+    assert stderr.splitlines() == [begun, *(f"wrote {path}" for path in (*page[1:], out))]
     for path in page[1:]:
         assert path.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
 
@@ -247,6 +248,20 @@ def test_what_is_left_out_is_told_once_for_each_reason(files):
     assert re.search(facts("left out", "snips, stratified, naive, ips", "recall@10, dcg@10", "model 'a'"), text)
 
 
+@pytest.mark.parametrize("stream", ["--stream", "--no-stream"])
+def test_lists_shorter_than_usual_are_judged_by_what_they_serve(files, tmp_path, stream):
+    for name in ("a", "b"):
+        write(pl.read_csv(files / f"{name}_top").filter(pl.col("rank") <= 3), tmp_path / f"{name}.csv")
+    models = [f"{name}={tmp_path / name}.csv" for name in ("a", "b")]
+    given = ("audit", files / "log", *models, "--users", files / "users", "--items", files / "items", *P, stream)
+    content = json.loads(run(*given, "--exclude", files / "train", "--json", "-").stdout)
+    assert {metric for _, metric, _ in estimates(content)} == {"recall@3", "dcg@3"}
+    assert any("top-3" in note for note in content["notes"])
+    refused = run(*given, "--exclude", files / "train", "--metric", "recall@20")
+    assert refused.exit_code == 2
+    assert re.search(facts("recall@20", "model 'a'", "top-3", "recall@3"), refused.stderr)
+
+
 def test_json_is_alone_on_stdout(files, tmp_path):
     given = words(files, *MAE, "--json", "-", "--report", tmp_path / "r.html")
     done = run(*given)
@@ -254,7 +269,7 @@ def test_json_is_alone_on_stdout(files, tmp_path):
     assert content["setting"]["log"] == str(files / "log")
     assert content["setting"]["propensity"] == "column 'p' of the log"
     assert re.search(facts("user 'uid'", "item 'mid'", "rating 'stars'"), content["notes"][0])
-    assert done.stderr == f"wrote {tmp_path / 'r.html'}\n"
+    assert done.stderr.splitlines()[1:] == [f"wrote {tmp_path / 'r.html'}"]
 
 
 def test_the_command_in_the_report_can_be_repeated(files, tmp_path):
@@ -460,7 +475,9 @@ def test_a_log_that_may_not_be_read_is_named(files, monkeypatch):
     monkeypatch.setattr("openloop.commands.audit.inputs.read", denied)
     done = run(*words(files, *MAE))
     assert done.exit_code == 2
-    assert re.fullmatch(facts("openloop", "log.csv", "Permission denied") + r"[^\n]+\n", done.stderr)
+    begun, told = done.stderr.splitlines()
+    assert begun.startswith("reading ")
+    assert re.search(facts("openloop", "log.csv", "Permission denied"), told)
 
 
 @pytest.mark.parametrize("name", ["r.html", "r.json"])

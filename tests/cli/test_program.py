@@ -30,6 +30,29 @@ def test_help_loads_nothing_heavy():
     assert heavy & set(done.stdout.split()) == set()
 
 
+@pytest.mark.parametrize("more", [(), ("--position", "pos")])
+def test_an_audit_says_that_it_begins_before_anything_heavy_is_loaded(tmp_path, more):
+    """What `openloop audit` has imported when its first line is written; the files need not be there by then."""
+    program = """if True:
+        import io, os, sys
+        class Stderr(io.StringIO):
+            def write(self, text):
+                if not text:  # whoever asks whether it takes bytes
+                    return super().write(text)
+                print(text.strip(), *sys.modules, sep="\\n", flush=True)
+                os._exit(0)
+        sys.stderr = Stderr()
+        from openloop.cli import main
+        main()
+    """
+    words = ("audit", tmp_path / "log.csv", f"a={tmp_path / 'a.csv'}", f"b={tmp_path / 'b.csv'}", *more)
+    command = [sys.executable, "-c", program, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    line, *modules = done.stdout.splitlines()
+    assert re.search(facts("reading", "log.csv", "a and b"), line)
+    assert {"sklearn", "scipy.stats", "scipy.optimize", "pandas", "altair", "torch", "rich"} & set(modules) == set()
+
+
 def test_openloops_errors_are_one_line_with_exit_code_2():
     result = run("demo", "--users", "3")
     assert result.exit_code == 2

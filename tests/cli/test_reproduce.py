@@ -80,6 +80,14 @@ def test_a_run_prints_tables_claims_and_how_many_numbers_came_out(call, tmp_path
     assert re.search(facts("3.5 ≠ (3.6)", "✓ a coin is fair", "1 of 2"), shown.stdout)
 
 
+def test_without_data_the_folder_is_named_and_how_to_name_another(call, tmp_path):
+    refused = call("made_up", "figure1", "--data", tmp_path, "--cache", tmp_path)
+    assert refused.exit_code == 2
+    assert re.search(facts("figure1", "coat", f"'{tmp_path}'", "--data", "openloop datasets get coat"), refused.stderr)
+    for shown in (call("made_up", "--data", tmp_path, "--cache", tmp_path), call("--list", "--data", tmp_path)):
+        assert re.search(facts("looked for in", "--data"), " ".join(shown.stdout.split()))
+
+
 def test_a_quick_run_is_not_held_against_the_published_numbers(call, tmp_path):
     shown = call("made_up", "table1", "--quick", "--data", tmp_path, "--workers", 0)
     assert re.search(facts("quick", "3.5 (3.6)"), shown.stdout)

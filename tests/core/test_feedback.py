@@ -131,8 +131,8 @@ def test_the_fingerprint_is_that_of_the_cells():
         pytest.param(
             {"user": [0, 0, 0], "item": [1, 1, 3]}, DuplicateError, facts("user", "item", 0, 1), id="repeated cell"
         ),
-        pytest.param({"rating": [5, np.nan, 3]}, RatingError, facts(1, "ratings", "row 1"), id="rating nan"),
-        pytest.param({"rating": [5, np.inf, 3]}, RatingError, facts(1, "ratings", "row 1"), id="rating inf"),
+        pytest.param({"rating": [5, np.nan, 3]}, RatingError, facts(1, "ratings", "row 2"), id="rating nan"),
+        pytest.param({"rating": [5, np.inf, 3]}, RatingError, facts(1, "ratings", "row 2"), id="rating inf"),
         pytest.param(
             {"propensity": [0.5, 0, 1]},
             PropensityError,

@@ -124,7 +124,7 @@ def test_balanced_values_may_exceed_one_and_their_base_may_not():
 
 @pytest.mark.parametrize("bad", [0, -0.1, np.nan, np.inf])
 def test_balanced_values_are_positive_and_finite(bad):
-    with pytest.raises(PropensityError, match=facts("1 of 2", bad, "position 1")):
+    with pytest.raises(PropensityError, match=facts("1 of 2", bad, "index 1")):
         Propensities(values=[0.5, bad], base=[0.5, 0.5])
 
 

@@ -77,9 +77,9 @@ def test_vocabulary_of_other_things():
     [
         ([], EmptyError, ("users=", "empty")),
         (0, EmptyError, ("users=0",)),
-        ([1, None], InputError, ("users=", "1 of 2 ids", "missing", "row 1")),
+        ([1, None], InputError, ("users=", "1 of 2 ids", "missing", "row 2")),
         ([1, "a"], InputError, ("mixes", "int", "str")),
-        ([1.5], InputError, ("users=", "1 of 1 ids", "whole numbers", 1.5, "row 0")),
+        ([1.5], InputError, ("users=", "1 of 1 ids", "whole numbers", 1.5, "row 1")),
         ("users.csv", InputError, ("users='users.csv'", "number", "list")),
         (True, InputError, ("users=True", "number", "list")),
         (2.0, InputError, ("users=2.0", "number", "list")),
@@ -93,6 +93,6 @@ def test_vocabularies_that_are_refused(given, error, told):
 def test_unknown_ids_are_counted_and_named():
     column, known = pl.Series([5, 1, 6, 5]), Vocabulary.range(3)
     refuse_unknown(column.slice(1, 1), np.array([1], np.int32), known, "log")
-    told = facts("log", "2 ids", "3 of 4 rows", "0 … 2", "5, 6", "rows 0, 2, 3", "unknown='drop'")
+    told = facts("log", "2 ids", "3 of 4 rows", "0 … 2", "5, 6", "rows 1, 3, 4", "unknown='drop'")
     with pytest.raises(UnknownIdError, match=told):
         refuse_unknown(column, find(column, known), known, "log")

@@ -294,9 +294,9 @@ def test_an_id_that_stands_twice():
 
 
 def test_ids_that_are_none():
-    with pytest.raises(InputError, match=facts("'user_id'", "1 of 3 ids", "missing", "row 0")):
+    with pytest.raises(InputError, match=facts("'user_id'", "1 of 3 ids", "missing", "row 1")):
         covariates(TABLE.with_columns(user_id=pl.Series([None, 10, 20])), USERS)
-    with pytest.raises(InputError, match=facts("'user_id'", "1 of 3 ids", "whole numbers", 0.5, "row 0")):
+    with pytest.raises(InputError, match=facts("'user_id'", "1 of 3 ids", "whole numbers", 0.5, "row 1")):
         covariates(TABLE.with_columns(user_id=pl.Series([0.5, 10, 20])), USERS)
 
 

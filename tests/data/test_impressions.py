@@ -142,7 +142,7 @@ def test_a_log_written_out_and_read_again_is_the_same(tmp_path):
 def test_known_ids_are_kept_and_others_are_an_error():
     log = read(SHOWN, position="pos", items=[5, 10, 20, 30], users=["ann", "bob", "cid"])
     assert (log.item.tolist(), log.n_clusters) == ([1, 2, 1, 3, 1], 3)
-    with pytest.raises(UnknownIdError, match=facts("item", 30, "row 0")):
+    with pytest.raises(UnknownIdError, match=facts("item", 30, "row 1")):
         read(SHOWN, position="pos", items=[10, 20])
 
 
@@ -160,21 +160,21 @@ def test_a_request_with_an_unknown_item_is_left_out_as_a_whole():
 @pytest.mark.parametrize(
     ("frame", "error", "told"),
     [
-        (broken("pos", [2, 1, 0, 2, 1]), InputError, ("pos", 0, "row 2", "count from 1")),
-        (broken("pos", [2, 1, 1.5, 2, 1]), InputError, ("pos", 1.5, "row 2")),
-        (broken("pos", [2, 1, None, 2, 1]), InputError, ("pos", "row 2")),
-        (broken("pos", [1, 1, 1, 2, 1]), DuplicateError, ("row 0", "row 2", "position 1")),
-        (broken("click", [1.0, 0, -1, 0, 0]), RatingError, ("click", -1.0, "row 2")),
-        (broken("click", [1.0, 0, float("nan"), 0, 0]), RatingError, ("click", "row 2")),
-        (broken("click", ["yes", "0", "1", "0", "0"]), RatingError, ("click", "'yes'", "row 0")),
-        (broken("user_id", ["bob", "ann", "ann", "ann", "bob"]), InputError, ("user", 0, 2)),
-        (broken("p", [0.5, 0.4, 0.0, 0.2, 0.1]), PropensityError, ("p", 0.0, "row 2")),
-        (broken("p", [0.5, 0.4, 1.2, 0.2, 0.1]), PropensityError, ("p", 1.2, "row 2")),
-        (broken("p2", [0.5, 0.4, -0.1, 0.2, 0.1]), PropensityError, ("p2", -0.1, "row 2")),
-        (broken("mixed", [1, 0, 2, 0, 1]), InputError, ("mixed", 2.0, "row 2")),
-        (broken("mixed", [1, 0, 0, 0, 1]), InputError, ("shuffled", 0, 2)),
-        (broken("of", [1, 8, 1, 8, 9]), InputError, ("pool", 1, 2)),
-        (broken("rank_a", [2, 1, -1, 2, 0]), InputError, ("rank_a", -1, "row 2")),
+        (broken("pos", [2, 1, 0, 2, 1]), InputError, ("pos", 0, "row 3", "count from 1")),
+        (broken("pos", [2, 1, 1.5, 2, 1]), InputError, ("pos", 1.5, "row 3")),
+        (broken("pos", [2, 1, None, 2, 1]), InputError, ("pos", "row 3")),
+        (broken("pos", [1, 1, 1, 2, 1]), DuplicateError, ("rows 1, 3", "position 1")),
+        (broken("click", [1.0, 0, -1, 0, 0]), RatingError, ("click", -1.0, "row 3")),
+        (broken("click", [1.0, 0, float("nan"), 0, 0]), RatingError, ("click", "row 3")),
+        (broken("click", ["yes", "0", "1", "0", "0"]), RatingError, ("click", "'yes'", "row 1")),
+        (broken("user_id", ["bob", "ann", "ann", "ann", "bob"]), InputError, ("user", "rows 3, 1")),
+        (broken("p", [0.5, 0.4, 0.0, 0.2, 0.1]), PropensityError, ("p", 0.0, "row 3")),
+        (broken("p", [0.5, 0.4, 1.2, 0.2, 0.1]), PropensityError, ("p", 1.2, "row 3")),
+        (broken("p2", [0.5, 0.4, -0.1, 0.2, 0.1]), PropensityError, ("p2", -0.1, "row 3")),
+        (broken("mixed", [1, 0, 2, 0, 1]), InputError, ("mixed", 2.0, "row 3")),
+        (broken("mixed", [1, 0, 0, 0, 1]), InputError, ("shuffled", "rows 3, 1")),
+        (broken("of", [1, 8, 1, 8, 9]), InputError, ("pool", 1, "row 3")),
+        (broken("rank_a", [2, 1, -1, 2, 0]), InputError, ("rank_a", -1, "row 3")),
         (SHOWN.head(0), EmptyError, ("no rows",)),
     ],
 )

@@ -123,7 +123,7 @@ def test_csv_and_parquet_give_what_the_frame_gives(tmp_path_factory, columns):
 @given(invalid_logs())
 def test_a_broken_row_is_refused_and_named(broken):
     columns, error, row = broken
-    with pytest.raises(error, match=rf"\brows? (\d+, )*{row}\b"):
+    with pytest.raises(error, match=rf"\brows? (\d+, )*{row + 1}\b"):
         read(pl.DataFrame(columns, strict=False), **COLUMNS)
 
 
@@ -239,9 +239,9 @@ def test_text_of_a_frame_is_not_turned_into_integers():
 
 def test_missing_ids_are_named_by_row():
     frame = pd.DataFrame({"user": [1, None, 3], "item": ["a", "b", None], "rating": [1, 2, 3]})
-    with pytest.raises(InputError, match=facts("'user'", "1 of 3 ids", "missing", "row 1")):
+    with pytest.raises(InputError, match=facts("'user'", "1 of 3 ids", "missing", "row 2")):
         read(frame)
-    with pytest.raises(InputError, match=facts("'item'", "1 of 3 ids", "missing", "row 2")):
+    with pytest.raises(InputError, match=facts("'item'", "1 of 3 ids", "missing", "row 3")):
         read(frame.assign(user=[1.0, 2.0, 3.0]))
     assert read(frame.assign(user=[1.0, 2.0, 3.0], item=1)).users.ids.tolist() == [1, 2, 3]
 
@@ -268,7 +268,7 @@ def test_users_may_be_any_list_of_ids(users):
 
 def test_a_number_stands_for_the_ids_from_zero():
     assert read(LOG, items=12).n_items == 12
-    with pytest.raises(UnknownIdError, match=facts("'user'", "1 of 4 rows", "0 … 29", 30, "row 0", "unknown='drop'")):
+    with pytest.raises(UnknownIdError, match=facts("'user'", "1 of 4 rows", "0 … 29", 30, "row 1", "unknown='drop'")):
         read(LOG, users=30)
 
 
@@ -282,7 +282,7 @@ def test_like_takes_the_vocabularies():
 
 def test_unknown_ids_are_an_error_or_dropped_and_counted():
     train = read(LOG.filter(pl.col("user") != 10))
-    with pytest.raises(UnknownIdError, match=facts("'user'", "2 of 4 rows", "20 … 30", 10, "rows 1, 3")):
+    with pytest.raises(UnknownIdError, match=facts("'user'", "2 of 4 rows", "20 … 30", 10, "rows 2, 4")):
         read(LOG, like=train)
     log = read(LOG, like=train, unknown="drop", **COLUMNS)
     assert (len(log), log.dropped, log.input_rows) == (2, 2, 4)
@@ -310,7 +310,7 @@ def test_a_file_has_no_types_so_it_takes_those_of_the_vocabulary(tmp_path):
     LOG.write_csv(path)
     assert read(path, users=["10", "20", "30", "A"]).users.ids.tolist() == ["10", "20", "30", "A"]
     path.write_text("user,item,rating\n10,7,5\n010,7,5\nx,7,5\n")
-    with pytest.raises(UnknownIdError, match=facts("log.csv", "'user'", "2 of 3 rows", "'010', 'x'", "rows 1, 2")):
+    with pytest.raises(UnknownIdError, match=facts("log.csv", "'user'", "2 of 3 rows", "'010', 'x'", "rows 2, 3")):
         read(path, users=[10, 20])
     assert read(path, users=[10, 20], unknown="drop").dropped == 2
 
@@ -332,7 +332,7 @@ TWICE = pl.DataFrame({
 
 def test_duplicates_are_counted_and_named():
     with pytest.raises(
-        DuplicateError, match=facts("('b', 1)", "rows 0, 2", "duplicates='first'", "'last'", "'mean'", "'count'")
+        DuplicateError, match=facts("('b', 1)", "rows 1, 3", "duplicates='first'", "'last'", "'mean'", "'count'")
     ):
         read(TWICE)
 
@@ -380,14 +380,14 @@ def test_text_ratings_are_named_with_rows_and_values(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("user,item,rating\n1,1,5\n1,2,good\n1,3,\n2,1,bad\n")
     with pytest.raises(
-        RatingError, match=facts("log.csv", "'rating'", "2 of 4 ratings", "numbers", "'good', 'bad'", "rows 1, 3")
+        RatingError, match=facts("log.csv", "'rating'", "2 of 4 ratings", "numbers", "'good', 'bad'", "rows 2, 4")
     ):
         read(path)
 
 
 def test_propensities_outside_their_range():
     frame = LOG.with_columns(propensity=pl.Series([0.5, 0.0, 1.0, 1.2]))
-    with pytest.raises(PropensityError, match=facts("'propensity'", "2 of 4", "(0, 1]", "0.0, 1.2", "rows 1, 3")):
+    with pytest.raises(PropensityError, match=facts("'propensity'", "2 of 4", "(0, 1]", "0.0, 1.2", "rows 2, 4")):
         read(frame, propensity="propensity")
 
 

@@ -302,7 +302,7 @@ def test_a_file_is_split_in_other_ways_as_it_is_read(tmp_path):
 
 
 def test_every_refusal_of_events_names_what_lets_them_in():
-    with pytest.raises(DuplicateError, match=facts("('a', 1)", "rows 0, 3", "duplicates='first'", "'count'")):
+    with pytest.raises(DuplicateError, match=facts("('a', 1)", "rows 1, 4", "duplicates='first'", "'count'")):
         split(EVENTS, 0.5, time="when")
     again = EVENTS.with_columns(user=pl.lit("a"), item=pl.lit(1))
     with pytest.raises(EmptyError, match=facts("1 of 1 pairs", "repeats='keep'", "test=")):

@@ -98,7 +98,7 @@ def test_propensities_weigh_by_their_inverse_and_belong_to_the_log():
 
 @pytest.mark.parametrize("value", [0, -1, np.nan, np.inf])
 def test_weights_that_are_not_positive_and_finite_are_refused(value):
-    with pytest.raises(InputError, match=facts("Made", "sample_weight", "1 of 3", float(value), "position 1")):
+    with pytest.raises(InputError, match=facts("Made", "sample_weight", "1 of 3", float(value), "index 1")):
         weights(Made(), three(), [1, value, 2])
 
 

@@ -617,7 +617,7 @@ def test_ratings_that_are_no_labels_are_refused(log, value):
     y = labelled(log).rating.copy()
     y[[7, 9]] = value
     with pytest.raises(
-        RatingError, match=facts("MF", "logistic", "0 and 1", f"2 of {len(log):,}", f"{value:g}", "position 7")
+        RatingError, match=facts("MF", "logistic", "0 and 1", f"2 of {len(log):,}", f"{value:g}", "index 7")
     ):
         MF(2, loss="logistic").fit(replace(log, rating=y))
 
@@ -667,7 +667,7 @@ def test_a_parameter_that_cannot_be_is_refused(log, name, value, rule):
 def test_weights_that_are_not_positive_are_refused(log, bad):
     w = np.ones(len(log))
     w[5] = bad
-    with pytest.raises(InputError, match=facts("MF", "sample_weight", f"1 of {len(log):,}", bad, "position 5")):
+    with pytest.raises(InputError, match=facts("MF", "sample_weight", f"1 of {len(log):,}", bad, "index 5")):
         MF(3).fit(log, w)
 
 

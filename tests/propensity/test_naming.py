@@ -6,8 +6,19 @@ import pytest
 
 import openloop as ol
 from openloop.errors import InputError, OpenloopError, UndefinedError
+from openloop.propensity import examination
 from openloop.propensity.calibrated import METHODS
-from openloop.propensity.naming import CALIBRATIONS, FORMS, MODELS, Entry, ModelSpec, is_model, parts, sample_of
+from openloop.propensity.naming import (
+    CALIBRATIONS,
+    EXAMINED_BY,
+    FORMS,
+    MODELS,
+    Entry,
+    ModelSpec,
+    is_model,
+    parts,
+    sample_of,
+)
 
 
 def spec(name, **given):
@@ -40,6 +51,7 @@ def test_every_name_is_a_model_of_the_library():
 
 def test_calibrations_are_those_of_the_model():
     assert ("none", *METHODS) == CALIBRATIONS
+    assert (*EXAMINED_BY, "known") == tuple(examination.METHODS)
 
 
 def test_only_a_model_that_needs_a_sample_names_one():

@@ -368,7 +368,7 @@ def test_what_is_excluded_speaks_of_the_same_grid():
 
 
 def test_predictions_and_ranks_of_a_table_of_ranks():
-    listed = prepare("m", top(5), LOG)
+    listed = prepare("m", top(5), LOG, {})
     assert predictions("m", listed, LOG) is None
     outcome = ranks("m", listed, LOG, Exclusion.of(None, LOG))
     true = (SCORES[LOG.user] > SCORES[LOG.user, LOG.item][:, None]).sum(axis=1)

@@ -16,6 +16,7 @@ from openloop.errors import ColumnError, InputError, OpenloopError, PredictionEr
 from openloop.sources.rules import Coverage, check_missing, missing_note
 from openloop.support.columns import OBVIOUS
 from tests.engines import converter
+from tests.facts import facts
 
 LOG = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 3], "rating": [5.0, 1.0, 4.0, 2.0], "p": [0.5] * 4})
 TRAIN = pl.DataFrame({"user": [1, 2], "item": [3, 2], "rating": [1.0, 1.0]})
@@ -36,6 +37,7 @@ def from_files(model, log, exclude, tmp_path, **options):
     feedback = ol.read(log, propensity="p")
     model.write_parquet(tmp_path / "m.parquet")
     columns = {"user": log.columns[0], "item": log.columns[1], "rating": log.columns[2]}
+    columns |= {role: options.get(role) for role in ("score", "rank")}
     read, _ = candidate("m", [tmp_path / "m.parquet"], feedback, columns)
     train = None if exclude is None else ol.read(exclude.with_columns(rating=1.0), like=feedback)
     return ol.evaluate({"m": read}, feedback, exclude=train, estimators=["naive"], **options)
@@ -52,7 +54,10 @@ def on_engines(engine):
 
 
 def streamed(model, log, exclude, tmp_path, *, metrics, **options):
-    files = {"log": log, "m": model, "other": SCORES.with_columns(rank=LISTS["rank"]), "train": exclude}
+    other = SCORES.with_columns(rank=LISTS["rank"]).rename(
+        {role: options.get(role, role) for role in ("score", "rank")}
+    )
+    files = {"log": log, "m": model, "other": other, "train": exclude}
     for name, frame in files.items():
         if frame is not None:
             frame.write_parquet(tmp_path / f"{name}.parquet")
@@ -89,6 +94,15 @@ def refused(door, model, tmp_path, metrics=("mae",), exclude=None, **options):
 RANKED = {"metrics": ("recall@2",)}
 SITUATIONS = {
     "no numbers": (SCORES.rename({"score": "points"}), {}, ColumnError, "'m': no column 'score' or 'rank'"),
+    "two scores": (
+        SCORES.rename({"score": "pred"}).with_columns(est=1.0), {}, ColumnError, "'pred', 'est' may each be the score",
+    ),
+    "no such scores": (
+        SCORES.with_columns(pred=1.0), {"score": "points"}, ColumnError, "'m': no column 'points' for score= was found",
+    ),
+    "no such numbers": (
+        SCORES, {"score": "points", "rank": "place"}, ColumnError, "'points' for score= or 'place' for rank= was found",
+    ),
     "two users": (
         SCORES.rename({"user": "uid"}).with_columns(customer_id=1), {}, ColumnError, "'uid', 'customer_id' may each be",
     ),
@@ -135,7 +149,7 @@ SITUATIONS = {
     "scores alone": (SCORES, RANKED, UndefinedError, "recall@2: model 'm' has neither ranks nor the scores of all"),
     "a short list": (
         LISTS.head(3), {"metrics": ("recall@3",)}, UndefinedError,
-        "model 'm' is a top-2 list, which serves only @k with k ≤ 2.",
+        "model 'm' is a top-2 list, which serves only @k with k ≤ 2: ask for recall@2, dcg@2, ndcg@2",
     ),
     "a list that lacks scores": (
         LISTS.head(3).with_columns(score=3.0), {}, UndefinedError,
@@ -174,6 +188,7 @@ def test_missing_predictions_are_dropped_or_worst_at_every_door(door, missing, v
 # -- the same names ------------------------------------------------------------------------------------------
 
 SPELLED = [(role, word) for role in ("user", "item") for word in OBVIOUS[role].split()]
+SPELLED += [("score", word) for word in (*OBVIOUS["score"].split(), "Predicted rating")]
 SPELLED += [("user", "customer_id"), ("user", "userID"), ("item", "Movie ID")]
 
 
@@ -181,16 +196,52 @@ SPELLED += [("user", "customer_id"), ("user", "userID"), ("item", "Movie ID")]
     ("role", "word"), [*SPELLED, ("user", "customer_id"), ("user", "userID"), ("item", "Movie ID")]
 )
 def test_an_obvious_name_opens_every_door(role, word, tmp_path):
-    model = SCORES.with_columns(rank=LISTS["rank"])
-    metrics = ["mae", "recall@2"]
+    model = SCORES if role == "score" else SCORES.with_columns(rank=LISTS["rank"])
+    metrics, names = ["mae"] if role == "score" else ["mae", "recall@2"], {role: word}
     plain = in_memory(model, LOG, TRAIN, tmp_path, metrics=metrics)
     for door in ("memory", "files", "stream", "polars"):
-        log = LOG.rename({role: word}) if door != "memory" else LOG  # read has it in its own test
-        found = DOORS[door](model.rename({role: word}), log, TRAIN.rename({role: word}), tmp_path, metrics=metrics)
+        log = LOG if door == "memory" else LOG.rename(names, strict=False)  # read has it in its own test
+        found = DOORS[door](model.rename(names), log, TRAIN.rename(names, strict=False), tmp_path, metrics=metrics)
         for metric in metrics:
             assert found["m", metric, "naive"].value == plain["m", metric, "naive"].value, door
-    other = DOORS["polars"](model.rename({role: word}), LOG, TRAIN.rename({role: word}), tmp_path, metrics=metrics)
+    other = DOORS["polars"](model.rename(names), LOG, TRAIN.rename(names, strict=False), tmp_path, metrics=metrics)
     assert other["m", "mae", "naive"].value == plain["m", "mae", "naive"].value  # not called as in the log
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("word", OBVIOUS["rank"].split())
+def test_a_list_with_an_obvious_name_of_ranks_opens_every_door(door, word, tmp_path):
+    found = DOORS[door](LISTS.rename({"rank": word}), LOG, None, tmp_path, metrics=["recall@2"])
+    plain = in_memory(LISTS, LOG, None, tmp_path, metrics=["recall@2"])
+    assert found["m", "recall@2", "naive"].value == plain["m", "recall@2", "naive"].value
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_numbers_are_named_at_every_door(door, tmp_path):
+    """Columns that were named are taken, whatever the others are called."""
+    given = {"score": "points", "rank": "at"}
+    odd = SCORES.with_columns(rank=LISTS["rank"]).rename(given).with_columns(score=1.0, rank=pl.Series([2, 1, 2, 1]))
+    plain = in_memory(SCORES.with_columns(rank=LISTS["rank"]), LOG, None, tmp_path, metrics=["mae", "recall@1"])
+    found = DOORS[door](odd, LOG, None, tmp_path, metrics=["mae", "recall@1"], **given)
+    for metric in ("mae", "recall@1"):
+        assert found["m", metric, "naive"].value == plain["m", metric, "naive"].value
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_position_beside_scores_is_no_rank(door, tmp_path):
+    """It may be where an item was shown; as a rank it would be refused here, since a user has it twice."""
+    found = DOORS[door](SCORES.with_columns(position=1), LOG, None, tmp_path, metrics=["mae"])
+    assert found["m", "mae", "naive"].value == pytest.approx(3 / 4)
+
+
+@pytest.mark.parametrize("door", ["memory", "polars"])
+def test_models_may_call_their_ids_otherwise_than_each_other(door, tmp_path):
+    """A name that was given is that of the tables that have it."""
+    into = {"memory": lambda: ol.read(LOG), "polars": lambda: LOG}[door]
+    models = {"a": SCORES, "b": SCORES.rename({"user": "client"})}
+    log = into() if door == "memory" else LOG.rename({"user": "client"})
+    found = ol.evaluate(models, log, user="client", metrics=["mae"], estimators=["naive"])
+    assert found["a", "mae", "naive"].value == found["b", "mae", "naive"].value
 
 
 @pytest.mark.parametrize("word", OBVIOUS["rating"].split())
@@ -213,6 +264,26 @@ def test_a_column_that_is_a_model_is_no_candidate_for_the_rating(tmp_path):
     log = LOG.with_columns(score=SCORES["score"])
     found = ol.evaluate({"m": "score"}, log, "p", metrics=["mae"], estimators=["naive"])
     assert found["m", "mae", "naive"].value == pytest.approx(3 / 4)
+
+
+# -- metrics that nobody named -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("door", [door for door in DOORS if door != "stream"])  # a door that is asked with metrics
+def test_lists_are_judged_by_default_by_what_they_serve(door, tmp_path):
+    found = DOORS[door](LISTS.head(3), LOG, None, tmp_path)
+    assert found.metrics == ("recall@2", "dcg@2")
+    wanted = DOORS[door](LISTS.head(3), LOG, None, tmp_path, metrics=["recall@2", "dcg@2"])
+    assert {key: e.value for key, e in found.estimates.items()} == {k: e.value for k, e in wanted.estimates.items()}
+    assert any(re.search(facts("'m'", "top-2", "metrics="), note) for note in found.notes)
+    both = DOORS[door](LISTS.with_columns(score=SCORES["score"]), LOG, None, tmp_path)
+    assert both.metrics == ("mae", "mse", "recall@2", "dcg@2")
+    assert DOORS[door](SCORES, LOG, None, tmp_path).metrics == ("mae", "mse")
+
+
+def test_metrics_that_were_named_are_not_cut():
+    with pytest.raises(UndefinedError, match=facts("recall@3", "top-2", "recall@2")):
+        ol.evaluate({"m": LISTS.head(3)}, ol.read(LOG), metrics=["recall@3"], estimators=["naive"])
 
 
 # -- the parts -----------------------------------------------------------------------------------------------

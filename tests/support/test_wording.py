@@ -19,8 +19,16 @@ from openloop.support.wording import (
     percent,
     pvalue,
     reasons,
+    rows_at,
     times,
 )
+
+
+def test_rows_count_from_1_and_long_lists_of_them_are_cut():
+    assert rows_at([3]) == "row 4 (counted from 1, without a header)"
+    cut = rows_at(range(100))
+    assert cut.startswith("rows 1, 2, 3, 4, 5, … (100 in all)")
+    assert "6" not in cut
 
 
 def test_names_are_joined():

@@ -24,6 +24,7 @@ from openloop.audits.rules import EFFECTIVE_ROWS, RARE_ROWS
 from openloop.audits.sensitivity import tilted_curves, with_limits
 from openloop.audits.settling import settling_of
 from openloop.audits.strata import paradoxes, strata_tables
+from openloop.audits.suspicions import copies, off_scale, suspicions
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
@@ -36,14 +37,13 @@ from openloop.estimators.resampling import probability_of_being_best
 from openloop.evaluation import Prepared, prepared, refuse_shown
 from openloop.metrics.naming import metric as metric_named
 from openloop.sources.arrays.source import FeedbackSource
-from openloop.sources.plan import Answers, LogFacts, Source
+from openloop.sources.plan import Source
 from openloop.sources.predictions import Predictions
 from openloop.support.fields import changed, fields_of
-from openloop.support.progress import Step, silent
+from openloop.support.progress import Step, silent, steps
 from openloop.support.wording import joined, percent
 
 SEVERAL = 3  # models: from here on Friedman's test says more than a pair does
-COPIED = 0.99  # from this share of rows on, predictions that are the ratings are a leak
 MANY_ROWS = 5_000_000  # so many hold out enough cells in two folds: each is a refit
 DROPPED = 0.05  # of the rows: more of them left out is another question
 
@@ -81,6 +81,8 @@ def audit(
     user: str | None = None,
     item: str | None = None,
     rating: str | None = None,
+    score: str | None = None,
+    rank: str | None = None,
     population: tuple[int, int] | None = None,
     share: float | None = None,
     excluded_share: float | None = None,
@@ -97,6 +99,7 @@ def audit(
     slate: str | None = None,
     shuffled: str | None = None,
     pool: str | None = None,
+    progress: bool = False,
     step: Step = silent,
 ) -> Audit:
     """Which of the models is better for users, how sure that is, and whether the log can say at all.
@@ -119,15 +122,20 @@ def audit(
     `propensities` is a fitted Examination; the verdict is about expected clicks, by examination where that is known.
     Beside rankings it shows what models list for users, which decides nothing: how much of the catalogue, how popular
     items, with `running` how much of it the model of that name lists now, with `item_features` how alike the items are.
+    `progress=True` shows a bar on a terminal and in Jupyter; `step` is told what is being done, and how much is done.
     """
     given = locals()
     if isinstance(log, Impressions) or position is not None:
         from openloop.audits.shown import conduct_shown, shown_question
 
-        return conduct_shown(models, log, propensities, shown_question(given, changed(audit, given)), step)
+        about = shown_question(given, changed(audit, given))
+        with steps("audit", show=progress, step=step) as told:
+            return conduct_shown(models, log, propensities, about, told)
     refuse_shown("audit", changed(audit, given))
     given |= {"metrics": metrics or (), "groups": groups or {}, **granted(assumes)}
-    return conduct(models, log, propensities, AuditQuestion(**fields_of(AuditQuestion, given)), step)
+    asked = AuditQuestion(**fields_of(AuditQuestion, given))
+    with steps("audit", show=progress, step=step) as told:
+        return conduct(models, log, propensities, asked, told)
 
 
 def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: AuditQuestion, step: Step = silent) -> Audit:
@@ -160,7 +168,7 @@ def _conducted(
         from openloop.audits.rehearsing import rehearsable  # it loads learners, which no other audit needs
 
         rehearsable(ready, seen, asked.rehearse)
-    warnings = list(_warnings(ready, chosen=not asked.lenient))
+    warnings = [*ready.warnings, *suspicions(ready.source, {m.on for m in ready.metrics}, chosen=not asked.lenient)]
     ready = _fitting(ready) if asked.lenient and not basis.clicks else ready
     with ThreadPoolExecutor(1) as pool:  # the check refits a model, which need not wait for the estimates
         fitted = whole if asked.check is True else asked.check  # the log that a model was fitted on
@@ -252,7 +260,7 @@ def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: 
     scaled = estimator not in PLAIN and not basis.positives  # of positives Σw is the liking rate
     return Evidence(
         result=result, metric=metric, estimator=estimator, contrasts=found, best=best, strata=tables,
-        paradoxes=paradoxes(tables, result), leaks=tuple(m for m in ready.source.models if _copies(ready.source, m)),
+        paradoxes=paradoxes(tables, result), leaks=tuple(m for m in ready.source.models if copies(ready.source, m)),
         basis=basis, ranked=on == "rank", liked=bool(reaches(about.span[0], about.threshold)),
         mass=ready.source.mass(on) if scaled else None,
         listed=_listed(ready.source, next(m for m in judged if m.name == metric), basis), running=asked.running,
@@ -291,7 +299,7 @@ def all_rows(on: str) -> Metric:
 def _fitting(ready: Prepared) -> Prepared:
     """Without metrics on ratings where some model's scores are none, or ratings are only 0 and 1."""
     about = ready.source.about()
-    odd = [m for m in ready.source.models if (given := ready.source.answers(m)) is None or _off_scale(given, about)]
+    odd = [m for m in ready.source.models if (given := ready.source.answers(m)) is None or off_scale(given, about)]
     if not odd and not 0 < len(about.ratings) <= 2:
         return ready
     why = (
@@ -300,13 +308,6 @@ def _fitting(ready: Prepared) -> Prepared:
     note = f"judged by rankings only: {why}; name metrics= such as mae to judge predictions all the same"
     kept = [m for m in ready.metrics if m.on == "rank"]
     return replace(ready, metrics=kept, notes=[*ready.notes, note])
-
-
-def _off_scale(given: Answers, about: LogFacts) -> bool:
-    """Whether predictions lie so far outside the ratings that they cannot be any; some models overshoot."""
-    low, high = about.span
-    reach = 2 * (high - low)
-    return given.low < low - reach or given.high > high + reach
 
 
 def _family(result: Comparison) -> Family:
@@ -359,34 +360,6 @@ def _unlisted(source: Source) -> Iterator[str]:
             yield (
                 f"model {name!r} has no list for the users of {percent(without)} of the scored rows, so they speak "
                 'against it whatever it would list; give their lists, or judge by cold="report"'
-            )
-
-
-def _copies(source: Source, model: str) -> bool:
-    given = source.answers(model)
-    return given is not None and given.copied >= COPIED and len(source.about().ratings) != 1
-
-
-def _warnings(ready: Prepared, *, chosen: bool) -> Iterator[str]:
-    """What looks wrong about a model's predictions, for the metrics that look at them."""
-    source, kinds = ready.source, {m.on for m in ready.metrics}
-    about = source.about()
-    for model in source.models:
-        given = source.answers(model)
-        if given is None:
-            continue
-        if _copies(source, model):
-            yield (
-                f"model {model!r}: {given.copied:.1%} of its predictions are the log's own ratings, a leak: was it "
-                "trained on the rows that it is judged by?"
-            )
-        elif given.low == given.high and "rank" in kinds:
-            yield f"model {model!r}: all its scores are {given.low:g}, so that its ranking is a random order"
-        elif chosen and "prediction" in kinds and _off_scale(given, about):
-            low, high = about.span
-            yield (
-                f"model {model!r}: its predictions run from {given.low:g} to {given.high:g}, the ratings from {low:g} "
-                f"to {high:g}: are they on another scale?"
             )
 
 

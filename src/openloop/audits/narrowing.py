@@ -47,7 +47,7 @@ def narrowed(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audi
             f"{log.rows_of_items.max():,}; lower it."
         )
     rows = kept[log.item]
-    ready = {name: prepare(name, model, log, asked.user, asked.item) for name, model in models.items()}
+    ready = {name: prepare(name, model, log, asked.columns) for name, model in models.items()}
     candidates = np.full(log.n_users, log.n_items)
     if asked.exclude is not None:
         check_feedback("exclude", asked.exclude)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from openloop.core.impressions import Impressions
 from openloop.errors import InputError, UndefinedError
-from openloop.propensity import Examination
 from openloop.propensity.checks.positions import ExaminationChecks, PositionCheck, items_above_check
+
+if TYPE_CHECKING:
+    from openloop.propensity import Examination
 
 # What each check speaks of: estimators whose weights assume it.
 ASSUMED: Mapping[str, tuple[str, ...]] = {
@@ -128,6 +130,8 @@ def _checks(log: Impressions, exam: Any, ranks: Mapping[str, Any]) -> Examinatio
 
 def _checker(log: Impressions, exam: Any) -> Examination | None:
     """An examination fitted on this log, whose parts can be compared; θ that was given has none."""
+    from openloop.propensity import Examination  # scikit-learn is behind it, and audits of other logs do without
+
     if isinstance(exam, Examination) and exam.by != "known":
         return exam
     for by in ("randomised", "assignment"):

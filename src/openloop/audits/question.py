@@ -32,7 +32,7 @@ class AuditQuestion(Question):
     """A `Question`, and what `audit` asks beyond it; see there for each.
 
     Without metrics those of `METRICS` are taken that all models can serve, and without metrics of lists `LISTED`
-    beside rankings. A plain "stratified" has the first strata
+    beside rankings, all cut where the shortest list ends. A plain "stratified" has the first strata
     asked for. Naive is always among the estimators, to compare the others with, and snips_user beside those that
     average over relevant items, to see whether it matters which of them count once. `blind`: the frame's column of p
     was fitted without seeing ratings; `sampled`: with so many ratings drawn at random, 0 where nobody said how many;
@@ -67,15 +67,18 @@ class AuditQuestion(Question):
         """What is judged, and what is shown of lists beside it, where nobody said."""
         named = listed("metrics", self.metrics, least=0)
         known = [any_metric(m) for m in named]
+        guessed: list[str] = []
         if not any(isinstance(m, Metric) for m in known):
             named, known = [*METRICS, *named], [*map(any_metric, METRICS), *known]
+            guessed += METRICS
             object.__setattr__(self, "lenient", True)
-        lists = [m for m in known if isinstance(m, ListMetric)]
+        lists, shown = [m for m in known if isinstance(m, ListMetric)], list[str]()
         if not lists and any(m.on == "rank" for m in known if isinstance(m, Metric)):
-            named += LISTED
+            shown += LISTED
         asked = {m.needs for m in lists}
-        named += [m for need, m in LISTED_GIVEN.items() if getattr(self, need) is not None and need not in asked]
-        object.__setattr__(self, "metrics", tuple(named))
+        shown += [m for need, m in LISTED_GIVEN.items() if getattr(self, need) is not None and need not in asked]
+        object.__setattr__(self, "metrics", (*named, *shown))
+        object.__setattr__(self, "guessed", (*self.guessed, *guessed, *shown))
 
     @property
     def stratifications(self) -> tuple[tuple[int, Bins], ...]:
@@ -113,6 +116,7 @@ def for_clicks(asked: AuditQuestion) -> AuditQuestion:
     return replace(
         asked,
         metrics=(*CLICKS, *asked.list_measures) if asked.lenient else asked.metrics,
+        guessed=(*CLICKS, *asked.guessed) if asked.lenient else asked.guessed,
         estimators=("naive",) if default else asked.estimators,
     )
 

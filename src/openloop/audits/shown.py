@@ -54,7 +54,7 @@ class ShownAuditQuestion(ShownQuestion):
 
 def shown_question(given: Mapping[str, Any], named: Sequence[str]) -> ShownAuditQuestion:
     """The question in the arguments of `audit`; `named` are those that were given, of which none is ignored."""
-    refuse_ignored("audit", named, ShownAuditQuestion, given["log"], ("step",))
+    refuse_ignored("audit", named, ShownAuditQuestion, given["log"], ("progress", "step"))
     asked: dict[str, Any] = fields_of(ShownAuditQuestion, given)
     if "estimators" not in named:  # its default is for ratings
         asked["estimators"] = ESTIMATORS

@@ -50,7 +50,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ✓ shows ?, and the words beside it
-    app()
+    app(prog_name=app.info.name)
 
 
 def _print_version(wanted: bool) -> None:

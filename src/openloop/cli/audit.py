@@ -20,6 +20,7 @@ from openloop.cli.options import (
     several,
     share_or_date,
     show,
+    tell_reading,
     tell_written,
 )
 from openloop.errors import InputError
@@ -94,6 +95,14 @@ def audit(
     user: options.User = None,
     item: options.Item = None,
     rating: options.Rating = None,
+    score: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", callback=name_or_number, help="The models' column of scores; else by its name."),
+    ] = None,
+    rank: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", callback=name_or_number, help="The models' column of ranks; else by its name."),
+    ] = None,
     no_rating: options.NoRating = False,
     positive: options.Positive = None,
     time: options.Time = None,
@@ -241,13 +250,16 @@ def _audited(ctx: typer.Context, outputs: list[str], *, shown: bool) -> Audit:
 
     if shown:
         from openloop.commands.audit.impressions import ShownRequest as Wanted
-        from openloop.commands.audit.impressions import run_shown as run
     else:
-        from openloop.commands.audit.inputs import run
         from openloop.commands.audit.request import AuditRequest as Wanted
     _refuse_others(ctx, Wanted, shown=shown)
     wanted: Any = options.request(Wanted, ctx)
     refuse_overwriting(outputs, wanted.inputs)
+    tell_reading(wanted.log, (name for name, _ in wanted.models))  # before what takes a second to import
+    if shown:
+        from openloop.commands.audit.impressions import run_shown as run
+    else:
+        from openloop.commands.audit.inputs import run
     with progress() as step:
         return run(wanted, command_of(ctx), step)
 

@@ -13,6 +13,7 @@ import typer
 from openloop.propensity.naming import FORMS
 from openloop.support.fields import fields_of
 from openloop.support.progress import Step
+from openloop.support.wording import joined
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -207,10 +208,10 @@ def console() -> Console:
 @contextmanager
 def progress() -> Generator[Step, None, None]:
     """A bar on stderr, if that is a terminal; told what is being done, and how much is done."""
-    from openloop.support.progress import progress
+    from openloop.support.progress import steps
 
-    with progress("", 1, show=True) as advance:
-        yield lambda what, done: advance(done, what)
+    with steps("", show=True) as step:
+        yield step
 
 
 def mark(good: bool, *, before: str = "", after: str = "") -> Text:
@@ -244,6 +245,11 @@ def write_json(content: Any, target: str) -> None:
     else:
         json_text(content, target)
         tell_written(target)
+
+
+def tell_reading(log: object, models: Iterable[str]) -> None:
+    """A line on stderr before the first file is opened: a person sees at once that the work has begun."""
+    typer.echo(f"reading {log}, and the predictions of {joined(list(dict.fromkeys(models)))}", err=True)
 
 
 def tell_kept(path: str) -> None:

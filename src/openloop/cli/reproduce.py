@@ -10,6 +10,7 @@ import typer
 
 from openloop.cli import options
 from openloop.cli.options import console, files, mark, progress, tell_written, whole, writable, write_json
+from openloop.cli.voice import for_command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,6 +26,7 @@ LEGEND = (
 
 
 def reproduce(
+    ctx: typer.Context,
     paper: Annotated[
         str | None, typer.Argument(metavar="PAPER", help="schnabel2016, lim2015, jadidinejad2021 or race.")
     ] = None,
@@ -56,12 +58,14 @@ def reproduce(
     A run that was stopped goes on where it was when the same command is given again, and gives the same numbers.
     """
     from openloop.commands.table_files import refuse_overwriting
+    from openloop.data.datasets import data_folder
     from openloop.errors import InputError
     from openloop.studies.kit import running
     from openloop.studies.kit.page_files import check_place, write_page
 
+    folder = for_command(running.looked_in(data_folder(data)), ctx.command)
     if list_:
-        _print_list(list(running.listed(data, paper)), json)
+        _print_list(list(running.listed(data, paper)), json, folder)
         return
     if paper is None:
         raise InputError(f"reproduce: which paper? One of {', '.join(running.STUDIES)}; --list shows their items.")
@@ -80,6 +84,8 @@ def reproduce(
         typer.echo(found.to_json())
     else:
         _print(found)
+        if found.left_out and found.not_run():
+            console().print(f"\n{folder}")
     for path in files(json):
         found.to_json(path)
         tell_written(path)
@@ -148,7 +154,7 @@ def wide() -> Console:
     return out
 
 
-def _print_list(lines: list[tuple[str, Item, tuple[str, ...], str | None]], json: str | None) -> None:
+def _print_list(lines: list[tuple[str, Item, tuple[str, ...], str | None]], json: str | None, folder: str) -> None:
     from rich import box
     from rich.table import Table as Grid
 
@@ -171,7 +177,7 @@ def _print_list(lines: list[tuple[str, Item, tuple[str, ...], str | None]], json
             mark(True) if why is None else "–", paper, item.name, item.title, data or "none needed", f"{item.minutes:g}"
         )
     wide().print(grid)
-    for text in (LEGEND, *_missing(lines)):
+    for text in (LEGEND, *_missing(lines), folder):
         console().print(text)
 
 

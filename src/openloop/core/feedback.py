@@ -22,6 +22,7 @@ from openloop.errors import (
     UnknownIdError,
     listing,
 )
+from openloop.support.wording import rows_at
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
@@ -182,8 +183,8 @@ class Feedback:
     def _check_values(self) -> None:
         bad = np.flatnonzero(~np.isfinite(self.rating))
         if len(bad):
-            msg = f"Feedback: {len(bad):,} ratings are not finite, first at row {self.row[bad[0]]}; drop them."
-            raise RatingError(msg)
+            first = rows_at(self.row[bad[:1]].tolist())
+            raise RatingError(f"Feedback: {len(bad):,} ratings are not finite, first at {first}; drop them.")
         if self.propensity is not None:
             check_propensities("Feedback.propensity", self.propensity, "drop or repair those rows.")
         if self.weight is not None and not bool(np.all(np.isfinite(self.weight) & (self.weight > 0))):
@@ -322,7 +323,7 @@ def check_propensities(name: str, values: Floats, remedy: str) -> None:
         why = f"{len(bad):,} of {len(values):,} values are " + (
             f"{what}, so their weights are infinite" if nothing.all() else f"outside (0, 1], as {shown}"
         )
-        raise PropensityError(f"{name}: {why} (first at position {bad[0]:,}); {remedy}")
+        raise PropensityError(f"{name}: {why} (first at index {bad[0]:,}); {remedy}")
 
 
 def _codes(name: str, values: npt.ArrayLike, size: int) -> Ints:

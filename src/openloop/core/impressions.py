@@ -24,6 +24,7 @@ from openloop.errors import (
     UndefinedError,
     UnknownIdError,
 )
+from openloop.support.wording import rows_at
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -113,7 +114,7 @@ class Impressions:
                 raise InputError("Impressions: rows of a request must be sorted by position; use from_arrays.")
             raise DuplicateError(
                 f"Impressions: {len(falling):,} times two items share one position of one request, first at "
-                f"{self.where(at - 1)} and {self.where(at)}: position {position[at]}; keep one of them."
+                f"{self.where(at - 1, at)}: position {position[at]}; keep one of them."
             )
 
     def _check_codes(self) -> None:
@@ -210,9 +211,9 @@ class Impressions:
         of += ", no user ids" if self.users is None else f" of {len(self.users):,} users"
         return f"Impressions({len(self):,} of {self.n_items:,} items, {of}" + (f", with {extra})" if extra else ")")
 
-    def where(self, at: int) -> str:
-        """The name of a row in messages: its position in the input, counted from 0."""
-        return f"row {int(self.row[at]):,}"
+    def where(self, *at: int) -> str:
+        """The name of rows in messages: their numbers in the input."""
+        return rows_at(self.row[list(at)].tolist())
 
     @property
     def n_requests(self) -> int:
@@ -369,8 +370,8 @@ def _by_request(fields: Mapping[str, Array]) -> dict[str, Array]:
             pair = [int(other[0]), int(other[0]) + 1]
             rows = fields["row"][pair] if "row" in fields else pair
             raise InputError(
-                f"Impressions: {len(other):,} times two rows of one request differ in {name}, first rows {rows[0]:,} "
-                f"and {rows[1]:,}: {values[pair[0]]} and {values[pair[1]]}; a request has one {name}."
+                f"Impressions: {len(other):,} times two rows of one request differ in {name}, first "
+                f"{rows_at(list(rows))}: {values[pair[0]]} and {values[pair[1]]}; a request has one {name}."
             )
     return {name: fields[name][first] for name in PER_REQUEST if name in fields}
 

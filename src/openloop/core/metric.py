@@ -122,6 +122,9 @@ class Metric:
         return f"Metric({self.name!r})" if not self.about else f"Metric({self.name!r}: {self.about})"
 
 
+USUAL = 4.0  # of five stars
+
+
 def default_threshold(levels: Floats) -> float:
     """From which rating on an item is relevant, where nobody said: 4, or 1 where ratings are 0 and 1.
 
@@ -129,7 +132,7 @@ def default_threshold(levels: Floats) -> float:
     """
     if all(level in (0.0, 1.0) for level in levels[:3]):
         return 1.0
-    return min(4.0, float(levels[0])) if len(levels) == 1 and levels[0] > 0 else 4.0
+    return min(USUAL, float(levels[0])) if len(levels) == 1 and levels[0] > 0 else USUAL
 
 
 def reaches(rating: Column, threshold: float) -> Column:

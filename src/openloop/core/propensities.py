@@ -68,7 +68,7 @@ class Propensities:
         if len(bad):
             raise PropensityError(
                 f"Propensities: {len(bad):,} of {len(values):,} balanced values are not positive and finite, as "
-                f"{values[bad[0]]:g} (first at position {bad[0]:,}); balance them again with fewer margins."
+                f"{values[bad[0]]:g} (first at index {bad[0]:,}); balance them again with fewer margins."
             )
         object.__setattr__(self, "base", frozen(base))
 

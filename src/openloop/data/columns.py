@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from openloop.support.columns import PAIR, REQUIRED, Column, Header, choose, named, names_a, near, plain, shared
+from openloop.support.columns import PAIR, REQUIRED, Column, Header, alike, choose, named, names_a, near, plain, shared
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
     "HEADERLESS", "PAIR", "REQUIRED", "Column", "Header", "InputTable",
-    "choose", "choose_log", "named", "names_a", "shared", "surely_ratings",
+    "alike", "choose", "choose_log", "named", "names_a", "shared", "surely_ratings",
 ]  # fmt: skip
 
 HEADERLESS = ("user", "item", "rating", "time")

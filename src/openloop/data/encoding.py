@@ -14,8 +14,9 @@ from openloop.core.feedback import Ints, Vocabulary
 from openloop.data.cells import Int64s
 from openloop.data.columns import InputTable
 from openloop.data.frames import listed
-from openloop.data.values import ids, row_list
+from openloop.data.values import ids
 from openloop.errors import EmptyError, InputError, UnknownIdError, listing
+from openloop.support.wording import rows_at
 
 Unknown = Literal["error", "drop"]
 
@@ -134,5 +135,5 @@ def refuse_unknown(column: pl.Series, codes: Ints, known: Vocabulary, what: str)
         remedy = "one side holds integers and the other text, so cast one of them"
     raise UnknownIdError(
         f"{what}: {len(strange):,} ids in {len(rows):,} of {len(column):,} rows are not in the vocabulary "
-        f"{first!r} … {last!r}: {listing(strange.to_list())} ({row_list(rows.tolist())}); {remedy}."
+        f"{first!r} … {last!r}: {listing(strange.to_list())}, in {rows_at(rows.tolist())}; {remedy}."
     )

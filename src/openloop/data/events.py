@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback, Ints, Vocabulary
 from openloop.data.cells import Duplicates, Int64s, mean_of_each, one_of_each, repeated, sort_cells, sum_of_each
-from openloop.data.values import row_list
 from openloop.errors import DuplicateError, EmptyError
-from openloop.support.wording import counted
+from openloop.support.wording import counted, rows_at
 
 Mask = npt.NDArray[np.bool_]
 
@@ -104,6 +103,6 @@ class Events:
         codes = (self.users, self.user), (self.items, self.item)
         shown = tuple(known.ids[code[here[:1]]].tolist()[0] for known, code in codes)
         return DuplicateError(
-            f"{self.name}: {number:,} (user, item) pairs occur more than once, as {shown} in {row_list(here)}; pass "
+            f"{self.name}: {number:,} (user, item) pairs occur more than once, as {shown} in {rows_at(here)}; pass "
             "duplicates='first', 'last', 'mean' or 'count', or drop all but one of each."
         )

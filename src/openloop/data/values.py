@@ -14,6 +14,7 @@ import polars as pl
 
 from openloop.core.feedback import LEAST
 from openloop.errors import InputError, PropensityError, RatingError, listing
+from openloop.support.wording import rows_at
 
 # Beyond this, neighbouring whole numbers share one float.
 _EXACT = 2**53
@@ -229,9 +230,4 @@ def _refuse(
     if len(rows) == 0:
         return
     shown = f": {listing(column.gather(rows.head(3)).to_list())}" if show else ""
-    raise error(f"{what}: {len(rows):,} of {len(column):,} {rule}{shown} ({row_list(rows.to_list())}); {remedy}.")
-
-
-def row_list(rows: list[int]) -> str:
-    """'row 3', or 'rows 3, 7, …'."""
-    return f"row {rows[0]}" if len(rows) == 1 else f"rows {listing(rows)}"
+    raise error(f"{what}: {len(rows):,} of {len(column):,} {rule}{shown}, in {rows_at(rows.to_list())}; {remedy}.")

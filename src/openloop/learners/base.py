@@ -175,7 +175,7 @@ def weights(model: Any, feedback: Any, given: Weights, propensities: Any = None)
     if len(bad):
         raise InputError(
             f"{name}: sample_weight must be finite and positive, {len(bad):,} of {len(w):,} are not, first "
-            f"{w[bad[0]]} at position {bad[0]:,}; drop those rows."
+            f"{w[bad[0]]} at index {bad[0]:,}; drop those rows."
         )
     w = w / w.max()  # so that no sum overflows
     if w.min() == 0:

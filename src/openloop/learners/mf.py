@@ -241,7 +241,7 @@ def _check_labels(feedback: Feedback) -> None:
     if len(bad):
         raise RatingError(
             f'MF: loss="logistic" needs labels 0 and 1, {len(bad):,} of {len(y):,} ratings are others, first '
-            f"{y[bad[0]]:g} at position {bad[0]:,}; make labels of them, dataclasses.replace(log, rating=(log.rating "
+            f"{y[bad[0]]:g} at index {bad[0]:,}; make labels of them, dataclasses.replace(log, rating=(log.rating "
             '>= 4) * np.float32(1)), or pass loss="squared".'
         )
     if y.min() == y.max():

@@ -38,6 +38,7 @@ MODELS = {
 }
 FORMS = tuple(f"{name}=SAMPLE" if entry.sample else name for name, entry in MODELS.items())
 CALIBRATIONS = ("none", "isotonic", "platt")
+EXAMINED_BY = ("randomised", "assignment", "user-item", "item")  # how a log tells positions and items apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

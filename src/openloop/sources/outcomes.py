@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from openloop.core.feedback import Array, Feedback, Floats, Ints
 from openloop.core.grids import check_shape, check_vocabulary
 from openloop.core.protocols import FactorModel, on_host, predicted_block
+from openloop.data.columns import Column
 from openloop.errors import InputError, PredictionError, UndefinedError
 from openloop.sources.arrays.rows import Outcome
 from openloop.sources.predictions import Predictions, from_frames
@@ -76,8 +78,8 @@ class Partial(Protocol):
         ...
 
 
-def prepare(name: str, model: Any, log: Feedback, user: str | None = None, item: str | None = None) -> Any:
-    """A model as it will be asked: Predictions, a U × I array, or the recommender itself."""
+def prepare(name: str, model: Any, log: Feedback, columns: Mapping[str, Column]) -> Any:
+    """A model as it will be asked: Predictions, a U × I array, or the recommender; `columns` are its tables'."""
     if isinstance(model, Predictions):
         check_shape(f"model {name!r}", model.shape, log)
         return model
@@ -91,7 +93,7 @@ def prepare(name: str, model: Any, log: Feedback, user: str | None = None, item:
         check_shape(f"model {name!r}", model.shape, log)
         return model
     frames: Any = model if isinstance(model, list | tuple) and model else [model]
-    return from_frames(f"model {name!r}", frames, log, {"user": user, "item": item})
+    return from_frames(f"model {name!r}", frames, log, columns)
 
 
 def predicts(model: Any) -> bool:

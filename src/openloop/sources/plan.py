@@ -28,6 +28,8 @@ from openloop.estimators.weighted import why_undefined
 from openloop.sources.arrays.rows import Outcome, Rows
 from openloop.sources.lists import ListSource
 from openloop.sources.question import Question
+from openloop.sources.relevance import Relevance
+from openloop.sources.rules import Coverage
 from openloop.sources.terms import POWERS, Needed, Powers
 from openloop.sources.tilts import tilted
 
@@ -121,6 +123,14 @@ class Source(Protocol):
 
     def refusal(self, metric: Metric, method: Method) -> str | None:
         """Why this source cannot give that estimate, None if it can."""
+        ...
+
+    def coverage(self, name: str, /) -> Coverage:
+        """What a model's predictions hold."""
+        ...
+
+    def relevance(self) -> Relevance:
+        """What the threshold makes of the scored rows."""
         ...
 
     def about(self) -> LogFacts:

@@ -19,6 +19,7 @@ from openloop.data.frames import open_frame
 from openloop.errors import PredictionError, UnknownIdError, listing
 from openloop.sources import rules
 from openloop.sources.rules import LARGEST, SIDES, Coverage
+from openloop.support.frames import is_frame
 
 MAX_DENSE = 2**28  # cells of a grid made from a table of scores: 2 GiB
 
@@ -118,12 +119,24 @@ class Predictions:
         return found
 
 
+def numbers_of(model: Any, given: Mapping[str, Column]) -> set[str]:
+    """Which of score and rank a model's tables have, without a look at their rows; what is no table has scores."""
+    if isinstance(model, Predictions):
+        held = {"score": model.score is not None, "rank": model.ranking.ranks}
+        return {role for role, there in held.items() if there}
+    if isinstance(model, Mapping):
+        return {"score", "rank"} & {*model}  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(model, list | tuple):
+        return set[str]().union(*(numbers_of(table, given) for table in model))  # pyright: ignore[reportUnknownVariableType]
+    return rules.numbers_in(nw.from_native(model).collect_schema().names(), given) if is_frame(model) else {"score"}
+
+
 # -- reading -------------------------------------------------------------------------------------------------
 
 
-def from_frames(what: str, frames: Sequence[Any], log: Feedback, named: Mapping[str, Column]) -> Predictions:
+def from_frames(what: str, frames: Sequence[Any], log: Feedback, given: Mapping[str, Column]) -> Predictions:
     """One dataframe of predictions, or two: scores of the scored pairs, and a list with a rank column."""
-    return together(what, [read_predictions(_opened(what, frame, log), log, named) for frame in frames])
+    return together(what, [read_predictions(_opened(what, frame, log), log, given) for frame in frames])
 
 
 def together(what: str, tables: Sequence[Predictions]) -> Predictions:
@@ -143,9 +156,9 @@ def _opened(what: str, frame: Any, log: Feedback) -> InputTable:
     return replace(open_frame(frame), name=what)
 
 
-def read_predictions(table: InputTable, log: Feedback, named: Mapping[str, Column]) -> Predictions:
+def read_predictions(table: InputTable, log: Feedback, given: Mapping[str, Column]) -> Predictions:
     """The predictions in a table, of a file or in memory, whose name is what errors call it; ids as the log's codes."""
-    chosen = rules.pair_columns(table, named)
+    chosen = rules.pair_columns(table, given)
     rows = table.fetch(list(chosen.values()))
     if rows.height == 0:
         raise rules.no_rows(table.name)

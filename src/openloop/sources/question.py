@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from openloop.core.lists import ListMetric
@@ -35,6 +35,8 @@ class Question:
     user: str | None = None
     item: str | None = None
     rating: str | None = None
+    score: str | None = None  # of the models' tables
+    rank: str | None = None
     population: tuple[int, int] | None = None
     share: float | None = None
     excluded_share: float | None = None
@@ -53,6 +55,7 @@ class Question:
     device: Any = None  # "cuda" counts ranks on a GPU
     checked: bool = False  # tables of models were checked before, beside another log
     lenient: bool = False  # metrics that some model cannot serve are left out, with the reason
+    guessed: tuple[str, ...] = ()  # metrics that nobody named: cut where the shortest list ends
     measures: tuple[Metric, ...] = field(init=False)
     list_measures: tuple[ListMetric, ...] = field(init=False)
     methods: tuple[Method, ...] = field(init=False)
@@ -80,6 +83,11 @@ class Question:
         return 1.0 if s is None else s, 0.0 if t is None else t
 
     @property
+    def columns(self) -> dict[str, str | None]:
+        """What columns of the models' tables are called, as far as somebody said: ids as the log's."""
+        return {"user": self.user, "item": self.item, "score": self.score, "rank": self.rank}
+
+    @property
     def stratifications(self) -> tuple[tuple[int, Bins], ...]:
         """The strata of propensity that will be asked for, as far as that is known; each once."""
         return strata_of(self.methods)
@@ -88,6 +96,17 @@ class Question:
     def kinds(self) -> set[str]:
         """Whether metrics on predictions are asked for, on ranks, or both; lists are of ranks."""
         return {m.on for m in self.measures} | ({"rank"} if self.list_measures else set())
+
+
+def within_lists(asked: Question, depth: int) -> Question:
+    """The question with the metrics that nobody named cut at `depth`, where the shortest list ends."""
+
+    def cut(given: str | Metric | ListMetric) -> str | Metric | ListMetric:
+        known = any_metric(given)
+        short = known.k is None or known.k <= depth or known.name not in asked.guessed
+        return given if short else f"{known.name.partition('@')[0]}@{depth}"
+
+    return replace(asked, metrics=tuple(map(cut, listed("metrics", asked.metrics))))
 
 
 def strata_of(methods: Sequence[Method]) -> tuple[tuple[int, Bins], ...]:

@@ -12,14 +12,15 @@ from typing import Any
 
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
-from openloop.data.columns import Column, Header, choose
-from openloop.errors import ColumnError, InputError, PredictionError, did_you_mean, listing
+from openloop.data.columns import Column, Header, alike, choose, named, shared
+from openloop.errors import ColumnError, InputError, PredictionError, listing
 
 SIDES = ("user", "item")
-SCORE, RANK = ("score", "prediction"), "rank"
+USUAL = {"score": ("score", "prediction"), "rank": ("rank",)}  # what columns of numbers are called, the first one first
 COUNTS = ("above", "tied")
 MISSING = ("error", "drop", "worst")
 LARGEST = 2**31  # no list is longer
+LISTED = ("recall", "dcg", "ndcg")  # usual metrics that a short list can serve
 
 
 def one_score(model: str, users: int, scored: int) -> str:
@@ -33,31 +34,78 @@ def one_score(model: str, users: int, scored: int) -> str:
 # -- columns -------------------------------------------------------------------------------------------------
 
 
-def pair_columns(table: Header, named: Mapping[str, Column]) -> dict[str, str]:
-    """The columns of user, item, and score or rank or both; `named` are the ids' where they are known."""
-    return choose(table, named, required=SIDES) | number_columns(table)
+def pair_columns(table: Header, given: Mapping[str, Column]) -> dict[str, str]:
+    """The columns of user, item, and score or rank or both, wherever a table of predictions comes from.
+
+    `given` are names by role. Those of ids may be the log's, and count where the table has them; else, as where nobody
+    named any, ids have obvious names.
+    """
+    return id_columns(table, given) | number_columns(table, given)
 
 
-def number_columns(table: Header) -> dict[str, str]:
-    """The columns of score and rank, of which a table needs one."""
-    score = next((name for name in SCORE if name in table.columns), None)
-    found = {"score": score, "rank": RANK if RANK in table.columns else None}
-    if not any(found.values()):
+def id_columns(table: Header, given: Mapping[str, Column]) -> dict[str, str]:
+    """The columns of user and item."""
+    return choose(table, shared(table, {side: given.get(side) for side in SIDES}), required=SIDES)
+
+
+def number_columns(table: Header, given: Mapping[str, Column]) -> dict[str, str]:
+    """The columns of score and rank, of which a table needs one: those named, of their usual names, or of obvious ones.
+
+    A role that was named is not guessed. An obvious name counts only where no column has a usual one, and of a score
+    and a rank with such names the score alone: a position may be another than that in the model's list.
+    """
+    found = _usual(table, given)
+    for role in USUAL:
+        if not found and given.get(role) is None and (column := alike(table, role)) is not None:
+            found = {role: column}
+    if not found:
+        asked = {role: column for role in USUAL if (column := given.get(role)) is not None}
+        lacks = " or ".join(f"{column!r} for {role}=" for role, column in asked.items()) or "'score' or 'rank'"
         raise ColumnError(
-            f"{table.name}: no column 'score' or 'rank' was found; name it so.{did_you_mean('score', table.columns)}"
+            f"{table.name}: no column {lacks} was found among {listing(list(table.columns), limit=20)}; pass score= or "
+            f"rank= with its name.{table.note}"
         )
-    return {role: column for role, column in found.items() if column is not None}
+    return found
 
 
-def has_numbers(table: Header) -> bool:
-    """Whether a table has a column of scores or ranks."""
-    return bool({*SCORE, RANK} & {*table.columns})
+def _usual(table: Header, given: Mapping[str, Column]) -> dict[str, str]:
+    """The columns of score and rank that were named, or have the usual names."""
+    found: dict[str, str] = {}
+    for role, names in USUAL.items():
+        column = given.get(role)
+        if isinstance(column, int) or (column is not None and column in table.columns):
+            found[role] = named(table, role, column)
+        elif column is None and (usual := next((name for name in names if name in table.columns), None)):
+            found[role] = usual
+    return found
 
 
-def count_columns(table: Header) -> dict[str, str]:
+def numbers_in(columns: Sequence[str], given: Mapping[str, Column]) -> set[str]:
+    """Which of score and rank a table with these columns has; one without any is refused where it is read."""
+    try:
+        return {*number_columns(_Names(columns=columns), given)}
+    except ColumnError:
+        return set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Names:
+    """The header of a table that nobody opens yet."""
+
+    columns: Sequence[str]
+    name: str = ""
+    note: str = ""
+
+
+def has_numbers(table: Header, given: Mapping[str, Column]) -> bool:
+    """Whether a table has a column of scores or ranks that was named, or has a usual name."""
+    return bool(_usual(table, given))
+
+
+def count_columns(table: Header, given: Mapping[str, Column]) -> dict[str, str]:
     """The columns of how many candidates are above and tied, where a table has both."""
     known = [name for name in COUNTS if name in table.columns]
-    if len(known) == 1 and not has_numbers(table):
+    if len(known) == 1 and not has_numbers(table, given):
         lacks = next(name for name in COUNTS if name not in known)
         raise ColumnError(f"{table.name}: no column {lacks!r} was found beside {known[0]!r}; rankings need both.")
     return {name: name for name in known} if len(known) == len(COUNTS) else {}
@@ -192,12 +240,15 @@ class Coverage:
         """Why such a model has no ranks down to k, or at all."""
         if not self.ranks:
             return (
-                "has neither ranks nor the scores of all cells, which rankings need; give a rank column, or all "
-                "scores, declared by complete=True where the log is a frame."
+                "has neither ranks nor the scores of all cells, which rankings need; give a rank column or "
+                "name it with rank=, or give all scores, declared by complete=True where the log is a frame."
             )
         if self.depth is None or (k is not None and k <= self.depth):
             return None
-        return f"is a top-{self.depth} list, which serves only @k with k ≤ {self.depth}."
+        return (
+            f"is a top-{self.depth} list, which serves only @k with k ≤ {self.depth}: ask for "
+            f"{', '.join(f'{name}@{self.depth}' for name in LISTED)} or the like."
+        )
 
 
 def unlisted(models: Mapping[str, Coverage], metric: ListMetric) -> str | None:

@@ -19,6 +19,8 @@ OBVIOUS: Mapping[str, str] = {
     "rating": "rating ratings stars star score value click clicks clicked overall",
     "request": "request requests query slate",
     "reward": "reward rewards click clicks clicked",
+    "score": "score scores prediction predictions predicted predictedrating pred preds est estimate estimated yhat",
+    "rank": "rank ranks ranking position pos place",
 }
 
 
@@ -53,6 +55,14 @@ def shared(table: Header, named: Mapping[str, Column]) -> dict[str, str]:
     return {role: name for role, name in named.items() if isinstance(name, str) and name in table.columns}
 
 
+def alike(table: Header, role: str) -> str | None:
+    """The column whose name is an obvious one of this role, None where there is none; of several, one must be named."""
+    found = [column for column in table.columns if names_a(role, column)]
+    if len(found) > 1:
+        raise _several(table, role, found)
+    return found[0] if found else None
+
+
 def names_a(role: str, column: str) -> bool:
     """Whether a column's name is an obvious one of this role."""
     return plain(str(column)) in OBVIOUS[role].split()
@@ -85,15 +95,18 @@ def _obvious(table: Header, role: str, taken: Iterable[str]) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        msg = f"{table.name}: {listing(found)} may each be the {role} column; pass {role}= with one of them."
-    else:
-        guess = near([c for c in table.columns if c not in used], role)
-        none = ", or rating=False where every row is a positive" if role == "rating" else ""
-        msg = (
-            f"{table.name}: no {role} column found among {listing(list(table.columns), limit=20)};"
-            f"{guess} pass {role}= with its name{none}.{table.note}"
-        )
-    raise ColumnError(msg)
+        raise _several(table, role, found)
+    guess = near([c for c in table.columns if c not in used], role)
+    none = ", or rating=False where every row is a positive" if role == "rating" else ""
+    raise ColumnError(
+        f"{table.name}: no {role} column found among {listing(list(table.columns), limit=20)};"
+        f"{guess} pass {role}= with its name{none}.{table.note}"
+    )
+
+
+def _several(table: Header, role: str, found: Sequence[str]) -> ColumnError:
+    """The error of several columns with obvious names of one role."""
+    return ColumnError(f"{table.name}: {listing(found)} may each be the {role} column; pass {role}= with one of them.")
 
 
 def near(free: Sequence[str], role: str) -> str:

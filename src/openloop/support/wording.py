@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from openloop.errors import listing
+
 TURNS = {"gamma": "Γ*", "rho": "ρ*", "kappa": "κ*"}  # what says where an order turns
 
 
@@ -62,6 +64,13 @@ def estimands(found: Mapping[str, str]) -> str:
     for name, what in found.items():
         alike.setdefault(what, []).append(name)
     return "; ".join(f"{', '.join(names)} {what}".rstrip() for what, names in alike.items())
+
+
+def rows_at(positions: Sequence[int]) -> str:
+    """Rows of an input by their numbers, of positions from 0: "row 4 (counted from 1, without a header)"."""
+    numbers = [position + 1 for position in positions]
+    named = f"row {numbers[0]:,}" if len(numbers) == 1 else f"rows {listing(numbers)}"
+    return f"{named} (counted from 1, without a header)"
 
 
 def counted(n: int, noun: str) -> str:

@@ -108,6 +108,21 @@ def test_what_a_model_file_does_not_know_ranks_as_a_last_place_would(files, tmp_
     same(told["part", "mae", "naive"].value, rest.mean())
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_scores_may_be_named_or_counted_from_0(files, tmp_path, stream):
+    table = pl.read_csv(files / "a")
+    odd = table.with_columns(points=pl.col("score"), score=pl.lit(0.0))
+    paths = [tmp_path / f"{name}.parquet" for name in ("a", "b")]
+    for path in paths:
+        odd.write_parquet(path)
+    for score in ("points", odd.columns.index("points")):
+        given = {"models": dict(zip("ab", paths, strict=True)), "propensity": "p", "score": score, "stream": stream}
+        found = gather(wanted(files, **given))
+        model = found.models["a"]
+        scores = model.collect()["score"].to_numpy() if stream else model.score
+        assert sorted(scores) == sorted(table["score"].to_list())
+
+
 def test_a_log_without_a_header_is_read_by_position(files, tmp_path):
     rows(files.test).select("uid", "mid", "stars").write_csv(tmp_path / "bare.csv", include_header=False)
     found = gather(wanted(files, log=tmp_path / "bare.csv", propensity="uniform"))

@@ -87,7 +87,7 @@ def test_matrices_are_users_by_items_in_order_of_id(files, tmp_path):
     np.testing.assert_array_equal(read(files, files / "a_wide.parquet")[0], SCORES["a"])
     np.save(tmp_path / "t.npy", SCORES["a"].T)
     with pytest.raises(PredictionError, match=r"has shape \(25, 60\), and the population is 60 users × 25 items"):
-        prepare("m", read(files, tmp_path / "t.npy")[0], files.test)
+        prepare("m", read(files, tmp_path / "t.npy")[0], files.test, {})
     np.save(tmp_path / "text.npy", np.array([["a"]]))
     with pytest.raises(PredictionError, match="must hold numbers"):
         read(files, tmp_path / "text.npy")
@@ -233,8 +233,8 @@ def test_doubled_predictions_are_named_by_their_ids(files, tmp_path):
 
 
 def test_a_table_without_scores_or_rows_is_refused(files, tmp_path):
-    with pytest.raises(ColumnError, match=r"no column 'score' or 'rank' .*Did you mean 'scores'"):
-        read(files, frame(tmp_path / "m.csv", uid=[100], mid=["m00"], scores=[1.0]))
+    with pytest.raises(ColumnError, match=r"no column 'score' or 'rank' .*'points'.*score="):
+        read(files, frame(tmp_path / "m.csv", uid=[100], mid=["m00"], points=[1.0]))
     (tmp_path / "m.csv").write_text("uid,mid,score\n")
     with pytest.raises(PredictionError, match="has no rows"):
         read(files, tmp_path / "m.csv")

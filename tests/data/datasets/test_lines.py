@@ -10,6 +10,7 @@ import pytest
 
 from openloop.data.datasets import lines
 from openloop.errors import ColumnError, DuplicateError, EmptyError, FormatError, InputError, RatingError
+from openloop.support.wording import rows_at
 from tests.facts import facts
 
 FOUR = {"user": int, "item": int, "rating": float, "time": int}
@@ -70,8 +71,6 @@ def test_lines_are_found_in_a_compressed_file_and_a_cut_one_is_told(tmp_path):
 
 
 def test_rows_and_remedies_of_the_reader_are_left_out():
-    told = lines.restated(
-        InputError("source: 7 of 9 ids are missing (rows 0, 1, 2, 3, 4, … (7 in all)); drop them."), Path("f")
-    )
+    told = lines.restated(InputError(f"source: 7 of 9 ids are missing, in {rows_at(range(7))}; drop them."), Path("f"))
     assert re.search(facts("f", "7 of 9 ids", "missing", "fetch"), str(told))
     assert not re.search("source|row|drop", str(told))

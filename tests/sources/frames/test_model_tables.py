@@ -18,7 +18,7 @@ LIST = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "rank": [1, 7, 1], "p
 
 
 def table(frame, into=lambda frame: frame):
-    return of_frame("m", replace(opened("model 'm'", into(frame)), ids=("user", "item")), (None, None))
+    return of_frame("m", replace(opened("model 'm'", into(frame)), ids=("user", "item")), (None, None), {})
 
 
 @pytest.mark.parametrize("engine", EAGER)

@@ -20,7 +20,7 @@ SCORES = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "score": [4.0, 2.0,
 
 
 def table(frame, name="m"):
-    return of_frame(name, replace(opened(f"model {name!r}", frame), ids=("user", "item")), (None, None))
+    return of_frame(name, replace(opened(f"model {name!r}", frame), ids=("user", "item")), (None, None), {})
 
 
 def predicted(*tables, **options):

@@ -24,7 +24,7 @@ GRID = pl.DataFrame({"user": [1, 1, 1, 2, 2, 2], "item": [1, 2, 3] * 2, "score":
 
 
 def table(frame):
-    return of_frame("m", replace(opened("model 'm'", frame), ids=("user", "item")), (None, None))
+    return of_frame("m", replace(opened("model 'm'", frame), ids=("user", "item")), (None, None), {})
 
 
 def scored():

@@ -21,6 +21,15 @@ def evaluate(log=None, lists=None, **options):
     return ol.evaluate({"a": pl.DataFrame(LISTS | (lists or {}))}, pl.DataFrame(LOG | (log or {})), **given)
 
 
+def test_ranks_by_another_name():
+    ranks = [2, 1, 1, 2]
+    wanted = evaluate(lists={"rank": ranks})["a", "clicks", "iips"].value
+    assert evaluate(lists={"at": ranks}, rank="at")["a", "clicks", "iips"].value == wanted
+    lists = pl.DataFrame(LISTS | {"place": ranks}).drop("rank")
+    options = {"position": "pos", "reward": "click", "propensity": "p", "estimators": ["iips"]}
+    assert ol.evaluate({"a": lists}, pl.DataFrame(LOG), **options)["a", "clicks", "iips"].value == wanted
+
+
 def test_by_hand():
     assert evaluate()["a", "clicks", "iips"].value == pytest.approx(2.0)  # 2 clicks of weight 2 in 2 requests
     assert evaluate(lists={"rank": [2, 1, 1, 2]})["a", "clicks", "iips"].value == pytest.approx(1.0)

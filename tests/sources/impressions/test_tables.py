@@ -38,6 +38,9 @@ def test_ranks_of_users_and_requests():
     assert lists(by_request, depth=1).lists.tolist() == [[2], [2]]
     named = by_user.rename({"user": "who", "item": "what"})
     assert lists(named, user="who", item="what").lists.tolist() == [[1, 0], [0, 3]]
+    assert lists(by_user.rename({"rank": "position"})).lists.tolist() == [[1, 0], [0, 3]]
+    odd = by_user.rename({"rank": "at"}).with_columns(score=0.0)
+    assert lists(odd, rank="at").lists.tolist() == [[1, 0], [0, 3]]
 
 
 def test_scores_are_sorted_and_equal_ones_keep_the_order_of_items():

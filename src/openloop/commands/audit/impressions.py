@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from openloop import learners
+from openloop import learners, propensity
 from openloop.audits.results import Audit
 from openloop.audits.shown import ESTIMATORS, ShownAuditQuestion, conduct_shown
 from openloop.commands.audit.model_files import MODEL
@@ -20,15 +20,18 @@ from openloop.data.impressions import IDS, ShownColumns
 from openloop.data.reading import read
 from openloop.errors import InputError, OpenloopError, UndefinedError, did_you_mean
 from openloop.estimators.shown import shown_method, shown_metric
-from openloop.propensity.examination import METHODS, Examination
+from openloop.propensity.naming import EXAMINED_BY
 from openloop.support.atomic import FilePath
 from openloop.support.fields import fields_of
 from openloop.support.progress import Step, silent
 
+if TYPE_CHECKING:
+    from openloop.propensity import Examination
+
 EXAMINATION, LOGGED = "examination", "logged"
 AFFINE = "affine"
 UNEXAMINED = "examination was not fitted"
-WAYS = (*(way for way in METHODS if way != "known"), AFFINE)
+WAYS = (*EXAMINED_BY, AFFINE)
 OWN = "propensity"  # the column that is taken without being asked for
 
 
@@ -45,6 +48,8 @@ class ShownRequest:
     position: Column
     user: Column = None
     item: Column = None
+    score: Column = None
+    rank: Column = None
     request: Column = None
     reward: Column = None
     propensity: str | None = None
@@ -111,6 +116,7 @@ def run_shown(wanted: ShownRequest, command: str, step: Step = silent) -> Audit:
     step("reading the models", 0.3)
     models = {name: _ranker(path) for name, path in wanted.models}
     named: dict[str, Any] = {side: c for side in IDS if isinstance(c := getattr(wanted, side), str)}
+    named |= {"score": wanted.score, "rank": wanted.rank}
     asked = ShownAuditQuestion(
         metrics=wanted.metrics or None, estimators=wanted.estimators or ESTIMATORS, candidates=wanted.candidates,
         level=wanted.level, baseline=wanted.baseline, rng=wanted.seed, **named,
@@ -150,7 +156,7 @@ def _examined(wanted: ShownRequest, log: Impressions, notes: list[str]) -> Exami
         return None
     by = wanted.examines_by or _way(log)
     try:
-        exam = Examination(method=by).fit(log) if by == AFFINE else Examination(by=by).fit(log)
+        exam = propensity.Examination(**{"method" if by == AFFINE else "by": by}).fit(log)
     except OpenloopError as reason:
         if wanted.examines:
             raise

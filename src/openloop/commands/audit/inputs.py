@@ -174,8 +174,9 @@ class _Reading:
     def models(self, log: Feedback, step: Step) -> dict[str, Any]:
         """The models in the log's codes; several are read at a time, their sorts and casts let go of the lock."""
         tables, models = self.wanted.tables, dict[str, Any]()
+        named = self.wanted.model_columns(self.chosen)
         with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)) as pool:
-            read = pool.map(lambda name: candidate(name, tables[name], log, self.chosen), tables)
+            read = pool.map(lambda name: candidate(name, tables[name], log, named), tables)
             for done, (name, (model, note)) in enumerate(zip(tables, read, strict=True)):
                 models[name] = model
                 self.notes += [note] if note else []

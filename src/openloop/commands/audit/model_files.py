@@ -16,20 +16,20 @@ from openloop import learners
 from openloop.commands.table_files import suffix
 from openloop.core.feedback import Array, Feedback, Floats, Ints, Vocabulary
 from openloop.core.protocols import predicted_block
-from openloop.data.columns import Column, InputTable, names_a, shared
+from openloop.data.columns import Column, InputTable, names_a
 from openloop.data.formats import open_file
 from openloop.errors import AlignmentError, ColumnError, DuplicateError, FormatError, PredictionError, listing
 from openloop.sources.predictions import Predictions, codes, read_predictions, together
-from openloop.sources.rules import RANK, SCORE, SIDES
 from openloop.support.atomic import FilePath
 
 MODEL, MATRIX = ".safetensors", ".npy"
+ROLES = ("item", "score", "rank")  # a table with a column of one of these is no matrix
 
 
 def candidate(name: str, paths: Sequence[FilePath], log: Feedback, named: Mapping[str, Column]) -> tuple[Any, str]:
     """A model as `ol.evaluate` takes it, and a note on how its file was read, empty where there is none to make.
 
-    `named` are the log's columns of user and item, which a table may share.
+    `named` are the log's columns of user and item, which a table may share, and a table's of score and rank.
     """
     what = f"model {name!r} ({paths[0]})"
     if len(paths) > 1:
@@ -57,17 +57,12 @@ def _table(what: str, path: FilePath, log: Feedback, named: Mapping[str, Column]
     table = table_of(what, path, named)
     if is_matrix(table, named):
         return _wide(what, table.fetch(table.columns), log)
-    return read_predictions(table, log, shared(table, ids_of(named)))
+    return read_predictions(table, log, named)
 
 
 def table_of(what: str, path: FilePath, named: Mapping[str, Column]) -> InputTable:
     """A model's file as a table, which errors call `what`."""
     return replace(open_file(path, {**named, "rating": None}), name=what)
-
-
-def ids_of(named: Mapping[str, Column]) -> dict[str, Column]:
-    """The log's columns of user and item."""
-    return {side: named.get(side) for side in SIDES}
 
 
 # -- matrices ------------------------------------------------------------------------------------------------
@@ -76,8 +71,8 @@ def ids_of(named: Mapping[str, Column]) -> dict[str, Column]:
 def is_matrix(table: InputTable, named: Mapping[str, Column]) -> bool:
     """Whether a typed table has neither items nor scores: its first column is users, the others are items."""
     names = list(table.columns)
-    known = {*SCORE, RANK, named.get("item")}
-    return not table.text and len(names) > 1 and not any(n in known or names_a("item", n) for n in names)
+    given = {named.get(role) for role in ROLES}
+    return not table.text and len(names) > 1 and not any(n in given or names_a(r, n) for n in names for r in ROLES)
 
 
 def _wide(what: str, rows: pl.DataFrame, log: Feedback) -> Floats:

@@ -55,7 +55,8 @@ class ModelFile(NamedTuple):
 class AuditRequest(FitRequest):
     """Which files to audit and how; whatever cannot work is refused here.
 
-    `models` are names and files, a name twice for a table of scores and a list with ranks. `propensity` is a column of
+    `models` are names and files, a name twice for a table of scores and a list with ranks; `score` and `rank` are
+    columns of these tables. `propensity` is a column of
     the log, or NAME[=SAMPLE] of a model; `assumes` names the model that a column was fitted by. `users` and `items` are
     sizes of a population with the ids 0 … n-1, or files that list all ids. `test` is the share of the log, or its rows
     from a date on, that models are judged by; the rest is then what they were trained on, as `exclude` is otherwise.
@@ -64,6 +65,8 @@ class AuditRequest(FitRequest):
     """
 
     models: tuple[ModelFile, ...]
+    score: Column = None
+    rank: Column = None
     propensity: str | None = None
     assumes: str | None = None
     metrics: tuple[str, ...] = ()
@@ -102,6 +105,10 @@ class AuditRequest(FitRequest):
         for name, path in self.models:
             found.setdefault(name, []).append(path)
         return found
+
+    def model_columns(self, log: Mapping[str, str]) -> dict[str, Column]:
+        """What columns of the models' tables are called: ids as the log's, numbers as somebody said."""
+        return {"user": log["user"], "item": log["item"], "score": self.score, "rank": self.rank}
 
     @property
     def sample(self) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from openloop.commands.audit.model_files import MATRIX, MODEL, ids_of, is_matrix, table_of
+from openloop.commands.audit.model_files import MATRIX, MODEL, is_matrix, table_of
 from openloop.commands.audit.request import (
     OWN,
     AuditInputs,
@@ -28,7 +28,7 @@ from openloop.commands.audit.request import (
 from openloop.commands.table_files import suffix
 from openloop.core.positives import only_positives
 from openloop.core.propensities import not_exposure
-from openloop.data.columns import InputTable, choose, choose_log, shared
+from openloop.data.columns import Column, InputTable, choose, choose_log, shared
 from openloop.data.delimited import TextForm
 from openloop.data.formats import PARQUET, open_file
 from openloop.errors import InputError
@@ -193,7 +193,8 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Audit
         None if path is None else _beside(path, chosen, more, wanted.form_of(path))
         for path, more in ((wanted.exclude, rated), (wanted.open_loop, {}))
     ]
-    models = {name: [_predictions(name, path, chosen) for path in paths] for name, paths in wanted.tables.items()}
+    named = wanted.model_columns(chosen)
+    models = {name: [_predictions(name, path, named) for path in paths] for name, paths in wanted.tables.items()}
     logs = [scan for scan in (log, *beside) if scan is not None]
     types = _id_types([*logs, *(scan for scans in models.values() for scan in scans)])
     step("counting users and items", 0.3)
@@ -228,12 +229,12 @@ def _beside(path: FilePath, chosen: Mapping[str, str], more: dict[str, Any], for
     return Scan(what=str(path), table=table, columns=columns)
 
 
-def _predictions(name: str, path: FilePath, chosen: Mapping[str, str]) -> Scan:
+def _predictions(name: str, path: FilePath, named: Mapping[str, Column]) -> Scan:
     what = f"model {name!r} ({path})"
-    table = table_of(what, path, chosen)
-    if is_matrix(table, chosen):
+    table = table_of(what, path, named)
+    if is_matrix(table, named):
         raise InputError(f"--stream: {what} is a matrix, which is read whole; give user, item and score.")
-    return Scan(what=what, table=table, columns=pair_columns(table, shared(table, ids_of(chosen))))
+    return Scan(what=what, table=table, columns=pair_columns(table, named))
 
 
 def _known(

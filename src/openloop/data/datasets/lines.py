@@ -21,10 +21,8 @@ Numbered = tuple[int, list[str] | None]  # a line and its fields, None where it 
 AGAIN = "fetch the file again."
 BETWEEN = {"\t": "tabs", "::": "'::'", ",": "commas"}
 NOUNS: Mapping[Kind, str] = {int: "a whole number", float: "a number", str: "text"}
-# What `read` says of its own arguments and of rows that count from 0 does not help with a published file.
-ASIDE = re.compile(
-    r" \((?:rows? [\d, …]+(?:\([\d,]+ in all\))?|it was read as|its first line was taken).*$| in rows? .*$"
-)
+# What `read` says of its own arguments and of its rows, which are no lines, does not help with a published file.
+ASIDE = re.compile(r" \((?:it was read as|its first line was taken).*$|,? in rows? .*$")
 
 
 def log(path: Path, kinds: Kinds, *, separator: str, header: bool, **options: Any) -> Feedback:

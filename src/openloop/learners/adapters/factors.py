@@ -131,7 +131,7 @@ def _numbers(name: str, given: Any, ndim: int) -> Array:
         raise AlignmentError(f"Factors: {name} must be {want}, got shape {values.shape}.")
     bad = np.argwhere(~np.isfinite(values))
     if len(bad):
-        where = f", first at {tuple(bad[0].tolist())}" if ndim else ""
+        where = f", first at index {tuple(bad[0].tolist())}" if ndim else ""
         raise InputError(
             f"Factors: {len(bad):,} of {values.size:,} values of {name} are not finite{where}; repair them."
         )

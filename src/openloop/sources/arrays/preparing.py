@@ -35,7 +35,7 @@ def from_feedback(
     """The source of a Feedback, and what the reader of its estimates should know."""
     _check(log, asked)
     _check_device(asked.device)
-    ready = {name: prepare(name, model, log, asked.user, asked.item) for name, model in models.items()}
+    ready = {name: prepare(name, model, log, asked.columns) for name, model in models.items()}
     values, grid, made = _propensities(propensities, log)
     sample = None if made is None or made.sample is None else made.sample.grouped(MAX_LEVELS)
     threshold = default_threshold(distinct_values(log.rating)) if asked.threshold is None else float(asked.threshold)

@@ -28,6 +28,7 @@ from openloop.sources.outcomes import Exclusion, dense_outcome, predictions, pre
 from openloop.sources.plan import LEVELS, MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
 from openloop.sources.predictions import Predictions
 from openloop.sources.question import Question
+from openloop.sources.relevance import of_log
 from openloop.sources.rules import Coverage, one_score
 from openloop.sources.terms import Common, assemble, paired
 
@@ -119,7 +120,7 @@ class FeedbackSource:
         self.stratified = cache(lambda on, strata: self.view(on).stratified(strata))
         self.rows_for = cache(self._rows_for)
         self.about = cache(self._about)
-        self.coverage = cache(self._coverage)
+        self.coverage, self.relevance = cache(self._coverage), lambda: of_log(self._log, scored.threshold)
         self.answers = cache(self._answers)
         self.common = cache(self._common)
         self.catalogue = cache(lambda on, strata: self.view(on).catalogue(strata, self.stratified(on, strata).edges))

@@ -99,7 +99,7 @@ def join(models: Mapping[str, Any], log: Any, propensity: str | None, asked: Que
     frames = [t for own in opened_tables.values() for t in own if isinstance(t, EngineTable)]
     types = common_types([table, *frames, *([] if exclude is None else [exclude])])
     tables = [
-        [of_frame(name, t, types) if isinstance(t, EngineTable) else t for t in own]
+        [of_frame(name, t, types, asked.columns) if isinstance(t, EngineTable) else t for t in own]
         for name, own in opened_tables.items()
     ]
     frame, weights = _with_weights(_selected(table, named, types, log_columns(models)), asked)

@@ -8,7 +8,7 @@ from typing import Any
 
 import narwhals as nw
 
-from openloop.data.columns import choose
+from openloop.data.columns import Column, choose
 from openloop.errors import DuplicateError, InputError, PredictionError
 from openloop.sources import rules
 from openloop.sources.frames.collecting import Fact, FrameTally, Total
@@ -111,10 +111,10 @@ def of_log(model: str, given: str | Mapping[str, str], log: EngineTable) -> Mode
     return ModelTable(model=model, **{role: found.get(role) for role in roles})
 
 
-def of_frame(model: str, table: EngineTable, types: Sequence[Any]) -> ModelTable:
-    """A model's frame, its ids as u and i, its numbers as 64-bit floats."""
-    counts = rules.count_columns(table)
-    columns = counts | (rules.number_columns(table) if not counts or rules.has_numbers(table) else {})
+def of_frame(model: str, table: EngineTable, types: Sequence[Any], given: Mapping[str, Column]) -> ModelTable:
+    """A model's frame, its ids as u and i, its numbers as 64-bit floats; `given` are the names of those."""
+    counts = rules.count_columns(table, given)
+    columns = counts | (rules.number_columns(table, given) if not counts or rules.has_numbers(table, given) else {})
     frame, schema, texts = table.frame, table.frame.collect_schema(), list[str]()
     for column in columns.values():
         kind = schema[column]

@@ -8,9 +8,9 @@ from typing import Any
 
 import narwhals as nw
 
-from openloop.data.columns import Column, choose, shared
+from openloop.data.columns import Column
 from openloop.errors import InputError
-from openloop.sources.rules import SIDES
+from openloop.sources.rules import SIDES, id_columns
 from openloop.support.frames import is_frame, lazy
 
 PAIR = ("u", "i")
@@ -58,7 +58,7 @@ def beside(what: str, native: Any, log: EngineTable, named: Mapping[str, Column]
         raise InputError(
             f"{what} is in {table.frame.implementation}, the log in {log.frame.implementation}; bring both into one."
         )
-    chosen = choose(table, shared(table, {side: named[side] for side in SIDES}), required=SIDES)
+    chosen = id_columns(table, named)
     table = replace(table, ids=tuple(chosen[side] for side in SIDES))
     kinds, known = (tuple("integers" if t.is_integer() else "text" for t in x.id_types) for x in (table, log))
     if kinds != known:

@@ -6,9 +6,10 @@ from functools import cached_property, partial
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 
 from openloop.core.feedback import LEAST
-from openloop.core.metric import reaches
+from openloop.core.metric import USUAL, reaches
 from openloop.core.weights import WeightSummary
 from openloop.errors import EmptyError, InputError, PropensityError, RatingError
 from openloop.metrics.rating import MAX_LEVELS
@@ -16,6 +17,7 @@ from openloop.sources.frames.collecting import Fact, FrameTally, Total, foresee
 from openloop.sources.frames.facts import FrameLadder, item_ends, rating_query, weight_query, weight_summary
 from openloop.sources.frames.joining import Joined
 from openloop.sources.question import Question
+from openloop.sources.relevance import Relevance, of_levels, of_scale
 from openloop.support.arguments import are_counts
 from openloop.support.frames import absent, flag
 
@@ -72,6 +74,14 @@ class RowFacts:
                     f"evaluate: {number:,.0f} of {rows:,} rows have {what} in column {column!r}; drop or repair them."
                 )
 
+    def relevance(self, threshold: float) -> Relevance:
+        """What a default threshold makes of the rows; by level where they are few, by the scale where they are not."""
+        table, row = self.ratings.table.sort("y"), self.rows.row
+        if len(table) > MAX_LEVELS:
+            return of_scale(int(row["n"]), int(row["usual"] or 0), (row["low_y"], row["high_y"]))
+        levels, counts = (table[name].cast(nw.Float64()).to_numpy() for name in ("y", "n"))
+        return of_levels(levels, counts.astype(np.int64), threshold)
+
     def spanned_items(self) -> int | None:
         """How many items lie between the least and the largest, with those excluded; None where ids are no integers."""
         excluded = self._joined.excluded
@@ -95,6 +105,7 @@ def _rows_query(frame: Any, *, weighted: bool) -> FrameTally:
     if weighted:
         wrong |= {"p": absent(p), "outside": ~((p >= LEAST) & (p <= 1))}
     flags = {f"bad_{name}": flag(bad) for name, bad in wrong.items()} | {"n": nw.lit(1.0)}
+    flags["usual"] = flag(reaches(y, USUAL))
     sums: dict[str, Total] = {name: (name, "sum") for name in flags}
     spans: dict[str, Total] = {"low_y": ("y", "min"), "high_y": ("y", "max"), **item_ends(frame)}
     return FrameTally(frame=frame.select("i", "y", **flags), totals=sums | spans)

@@ -75,7 +75,7 @@ class FrameSource:
         self.models = joined.models
         self.held = ExitStack()
         self.notes: list[str] = []
-        self._joined = joined
+        self._joined, self.coverage = joined, joined.coverage.__getitem__
         self._weighted = bool(joined.weights)
         self._given_threshold = asked.threshold
         self._scaled, self._by_items = asked.scaled, asked.by_items
@@ -91,7 +91,7 @@ class FrameSource:
             rows_for=self._rows_for, n_strata=self._n_strata, base_columns=self._base_columns(), users=self._units,
             rows=int(self._seen.rows.row["n"]),
         )  # fmt: skip
-        self.about = cache(self._about)
+        self.about, self.relevance = cache(self._about), lambda: self._seen.relevance(self._threshold)
         self.answers = cache(self._answers)
         self.common = cache(self._common)
         self.exclusions = cache(self._exclusions)

@@ -162,11 +162,14 @@ def _list_table(name: str, model: Any, log: EngineTable, asked: ShownQuestion) -
             f"{what} is in {table.frame.implementation}, the log in {log.frame.implementation}; bring both into one."
         )
     side, owner, item = id_columns(table, asked)
-    if "rank" not in value_columns(table):
+    rank = value_columns(table, asked).get("rank")
+    if rank is None:
         raise PredictionError(
             f"{what}: with a frame as the log a ranker needs a rank column; or read the log with ol.read."
         )
-    frame = table.frame.select(nw.col(owner).alias("owner"), nw.col(item).alias("i"), nw.col("rank").cast(nw.Float64()))
+    frame = table.frame.select(
+        nw.col(owner).alias("owner"), nw.col(item).alias("i"), nw.col(rank).cast(nw.Float64()).alias("rank")
+    )
     found = number_facts(frame, ("rank",), (), "rank")
     if not found["rows"]:
         raise rules.no_rows(what)

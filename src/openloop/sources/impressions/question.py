@@ -26,6 +26,8 @@ class ShownQuestion:
     level: float = 0.95
     user: str | bool | None = None
     item: str | None = None
+    score: str | None = None  # of the models' tables
+    rank: str | None = None
     request: str | bool | None = None
     position: str | None = None
     reward: str | None = None

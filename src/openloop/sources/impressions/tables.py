@@ -60,7 +60,7 @@ def read_table(what: str, frame: Any, log: Impressions, asked: ShownQuestion) ->
             "function of users and items, a recommender, or ranks of the shown rows."
         ) from error
     side, owner, item = id_columns(table, asked)
-    numbers = value_columns(table)
+    numbers = value_columns(table, asked)
     rows = table.fetch([owner, item, *numbers.values()])
     if rows.height == 0:
         raise rules.no_rows(what)
@@ -88,13 +88,13 @@ def id_columns(table: Any, asked: ShownQuestion) -> tuple[str, str, str]:
     return side, chosen[side], chosen["item"]
 
 
-def value_columns(table: Any) -> dict[str, str]:
+def value_columns(table: Any, asked: ShownQuestion) -> dict[str, str]:
     """The columns of rank, or score, or of position and probability."""
     if "probability" in table.columns:
         if "position" not in table.columns:
             raise ColumnError(f"{table.name}: probabilities need the position that each is of; add column 'position'.")
         return {"probability": "probability", "position": "position"}
-    found = rules.number_columns(table)
+    found = rules.number_columns(table, {"score": asked.score, "rank": asked.rank})
     return {"rank": found["rank"]} if "rank" in found else {"score": found["score"]}
 
 

@@ -291,8 +291,9 @@ def _divided(items: Sequence[Item], folder: Path, *, named: bool) -> tuple[list[
     missing = {name: why for name, why in reasons.items() if why is not None}
     if missing and (named or len(missing) == len(items)):
         name, why = next(iter(missing.items()))
-        lacking = [package for item in items if item.name == name for package in absent(item)]
-        raise (MissingPackageError if lacking else InputError)(f"reproduce: {name} {why}.")
+        if any(absent(item) for item in items if item.name == name):
+            raise MissingPackageError(f"reproduce: {name} {why}.")
+        raise InputError(f"reproduce: {name} {why}. {looked_in(folder)}")
     return [item for item in items if item.name not in missing], missing
 
 
@@ -305,6 +306,12 @@ def _lacking(item: Item, folder: Path) -> str | None:
         return None
     some = item.data[0] if len(item.data) == 1 else f"one of {', '.join(item.data)}"
     return f"needs {some} in the data folder; `openloop datasets get {item.data[0]}` brings or describes it"
+
+
+def looked_in(folder: Path) -> str:
+    """Where data sets are looked for, and how to name another place; no part of a result, which knows no folder."""
+    here = "" if folder.is_dir() else ", which does not exist"
+    return f"Data sets are looked for in {str(folder.absolute())!r}{here}; pass data= with the folder that has them."
 
 
 def absent(item: Item) -> list[str]:

@@ -1,0 +1,44 @@
+"""What looks wrong about models' predictions: copies of the ratings, a constant, another scale."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from openloop.sources.plan import Answers, LogFacts, Source
+
+COPIED = 0.99  # from this share of rows on, predictions that are the ratings are a leak
+
+
+def copies(source: Source, model: str) -> bool:
+    """Whether a model says the log's own ratings."""
+    given = source.answers(model)
+    return given is not None and given.copied >= COPIED and len(source.about().ratings) != 1
+
+
+def off_scale(given: Answers, about: LogFacts) -> bool:
+    """Whether predictions lie so far outside the ratings that they cannot be any; some models overshoot."""
+    low, high = about.span
+    reach = 2 * (high - low)
+    return given.low < low - reach or given.high > high + reach
+
+
+def suspicions(source: Source, kinds: Collection[str], *, chosen: bool) -> Iterator[str]:
+    """What looks wrong, for the kinds of metrics that look at it; `chosen`: somebody named the metrics."""
+    about = source.about()
+    for model in source.models:
+        given = source.answers(model)
+        if given is None:
+            continue
+        if copies(source, model):
+            yield (
+                f"model {model!r}: {given.copied:.1%} of its predictions are the log's own ratings, a leak: was it "
+                "trained on the rows that it is judged by?"
+            )
+        elif given.low == given.high and "rank" in kinds:
+            yield f"model {model!r}: all its scores are {given.low:g}, so that its ranking is a random order"
+        elif chosen and "prediction" in kinds and off_scale(given, about):
+            low, high = about.span
+            yield (
+                f"model {model!r}: its predictions run from {given.low:g} to {given.high:g}, the ratings from {low:g} "
+                f"to {high:g}: are they on another scale?"
+            )
