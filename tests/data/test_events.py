@@ -54,5 +54,5 @@ def test_unknown_and_left_out_rows_do_not_count():
 
 
 def test_repeats_are_refused_with_the_options_that_merge_them():
-    with pytest.raises(DuplicateError, match=facts("(0, 1)", "rows 0, 2", "duplicates='first'", "'count'")):
+    with pytest.raises(DuplicateError, match=facts("(0, 1)", "rows 1, 3", "duplicates='first'", "'count'")):
         events([0, 1, 0], [1, 1, 1]).merged("error")
