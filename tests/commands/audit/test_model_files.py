@@ -249,3 +249,45 @@ def test_the_whole_of_a_list_is_kept(files):
     best = top("b", 10, files.train)
     assert found.score.sum() == pytest.approx(best["score"].sum())
     assert found.shape == (U, I)
+
+
+# -- vectors -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bias(files):
+    return ol.load(files / "bias.safetensors")
+
+
+@pytest.mark.parametrize("ending", [".npz", ".parquet", ".safetensors"])
+def test_vectors_are_asked_as_the_model_that_they_are_of(files, bias, tmp_path, ending):
+    bias.to_vectors(tmp_path / f"v{ending}")
+    found, note = read(files, tmp_path / f"v{ending}")
+    assert note == ""
+    np.testing.assert_allclose(found.scores(np.arange(U)), bias.scores(np.arange(U)), atol=1e-6)
+    with pytest.raises(PredictionError, match="is no table of pairs"):
+        read(files, files / "a", tmp_path / f"v{ending}")
+
+
+def test_vectors_of_other_users_are_matched_by_id(files, bias, tmp_path):
+    given = bias.to_vectors()
+    some = {name: given[name][::-2] for name in ("user_factors", "user_bias", "users")}
+    np.savez(tmp_path / "v.npz", **{**given, **some, "items": given["items"].astype(str)})
+    found, note = read(files, tmp_path / "v.npz")
+    assert re.search(facts("30 of 60 users", "tied"), note)
+    known = np.arange(U)[::-2]
+    np.testing.assert_allclose(found.scores(known), bias.scores(known))
+    assert np.isneginf(found.scores(np.setdiff1d(np.arange(U), known))).all()
+
+
+def test_vectors_without_ids_are_those_of_the_log_in_order(files, bias, tmp_path):
+    given = {name: value for name, value in bias.to_vectors().items() if name not in ("users", "items")}
+    np.savez(tmp_path / "v.npz", **given)
+    found, note = read(files, tmp_path / "v.npz")
+    assert re.search(facts("no ids", "users and items in order of id"), note)
+    np.testing.assert_array_equal(found.scores(np.arange(U)), bias.scores(np.arange(U)))
+    np.savez(
+        tmp_path / "v.npz", **{**given, "user_factors": given["user_factors"][1:], "user_bias": given["user_bias"][1:]}
+    )
+    with pytest.raises(AlignmentError, match=facts("v.npz", "59 vectors", "60 users", "ids")):
+        read(files, tmp_path / "v.npz")

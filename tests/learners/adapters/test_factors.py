@@ -280,3 +280,21 @@ def test_factors_in_any_order_are_evaluated_as_their_scores_are():
     result = ol.evaluate(models, test, metrics=["mse", "ndcg@5", "recall@5"], estimators=["naive"], exclude=train)
     for metric in ("mse", "ndcg@5", "recall@5"):
         assert np.isclose(*(result[name, metric, "naive"].value for name in models), rtol=1e-6)
+
+
+# -- what is predicted ---------------------------------------------------------------------------------------
+
+
+def test_predictions_may_be_a_function_of_the_scores():
+    chances = Factors(V, W, output="logistic").fit(log())
+    np.testing.assert_allclose(chances.scores(range(3)), V @ W.T)
+    np.testing.assert_allclose(chances.predictions(range(3)), 1 / (1 + np.exp(-V @ W.T)))
+    line = Factors(V, W, output=[[-1.0, 1.0], [1.0, 5.0]]).fit(log())
+    np.testing.assert_allclose(line.predictions(range(3)), np.clip(3 + 2 * (V @ W.T), 1, 5))
+    assert (chances.linked, line.linked, Factors(V, W).linked) == (True, True, False)
+
+
+@pytest.mark.parametrize("output", ["probit", [[1.0, 2.0]], [[2.0, 1.0], [1.0, 2.0]], [[], []], [[np.nan], [1.0]]])
+def test_other_functions_are_refused(output):
+    with pytest.raises(InputError, match=facts("Factors", "output")):
+        Factors(V, W, output=output).fit(log())

@@ -19,11 +19,17 @@ from openloop.core.protocols import predicted_block
 from openloop.data.columns import Column, InputTable, names_a, shared
 from openloop.data.formats import open_file
 from openloop.errors import AlignmentError, ColumnError, DuplicateError, FormatError, PredictionError, listing
+from openloop.learners.model_files.vector_tables import is_vector_table
 from openloop.sources.predictions import Predictions, codes, read_predictions, together
 from openloop.sources.rules import RANK, SCORE, SIDES
 from openloop.support.atomic import FilePath
 
-MODEL, MATRIX = ".safetensors", ".npy"
+MODELS, MATRIX = (".safetensors", ".npz"), ".npy"
+
+
+def is_model_file(path: FilePath) -> bool:
+    """Whether a file holds a model or vectors, which `ol.load` reads."""
+    return suffix(path) in MODELS or is_vector_table(path)
 
 
 def candidate(name: str, paths: Sequence[FilePath], log: Feedback, named: Mapping[str, Column]) -> tuple[Any, str]:
@@ -34,7 +40,7 @@ def candidate(name: str, paths: Sequence[FilePath], log: Feedback, named: Mappin
     what = f"model {name!r} ({paths[0]})"
     if len(paths) > 1:
         return together(f"model {name!r}", [_second(name, path, log, named) for path in paths]), ""
-    if suffix(paths[0]) == MODEL:
+    if is_model_file(paths[0]):
         return _model(what, learners.load(paths[0]), log)
     if suffix(paths[0]) == MATRIX:
         return _matrix(what, Path(paths[0])), f"{what}: rows and columns are the users and items in order of id"
@@ -43,7 +49,9 @@ def candidate(name: str, paths: Sequence[FilePath], log: Feedback, named: Mappin
 
 def _second(name: str, path: FilePath, log: Feedback, named: Mapping[str, Column]) -> Predictions:
     """One of several files of a model, which must be a table."""
-    found = None if suffix(path) in (MODEL, MATRIX) else _table(f"model {name!r} ({path})", path, log, named)
+    found = (
+        None if suffix(path) == MATRIX or is_model_file(path) else _table(f"model {name!r} ({path})", path, log, named)
+    )
     if not isinstance(found, Predictions):
         raise PredictionError(
             f"model {name!r}: is given more than once, and {path} is no table of pairs; only a table of scores and a "
@@ -167,6 +175,27 @@ class Recoded:
 
 
 def _model(what: str, model: Any, log: Feedback) -> tuple[Any, str]:
+    """A model in the log's codes, and a note; vectors without ids are those of the log's users and items, in order."""
+    unnamed = getattr(model, "unnamed", ())  # vectors
+    found, note = _recoded(what, _named(what, model, unnamed, log), log)
+    order = f"{what}: has no ids, so rows are the {' and '.join(f'{s}s' for s in unnamed)} in order of id"
+    return found, "; ".join(filter(None, [order if unnamed else "", note]))
+
+
+def _named(what: str, model: Any, sides: Sequence[str], log: Feedback) -> Any:
+    """Vectors with the log's ids for the rows of some sides."""
+    for side in sides:
+        ids, n = getattr(log, f"{side}s").ids, len(getattr(model, f"{side}_factors"))
+        if len(ids) != n:
+            raise AlignmentError(
+                f"{what}: has {n:,} vectors of {side}s without ids, and the log has {len(ids):,} {side}s; put their "
+                f"ids into the file as {side}s."
+            )
+        model.set_params(**{f"{side}s": ids})
+    return model
+
+
+def _recoded(what: str, model: Any, log: Feedback) -> tuple[Any, str]:
     if model.users_ == log.users and model.items_ == log.items:
         return model, ""
     found = Recoded(model=model, user=model.users_.find(log.users.ids), item=model.items_.find(log.items.ids))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from openloop.core.feedback import Array, Feedback, Vocabulary
 from openloop.errors import AlignmentError, DuplicateError, InputError, UnknownIdError, listing
@@ -12,6 +13,7 @@ from openloop.learners.base import FactorLearner, Weights, weights
 from openloop.learners.model_files.packing import as_array
 
 UNKNOWN = ("error", "zero")
+LOGISTIC = "logistic"
 LEARNED = frozenset(
     ["user_factors_", "item_factors_", "user_bias_", "item_bias_", "intercept_", "notes_", "items_", "users_"]
 )
@@ -25,6 +27,9 @@ class Factors(FactorLearner):
     the rows, in the rows' order; `fit(log)` then finds the rows of the log's users and items by id. Without them row c
     is code c of the log, whose ids are sorted. `unknown` says what becomes of the log's ids that have no row: "error",
     or "zero" factors and bias. Before `fit` the codes are those of the sorted ids, or the rows themselves.
+
+    `output` says what is predicted: None for Ŷ, "logistic" for σ(Ŷ), or points (2, n) of an increasing broken line,
+    values of Ŷ above what they become. Items are ranked by Ŷ.
 
         # implicit; row_ids as made for its sparse matrix
         Factors(als.user_factors, als.item_factors, users=user_ids, items=item_ids).fit(log)
@@ -54,6 +59,7 @@ class Factors(FactorLearner):
         users: Any = None,
         items: Any = None,
         unknown: str = "error",
+        output: Any = None,
     ) -> None:
         self.user_factors = user_factors
         self.item_factors = item_factors
@@ -63,6 +69,27 @@ class Factors(FactorLearner):
         self.users = users
         self.items = items
         self.unknown = unknown
+        self.output = output
+
+    @property
+    def linked(self) -> bool:
+        """Whether predictions are another function of the scores than the scores themselves."""
+        return self.output is not None
+
+    def link(self, z: Array) -> Array:
+        """The prediction of a score."""
+        if self.output is None:
+            return z
+        return expit(z) if isinstance(self.output, str) else np.interp(z, *_line(self.output))
+
+    def _output(self) -> Any:
+        return self.output
+
+    @property
+    def unnamed(self) -> tuple[str, ...]:
+        """The sides whose rows have no ids: neither given, nor those of a log."""
+        fitted = "users_" in vars(self)
+        return tuple(side for side in ("user", "item") if getattr(self, f"{side}s") is None and not fitted)
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Factors:
         """Bring the rows into the order of the log's users and items; nothing is trained."""
@@ -90,6 +117,7 @@ class Factors(FactorLearner):
             )
         a, b = _bias("user_bias", self.user_bias, V), _bias("item_bias", self.item_bias, W)
         c = float(_numbers("intercept", self.intercept, 0))
+        _check_output(self.output)
         users, user_rows = _rows("user", self.users, len(V), users, self.unknown, notes)
         items, item_rows = _rows("item", self.items, len(W), items, self.unknown, notes)
         self.user_factors_, self.user_bias_ = _taken(V, user_rows), _taken(a, user_rows)
@@ -136,6 +164,20 @@ def _numbers(name: str, given: Any, ndim: int) -> Array:
             f"Factors: {len(bad):,} of {values.size:,} values of {name} are not finite{where}; repair them."
         )
     return values
+
+
+def _check_output(output: Any) -> None:
+    if output is None or (isinstance(output, str) and output == LOGISTIC):
+        return
+    if isinstance(output, str):
+        raise InputError(f"Factors: output must be None, {LOGISTIC!r} or points (2, n), got {output!r}.")
+    line = _line(output)
+    if len(line) != 2 or line.shape[1] == 0 or bool((np.diff(line) < 0).any()):
+        raise InputError(f"Factors: output must be points (2, n), both rows ascending, got shape {line.shape}.")
+
+
+def _line(output: Any) -> Array:
+    return _numbers("output", output, 2)
 
 
 def _taken(values: Array, rows: Array | None) -> Array:
