@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.commands.audit.model_files import Recoded, candidate
+from openloop.commands.audit.model_files import candidate
 from openloop.core.feedback import Feedback, Vocabulary
 from openloop.errors import (
     AlignmentError,
@@ -23,6 +23,7 @@ from openloop.errors import (
 )
 from openloop.sources.outcomes import prepare
 from openloop.sources.predictions import Predictions
+from openloop.sources.recoding import Recoded
 from tests.audit_files import ITEMS, SCORES, USERS, I, U, audit_files, scores, top, write
 from tests.facts import facts
 
