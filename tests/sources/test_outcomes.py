@@ -14,7 +14,6 @@ import pytest
 import openloop as ol
 from openloop.core.feedback import Feedback, Vocabulary
 from openloop.errors import (
-    AlignmentError,
     ColumnError,
     DeviceError,
     InputError,

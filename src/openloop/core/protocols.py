@@ -60,6 +60,7 @@ class Placeable(Protocol):
     """A recommender that can be had in the codes of other vocabularies, with an answer for ids that it lacks."""
 
     unknown: str  # what becomes of these: "error" or "zero"
+    notes_: tuple[str, ...]  # what the reader of its estimates should know
 
     def placed(self, users: Vocabulary, items: Vocabulary) -> Any:
         """The same model in these codes."""

@@ -42,11 +42,11 @@ class Masks:
         if not cells:
             return ""
         said = (
-            f"model {name!r}: {counted(cells, 'score')} of {counted(users, 'user')} are -inf, as of a masked history: "
-            "such items rank below all others"
+            f"model {name!r}: {counted(cells, 'score')} of {counted(users, 'user')} are -inf, masked or not known to "
+            "it: such items rank below all others"
         )
-        loud = f"; {hit:,} of {rows:,} SCORED ROWS are among them: were they masked by mistake?" if hit else ""
-        return said + loud
+        hidden = f"; {hit:,} of {rows:,} SCORED ROWS are among them: was the mask made with the scored rows in it?"
+        return said + (hidden if hit else "")
 
 
 def _rows(users: npt.NDArray[np.int64], masked: Array, log: Feedback) -> npt.NDArray[np.int64]:

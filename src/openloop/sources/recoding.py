@@ -156,8 +156,7 @@ def _codes(what: str, model: Any, users: Vocabulary, items: Vocabulary) -> tuple
     if all(mine is None or mine == ids for mine, ids in zip(own, (users, items), strict=True)):
         return None
     user, item = (
-        _found(what, role, model, mine, ids)
-        for role, mine, ids in zip(ROLES, own, (users, items), strict=True)
+        _found(what, role, model, mine, ids) for role, mine, ids in zip(ROLES, own, (users, items), strict=True)
     )
     return user, item
 
@@ -188,10 +187,13 @@ def _refuse_lacking(what: str, role: str, model: Any, lacking: Array, of: int) -
     if not len(lacking) or (getattr(model, "unknown", None) == "zero" and not _by_position(model, role)):
         return
     remedy = _name_rows(model, role) or (
-        'pass ol.wrap(model, unknown="zero"), fit it on this log, or read the log with like= the model, unknown="drop"'
+        'pass unknown="zero" where it is wrapped, or read the log with like= the model, unknown="drop"'
+        if isinstance(model, Placeable)
+        else 'pass ol.wrap(model, unknown="zero"), fit it on this log, or read the log with like= it, unknown="drop"'
     )
     raise UnknownIdError(
-        f"{what}: lacks {len(lacking):,} of the log's {of:,} {role}s, such as {listing(lacking[:3].tolist())}; {remedy}."
+        f"{what}: lacks {len(lacking):,} of the log's {of:,} {role}s, such as {listing(lacking[:3].tolist())}; "
+        f"{remedy}."
     )
 
 

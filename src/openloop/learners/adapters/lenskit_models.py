@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from openloop.core.feedback import Array
-from openloop.errors import InputError
+from openloop.errors import InputError, UnknownIdError, listing
 from openloop.learners.adapters.row_ids import row_ids
 from openloop.learners.adapters.wrapped import PartlyWrapped
 
+# Where components keep vocabularies: in themselves, in a model of biases, or in the interactions of the training set.
+PARTS = ("model_", "bias", "interactions")
+NAMES = {"users": ("users", "users_", "row_vocabulary"), "items": ("items", "items_", "col_vocabulary")}
 SCORER, PREDICTOR = "scorer", "rating-predictor"  # nodes of LensKit's standard pipelines
 
 
@@ -28,31 +31,39 @@ def wrap_pipeline(model: Any, users: Any, items: Any, unknown: str) -> PartlyWra
             f"wrap: the pipeline has no node {SCORER!r}, only {', '.join(nodes)}; build it with topn_pipeline or "
             "predict_pipeline."
         )
-    own = {side: _vocabulary(side, list(nodes.values())) for side in ("users", "items")}
-    ids = {side: own[side] if given is None else given for side, given in (("users", users), ("items", items))}
-    for side, given in ids.items():
-        if given is None:
-            raise InputError(
-                f"wrap: no part of the pipeline says which {side} it was trained on; pass {side}=, the ids of the "
-                f"data set it was trained on, dataset.{side}.ids()."
-            )
-        known = own[side]
-        if known is not None and not np.isin(given, known).all():
-            raise InputError(
-                f"wrap: {side}= has ids that the pipeline was not trained on; LensKit knows its own, so leave it out."
-            )
+    ids = {side: _ids(side, given, list(nodes.values())) for side, given in (("users", users), ("items", items))}
     predicts = PREDICTOR if PREDICTOR in nodes else SCORER
     return PartlyWrapped(
         "Pipeline", _asked(model, predicts, ids), ids["users"], ids["items"], unknown, _asked(model, SCORER, ids)
     )
 
 
+def _ids(side: str, given: Array | None, components: list[Any]) -> Array:
+    """The ids that were given, which must be the pipeline's own, or all of these."""
+    own = _vocabulary(side, components)
+    if given is None and own is None:
+        raise InputError(
+            f"wrap: no part of the pipeline says which {side} it was trained on; pass {side}=dataset.{side}, of the "
+            "data set that it was trained on."
+        )
+    if given is None or own is None:
+        return np.asarray(own if given is None else given)
+    strange = given[~np.isin(given, own)]
+    if len(strange):
+        raise UnknownIdError(
+            f"wrap: {len(strange):,} of {side}= are not among those that the pipeline was trained on, such as "
+            f"{listing(strange[:3].tolist())}; it has its own, {listing(own[:3].tolist())} …, so leave {side}= out."
+        )
+    return given
+
+
 def _vocabulary(side: str, components: list[Any]) -> Array | None:
-    """The ids of the first component that keeps a vocabulary of that side, or the data that it was trained on."""
-    for part in components:
-        kept = getattr(part, side, None) or getattr(getattr(part, "training_data", None), side, None)
-        if callable(getattr(kept, "ids", None)):
-            return row_ids(side, kept)
+    """The ids of the first vocabulary of that side which a component, or a part of one, keeps."""
+    holders = [held for part in components for held in (part, *(getattr(part, name, None) for name in PARTS))]
+    for held in holders:
+        for name in NAMES[side]:
+            if callable(getattr(getattr(held, name, None), "ids", None)):
+                return row_ids(side, getattr(held, name))
     return None
 
 

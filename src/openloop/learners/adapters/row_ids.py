@@ -49,8 +49,8 @@ def _mapped(side: str, given: Mapping[Any, Any]) -> Array:
     forward, backward = _are_positions(places), _are_positions(ids)
     if forward and backward and ids != places:
         raise InputError(
-            f"wrap: {side} maps whole numbers to whole numbers, {listing([f'{a}: {b}' for a, b in zip(ids, places)][:3])} …, "
-            "so that ids and positions cannot be told apart; pass a list of ids in the order of the rows."
+            f"wrap: {side} maps whole numbers to whole numbers, {listing(ids[:3])} … to {listing(places[:3])} …, "
+            "and does not say which are ids and which positions; pass a list of ids in the order of the rows."
         )
     if not (forward or backward):
         raise InputError(

@@ -15,7 +15,7 @@ FEW = 8  # rows on which the product is compared with the model's own
 
 def is_decomposition(model: Any) -> bool:
     """Whether it decomposes a users × items matrix as scikit-learn does."""
-    return all(hasattr(model, name) for name in ("transform", "inverse_transform", "fit_transform"))
+    return all(hasattr(model, name) for name in ("transform", "inverse_transform", "n_components"))
 
 
 def wrap_decomposition(model: Any, matrix: Any = None, *, users: Any, items: Any, unknown: str) -> Factors:
@@ -23,8 +23,8 @@ def wrap_decomposition(model: Any, matrix: Any = None, *, users: Any, items: Any
     name = type(model).__name__
     if matrix is None:
         raise InputError(
-            f"wrap: {name} keeps the items' factors only; pass ({name.lower()}, X) with the users × items matrix X, "
-            f"or ({name.lower()}.transform(X), {name.lower()}.components_.T)."
+            f"wrap: {name} keeps the items' factors only; pass (model, X) with the users × items matrix X that it "
+            "transforms."
         )
     components = getattr(model, "components_", None)
     if components is None:

@@ -41,7 +41,10 @@ def wrap_surprise(model: Any, users: Any, items: Any, unknown: str) -> Any:
         "users": [trainset.to_raw_uid(u) for u in range(trainset.n_users)],
         "items": [trainset.to_raw_iid(i) for i in range(trainset.n_items)],
     }
-    ids = {side: row_ids(side, raw[side]) if given is None else given for side, given in (("users", users), ("items", items))}
+    ids = {
+        side: row_ids(side, raw[side]) if given is None else given
+        for side, given in (("users", users), ("items", items))
+    }
     kinds = {kind.__name__ for kind in type(model).__mro__}
     biased = getattr(model, "biased", True)
     # Without biases Surprise answers about the unknown by the mean of all ratings, which no factor of zeros gives.
@@ -52,14 +55,21 @@ def wrap_surprise(model: Any, users: Any, items: Any, unknown: str) -> Any:
 
 def _factors(model: Any, *, biased: bool, users: Any, items: Any, unknown: str) -> Factors:
     """μ + b_u + b_i + q_iᵀp_u; of SVD++ p_u + |I_u|^(-1/2) Σ y_j over the user's items."""
-    trainset, V = model.trainset, as_array(model.pu)
-    if hasattr(model, "yj"):
-        V = V + np.array([model.yj[[i for i, _ in trainset.ur[u]]].sum(0) / np.sqrt(len(trainset.ur[u])) for u in range(len(V))])
+    trainset, own = model.trainset, as_array(model.pu)
+    implied = _implied(model, len(own)) if hasattr(model, "yj") else 0.0
     offsets = (model.bu, model.bi, float(trainset.global_mean)) if biased else ()
     low, high = trainset.rating_scale
     return checked(
-        Factors(V, model.qi, *offsets, users=users, items=items, unknown=unknown, clip=(float(low), float(high)))
+        Factors(
+            own + implied, model.qi, *offsets, users=users, items=items, unknown=unknown, clip=(float(low), float(high))
+        )
     )
+
+
+def _implied(model: Any, users: int) -> Array:
+    """|I_u|^(-1/2) Σ y_j over the items that a user rated, (U, K)."""
+    rated = [[item for item, _ in model.trainset.ur[u]] for u in range(users)]
+    return np.array([model.yj[items].sum(axis=0) / np.sqrt(len(items)) for items in rated])
 
 
 def _asked(model: Any, raw: dict[str, list[Any]], *, clip: bool = True) -> Any:

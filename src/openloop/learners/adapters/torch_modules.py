@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,7 +39,7 @@ def wrap_module(model: Any, users: Any, items: Any, unknown: str) -> Wrapped:
 
 
 @contextmanager
-def _evaluating(module: Any) -> Iterator[None]:
+def _evaluating(module: Any) -> Generator[None]:
     """Evaluation mode, and after it the mode that each part was in."""
     modes = [(part, part.training) for part in module.modules()]
     module.eval()

@@ -29,6 +29,7 @@ class Wrapped(Learner):
         items: Any,
         unknown: str = "error",
         ranked: Pairs | None = None,
+        *,
         covers: bool = False,
     ) -> None:
         self.name = name
@@ -51,7 +52,8 @@ class Wrapped(Learner):
 
     def placed(self, users: Vocabulary, items: Vocabulary) -> Wrapped:
         """The same model in other codes; -1 is the row of ids that it lacks."""
-        found = type(self)(self.name, self.pairs, self.users, self.items, self.unknown, self.ranked, self.covers)
+        given = self.name, self.pairs, self.users, self.items, self.unknown, self.ranked
+        found = type(self)(*given, covers=self.covers)
         found.user_rows_, found.item_rows_ = (
             np.where((code := own.find(ids.ids)) >= 0, rows[code], -1)
             for own, ids, rows in (
@@ -114,9 +116,13 @@ def _ordered(name: str, side: str, ids: Any) -> tuple[Vocabulary, Ints]:
     own = np.asarray(ids)
     own = own.astype(object) if own.dtype.kind == "U" else own
     if own.dtype.kind not in "iuO" or (own.dtype == object and not all(isinstance(v, str) for v in own)):
-        raise InputError(f"{name}: {side} must be integers or strings, got {own.dtype} like {listing(own[:1].tolist())}.")
+        raise InputError(
+            f"{name}: {side} must be integers or strings, got {own.dtype} like {listing(own[:1].tolist())}."
+        )
     order = np.argsort(own, kind="stable")
     twice = own[order][1:][own[order][1:] == own[order][:-1]]
     if len(twice):
-        raise DuplicateError(f"{name}: {len(twice):,} of {side} are there twice: {listing(twice.tolist())}; keep one of each.")
+        raise DuplicateError(
+            f"{name}: {len(twice):,} of {side} are there twice: {listing(twice.tolist())}; keep one of each."
+        )
     return Vocabulary(own[order]), order.astype(np.int32)

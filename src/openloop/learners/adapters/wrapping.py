@@ -9,11 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from openloop.core.feedback import Vocabulary
+import numpy as np
+
+from openloop.core.feedback import Array, Vocabulary, check_fitted
+from openloop.core.protocols import on_host
 from openloop.errors import InputError, did_you_mean, listing
 from openloop.learners.adapters.factors import UNKNOWN, Factors
 from openloop.learners.adapters.faiss_indexes import is_index, wrap_index
-from openloop.learners.adapters.implicit_models import has_factors, wrap_factors
+from openloop.learners.adapters.implicit_models import checked, has_factors, wrap_factors
 from openloop.learners.adapters.lenskit_models import is_pipeline, wrap_pipeline
 from openloop.learners.adapters.lightfm_models import is_lightfm, wrap_lightfm
 from openloop.learners.adapters.row_ids import row_ids
@@ -59,7 +62,7 @@ def wrap(model: Any, users: Any = None, items: Any = None, unknown: str = "error
     """
     if unknown not in UNKNOWN:
         raise InputError(f"wrap: unknown={unknown!r} is no option.{did_you_mean(str(unknown), UNKNOWN)}")
-    given = {"users": row_ids("users", users), "items": row_ids("items", items), "unknown": unknown}
+    given: dict[str, Any] = {"users": row_ids("users", users), "items": row_ids("items", items), "unknown": unknown}
     if isinstance(model, tuple):
         return _several(model, given)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(model, Learner):
@@ -71,7 +74,9 @@ def wrap(model: Any, users: Any = None, items: Any = None, unknown: str = "error
         raise InputError(f"wrap: {model.__name__} is a class; pass a fitted model.")
     if callable(model):
         return _function(model, **given)
-    raise InputError(f"wrap: cannot tell what {type(model).__name__} is; pass one of: {KINDS}; or tables of its scores.")
+    raise InputError(
+        f"wrap: cannot tell what {type(model).__name__} is; pass one of: {KINDS}; or tables of its scores."
+    )
 
 
 def family_of(model: Any) -> Family | None:
@@ -93,28 +98,39 @@ def _several(parts: tuple[Any, ...], given: dict[str, Any]) -> Any:
         return wrap_decomposition(*parts, **given)
     if is_index(parts[1]):
         return wrap_index(*parts, **given)
-    found = Factors(*parts, **given)
-    found.scores([])  # whatever is wrong with the arrays is said here
-    return found
+    return checked(Factors(*parts, **given))
 
 
 def _learner(model: Any, users: Any, items: Any, unknown: str) -> Any:
-    """A fitted learner with another rule for ids that it lacks."""
-    own = {side: getattr(model, f"{side}_", None) for side in ("users", "items")}
-    if not all(isinstance(ids, Vocabulary) for ids in own.values()):
-        raise InputError(f"wrap: {type(model).__name__} is not fitted; call fit(log) first.")
-    if users is not None or items is not None:
-        raise InputError(f"wrap: {type(model).__name__} has the ids that it was fitted on; leave users= and items= out.")
-    ids = {side: vocabulary.ids for side, vocabulary in own.items()}
-    if isinstance(model, FactorLearner) and not model.linked:
-        a, b, c = model.user_bias_, model.item_bias_, model.intercept_
-        return Factors(model.user_factors_, model.item_factors_, a, b, c, **ids, unknown=unknown)
-    return Wrapped(type(model).__name__, model.predict, **ids, unknown=unknown, ranked=_scored_pairs(model))
+    """A fitted learner with another rule for ids that it lacks; rows without ids stay so, or get those given."""
+    name = type(model).__name__
+    if isinstance(model, Wrapped):
+        raise InputError(
+            f"wrap: {model.name} is wrapped already; pass users=, items= and unknown= with the model itself."
+        )
+    check_fitted(model)
+    ids: dict[str, Any] = {}
+    for side, given in (("users", users), ("items", items)):
+        own = getattr(model, f"{side}_")
+        unnamed = isinstance(model, Factors) and getattr(model, side) is None and own == Vocabulary.range(len(own))
+        if given is not None and not unnamed:
+            raise InputError(f"wrap: {name} has {side} of its own, those that it was fitted on; leave {side}= out.")
+        ids[side] = given if unnamed else own.ids
+    clip = model.clip if isinstance(model, Factors) else None
+    if isinstance(model, FactorLearner) and (isinstance(model, Factors) or not model.linked):
+        offsets = model.user_bias_, model.item_bias_, model.intercept_
+        return checked(Factors(model.user_factors_, model.item_factors_, *offsets, **ids, unknown=unknown, clip=clip))
+    return Wrapped(name, model.predict, **ids, unknown=unknown, ranked=_scored_pairs(model))
 
 
 def _scored_pairs(model: Any) -> Any:
-    """The scores of pairs, where they are not the predictions."""
-    return model.linear if getattr(model, "linked", False) else None
+    """The scores of pairs, which predictions need not be."""
+
+    def pairs(user: Array, item: Array) -> Array:
+        users, at = np.unique(user, return_inverse=True)
+        return on_host(model.scores(users))[at, item]
+
+    return pairs
 
 
 def _function(function: Any, users: Any, items: Any, unknown: str) -> Any:

@@ -243,9 +243,7 @@ def _imputed_ratings(given: Any, log: Feedback) -> Any:
         raise InputError(
             f"imputation: give a recommender with scores, an array or a mapping, got {type(given).__name__}."
         )
-    return _imputed_grid(
-        predicted_block(by_id("imputation", given, log.users, log.items), np.arange(log.n_users)), log
-    )
+    return _imputed_grid(predicted_block(by_id("imputation", given, log.users, log.items), np.arange(log.n_users)), log)
 
 
 def _imputed_grid(values: Any, log: Feedback) -> Floats:
