@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback, Floats, Ints
-from openloop.core.grids import check_shape, check_vocabulary
+from openloop.core.grids import check_shape
 from openloop.core.protocols import FactorModel, on_host, predicted_block
 from openloop.errors import InputError, PredictionError, UndefinedError
 from openloop.sources.arrays.rows import Outcome
+from openloop.sources.functions import OfIds
+from openloop.sources.masks import Masks
 from openloop.sources.predictions import Predictions, from_frames
+from openloop.sources.recoding import by_id
 from openloop.sources.rules import ranks_excluded
 
 
@@ -85,13 +89,43 @@ def prepare(name: str, model: Any, log: Feedback, user: str | None = None, item:
         msg = f"model {name!r}: {model.__name__} is a class; give a fitted model, {model.__name__}().fit(train)."
         raise PredictionError(msg)
     if hasattr(model, "predict") or hasattr(model, "scores"):
-        check_vocabulary(f"model {name!r}", model, log)
-        return model
+        refuse_unwrapped(f"model {name!r}", model)
+        return by_id(f"model {name!r}", model, log.users, log.items)
     if isinstance(model, np.ndarray):
         check_shape(f"model {name!r}", model.shape, log)
         return model
+    if not (isinstance(model, list | tuple) or _is_frame(model)):
+        return _array_or_function(f"model {name!r}", model, log)
     frames: Any = model if isinstance(model, list | tuple) and model else [model]
     return from_frames(f"model {name!r}", frames, log, {"user": user, "item": item})
+
+
+def refuse_unwrapped(what: str, model: Any) -> None:
+    """Refuse a model of a library that numbers users and items in its own way: its positions are not a log's codes."""
+    from openloop.learners.adapters.wrapping import family_of
+
+    family = None if hasattr(model, "scores") else family_of(model)
+    if family is not None:
+        raise PredictionError(
+            f"{what}: {type(model).__name__} is a model of {family.name}, which has users and items in an order of its "
+            "own; pass ol.wrap(model, users=, items=), with the ids of its rows."
+        )
+
+
+def _is_frame(model: Any) -> bool:
+    return isinstance(nw.from_native(model, pass_through=True), nw.DataFrame | nw.LazyFrame)
+
+
+def _array_or_function(what: str, model: Any, log: Feedback) -> Any:
+    """A model that is neither recommender, array nor frame: a tensor, a function of ids, or nothing that is known."""
+    if hasattr(model, "__array__") or hasattr(model, "detach"):
+        scores = on_host(model)
+        check_shape(what, scores.shape, log)
+        return scores
+    refuse_unwrapped(what, model)
+    if callable(model):
+        return OfIds(what=what, function=model, users=log.users, items=log.items)
+    return from_frames(what, [model], log, {})
 
 
 def predicts(model: Any) -> bool:
@@ -107,7 +141,7 @@ def predictions(name: str, model: Any, log: Feedback, *, partly: bool = True) ->
     Without `partly` also None where a list with scores and ranks lacks a row: it was made for rankings.
     """
     if isinstance(model, Predictions):
-        found = None if model.score is None else model.at(model.score, log.cell)
+        found = None if model.score is None else _unmasked(name, model.at(model.score, log.cell))
         lacking = found is not None and model.rank is not None and bool(np.isnan(found).any())
         return None if lacking and not partly else found
     if isinstance(model, np.ndarray):
@@ -117,12 +151,16 @@ def predictions(name: str, model: Any, log: Feedback, *, partly: bool = True) ->
     else:
         msg = f"model {name!r}: {type(model).__name__} has scores but no predict, which metrics on ratings need."
         raise PredictionError(msg)
-    known = model.knows(log.user, log.item) if isinstance(model, Partial) else np.ones(len(log), np.bool_)
-    return _finite(name, found, known)
+    return _finite(name, found, model, log)
 
 
-def ranks(name: str, model: Any, log: Feedback, exclusion: Exclusion, device: Any = None) -> Outcome:
-    """How many candidates rank above and tie with each row's item; counted on `device`, or where the scores are."""
+def ranks(
+    name: str, model: Any, log: Feedback, exclusion: Exclusion, device: Any = None, masks: Masks | None = None
+) -> Outcome:
+    """How many candidates rank above and tie with each row's item; counted on `device`, or where the scores are.
+
+    `masks` is told which scores are -inf, unless a model says so of what it lacks.
+    """
     if isinstance(model, Predictions):
         model = model.ranking
         if model.rank is not None:
@@ -136,9 +174,18 @@ def ranks(name: str, model: Any, log: Feedback, exclusion: Exclusion, device: An
         scores: Any = model.grid(name) if isinstance(model, Predictions) else model
         told = hasattr(scores, "scores") and device is None and len(log) > 0
         kernels, where = _kernels(scores.scores(log.user[:1].astype(np.int64)) if told else None, device)
-        scores_of = _scorer(scores, name, log, "rank" if not where else "tensor")
-        above, tied = kernels.ranks(scores_of, *wanted, log.n_items, *excluded, **where)
+        seen = None if getattr(model, "lacks", False) else masks
+        scores_of = _scorer(scores, name, log, "rank" if not where else "tensor", seen)
+        try:
+            above, tied = kernels.ranks(scores_of, *wanted, log.n_items, *excluded, **where)
+        except PredictionError as error:
+            raise _named(name, error) from error
     return Outcome(above=above.astype(np.int64), tied=tied.astype(np.int64))
+
+
+def _named(name: str, error: PredictionError) -> PredictionError:
+    """The error with the model's name, which what raised it need not know."""
+    return error if f"model {name!r}" in str(error) else PredictionError(f"model {name!r}: {error}")
 
 
 def _kernels(scores: Any, device: Any) -> tuple[Any, dict[str, Any]]:
@@ -198,7 +245,7 @@ def _table_lists(name: str, table: Predictions, exclusion: Exclusion, k: int) ->
     return found
 
 
-def _scorer(model: Any, name: str, log: Feedback, on: str = "rank") -> Any:
+def _scorer(model: Any, name: str, log: Feedback, on: str = "rank", masks: Masks | None = None) -> Any:
     """The scores or predictions of some users as a block, in their own precision: rounding would make ties.
 
     `on` is "rank" or "prediction"; "tensor": scores wherever they are.
@@ -213,6 +260,8 @@ def _scorer(model: Any, name: str, log: Feedback, on: str = "rank") -> Any:
         if block.shape != (len(users), log.n_items):
             msg = f"model {name!r}: scores(users) gave shape {tuple(block.shape)}, want {(len(users), log.n_items)}."
             raise PredictionError(msg)
+        if masks is not None:
+            masks.see(users, block, log)
         return block  # (B, I)
 
     return scores
@@ -226,14 +275,29 @@ def _tensor(model: Any, users: npt.NDArray[np.int64]) -> Any:
     return model.scores(users)
 
 
-def _finite(name: str, values: Floats, known: npt.NDArray[np.bool_]) -> Floats:
+def _finite(name: str, values: Floats, model: Any, log: Feedback) -> Floats:
     """The predictions, of which those of pairs that the model knows must be numbers."""
-    if values.shape != known.shape:
-        msg = f"model {name!r}: predict gave shape {values.shape} for {len(known):,} rows; return one value a pair."
+    if values.shape != (len(log),):
+        msg = f"model {name!r}: predict gave shape {values.shape} for {len(log):,} rows; return one value a pair."
         raise PredictionError(msg)
-    bad = np.flatnonzero(~np.isfinite(values) & known)
-    if len(bad):
-        msg = f"model {name!r}: {len(bad):,} of {len(known):,} predictions are not finite; repair the model."
+    bad = ~np.isfinite(_unmasked(name, values))
+    if bad.any() and isinstance(model, Partial):
+        bad &= model.knows(log.user, log.item)
+    if bad.any():
+        msg = f"model {name!r}: {int(bad.sum()):,} of {len(log):,} predictions are not finite; repair the model."
+        raise PredictionError(msg)
+    return values
+
+
+def _unmasked(name: str, values: Floats) -> Floats:
+    """The predictions; a masked score is none."""
+    masked = int(np.isneginf(values).sum())
+    if masked:
+        msg = (
+            f"model {name!r}: the scores of {masked:,} of {len(values):,} scored rows are -inf, as of a masked "
+            "history, and metrics on ratings need a number; give the scores before they are masked, or metrics of "
+            "rankings."
+        )
         raise PredictionError(msg)
     return values
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.commands.audit.model_files import Recoded, candidate
+from openloop.commands.audit.model_files import candidate
 from openloop.core.feedback import Feedback, Vocabulary
 from openloop.errors import (
     AlignmentError,
@@ -23,6 +23,7 @@ from openloop.errors import (
 )
 from openloop.sources.outcomes import prepare
 from openloop.sources.predictions import Predictions
+from openloop.sources.recoding import Recoded
 from tests.audit_files import ITEMS, SCORES, USERS, I, U, audit_files, scores, top, write
 from tests.facts import facts
 
@@ -178,9 +179,8 @@ def test_a_model_of_other_ids_altogether_is_refused(files):
         user=some.user, item=some.item, rating=some.rating, users=Vocabulary.of([str(u) for u in USERS]),
         items=Vocabulary(ITEMS),
     )  # fmt: skip
-    with pytest.raises(
-        AlignmentError, match="knows none of the log's 60 users; its own are 100, 101, 102 …, the log's '100', '101',"
-    ):
+    told = "knows none of the log's 60 users; its own are integers, 100, 101, 102 …, the log's text, '100', '101', "
+    with pytest.raises(AlignmentError, match=f"{told}.*cast one of them"):
         candidate("bias", [files / "bias.safetensors"], log, NAMES)
 
 
@@ -280,14 +280,14 @@ def test_vectors_of_other_users_are_matched_by_id(files, bias, tmp_path):
     assert np.isneginf(found.scores(np.setdiff1d(np.arange(U), known))).all()
 
 
-def test_vectors_without_ids_are_those_of_the_log_in_order(files, bias, tmp_path):
-    given = {name: value for name, value in bias.to_vectors().items() if name not in ("users", "items")}
-    np.savez(tmp_path / "v.npz", **given)
-    found, note = read(files, tmp_path / "v.npz")
-    assert re.search(facts("no ids", "users and items in order of id"), note)
-    np.testing.assert_array_equal(found.scores(np.arange(U)), bias.scores(np.arange(U)))
-    np.savez(
-        tmp_path / "v.npz", **{**given, "user_factors": given["user_factors"][1:], "user_bias": given["user_bias"][1:]}
-    )
-    with pytest.raises(AlignmentError, match=facts("v.npz", "59 vectors", "60 users", "ids")):
-        read(files, tmp_path / "v.npz")
+def test_vectors_without_ids_are_numbered_and_must_have_all_of_the_logs(tmp_path):
+    V, W = np.arange(8.0).reshape(4, 2), np.eye(3, 2)
+    np.savez(tmp_path / "v.npz", user_factors=V, item_factors=W)
+    log = Feedback.from_arrays([0, 1, 2], [0, 1, 0], [1, 2, 3], users=Vocabulary.of([0, 1, 3]), items=3)
+    found, _ = candidate("m", [tmp_path / "v.npz"], log, {})
+    np.testing.assert_array_equal(found.scores(np.arange(3)), (V @ W.T)[[0, 1, 3]])
+    assert any("taken for the ids 0 … 3" in note for note in found.notes_)
+    # One id beyond the rows: these are not numbered from 0.
+    log = Feedback.from_arrays([0, 1, 2, 3], [0, 1, 0, 2], [1, 2, 3, 1], users=Vocabulary.of([1, 2, 3, 4]), items=3)
+    with pytest.raises(UnknownIdError, match=facts("v.npz", "1 of the log's 4 users", "without ids", "users=")):
+        candidate("m", [tmp_path / "v.npz"], log, {})

@@ -298,3 +298,19 @@ def test_predictions_may_be_a_function_of_the_scores():
 def test_other_functions_are_refused(output):
     with pytest.raises(InputError, match=facts("Factors", "output")):
         Factors(V, W, output=output).fit(log())
+
+
+def test_one_function_is_enough():
+    with pytest.raises(InputError, match=facts("Factors", "clip", "output")):
+        Factors(V, W, output="logistic", clip=(1, 5)).fit(log())
+
+
+def test_what_is_predicted_goes_along_to_other_codes_and_into_vectors():
+    for more in ({"clip": (0.0, 1.0)}, {"output": "logistic"}, {"output": [[-1.0, 1.0], [1.0, 5.0]]}):
+        model = Factors(V, W, **more)
+        for same in (
+            model.placed(Vocabulary.range(3), Vocabulary.range(4)),
+            Factors(**model.to_vectors()),
+            ol.wrap(model),
+        ):
+            np.testing.assert_allclose(same.predictions(range(3)), model.predictions(range(3)))

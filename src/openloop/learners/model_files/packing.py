@@ -15,6 +15,7 @@ import numpy as np
 
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Vocabulary
+from openloop.core.protocols import on_host
 from openloop.errors import InputError, UndefinedError, listing
 from openloop.learners.model_files.kinds import is_saved, kind
 
@@ -54,11 +55,8 @@ def pack(value: Any, name: str, tensors: Tensors) -> Any:
 
 def as_array(given: Any) -> Array:
     """What an array of another library holds; a tensor may be on a device, or wait for its gradient."""
-    if hasattr(given, "detach"):
-        given = given.detach().cpu()
-    elif hasattr(given, "to_numpy"):
-        given = given.to_numpy()
-    values = np.asarray(given)
+    own = hasattr(given, "to_numpy") and not hasattr(given, "detach")
+    values = on_host(given.to_numpy() if own else given)
     if values.dtype == object and values.ndim == 1 and len(values) and not isinstance(values[0], str):
         return np.stack([np.asarray(row) for row in values])  # a column of lists
     return values

@@ -12,13 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from openloop.core.feedback import Array, Floats, Ints, Vocabulary
+from openloop.core.feedback import Array, Floats, Ints
 from openloop.core.impressions import Impressions
 from openloop.errors import AlignmentError, PredictionError
 from openloop.kernels.selecting import best
 from openloop.kernels.shown_lists import ranks_in_lists, reordered
+from openloop.sources.functions import OfIds
 from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.tables import RankedLists, ranked_lists, read_table, row_probabilities
+from openloop.sources.outcomes import refuse_unwrapped
+from openloop.sources.recoding import by_id
 
 BLOCK_CELLS = 2**22  # scores that are looked at at once
 
@@ -45,9 +48,10 @@ def ranking(name: str, model: Any, log: Impressions, asked: ShownQuestion) -> Ra
     if isinstance(model, np.ndarray):
         return _reordered_ranks(_row_ranks(what, model, log), log, asked)
     if hasattr(model, "predict") or hasattr(model, "scores"):
-        _check_vocabularies(what, model, log)
+        refuse_unwrapped(what, model)
         return _scored(what, _of_recommender(what, model, log), log, asked)
     if callable(model):
+        refuse_unwrapped(what, model)
         return _scored(what, _of_function(what, model, log), log, asked)
     rows = read_table(what, model, log, asked)
     if "probability" in rows.numbers:
@@ -114,6 +118,7 @@ def _scored(what: str, scores: _Scores, log: Impressions, asked: ShownQuestion) 
 def _of_recommender(what: str, model: Any, log: Impressions) -> _Scores:
     if log.users is None or log.user is None:
         raise PredictionError(f"{what}: a recommender ranks for users, and the log names none; give lists of requests.")
+    model = by_id(what, model, log.users, log.items)
     missing = PredictionError(f"{what}: {type(model).__name__} lacks predict or scores, which lists need.")
 
     def ask(method: str, *given: Array) -> Array:
@@ -135,18 +140,9 @@ def _of_function(what: str, function: Any, log: Impressions) -> _Scores:
         raise PredictionError(
             f"{what}: the log names neither users nor requests, so a function has nothing to rank for."
         )
-    who = users
     key = np.arange(log.n_requests, dtype=np.int32) if log.user is None else log.user
-
-    def pairs(owner: Array, item: Array) -> Array:
-        return np.asarray(function(who.ids[owner], log.items.ids[item]))
-
-    def grid(owners: Array) -> Array:
-        item = np.tile(np.arange(log.n_items), len(owners))
-        found = pairs(np.repeat(owners, log.n_items), item)
-        return _finite(what, found, (len(item),)).reshape(len(owners), log.n_items)
-
-    return _Scores(pairs=pairs, grid=grid, owners=len(who), key=key)
+    asked = OfIds(what=what, function=function, users=users, items=log.items)
+    return _Scores(pairs=asked.predict, grid=asked.scores, owners=len(users), key=key)
 
 
 def _finite(what: str, found: Array, shape: tuple[int, ...]) -> Floats:
@@ -157,14 +153,3 @@ def _finite(what: str, found: Array, shape: tuple[int, ...]) -> Floats:
             f"{int(np.isnan(scores).sum()):,} NaN."
         )
     return scores
-
-
-def _check_vocabularies(what: str, model: Any, log: Impressions) -> None:
-    """Codes of another vocabulary would be other users and items."""
-    for side, ids in (("users", log.users), ("items", log.items)):
-        own = getattr(model, f"{side}_", None)
-        if isinstance(own, Vocabulary) and ids is not None and own != ids:
-            raise AlignmentError(
-                f"{what}: fitted on other {side} than the log's ({len(own):,} ids, the log has {len(ids):,}); read the "
-                "log with the vocabulary that it was fitted on, or give its lists as a table."
-            )
