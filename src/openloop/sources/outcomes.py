@@ -135,19 +135,35 @@ def predicts(model: Any) -> bool:
     return isinstance(model, np.ndarray) or hasattr(model, "predict")
 
 
-def predictions(name: str, model: Any, log: Feedback, *, partly: bool = True) -> Floats | None:
+def predictions(name: str, model: Any, log: Feedback, *, partly: bool = True, lenient: bool = False) -> Floats | None:
     """The predicted rating of each row, NaN where a model has none; None where predictions are ranks alone.
 
-    Without `partly` also None where a list with scores and ranks lacks a row: it was made for rankings.
+    Without `partly` also None where a list with scores and ranks lacks a row: it was made for rankings. With `lenient`
+    also where scores are masked, as -inf; else that is an error.
     """
+    found = _predictions(name, model, log, partly=partly)
+    masked = 0 if found is None else int(np.isneginf(found).sum())
+    if masked and not lenient:
+        msg = (
+            f"model {name!r}: the scores of {masked:,} of {len(log):,} scored rows are -inf, as of a masked history, "
+            "and metrics on ratings need a number; give the scores before they are masked, or metrics of rankings."
+        )
+        raise PredictionError(msg)
+    return None if masked else found
+
+
+def _predictions(name: str, model: Any, log: Feedback, *, partly: bool) -> Floats | None:
     if isinstance(model, Predictions):
-        found = None if model.score is None else _unmasked(name, model.at(model.score, log.cell))
+        found = None if model.score is None else model.at(model.score, log.cell)
         lacking = found is not None and model.rank is not None and bool(np.isnan(found).any())
         return None if lacking and not partly else found
     if isinstance(model, np.ndarray):
         found = np.asarray(model[log.user, log.item], np.float64)
     elif hasattr(model, "predict"):
-        found = on_host(model.predict(log.user, log.item)).astype(np.float64)
+        try:
+            found = on_host(model.predict(log.user, log.item)).astype(np.float64)
+        except PredictionError as error:
+            raise _named(name, error) from error
     else:
         msg = f"model {name!r}: {type(model).__name__} has scores but no predict, which metrics on ratings need."
         raise PredictionError(msg)
@@ -280,24 +296,11 @@ def _finite(name: str, values: Floats, model: Any, log: Feedback) -> Floats:
     if values.shape != (len(log),):
         msg = f"model {name!r}: predict gave shape {values.shape} for {len(log):,} rows; return one value a pair."
         raise PredictionError(msg)
-    bad = ~np.isfinite(_unmasked(name, values))
+    bad = ~(np.isfinite(values) | np.isneginf(values))
     if bad.any() and isinstance(model, Partial):
         bad &= model.knows(log.user, log.item)
     if bad.any():
         msg = f"model {name!r}: {int(bad.sum()):,} of {len(log):,} predictions are not finite; repair the model."
-        raise PredictionError(msg)
-    return values
-
-
-def _unmasked(name: str, values: Floats) -> Floats:
-    """The predictions; a masked score is none."""
-    masked = int(np.isneginf(values).sum())
-    if masked:
-        msg = (
-            f"model {name!r}: the scores of {masked:,} of {len(values):,} scored rows are -inf, as of a masked "
-            "history, and metrics on ratings need a number; give the scores before they are masked, or metrics of "
-            "rankings."
-        )
         raise PredictionError(msg)
     return values
 

@@ -1,4 +1,4 @@
-"""Recommenders of other users and items than a log's, asked in the log's codes: ids are what both have in common."""
+"""Recommenders of other users and items than a log's, found by id and asked in the log's codes."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from openloop.core.feedback import Vocabulary
-from openloop.errors import AlignmentError, PredictionError
+from openloop.errors import AlignmentError, PredictionError, UnknownIdError
 from openloop.learners import GlobalAverage
 from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.rankers import ranking
@@ -91,7 +91,7 @@ def test_what_is_not_listed_comes_last_as_shown():
 
 
 class Other(Model):
-    items_ = Vocabulary.range(7)
+    items_ = Vocabulary.range(5)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ class Other(Model):
         (GlobalAverage, PredictionError, ("GlobalAverage", "class")),
         (np.ones(3, np.int32), AlignmentError, (3, "int32")),
         (np.ones(3), AlignmentError, ("float64",)),
-        (Other(), AlignmentError, ("items", 7, 6)),
+        (Other(), UnknownIdError, ("'a'", 1, "6 items", 5)),
         (lambda *_: np.ones(2), PredictionError, ("one score per pair", "(2,)")),
         (lambda users, _: np.full(len(users), np.nan), PredictionError, ("NaN",)),
         (object(), PredictionError, ("object", "ranker")),

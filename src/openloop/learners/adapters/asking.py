@@ -1,4 +1,4 @@
-"""Code of others is asked about pairs: in blocks, by one thread at a time, its answers checked for number and shape."""
+"""Foreign code is asked about pairs: in blocks, by one thread at a time, its answers checked."""
 
 from __future__ import annotations
 

@@ -126,6 +126,12 @@ class Factors(FactorLearner):
         return self
 
 
+def checked(found: Factors) -> Factors:
+    """The same, once its arrays and ids were looked at: what is wrong with them is said where it is made."""
+    found.scores([])
+    return found
+
+
 # -- the arrays ----------------------------------------------------------------------------------------------
 
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from openloop.errors import AlignmentError, InputError
-from openloop.learners.adapters.factors import Factors
-from openloop.learners.adapters.implicit_models import checked
+from openloop.learners.adapters.factors import Factors, checked
 from openloop.learners.model_files.packing import as_array
 
 INNER_PRODUCT, L2 = 0, 1  # faiss.METRIC_INNER_PRODUCT, faiss.METRIC_L2

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from openloop.errors import InputError
-from openloop.learners.adapters.factors import Factors
+from openloop.learners.adapters.factors import Factors, checked
 
 
 def has_factors(model: Any) -> bool:
@@ -20,11 +20,4 @@ def wrap_factors(model: Any, users: Any, items: Any, unknown: str) -> Factors:
     """Its factors, copied from the GPU where they are there."""
     if model.user_factors is None or model.item_factors is None:
         raise InputError(f"wrap: {type(model).__name__} has no factors yet; fit it first.")
-    found = Factors(model.user_factors, model.item_factors, users=users, items=items, unknown=unknown)
-    return checked(found)
-
-
-def checked(found: Factors) -> Factors:
-    """The same, once its arrays and ids have been looked at: what is wrong with them is said where it is wrapped."""
-    found.scores([])
-    return found
+    return checked(Factors(model.user_factors, model.item_factors, users=users, items=items, unknown=unknown))

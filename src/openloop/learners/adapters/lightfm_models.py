@@ -1,12 +1,11 @@
-"""Models of LightFM as `Factors`: representations of users and items, through their features where there are any."""
+"""Models of LightFM as `Factors`: the representations of users and items, by their features if any."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from openloop.errors import AlignmentError, InputError
-from openloop.learners.adapters.factors import Factors
-from openloop.learners.adapters.implicit_models import checked
+from openloop.learners.adapters.factors import Factors, checked
 
 
 def is_lightfm(model: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The ids of a model's rows, in the rows' order, from whatever keeps them: arrays, columns, mappings, vocabularies."""
+"""The ids of a model's rows, in their order, from what keeps them: arrays, mappings, vocabularies."""
 
 from __future__ import annotations
 

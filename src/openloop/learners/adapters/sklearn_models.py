@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from openloop.errors import InputError
-from openloop.learners.adapters.factors import Factors
-from openloop.learners.adapters.implicit_models import checked
+from openloop.learners.adapters.factors import Factors, checked
 
 FEW = 8  # rows on which the product is compared with the model's own
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from openloop.core.feedback import Array
 from openloop.errors import InputError
-from openloop.learners.adapters.factors import Factors
-from openloop.learners.adapters.implicit_models import checked
+from openloop.learners.adapters.factors import Factors, checked
 from openloop.learners.adapters.row_ids import row_ids
 from openloop.learners.adapters.wrapped import Wrapped
 from openloop.learners.model_files.packing import as_array

@@ -76,6 +76,15 @@ class Wrapped(Learner):
         """The predictions of all items for these users, (B, I)."""
         return self._grid(self.pairs, users)
 
+    @property
+    def linked(self) -> bool:
+        """Whether predictions are another function of the scores."""
+        return self.ranked is not None
+
+    def linear(self, user: Array, item: Array) -> Array:
+        """The score of each pair of codes."""
+        return self._answers(self.ranked or self.pairs, self.user_rows_[user], self.item_rows_[item])
+
     def _grid(self, pairs: Pairs, users: npt.ArrayLike) -> Array:
         def ask(user: Array, item: Array) -> Array:
             return self._answers(pairs, user, item)

@@ -1,4 +1,4 @@
-"""`wrap`: a model of another library as a recommender here, told by what it has and by the library it comes from.
+"""`wrap`: a model of another library as a recommender here, recognised by its attributes.
 
 No library is imported for it: whoever has a model of one has imported it.
 """
@@ -14,9 +14,9 @@ import numpy as np
 from openloop.core.feedback import Array, Vocabulary, check_fitted
 from openloop.core.protocols import on_host
 from openloop.errors import InputError, did_you_mean, listing
-from openloop.learners.adapters.factors import UNKNOWN, Factors
+from openloop.learners.adapters.factors import UNKNOWN, Factors, checked
 from openloop.learners.adapters.faiss_indexes import is_index, wrap_index
-from openloop.learners.adapters.implicit_models import checked, has_factors, wrap_factors
+from openloop.learners.adapters.implicit_models import has_factors, wrap_factors
 from openloop.learners.adapters.lenskit_models import is_pipeline, wrap_pipeline
 from openloop.learners.adapters.lightfm_models import is_lightfm, wrap_lightfm
 from openloop.learners.adapters.row_ids import row_ids

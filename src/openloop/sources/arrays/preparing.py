@@ -90,7 +90,7 @@ def _predicted(models: Mapping[str, Any], log: Feedback, asked: Question) -> dic
         return {}
     partly = asked.missing != "error"
     answers = {
-        name: predictions(name, model, log, partly=partly)
+        name: predictions(name, model, log, partly=partly, lenient=asked.lenient)
         for name, model in models.items()
         if predicts(model) or not asked.lenient
     }

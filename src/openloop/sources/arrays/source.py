@@ -243,7 +243,7 @@ class FeedbackSource:
         if not predicts(self._scored.models[model]):
             return None
         values = self._scored.predicted.get(model)
-        values = predictions(model, self._scored.models[model], self._log) if values is None else values
+        values = predictions(model, self._scored.models[model], self._log, lenient=True) if values is None else values
         if values is None or np.isnan(values).all():
             return None
         known = ~np.isnan(values)

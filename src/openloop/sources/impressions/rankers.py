@@ -7,7 +7,7 @@ brings its lists along. With it, whatever the ranker is orders the items of each
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from openloop.sources.functions import OfIds
 from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.tables import RankedLists, ranked_lists, read_table, row_probabilities
 from openloop.sources.outcomes import refuse_unwrapped
-from openloop.sources.recoding import by_id
+from openloop.sources.recoding import by_id, told
 
 BLOCK_CELLS = 2**22  # scores that are looked at at once
 
@@ -38,6 +38,7 @@ class Ranking:
     rank: Ints  # (n,)
     lists: RankedLists | None = None
     probability: Floats | None = None  # (n, K)
+    notes: tuple[str, ...] = ()
 
 
 def ranking(name: str, model: Any, log: Impressions, asked: ShownQuestion) -> Ranking:
@@ -49,7 +50,8 @@ def ranking(name: str, model: Any, log: Impressions, asked: ShownQuestion) -> Ra
         return _reordered_ranks(_row_ranks(what, model, log), log, asked)
     if hasattr(model, "predict") or hasattr(model, "scores"):
         refuse_unwrapped(what, model)
-        return _scored(what, _of_recommender(what, model, log), log, asked)
+        scores, notes = _by_id(what, model, log)
+        return replace(_scored(what, scores, log, asked), notes=notes)
     if callable(model):
         refuse_unwrapped(what, model)
         return _scored(what, _of_function(what, model, log), log, asked)
@@ -115,10 +117,15 @@ def _scored(what: str, scores: _Scores, log: Impressions, asked: ShownQuestion) 
     return Ranking(rank=ranks_in_lists(lists, scores.key, log.request, log.item), lists=found)
 
 
-def _of_recommender(what: str, model: Any, log: Impressions) -> _Scores:
+def _by_id(what: str, model: Any, log: Impressions) -> tuple[_Scores, tuple[str, ...]]:
+    """A recommender in the log's codes, and what there is to know about it."""
     if log.users is None or log.user is None:
         raise PredictionError(f"{what}: a recommender ranks for users, and the log names none; give lists of requests.")
-    model = by_id(what, model, log.users, log.items)
+    found = by_id(what, model, log.users, log.items)
+    return _of_recommender(what, found, len(log.users), log.user), tuple(told(what, found))
+
+
+def _of_recommender(what: str, model: Any, owners: int, key: Ints) -> _Scores:
     missing = PredictionError(f"{what}: {type(model).__name__} lacks predict or scores, which lists need.")
 
     def ask(method: str, *given: Array) -> Array:
@@ -129,7 +136,7 @@ def _of_recommender(what: str, model: Any, log: Impressions) -> _Scores:
     by_pair = "linear" if getattr(model, "linked", False) else "predict"  # where predictions may tie, scores rank
     return _Scores(
         pairs=lambda owner, item: ask(by_pair, owner, item), grid=lambda owners: ask("scores", owners),
-        owners=len(log.users), key=log.user,
+        owners=owners, key=key,
     )  # fmt: skip
 
 
