@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -33,7 +34,8 @@ hypothesis.settings.load_profile("ci" if CI else "dev")
 
 # -- markers and skips ---------------------------------------------------------------------------------------
 
-EXTRAS = {"torch", "triton", "cornac", "chromium"}  # the fixtures below that `make` alone does not install
+LIBRARIES = {"implicit", "lightfm", "surprise", "lenskit", "faiss"}  # whose models `ol.wrap` takes
+EXTRAS = {"torch", "triton", "cornac", "chromium", *LIBRARIES}  # the fixtures below that `make` alone does not install
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -144,6 +146,37 @@ def triton(interpreter) -> Iterator[ModuleType]:
 @pytest.fixture(scope="session")
 def cornac() -> ModuleType:
     return pytest.importorskip("cornac", reason="Cornac is an extra: pip install 'openloop[cornac]'")
+
+
+def library(name: str, package: str) -> ModuleType:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a library that is imported
+        return pytest.importorskip(name, reason=f"a library of models is an extra: pip install {package}")
+
+
+@pytest.fixture(scope="session")
+def implicit() -> ModuleType:
+    return library("implicit", "implicit")
+
+
+@pytest.fixture(scope="session")
+def lightfm() -> ModuleType:
+    return library("lightfm", "lightfm-next")
+
+
+@pytest.fixture(scope="session")
+def surprise() -> ModuleType:
+    return library("surprise", "scikit-surprise")
+
+
+@pytest.fixture(scope="session")
+def lenskit() -> ModuleType:
+    return library("lenskit", "torch lenskit")
+
+
+@pytest.fixture(scope="session")
+def faiss() -> ModuleType:
+    return library("faiss", "faiss-cpu")
 
 
 @pytest.fixture(scope="session")

@@ -75,9 +75,10 @@ def _asked(pipeline: Any, node: str, ids: dict[str, Array]) -> Any:
         order = np.argsort(user, kind="stable")
         found = np.empty(len(user))
         for rows in np.split(order, np.flatnonzero(np.diff(user[order])) + 1):
-            wanted = ItemList(item_ids=ids["items"][item[rows]])
-            scored = pipeline.run(node, query=ids["users"][user[rows[0]]], items=wanted)
-            found[rows] = _scores(scored, len(rows))
+            wanted, at = np.unique(item[rows], return_inverse=True)  # not all scorers take an item twice
+            items = ItemList(item_ids=ids["items"][wanted])
+            scored = pipeline.run(node, query=ids["users"][user[rows[0]]], items=items)
+            found[rows] = _scores(scored, len(wanted))[at]
         return found
 
     return pairs
