@@ -29,7 +29,8 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo          run the demonstration, and write demo/report.html"
 	@echo "make test          run the tests (ARGS='-k ranking' passes options to pytest)"
-	@echo "make test-extras   run those that need torch, Triton, Cornac or Chromium, which you install yourself"
+	@echo "make test-extras   run those that need torch, Triton, Cornac, Chromium, implicit, LightFM, Surprise, LensKit"
+	@echo "                   or FAISS, which you install yourself (.ci/run says which versions)"
 	@echo "make check         style, types and layers"
 	@echo "make bench         measure against other libraries"
 	@echo "make docs          run every Python block of README.md and docs/"
