@@ -19,6 +19,7 @@ class Masks:
     def __init__(self, log: Feedback) -> None:
         self._cells = np.zeros(log.n_users, np.int64)
         self._rows = np.zeros(log.n_users, np.int64)
+        self._ranked = 0  # rows that were looked at: of most metrics those that are relevant
 
     def see(self, users: npt.NDArray[np.int64], block: Any, log: Feedback) -> None:
         """Count what is -inf in a block (B, I), and among the rows of `log`."""
@@ -29,14 +30,15 @@ class Masks:
         self._rows[users] = np.maximum(self._rows[users], _rows(users, masked, log))
 
     def check(self, name: str, log: Feedback) -> None:
-        """Refuse scores that leave every scored row out."""
+        """Refuse scores that leave out every row of `log`, which was ranked."""
+        self._ranked = max(self._ranked, len(log))
         if len(log) and int(self._rows.sum()) >= len(log):
             raise PredictionError(
-                f"model {name!r}: the scores of all {len(log):,} scored rows are -inf, so it ranks none of them; mask "
-                "what the model was trained on, and not the rows that are scored."
+                f"model {name!r}: the scores of all {len(log):,} rows that are ranked are -inf; mask what the model was "
+                "trained on, and not the rows that are scored."
             )
 
-    def remark(self, name: str, rows: int) -> str:
+    def remark(self, name: str) -> str:
         """What the reader should know; empty where nothing is masked."""
         cells, users, hit = int(self._cells.sum()), int(np.count_nonzero(self._cells)), int(self._rows.sum())
         if not cells:
@@ -45,7 +47,7 @@ class Masks:
             f"model {name!r}: {counted(cells, 'score')} of {counted(users, 'user')} are -inf, masked or not known to "
             "it: such items rank below all others"
         )
-        hidden = f"; {hit:,} of {rows:,} SCORED ROWS are among them: was the mask made with the scored rows in it?"
+        hidden = f"; {hit:,} of {self._ranked:,} RANKED ROWS are among them: was the mask made with scored rows in it?"
         return said + (hidden if hit else "")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
@@ -160,10 +162,8 @@ def _predictions(name: str, model: Any, log: Feedback, *, partly: bool) -> Float
     if isinstance(model, np.ndarray):
         found = np.asarray(model[log.user, log.item], np.float64)
     elif hasattr(model, "predict"):
-        try:
+        with _naming(name):
             found = on_host(model.predict(log.user, log.item)).astype(np.float64)
-        except PredictionError as error:
-            raise _named(name, error) from error
     else:
         msg = f"model {name!r}: {type(model).__name__} has scores but no predict, which metrics on ratings need."
         raise PredictionError(msg)
@@ -189,19 +189,24 @@ def ranks(
     else:
         scores: Any = model.grid(name) if isinstance(model, Predictions) else model
         told = hasattr(scores, "scores") and device is None and len(log) > 0
-        kernels, where = _kernels(scores.scores(log.user[:1].astype(np.int64)) if told else None, device)
+        with _naming(name):
+            kernels, where = _kernels(scores.scores(log.user[:1].astype(np.int64)) if told else None, device)
         seen = None if getattr(model, "lacks", False) else masks
         scores_of = _scorer(scores, name, log, "rank" if not where else "tensor", seen)
-        try:
+        with _naming(name):
             above, tied = kernels.ranks(scores_of, *wanted, log.n_items, *excluded, **where)
-        except PredictionError as error:
-            raise _named(name, error) from error
     return Outcome(above=above.astype(np.int64), tied=tied.astype(np.int64))
 
 
-def _named(name: str, error: PredictionError) -> PredictionError:
-    """The error with the model's name, which what raised it need not know."""
-    return error if f"model {name!r}" in str(error) else PredictionError(f"model {name!r}: {error}")
+@contextmanager
+def _naming(name: str) -> Generator[None]:
+    """Errors of what does not know the model's name get it."""
+    try:
+        yield
+    except PredictionError as error:
+        if f"model {name!r}" in str(error):
+            raise
+        raise PredictionError(f"model {name!r}: {error}") from error
 
 
 def _kernels(scores: Any, device: Any) -> tuple[Any, dict[str, Any]]:
@@ -272,7 +277,8 @@ def _scorer(model: Any, name: str, log: Feedback, on: str = "rank", masks: Masks
 
     def scores(users: npt.NDArray[np.int64]) -> Array:
         asked = {"prediction": predicted_block, "rank": _scores, "tensor": _tensor}[on]
-        block = model[users] if isinstance(model, np.ndarray) else asked(model, users)
+        with _naming(name):
+            block = model[users] if isinstance(model, np.ndarray) else asked(model, users)
         if block.shape != (len(users), log.n_items):
             msg = f"model {name!r}: scores(users) gave shape {tuple(block.shape)}, want {(len(users), log.n_items)}."
             raise PredictionError(msg)

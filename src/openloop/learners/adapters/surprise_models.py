@@ -17,7 +17,7 @@ from openloop.learners.adapters.row_ids import row_ids
 from openloop.learners.adapters.wrapped import Wrapped
 from openloop.learners.model_files.packing import as_array
 
-FACTORED = ("SVD", "SVDpp", "NMF")
+FACTORED = ("SVD", "SVDpp", "NMF")  # themselves: what derives from them may estimate otherwise
 
 
 class Nobody:
@@ -44,10 +44,9 @@ def wrap_surprise(model: Any, users: Any, items: Any, unknown: str) -> Any:
         side: row_ids(side, raw[side]) if given is None else given
         for side, given in (("users", users), ("items", items))
     }
-    kinds = {kind.__name__ for kind in type(model).__mro__}
     biased = getattr(model, "biased", True)
     # Without biases Surprise answers about the unknown by the mean of all ratings, which no factor of zeros gives.
-    if kinds.intersection(FACTORED) and (biased or unknown == "error"):
+    if name in FACTORED and (biased or unknown == "error"):
         return _factors(model, biased=biased, **ids, unknown=unknown)
     return Wrapped(name, _asked(model, raw), **ids, unknown=unknown, ranked=_asked(model, raw, clip=False), covers=True)
 

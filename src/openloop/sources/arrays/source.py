@@ -361,7 +361,7 @@ class FeedbackSource:
     def remarks(self) -> list[str]:
         """What showed while models were ranked: one score for all items of some users, and scores of -inf."""
         users = self.about().scored_users
-        masked = [masks.remark(model, len(self._log)) for model, masks in self._masks.items()]
+        masked = [masks.remark(model) for model, masks in self._masks.items()]
         return [
             *(one_score(model, flat, users) for model, flat in self._flat.items() if flat),
             *(remark for remark in masked if remark),
