@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
 import shutil
 import sys
@@ -123,8 +125,17 @@ def data_dir() -> Callable[[str], Path]:
 # -- extras --------------------------------------------------------------------------------------------------
 
 
+def import_triton() -> None:
+    """Triton's own functions run in Python if it is told so when it is first imported, which optimisers of torch do."""
+    if importlib.util.find_spec("triton") is not None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TRITON_INTERPRET", "1")
+            importlib.import_module("triton")
+
+
 @pytest.fixture(scope="session")
 def torch() -> ModuleType:
+    import_triton()
     return pytest.importorskip("torch", reason="torch is an extra: pip install 'openloop[torch]'")
 
 
@@ -145,6 +156,7 @@ def triton(interpreter) -> Iterator[ModuleType]:
 
 @pytest.fixture(scope="session")
 def cornac() -> ModuleType:
+    import_triton()
     return pytest.importorskip("cornac", reason="Cornac is an extra: pip install 'openloop[cornac]'")
 
 
@@ -171,6 +183,7 @@ def surprise() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def lenskit() -> ModuleType:
+    import_triton()
     return library("lenskit", "torch lenskit")
 
 
