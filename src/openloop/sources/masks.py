@@ -34,7 +34,7 @@ class Masks:
         self._ranked = max(self._ranked, len(log))
         if len(log) and int(self._rows.sum()) >= len(log):
             raise PredictionError(
-                f"model {name!r}: the scores of all {len(log):,} rows that are ranked are -inf; mask what the model was "
+                f"model {name!r}: the scores of all {len(log):,} rows that are ranked are -inf; mask what it was "
                 "trained on, and not the rows that are scored."
             )
 
@@ -44,8 +44,8 @@ class Masks:
         if not cells:
             return ""
         said = (
-            f"model {name!r}: {counted(cells, 'score')} of {counted(users, 'user')} are -inf, masked or not known to "
-            "it: such items rank below all others"
+            f"model {name!r}: has the score -inf for {counted(cells, 'cell')} of {counted(users, 'user')}, masked or not "
+            "known to it: such items rank below all others"
         )
         hidden = f"; {hit:,} of {self._ranked:,} RANKED ROWS are among them: was the mask made with scored rows in it?"
         return said + (hidden if hit else "")

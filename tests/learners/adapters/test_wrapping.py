@@ -109,6 +109,20 @@ def test_a_learner_has_ids_and_must_be_fitted():
         ol.wrap(ol.learners.Bias())
 
 
+# -- matrices of scores --------------------------------------------------------------------------------------
+
+
+def test_a_matrix_of_scores_has_ids_of_rows_and_columns():
+    masked = np.where(SCORES < -1.5, -np.inf, SCORES)
+    assert_evaluated_as(ol.wrap(SCORES, users=USER_IDS, items=ITEM_IDS), in_codes(SCORES))
+    found = assert_evaluated_as(ol.wrap(masked, users=USER_IDS, items=ITEM_IDS), in_codes(masked), ["ndcg@3"])
+    assert any("-inf" in note for note in found.notes)
+    with pytest.raises(InputError, match=facts("matrix", "users=", "items=")):
+        ol.wrap(SCORES, users=USER_IDS)
+    with pytest.raises(AlignmentError, match=facts((12, 30), "30 users", "12 items")):
+        ol.wrap(SCORES.T, users=USER_IDS, items=ITEM_IDS)
+
+
 # -- functions -----------------------------------------------------------------------------------------------
 
 
