@@ -114,10 +114,16 @@ def by_id(what: str, model: Any, users: Vocabulary, items: Vocabulary) -> Any:
 
 
 def partly_by_id(what: str, model: Any, users: Vocabulary, items: Vocabulary) -> tuple[Any, str]:
-    """The same where a model may lack ids, and a note on what is made of them, empty where it lacks none."""
+    """The same where a model may lack ids, and a note on what is made of them, empty where it lacks none.
+
+    Rows without ids are no such model: that some ids of the log lie outside them tells that they are none.
+    """
     codes = _codes(what, model, users, items)
     if codes is None:
         return model, ""
+    for role, code, ids in zip(ROLES, codes, (users, items), strict=True):
+        if _by_position(model, role):
+            _refuse_lacking(what, role, model, ids.ids[code < 0], len(ids))
     lacking = {
         role: f"{number:,} of {len(code):,} {role}s"
         for role, code in zip(ROLES, codes, strict=True)

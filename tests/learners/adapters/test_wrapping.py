@@ -61,6 +61,19 @@ def test_no_library_is_imported():
     assert run.stdout.split() == []
 
 
+@pytest.mark.parametrize(
+    "model",
+    [ol.wrap(Als(), users=USER_IDS, items=ITEM_IDS), ol.wrap(SVD()), ol.wrap((V, W))],
+    ids=["ids", "clip", "positions"],
+)
+def test_what_has_factors_is_saved_as_it_is(model, tmp_path):
+    model.save(tmp_path / "m.safetensors")
+    again = ol.load(tmp_path / "m.safetensors")
+    assert (again.users_, again.items_, again.clip) == (model.users_, model.items_, model.clip)
+    assert (again.users is None) == (model.users is None)
+    np.testing.assert_array_equal(again.predictions(range(5)), model.predictions(range(5)))
+
+
 # -- learners ------------------------------------------------------------------------------------------------
 
 SOME = Feedback.from_arrays(
