@@ -65,7 +65,7 @@ def test_a_masked_history_ranks_as_one_that_is_excluded(form):
     assert found["m", "ndcg@3", "naive"].value == plain["m", "ndcg@3", "naive"].value
     users = np.unique(LIKED.user)
     count = int(np.isin(TRAIN.user, users).sum())
-    assert told(found, "'m'", f"{count} scores of {len(users)} users")
+    assert told(found, "'m'", f"{count} cells of {len(users)} users")
     assert not told(found, "RANKED ROWS")
     assert not told(plain)
 

@@ -131,6 +131,17 @@ def test_a_command_asks_a_model_that_lacks_ids_about_the_others():
     assert not any("-inf" in n for n in evaluated(found, WIDE, metrics=["ndcg@3"]).notes)
 
 
+def test_rows_without_ids_are_no_model_that_lacks_some():
+    numbers = Vocabulary.of(range(1, U + 1)), Vocabulary.range(I)
+    with pytest.raises(UnknownIdError, match=facts("'m'", 1, "30 users", 30, "users=")):
+        partly_by_id("model 'm'", ol.wrap((V, W)), *numbers)
+    padded = ol.wrap((np.vstack([np.zeros(3), V]), W))
+    found, note = partly_by_id("m", padded, *numbers)
+    np.testing.assert_allclose(found.scores(np.arange(U)), V @ W.T)
+    assert note == ""
+    assert any("no ids of its users" in n for n in told("m", found))
+
+
 def test_factors_are_ranked_without_blocks():
     model = ol.learners.Factors(V, W, users=[f"u{u:02}" for u in reversed(range(U))], items=ITEMS.ids)
     assert isinstance(by_id("m", FITTED["factors"], USERS, ITEMS), RecodedFactors)

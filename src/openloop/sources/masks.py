@@ -23,9 +23,9 @@ class Masks:
 
     def see(self, users: npt.NDArray[np.int64], block: Any, log: Feedback) -> None:
         """Count what is -inf in a block (B, I), and among the rows of `log`."""
-        masked = on_host(block == -np.inf)
-        if not masked.any():
+        if bool(block.min() > -np.inf):  # the rule, and quick wherever the block is
             return
+        masked = on_host(block == -np.inf)
         self._cells[users] = masked.sum(axis=1)
         self._rows[users] = np.maximum(self._rows[users], _rows(users, masked, log))
 
@@ -34,7 +34,7 @@ class Masks:
         self._ranked = max(self._ranked, len(log))
         if len(log) and int(self._rows.sum()) >= len(log):
             raise PredictionError(
-                f"model {name!r}: the scores of all {len(log):,} rows that are ranked are -inf; mask what the model was "
+                f"model {name!r}: the scores of all {len(log):,} rows that are ranked are -inf; mask what it was "
                 "trained on, and not the rows that are scored."
             )
 
@@ -44,8 +44,8 @@ class Masks:
         if not cells:
             return ""
         said = (
-            f"model {name!r}: {counted(cells, 'score')} of {counted(users, 'user')} are -inf, masked or not known to "
-            "it: such items rank below all others"
+            f"model {name!r}: has the score -inf for {counted(cells, 'cell')} of {counted(users, 'user')}, masked or "
+            "not known to it: such items rank below all others"
         )
         hidden = f"; {hit:,} of {self._ranked:,} RANKED ROWS are among them: was the mask made with scored rows in it?"
         return said + (hidden if hit else "")

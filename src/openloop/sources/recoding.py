@@ -114,7 +114,10 @@ def by_id(what: str, model: Any, users: Vocabulary, items: Vocabulary) -> Any:
 
 
 def partly_by_id(what: str, model: Any, users: Vocabulary, items: Vocabulary) -> tuple[Any, str]:
-    """The same where a model may lack ids, and a note on what is made of them, empty where it lacks none."""
+    """The same where a model may lack ids, and a note on what is made of them, empty where it lacks none.
+
+    Rows without ids are no such model: that some ids of the log lie outside them tells that they are none.
+    """
     codes = _codes(what, model, users, items)
     if codes is None:
         return model, ""

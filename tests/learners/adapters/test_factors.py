@@ -118,6 +118,46 @@ def test_later_training_of_the_arrays_does_not_reach_a_fitted_model():
     np.testing.assert_allclose(model.scores(range(3)), V @ W.T)
 
 
+# -- other vocabularies, and predictions within a range ------------------------------------------------------
+
+
+def test_rows_may_be_placed_on_other_ids_again():
+    model = Factors(V, W, A, B, 0.5, users=["c", "a", "b"], items=[30, 10, 40, 20])
+    placed = model.placed(words("b", "c"), Vocabulary.of([20, 40]))
+    np.testing.assert_allclose(placed.scores(range(2)), SCORES[[2, 0]][:, [3, 2]])
+    assert model.users_ == words("a", "b", "c")
+    fitted = Factors(V, W, A, B, 0.5).fit(log(words("a", "b", "c")))  # rows are the codes of that log
+    np.testing.assert_allclose(fitted.placed(words("c"), Vocabulary.of([1])).scores([0]), SCORES[[2]][:, [1]])
+    with pytest.raises(UnknownIdError, match=facts("1 of the log's 2 users", "'x'")):
+        model.placed(words("b", "x"), Vocabulary.of([20]))
+
+
+def test_predictions_may_be_cut_and_scores_are_not(tmp_path):
+    model = Factors(V, W, A, B, 0.5, clip=(0, 1)).fit(log())
+    assert (SCORES.min(), SCORES.max()) != (0, 1)
+    np.testing.assert_allclose(model.predictions(range(3)), np.clip(SCORES, 0, 1))
+    np.testing.assert_allclose(model.predict([2, 0], [3, 1]), np.clip(SCORES, 0, 1)[[2, 0], [3, 1]])
+    np.testing.assert_allclose(model.scores(range(3)), SCORES)
+    assert model.linked
+    assert not Factors(V, W).linked
+    model.save(tmp_path / "m.safetensors")
+    assert ol.load(tmp_path / "m.safetensors").clip == (0, 1)
+    np.testing.assert_allclose(
+        model.placed(Vocabulary.of([2]), Vocabulary.range(4)).predictions([0]), np.clip(SCORES, 0, 1)[[2]]
+    )
+
+
+@pytest.mark.parametrize("clip", [(1, 1), (5, 1), (1, 2, 3)])
+def test_a_range_has_two_ends(clip):
+    with pytest.raises(InputError, match=facts("Factors", "clip", "low < high")):
+        Factors(V, W, clip=clip).fit(log())
+
+
+def test_items_by_factors_are_told_apart():
+    with pytest.raises(AlignmentError, match=facts((3, 2), (2, 4), "item_factors.T")):
+        Factors(V, W.T).fit(log())
+
+
 # -- unknown ids ---------------------------------------------------------------------------------------------
 
 

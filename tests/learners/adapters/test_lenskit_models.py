@@ -109,7 +109,7 @@ def test_pairs_that_it_does_not_know_are_not_predicted_and_rank_last():
     for cell in at:
         grid[cell] = -np.inf
     found = assert_evaluated_as(wrapped, grid, metrics=["ndcg@3"])
-    assert any("'m'" in note and "2 scores of 2 users are -inf" in note for note in found.notes)
+    assert any("'m'" in note and "-inf for 2 cells of 2 users" in note for note in found.notes)
     everything = Feedback.from_arrays(
         *(x.ravel() for x in np.indices(grid.shape)), np.ones(grid.size), users=USERS, items=ITEMS
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,10 @@ def test_ids_that_it_lacks_score_zero():
     wanted[:5, 1:] = in_codes(SCORES)[:5, :4]
     np.testing.assert_array_equal(model.scores(range(6)), wanted)
     np.testing.assert_array_equal(model.predict([5, 0, 2], [1, 0, 3]), wanted[[5, 0, 2], [1, 0, 3]])
+    of_users, of_items = model.notes_
+    assert re.search(facts("1 of 6 users", "not known", 0), of_users)
+    assert re.search(facts("1 of 5 items", "not known", 0), of_items)
+    assert make().placed(USERS, ITEMS).notes_ == ()
 
 
 def test_a_model_that_covers_them_is_asked_about_row_minus_one():
@@ -58,6 +64,7 @@ def test_a_model_that_covers_them_is_asked_about_row_minus_one():
     model = Wrapped("theirs", all_pairs, ["a", "b"], [1, 2], "zero", covers=True)
     placed = model.placed(Vocabulary.of(["b", "c"]), Vocabulary.of([2, 3]))
     assert placed.scores([0, 1]).tolist() == [[0, 7], [7, 7]]
+    assert all("answer of its own" in note for note in placed.notes_)
 
 
 def test_it_is_asked_and_not_fitted():

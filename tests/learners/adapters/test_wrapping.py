@@ -61,6 +61,19 @@ def test_no_library_is_imported():
     assert run.stdout.split() == []
 
 
+@pytest.mark.parametrize(
+    "model",
+    [ol.wrap(Als(), users=USER_IDS, items=ITEM_IDS), ol.wrap(SVD()), ol.wrap((V, W))],
+    ids=["ids", "clip", "positions"],
+)
+def test_what_has_factors_is_saved_as_it_is(model, tmp_path):
+    model.save(tmp_path / "m.safetensors")
+    again = ol.load(tmp_path / "m.safetensors")
+    assert (again.users_, again.items_, again.clip) == (model.users_, model.items_, model.clip)
+    assert (again.users is None) == (model.users is None)
+    np.testing.assert_array_equal(again.predictions(range(5)), model.predictions(range(5)))
+
+
 # -- learners ------------------------------------------------------------------------------------------------
 
 SOME = Feedback.from_arrays(
@@ -107,6 +120,20 @@ def test_a_learner_has_ids_and_must_be_fitted():
         ol.wrap(ol.learners.Bias().fit(LOG), users=USER_IDS)
     with pytest.raises(Exception, match=facts("Bias", "not fitted")):
         ol.wrap(ol.learners.Bias())
+
+
+# -- matrices of scores --------------------------------------------------------------------------------------
+
+
+def test_a_matrix_of_scores_has_ids_of_rows_and_columns():
+    masked = np.where(SCORES < -1.5, -np.inf, SCORES)
+    assert_evaluated_as(ol.wrap(SCORES, users=USER_IDS, items=ITEM_IDS), in_codes(SCORES))
+    found = assert_evaluated_as(ol.wrap(masked, users=USER_IDS, items=ITEM_IDS), in_codes(masked), ["ndcg@3"])
+    assert any("-inf" in note for note in found.notes)
+    with pytest.raises(InputError, match=facts("matrix", "users=", "items=")):
+        ol.wrap(SCORES, users=USER_IDS)
+    with pytest.raises(AlignmentError, match=facts((12, 30), "30 users", "12 items")):
+        ol.wrap(SCORES.T, users=USER_IDS, items=ITEM_IDS)
 
 
 # -- functions -----------------------------------------------------------------------------------------------

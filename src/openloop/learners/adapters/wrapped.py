@@ -54,13 +54,14 @@ class Wrapped(Learner):
         """The same model in other codes; -1 is the row of ids that it lacks."""
         given = self.name, self.pairs, self.users, self.items, self.unknown, self.ranked
         found = type(self)(*given, covers=self.covers)
-        found.user_rows_, found.item_rows_ = (
-            np.where((code := own.find(ids.ids)) >= 0, rows[code], -1)
-            for own, ids, rows in (
-                (self.users_, users, self.user_rows_), (self.items_, items, self.item_rows_),
-            )
-        )  # fmt: skip
-        found.users_, found.items_ = users, items
+        found.users_, found.user_rows_ = users, _rows(self.users_, self.user_rows_, users)
+        found.items_, found.item_rows_ = items, _rows(self.items_, self.item_rows_, items)
+        answer = "it has an answer of its own about them" if self.covers else "their score is 0"
+        found.notes_ = tuple(
+            f"{number:,} of {len(rows):,} {side} are not known to it; {answer}"
+            for side, rows in (("users", found.user_rows_), ("items", found.item_rows_))
+            if (number := int((rows < 0).sum()))
+        )
         return found
 
     def predict(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Array:
@@ -118,6 +119,12 @@ class PartlyWrapped(Wrapped):
     def _answers(self, pairs: Pairs, user: Array, item: Array) -> Array:
         found = super()._answers(pairs, user, item)
         return np.nan_to_num(found, nan=0.0, posinf=np.inf, neginf=-np.inf) if self.unknown == "zero" else found
+
+
+def _rows(own: Vocabulary, rows: Ints, ids: Vocabulary) -> Ints:
+    """The row of each of these ids, -1 where there is none."""
+    code = own.find(ids.ids)
+    return np.where(code >= 0, rows[code], np.int32(-1))
 
 
 def _ordered(name: str, side: str, ids: Any) -> tuple[Vocabulary, Ints]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from openloop.core.feedback import Array, Vocabulary, check_fitted
 from openloop.core.protocols import on_host
-from openloop.errors import InputError, did_you_mean, listing
+from openloop.errors import AlignmentError, InputError, did_you_mean, listing
 from openloop.learners.adapters.factors import UNKNOWN, Factors, checked
 from openloop.learners.adapters.faiss_indexes import is_index, wrap_index
 from openloop.learners.adapters.implicit_models import has_factors, wrap_factors
@@ -25,6 +25,7 @@ from openloop.learners.adapters.surprise_models import is_surprise, wrap_surpris
 from openloop.learners.adapters.torch_modules import is_module, wrap_module
 from openloop.learners.adapters.wrapped import Wrapped
 from openloop.learners.base import FactorLearner, Learner
+from openloop.learners.model_files.packing import as_array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ FAMILIES = (
 )
 KINDS = (
     "models of implicit, LightFM, Surprise and LensKit, torch modules, (user vectors, item vectors), "
-    "(user vectors, a flat FAISS index), (a decomposition of scikit-learn, its matrix), fitted learners"
+    "(user vectors, a flat FAISS index), (a decomposition of scikit-learn, its matrix), a matrix of scores, learners"
 )
 
 
@@ -55,10 +56,12 @@ def wrap(model: Any, users: Any = None, items: Any = None, unknown: str = "error
 
     `model` is one of implicit, LightFM, Surprise or LensKit, a torch module f(users, items) of positions, a pair of
     vectors (users, items), of vectors and a flat FAISS index, of a decomposition of scikit-learn and the matrix that it
-    transforms, or (LightFM, user features, item features); or a fitted learner, for another `unknown`. `users` and
-    `items` are the ids of its rows: arrays, columns, or what maps ids to rows. Surprise and LensKit have their own;
-    elsewhere, without ids, row r is id r, and a log with other ids is refused. `unknown` says what becomes of the log's
-    ids that the model lacks: an "error", or "zero" factors and bias, or score.
+    transforms, or (LightFM, user features, item features); a matrix of scores or a function, with the ids that they are
+    about; or a fitted learner, for another `unknown`.
+
+    `users` and `items` are the ids of its rows: arrays, columns, or what maps ids to rows. Surprise and LensKit have
+    their own; elsewhere, without ids, row r is id r, and a log with other ids is refused. `unknown` says what becomes
+    of the log's ids that the model lacks: an "error", or "zero" factors and bias, or score.
     """
     if unknown not in UNKNOWN:
         raise InputError(f"wrap: unknown={unknown!r} is no option.{did_you_mean(str(unknown), UNKNOWN)}")
@@ -72,6 +75,8 @@ def wrap(model: Any, users: Any = None, items: Any = None, unknown: str = "error
         return family.wrap(model, **given)
     if isinstance(model, type):
         raise InputError(f"wrap: {model.__name__} is a class; pass a fitted model.")
+    if hasattr(model, "__array__") or hasattr(model, "detach"):
+        return _grid(model, **given)
     if callable(model):
         return _function(model, **given)
     raise InputError(
@@ -131,6 +136,19 @@ def _scored_pairs(model: Any) -> Any:
         return on_host(model.scores(users))[at, item]
 
     return pairs
+
+
+def _grid(scores: Any, users: Any, items: Any, unknown: str) -> Wrapped:
+    """A matrix of scores, whose rows and columns have ids."""
+    grid = as_array(scores)
+    if users is None or items is None:
+        raise InputError("wrap: a matrix of scores needs the ids of its rows and columns; pass users= and items=.")
+    if grid.shape != (len(users), len(items)):
+        raise AlignmentError(
+            f"wrap: the scores have shape {grid.shape}, and there are {len(users):,} users and {len(items):,} items; "
+            "give one row a user and one column an item."
+        )
+    return Wrapped("scores", lambda user, item: grid[user, item], users, items, unknown)
 
 
 def _function(function: Any, users: Any, items: Any, unknown: str) -> Any:
