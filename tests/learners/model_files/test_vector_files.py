@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,12 +19,10 @@ import openloop as ol
 from openloop.core.feedback import Feedback, Vocabulary
 from openloop.errors import (
     AlignmentError,
-    ColumnError,
     DuplicateError,
     FormatError,
     InputError,
     OpenloopError,
-    UndefinedError,
 )
 from openloop.learners.model_files.vector_files import write_vectors
 from tests.facts import facts
@@ -100,20 +97,6 @@ def test_plain_numpy_reproduces_the_scores(fitted, tmp_path):
             assert ("output" in z) == model.linked
 
 
-def test_a_table_of_vectors_reproduces_the_scores(tmp_path):
-    model = ol.learners.MF(factors=2, rng=0).fit(log("text"))
-    model.to_vectors(tmp_path / "v.parquet")
-    rows = pl.read_parquet(tmp_path / "v.parquet")
-    assert rows.columns == ["user", "item", "factors", "bias"]
-    users, items = (rows.filter(pl.col(side).is_not_null()) for side in ("user", "item"))
-    rest = rows.filter(pl.col("user").is_null() & pl.col("item").is_null())
-    assert rest["factors"].to_list() == [None]
-    P, Q = (np.array(part["factors"].to_list()) for part in (users, items))
-    found = P @ Q.T + users["bias"].to_numpy()[:, None] + items["bias"].to_numpy() + rest["bias"].item()
-    np.testing.assert_allclose(found, model.scores(np.arange(10)), rtol=0, atol=1e-6)
-    assert users["user"].to_list() == model.users_.ids.tolist()
-
-
 def test_the_vectors_of_a_model_are_parameters_of_factors():
     model = ol.learners.MF(factors=2, loss="logistic", rng=0).fit(log())
     same = ol.learners.Factors(**model.to_vectors())
@@ -150,13 +133,6 @@ def test_ids_that_a_format_would_change_are_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_table_says_no_function_of_scores(tmp_path):
-    model = ol.learners.MF(factors=2, loss="logistic", rng=0).fit(log())
-    with pytest.raises(UndefinedError, match=facts("function", ".npz")):
-        model.to_vectors(tmp_path / "v.parquet")
-    assert not (tmp_path / "v.parquet").exists()
-
-
 def test_the_extension_says_the_format(tmp_path):
     with pytest.raises(FormatError, match=facts("'.csv'", ".npz", ".parquet")):
         ol.learners.Bias().fit(log()).to_vectors(tmp_path / "v.csv")
@@ -190,19 +166,6 @@ def test_without_ids_rows_are_numbered(tmp_path):
     assert (found.users_.ids.tolist(), found.items_.ids.tolist()) == ([0, 1, 2], [0, 1, 2, 3])
     np.testing.assert_allclose(found.scores(range(3)), V @ W.T)
     assert found.users is None
-
-
-@pytest.mark.parametrize("name", ["factors", "vector", "embedding", "features"])
-def test_tables_of_other_programs(tmp_path, name):
-    """Spark has id and features; pandas makes floats of integers where some are missing."""
-    rows = pl.DataFrame({
-        "user": [70.0, 3.0, 11.0, None, None, None, None], "item": [None, None, None, 5, 900, 1, 44],
-        name: pl.Series([*V.tolist(), *W.tolist()], dtype=pl.Array(pl.Float32, 2)),
-    })  # fmt: skip
-    rows.sample(fraction=1, shuffle=True, seed=1).write_parquet(tmp_path / "v.parquet")
-    found = ol.load(tmp_path / "v.parquet")
-    assert found.users_.ids.tolist() == [3, 11, 70]
-    np.testing.assert_allclose(found.scores([2])[0, found.items_.codes([5, 900, 1, 44])], V[0] @ W.T, atol=1e-6)
 
 
 # -- refusals ------------------------------------------------------------------------------------------------
@@ -317,32 +280,3 @@ def test_damaged_text_ids(tmp_path):
         refused(tmp_path / "v.safetensors", FormatError, "'users'")
     save_file(tensors | {"users": np.array([0xFF] * 4, np.uint8)}, tmp_path / "v.safetensors")
     refused(tmp_path / "v.safetensors", FormatError, "'users'")
-
-
-ROWS = {"user": [1, 2, None, None], "item": [None, None, "a", "b"], "factors": [[1.0, 2.0]] * 4, "bias": [1.0] * 4}
-
-
-@pytest.mark.parametrize(
-    ("changed", "error", "told"),
-    [
-        ({"user": None}, ColumnError, ("'user'", "factors")),
-        ({"item": ["a"] * 4}, FormatError, ("a user and an item",)),
-        ({"user": [1, None, None, None], "item": [None, None, None, "b"]}, FormatError, ("2", "neither")),
-        ({"user": [1, 1, None, None]}, DuplicateError, ("users", "1")),
-        ({"user": [1.5, 2, None, None]}, FormatError, ("user", "integers", "Float64")),
-        ({"factors": [[1.0], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]}, FormatError, ("factors", "1", "2")),
-        ({"factors": [[1.0, None], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]}, FormatError, ("1", "factors", "missing")),
-        ({"factors": [None, [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]}, FormatError, ("factors", "1", "null")),
-        ({"factors": [["a"]] * 4}, ColumnError, ("factors", "numbers", "String")),
-        ({"factors": [1.0] * 4}, ColumnError, ("factors", "lists", "Float64")),
-        ({"factors": [[float("nan"), 2.0]] * 4}, InputError, ("user_factors", "finite")),
-        ({"bias": [None, 1.0, 1.0, 1.0]}, FormatError, ("bias", "1", "missing")),
-        ({"vector": [[1.0, 2.0]] * 4}, ColumnError, ("one column", "vector", "factors")),
-        ({"biases": [1.0] * 4}, ColumnError, ("'biases'", "'bias'")),
-        ({"item": [None] * 4, "user": [1, 2, 3, 4]}, OpenloopError, ()),
-    ],
-)
-def test_tables_that_are_not_of_vectors(tmp_path, changed, error, told):
-    columns = {key: value for key, value in (ROWS | changed).items() if value is not None}
-    pl.DataFrame(columns, strict=False).write_parquet(tmp_path / "v.parquet")
-    refused(tmp_path / "v.parquet", error, *told)

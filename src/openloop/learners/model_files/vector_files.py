@@ -1,4 +1,4 @@
-"""Vector files: user and item vectors with their ids as .npz, Parquet or safetensors, of this and other programs.
+"""Vector files: user and item vectors with their ids as .npz, Parquet or safetensors, by any program.
 
 Arrays have the names of the parameters of `Factors`. An .npz file is read without pickle. In safetensors text ids are
 the UTF-8 bytes of all of them, and a second tensor of where each ends. Reading a file runs nothing.
@@ -19,7 +19,7 @@ from openloop.core.feedback import Array
 from openloop.errors import FormatError, InputError, OpenloopError, did_you_mean, listing
 from openloop.learners.adapters.factors import Factors
 from openloop.learners.model_files.packing import Tensors, pack_array, strings
-from openloop.learners.model_files.vector_tables import PARQUET, read_table, write_table
+from openloop.learners.model_files.vector_tables import PARQUET, misnamed, read_table, write_table
 from openloop.support.atomic import FilePath, replacing
 
 Vectors = dict[str, Any]  # parameters of `Factors`
@@ -37,7 +37,6 @@ NAMES = {
     "output": ("output",),
 }
 KNOWN = tuple(name for same in NAMES.values() for name in same)
-TELLING = ("user", "item", "bias", "intercept", "mean", "output")  # an array of such a name may not be ignored
 ENDS = ".ends"  # of the strings of a tensor
 
 
@@ -83,9 +82,8 @@ def _names(file: Path, there: Iterable[str]) -> dict[str, str]:
                 f"{file}: has no array {key!r}, but {listing(names) or 'nothing'}; a file of vectors has user_factors "
                 "(U, K) and item_factors (I, K); rename them, or give the arrays to ol.learners.Factors."
             )
-    odd = [name for name in names if name not in KNOWN and any(word in name.lower() for word in TELLING)]
-    if odd:
-        raise FormatError(f"{file}: array {odd[0]!r} has a name that is not read.{did_you_mean(odd[0], KNOWN)}")
+    if odd := misnamed(names, KNOWN):
+        raise FormatError(f"{file}: array {odd!r} has a name that is not read.{did_you_mean(odd, KNOWN)}")
     return {key: same[0] for key, same in found.items() if same}
 
 

@@ -6,6 +6,7 @@ user; the bias of a row with neither is the intercept. So ids of users and items
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ PARQUET = (".parquet", ".pq")
 SIDES = ("user", "item")
 FACTORS = ("factors", "vector", "embedding", "features")  # the names of the column of vectors; the first is written
 BIAS = "bias"
+TELLING = ("user", "item", "bias", "intercept", "mean", "output")
 EXACT = 2**53  # whole floats are read as ids up to here
 
 
@@ -37,6 +39,11 @@ def is_vector_table(path: FilePath) -> bool:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         return False
     return any(isinstance(schema[name], pl.List | pl.Array) for name in FACTORS if name in schema)
+
+
+def misnamed(names: Iterable[str], known: Iterable[str]) -> str | None:
+    """The first name that is not known and still speaks of what vectors have; others may be ignored."""
+    return next((name for name in names if name not in known and any(word in name.lower() for word in TELLING)), None)
 
 
 def read_table(file: Path) -> dict[str, Any]:
@@ -71,9 +78,8 @@ def _rows(file: Path) -> pl.DataFrame:
             "factors and bias."
         )
     known = (*SIDES, *FACTORS, BIAS)
-    odd = [name for name in rows.columns if name not in known]
-    if odd:
-        raise ColumnError(f"{file}: column {odd[0]!r} has a name that is not read.{did_you_mean(odd[0], known)}")
+    if odd := misnamed(rows.columns, known):
+        raise ColumnError(f"{file}: column {odd!r} has a name that is not read.{did_you_mean(odd, known)}")
     return rows
 
 
