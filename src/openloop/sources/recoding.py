@@ -205,7 +205,7 @@ def _refuse_lacking(what: str, role: str, model: Any, lacking: Array, of: int) -
 
 def _by_position(model: Any, role: str) -> bool:
     """Whether rows have no ids but their positions."""
-    return isinstance(model, Placeable) and getattr(model, f"{role}s", ()) is None
+    return hasattr(model, "by_position") and model.by_position(f"{role}s")
 
 
 def _name_rows(model: Any, role: str) -> str:
