@@ -204,9 +204,8 @@ def _refuse_lacking(what: str, role: str, model: Any, lacking: Array, of: int) -
 
 
 def _by_position(model: Any, role: str) -> bool:
-    """Whether rows have no ids but their positions: neither given, nor those of a log that it was fitted on."""
-    unnamed = isinstance(model, Placeable) and getattr(model, f"{role}s", ()) is None
-    return unnamed and (own := _own(model, role)) is not None and own == Vocabulary.range(len(own))
+    """Whether rows have no ids but their positions."""
+    return hasattr(model, "by_position") and model.by_position(f"{role}s")
 
 
 def _name_rows(model: Any, role: str) -> str:

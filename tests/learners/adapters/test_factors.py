@@ -132,6 +132,16 @@ def test_rows_may_be_placed_on_other_ids_again():
         model.placed(words("b", "x"), Vocabulary.of([20]))
 
 
+def test_rows_have_the_ids_of_the_log_that_they_were_fitted_to():
+    assert Factors(V, W).by_position("users")
+    assert not Factors(V, W, users=["c", "a", "b"]).by_position("users")
+    fitted = Factors(V, W, unknown="zero").fit(log(words("a", "b", "c")))
+    assert not fitted.by_position("users")
+    more = log(words("a", "b", "c", "d"))
+    found = ol.evaluate({"m": fitted}, more, metrics=["mae"], estimators=["naive"])
+    assert any("1 of 4 users" in note for note in found.notes)
+
+
 def test_predictions_may_be_cut_and_scores_are_not(tmp_path):
     model = Factors(V, W, A, B, 0.5, clip=(0, 1)).fit(log())
     assert (SCORES.min(), SCORES.max()) != (0, 1)

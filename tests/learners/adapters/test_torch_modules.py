@@ -46,7 +46,8 @@ class Module:
 
 @pytest.fixture
 def stand_in(monkeypatch):
-    torch = SimpleNamespace(gradients=True, as_tensor=lambda values, **_: values)
+    tensor = type("Tensor", (), {})  # which SciPy looks for where torch is imported
+    torch = SimpleNamespace(gradients=True, as_tensor=lambda values, **_: values, Tensor=tensor)
 
     @contextmanager
     def no_grad():

@@ -80,6 +80,11 @@ class Factors(FactorLearner):
         )  # fmt: skip
         return found._place(users, items, list(self.notes_))
 
+    def by_position(self, side: str) -> bool:
+        """Whether the rows of "users" or "items" have no ids, neither given nor those of a log, but their positions."""
+        own = getattr(self, f"{side}_")
+        return getattr(self, side) is None and own == Vocabulary.range(len(own))
+
     @property
     def linked(self) -> bool:
         """Whether predictions are cut, or another function of the scores."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from openloop.core.feedback import Array, Vocabulary, check_fitted
+from openloop.core.feedback import Array, check_fitted
 from openloop.core.protocols import on_host
 from openloop.errors import AlignmentError, InputError, did_you_mean, listing
 from openloop.learners.adapters.factors import UNKNOWN, Factors, checked
@@ -116,11 +116,10 @@ def _learner(model: Any, users: Any, items: Any, unknown: str) -> Any:
     check_fitted(model)
     ids: dict[str, Any] = {}
     for side, given in (("users", users), ("items", items)):
-        own = getattr(model, f"{side}_")
-        unnamed = isinstance(model, Factors) and getattr(model, side) is None and own == Vocabulary.range(len(own))
+        unnamed = isinstance(model, Factors) and model.by_position(side)
         if given is not None and not unnamed:
             raise InputError(f"wrap: {name} has {side} of its own, those that it was fitted on; leave {side}= out.")
-        ids[side] = given if unnamed else own.ids
+        ids[side] = given if unnamed else getattr(model, f"{side}_").ids
     output = {"clip": model.clip, "output": model.output} if isinstance(model, Factors) else {}
     if isinstance(model, FactorLearner) and (isinstance(model, Factors) or not model.linked):
         offsets = model.user_bias_, model.item_bias_, model.intercept_
