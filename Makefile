@@ -34,7 +34,8 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo          run the demonstration, and write demo/report.html"
 	@echo "make test          run the tests (ARGS='-k ranking' passes options to pytest)"
-	@echo "make test-extras   run those that need torch, Triton, Cornac, Chromium or build, which you install yourself"
+	@echo "make test-extras   run those that need torch, Triton, Cornac, Chromium, implicit, LightFM, Surprise, LensKit,"
+	@echo "                   FAISS or build, which you install yourself (.ci/run says which versions)"
 	@echo "make test-minimum  run most tests with the lowest version of every dependency, in $(MINIMUM)"
 	@echo "make check         style, types and layers"
 	@echo "make bench         measure against other libraries"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -33,8 +36,9 @@ hypothesis.settings.load_profile("ci" if CI else "dev")
 
 # -- markers and skips ---------------------------------------------------------------------------------------
 
+LIBRARIES = {"implicit", "lightfm", "surprise", "lenskit", "faiss"}  # whose models `ol.wrap` takes
 # The fixtures below that `make` alone does not install.
-EXTRAS = {"torch", "triton", "cornac", "chromium", "pypa_build"}
+EXTRAS = {"torch", "triton", "cornac", "chromium", "pypa_build", *LIBRARIES}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -122,8 +126,17 @@ def data_dir() -> Callable[[str], Path]:
 # -- extras --------------------------------------------------------------------------------------------------
 
 
+def import_triton() -> None:
+    """Triton's own functions run in Python if it is told so when it is first imported, which optimisers of torch do."""
+    if importlib.util.find_spec("triton") is not None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TRITON_INTERPRET", "1")
+            importlib.import_module("triton")
+
+
 @pytest.fixture(scope="session")
 def torch() -> ModuleType:
+    import_triton()
     return pytest.importorskip("torch", reason="torch is an extra: pip install 'openloop[torch]'")
 
 
@@ -144,7 +157,40 @@ def triton(interpreter) -> Iterator[ModuleType]:
 
 @pytest.fixture(scope="session")
 def cornac() -> ModuleType:
+    import_triton()
     return pytest.importorskip("cornac", reason="Cornac is an extra: pip install 'openloop[cornac]'")
+
+
+def library(name: str, package: str) -> ModuleType:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a library that is imported
+        return pytest.importorskip(name, reason=f"a library of models is an extra: pip install {package}")
+
+
+@pytest.fixture(scope="session")
+def implicit() -> ModuleType:
+    return library("implicit", "implicit")
+
+
+@pytest.fixture(scope="session")
+def lightfm() -> ModuleType:
+    return library("lightfm", "lightfm-next")
+
+
+@pytest.fixture(scope="session")
+def surprise() -> ModuleType:
+    return library("surprise", "scikit-surprise")
+
+
+@pytest.fixture(scope="session")
+def lenskit() -> ModuleType:
+    import_triton()
+    return library("lenskit", "torch lenskit")
+
+
+@pytest.fixture(scope="session")
+def faiss() -> ModuleType:
+    return library("faiss", "faiss-cpu")
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from openloop.estimators.doubly_robust import cross_fitted
     from openloop.estimators.resampling import bootstrap
     from openloop.evaluation import evaluate
+    from openloop.learners.adapters.wrapping import wrap
     from openloop.learners.model_files.saving import load
     from openloop.metrics.naming import metric
     from openloop.reporting import figures
@@ -57,6 +58,7 @@ _NAMES = {
     "core.propensities": "Propensities observed_probability",
     "learners": "learners",
     "learners.model_files.saving": "load",
+    "learners.adapters.wrapping": "wrap",
     "metrics.naming": "metric",
     "core.metric": "Metric",
     "core.moments": "Moments",
@@ -84,7 +86,7 @@ __all__ = [
     "read", "split", "folds", "datasets", "simulate", "Feedback", "Vocabulary", "Impressions",
     "covariates", "Covariates",
     "propensity", "Propensities", "observed_probability",
-    "learners", "load",
+    "learners", "load", "wrap",
     "metric", "Metric", "estimator",
     "Moments", "Estimate", "Interval", "bounds", "bootstrap", "cross_fitted",
     "evaluate", "Comparison", "select", "Selection",

@@ -131,7 +131,8 @@ def evaluate(
 ) -> Comparison:
     """Estimate each metric of each model by each estimator.
 
-    `models` maps names to recommenders, U × I arrays or frames (user, item, score or rank). `log` is a Feedback,
+    `models` maps names to recommenders, which are found by id, functions of ids, U × I arrays or frames (user, item,
+    score or rank); `ol.wrap` makes recommenders of other libraries' models. `log` is a Feedback,
     or a frame of any engine, whose rows stay where they are; then the columns are named by `user`, `item`,
     `rating` and `propensities`, `population` is (users, items), `share` and `excluded_share` are the shares of
     this log and of `exclude` in the log that they were split from, `complete` declares that the predictions hold

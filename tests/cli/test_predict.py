@@ -25,6 +25,8 @@ def folder(tmp_path_factory):
     rows.sample(15, seed=2).select("item", "user", note=pl.lit("x")).write_csv(found / "pairs.csv")
     train = ("train", found / "log.csv", "--model", "svd", "--factors", "3", "--out", found / "m.safetensors")
     assert run(*train).exit_code == 0
+    other = {"users": range(30), "items": [f"m{i:02}" for i in range(20)]}  # of another program
+    np.savez(found / "b.npz", user_factors=np.ones((30, 1)), item_factors=np.arange(20.0)[:, None] / 5, **other)
     return found
 
 
@@ -124,3 +126,21 @@ def test_an_interruption_leaves_what_was_there(folder, tmp_path, monkeypatch):
     assert result.exit_code == 130
     assert out.read_text() == "precious"
     assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet", "safetensors"])
+def test_vectors_are_audited_as_the_model_that_they_are_of(folder, tmp_path, ending):
+    vectors, (model, log) = tmp_path / f"v.{ending}", (folder / "m.safetensors", folder / "log.csv")
+    result = run("predict", model, "--vectors", "--out", vectors)
+    assert result.exit_code == 0, result.output
+    assert "50 vectors of 3 numbers" in result.stdout
+    assert result.stderr == f"wrote {vectors}\n"
+    found = {}
+    for name, path in (("model", model), ("vectors", vectors)):
+        options = ("--metric", "mae", "--metric", "ndcg@5", "--propensity", "popularity", "--json", tmp_path / name)
+        done = run("audit", log, f"a={path}", f"b={folder / 'b.npz'}", *options)
+        assert done.exit_code in {0, 3}, done.output
+        told = json.loads((tmp_path / name).read_text())["comparison"]["estimates"]
+        found[name] = {(row["model"], row["metric"], row["estimator"]): row["value"] for row in told}
+    assert ("a", "ndcg@5", "snips") in found["model"]
+    assert found["vectors"] == pytest.approx(found["model"], abs=1e-6)

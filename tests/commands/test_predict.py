@@ -21,6 +21,7 @@ from openloop.errors import (
     InputError,
     OpenloopError,
     PredictionError,
+    UndefinedError,
     UnknownIdError,
 )
 from tests.facts import facts
@@ -388,3 +389,52 @@ def test_of_a_logistic_model_both_ways_give_probabilities(tmp_path):
     listed.select("user", "item").write_csv(tmp_path / "pairs.csv")
     predict(PredictRequest(model=tmp_path / "m.safetensors", out=tmp_path / "scored.csv", pairs=tmp_path / "pairs.csv"))
     np.testing.assert_allclose(pl.read_csv(tmp_path / "scored.csv")["score"], listed["score"], rtol=1e-5)
+
+
+# -- vectors -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", [".npz", ".parquet", ".safetensors"])
+def test_vectors_are_written_and_asked_as_the_model(told, tmp_path, ending):
+    done = ask(told, tmp_path / f"v{ending}", vectors=True)
+    assert (done.rows, done.factors) == (24 + 18, 3)
+    assert re.search(facts("42", "vectors", "3"), done.summary())
+    for out, model in (("a.csv", told[1] / "m.safetensors"), ("b.csv", tmp_path / f"v{ending}")):
+        asked = predict(PredictRequest(model=model, out=tmp_path / out, top=4))
+        assert asked.users == 24
+    assert asked.kind == "Factors"
+    a, b = pl.read_csv(tmp_path / "a.csv"), pl.read_csv(tmp_path / "b.csv")
+    assert a.drop("score").equals(b.drop("score"))
+    np.testing.assert_allclose(a["score"], b["score"], atol=1e-6)
+
+
+def test_a_logistic_model_in_vectors_still_predicts_probabilities(tmp_path):
+    seen = WORLD.observe(3)
+    log = ol.Feedback.from_arrays(seen.user, seen.item, seen.rating >= 4, users=seen.users, items=seen.items)
+    model = learners.MF(factors=2, loss="logistic", rng=0).fit(log)
+    model.to_vectors(tmp_path / "v.npz")
+    predict(PredictRequest(model=tmp_path / "v.npz", out=tmp_path / "top.parquet", top=3))
+    found = pl.read_parquet(tmp_path / "top.parquet")
+    wanted = model.predict(model.users_.codes(found["user"].to_numpy()), model.items_.codes(found["item"].to_numpy()))
+    np.testing.assert_allclose(found["score"], wanted, atol=1e-6)
+    assert found["score"].is_between(0, 1).all()
+
+
+@pytest.mark.parametrize(
+    ("out", "options", "told_of"),
+    [
+        ("v.csv", {}, (".csv", ".npz")),
+        ("v.npz", {"top": 3}, ("--top", "--vectors")),
+        ("v.npz", {"users": "u.csv"}, ("--users", "--vectors")),
+        ("v.npz", {"exclude": "u.csv"}, ("--exclude", "--vectors")),
+    ],
+)
+def test_what_vectors_do_not_go_with(tmp_path, out, options, told_of):
+    with pytest.raises(InputError, match=facts(*told_of)):
+        PredictRequest(model=tmp_path / "m.safetensors", out=tmp_path / out, vectors=True, **options)
+
+
+def test_a_model_without_vectors_is_refused(tmp_path):
+    learners.Popularity().fit(WORLD.observe(3)).save(tmp_path / "m.safetensors")
+    with pytest.raises(UndefinedError, match=facts("Popularity", "--top")):
+        predict(PredictRequest(model=tmp_path / "m.safetensors", out=tmp_path / "v.npz", vectors=True))

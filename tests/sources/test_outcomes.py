@@ -14,7 +14,6 @@ import pytest
 import openloop as ol
 from openloop.core.feedback import Feedback, Vocabulary
 from openloop.errors import (
-    AlignmentError,
     ColumnError,
     DeviceError,
     InputError,
@@ -375,13 +374,15 @@ def test_predictions_and_ranks_of_a_table_of_ranks():
     np.testing.assert_array_equal(outcome.above, np.minimum(true, 5))
 
 
-def test_a_model_of_other_users_or_items_is_refused():
+def test_a_model_that_lacks_users_or_items_is_refused():
     fitted = ol.learners.Popularity().fit(LOG)
     assert ol.evaluate({"m": fitted}, LOG, metrics=["mae"], estimators=["naive"])["m", "mae", "naive"].value > 0
     for side in ("users", "items"):
-        ids = {"users": LOG.users, "items": LOG.items} | {side: Vocabulary(np.arange(len(getattr(LOG, side))) + 1)}
+        n = len(getattr(LOG, side))
+        ids = {"users": LOG.users, "items": LOG.items} | {side: Vocabulary(np.arange(n) + 1)}
         other = Feedback(user=LOG.user, item=LOG.item, rating=LOG.rating, **ids)
-        with pytest.raises(AlignmentError, match=f"model 'm': fitted on other {side} than the log's.*like="):
+        told = facts("model 'm'", 1, f"{n} {side}", n, 'ol.wrap(model, unknown="zero")', "like=")
+        with pytest.raises(UnknownIdError, match=told):
             ol.evaluate({"m": fitted}, other, metrics=["mae"], estimators=["naive"])
 
 

@@ -17,7 +17,7 @@ from openloop.audits.question import AuditQuestion
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback
 from openloop.core.propensities import Propensities, row_propensities
-from openloop.core.protocols import FactorModel, predicted_block
+from openloop.core.protocols import FactorModel, Placeable, on_host, predicted_block
 from openloop.errors import InputError, PredictionError, UndefinedError, listing
 from openloop.sources.outcomes import Partial, prepare
 from openloop.sources.predictions import Predictions
@@ -140,8 +140,10 @@ class FewerItems:
         if hasattr(model, "predict"):
             self.predict = lambda user, item: model.predict(user, code[np.asarray(item)])  # pyright: ignore[reportUnknownLambdaType]
         if hasattr(model, "scores"):
-            self.scores = lambda users: np.asarray(model.scores(users))[:, kept]  # pyright: ignore[reportUnknownLambdaType]
+            self.scores = lambda users: on_host(model.scores(users))[:, kept]  # pyright: ignore[reportUnknownLambdaType]
             self.predictions = lambda users: predicted_block(model, users)[:, kept]  # pyright: ignore[reportUnknownLambdaType]
+        self.told = model.notes_ if isinstance(model, Placeable) else ()
+        self.lacks = getattr(model, "lacks", False)
         if isinstance(model, Partial):
             self.knows = lambda user, item: model.knows(user, code[np.asarray(item)])  # pyright: ignore[reportUnknownLambdaType]
         if isinstance(model, FactorModel):

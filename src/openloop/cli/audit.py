@@ -89,7 +89,7 @@ def audit(
         typer.Argument(
             metavar="NAME=PREDICTIONS",
             callback=_model_files,
-            help="Each model: a table of user, item and score or rank, a .safetensors model, or a .npy matrix.",
+            help="Each model: a table of user, item and score or rank, a .safetensors model, vectors, a .npy matrix.",
         ),
     ],
     user: options.User = None,

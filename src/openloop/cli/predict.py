@@ -1,4 +1,4 @@
-"""`openloop predict`: the scores of pairs, or the best items of each user, written as a table."""
+"""`openloop predict`: the scores of pairs, the best items of each user, or a model's vectors, in a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from openloop.cli.options import files, progress, request, tell_written, whole, 
 
 def predict(
     ctx: typer.Context,
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model that `openloop train` wrote.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL", help="A model that `openloop train` wrote, or vectors: .npz, .parquet, .safetensors."
+        ),
+    ],
     out: Annotated[
         str, typer.Option(metavar="FILE", callback=writable, help="A table: .csv, .tsv, .parquet or .jsonl.")
     ],
@@ -28,6 +33,10 @@ def predict(
     exclude: Annotated[
         str | None, typer.Option(metavar="LOG", help="With --top: leave out what this log holds, as the training log.")
     ] = None,
+    vectors: Annotated[
+        bool,
+        typer.Option("--vectors", help="Or the vectors of users and items, for another system: .npz, .parquet …"),
+    ] = False,
     user: options.User = None,
     item: options.Item = None,
     column: Annotated[str, typer.Option(metavar="NAME", help="The name of the column of scores.")] = "score",
@@ -36,11 +45,14 @@ def predict(
     ] = "error",
     json: options.Json = None,
 ) -> None:
-    """Ask a saved model for the scores of pairs, or for the best items of each user.
+    """Ask a saved model for the scores of pairs, for the best items of each user, or for its vectors.
 
     With --pairs rows, their order and other columns stay as they are.
 
     With --top the columns are user, item, score and rank, from 1; of equal scores the smaller id comes first.
+
+    With --vectors --out is .npz, .safetensors or .parquet: user_factors, item_factors, user_bias, item_bias, intercept,
+    users and items. A score is the product of two vectors and the biases and the intercept.
     """
     from openloop.commands.predict import PredictRequest
     from openloop.commands.predict import predict as ask

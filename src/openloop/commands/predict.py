@@ -1,4 +1,4 @@
-"""What a saved recommender says: scores of given pairs, or the best items of each user, written as a table."""
+"""What a saved recommender says: scores of given pairs, the best items of each user, or its vectors, in a file."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from openloop import learners
 from openloop.commands.table_files import (
+    WRITERS,
     check_extension,
     holdable,
     open_list,
@@ -29,7 +30,8 @@ from openloop.data import values
 from openloop.data.columns import Column, InputTable, choose
 from openloop.data.encoding import find, refuse_unknown
 from openloop.data.formats import open_file
-from openloop.errors import ColumnError, EmptyError, InputError, PredictionError, did_you_mean
+from openloop.errors import ColumnError, EmptyError, InputError, PredictionError, UndefinedError, did_you_mean
+from openloop.learners.model_files.vector_files import WRITERS as VECTOR_FILES
 from openloop.sources.rules import SIDES
 from openloop.support.atomic import FilePath, Recorded
 from openloop.support.progress import Step, silent
@@ -43,7 +45,8 @@ class PredictRequest:
     """A model, what to ask it, and where to write the answer; whatever cannot work is refused here.
 
     Either `pairs`, a table with users and items, or `top`, the number of items for each user: of all, or of those in
-    the table `users`, without the pairs in the table `exclude`. `user` and `item` are the columns of all tables.
+    the table `users`, without the pairs in the table `exclude`. `user` and `item` are the columns of all tables. Or
+    `vectors`: those of users and items, with their ids.
     """
 
     model: FilePath
@@ -52,6 +55,7 @@ class PredictRequest:
     top: int | None = None
     users: FilePath | None = None
     exclude: FilePath | None = None
+    vectors: bool = False
     user: Column = None
     item: Column = None
     column: str = "score"
@@ -60,7 +64,7 @@ class PredictRequest:
     def __post_init__(self) -> None:
         _check_question(self)
         _check_columns(self)
-        check_extension(self.out)
+        check_extension(self.out, VECTOR_FILES if self.vectors else WRITERS)
         refuse_overwriting([self.out], self.inputs)
 
     @property
@@ -95,6 +99,7 @@ class Predicted(Recorded):
     asked: int | None = None  # users
     excluded: int = 0  # pairs
     short: int = 0  # users with fewer items left than were asked for
+    factors: int | None = None  # numbers in a vector
 
     def summary(self) -> str:
         """The same in a few lines."""
@@ -102,6 +107,9 @@ class Predicted(Recorded):
 
     def _lines(self) -> Iterator[str]:
         yield f"read {self.model}: {self.kind} of {self.users:,} users × {self.items:,} items"
+        if self.factors is not None:
+            yield f"wrote {self.rows:,} vectors of {self.factors:,} numbers"
+            return
         unknown = f"; {self.unknown:,} rows have ids that the model does not know" if self.unknown else ""
         if self.top is None:
             yield f"scored {self.rows:,} pairs{unknown}"
@@ -118,7 +126,7 @@ def predict(wanted: PredictRequest, step: Step = silent) -> Predicted:
     model = learners.load(wanted.model)
     facts = {"model": str(wanted.model), "kind": type(model).__name__, "out": str(wanted.out)}
     facts |= {"users": len(model.users_), "items": len(model.items_)}
-    answer = _score_pairs if wanted.pairs is not None else _rank
+    answer = _vectors if wanted.vectors else _score_pairs if wanted.pairs is not None else _rank
     return Predicted(**facts, **answer(wanted, model, step))
 
 
@@ -269,18 +277,33 @@ def _cells_of(users: Array, cells: npt.NDArray[np.int64], n_items: int) -> tuple
     return np.repeat(np.arange(len(users)), counts), cells[own] % n_items
 
 
+# -- vectors -------------------------------------------------------------------------------------------------
+
+
+def _vectors(wanted: PredictRequest, model: Any, step: Step) -> dict[str, Any]:
+    if not hasattr(model, "to_vectors"):
+        raise UndefinedError(f"{type(model).__name__}: has no vectors of users and items; --top K writes lists.")
+    step("writing", 0.5)
+    found = model.to_vectors(wanted.out)
+    V, W = found["user_factors"], found["item_factors"]
+    return {"rows": len(V) + len(W), "factors": V.shape[1]}
+
+
 # -- refusals ------------------------------------------------------------------------------------------------
 
 
 def _check_question(wanted: PredictRequest) -> None:
-    if (wanted.pairs is None) == (wanted.top is None):
-        raise InputError("pass either --pairs FILE, for the scores of its rows, or --top K, for the best items.")
+    if (wanted.pairs is not None) + (wanted.top is not None) + wanted.vectors != 1:
+        raise InputError(
+            "pass one of --pairs FILE, for the scores of its rows, --top K, for the best items, and --vectors."
+        )
     if wanted.unknown not in UNKNOWN:
         raise InputError(f"--unknown {wanted.unknown!r} is no option.{did_you_mean(wanted.unknown, UNKNOWN)}")
     if wanted.top is None:
         for name in ("users", "exclude"):
             if getattr(wanted, name) is not None:
-                raise InputError(f"--{name} {getattr(wanted, name)}: is for --top, and --pairs is given; leave it out.")
+                given = "--vectors" if wanted.vectors else "--pairs"
+                raise InputError(f"--{name} {getattr(wanted, name)}: is for --top, and {given} is given; leave it out.")
         return
     if wanted.top < 1:
         raise InputError(f"--top must be at least 1, got {wanted.top}; give the number of items for each user.")

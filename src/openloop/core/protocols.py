@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from openloop.core.feedback import Array, Feedback, Floats
+from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
 from openloop.core.propensities import Propensities
 
 if TYPE_CHECKING:
@@ -41,8 +41,14 @@ def predicted_block(model: Any, users: Any) -> Array:
 
 
 def on_host(values: Any) -> Array:
-    """An array, whatever a model gave: of a tensor on a GPU its copy."""
-    return np.asarray(values.detach().cpu() if getattr(values, "is_cuda", False) else values)
+    """An array, whatever a model gave: of a tensor the values, wherever it is, and whether or not it wants a gradient.
+
+    NumPy has no bfloat16, whose numbers are all single ones.
+    """
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        values = values.float() if str(getattr(values, "dtype", "")) == "torch.bfloat16" else values
+    return np.asarray(values)
 
 
 @runtime_checkable
@@ -51,6 +57,18 @@ class FactorModel(Protocol):
 
     def factor_arrays(self) -> tuple[Array, Array, Array | None]:
         """User factors (U, K), item factors (I, K) and item bias (I,) or None."""
+        ...
+
+
+@runtime_checkable
+class Placeable(Protocol):
+    """A recommender that can be had in the codes of other vocabularies, with an answer for ids that it lacks."""
+
+    unknown: str  # what becomes of these: "error" or "zero"
+    notes_: tuple[str, ...]  # what the reader of its estimates should know
+
+    def placed(self, users: Vocabulary, items: Vocabulary) -> Any:
+        """The same model in these codes."""
         ...
 
 

@@ -13,6 +13,7 @@ from openloop.support.lazy import lazily
 if TYPE_CHECKING:
     from openloop.learners.adapters.cornac_models import CornacModel
     from openloop.learners.adapters.factors import Factors
+    from openloop.learners.adapters.wrapping import wrap
     from openloop.learners.baselines import Bias, GlobalAverage, Popularity, Random
     from openloop.learners.covariate_ridge import Features
     from openloop.learners.doubly_robust import DR, RelMF
@@ -35,7 +36,7 @@ __all__ = [
     "OrdinalMF", "JointMNAR", "MixtureMNAR", "RatingPropensities",
     "Random", "GlobalAverage", "Popularity", "Bias",
     "Factors", "CornacModel", "zoo",
-    "load",
+    "load", "wrap",
 ]  # fmt: skip
 
 # scikit-learn's base class costs over a second, so a learner is imported by its first use.
@@ -58,6 +59,7 @@ _NAMES = {
     "adapters.cornac_models": "CornacModel",
     "zoo_models": "zoo",
     "model_files.saving": "load",
+    "adapters.wrapping": "wrap",
 }
 
 __getattr__, __dir__ = lazily(__name__, _NAMES, globals(), "learners")

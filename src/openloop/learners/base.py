@@ -22,6 +22,7 @@ from openloop.kernels.products import factor_products
 from openloop.support.arguments import is_number, is_whole
 from openloop.support.wording import counted
 
+VECTORS = ("user_factors", "item_factors", "user_bias", "item_bias", "intercept")
 FEW = 0.1  # of the rows: when the weights leave fewer, a note says so
 
 Weights = npt.ArrayLike | Propensities | None
@@ -142,6 +143,27 @@ class FactorLearner(Learner):
         u = self._users(users)
         products = self.user_factors_[u] @ self.item_factors_.T  # (B, I)
         return products + (self.user_bias_[u] + self.intercept_)[:, None] + self.item_bias_
+
+    def to_vectors(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+        """V, W, a, b, c and the ids of their rows, by the names that `Factors` takes; written to `path` when given.
+
+        The extension says the format: .npz, .safetensors or .parquet. A score is v_uᵀw_i + a_u + b_i + c. `output` is
+        there where predictions are another function of it: "logistic", or points (2, n) of a broken line.
+        """
+        check_fitted(self)
+        found: dict[str, Any] = {name: getattr(self, f"{name}_") for name in VECTORS}
+        found |= {"users": self.users_.ids, "items": self.items_.ids}
+        if (output := self._output()) is not None:
+            found["output"] = output
+        if path is not None:
+            from openloop.learners.model_files.vector_files import write_vectors
+
+            write_vectors(path, found)
+        return found
+
+    def _output(self) -> Any:
+        """How `link` makes predictions of scores, as `Factors` takes it."""
+        return None
 
     def factor_arrays(self) -> tuple[Array, Array, Array]:
         """V, W and b, which give every user's ranking: a_u and c move all items alike."""

@@ -152,6 +152,9 @@ class MF(FittedOnFrames, FactorLearner):
         """The prediction of a score: of a logit its probability."""
         return expit(z) if self.linked else z
 
+    def _output(self) -> Any:
+        return "logistic" if self.linked else None
+
     def _check_names(self) -> None:
         for name, known in (("loss", LOSSES), ("solver", SOLVERS), ("dtype", DTYPES)):
             value = getattr(self, name)

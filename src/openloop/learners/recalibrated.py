@@ -72,6 +72,9 @@ class Recalibrated(FactorLearner):
         """The step function of a score; without knots the score itself."""
         return np.interp(z, self.knots_, self.values_) if len(self.knots_) else z
 
+    def _output(self) -> Any:
+        return np.stack([self.knots_, self.values_]) if len(self.knots_) else None
+
     def _check(self, base: Base) -> None:
         if self.form not in FORMS:
             raise InputError(f"Recalibrated: form={self.form!r} is unknown.{did_you_mean(str(self.form), FORMS)}")

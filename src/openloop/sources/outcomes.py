@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback, Floats, Ints
-from openloop.core.grids import check_shape, check_vocabulary
+from openloop.core.grids import check_shape
 from openloop.core.protocols import FactorModel, on_host, predicted_block
 from openloop.data.columns import Column
 from openloop.errors import InputError, PredictionError, UndefinedError
 from openloop.sources.arrays.rows import Outcome
+from openloop.sources.functions import OfIds
+from openloop.sources.masks import Masks
 from openloop.sources.predictions import Predictions, from_frames
+from openloop.sources.recoding import by_id
 from openloop.sources.rules import ranks_excluded
 
 
@@ -87,13 +92,43 @@ def prepare(name: str, model: Any, log: Feedback, columns: Mapping[str, Column])
         msg = f"model {name!r}: {model.__name__} is a class; give a fitted model, {model.__name__}().fit(train)."
         raise PredictionError(msg)
     if hasattr(model, "predict") or hasattr(model, "scores"):
-        check_vocabulary(f"model {name!r}", model, log)
-        return model
+        refuse_unwrapped(f"model {name!r}", model)
+        return by_id(f"model {name!r}", model, log.users, log.items)
     if isinstance(model, np.ndarray):
         check_shape(f"model {name!r}", model.shape, log)
         return model
+    if not (isinstance(model, list | tuple) or _is_frame(model)):
+        return _array_or_function(f"model {name!r}", model, log)
     frames: Any = model if isinstance(model, list | tuple) and model else [model]
     return from_frames(f"model {name!r}", frames, log, columns)
+
+
+def refuse_unwrapped(what: str, model: Any) -> None:
+    """Refuse a model of a library that numbers users and items in its own way: its positions are not a log's codes."""
+    from openloop.learners.adapters.wrapping import family_of
+
+    family = None if hasattr(model, "scores") else family_of(model)
+    if family is not None:
+        raise PredictionError(
+            f"{what}: {type(model).__name__} is a model of {family.name}, which has users and items in an order of its "
+            "own; pass ol.wrap(model, users=, items=), with the ids of its rows."
+        )
+
+
+def _is_frame(model: Any) -> bool:
+    return isinstance(nw.from_native(model, pass_through=True), nw.DataFrame | nw.LazyFrame)
+
+
+def _array_or_function(what: str, model: Any, log: Feedback) -> Any:
+    """A model that is neither recommender, array nor frame: a tensor, a function of ids, or nothing that is known."""
+    if hasattr(model, "__array__") or hasattr(model, "detach"):
+        scores = on_host(model)
+        check_shape(what, scores.shape, log)
+        return scores
+    refuse_unwrapped(what, model)
+    if callable(model):
+        return OfIds(what=what, function=model, users=log.users, items=log.items)
+    return from_frames(what, [model], log, {})
 
 
 def predicts(model: Any) -> bool:
@@ -103,11 +138,24 @@ def predicts(model: Any) -> bool:
     return isinstance(model, np.ndarray) or hasattr(model, "predict")
 
 
-def predictions(name: str, model: Any, log: Feedback, *, partly: bool = True) -> Floats | None:
+def predictions(name: str, model: Any, log: Feedback, *, partly: bool = True, lenient: bool = False) -> Floats | None:
     """The predicted rating of each row, NaN where a model has none; None where predictions are ranks alone.
 
-    Without `partly` also None where a list with scores and ranks lacks a row: it was made for rankings.
+    Without `partly` also None where a list with scores and ranks lacks a row: it was made for rankings. With `lenient`
+    also where scores are masked, as -inf; else that is an error.
     """
+    found = _predictions(name, model, log, partly=partly)
+    masked = 0 if found is None else int(np.isneginf(found).sum())
+    if masked and not lenient:
+        msg = (
+            f"model {name!r}: the scores of {masked:,} of {len(log):,} scored rows are -inf, as of a masked history, "
+            "and metrics on ratings need a number; give the scores before they are masked, or metrics of rankings."
+        )
+        raise PredictionError(msg)
+    return None if masked else found
+
+
+def _predictions(name: str, model: Any, log: Feedback, *, partly: bool) -> Floats | None:
     if isinstance(model, Predictions):
         found = None if model.score is None else model.at(model.score, log.cell)
         lacking = found is not None and model.rank is not None and bool(np.isnan(found).any())
@@ -115,16 +163,21 @@ def predictions(name: str, model: Any, log: Feedback, *, partly: bool = True) ->
     if isinstance(model, np.ndarray):
         found = np.asarray(model[log.user, log.item], np.float64)
     elif hasattr(model, "predict"):
-        found = on_host(model.predict(log.user, log.item)).astype(np.float64)
+        with _naming(name):
+            found = on_host(model.predict(log.user, log.item)).astype(np.float64)
     else:
         msg = f"model {name!r}: {type(model).__name__} has scores but no predict, which metrics on ratings need."
         raise PredictionError(msg)
-    known = model.knows(log.user, log.item) if isinstance(model, Partial) else np.ones(len(log), np.bool_)
-    return _finite(name, found, known)
+    return _finite(name, found, model, log)
 
 
-def ranks(name: str, model: Any, log: Feedback, exclusion: Exclusion, device: Any = None) -> Outcome:
-    """How many candidates rank above and tie with each row's item; counted on `device`, or where the scores are."""
+def ranks(
+    name: str, model: Any, log: Feedback, exclusion: Exclusion, device: Any = None, masks: Masks | None = None
+) -> Outcome:
+    """How many candidates rank above and tie with each row's item; counted on `device`, or where the scores are.
+
+    `masks` is told which scores are -inf, unless a model says so of what it lacks.
+    """
     if isinstance(model, Predictions):
         model = model.ranking
         if model.rank is not None:
@@ -137,10 +190,24 @@ def ranks(name: str, model: Any, log: Feedback, exclusion: Exclusion, device: An
     else:
         scores: Any = model.grid(name) if isinstance(model, Predictions) else model
         told = hasattr(scores, "scores") and device is None and len(log) > 0
-        kernels, where = _kernels(scores.scores(log.user[:1].astype(np.int64)) if told else None, device)
-        scores_of = _scorer(scores, name, log, "rank" if not where else "tensor")
-        above, tied = kernels.ranks(scores_of, *wanted, log.n_items, *excluded, **where)
+        with _naming(name):
+            kernels, where = _kernels(scores.scores(log.user[:1].astype(np.int64)) if told else None, device)
+        seen = None if getattr(model, "lacks", False) else masks
+        scores_of = _scorer(scores, name, log, "rank" if not where else "tensor", seen)
+        with _naming(name):
+            above, tied = kernels.ranks(scores_of, *wanted, log.n_items, *excluded, **where)
     return Outcome(above=above.astype(np.int64), tied=tied.astype(np.int64))
+
+
+@contextmanager
+def _naming(name: str) -> Generator[None]:
+    """Errors of what does not know the model's name get it."""
+    try:
+        yield
+    except PredictionError as error:
+        if f"model {name!r}" in str(error):
+            raise
+        raise PredictionError(f"model {name!r}: {error}") from error
 
 
 def _kernels(scores: Any, device: Any) -> tuple[Any, dict[str, Any]]:
@@ -200,7 +267,7 @@ def _table_lists(name: str, table: Predictions, exclusion: Exclusion, k: int) ->
     return found
 
 
-def _scorer(model: Any, name: str, log: Feedback, on: str = "rank") -> Any:
+def _scorer(model: Any, name: str, log: Feedback, on: str = "rank", masks: Masks | None = None) -> Any:
     """The scores or predictions of some users as a block, in their own precision: rounding would make ties.
 
     `on` is "rank" or "prediction"; "tensor": scores wherever they are.
@@ -211,10 +278,13 @@ def _scorer(model: Any, name: str, log: Feedback, on: str = "rank") -> Any:
 
     def scores(users: npt.NDArray[np.int64]) -> Array:
         asked = {"prediction": predicted_block, "rank": _scores, "tensor": _tensor}[on]
-        block = model[users] if isinstance(model, np.ndarray) else asked(model, users)
+        with _naming(name):
+            block = model[users] if isinstance(model, np.ndarray) else asked(model, users)
         if block.shape != (len(users), log.n_items):
             msg = f"model {name!r}: scores(users) gave shape {tuple(block.shape)}, want {(len(users), log.n_items)}."
             raise PredictionError(msg)
+        if masks is not None:
+            masks.see(users, block, log)
         return block  # (B, I)
 
     return scores
@@ -228,14 +298,16 @@ def _tensor(model: Any, users: npt.NDArray[np.int64]) -> Any:
     return model.scores(users)
 
 
-def _finite(name: str, values: Floats, known: npt.NDArray[np.bool_]) -> Floats:
+def _finite(name: str, values: Floats, model: Any, log: Feedback) -> Floats:
     """The predictions, of which those of pairs that the model knows must be numbers."""
-    if values.shape != known.shape:
-        msg = f"model {name!r}: predict gave shape {values.shape} for {len(known):,} rows; return one value a pair."
+    if values.shape != (len(log),):
+        msg = f"model {name!r}: predict gave shape {values.shape} for {len(log):,} rows; return one value a pair."
         raise PredictionError(msg)
-    bad = np.flatnonzero(~np.isfinite(values) & known)
-    if len(bad):
-        msg = f"model {name!r}: {len(bad):,} of {len(known):,} predictions are not finite; repair the model."
+    bad = ~(np.isfinite(values) | np.isneginf(values))
+    if bad.any() and isinstance(model, Partial):
+        bad &= model.knows(log.user, log.item)
+    if bad.any():
+        msg = f"model {name!r}: {int(bad.sum()):,} of {len(log):,} predictions are not finite; repair the model."
         raise PredictionError(msg)
     return values
 

@@ -151,7 +151,8 @@ def _opened(what: str, frame: Any, log: Feedback) -> InputTable:
     except TypeError as error:
         raise PredictionError(
             f"{what}: {type(frame).__name__} is neither a recommender (predict, scores), a "
-            f"{log.n_users} × {log.n_items} array, nor a dataframe."
+            f"{log.n_users} × {log.n_items} array, a dataframe, nor a function of ids; models of other libraries, and "
+            "pairs of vectors, go through ol.wrap."
         ) from error
     return replace(open_frame(frame), name=what)
 
@@ -223,7 +224,8 @@ def _ordered(found: Predictions) -> Predictions:
 def _checked(what: str, found: Predictions, log: Feedback, columns: Mapping[str, str]) -> Predictions:
     """The same, once it is known that all numbers are finite, no pair is there twice, and ranks are ranks."""
     for role, numbers in (("score", found.score), ("rank", found.rank)):
-        if numbers is not None and len(bad := np.flatnonzero(~np.isfinite(numbers))):
+        masked = np.isneginf(numbers) if role == "score" and numbers is not None else False  # ranks below all others
+        if numbers is not None and len(bad := np.flatnonzero(~(np.isfinite(numbers) | masked))):
             pair = _ids(found.cell[bad[:1]], log)[0]
             raise rules.not_finite(what, columns[role], len(bad), len(numbers), pair)
     own = found.cell

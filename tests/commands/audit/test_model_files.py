@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.commands.audit.model_files import Recoded, candidate
+from openloop.commands.audit.model_files import candidate
 from openloop.core.feedback import Feedback, Vocabulary
 from openloop.errors import (
     AlignmentError,
@@ -23,6 +23,7 @@ from openloop.errors import (
 )
 from openloop.sources.outcomes import prepare
 from openloop.sources.predictions import Predictions
+from openloop.sources.recoding import Recoded
 from tests.audit_files import ITEMS, SCORES, USERS, I, U, audit_files, scores, top, write
 from tests.facts import facts
 
@@ -178,9 +179,8 @@ def test_a_model_of_other_ids_altogether_is_refused(files):
         user=some.user, item=some.item, rating=some.rating, users=Vocabulary.of([str(u) for u in USERS]),
         items=Vocabulary(ITEMS),
     )  # fmt: skip
-    with pytest.raises(
-        AlignmentError, match="knows none of the log's 60 users; its own are 100, 101, 102 …, the log's '100', '101',"
-    ):
+    told = "knows none of the log's 60 users; its own are integers, 100, 101, 102 …, the log's text, '100', '101', "
+    with pytest.raises(AlignmentError, match=f"{told}.*cast one of them"):
         candidate("bias", [files / "bias.safetensors"], log, NAMES)
 
 
@@ -249,3 +249,45 @@ def test_the_whole_of_a_list_is_kept(files):
     best = top("b", 10, files.train)
     assert found.score.sum() == pytest.approx(best["score"].sum())
     assert found.shape == (U, I)
+
+
+# -- vectors -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bias(files):
+    return ol.load(files / "bias.safetensors")
+
+
+@pytest.mark.parametrize("ending", [".npz", ".parquet", ".safetensors"])
+def test_vectors_are_asked_as_the_model_that_they_are_of(files, bias, tmp_path, ending):
+    bias.to_vectors(tmp_path / f"v{ending}")
+    found, note = read(files, tmp_path / f"v{ending}")
+    assert note == ""
+    np.testing.assert_allclose(found.scores(np.arange(U)), bias.scores(np.arange(U)), atol=1e-6)
+    with pytest.raises(PredictionError, match="is no table of pairs"):
+        read(files, files / "a", tmp_path / f"v{ending}")
+
+
+def test_vectors_of_other_users_are_matched_by_id(files, bias, tmp_path):
+    given = bias.to_vectors()
+    some = {name: given[name][::-2] for name in ("user_factors", "user_bias", "users")}
+    np.savez(tmp_path / "v.npz", **{**given, **some, "items": given["items"].astype(str)})
+    found, note = read(files, tmp_path / "v.npz")
+    assert re.search(facts("30 of 60 users", "tied"), note)
+    known = np.arange(U)[::-2]
+    np.testing.assert_allclose(found.scores(known), bias.scores(known))
+    assert np.isneginf(found.scores(np.setdiff1d(np.arange(U), known))).all()
+
+
+def test_vectors_without_ids_are_numbered_and_must_have_all_of_the_logs(tmp_path):
+    V, W = np.arange(8.0).reshape(4, 2), np.eye(3, 2)
+    np.savez(tmp_path / "v.npz", user_factors=V, item_factors=W)
+    log = Feedback.from_arrays([0, 1, 2], [0, 1, 0], [1, 2, 3], users=Vocabulary.of([0, 1, 3]), items=3)
+    found, _ = candidate("m", [tmp_path / "v.npz"], log, {})
+    np.testing.assert_array_equal(found.scores(np.arange(3)), (V @ W.T)[[0, 1, 3]])
+    assert any("taken for the ids 0 … 3" in note for note in found.notes_)
+    # One id beyond the rows: these are not numbered from 0.
+    log = Feedback.from_arrays([0, 1, 2, 3], [0, 1, 0, 2], [1, 2, 3, 1], users=Vocabulary.of([1, 2, 3, 4]), items=3)
+    with pytest.raises(UnknownIdError, match=facts("v.npz", "1 of the log's 4 users", "without ids", "users=")):
+        candidate("m", [tmp_path / "v.npz"], log, {})

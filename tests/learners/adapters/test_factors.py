@@ -118,6 +118,56 @@ def test_later_training_of_the_arrays_does_not_reach_a_fitted_model():
     np.testing.assert_allclose(model.scores(range(3)), V @ W.T)
 
 
+# -- other vocabularies, and predictions within a range ------------------------------------------------------
+
+
+def test_rows_may_be_placed_on_other_ids_again():
+    model = Factors(V, W, A, B, 0.5, users=["c", "a", "b"], items=[30, 10, 40, 20])
+    placed = model.placed(words("b", "c"), Vocabulary.of([20, 40]))
+    np.testing.assert_allclose(placed.scores(range(2)), SCORES[[2, 0]][:, [3, 2]])
+    assert model.users_ == words("a", "b", "c")
+    fitted = Factors(V, W, A, B, 0.5).fit(log(words("a", "b", "c")))  # rows are the codes of that log
+    np.testing.assert_allclose(fitted.placed(words("c"), Vocabulary.of([1])).scores([0]), SCORES[[2]][:, [1]])
+    with pytest.raises(UnknownIdError, match=facts("1 of the log's 2 users", "'x'")):
+        model.placed(words("b", "x"), Vocabulary.of([20]))
+
+
+def test_rows_have_the_ids_of_the_log_that_they_were_fitted_to():
+    assert Factors(V, W).by_position("users")
+    assert not Factors(V, W, users=["c", "a", "b"]).by_position("users")
+    fitted = Factors(V, W, unknown="zero").fit(log(words("a", "b", "c")))
+    assert not fitted.by_position("users")
+    more = log(words("a", "b", "c", "d"))
+    found = ol.evaluate({"m": fitted}, more, metrics=["mae"], estimators=["naive"])
+    assert any("1 of 4 users" in note for note in found.notes)
+
+
+def test_predictions_may_be_cut_and_scores_are_not(tmp_path):
+    model = Factors(V, W, A, B, 0.5, clip=(0, 1)).fit(log())
+    assert (SCORES.min(), SCORES.max()) != (0, 1)
+    np.testing.assert_allclose(model.predictions(range(3)), np.clip(SCORES, 0, 1))
+    np.testing.assert_allclose(model.predict([2, 0], [3, 1]), np.clip(SCORES, 0, 1)[[2, 0], [3, 1]])
+    np.testing.assert_allclose(model.scores(range(3)), SCORES)
+    assert model.linked
+    assert not Factors(V, W).linked
+    model.save(tmp_path / "m.safetensors")
+    assert ol.load(tmp_path / "m.safetensors").clip == (0, 1)
+    np.testing.assert_allclose(
+        model.placed(Vocabulary.of([2]), Vocabulary.range(4)).predictions([0]), np.clip(SCORES, 0, 1)[[2]]
+    )
+
+
+@pytest.mark.parametrize("clip", [(1, 1), (5, 1), (1, 2, 3)])
+def test_a_range_has_two_ends(clip):
+    with pytest.raises(InputError, match=facts("Factors", "clip", "low < high")):
+        Factors(V, W, clip=clip).fit(log())
+
+
+def test_items_by_factors_are_told_apart():
+    with pytest.raises(AlignmentError, match=facts((3, 2), (2, 4), "item_factors.T")):
+        Factors(V, W.T).fit(log())
+
+
 # -- unknown ids ---------------------------------------------------------------------------------------------
 
 
@@ -280,3 +330,37 @@ def test_factors_in_any_order_are_evaluated_as_their_scores_are():
     result = ol.evaluate(models, test, metrics=["mse", "ndcg@5", "recall@5"], estimators=["naive"], exclude=train)
     for metric in ("mse", "ndcg@5", "recall@5"):
         assert np.isclose(*(result[name, metric, "naive"].value for name in models), rtol=1e-6)
+
+
+# -- what is predicted ---------------------------------------------------------------------------------------
+
+
+def test_predictions_may_be_a_function_of_the_scores():
+    chances = Factors(V, W, output="logistic").fit(log())
+    np.testing.assert_allclose(chances.scores(range(3)), V @ W.T)
+    np.testing.assert_allclose(chances.predictions(range(3)), 1 / (1 + np.exp(-V @ W.T)))
+    line = Factors(V, W, output=[[-1.0, 1.0], [1.0, 5.0]]).fit(log())
+    np.testing.assert_allclose(line.predictions(range(3)), np.clip(3 + 2 * (V @ W.T), 1, 5))
+    assert (chances.linked, line.linked, Factors(V, W).linked) == (True, True, False)
+
+
+@pytest.mark.parametrize("output", ["probit", [[1.0, 2.0]], [[2.0, 1.0], [1.0, 2.0]], [[], []], [[np.nan], [1.0]]])
+def test_other_functions_are_refused(output):
+    with pytest.raises(InputError, match=facts("Factors", "output")):
+        Factors(V, W, output=output).fit(log())
+
+
+def test_one_function_is_enough():
+    with pytest.raises(InputError, match=facts("Factors", "clip", "output")):
+        Factors(V, W, output="logistic", clip=(1, 5)).fit(log())
+
+
+def test_what_is_predicted_goes_along_to_other_codes_and_into_vectors():
+    for more in ({"clip": (0.0, 1.0)}, {"output": "logistic"}, {"output": [[-1.0, 1.0], [1.0, 5.0]]}):
+        model = Factors(V, W, **more)
+        for same in (
+            model.placed(Vocabulary.range(3), Vocabulary.range(4)),
+            Factors(**model.to_vectors()),
+            ol.wrap(model),
+        ):
+            np.testing.assert_allclose(same.predictions(range(3)), model.predictions(range(3)))

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import openloop as ol
 from openloop.core.feedback import Vocabulary
-from openloop.errors import AlignmentError, PredictionError
+from openloop.errors import AlignmentError, PredictionError, UnknownIdError
 from openloop.learners import GlobalAverage
 from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.rankers import ranking
@@ -91,7 +92,7 @@ def test_what_is_not_listed_comes_last_as_shown():
 
 
 class Other(Model):
-    items_ = Vocabulary.range(7)
+    items_ = Vocabulary.range(5)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,7 @@ class Other(Model):
         (GlobalAverage, PredictionError, ("GlobalAverage", "class")),
         (np.ones(3, np.int32), AlignmentError, (3, "int32")),
         (np.ones(3), AlignmentError, ("float64",)),
-        (Other(), AlignmentError, ("items", 7, 6)),
+        (Other(), UnknownIdError, ("'a'", 1, "6 items", 5)),
         (lambda *_: np.ones(2), PredictionError, ("one score per pair", "(2,)")),
         (lambda users, _: np.full(len(users), np.nan), PredictionError, ("NaN",)),
         (object(), PredictionError, ("object", "ranker")),
@@ -110,6 +111,25 @@ class Other(Model):
 def test_what_is_no_ranker(model, error, told):
     with pytest.raises(error, match=facts(*told)):
         ranking("a", model, log_of(), ShownQuestion())
+
+
+def test_a_recommender_of_more_ids_is_found_by_id():
+    users, items = log_of().users.ids, log_of().items.ids
+    scores = np.hstack([all_scores()[::-1], np.full((len(users), 1), 99.0)])  # other rows, and an item more
+    known = ol.wrap(scores, users=users[::-1], items=[*items, items.max() + 1])
+    wanted = ranking("a", Model(), log_of(), ShownQuestion())
+    found = ranking("a", known, log_of(), ShownQuestion())
+    np.testing.assert_array_equal(found.rank, wanted.rank)
+    reordered = (ranking("a", model, log_of(), ShownQuestion(candidates="shown")).rank for model in (Model(), known))
+    np.testing.assert_array_equal(*reordered)
+
+
+def test_what_there_is_to_know_of_a_wrapped_model_is_noted():
+    users, items = log_of().users.ids, log_of().items.ids
+    vectors = np.ones((len(users), 2)), np.ones((len(items), 2))
+    known = ol.wrap(vectors, users=users, items=[*items[:-1], items.max() + 1], unknown="zero")
+    found = ranking("a", known, log_of(), ShownQuestion())
+    assert any("model 'a'" in note and f"1 of {len(items)} items" in note for note in found.notes)
 
 
 def test_candidates_that_the_log_does_not_name_are_refused():

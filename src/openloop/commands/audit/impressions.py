@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from openloop import learners, propensity
 from openloop.audits.results import Audit
 from openloop.audits.shown import ESTIMATORS, ShownAuditQuestion, conduct_shown
-from openloop.commands.audit.model_files import MODEL
+from openloop.commands.audit.model_files import is_model_file
 from openloop.commands.audit.request import ModelFile
-from openloop.commands.table_files import suffix
 from openloop.core.impressions import Impressions
 from openloop.data.columns import Column, InputTable
 from openloop.data.delimited import TextForm
@@ -177,6 +176,6 @@ def _way(log: Impressions) -> str:
 
 def _ranker(path: FilePath) -> Any:
     """A table of lists, or a model file."""
-    if suffix(path) == MODEL:
+    if is_model_file(path):
         return learners.load(path)
     return open_file(path, {"rating": None})

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from openloop import learners
 from openloop.commands.table_files import suffix
 from openloop.core.feedback import Array, Feedback, Floats, Ints, Vocabulary
-from openloop.core.protocols import predicted_block
 from openloop.data.columns import Column, InputTable, names_a
 from openloop.data.formats import open_file
-from openloop.errors import AlignmentError, ColumnError, DuplicateError, FormatError, PredictionError, listing
+from openloop.errors import ColumnError, DuplicateError, FormatError, PredictionError, listing
+from openloop.learners.model_files.vector_tables import is_vector_table
 from openloop.sources.predictions import Predictions, codes, read_predictions, together
+from openloop.sources.recoding import partly_by_id
 from openloop.support.atomic import FilePath
 
-MODEL, MATRIX = ".safetensors", ".npy"
+MODELS, MATRIX = (".safetensors", ".npz"), ".npy"
 ROLES = ("item", "score", "rank")  # a table with a column of one of these is no matrix
+
+
+def is_model_file(path: FilePath) -> bool:
+    """Whether a file holds a model or vectors, which `ol.load` reads."""
+    return suffix(path) in MODELS or is_vector_table(path)
 
 
 def candidate(name: str, paths: Sequence[FilePath], log: Feedback, named: Mapping[str, Column]) -> tuple[Any, str]:
@@ -34,8 +38,8 @@ def candidate(name: str, paths: Sequence[FilePath], log: Feedback, named: Mappin
     what = f"model {name!r} ({paths[0]})"
     if len(paths) > 1:
         return together(f"model {name!r}", [_second(name, path, log, named) for path in paths]), ""
-    if suffix(paths[0]) == MODEL:
-        return _model(what, learners.load(paths[0]), log)
+    if is_model_file(paths[0]):
+        return partly_by_id(what, learners.load(paths[0]), log.users, log.items)
     if suffix(paths[0]) == MATRIX:
         return _matrix(what, Path(paths[0])), f"{what}: rows and columns are the users and items in order of id"
     return _table(what, paths[0], log, named), ""
@@ -43,7 +47,9 @@ def candidate(name: str, paths: Sequence[FilePath], log: Feedback, named: Mappin
 
 def _second(name: str, path: FilePath, log: Feedback, named: Mapping[str, Column]) -> Predictions:
     """One of several files of a model, which must be a table."""
-    found = None if suffix(path) in (MODEL, MATRIX) else _table(f"model {name!r} ({path})", path, log, named)
+    found = (
+        None if suffix(path) == MATRIX or is_model_file(path) else _table(f"model {name!r} ({path})", path, log, named)
+    )
     if not isinstance(found, Predictions):
         raise PredictionError(
             f"model {name!r}: is given more than once, and {path} is no table of pairs; only a table of scores and a "
@@ -119,74 +125,3 @@ def _matrix(what: str, path: Path) -> Array:
     if found.dtype.kind not in "fiu":
         raise PredictionError(f"{what}: must hold numbers, got {found.dtype}; save scores as floats.")
     return found
-
-
-# -- model files ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Recoded:
-    """A recommender of other users and items than the log's, asked in the log's codes.
-
-    `user` and `item` are its own codes, -1 for what it does not know: such items rank below all others, all items of
-    such users are tied, and their ratings are not predicted.
-    """
-
-    model: Any
-    user: npt.NDArray[np.int32]
-    item: npt.NDArray[np.int32]
-
-    def knows(self, user: Ints, item: Ints) -> npt.NDArray[np.bool_]:
-        """Whether it knows both the user and the item of each pair."""
-        return (self.user[user] >= 0) & (self.item[item] >= 0)
-
-    def predict(self, user: Ints, item: Ints) -> Array:
-        """The predicted rating of each pair, NaN where it is not known."""
-        # Some code must be asked for in place of -1.
-        found = self.model.predict(np.maximum(self.user[user], 0), np.maximum(self.item[item], 0))
-        return np.where(self.knows(user, item), found, np.nan)
-
-    def scores(self, users: Ints) -> Array:
-        """The scores of all items of the population, -inf where they are not known."""
-        return self._known(self.model.scores, users)
-
-    def predictions(self, users: Ints) -> Array:
-        """What it predicts of all items of the population, -inf where they are not known."""
-        return self._known(partial(predicted_block, self.model), users)
-
-    def _known(self, asked: Callable[[Ints], Any], users: Ints) -> Array:
-        found = np.asarray(asked(np.maximum(self.user[users], 0)))[:, np.maximum(self.item, 0)]  # (B, I)
-        found[self.user[users] < 0] = -np.inf
-        found[:, self.item < 0] = -np.inf
-        return found
-
-
-def _model(what: str, model: Any, log: Feedback) -> tuple[Any, str]:
-    if model.users_ == log.users and model.items_ == log.items:
-        return model, ""
-    found = Recoded(model=model, user=model.users_.find(log.users.ids), item=model.items_.find(log.items.ids))
-    lacking: dict[str, str] = {}
-    for role, known, own, ids in (
-        ("user", found.user, model.users_, log.users),
-        ("item", found.item, model.items_, log.items),
-    ):
-        number = int((known < 0).sum())
-        if number == len(ids):
-            raise AlignmentError(
-                f"{what}: knows none of the log's {len(ids):,} {role}s; its own are {listing(own.ids[:3].tolist())} …, "
-                f"the log's {listing(ids.ids[:3].tolist())} …; train it on a log with the same ids."
-            )
-        if number:
-            lacking[role] = f"{number:,} of {len(ids):,} {role}s"
-    return found, _unknown(what, lacking)
-
-
-def _unknown(what: str, lacking: Mapping[str, str]) -> str:
-    """The note on what a model does not know, and what is made of that."""
-    if not lacking:
-        return ""
-    made = {"user": "all items of such users are tied", "item": "such items rank below all others"}
-    return (
-        f"{what}: does not know {' and '.join(lacking.values())}; {', '.join(made[role] for role in lacking)}, and "
-        "such ratings are not predicted"
-    )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from openloop.commands.audit.model_files import MATRIX, MODEL, is_matrix, table_of
+from openloop.commands.audit.model_files import MATRIX, is_matrix, is_model_file, table_of
 from openloop.commands.audit.request import (
     OWN,
     AuditInputs,
@@ -70,7 +70,7 @@ def rows_stay_on_disk(wanted: AuditRequest, notes: list[str]) -> bool:
 def refusal(wanted: AuditRequest) -> str | None:
     """Why the rows cannot stay on disk."""
     for name, path in wanted.models:
-        if suffix(path) in (MODEL, MATRIX):
+        if suffix(path) == MATRIX or is_model_file(path):
             return f"model {name!r} ({path}) must be a table of pairs, whose rows can be streamed"
     asked, columns = wanted.propensity, open_file(wanted.log, wanted.columns, wanted.form).columns
     if asked is None and OWN not in columns:

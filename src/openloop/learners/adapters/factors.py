@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from openloop.core.feedback import Array, Feedback, Vocabulary
 from openloop.errors import AlignmentError, DuplicateError, InputError, UnknownIdError, listing
@@ -12,6 +13,7 @@ from openloop.learners.base import FactorLearner, Weights, weights
 from openloop.learners.model_files.packing import as_array
 
 UNKNOWN = ("error", "zero")
+LOGISTIC = "logistic"
 LEARNED = frozenset(
     ["user_factors_", "item_factors_", "user_bias_", "item_bias_", "intercept_", "notes_", "items_", "users_"]
 )
@@ -24,22 +26,17 @@ class Factors(FactorLearner):
     Arrays of NumPy, PyTorch, implicit's GPU matrices, and columns of lists are read. `users` and `items` are the ids of
     the rows, in the rows' order; `fit(log)` then finds the rows of the log's users and items by id. Without them row c
     is code c of the log, whose ids are sorted. `unknown` says what becomes of the log's ids that have no row: "error",
-    or "zero" factors and bias. Before `fit` the codes are those of the sorted ids, or the rows themselves.
+    or "zero" factors and bias. Before `fit` the codes are those of the sorted ids, or the rows themselves, and
+    `ol.evaluate` finds the rows by id. `clip` (low, high) bounds predictions, and leaves rankings as they are.
 
-        # implicit; row_ids as made for its sparse matrix
-        Factors(als.user_factors, als.item_factors, users=user_ids, items=item_ids).fit(log)
+    `output` says what is predicted: None for Ŷ, "logistic" for σ(Ŷ), or points (2, n) of an increasing broken line,
+    values of Ŷ above what they become. Items are ranked by Ŷ.
 
-        # LightFM, whose Dataset keeps its ids in the order of the rows
-        (a, V), (b, W) = model.get_user_representations(), model.get_item_representations()
-        user_rows, _, item_rows, _ = dataset.mapping()
-        Factors(V, W, a, b, users=list(user_rows), items=list(item_rows)).fit(log)
+    `ol.wrap` makes these from models of other libraries. What it does not know goes in by hand, as Spark's, which has
+    rows only for users and items that it was trained on:
 
-        # PyTorch
-        Factors(net.user.weight, net.item.weight, users=user_ids, items=item_ids).fit(log)
-
-        # Spark, which has rows only for users and items that it was trained on
         u, i = model.userFactors.toPandas(), model.itemFactors.toPandas()
-        Factors(u["features"], i["features"], users=u["id"], items=i["id"], unknown="zero").fit(log)
+        Factors(u["features"], i["features"], users=u["id"], items=i["id"], unknown="zero")
 
     Learned: `user_factors_`, `item_factors_`, `user_bias_`, `item_bias_`, `intercept_`, in the order of the log.
     """
@@ -54,6 +51,8 @@ class Factors(FactorLearner):
         users: Any = None,
         items: Any = None,
         unknown: str = "error",
+        clip: tuple[float, float] | None = None,
+        output: Any = None,
     ) -> None:
         self.user_factors = user_factors
         self.item_factors = item_factors
@@ -63,6 +62,8 @@ class Factors(FactorLearner):
         self.users = users
         self.items = items
         self.unknown = unknown
+        self.clip = clip
+        self.output = output
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Factors:
         """Bring the rows into the order of the log's users and items; nothing is trained."""
@@ -70,6 +71,35 @@ class Factors(FactorLearner):
         given = sample_weight is not None or propensities is not None
         notes = ["weights changed nothing: the factors were trained elsewhere"] if given else []
         return self._place(feedback.users, feedback.items, notes)
+
+    def placed(self, users: Vocabulary, items: Vocabulary) -> Factors:
+        """The same model with the rows of these ids; what has none is zero or refused, as `unknown` says."""
+        found = Factors(
+            self.user_factors_, self.item_factors_, self.user_bias_, self.item_bias_, self.intercept_,
+            self.users_.ids, self.items_.ids, self.unknown, self.clip, self.output,
+        )  # fmt: skip
+        return found._place(users, items, list(self.notes_))
+
+    def by_position(self, side: str) -> bool:
+        """Whether the rows of "users" or "items" have no ids, neither given nor those of a log, but their positions."""
+        own = getattr(self, f"{side}_")
+        return getattr(self, side) is None and own == Vocabulary.range(len(own))
+
+    @property
+    def linked(self) -> bool:
+        """Whether predictions are cut, or another function of the scores."""
+        return self.clip is not None or self.output is not None
+
+    def link(self, z: Array) -> Array:
+        """The prediction of a score: cut to `clip`, or what `output` makes of it."""
+        if self.clip is not None:
+            return np.clip(z, *self.clip)
+        if isinstance(self.output, str):
+            return expit(z)
+        return z if self.output is None else np.interp(z, *_line(self.output))
+
+    def _output(self) -> Any:
+        return self.output if self.clip is None else np.array([self.clip, self.clip], np.float64)
 
     def __getattr__(self, name: str) -> Any:
         """Learned state that no fit has set yet: the rows in the order of their own ids."""
@@ -82,11 +112,14 @@ class Factors(FactorLearner):
         """Set the learned state; without vocabularies those of the given rows."""
         if self.unknown not in UNKNOWN:
             raise InputError(f"Factors: unknown must be one of {listing(UNKNOWN)}, got {self.unknown!r}.")
+        _check_clip(self.clip)
+        _check_output(self.output, self.clip)
         V, W = _matrix("user_factors", self.user_factors), _matrix("item_factors", self.item_factors)
         if V.shape[1] != W.shape[1]:
+            turned = V.shape[1] == W.shape[0]
+            remedy = "pass item_factors.T" if turned else "give one row a user or item"
             raise AlignmentError(
-                f"Factors: user_factors {V.shape} and item_factors {W.shape} must have as many columns; "
-                "give one row a user or item."
+                f"Factors: user_factors {V.shape} and item_factors {W.shape} must have as many columns; {remedy}."
             )
         a, b = _bias("user_bias", self.user_bias, V), _bias("item_bias", self.item_bias, W)
         c = float(_numbers("intercept", self.intercept, 0))
@@ -98,7 +131,18 @@ class Factors(FactorLearner):
         return self
 
 
+def checked(found: Factors) -> Factors:
+    """The same, once its arrays and ids were looked at: what is wrong with them is said where it is made."""
+    found.scores([])
+    return found
+
+
 # -- the arrays ----------------------------------------------------------------------------------------------
+
+
+def _check_clip(clip: Any) -> None:
+    if clip is not None and not (len(clip) == 2 and clip[0] < clip[1]):
+        raise InputError(f"Factors: clip must be (low, high) with low < high, or None, got {clip!r}.")
 
 
 def _matrix(name: str, given: Any) -> Array:
@@ -136,6 +180,22 @@ def _numbers(name: str, given: Any, ndim: int) -> Array:
             f"Factors: {len(bad):,} of {values.size:,} values of {name} are not finite{where}; repair them."
         )
     return values
+
+
+def _check_output(output: Any, clip: Any) -> None:
+    if output is not None and clip is not None:
+        raise InputError("Factors: clip and output were both given; leave one of them out.")
+    if output is None or (isinstance(output, str) and output == LOGISTIC):
+        return
+    if isinstance(output, str):
+        raise InputError(f"Factors: output must be None, {LOGISTIC!r} or points (2, n), got {output!r}.")
+    line = _line(output)
+    if len(line) != 2 or line.shape[1] == 0 or bool((np.diff(line) < 0).any()):
+        raise InputError(f"Factors: output must be points (2, n), both rows ascending, got shape {line.shape}.")
+
+
+def _line(output: Any) -> Array:
+    return _numbers("output", output, 2)
 
 
 def _taken(values: Array, rows: Array | None) -> Array:

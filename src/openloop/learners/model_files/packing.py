@@ -15,6 +15,7 @@ import numpy as np
 
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Vocabulary
+from openloop.core.protocols import on_host
 from openloop.errors import InputError, UndefinedError, listing
 from openloop.learners.model_files.kinds import is_saved, kind
 
@@ -36,7 +37,7 @@ def pack(value: Any, name: str, tensors: Tensors) -> Any:
     if value is None or isinstance(value, bool | int | float | str | os.PathLike):
         return str(value) if isinstance(value, str | os.PathLike) else value
     if isinstance(value, Vocabulary):
-        return {"vocabulary": _pack_array(value.ids, name, tensors)}
+        return {"vocabulary": pack_array(value.ids, name, tensors)}
     if isinstance(value, Covariates):
         parts = {part: getattr(value, part) for part in ("values", "names", "ids", "notes")}
         return {"covariates": pack(parts, name, tensors)}
@@ -48,17 +49,14 @@ def pack(value: Any, name: str, tensors: Tensors) -> Any:
         params = {key: pack(given, f"{name}.{key}", tensors) for key, given in value.get_params(deep=False).items()}
         return {"learner": {"class": type(value).__name__, "params": params}}
     if hasattr(value, "__array__") or hasattr(value, "to_numpy"):
-        return _pack_array(as_array(value), name, tensors)
+        return pack_array(as_array(value), name, tensors)
     raise _cannot(name, type(value).__name__)
 
 
 def as_array(given: Any) -> Array:
     """What an array of another library holds; a tensor may be on a device, or wait for its gradient."""
-    if hasattr(given, "detach"):
-        given = given.detach().cpu()
-    elif hasattr(given, "to_numpy"):
-        given = given.to_numpy()
-    values = np.asarray(given)
+    own = hasattr(given, "to_numpy") and not hasattr(given, "detach")
+    values = on_host(given.to_numpy() if own else given)
     if values.dtype == object and values.ndim == 1 and len(values) and not isinstance(values[0], str):
         return np.stack([np.asarray(row) for row in values])  # a column of lists
     return values
@@ -71,11 +69,12 @@ def _pack_many(values: Any, name: str, tensors: Tensors) -> dict[str, Any]:
         return {"dict": {key: pack(value, f"{name}.{key}", tensors) for key, value in values.items()}}
     kind = "tuple" if isinstance(values, tuple) else "list"
     if len(values) > LONG:
-        return {f"long {kind}": _pack_array(_uniform(values, name), name, tensors)}
+        return {f"long {kind}": pack_array(_uniform(values, name), name, tensors)}
     return {kind: [pack(value, f"{name}.{i}", tensors) for i, value in enumerate(values)]}
 
 
-def _pack_array(array: Array, name: str, tensors: Tensors) -> dict[str, str]:
+def pack_array(array: Array, name: str, tensors: Tensors) -> dict[str, str]:
+    """An array in `tensors`; text is its bytes, and where each string ends."""
     if array.dtype.kind in "OU":
         if array.ndim != 1 or not all(isinstance(v, str) for v in array):
             raise _cannot(name, f"{array.dtype} array of shape {array.shape}")
@@ -131,7 +130,8 @@ def _tensor(name: str, left: Tensors) -> Array:
     return left.pop(name)
 
 
-def _strings(name: str, left: Tensors) -> Array:
+def strings(name: str, left: Tensors) -> Array:
+    """The text that `pack_array` put into two tensors."""
     text, ends = _tensor(name, left), _tensor(f"{name}.ends", left)
     if np.any(np.diff(ends, prepend=0) < 0) or ends[-1:].sum() != len(text):
         raise InputError(f"the strings of {name!r} do not end where their text does")
@@ -159,7 +159,7 @@ _MAKE: dict[str, Callable[[Any, Tensors], Any]] = {
     "array": _tensor,
     "columns": lambda name, left: _tensor(name, left).T,
     "scalar": lambda name, left: _tensor(name, left)[()],
-    "strings": _strings,
+    "strings": strings,
     "vocabulary": lambda node, left: Vocabulary(unpack(node, left)),
     "covariates": lambda node, left: Covariates(**unpack(node, left)),
     "generator": _generator,

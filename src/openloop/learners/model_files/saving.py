@@ -20,6 +20,7 @@ from openloop.errors import FormatError, InputError, OpenloopError, UndefinedErr
 from openloop.learners.base import FactorLearner, Learner
 from openloop.learners.model_files.kinds import SAVED, is_saved, kind
 from openloop.learners.model_files.packing import pack, unpack
+from openloop.learners.model_files.vector_files import is_vector_file, read_vectors
 from openloop.support.atomic import replacing
 from openloop.support.version import VERSION
 
@@ -38,9 +39,15 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The model in a file that `save` wrote: its answers are those of the saved one, bit for bit."""
+    """The model in a file that `save` wrote: its answers are those of the saved one, bit for bit.
+
+    Or `Factors` of a file of vectors: arrays user_factors and item_factors, and where there are such user_bias,
+    item_bias, intercept and the ids of the rows, users and items; .npz, .safetensors of any program, or .parquet.
+    """
     file = _existing(Path(path).expanduser())
-    header, tensors = _read(file)
+    header, tensors = ({}, {}) if is_vector_file(file) else _read(file)
+    if not header:
+        return read_vectors(file)
     stated = header.pop("blake2b", None)
     if stated != _checksum(header, tensors):
         raise FormatError(f"{file}: its checksum does not match, so it is damaged; fetch or save the model again.")
@@ -133,19 +140,22 @@ def _existing(file: Path) -> Path:
     if file.is_dir():
         raise InputError(f"{file}: is a folder; give a model file.")
     if not file.exists():
-        raise InputError(f"{file}: no such file; ol.load reads what model.save(path) wrote.")
+        raise InputError(f"{file}: no such file; ol.load reads what model.save(path) wrote, and vectors.")
     if file.stat().st_size == 0:
         raise FormatError(f"{file}: the file is empty (0 bytes); fetch or save the model again.")
     return file
 
 
 def _read(file: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The header and the tensors of a file, of a format that this version knows."""
+    """The header and the tensors of a file, of a format that this version knows; nothing where it has no header."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(file, framework="numpy") as opened:
-            header = _header(file, (opened.metadata() or {}).get(KEY))
+            text = (opened.metadata() or {}).get(KEY)
+            if text is None:
+                return {}, {}
+            header = _header(file, text)
             tensors = {name: np.array(opened.get_tensor(name)) for name in opened.keys()}  # noqa: SIM118, no mapping
     except SafetensorError as error:
         raise FormatError(f"{file}: {_damage(file, str(error))} ({error}); fetch or save the model again.") from error
@@ -162,11 +172,7 @@ def _damage(file: Path, error: str) -> str:
     return "is cut off" if short else "is damaged"
 
 
-def _header(file: Path, text: str | None) -> dict[str, Any]:
-    if text is None:
-        raise FormatError(
-            f"{file}: is a safetensors file of another program; give its arrays to ol.learners.Factors instead."
-        )
+def _header(file: Path, text: str) -> dict[str, Any]:
     try:
         header: Any = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -23,6 +23,7 @@ from openloop.sources.outcomes import places, predictions, predicts, prepare
 from openloop.sources.plan import LEVELS
 from openloop.sources.predictions import Predictions
 from openloop.sources.question import Question
+from openloop.sources.recoding import by_id, told
 
 MAX_GROUPS = 50  # a table of strata that a person can read
 MAX_LEVELS = 20  # of a uniform sample, whose sums are taken per user and level
@@ -56,6 +57,7 @@ def from_feedback(
     for check in (m.check for m in asked.measures if m.check is not None):
         for array in scored.predicted.values():
             check(array)
+    notes += [note for name, model in ready.items() for note in told(f"model {name!r}", model)]
     notes += _notes(scored.log, asked.exclude, propensities, weighted=values is not None)
     return FeedbackSource(scored), notes + _list_notes(scored, ranked="rank" in asked.kinds)
 
@@ -88,7 +90,7 @@ def _predicted(models: Mapping[str, Any], log: Feedback, asked: Question) -> dic
         return {}
     partly = asked.missing != "error"
     answers = {
-        name: predictions(name, model, log, partly=partly)
+        name: predictions(name, model, log, partly=partly, lenient=asked.lenient)
         for name, model in models.items()
         if predicts(model) or not asked.lenient
     }
@@ -243,7 +245,7 @@ def _imputed_ratings(given: Any, log: Feedback) -> Any:
         raise InputError(
             f"imputation: give a recommender with scores, an array or a mapping, got {type(given).__name__}."
         )
-    return _imputed_grid(predicted_block(given, np.arange(log.n_users)), log)
+    return _imputed_grid(predicted_block(by_id("imputation", given, log.users, log.items), np.arange(log.n_users)), log)
 
 
 def _imputed_grid(values: Any, log: Feedback) -> Floats:

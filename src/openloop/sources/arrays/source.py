@@ -23,6 +23,7 @@ from openloop.sources.arrays.lists import ArrayLists
 from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
 from openloop.sources.arrays.tilting import Tilter
 from openloop.sources.balancing import balanced_probability, candidate_levels, part_targets, with_leverage
+from openloop.sources.masks import Masks
 from openloop.sources.observation import Group, View, overlap, unscaled
 from openloop.sources.outcomes import Exclusion, dense_outcome, predictions, predicts, ranks
 from openloop.sources.plan import LEVELS, MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
@@ -130,6 +131,7 @@ class FeedbackSource:
         self.imputed = cache(self._imputed)
         self.inverse_squares = cache(self._inverse_squares)
         self._flat: dict[str, int] = {}  # users whose candidates all have one score, by model
+        self._masks: dict[str, Masks] = {}  # scores of -inf, by model
         self.tilter = cache(lambda on: Tilter.of(scored, self.view(on)))
 
     @property
@@ -242,7 +244,7 @@ class FeedbackSource:
         if not predicts(self._scored.models[model]):
             return None
         values = self._scored.predicted.get(model)
-        values = predictions(model, self._scored.models[model], self._log) if values is None else values
+        values = predictions(model, self._scored.models[model], self._log, lenient=True) if values is None else values
         if values is None or np.isnan(values).all():
             return None
         known = ~np.isnan(values)
@@ -348,7 +350,9 @@ class FeedbackSource:
         if relevant and isinstance(asked, Predictions) and asked.ranking.rank is not None:  # a list is looked up once
             return self.ranked(model, relevant=False).take(counted)
         log = self._log.take(np.flatnonzero(counted)) if relevant else self._log
-        found = ranks(model, asked, log, view.exclusion, self._scored.device)
+        masks = self._masks.setdefault(model, Masks(self._log))
+        found = ranks(model, asked, log, view.exclusion, self._scored.device, masks)
+        masks.check(model, log)
         if found.tied is not None:
             candidates = view.exclusion.candidates[log.user]
             flat = distinct(log.user[(found.tied >= candidates) & (candidates > 1)])
@@ -356,9 +360,13 @@ class FeedbackSource:
         return found
 
     def remarks(self) -> list[str]:
-        """What showed while models were ranked: those that give all items of some users one score."""
+        """What showed while models were ranked: one score for all items of some users, and scores of -inf."""
         users = self.about().scored_users
-        return [one_score(model, flat, users) for model, flat in self._flat.items() if flat]
+        masked = [masks.remark(model) for model, masks in self._masks.items()]
+        return [
+            *(one_score(model, flat, users) for model, flat in self._flat.items() if flat),
+            *(remark for remark in masked if remark),
+        ]
 
     def _imputed(self, metric: Metric, model: str) -> tuple[Floats, Floats]:
         """The residual δ − δ̂ of each row, and Σ_{C_u} δ̂ of each user."""

@@ -7,18 +7,21 @@ brings its lists along. With it, whatever the ranker is orders the items of each
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from openloop.core.feedback import Array, Floats, Ints, Vocabulary
+from openloop.core.feedback import Array, Floats, Ints
 from openloop.core.impressions import Impressions
 from openloop.errors import AlignmentError, PredictionError
 from openloop.kernels.selecting import best
 from openloop.kernels.shown_lists import ranks_in_lists, reordered
+from openloop.sources.functions import OfIds
 from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.tables import RankedLists, ranked_lists, read_table, row_probabilities
+from openloop.sources.outcomes import refuse_unwrapped
+from openloop.sources.recoding import by_id, told
 
 BLOCK_CELLS = 2**22  # scores that are looked at at once
 
@@ -35,6 +38,7 @@ class Ranking:
     rank: Ints  # (n,)
     lists: RankedLists | None = None
     probability: Floats | None = None  # (n, K)
+    notes: tuple[str, ...] = ()
 
 
 def ranking(name: str, model: Any, log: Impressions, asked: ShownQuestion) -> Ranking:
@@ -45,9 +49,11 @@ def ranking(name: str, model: Any, log: Impressions, asked: ShownQuestion) -> Ra
     if isinstance(model, np.ndarray):
         return _reordered_ranks(_row_ranks(what, model, log), log, asked)
     if hasattr(model, "predict") or hasattr(model, "scores"):
-        _check_vocabularies(what, model, log)
-        return _scored(what, _of_recommender(what, model, log), log, asked)
+        refuse_unwrapped(what, model)
+        scores, notes = _by_id(what, model, log)
+        return replace(_scored(what, scores, log, asked), notes=notes)
     if callable(model):
+        refuse_unwrapped(what, model)
         return _scored(what, _of_function(what, model, log), log, asked)
     rows = read_table(what, model, log, asked)
     if "probability" in rows.numbers:
@@ -111,9 +117,15 @@ def _scored(what: str, scores: _Scores, log: Impressions, asked: ShownQuestion) 
     return Ranking(rank=ranks_in_lists(lists, scores.key, log.request, log.item), lists=found)
 
 
-def _of_recommender(what: str, model: Any, log: Impressions) -> _Scores:
+def _by_id(what: str, model: Any, log: Impressions) -> tuple[_Scores, tuple[str, ...]]:
+    """A recommender in the log's codes, and what there is to know about it."""
     if log.users is None or log.user is None:
         raise PredictionError(f"{what}: a recommender ranks for users, and the log names none; give lists of requests.")
+    found = by_id(what, model, log.users, log.items)
+    return _of_recommender(what, found, len(log.users), log.user), tuple(told(what, found))
+
+
+def _of_recommender(what: str, model: Any, owners: int, key: Ints) -> _Scores:
     missing = PredictionError(f"{what}: {type(model).__name__} lacks predict or scores, which lists need.")
 
     def ask(method: str, *given: Array) -> Array:
@@ -124,7 +136,7 @@ def _of_recommender(what: str, model: Any, log: Impressions) -> _Scores:
     by_pair = "linear" if getattr(model, "linked", False) else "predict"  # where predictions may tie, scores rank
     return _Scores(
         pairs=lambda owner, item: ask(by_pair, owner, item), grid=lambda owners: ask("scores", owners),
-        owners=len(log.users), key=log.user,
+        owners=owners, key=key,
     )  # fmt: skip
 
 
@@ -135,18 +147,9 @@ def _of_function(what: str, function: Any, log: Impressions) -> _Scores:
         raise PredictionError(
             f"{what}: the log names neither users nor requests, so a function has nothing to rank for."
         )
-    who = users
     key = np.arange(log.n_requests, dtype=np.int32) if log.user is None else log.user
-
-    def pairs(owner: Array, item: Array) -> Array:
-        return np.asarray(function(who.ids[owner], log.items.ids[item]))
-
-    def grid(owners: Array) -> Array:
-        item = np.tile(np.arange(log.n_items), len(owners))
-        found = pairs(np.repeat(owners, log.n_items), item)
-        return _finite(what, found, (len(item),)).reshape(len(owners), log.n_items)
-
-    return _Scores(pairs=pairs, grid=grid, owners=len(who), key=key)
+    asked = OfIds(what=what, function=function, users=users, items=log.items)
+    return _Scores(pairs=asked.predict, grid=asked.scores, owners=len(users), key=key)
 
 
 def _finite(what: str, found: Array, shape: tuple[int, ...]) -> Floats:
@@ -157,14 +160,3 @@ def _finite(what: str, found: Array, shape: tuple[int, ...]) -> Floats:
             f"{int(np.isnan(scores).sum()):,} NaN."
         )
     return scores
-
-
-def _check_vocabularies(what: str, model: Any, log: Impressions) -> None:
-    """Codes of another vocabulary would be other users and items."""
-    for side, ids in (("users", log.users), ("items", log.items)):
-        own = getattr(model, f"{side}_", None)
-        if isinstance(own, Vocabulary) and ids is not None and own != ids:
-            raise AlignmentError(
-                f"{what}: fitted on other {side} than the log's ({len(own):,} ids, the log has {len(ids):,}); read the "
-                "log with the vocabulary that it was fitted on, or give its lists as a table."
-            )

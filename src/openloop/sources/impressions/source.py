@@ -214,7 +214,7 @@ def impression_source(models: Mapping[str, Any], log: Impressions, exam: Any, as
     notes = [] if log.users is not None else ["the log names no users: intervals are over requests"]
     return ImpressionSource(
         log=log, rankings=rankings, examined=examined, support=support, imputed=imputed, depth=log.lengths,
-        notes=(*notes, *support.notes),
+        notes=(*notes, *(note for found in rankings.values() for note in found.notes), *support.notes),
     )  # fmt: skip
 
 

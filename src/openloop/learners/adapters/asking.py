@@ -1,0 +1,60 @@
+"""Foreign code is asked about pairs: in blocks, by one thread at a time, its answers checked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from openloop.core.feedback import Array
+from openloop.core.protocols import on_host
+from openloop.errors import OpenloopError, PredictionError
+
+BLOCK = 2**18  # pairs that are asked about at once
+
+Pairs = Callable[[Array, Array], Any]  # users and items, pair by pair → a score of each
+
+_LOCK = threading.RLock()  # nobody promised that a model may be asked from several threads
+
+
+def answers(what: str, pairs: Pairs, user: Array, item: Array) -> Array:
+    """The score of each pair (n,); what goes wrong is an error that begins with `what`."""
+    found = [
+        _block(what, pairs, user[start : start + BLOCK], item[start : start + BLOCK])
+        for start in range(0, len(user), BLOCK)
+    ]
+    return np.concatenate(found) if found else np.empty(0)
+
+
+def answered_grid(what: str, pairs: Pairs, users: Array, items: Array) -> Array:
+    """The scores of all items for these users, (B, I)."""
+    every = np.repeat(users, len(items)), np.tile(items, len(users))
+    return answers(what, pairs, *every).reshape(len(users), len(items))
+
+
+def asked(what: str, about: str, function: Callable[..., Any], *given: Array) -> Array:
+    """What a function of others returns, as numbers."""
+    try:
+        with _LOCK:
+            found = on_host(function(*given))
+        return found if found.dtype.kind == "f" else found.astype(np.float64)
+    except OpenloopError:
+        raise
+    except Exception as error:
+        raise PredictionError(
+            f"{what}: asked about {about} it raised {type(error).__name__}: {error}; repair it, or check that it takes "
+            "what it is given."
+        ) from error
+
+
+def _block(what: str, pairs: Pairs, user: Array, item: Array) -> Array:
+    found = asked(what, f"{len(user):,} pairs", pairs, user, item)
+    if found.shape == (len(user), 1):
+        return found[:, 0]
+    if found.shape != (len(user),):
+        raise PredictionError(
+            f"{what}: gave shape {found.shape} for {len(user):,} users and as many items; return one score per pair."
+        )
+    return found

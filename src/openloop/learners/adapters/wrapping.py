@@ -1,0 +1,161 @@
+"""`wrap`: a model of another library as a recommender here, recognised by its attributes.
+
+No library is imported for it: whoever has a model of one has imported it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from openloop.core.feedback import Array, check_fitted
+from openloop.core.protocols import on_host
+from openloop.errors import AlignmentError, InputError, did_you_mean, listing
+from openloop.learners.adapters.factors import UNKNOWN, Factors, checked
+from openloop.learners.adapters.faiss_indexes import is_index, wrap_index
+from openloop.learners.adapters.implicit_models import has_factors, wrap_factors
+from openloop.learners.adapters.lenskit_models import is_pipeline, wrap_pipeline
+from openloop.learners.adapters.lightfm_models import is_lightfm, wrap_lightfm
+from openloop.learners.adapters.row_ids import row_ids
+from openloop.learners.adapters.sklearn_models import is_decomposition, wrap_decomposition
+from openloop.learners.adapters.surprise_models import is_surprise, wrap_surprise
+from openloop.learners.adapters.torch_modules import is_module, wrap_module
+from openloop.learners.adapters.wrapped import Wrapped
+from openloop.learners.base import FactorLearner, Learner
+from openloop.learners.model_files.packing import as_array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """Models of one kind: how they are told, and how they are wrapped with `users`, `items` and `unknown`."""
+
+    name: str
+    is_one: Callable[[Any], bool]
+    wrap: Callable[..., Any]
+
+
+FAMILIES = (
+    Family(name="Surprise", is_one=is_surprise, wrap=wrap_surprise),
+    Family(name="LightFM", is_one=is_lightfm, wrap=wrap_lightfm),
+    Family(name="LensKit", is_one=is_pipeline, wrap=wrap_pipeline),
+    Family(name="PyTorch", is_one=is_module, wrap=wrap_module),
+    Family(name="scikit-learn", is_one=is_decomposition, wrap=wrap_decomposition),
+    Family(name="implicit", is_one=has_factors, wrap=wrap_factors),
+)
+KINDS = (
+    "models of implicit, LightFM, Surprise and LensKit, torch modules, (user vectors, item vectors), "
+    "(user vectors, a flat FAISS index), (a decomposition of scikit-learn, its matrix), a matrix of scores, learners"
+)
+
+
+def wrap(model: Any, users: Any = None, items: Any = None, unknown: str = "error") -> Any:
+    """A model that was made elsewhere, as `ol.evaluate` and `ol.audit` take it: its users and items are found by id.
+
+    `model` is one of implicit, LightFM, Surprise or LensKit, a torch module f(users, items) of positions, a pair of
+    vectors (users, items), of vectors and a flat FAISS index, of a decomposition of scikit-learn and the matrix that it
+    transforms, or (LightFM, user features, item features); a matrix of scores or a function, with the ids that they are
+    about; or a fitted learner, for another `unknown`.
+
+    `users` and `items` are the ids of its rows: arrays, columns, or what maps ids to rows. Surprise and LensKit have
+    their own; elsewhere, without ids, row r is id r, and a log with other ids is refused. `unknown` says what becomes
+    of the log's ids that the model lacks: an "error", or "zero" factors and bias, or score.
+    """
+    if unknown not in UNKNOWN:
+        raise InputError(f"wrap: unknown={unknown!r} is no option.{did_you_mean(str(unknown), UNKNOWN)}")
+    given: dict[str, Any] = {"users": row_ids("users", users), "items": row_ids("items", items), "unknown": unknown}
+    if isinstance(model, tuple):
+        return _several(model, given)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(model, Learner):
+        return _learner(model, **given)
+    family = family_of(model)
+    if family is not None:
+        return family.wrap(model, **given)
+    if isinstance(model, type):
+        raise InputError(f"wrap: {model.__name__} is a class; pass a fitted model.")
+    if hasattr(model, "__array__") or hasattr(model, "detach"):
+        return _grid(model, **given)
+    if callable(model):
+        return _function(model, **given)
+    raise InputError(
+        f"wrap: cannot tell what {type(model).__name__} is; pass one of: {KINDS}; or tables of its scores."
+    )
+
+
+def family_of(model: Any) -> Family | None:
+    """The kind of models of other libraries that this is one of, None where it is none."""
+    if isinstance(model, type | Learner):
+        return None
+    return next((family for family in FAMILIES if family.is_one(model)), None)
+
+
+def _several(parts: tuple[Any, ...], given: dict[str, Any]) -> Any:
+    if len(parts) == 3 and is_lightfm(parts[0]):
+        return wrap_lightfm(*parts, **given)
+    if len(parts) != 2:
+        raise InputError(
+            f"wrap: a tuple of {len(parts)} is no model; pass (user vectors, item vectors), or LightFM with user and "
+            "item features."
+        )
+    if is_decomposition(parts[0]):
+        return wrap_decomposition(*parts, **given)
+    if is_index(parts[1]):
+        return wrap_index(*parts, **given)
+    return checked(Factors(*parts, **given))
+
+
+def _learner(model: Any, users: Any, items: Any, unknown: str) -> Any:
+    """A fitted learner with another rule for ids that it lacks; rows without ids stay so, or get those given."""
+    name = type(model).__name__
+    if isinstance(model, Wrapped):
+        raise InputError(
+            f"wrap: {model.name} is wrapped already; pass users=, items= and unknown= with the model itself."
+        )
+    check_fitted(model)
+    ids: dict[str, Any] = {}
+    for side, given in (("users", users), ("items", items)):
+        unnamed = isinstance(model, Factors) and model.by_position(side)
+        if given is not None and not unnamed:
+            raise InputError(f"wrap: {name} has {side} of its own, those that it was fitted on; leave {side}= out.")
+        ids[side] = given if unnamed else getattr(model, f"{side}_").ids
+    output = {"clip": model.clip, "output": model.output} if isinstance(model, Factors) else {}
+    if isinstance(model, FactorLearner) and (isinstance(model, Factors) or not model.linked):
+        offsets = model.user_bias_, model.item_bias_, model.intercept_
+        return checked(Factors(model.user_factors_, model.item_factors_, *offsets, **ids, unknown=unknown, **output))
+    return Wrapped(name, model.predict, **ids, unknown=unknown, ranked=_scored_pairs(model))
+
+
+def _scored_pairs(model: Any) -> Any:
+    """The scores of pairs, which predictions need not be."""
+
+    def pairs(user: Array, item: Array) -> Array:
+        users, at = np.unique(user, return_inverse=True)
+        return on_host(model.scores(users))[at, item]
+
+    return pairs
+
+
+def _grid(scores: Any, users: Any, items: Any, unknown: str) -> Wrapped:
+    """A matrix of scores, whose rows and columns have ids."""
+    grid = as_array(scores)
+    if users is None or items is None:
+        raise InputError("wrap: a matrix of scores needs the ids of its rows and columns; pass users= and items=.")
+    if grid.shape != (len(users), len(items)):
+        raise AlignmentError(
+            f"wrap: the scores have shape {grid.shape}, and there are {len(users):,} users and {len(items):,} items; "
+            "give one row a user and one column an item."
+        )
+    return Wrapped("scores", lambda user, item: grid[user, item], users, items, unknown)
+
+
+def _function(function: Any, users: Any, items: Any, unknown: str) -> Any:
+    missing = [side for side, ids in (("users", users), ("items", items)) if ids is None]
+    if missing:
+        raise InputError(
+            f"wrap: a function of ids is a model as it is: pass it to evaluate or audit; or give {listing(missing)}= "
+            "the ids that it knows."
+        )
+    named = getattr(function, "__name__", type(function).__name__)
+    return Wrapped(named, lambda user, item: function(users[user], items[item]), users, items, unknown)

@@ -1,0 +1,87 @@
+"""implicit: the product of its factors, rows found by id, and rows without ids that are never taken for a log's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import openloop as ol
+from openloop.core.feedback import Feedback, Vocabulary
+from openloop.errors import AlignmentError, InputError, PredictionError, UnknownIdError
+from tests.elsewhere import ITEM_IDS, LOG, USER_IDS, Als, I, U, V, W, assert_evaluated_as, evaluated, in_codes
+from tests.facts import facts
+
+
+def positions(users, items):
+    """The log's rows on ids that are these numbers."""
+    ids = Vocabulary.of(users), Vocabulary.of(items)
+    return Feedback.from_arrays(LOG.user, LOG.item, LOG.rating, users=ids[0], items=ids[1])
+
+
+def test_factors_are_found_by_id():
+    assert_evaluated_as(ol.wrap(Als(), users=USER_IDS, items=ITEM_IDS), in_codes(V @ W.T))
+
+
+def test_gpu_matrices_are_copied():
+    class Matrix:
+        """implicit.gpu.Matrix."""
+
+        def __init__(self, values):
+            self.values = values
+
+        def to_numpy(self):
+            return self.values
+
+    wrapped = ol.wrap(Als(Matrix(V), Matrix(W)), users=USER_IDS, items=ITEM_IDS)
+    assert_evaluated_as(wrapped, in_codes(V @ W.T))
+
+
+def test_a_model_without_factors_is_not_fitted():
+    with pytest.raises(InputError, match=facts("Als", "fit")):
+        ol.wrap(Als(None, None))
+
+
+def test_unwrapped_it_is_refused():
+    with pytest.raises(PredictionError, match=facts("'m'", "Als", "ol.wrap(model, users=, items=)")):
+        evaluated(Als())
+
+
+# -- rows without ids ----------------------------------------------------------------------------------------
+
+
+def test_rows_without_ids_are_the_ids_0_to_n():
+    log = positions(range(U), range(I))
+    same = evaluated(ol.wrap(Als()), log)
+    assert same["m", "ndcg@3", "naive"].value == evaluated(V @ W.T, log)["m", "ndcg@3", "naive"].value
+    assert not any("no ids" in note for note in same.notes)
+
+
+def test_rows_without_ids_may_be_more_than_the_logs_and_a_note_says_what_was_taken():
+    padded = np.vstack([np.full(3, 9.0), V])  # row 0 is padding, as in RecBole
+    log = positions(range(1, U + 1), range(I))
+    found = evaluated(ol.wrap(Als(padded, W)), log)
+    assert found["m", "mae", "naive"].value == evaluated(V @ W.T, log)["m", "mae", "naive"].value
+    assert any("'m'" in note and "no ids of its users" in note and "0 … 30" in note for note in found.notes)
+
+
+def test_rows_without_ids_are_not_a_log_of_names():
+    with pytest.raises(AlignmentError, match=facts("'m'", "30 users", "'u00'", "users=", "integers", "text")):
+        evaluated(ol.wrap(Als()))
+
+
+@pytest.mark.parametrize("unknown", ["error", "zero"])
+def test_rows_without_ids_are_not_shifted_into_place(unknown):
+    # MovieLens counts from 1: all but one of the ids are positions, of other users.
+    log = positions(range(1, U + 1), range(I))
+    with pytest.raises(UnknownIdError, match=facts("'m'", 1, "30 users", 30, "users=")):
+        evaluated(ol.wrap(Als(), unknown=unknown), log)
+
+
+def test_the_number_of_ids_is_that_of_rows():
+    with pytest.raises(AlignmentError, match=facts("users", (29,), "30 rows")):
+        ol.wrap(Als(), users=USER_IDS[1:], items=ITEM_IDS)
+
+
+def test_ids_of_another_type_are_refused():
+    with pytest.raises(AlignmentError, match=facts("'m'", "12 items", "text", "'100'", "integers", "cast")):
+        evaluated(ol.wrap(Als(), users=USER_IDS, items=[str(i) for i in ITEM_IDS]))

@@ -1,0 +1,133 @@
+"""LensKit: pipelines asked user by user with their own vocabularies; what they do not know is not predicted."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import openloop as ol
+from openloop.core.feedback import Feedback, Vocabulary
+from openloop.errors import InputError, PredictionError, UnknownIdError
+from tests.elsewhere import ITEM_IDS, ITEMS, LOG, USER_IDS, USERS, V, W, assert_evaluated_as, evaluated, in_codes
+from tests.facts import facts
+
+SCORES = V @ W.T
+UNSURE = {(USER_IDS[3], ITEM_IDS[2]), (USER_IDS[4], ITEM_IDS[0])}  # too few neighbours
+
+
+class Terms:
+    """lenskit.data.Vocabulary."""
+
+    def __init__(self, ids):
+        self._ids = ids
+
+    def ids(self):
+        return np.array(self._ids)
+
+    def number(self, term):
+        return self._ids.index(term)
+
+
+class ItemList:
+    """lenskit.data.ItemList."""
+
+    def __init__(self, item_ids, scores=None):
+        self._ids, self._scores = list(item_ids), scores
+
+    def ids(self):
+        return np.array(self._ids)
+
+    def scores(self):
+        return self._scores
+
+
+class Pipeline:
+    """lenskit.pipeline.Pipeline, whose scorer or history keeps the vocabularies."""
+
+    __module__ = "lenskit.pipeline._impl"
+
+    def __init__(self, *, predictor=False, unsure=(), keeps=("users", "items"), nodes=None):
+        kept = {"users": Terms(USER_IDS), "items": Terms(ITEM_IDS)}
+        self.parts = nodes or {"query": None, "scorer": SimpleNamespace(**{name: kept[name] for name in keeps})}
+        self.parts |= {"rating-predictor": SimpleNamespace()} if predictor else {}
+        self.unsure = unsure
+
+    def nodes(self):
+        return [SimpleNamespace(name=name, component=part) for name, part in self.parts.items()]
+
+    def run(self, node, *, query, items):
+        shift = 0.5 if node == "rating-predictor" else 0.0
+        return ItemList(items.ids(), np.array([self.score(query, i) + shift for i in items.ids().tolist()], np.float32))
+
+    def score(self, user, item):
+        if (str(user), item) in self.unsure or user not in USER_IDS or item not in ITEM_IDS:
+            return np.nan
+        return SCORES[USER_IDS.index(user), ITEM_IDS.index(item)]
+
+
+@pytest.fixture(autouse=True)
+def lenskit(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lenskit.data", SimpleNamespace(ItemList=ItemList))
+
+
+def test_a_pipeline_brings_its_ids():
+    assert_evaluated_as(ol.wrap(Pipeline()), in_codes(SCORES))
+
+
+def test_ratings_are_those_of_the_rating_predictor_and_ranks_those_of_the_scorer():
+    model = ol.wrap(Pipeline(predictor=True)).placed(LOG.users, LOG.items)
+    np.testing.assert_allclose(model.predict([3], [4]), in_codes(SCORES)[3, 4] + 0.5, rtol=1e-6)
+    np.testing.assert_allclose(model.scores([3, 1]), in_codes(SCORES)[[3, 1]], rtol=1e-6)
+
+
+def test_vocabularies_may_be_those_of_the_training_history():
+    kept = SimpleNamespace(row_vocabulary=Terms(USER_IDS), col_vocabulary=Terms(ITEM_IDS))
+    nodes = {"history-lookup": SimpleNamespace(interactions=kept), "scorer": SimpleNamespace()}
+    assert_evaluated_as(ol.wrap(Pipeline(nodes=nodes)), in_codes(SCORES))
+
+
+def test_without_vocabularies_ids_must_be_given():
+    with pytest.raises(InputError, match=facts("users", "users=dataset.users")):
+        ol.wrap(Pipeline(keeps=("items",)))
+    assert_evaluated_as(ol.wrap(Pipeline(keeps=("items",)), users=USERS.ids), in_codes(SCORES))
+    with pytest.raises(UnknownIdError, match=facts("1 of users=", "'zoe'", "leave users= out")):
+        ol.wrap(Pipeline(), users=[*USER_IDS, "zoe"])
+
+
+def test_a_pipeline_without_a_scorer_is_refused():
+    with pytest.raises(InputError, match=facts("'scorer'", "recommender", "topn_pipeline")):
+        ol.wrap(Pipeline(nodes={"recommender": SimpleNamespace()}))
+
+
+def test_pairs_that_it_does_not_know_are_not_predicted_and_rank_last():
+    wrapped = ol.wrap(Pipeline(unsure=UNSURE))
+    grid = in_codes(SCORES).copy()
+    at = [(USERS.codes([u])[0], ITEMS.codes([i])[0]) for u, i in UNSURE]
+    for cell in at:
+        grid[cell] = -np.inf
+    found = assert_evaluated_as(wrapped, grid, metrics=["ndcg@3"])
+    assert any("'m'" in note and "-inf for 2 cells of 2 users" in note for note in found.notes)
+    everything = Feedback.from_arrays(
+        *(x.ravel() for x in np.indices(grid.shape)), np.ones(grid.size), users=USERS, items=ITEMS
+    )
+    with pytest.raises(PredictionError, match=facts("'m'", "2 of 360", 'missing="drop"')):
+        evaluated(wrapped, everything, metrics=["mae"])
+    dropped = evaluated(wrapped, everything, metrics=["mae"], missing="drop")
+    np.testing.assert_allclose(
+        dropped["m", "mae", "naive"].value, np.abs(1 - grid[np.isfinite(grid)]).mean(), rtol=1e-6
+    )
+    zero = ol.wrap(Pipeline(unsure=UNSURE), unknown="zero").placed(USERS, ITEMS)
+    assert [zero.predict([u], [i])[0] for u, i in at] == [0, 0]
+    assert np.isfinite(zero.scores(np.arange(len(USERS)))).all()
+
+
+def test_ids_that_it_was_not_trained_on_are_an_error_or_zero():
+    log = Feedback.from_arrays(LOG.user, LOG.item, LOG.rating, users=Vocabulary.of([*USERS.ids, "zoe"]), items=ITEMS)
+    with pytest.raises(UnknownIdError, match=facts("'m'", 1, "31 users", "'zoe'")):
+        evaluated(ol.wrap(Pipeline()), log)
+    model = ol.wrap(Pipeline(), unknown="zero").placed(log.users, log.items)
+    assert model.predict([30], [0]).tolist() == [0]
+    assert model.scores([30]).tolist() == [[0.0] * len(ITEMS)]

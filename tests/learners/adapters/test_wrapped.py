@@ -1,0 +1,105 @@
+"""Wrapped: rows of another order found by id, with rules for ids that the model lacks."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from openloop.core.feedback import Vocabulary
+from openloop.errors import DuplicateError, InputError, PredictionError, UndefinedError, UnknownIdError
+from openloop.learners.adapters.wrapped import PartlyWrapped, Wrapped
+from openloop.sources.outcomes import Partial
+from tests.elsewhere import ITEM_IDS, ITEMS, LOG, USER_IDS, USERS, V, W, assert_evaluated_as, evaluated, in_codes
+from tests.facts import facts
+
+SCORES = V @ W.T
+
+
+def pairs(user, item):
+    assert (user >= 0).all()
+    assert (item >= 0).all()
+    return SCORES[user, item]
+
+
+def make(**options):
+    return Wrapped("theirs", pairs, USER_IDS, ITEM_IDS, **options)
+
+
+def test_codes_are_those_of_the_sorted_ids():
+    model = make()
+    assert model.users_ == USERS
+    assert model.items_ == ITEMS
+    np.testing.assert_array_equal(model.scores(range(len(USERS))), in_codes(SCORES))
+    np.testing.assert_array_equal(model.predict([4, 2], [1, 0]), in_codes(SCORES)[[4, 2], [1, 0]])
+    assert_evaluated_as(model, in_codes(SCORES))
+
+
+def test_scores_may_be_another_function_than_predictions():
+    model = make(ranked=lambda user, item: 2 * pairs(user, item))
+    np.testing.assert_array_equal(model.scores([3]), 2 * model.predictions([3]))
+    np.testing.assert_array_equal(model.linear(np.array([3]), np.array([1])), 2 * model.predict([3], [1]))
+    assert model.linked
+    assert not make().linked
+
+
+def test_ids_that_it_lacks_score_zero():
+    users, items = Vocabulary.of([*USERS.ids[:5], "zoe"]), Vocabulary.of([1, *ITEMS.ids[:4]])
+    model = make(unknown="zero").placed(users, items)
+    wanted = np.zeros((6, 5))
+    wanted[:5, 1:] = in_codes(SCORES)[:5, :4]
+    np.testing.assert_array_equal(model.scores(range(6)), wanted)
+    np.testing.assert_array_equal(model.predict([5, 0, 2], [1, 0, 3]), wanted[[5, 0, 2], [1, 0, 3]])
+    of_users, of_items = model.notes_
+    assert re.search(facts("1 of 6 users", "not known", 0), of_users)
+    assert re.search(facts("1 of 5 items", "not known", 0), of_items)
+    assert make().placed(USERS, ITEMS).notes_ == ()
+
+
+def test_a_model_that_covers_them_is_asked_about_row_minus_one():
+    def all_pairs(user, item):
+        return np.where((user < 0) | (item < 0), 7.0, 0.0)
+
+    model = Wrapped("theirs", all_pairs, ["a", "b"], [1, 2], "zero", covers=True)
+    placed = model.placed(Vocabulary.of(["b", "c"]), Vocabulary.of([2, 3]))
+    assert placed.scores([0, 1]).tolist() == [[0, 7], [7, 7]]
+    assert all("answer of its own" in note for note in placed.notes_)
+
+
+def test_it_is_asked_and_not_fitted():
+    with pytest.raises(UndefinedError, match=facts("theirs", "evaluate")):
+        make().fit(LOG)
+    with pytest.raises(UnknownIdError, match=facts("0 … 29", 30)):
+        make().predict([30], [0])
+
+
+@pytest.mark.parametrize(
+    ("users", "error", "told"),
+    [(["a", "b", "a"], DuplicateError, (1, "'a'")), ([1.5, 2.0], InputError, ("float64", 1.5))],
+    ids=["twice", "floats"],
+)
+def test_ids_are_distinct_integers_or_text(users, error, told):
+    with pytest.raises(error, match=facts("theirs", "users", *told)):
+        Wrapped("theirs", pairs, users, ITEM_IDS)
+
+
+def test_answers_that_are_none_are_told_with_the_models_name():
+    broken = Wrapped("theirs", lambda user, _: np.full(len(user), np.nan), USER_IDS, ITEM_IDS)
+    for metric, told in (("mae", f"{len(LOG)} of {len(LOG)}"), ("ndcg@3", "NaN")):
+        with pytest.raises(PredictionError, match=facts("model 'm'", told)):
+            evaluated(broken, metrics=[metric])
+    raising = Wrapped("theirs", lambda *_: 1 / 0, USER_IDS, ITEM_IDS)
+    for metric in ("mae", "ndcg@3"):
+        with pytest.raises(PredictionError, match=facts("model 'm'", "theirs", "ZeroDivisionError")):
+            evaluated(raising, metrics=[metric])
+
+
+def test_pairs_without_a_score_are_not_known():
+    holes = np.where(np.indices(SCORES.shape).sum(axis=0) % 5 == 0, np.nan, SCORES)
+    model = PartlyWrapped("theirs", lambda user, item: holes[user, item], USER_IDS, ITEM_IDS)
+    assert isinstance(model, Partial)
+    assert not isinstance(make(), Partial)
+    grid, (user, item) = in_codes(holes), np.indices(SCORES.shape)
+    np.testing.assert_array_equal(model.knows(user.ravel(), item.ravel()), ~np.isnan(grid).ravel())
+    np.testing.assert_array_equal(model.scores([0, 7]), np.where(np.isnan(grid), -np.inf, grid)[[0, 7]])
