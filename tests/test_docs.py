@@ -17,8 +17,20 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 pytestmark = pytest.mark.slow
 
 
-def blocks(page):
-    return BLOCK.findall(page.read_text(encoding="utf-8"))
+EXTRA = re.compile(r"^(?:import|from) (implicit|torch)\b", re.MULTILINE)
+
+
+def blocks(page, *extras):
+    """The code of a page, less the blocks that import an extra which is not among these."""
+    found = BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [code for code in found if set(EXTRA.findall(code)) <= set(extras)]
+
+
+def run(page, *extras):
+    names = {}
+    for code in blocks(page, *extras):
+        exec(compile(code, str(page), "exec"), names)  # noqa: S102 (the pages are this repository's own)
+    return names
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -26,9 +38,15 @@ def test_every_python_block_runs(page, tmp_path, monkeypatch, capsys, data_dir):
     if any("OPENLOOP_DATA" in code for code in blocks(page)):
         monkeypatch.setenv("OPENLOOP_DATA", str(data_dir("coat").parent))
     monkeypatch.chdir(tmp_path)
-    names = {}
-    for code in blocks(page):
-        exec(compile(code, str(page), "exec"), names)  # noqa: S102 (the pages are this repository's own)
+    run(page)
+
+
+@pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning")  # which implicit says of any BLAS
+def test_the_quick_start_runs_with_a_model_of_implicit_and_two_towers_of_torch(tmp_path, monkeypatch, implicit, torch):
+    monkeypatch.chdir(tmp_path)
+    names = run(ROOT / "README.md", "implicit", "torch")
+    assert names["found"].verdict.winner == "als"
+    assert len(blocks(ROOT / "README.md", "implicit", "torch")) == len(blocks(ROOT / "README.md")) + 2
 
 
 def test_the_quick_start_has_code():
@@ -43,11 +61,8 @@ def test_links_between_pages_lead_somewhere(page):
 
 @pytest.fixture(scope="module")
 def quick_start(tmp_path_factory):
-    names = {}
     with contextlib.chdir(tmp_path_factory.mktemp("readme")):  # the page writes files
-        for code in blocks(ROOT / "README.md"):
-            exec(compile(code, "README.md", "exec"), names)  # noqa: S102 (the page is this repository's own)
-    return names
+        return run(ROOT / "README.md")
 
 
 def same_numbers_elsewhere(names, into):
