@@ -106,24 +106,16 @@ def by_id(what: str, model: Any, users: Vocabulary, items: Vocabulary) -> Any:
     for role, code, ids in zip(ROLES, codes, (users, items), strict=True):
         _refuse_lacking(what, role, model, ids.ids[code < 0], len(ids))
     if isinstance(model, Placeable):
-        found = model.placed(users, items)
-        found.notes_ = (*_taken_for_ids(model, found), *found.notes_)
-        return found
+        return model.placed(users, items)
     kind = RecodedFactors if isinstance(model, FactorModel) else Recoded
     return kind(model=model, user=codes[0], item=codes[1])
 
 
 def partly_by_id(what: str, model: Any, users: Vocabulary, items: Vocabulary) -> tuple[Any, str]:
-    """The same where a model may lack ids, and a note on what is made of them, empty where it lacks none.
-
-    Rows without ids are no such model: that some ids of the log lie outside them tells that they are none.
-    """
+    """The same where a model may lack ids, and a note on what is made of them, empty where it lacks none."""
     codes = _codes(what, model, users, items)
     if codes is None:
         return model, ""
-    for role, code, ids in zip(ROLES, codes, (users, items), strict=True):
-        if _by_position(model, role):
-            _refuse_lacking(what, role, model, ids.ids[code < 0], len(ids))
     lacking = {
         role: f"{number:,} of {len(code):,} {role}s"
         for role, code in zip(ROLES, codes, strict=True)
@@ -143,14 +135,6 @@ def told(what: str, model: Any) -> list[str]:
     """What the reader should know about a model that was made elsewhere, in the log's codes."""
     notes = model.notes_ if isinstance(model, Placeable) else getattr(model, "told", ())
     return [f"{what}: {note}" for note in notes]
-
-
-def _taken_for_ids(model: Any, found: Any) -> list[str]:
-    return [
-        f"was given no ids of its {role}s, so its rows were taken for the ids 0 … {len(own) - 1:,}"
-        for role in ROLES
-        if _by_position(model, role) and (own := _own(model, role)) is not None and own != _own(found, role)
-    ]
 
 
 # -- codes ---------------------------------------------------------------------------------------------------
@@ -176,6 +160,13 @@ def _found(what: str, role: str, model: Any, own: Vocabulary | None, ids: Vocabu
     """The code of each id; that none is known is refused, and above all where ids are of another type."""
     if own is None or own == ids:
         return np.arange(len(ids), dtype=np.int32)
+    if hasattr(model, "by_position") and model.by_position(f"{role}s"):
+        # Ids within the range prove nothing: those of a log that counts from 1 are rows, too, of other users.
+        raise AlignmentError(
+            f"{what}: its {len(own):,} rows of {role}s have no ids, and the log's {len(ids):,} {role}s are not "
+            f"0 … {len(own) - 1:,} but {listing(ids.ids[:3].tolist())} …; pass {role}s= the ids of its rows, in their "
+            f"order; range({len(own)}) where row r is id r."
+        )
     code = own.find(ids.ids)
     if (code >= 0).any():
         return code
@@ -183,16 +174,15 @@ def _found(what: str, role: str, model: Any, own: Vocabulary | None, ids: Vocabu
     remedy = "cast one of them" if kinds[0] != kinds[1] else "train it on a log with the same ids"
     raise AlignmentError(
         f"{what}: knows none of the log's {len(ids):,} {role}s; its own are {kinds[0]}, "
-        f"{listing(own.ids[:3].tolist())} …, the log's {kinds[1]}, {listing(ids.ids[:3].tolist())} …; "
-        f"{_name_rows(model, role) or remedy}."
+        f"{listing(own.ids[:3].tolist())} …, the log's {kinds[1]}, {listing(ids.ids[:3].tolist())} …; {remedy}."
     )
 
 
 def _refuse_lacking(what: str, role: str, model: Any, lacking: Array, of: int) -> None:
-    """Refuse ids without a row; where rows have no ids, no rule for unknown ones makes them ids."""
-    if not len(lacking) or (getattr(model, "unknown", None) == "zero" and not _by_position(model, role)):
+    """Refuse ids that a model lacks, unless it was wrapped to answer about them."""
+    if not len(lacking) or getattr(model, "unknown", None) == "zero":
         return
-    remedy = _name_rows(model, role) or (
+    remedy = (
         'pass unknown="zero" where it is wrapped, or read the log with like= the model, unknown="drop"'
         if isinstance(model, Placeable)
         else 'pass ol.wrap(model, unknown="zero"), fit it on this log, or read the log with like= it, unknown="drop"'
@@ -201,13 +191,3 @@ def _refuse_lacking(what: str, role: str, model: Any, lacking: Array, of: int) -
         f"{what}: lacks {len(lacking):,} of the log's {of:,} {role}s, such as {listing(lacking[:3].tolist())}; "
         f"{remedy}."
     )
-
-
-def _by_position(model: Any, role: str) -> bool:
-    """Whether rows have no ids but their positions."""
-    return hasattr(model, "by_position") and model.by_position(f"{role}s")
-
-
-def _name_rows(model: Any, role: str) -> str:
-    named = _by_position(model, role)
-    return f"its rows are without ids; pass {role}s= the ids of its rows, in their order" if named else ""

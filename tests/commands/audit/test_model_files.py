@@ -280,14 +280,13 @@ def test_vectors_of_other_users_are_matched_by_id(files, bias, tmp_path):
     assert np.isneginf(found.scores(np.setdiff1d(np.arange(U), known))).all()
 
 
-def test_vectors_without_ids_are_numbered_and_must_have_all_of_the_logs(tmp_path):
+def test_vectors_without_ids_are_numbered_as_all_of_the_logs(tmp_path):
     V, W = np.arange(8.0).reshape(4, 2), np.eye(3, 2)
     np.savez(tmp_path / "v.npz", user_factors=V, item_factors=W)
-    log = Feedback.from_arrays([0, 1, 2], [0, 1, 0], [1, 2, 3], users=Vocabulary.of([0, 1, 3]), items=3)
+    log = Feedback.from_arrays([0, 1, 2], [0, 1, 0], [1, 2, 3], users=4, items=3)
     found, _ = candidate("m", [tmp_path / "v.npz"], log, {})
-    np.testing.assert_array_equal(found.scores(np.arange(3)), (V @ W.T)[[0, 1, 3]])
-    assert any("taken for the ids 0 … 3" in note for note in found.notes_)
-    # One id beyond the rows: these are not numbered from 0.
-    log = Feedback.from_arrays([0, 1, 2, 3], [0, 1, 0, 2], [1, 2, 3, 1], users=Vocabulary.of([1, 2, 3, 4]), items=3)
-    with pytest.raises(UnknownIdError, match=facts("v.npz", "1 of the log's 4 users", "without ids", "users=")):
-        candidate("m", [tmp_path / "v.npz"], log, {})
+    np.testing.assert_array_equal(found.scores(np.arange(4)), V @ W.T)
+    for ids in ([0, 1, 3], [1, 2, 3, 4]):
+        log = Feedback.from_arrays([0, 1, 2], [0, 1, 0], [1, 2, 3], users=Vocabulary.of(ids), items=3)
+        with pytest.raises(AlignmentError, match=facts("v.npz", "4 rows of users have no ids", "users=")):
+            candidate("m", [tmp_path / "v.npz"], log, {})

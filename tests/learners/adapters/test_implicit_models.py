@@ -7,7 +7,7 @@ import pytest
 
 import openloop as ol
 from openloop.core.feedback import Feedback, Vocabulary
-from openloop.errors import AlignmentError, InputError, PredictionError, UnknownIdError
+from openloop.errors import AlignmentError, InputError, PredictionError
 from tests.elsewhere import ITEM_IDS, LOG, USER_IDS, Als, I, U, V, W, assert_evaluated_as, evaluated, in_codes
 from tests.facts import facts
 
@@ -56,25 +56,25 @@ def test_rows_without_ids_are_the_ids_0_to_n():
     assert not any("no ids" in note for note in same.notes)
 
 
-def test_rows_without_ids_may_be_more_than_the_logs_and_a_note_says_what_was_taken():
-    padded = np.vstack([np.full(3, 9.0), V])  # row 0 is padding, as in RecBole
-    log = positions(range(1, U + 1), range(I))
-    found = evaluated(ol.wrap(Als(padded, W)), log)
-    assert found["m", "mae", "naive"].value == evaluated(V @ W.T, log)["m", "mae", "naive"].value
-    assert any("'m'" in note and "no ids of its users" in note and "0 … 30" in note for note in found.notes)
-
-
 def test_rows_without_ids_are_not_a_log_of_names():
-    with pytest.raises(AlignmentError, match=facts("'m'", "30 users", "'u00'", "users=", "integers", "text")):
+    with pytest.raises(AlignmentError, match=facts("'m'", "30 rows of users", "0 … 29", "'u00'", "users=")):
         evaluated(ol.wrap(Als()))
 
 
 @pytest.mark.parametrize("unknown", ["error", "zero"])
-def test_rows_without_ids_are_not_shifted_into_place(unknown):
-    # MovieLens counts from 1: all but one of the ids are positions, of other users.
+@pytest.mark.parametrize("rows", [U, U + 1, 2 * U], ids=["all but one id", "all ids", "half of the rows"])
+def test_rows_without_ids_are_not_shifted_into_place(rows, unknown):
+    # MovieLens counts from 1: its ids are positions, of other users, also where each of them has a row.
     log = positions(range(1, U + 1), range(I))
-    with pytest.raises(UnknownIdError, match=facts("'m'", 1, "30 users", 30, "users=")):
-        evaluated(ol.wrap(Als(), unknown=unknown), log)
+    with pytest.raises(AlignmentError, match=facts("'m'", f"{rows} rows of users", "users=", f"range({rows})")):
+        evaluated(ol.wrap(Als(np.resize(V, (rows, 3)), W), unknown=unknown), log)
+
+
+def test_rows_that_are_named_by_a_range_may_be_more_than_the_logs():
+    padded = np.vstack([np.full(3, 9.0), V])  # row 0 is padding, as in RecBole
+    log = positions(range(1, U + 1), range(I))
+    found = evaluated(ol.wrap(Als(padded, W), users=range(U + 1)), log)
+    assert found["m", "mae", "naive"].value == evaluated(V @ W.T, log)["m", "mae", "naive"].value
 
 
 def test_the_number_of_ids_is_that_of_rows():

@@ -108,7 +108,7 @@ def test_learners_that_are_no_plain_product_keep_their_predictions_and_scores(le
 def test_rows_without_ids_stay_without_when_they_are_wrapped_again():
     again = ol.wrap(ol.wrap((V, W)), unknown="zero")
     log = Feedback.from_arrays(LOG.user, LOG.item, LOG.rating, users=Vocabulary.of(range(1, 31)), items=12)
-    with pytest.raises(UnknownIdError, match=facts("'m'", 1, "30 users", "users=")):
+    with pytest.raises(AlignmentError, match=facts("'m'", "30 rows of users", "users=")):
         evaluated(again, log)
     assert_evaluated_as(ol.wrap(ol.wrap((V, W)), users=USER_IDS, items=ITEM_IDS), in_codes(SCORES))
     clipped = ol.wrap(ol.wrap(SVD()), unknown="zero")

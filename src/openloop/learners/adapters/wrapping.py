@@ -60,8 +60,8 @@ def wrap(model: Any, users: Any = None, items: Any = None, unknown: str = "error
     about; or a fitted learner, for another `unknown`.
 
     `users` and `items` are the ids of its rows: arrays, columns, or what maps ids to rows. Surprise and LensKit have
-    their own; elsewhere, without ids, row r is id r, and a log with other ids is refused. `unknown` says what becomes
-    of the log's ids that the model lacks: an "error", or "zero" factors and bias, or score.
+    their own; elsewhere, without ids, row r is id r, and a log with other or fewer ids is refused. `unknown` says what
+    becomes of the log's ids that the model lacks: an "error", or "zero" factors and bias, or score.
     """
     if unknown not in UNKNOWN:
         raise InputError(f"wrap: unknown={unknown!r} is no option.{did_you_mean(str(unknown), UNKNOWN)}")
