@@ -28,6 +28,7 @@ from openloop.core.weights import WeightSummary
 from openloop.errors import InputError, did_you_mean
 from openloop.sources.plan import LogFacts
 from openloop.support.atomic import Recorded
+from openloop.support.escaping import visible
 
 if TYPE_CHECKING:
     from openloop.audits.cold import ColdPart
@@ -219,7 +220,7 @@ class Audit(Recorded):
         }
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        return visible("\n".join(self._lines()), lines=True)
 
     def _lines(self) -> Iterator[str]:
         yield str(self.verdict)

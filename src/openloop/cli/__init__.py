@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 import openloop
 from openloop.cli import audit, datasets, demo, doctor, predict, propensity, reproduce, select, train
-from openloop.cli.options import INTERRUPTED, MISUSED
+from openloop.cli.options import INTERRUPTED, MISUSED, complain
 from openloop.cli.voice import for_command
 from openloop.errors import OpenloopError
 
@@ -28,10 +28,10 @@ class Program(TyperGroup):
             return super().invoke(ctx)
         except OpenloopError as error:
             command: Any = self.commands.get(ctx.invoked_subcommand or "")
-            typer.echo(f"openloop: {for_command(str(error), command)}", err=True)
+            complain(for_command(str(error), command))
             raise typer.Exit(MISUSED) from error
         except KeyboardInterrupt as error:
-            typer.echo("openloop: interrupted", err=True)
+            complain("interrupted")
             raise typer.Exit(INTERRUPTED) from error
 
 

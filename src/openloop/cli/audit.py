@@ -12,11 +12,13 @@ from openloop.cli import options
 from openloop.cli.audit_tables import printed
 from openloop.cli.options import (
     FAILED,
+    complain,
     files,
     name_or_number,
     number,
     page,
     progress,
+    say,
     several,
     share_or_date,
     show,
@@ -226,7 +228,7 @@ def audit(
     found = _audited(ctx, files(report, json), shown=position is not None)
     written = _write(found, report, None if json == "-" else json)  # first, as a reader may close the pipe
     if json == "-":
-        typer.echo(found.to_json())
+        say(found.to_json())
     else:
         show(printed(found, ctx.command))
     if not written:
@@ -302,7 +304,7 @@ def _written(path: str | None, write: Callable[[str], object]) -> bool:
         write(path)
     except OSError as error:
         reason = error.strerror or str(error)
-        typer.echo(f"openloop: {path}: could not be written ({reason}); nothing is left of it, try again.", err=True)
+        complain(f"{path}: could not be written ({reason}); nothing is left of it, try again.")
         return False
     tell_written(path)
     return True

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from openloop.cli import options
-from openloop.cli.options import console, files, mark, progress, tell_written, whole, writable, write_json
+from openloop.cli.options import (
+    complain,
+    console,
+    files,
+    mark,
+    progress,
+    say,
+    tell_written,
+    whole,
+    writable,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,10 +85,10 @@ def reproduce(
                 paper, items or (), data=data, quick=quick, seed=seed, workers=workers, cache=cache, step=step
             )
     except KeyboardInterrupt:
-        typer.echo("openloop: what is done is kept; the same command goes on from there", err=True)
+        complain("what is done is kept; the same command goes on from there")
         raise
     if json == "-":
-        typer.echo(found.to_json())
+        say(found.to_json())
     else:
         _print(found)
     for path in files(json):
@@ -87,7 +98,7 @@ def reproduce(
         written = write_page(found, Path(report))
         tell_written(*map(str, written.files))
         for path in written.kept:
-            typer.echo(f"kept {path}, which was changed since it was written", err=True)
+            say(f"kept {path}, which was changed since it was written", err=True)
 
 
 def _print(found: Reproduction) -> None:

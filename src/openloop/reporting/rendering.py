@@ -48,7 +48,8 @@ def page_of(
     values: dict[str, Any] = {"title": title, "meta": meta, "blocks": blocks, "sections": sections, "version": VERSION}
     values |= {"css": Markup(_resource("page.css")), "script": Markup(script), "bundle": Markup(library)}  # noqa: S704, none from the data
     values["policy"] = _policy(*filter(None, (library, script)))
-    return _template(splitter(names, MARKS if marked else {})).render(values).lstrip()
+    text = _template(splitter(names, MARKS if marked else {})).render(values).lstrip()
+    return text.encode("utf-8", "backslashreplace").decode()  # a file's name may hold half a character
 
 
 def chart_page(chart: Any) -> str:
