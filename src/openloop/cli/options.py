@@ -145,6 +145,10 @@ Seed = Annotated[int, typer.Option(parser=whole, metavar="N", help="The same see
 Device = Annotated[
     str | None, typer.Option(metavar="cuda", help="Work on a GPU; needs the extra cuda (torch and Triton).")
 ]
+SafeCsv = Annotated[
+    bool,
+    typer.Option("--safe-csv", help="Put ' before text in --out that a spreadsheet would compute, as =1+1 or @sum."),
+]
 Json = Annotated[
     str | None,
     typer.Option(metavar="FILE|-", callback=writable, help="Write JSON to a file, or to stdout instead of text."),

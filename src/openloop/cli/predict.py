@@ -34,6 +34,7 @@ def predict(
     unknown: Annotated[
         str, typer.Option(metavar="WHAT", help="Rows with ids that the model does not know: error, drop or null.")
     ] = "error",
+    safe_csv: options.SafeCsv = False,
     json: options.Json = None,
 ) -> None:
     """Ask a saved model for the scores of pairs, or for the best items of each user.

@@ -52,6 +52,7 @@ def propensity(
     column: Annotated[
         str | None, typer.Option(metavar="NAME", help="The new column; else propensity, of balanced: weight.")
     ] = None,
+    safe_csv: options.SafeCsv = False,
     seed: options.Seed = 0,
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Check the propensities on held-out cells; refits the model.")
