@@ -287,12 +287,15 @@ def _words(parameter: Any, given: Any) -> Iterator[str]:
 
 
 def _write(found: Audit, page: str | None, json: str | None) -> bool:
-    """Report and JSON, whole or not at all; that one fails does not keep the other from being written."""
+    """JSON and report, whole or not at all; that one fails does not keep the other from being written.
+
+    JSON comes first: it has all numbers, and needs little memory.
+    """
     from openloop.reporting.html import report
 
     done = [
-        _written(page, lambda path: report(found, path)),
         _written(json, found.to_json),
+        _written(page, lambda path: report(found, path)),
     ]
     return all(done)
 
@@ -302,8 +305,8 @@ def _written(path: str | None, write: Callable[[str], object]) -> bool:
         return True
     try:
         write(path)
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except (OSError, MemoryError) as error:
+        reason = "out of memory" if isinstance(error, MemoryError) else error.strerror or str(error)
         complain(f"{path}: could not be written ({reason}); nothing is left of it, try again.")
         return False
     tell_written(path)
