@@ -226,10 +226,12 @@ def audit(
     A model given twice has two tables: the scores of the log's pairs, and a list with a rank column.
     """
     found = _audited(ctx, files(report, json), shown=position is not None)
-    written = _write(found, report, None if json == "-" else json)  # first, as a reader may close the pipe
-    if json == "-":
-        say(found.to_json())
-    else:
+    try:
+        if json == "-":
+            say(found.to_json())
+    finally:  # a reader may close the pipe
+        written = _write(found, report, None if json == "-" else json)
+    if json != "-":
         show(printed(found, ctx.command))
     if not written:
         raise typer.Exit(FAILED)
