@@ -87,6 +87,8 @@ def reproduce(
     except KeyboardInterrupt:
         complain("what is done is kept; the same command goes on from there")
         raise
+    for note in found.notes:
+        complain(note)
     if json == "-":
         say(found.to_json())
     else:

@@ -188,3 +188,9 @@ def test_a_name_opens_no_element_and_no_block_of_markdown(study, tmp_path):
     assert "<script" not in text.replace(r"\<script", "")
     assert "\n# z" not in text
     assert not set(text) & set("\x1b\u202e")
+
+
+def test_the_page_says_what_could_not_be_kept(study, tmp_path):
+    found = replace(reproduce(study, ["table1"], data=tmp_path, workers=0), notes=("no room in the cache",))
+    assert "- no room in the cache" in markdown(found, "pictures")
+    assert "no room in the cache" not in found.to_json()

@@ -215,6 +215,8 @@ def _took(found: Reproduction) -> Iterator[Block]:
     header = ("item", "command", "trials", "computed in this run", "processor time", "this run, on the clock")
     rows = [(name, f"`{command(found, name)}`", *_costs(took)) for name, took in found.took.items()]
     yield _grid("", header, rows)
+    if found.notes:
+        yield Bullets(items=found.notes)
 
 
 def _costs(took: Took) -> tuple[Cell, ...]:

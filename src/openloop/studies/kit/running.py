@@ -121,8 +121,8 @@ class Reproduction(Recorded):
     """The results of a paper's items, and why others were left out.
 
     `quoted` are items that cannot run, with the numbers that the paper prints. `of_paper` has the paper's data sets,
-    each with the items that the paper has of it, as far as they were asked for. What changes from run to run (`took`)
-    is not in the records.
+    each with the items that the paper has of it, as far as they were asked for. What changes from run to run (`took`
+    and `notes`) is not in the records.
     """
 
     study: str
@@ -138,6 +138,7 @@ class Reproduction(Recorded):
     of_paper: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     took: Mapping[str, Took] = field(default_factory=dict[str, Took])  # by item
     workers: int = 0
+    notes: tuple[str, ...] = ()  # on the run
 
     def __getitem__(self, item: str) -> Result:
         for result in self.results:
@@ -232,6 +233,7 @@ def reproduce(
         quoted=tuple(_quoted(item, left_out[item.name]) for item in asked if item.name in left_out and item.published),
         took=took,
         workers=at_once,
+        notes=tuple(trials.notes),
     )
 
 
