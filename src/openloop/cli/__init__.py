@@ -6,6 +6,7 @@ Nothing heavy is imported before a command runs, so that `openloop --help` is qu
 from __future__ import annotations
 
 import io
+import os
 import sys
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from openloop.cli import audit, datasets, demo, doctor, predict, propensity, rep
 from openloop.cli.options import INTERRUPTED, MISUSED, complain
 from openloop.cli.voice import for_command
 from openloop.errors import OpenloopError
+from openloop.support.clock import fixed
 
 
 class Program(TyperGroup):
@@ -67,6 +69,8 @@ def program(
     ] = False,
 ) -> None:
     """Options of all commands."""
+    if fixed() is not None:  # the same bytes are asked for, and several threads of Polars add in any order
+        os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 
 for command in (

@@ -7,7 +7,6 @@ functions take a `Run` and return a frozen `Result`.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -23,6 +22,7 @@ from openloop.studies.kit.results import Result, Table, unjudged
 from openloop.studies.kit.trials import Given, Outcome, Setting, Spent, Trial, Trials
 from openloop.support.arguments import is_whole
 from openloop.support.atomic import FilePath, Recorded
+from openloop.support.clock import seconds_since, start
 from openloop.support.progress import Step, silent
 from openloop.support.wording import joined
 
@@ -215,9 +215,9 @@ def reproduce(
             run = Run(
                 folder=folder, quick=quick, seed=seed, trials=trials, step=share, loaded=loaded, editions=editions
             )
-            began = time.perf_counter()
+            began = start()
             result = replace(item.function(run), title=item.title)  # as the list has it
-            took[item.name] = Took(spent=trials.spent(), clock=time.perf_counter() - began)
+            took[item.name] = Took(spent=trials.spent(), clock=seconds_since(began))
             results.append(unjudged(result) if quick else result)
     return Reproduction(
         study=name,
