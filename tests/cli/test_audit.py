@@ -502,6 +502,32 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_file(files, tmp_path, monkey
     assert "lower is better" in done.stdout  # what was found is not lost
 
 
+@pytest.mark.parametrize("target", ["r.json", "-"])
+@pytest.mark.parametrize("problem", [MemoryError(), RuntimeError("of the charts")], ids=lambda e: type(e).__name__)
+def test_a_report_that_fails_leaves_the_json(files, tmp_path, monkeypatch, target, problem):
+    def fails(*_args, **_options):
+        raise problem
+
+    monkeypatch.setattr("openloop.reporting.html.page", fails)
+    monkeypatch.chdir(tmp_path)
+    done = run(*words(files, *MAE, "--report", "r.html", "--json", target))
+    assert done.exit_code == 1
+    text = done.stdout if target == "-" else (tmp_path / target).read_text(encoding="utf-8")
+    assert json.loads(text)["metric"] == "mae"
+    assert not (tmp_path / "r.html").exists()
+    if isinstance(problem, MemoryError):
+        assert re.search(facts("openloop", "r.html", "out of memory"), done.stderr)
+
+
+def test_a_closed_pipe_does_not_cost_the_report(files, tmp_path, monkeypatch):
+    def closed(*_args, **_options):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("openloop.cli.audit.say", closed)
+    run(*words(files, *MAE, "--report", tmp_path / "r.html", "--json", "-"))
+    assert (tmp_path / "r.html").stat().st_size > 10_000
+
+
 @pytest.mark.parametrize(
     "where",
     [

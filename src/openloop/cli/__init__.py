@@ -6,6 +6,7 @@ Nothing heavy is imported before a command runs, so that `openloop --help` is qu
 from __future__ import annotations
 
 import io
+import os
 import sys
 from typing import Annotated, Any
 
@@ -14,9 +15,10 @@ from typer.core import TyperGroup
 
 import openloop
 from openloop.cli import audit, datasets, demo, doctor, predict, propensity, reproduce, select, train
-from openloop.cli.options import INTERRUPTED, MISUSED
+from openloop.cli.options import INTERRUPTED, MISUSED, complain
 from openloop.cli.voice import for_command
 from openloop.errors import OpenloopError
+from openloop.support.clock import fixed
 
 
 class Program(TyperGroup):
@@ -28,10 +30,10 @@ class Program(TyperGroup):
             return super().invoke(ctx)
         except OpenloopError as error:
             command: Any = self.commands.get(ctx.invoked_subcommand or "")
-            typer.echo(f"openloop: {for_command(str(error), command)}", err=True)
+            complain(for_command(str(error), command))
             raise typer.Exit(MISUSED) from error
         except KeyboardInterrupt as error:
-            typer.echo("openloop: interrupted", err=True)
+            complain("interrupted")
             raise typer.Exit(INTERRUPTED) from error
 
 
@@ -67,6 +69,8 @@ def program(
     ] = False,
 ) -> None:
     """Options of all commands."""
+    if fixed() is not None:  # the same bytes are asked for, and several threads of Polars add in any order
+        os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 
 for command in (

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from openloop.propensity.naming import FORMS
+from openloop.support.escaping import visible
 from openloop.support.fields import fields_of
 from openloop.support.progress import Step
 from openloop.support.wording import joined
@@ -145,6 +146,10 @@ Seed = Annotated[int, typer.Option(parser=whole, metavar="N", help="The same see
 Device = Annotated[
     str | None, typer.Option(metavar="cuda", help="Work on a GPU; needs the extra cuda (torch and Triton).")
 ]
+SafeCsv = Annotated[
+    bool,
+    typer.Option("--safe-csv", help="Put ' before text in --out that a spreadsheet would compute, as =1+1 or @sum."),
+]
 Json = Annotated[
     str | None,
     typer.Option(metavar="FILE|-", callback=writable, help="Write JSON to a file, or to stdout instead of text."),
@@ -196,11 +201,21 @@ def files(*given: str | None) -> list[str]:
 # -- the terminal --------------------------------------------------------------------------------------------
 
 
-def console() -> Console:
-    """Standard output, at most as wide as prose may be."""
-    from rich.console import Console
+def say(text: str, *, err: bool = False) -> None:
+    """Print text, of which a terminal obeys nothing but the ends of its lines."""
+    typer.echo(visible(text, lines=True), err=err)
 
-    found = Console(highlight=False, markup=False, emoji=False)
+
+def complain(text: str) -> None:
+    """A line on stderr about what went wrong."""
+    typer.echo(f"openloop: {visible(text)}", err=True)
+
+
+def console() -> Console:
+    """Standard output, at most as wide as prose may be; no name is taken for markup."""
+    from openloop.cli.terminal import Terminal
+
+    found = Terminal(highlight=False, markup=False, emoji=False)
     found.width = min(found.width, MAX_WIDTH)
     return found
 
@@ -241,7 +256,7 @@ def write_json(content: Any, target: str) -> None:
     from openloop.support.atomic import json_text
 
     if target == "-":
-        typer.echo(json_text(content))
+        say(json_text(content))
     else:
         json_text(content, target)
         tell_written(target)
@@ -254,10 +269,10 @@ def tell_reading(log: object, models: Iterable[str]) -> None:
 
 def tell_kept(path: str) -> None:
     """A line on stderr about what an interruption leaves."""
-    typer.echo(f"what is done is kept in {path}; run the same again to go on", err=True)
+    say(f"what is done is kept in {path}; run the same again to go on", err=True)
 
 
 def tell_written(*paths: str) -> None:
     """A line on stderr for each file."""
     for path in paths:
-        typer.echo(f"wrote {path}", err=True)
+        say(f"wrote {path}", err=True)

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from openloop.support.sizes import physical
+from openloop.support.memory import total_memory
 from openloop.support.version import VERSION
 
 CORE = {
@@ -107,7 +107,7 @@ def _machine() -> dict[str, Any]:
 
 
 def _memory() -> float | None:
-    size = physical()
+    size = total_memory()
     return None if size is None else round(size / 2**30, 1)
 
 

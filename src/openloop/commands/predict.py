@@ -60,11 +60,12 @@ class PredictRequest:
     item: Column = None
     column: str = "score"
     unknown: str = "error"
+    safe_csv: bool = False
 
     def __post_init__(self) -> None:
         _check_question(self)
         _check_columns(self)
-        check_extension(self.out, VECTOR_FILES if self.vectors else WRITERS)
+        check_extension(self.out, VECTOR_FILES if self.vectors else WRITERS, safe_csv=self.safe_csv)
         refuse_overwriting([self.out], self.inputs)
 
     @property
@@ -149,7 +150,7 @@ def _score_pairs(wanted: PredictRequest, model: Any, step: Step) -> dict[str, An
         column = column.scatter(np.flatnonzero(known), scores)
     else:
         rows, column = rows.filter(known), pl.Series(wanted.column, scores)
-    write(wanted.out, rows.with_columns(column))
+    write(wanted.out, rows.with_columns(column), safe_csv=wanted.safe_csv)
     return {"rows": len(rows), "unknown": int((~known).sum())}
 
 
@@ -202,7 +203,7 @@ def _rank(wanted: PredictRequest, model: Any, step: Step) -> dict[str, Any]:
     rows = int(np.minimum(left, k).sum())
     if rows == 0:
         raise EmptyError(f"--exclude {wanted.exclude}: leaves no item for any user; leave it out.")
-    write_blocks(wanted.out, _best_items(wanted, model, users, excluded, step))
+    write_blocks(wanted.out, _best_items(wanted, model, users, excluded, step), safe_csv=wanted.safe_csv)
     return {
         "rows": rows, "unknown": strange_users + strange, "top": k, "asked": len(users),
         "excluded": int(gone.sum()), "short": int((left < k).sum()),

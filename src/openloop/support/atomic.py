@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from openloop.errors import InputError
+from openloop.support.escaping import json_safe
 
 FilePath = str | os.PathLike[str]
 
@@ -42,14 +43,14 @@ def replacing(path: FilePath) -> Generator[Path]:
 
 
 def write_text(path: FilePath, text: str) -> None:
-    """Write `text` to `path` in one step."""
+    """Write `text` to `path` in one step; half a character, as a file's name may hold, is written as its escape."""
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def json_text(content: Any, path: FilePath | None = None) -> str:
     """Plain values as JSON, written to `path` in one step when given; NaN and infinity, which it lacks, as null."""
-    text = json.dumps(finite(content), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json_safe(json.dumps(finite(content), indent=2, ensure_ascii=False, allow_nan=False))
     if path is not None:
         write_text(path, text + "\n")
     return text

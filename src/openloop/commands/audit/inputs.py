@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from typing import Any
@@ -39,6 +38,7 @@ from openloop.data.splitting import split
 from openloop.errors import ColumnError, FormatError, InputError, did_you_mean, listing
 from openloop.sources.outcomes import places
 from openloop.support.atomic import FilePath
+from openloop.support.clock import seconds_since, start
 from openloop.support.progress import Step, silent
 
 READING = 0.4  # of the work
@@ -47,7 +47,7 @@ THREADS = 4  # models that are read at a time, each of which needs memory
 
 def run(wanted: AuditRequest, command: str, step: Step = silent) -> Audit:
     """The audit that was asked for; `command` is the command line that asks for it again."""
-    began = time.perf_counter()
+    began = start()
     try:
         inputs = gather(wanted, _part(step, 0.0, READING))
         found = conduct(inputs.models, inputs.log, inputs.propensities, inputs.asked, _part(step, READING, 1.0))
@@ -58,7 +58,7 @@ def run(wanted: AuditRequest, command: str, step: Step = silent) -> Audit:
         raise InputError(
             f"{name}: cannot be read ({error.strerror or error}); check it and its permissions."
         ) from error
-    return _with_sources(found, inputs, command, time.perf_counter() - began)
+    return _with_sources(found, inputs, command, seconds_since(began))
 
 
 def _part(step: Step, low: float, high: float) -> Step:

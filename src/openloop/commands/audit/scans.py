@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from openloop.commands.audit.model_files import MATRIX, is_matrix, is_model_file, table_of
@@ -37,6 +36,7 @@ from openloop.propensity.naming import MODELS, ModelSpec, is_model
 from openloop.sources.predictions import unknown_ids
 from openloop.sources.rules import SIDES, pair_columns
 from openloop.support.atomic import FilePath
+from openloop.support.memory import free_memory
 from openloop.support.progress import Step, silent
 
 UNSCALED = ("snips", "stratified", "naive")  # estimators that need no scale of p
@@ -91,15 +91,6 @@ def refusal(wanted: AuditRequest) -> str | None:
         )
     named = next((s for s in wanted.strata if not is_number_of_strata(s)), None)
     return None if named is None else f"--strata {named} is a column, and only strata of propensity can be streamed"
-
-
-def free_memory() -> float:
-    """Bytes that are free, or infinity where the system does not tell."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return float(next(line.split()[1] for line in lines if line.startswith("MemAvailable"))) * 1024
-    except (OSError, StopIteration, ValueError, UnicodeDecodeError):
-        return np.inf
 
 
 def _rows_of(path: FilePath) -> float:

@@ -32,7 +32,8 @@ from openloop.learners.blocks.user_blocks import Answer, Held, UserBlock, count_
 from openloop.learners.solvers.projected import Ask, Totals
 from openloop.support.atomic import FilePath, write_text
 from openloop.support.frames import plain_ids
-from openloop.support.sizes import bytes_of, physical, written
+from openloop.support.memory import total_memory
+from openloop.support.sizes import bytes_of, written
 
 # Names that nobody gives a folder of their own: what bears them is replaced and deleted.
 READY, UNFINISHED, CONTENTS = "openloop-blocks", "openloop-blocks.unfinished", "blocks.json"
@@ -51,7 +52,7 @@ class Disk:
     @classmethod
     def of(cls, items: Array, dtype: Any, threads: int, memory: Any) -> Disk:
         """Without a limit half of what the machine has."""
-        limit = (physical() or 0) // 2 if memory is None else bytes_of("MF: memory", memory)
+        limit = (total_memory() or 0) // 2 if memory is None else bytes_of("MF: memory", memory)
         if not limit:
             raise InputError('MF: this system does not say how much memory it has; pass memory=, such as "4 GiB".')
         return cls(items=items, dtype=np.dtype(dtype), threads=threads, memory=limit)
