@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+FAILED, MISUSED = 1, 2
 MAX_WIDTH = 100  # longer lines of prose are hard to read
 PICTURES = (".html", ".svg", ".png")
 PAGES = (".html", ".htm")
@@ -199,7 +199,13 @@ def console() -> Console:
     """Standard output, at most as wide as prose may be."""
     from rich.console import Console
 
-    found = Console(highlight=False, markup=False, emoji=False)
+    class Terminal(Console):
+        """One that leaves it to the command what a closed pipe means."""
+
+        def on_broken_pipe(self) -> None:
+            raise  # noqa: PLE0704 (called while the error is handled)
+
+    found = Terminal(highlight=False, markup=False, emoji=False)
     found.width = min(found.width, MAX_WIDTH)
     return found
 

@@ -34,6 +34,7 @@ from openloop.core.feedback import Feedback, Vocabulary
 from openloop.errors import FormatError, InputError, OpenloopError
 from openloop.studies.kit.fingerprint import code_digest, digest, versions
 from openloop.support.atomic import replacing, write_text
+from openloop.support.leftovers import remove_leftovers, sweep
 
 Given = Mapping[str, npt.NDArray[Any]]
 Outcome = dict[str, npt.NDArray[Any]]
@@ -41,6 +42,7 @@ Setting = Mapping[str, Any]
 Trial = Callable[..., Mapping[str, Any]]
 Advance = Callable[[int, int], None]  # trials done, of how many
 
+KINDS = ("given", "trials", "seconds")  # folders of the cache
 A_DAY = 86_400.0  # seconds
 ONE_THREAD: dict[str, str] = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"), "1")
 
@@ -69,13 +71,14 @@ class Trials:
         self.folder, self.workers = folder, workers
         self._asked: dict[Path, bool] = {}  # the files of an item's trials, and whether they were computed
         self._pool: ProcessPoolExecutor | None = None
-        for kind in ("given", "trials", "seconds"):
+        for kind in KINDS:
             try:
                 (folder / kind).mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise InputError(
                     f"cache folder {str(folder)!r} cannot be made ({error.strerror}); pass another one."
                 ) from error
+            sweep(folder / kind)
         _remove_remains(folder / "trials")
 
     def __enter__(self) -> Self:
@@ -87,9 +90,11 @@ class Trials:
         pids = set(self._pool._processes) if kind else set[int]()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         for child in multiprocessing.active_children():
             if child.pid in pids:
-                child.terminate()
+                child.kill()
         self._pool.shutdown(cancel_futures=True)
         self._pool = None
+        for folder in KINDS if kind else ():
+            remove_leftovers(self.folder / folder)  # what these processes were writing
 
     def map(self, trial: Trial, given: Given, settings: Sequence[Setting], advance: Advance) -> list[Outcome]:
         """The outcomes of a trial with each setting, in their order."""
@@ -200,7 +205,7 @@ def _write(file: Path, arrays: Mapping[str, Any], name: str) -> None:
 
 
 def _remove_remains(folder: Path) -> None:
-    """Delete what processes that were killed left half-written, unless it is so young that it may still be written."""
+    """Delete what was left half-written, also on another host, unless it is so young that it may still be written."""
     for file in folder.glob(".*.npz.*"):
         if time.time() - file.stat().st_mtime > A_DAY:
             file.unlink(missing_ok=True)
@@ -248,7 +253,8 @@ def _main_hidden(trial: Trial) -> Generator[None]:
 
 def _begin() -> None:
     os.environ.update(ONE_THREAD)  # for libraries that are loaded later
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends this process
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # the parent hears it, and ends this process
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
