@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import http.client
 import shutil
-import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -19,6 +18,7 @@ from openloop.data.datasets.finding import Folder, data_folder, find, missing
 from openloop.data.datasets.records import Archive, Dataset
 from openloop.data.datasets.unpacking import names, refuse_no_room, unpack
 from openloop.errors import FormatError, InputError, OpenloopError, listing
+from openloop.support.leftovers import hidden, sweep
 from openloop.support.progress import Step, silent
 
 MOST = 2**34  # bytes of a download whose size nobody knows beforehand: 16 GiB
@@ -130,7 +130,9 @@ def _workplace(target: Path) -> Generator[Path]:
     made = not above.exists()
     try:
         above.mkdir(exist_ok=True)
-        place = Path(tempfile.mkdtemp(dir=above, prefix=f".{target.name}."))
+        sweep(above)
+        place = hidden(target)
+        place.mkdir(mode=0o700)
     except OSError as error:
         msg = f"data folder {str(above)!r}: cannot be written ({error.strerror}); create it, or choose another."
         raise InputError(msg) from error
