@@ -98,6 +98,7 @@ class Nursery:
         alarm.start()
         code = self.end()
         alarm.cancel()
+        wait_for_group(pid)
         return code
 
     @property
@@ -135,14 +136,13 @@ class Bench:
         told = self.nursery.place / "steps"
         assert self.nursery.run(self.folder, self.words(1)) in (0, 3), self.nursery.stderr
         self.old = tree(self.folder)
-        for name, calls in (("steps", STEPS), ("renames", RENAMES)):
-            self.restore()
-            told.unlink(missing_ok=True)
-            began = time.monotonic()
-            self.code = self.nursery.run(self.folder, self.words(2), aim={"calls": calls, "told": str(told)})
-            self.lasts = time.monotonic() - began
-            assert self.code in (0, 3), self.nursery.stderr
-            self.steps[name] = int(told.read_text(encoding="utf-8"))
+        told.unlink(missing_ok=True)
+        began = time.monotonic()
+        self.code = self.nursery.run(self.folder, self.words(2), aim={"calls": STEPS, "told": str(told)})
+        self.lasts = time.monotonic() - began
+        assert self.code in (0, 3), self.nursery.stderr
+        seen = json.loads(told.read_text(encoding="utf-8"))
+        self.steps = {"steps": sum(seen.values()), "renames": sum(seen[name] for name in RENAMES)}
         self.new = tree(self.folder)
         assert leftovers(self.folder) == []
         assert any(self.new[path] != self.old.get(path) for path in self.new)
@@ -171,13 +171,11 @@ class Bench:
 
     def ended(self, pid: int) -> int:
         code = self.nursery.end()
-        deadline = time.monotonic() + PATIENCE
-        while alive(pid) and time.monotonic() < deadline:  # its processes see that it has gone
-            time.sleep(0.01)
+        wait_for_group(pid)
         return code
 
-    def judge(self, number: int, code: int, what: str, count: Count) -> None:
-        """Count what an attempt left."""
+    def judge(self, number: int, code: int, what: str, count: Count, *, left: bool) -> None:
+        """Count what an attempt left; temporary files only where no kill was before it."""
         count.tried += 1
         found = tree(self.folder)
         for path, content in found.items():
@@ -191,9 +189,9 @@ class Bench:
         ends = {signal.SIGKILL: (-9, self.code), signal.SIGTERM: (128 + number, -number, self.code)}[number]
         if code not in ends:
             count.failed.append(f"{what}: exit code {code}: {self.nursery.stderr}")
-        if number == signal.SIGTERM:
-            left = [path for path in leftovers(self.folder) if Path(path).name not in RESUMED]
-            count.left += [f"{what}: {path}" for path in left]
+        if number == signal.SIGTERM and left:
+            paths = [path for path in leftovers(self.folder) if Path(path).name not in RESUMED]
+            count.left += [f"{what}: {path}" for path in paths]
 
     @property
     def complete(self) -> bool:
@@ -220,6 +218,14 @@ def alive(group: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def wait_for_group(group: int) -> None:
+    """Wait until the processes of a command have seen that it has gone."""
+    deadline = time.monotonic() + PATIENCE
+    while alive(group):
+        assert time.monotonic() < deadline, "processes are left behind"
+        time.sleep(0.01)
 
 
 def tree(folder: Path) -> Tree:
@@ -276,9 +282,9 @@ def prepared(name: str, nursery: Nursery, place: Path, address: str) -> Bench:
 
 @contextmanager
 def small_disk(place: Path) -> Iterator[Path | None]:
-    """A folder that is a file system of 256 kB, where one can be mounted; else None."""
+    """A folder that is a file system of 4 MB, where one can be mounted; else None."""
     folder = Path(tempfile.mkdtemp(dir=place))
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "openloop-faults", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "openloop-faults", str(folder)]
     made = shutil.which("mount") is not None and subprocess.run(mount, capture_output=True, check=False).returncode == 0
     try:
         yield folder if made else None

@@ -28,24 +28,27 @@ class Aim:
     """Counts what `os` is asked to do with files below a folder, and sends a signal at one of these."""
 
     def __init__(self, folder: str, asked: dict[str, Any]) -> None:
-        self.folder, self.asked, self.seen = folder, asked, 0
+        self.folder, self.asked = folder, asked
+        self.seen = dict.fromkeys(asked["calls"], 0)
         for name in asked["calls"]:
-            setattr(os, name, self.watched(getattr(os, name)))
+            setattr(os, name, self.watched(name, getattr(os, name)))
 
-    def watched(self, call):
+    def watched(self, name, call):
         def act(what, *rest, **more):
             if not self.own(what):
                 return call(what, *rest, **more)
-            self.seen += 1
-            if self.seen == self.asked.get("nth") and self.asked["when"] == "before":
-                os.kill(os.getpid(), self.asked["signal"])
+            self.seen[name] += 1
+            self.hit("before")
             found = call(what, *rest, **more)
-            if self.seen == self.asked.get("nth") and self.asked["when"] == "after":
-                os.kill(os.getpid(), self.asked["signal"])
-            Path(self.asked["told"]).write_text(str(self.seen), encoding="utf-8")
+            self.hit("after")
+            Path(self.asked["told"]).write_text(json.dumps(self.seen), encoding="utf-8")
             return found
 
         return act
+
+    def hit(self, when) -> None:
+        if sum(self.seen.values()) == self.asked.get("nth") and self.asked["when"] == when:
+            os.kill(os.getpid(), self.asked["signal"])
 
     def own(self, what) -> bool:
         path = Path(f"/proc/self/fd/{what}").readlink() if isinstance(what, int) else Path(what).absolute()

@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -46,9 +48,22 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_bytes(tmp_path):
     assert found == dict.fromkeys(NAMES, (1, True, [], True))
 
 
+@pytest.fixture
+def open_place():
+    """A folder below folders that another user may enter, which those of pytest are not."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 def openloop(*words, cwd, **env):
     """A command as another user, who has no home."""
-    settings = {"HOME": "/nonexistent", "NUMBA_CACHE_DIR": "/nonexistent", "COLUMNS": "200", "XDG_CACHE_HOME": ""}
+    settings = {
+        "HOME": "/nonexistent",
+        "NUMBA_CACHE_DIR": "/nonexistent",
+        "COLUMNS": "200",
+        "XDG_CACHE_HOME": "/nonexistent",
+    }
     program = [*as_another(), sys.executable, "-m", "openloop", *map(str, words)]
     return subprocess.run(
         program, capture_output=True, text=True, check=False, cwd=cwd, env=os.environ | settings | env
@@ -60,20 +75,20 @@ def fit(inputs, out):
     return ("train", inputs / "log.csv", "--model", "mf", "--factors", "2", *names, "--out", out)
 
 
-def test_a_folder_that_is_read_only_is_refused_before_the_work(inputs, tmp_path):
-    out = tmp_path / "m.safetensors"
+def test_a_folder_that_is_read_only_is_refused_before_the_work(inputs, open_place):
+    out = open_place / "m.safetensors"
     out.write_text("old")
-    tmp_path.chmod(0o555)
-    done = openloop(*fit(inputs, out), cwd=tmp_path)
-    tmp_path.chmod(0o755)
+    open_place.chmod(0o555)
+    done = openloop(*fit(inputs, out), cwd=open_place)
+    open_place.chmod(0o755)
     assert done.returncode == 2
     assert "writable" in done.stderr
     assert "Traceback" not in done.stderr
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"m.safetensors": "old"}
+    assert {path.name: path.read_text() for path in open_place.iterdir()} == {"m.safetensors": "old"}
 
 
-def test_an_installation_that_is_read_only_works_without_a_home(inputs, tmp_path):
-    package, work, temporary = tmp_path / "package", tmp_path / "work", tmp_path / "tmp"
+def test_an_installation_that_is_read_only_works_without_a_home(inputs, open_place):
+    package, work, temporary = (open_place / name for name in ("package", "work", "tmp"))
     shutil.copytree(ROOT / "src", package, ignore=shutil.ignore_patterns("__pycache__"))
     for path in (package, *package.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
