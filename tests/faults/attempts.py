@@ -18,10 +18,9 @@ def attack(bench: Bench, each: int, seed: int, *, again: bool) -> Iterator[tuple
     """Hit a command `each` times in each way; `again` runs it to its end after each time, else only after the last."""
     draw = random.Random(seed)
     bench.restore()
-    for number in (KILLED, TERMINATED):
-        moments = [draw.uniform(0, 1.05) for _ in range(each)]
-        yield f"{number.name} at any moment", _hits(bench, number, [("kill", moment) for moment in moments], again)
-    for number, calls, name in ((KILLED, RENAMES, "renames"), (TERMINATED, STEPS, "steps")):
+    for number, calls, name in ((TERMINATED, STEPS, "steps"), (KILLED, RENAMES, "renames")):  # a kill leaves something
+        moments = [("kill", draw.uniform(0, 1.05)) for _ in range(each)]
+        yield f"{number.name} at any moment", _hits(bench, number, moments, again)
         places = [("aim", draw.randint(1, bench.steps[name]), WHENS[k % 2], calls) for k in range(each)]
         yield f"{number.name} at its {name}", _hits(bench, number, places, again)
     if not again:
@@ -37,8 +36,7 @@ def _hits(bench: Bench, number: signal.Signals, hits: list[tuple], again: bool) 
             bench.restore()
         code = getattr(bench, way)(number, *where)
         what = f"{number.name} {where[:2]}"
-        # Left by an earlier kill: what is there when this one begins is swept by the next that writes.
-        bench.judge(number, code, what, count, left=again)
+        bench.judge(number, code, what, count)
         if again:
             bench.judge_next(what, count)
     return count

@@ -147,6 +147,11 @@ class Bench:
         assert leftovers(self.folder) == []
         assert any(self.new[path] != self.old.get(path) for path in self.new)
 
+    def make_way(self) -> None:
+        """Take away what a download would refuse to replace."""
+        if self.name in WHOLE and self.complete:
+            shutil.rmtree(self.folder / WHOLE[self.name])
+
     def restore(self) -> None:
         """Put the old outputs back, and nothing else."""
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -159,6 +164,7 @@ class Bench:
 
     def kill(self, number: int, moment: float) -> int:
         """Start it and send a signal at a moment, counted in its usual time; the exit code."""
+        self.make_way()
         pid = self.nursery.start(self.folder, self.words(2))
         time.sleep(moment * self.lasts)
         os.kill(pid, number)  # nobody has waited for it yet, so the number is still its own
@@ -166,6 +172,7 @@ class Bench:
 
     def aim(self, number: int, nth: int, when: str, calls: list[str]) -> int:
         """Let it send itself a signal at one of its steps; the exit code."""
+        self.make_way()
         aim = {"calls": calls, "told": str(self.nursery.place / "steps"), "nth": nth, "when": when, "signal": number}
         return self.ended(self.nursery.start(self.folder, self.words(2), aim=aim))
 
@@ -174,8 +181,8 @@ class Bench:
         wait_for_group(pid)
         return code
 
-    def judge(self, number: int, code: int, what: str, count: Count, *, left: bool) -> None:
-        """Count what an attempt left; temporary files only where no kill was before it."""
+    def judge(self, number: int, code: int, what: str, count: Count) -> None:
+        """Count what an attempt left; after a kill temporary files may be there."""
         count.tried += 1
         found = tree(self.folder)
         for path, content in found.items():
@@ -189,7 +196,7 @@ class Bench:
         ends = {signal.SIGKILL: (-9, self.code), signal.SIGTERM: (128 + number, -number, self.code)}[number]
         if code not in ends:
             count.failed.append(f"{what}: exit code {code}: {self.nursery.stderr}")
-        if number == signal.SIGTERM and left:
+        if number == signal.SIGTERM:
             paths = [path for path in leftovers(self.folder) if Path(path).name not in RESUMED]
             count.left += [f"{what}: {path}" for path in paths]
 
