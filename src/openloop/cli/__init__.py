@@ -15,26 +15,23 @@ from typer.core import TyperGroup
 
 import openloop
 from openloop.cli import audit, datasets, demo, doctor, predict, propensity, reproduce, select, train
-from openloop.cli.options import INTERRUPTED, MISUSED, complain
-from openloop.cli.voice import for_command
-from openloop.errors import OpenloopError
+from openloop.cli.failures import failure_of, stdout_error, tell, told
+from openloop.cli.signals import ending_in_order
 from openloop.support.clock import fixed
 
 
 class Program(TyperGroup):
-    """Commands whose foreseen failures are one line on stderr."""
+    """Commands whose failures are one line on stderr: `openloop.cli.failures` says how each ends."""
+
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        """Read the options of all commands, which may print something."""
+        with told(lambda: None):
+            return super().make_context(*args, **more)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; what openloop refuses exits with 2, Ctrl-C with 130."""
-        try:
+        """Run a command."""
+        with told(lambda: self.commands.get(ctx.invoked_subcommand or "")):
             return super().invoke(ctx)
-        except OpenloopError as error:
-            command: Any = self.commands.get(ctx.invoked_subcommand or "")
-            complain(for_command(str(error), command))
-            raise typer.Exit(MISUSED) from error
-        except KeyboardInterrupt as error:
-            complain("interrupted")
-            raise typer.Exit(INTERRUPTED) from error
 
 
 app = typer.Typer(
@@ -52,7 +49,21 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ✓ shows ?, and the words beside it
-    app(prog_name=app.info.name)
+    with ending_in_order():
+        try:
+            _run()
+        except (OSError, KeyboardInterrupt) as error:  # before or after the command
+            failure = failure_of(error)
+            tell(failure)
+            sys.exit(failure.code)
+
+
+def _run() -> None:
+    try:
+        app(prog_name=app.info.name)
+    finally:
+        if (error := stdout_error()) is not None:  # what was printed has not arrived
+            raise error
 
 
 def _print_version(wanted: bool) -> None:

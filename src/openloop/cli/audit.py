@@ -226,8 +226,8 @@ def audit(
 ) -> None:
     """Judge models by a biased log: which is better for users, how sure that is, and whether the log can say.
 
-    Exit code 0 with a verdict, 3 where the log cannot tell or can under an assumption only, 2 on bad input, 1 where an
-    output could not be written.
+    Exit code 0 with a verdict, 3 where the log cannot tell or can under an assumption only, 2 on bad input, 1 where
+    something outside fails, as an output that cannot be written.
 
     With --position the log is one of impressions, and models are rankers: tables of request or user, item, and rank or
     score. --propensity is then examination, logged, or a column.

@@ -23,3 +23,7 @@ class Terminal(Console):
         """What is printed, whatever it was made of; rich's own codes are no part of the text of a segment."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text, lines=True))
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command what a closed pipe means; rich would end it."""
+        raise  # noqa: PLE0704 (called while the error is handled)

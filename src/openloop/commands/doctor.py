@@ -63,15 +63,15 @@ def _core(name: str, module: str) -> dict[str, Any]:
 
 
 def _kernels() -> dict[str, Any]:
-    """Compiled code is kept in a folder that numba chooses; without one it refuses to load the kernels."""
+    """Compiled code is kept in a folder that numba chooses, or among temporary files; else kernels compile anew."""
     remedy = "set NUMBA_CACHE_DIR to a folder that you may write to"
     try:
         folder = import_module("openloop.kernels.ranking").count_above.stats.cache_path
     except Exception as error:  # noqa: BLE001 (as above)
         return _part("kernel cache", None, ok=False, problem=_one_line(error), remedy=remedy)
-    if os.access(folder, os.W_OK):
+    if folder is not None and os.access(folder, os.W_OK):
         return _part("kernel cache", folder, ok=True)
-    problem = "not writable, so that kernels compile anew each time"
+    problem = f"{'not writable' if folder else 'no folder can be written'}, so kernels compile anew each time"
     return _part("kernel cache", folder, ok=True, problem=problem, remedy=remedy)
 
 

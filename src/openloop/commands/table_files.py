@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -19,6 +19,7 @@ from openloop.data.encoding import find
 from openloop.data.formats import open_file
 from openloop.errors import ColumnError, FormatError, InputError, listing
 from openloop.support.atomic import FilePath, replacing
+from openloop.support.leftovers import work_folder
 
 WRITERS: dict[str, Callable[[pl.DataFrame, IO[bytes], bool], None]] = {  # the last says: from the beginning
     ".csv": lambda rows, file, first: rows.write_csv(file, include_header=first),
@@ -86,13 +87,14 @@ def _gathered(blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 
 def _write_parts(target: Path, kind: str, blocks: Iterable[pl.DataFrame]) -> None:
     """Polars adds no rows to a Parquet file, so blocks become files that are then read as one."""
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".parts.") as folder:
+    with work_folder(target.with_name(".parts")) as folder:
         parts: list[Path] = []
         for number, block in enumerate(blocks):
-            parts.append(Path(folder, f"{number:08}{kind}"))
+            parts.append(folder / f"{number:08}{kind}")
             with parts[-1].open("wb") as file:
                 WRITERS[kind](block, file, True)
         if len(parts) == 1:
+            parts[0].chmod(stat.S_IMODE(target.stat().st_mode))  # what was private is so at every moment
             parts[0].replace(target)
         else:
             pl.scan_parquet(parts, glob=False).sink_parquet(target)

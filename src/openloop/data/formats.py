@@ -15,6 +15,7 @@ from openloop.data.contents import existing, head_of, unpacked, unreadable, whol
 from openloop.data.delimited import FOUND, TextForm, open_text
 from openloop.data.frames import open_frame
 from openloop.errors import FormatError, listing
+from openloop.support.forking import forks
 
 TEXT = frozenset({".csv", ".tsv", ".tab", ".psv", ".txt", ".dat", ".data"})
 PARQUET = frozenset({".parquet", ".pq"})
@@ -31,6 +32,7 @@ def open_file(
 
     With `undivided` text that no separator divides is one column.
     """
+    forks.refuse()
     file = existing(Path(path).expanduser())
     kind = _kind(file, form.separator)
     if kind == "text":

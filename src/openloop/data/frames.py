@@ -11,10 +11,12 @@ import polars as pl
 
 from openloop.data.columns import InputTable
 from openloop.errors import ColumnError, InputError, MissingPackageError
+from openloop.support.forking import forks
 
 
 def open_frame(source: object) -> InputTable:
     """The table in a Polars, pandas, PyArrow, DuckDB or PySpark frame, or any other that narwhals knows."""
+    forks.refuse()
     frame = _known(source)
     names = [str(label) for label in frame.collect_schema().names()]  # pandas may name columns 0, 1, 2
     return InputTable("source", names, lambda columns: _fetch(frame, [names.index(c) for c in columns], columns))

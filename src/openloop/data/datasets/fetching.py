@@ -6,7 +6,6 @@ What came of an archive that could not be fetched whole is kept and continued; o
 from __future__ import annotations
 
 import shutil
-import tempfile
 import urllib.parse
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from openloop.data.datasets.finding import Folder, data_folder, find, missing
 from openloop.data.datasets.records import Archive, Dataset
 from openloop.data.datasets.unpacking import names, unpack
 from openloop.errors import FormatError, InputError, listing
+from openloop.support.leftovers import hidden, sweep
 from openloop.support.progress import Step, silent
 
 
@@ -131,7 +131,9 @@ def _workplace(target: Path) -> Generator[Path]:
     made = not above.exists()
     try:
         above.mkdir(exist_ok=True)
-        place = Path(tempfile.mkdtemp(dir=above, prefix=f".{target.name}."))
+        sweep(above)
+        place = hidden(target)
+        place.mkdir(mode=0o700)
     except OSError as error:
         msg = f"data folder {str(above)!r}: cannot be written ({error.strerror}); create it, or choose another."
         raise InputError(msg) from error

@@ -71,7 +71,7 @@ def _digest(file: Path, arrays: Given) -> npt.NDArray[np.str_]:
 
 
 def remove_remains(folder: Path) -> None:
-    """Delete what processes that were killed left half-written, unless it is so young that it may still be written."""
+    """Delete what was left half-written, also on another host, unless it is so young that it may still be written."""
     for file in folder.glob(".*.npz.*"):
         if time.time() - file.stat().st_mtime > A_DAY:
             file.unlink(missing_ok=True)

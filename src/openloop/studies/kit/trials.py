@@ -8,7 +8,6 @@ written is a note: what is kept saves time, and decides nothing.
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import multiprocessing
@@ -36,12 +35,14 @@ from openloop.errors import InputError, OpenloopError
 from openloop.studies.kit.fingerprint import code_digest, digest, versions
 from openloop.studies.kit.kept_arrays import Given, Outcome, arrays_of, digest_of, keep, kept, remove_remains
 from openloop.support.atomic import write_text
+from openloop.support.leftovers import remove_leftovers, sweep
+from openloop.support.system_errors import FULL
 
 Setting = Mapping[str, Any]
 Trial = Callable[..., Mapping[str, Any]]
 Advance = Callable[[int, int], None]  # trials done, of how many
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
+KINDS = ("given", "trials", "seconds")  # folders of the cache
 ONE_THREAD: dict[str, str] = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"), "1")
 
 
@@ -71,7 +72,7 @@ class Trials:
         self.notes: list[str] = []  # what could not be kept, and why
         self._asked: dict[Path, bool] = {}  # the files of an item's trials, and whether they were computed
         self._pool: ProcessPoolExecutor | None = None
-        for kind in ("given", "trials", "seconds"):
+        for kind in KINDS:
             try:
                 (folder / kind).mkdir(parents=True, exist_ok=True)
             except OSError as error:
@@ -80,6 +81,7 @@ class Trials:
                         f"cache folder {str(folder)!r} cannot be made ({error.strerror}); pass another one."
                     ) from error
                 self._note(error.strerror)
+            sweep(folder / kind)
         remove_remains(folder / "trials")
 
     def __enter__(self) -> Self:
@@ -91,9 +93,11 @@ class Trials:
         pids = set(self._pool._processes) if kind else set[int]()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         for child in multiprocessing.active_children():
             if child.pid in pids:
-                child.terminate()
+                child.kill()
         self._pool.shutdown(cancel_futures=True)
         self._pool = None
+        for folder in KINDS if kind else ():
+            remove_leftovers(self.folder / folder)  # what these processes were writing
 
     def map(self, trial: Trial, given: Given, settings: Sequence[Setting], advance: Advance) -> list[Outcome]:
         """The outcomes of a trial with each setting, in their order."""
@@ -256,7 +260,8 @@ def _main_hidden(trial: Trial) -> Generator[None]:
 
 def _begin() -> None:
     os.environ.update(ONE_THREAD)  # for libraries that are loaded later
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends this process
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # the parent hears it, and ends this process
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
