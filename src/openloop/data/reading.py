@@ -19,7 +19,7 @@ from openloop.data.encoding import Unknown, coded, vocabulary
 from openloop.data.events import Events, Mask
 from openloop.data.formats import open_source
 from openloop.data.impressions import ShownColumns, read_impressions
-from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean
+from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean, quoted
 from openloop.support.arguments import is_number
 from openloop.support.fields import changed, fields_of
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 NO_RATINGS = "no column of ratings was named or found, so each row counts as a positive; name one with rating="
+
+_LARGEST = float(np.finfo(np.float32).max)  # of a rating
 
 OF_FEEDBACK = ("rating", "positive", "weight", "duplicates", "uniform")
 
@@ -137,8 +139,10 @@ class ReadRequest:
     def __post_init__(self) -> None:
         _refuse_option("unknown", self.unknown, ("error", "drop"))
         _refuse_option("duplicates", self.duplicates, ("error", "first", "last", "mean", "count"))
-        if self.positive is not None and not (is_number(self.positive) and np.isfinite(self.positive)):
-            raise InputError(f"positive={self.positive!r}: give the number from which on a row is a positive, as 30.")
+        if self.positive is not None and not (is_number(self.positive) and abs(self.positive) <= _LARGEST):
+            raise InputError(
+                f"positive={quoted(self.positive)}: give the number from which on a row is a positive, as 30."
+            )
         if self.positive is not None and (self.uniform or self.rating is False):
             raise InputError(
                 f"positive={self.positive:g}: is for a log with a column of counts or durations, rating=; leave out "
@@ -236,4 +240,4 @@ def _refuse_mixture(position: Column, shown: Mapping[str, Any], feedback: Sequen
 
 def _refuse_option(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise InputError(f"{name}={value!r} is no option.{did_you_mean(str(value), known)}")
+        raise InputError(f"{name}={quoted(value)} is no option.{did_you_mean(str(value), known)}")
