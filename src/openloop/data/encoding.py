@@ -88,12 +88,12 @@ def encode(column: pl.Series, what: str = "ids") -> tuple[Vocabulary, Ints]:
     if column.dtype == pl.Int64:
         return _encode_integers(column.to_numpy())
     found = column.unique().sort()
-    _refuse_nul(found, column, what)
+    refuse_nul(found, column, what)
     return Vocabulary(_as_ids(found)), _find_text(column, found)
 
 
-def _refuse_nul(found: pl.Series, column: pl.Series, what: str) -> None:
-    """Other programs end text at a NUL, and what reads JSON makes one of half a surrogate pair."""
+def refuse_nul(found: pl.Series, column: pl.Series, what: str) -> None:
+    """Refuse text with a NUL: other programs end it there, and half of a surrogate pair in JSON is read as one."""
     strange = found.filter(found.str.contains("\0", literal=True))
     if len(strange):
         rows = column.is_in(strange.implode()).arg_true().to_list()

@@ -24,6 +24,7 @@ from openloop.commands.audit.request import (
     given_ids,
     guesses,
     is_number_of_strata,
+    mixed_ids,
     propensity_choice,
     split_of,
 )
@@ -36,7 +37,7 @@ from openloop.data.features import features_beside
 from openloop.data.formats import open_file
 from openloop.data.reading import read
 from openloop.data.splitting import split
-from openloop.errors import ColumnError, FormatError, InputError, did_you_mean, listing
+from openloop.errors import ColumnError, FormatError, InputError, did_you_mean
 from openloop.sources.outcomes import places
 from openloop.support.atomic import FilePath
 from openloop.support.progress import Step, silent
@@ -225,8 +226,7 @@ def united(role: str, parts: list[Vocabulary]) -> Vocabulary:
     if all(other == first for other in others):
         return first
     if len({part.ids.dtype.kind == "i" for part in parts}) > 1:
-        some = listing([part.ids[0] for part in parts])
-        raise InputError(f"the {role} ids of the files are integers in one and text in another, as {some}; cast one.")
+        raise mixed_ids(role, [part.ids[0] for part in parts])
     return Vocabulary.of(np.concatenate([part.ids for part in parts]))
 
 

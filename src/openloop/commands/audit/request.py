@@ -255,6 +255,13 @@ def given_ids(role: str, given: int | FilePath | None, named: str) -> Vocabulary
     return vocabulary(ids, f"{role}s")
 
 
+def mixed_ids(role: str, some: list[Any]) -> InputError:
+    """The error of logs of which some have integers and others text."""
+    return InputError(
+        f"the {role} ids of the files are integers in one and text in another, as {listing(some)}; cast one."
+    )
+
+
 # -- refusals ------------------------------------------------------------------------------------------------
 
 
