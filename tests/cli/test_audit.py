@@ -501,3 +501,56 @@ def test_an_interruption_leaves_what_was_there(files, tmp_path, monkeypatch, whe
     assert "Traceback" not in done.output
     assert (tmp_path / "r.html").read_text() == "precious"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+# -- what nobody would type ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("many", ["1000000000000", "9" * 30])
+@pytest.mark.parametrize("mode", ["--stream", "--no-stream"])
+def test_more_users_than_fit_are_refused_in_one_line(files, many, mode):
+    log, a, b = files / "log", f"a={files / 'a'}", f"b={files / 'b'}"
+    found = run("audit", log, a, b, "--user", "uid", "--propensity", "p", "--users", many, mode)
+    assert found.exit_code == 2
+    assert found.stderr.startswith(f"openloop: --users {many}: ")
+    assert found.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--user", "9" * 30), ("--user", "9" * 5000), ("--strata", "9" * 30), ("--strata", "9" * 5000),
+        ("--metric", "recall@" + "9" * 30), ("--metric", "recall@" + "9" * 5000), ("--threshold", "nan"),
+        ("--threshold", "1e999"), ("--separator", "\udcff"), ("--comment", "\udcff"), ("--test", "9" * 5000),
+        ("--positive", "1e300"), ("--skip", "9" * 30),
+    ],
+    ids=lambda options: f"{options[0]} {options[1][:40]!r}",
+)  # fmt: skip
+def test_numbers_and_text_beyond_all_bounds_are_refused_in_one_line(files, options):
+    found = run(*words(files, "--time", "stars", *options))
+    assert (found.exit_code, found.stderr[:9]) == (2, "openloop:")
+    assert found.stderr.count("\n") == 1
+    assert len(found.stderr) < 1500
+
+
+def test_names_of_files_that_are_not_utf8_are_read(files, tmp_path):
+    log = Path(os.fsdecode(bytes(tmp_path) + b"/l\xff\xe9.csv"))
+    log.write_bytes((files / "log").read_bytes())
+    words = (
+        "audit",
+        log,
+        f"a={files / 'a'}",
+        f"b={files / 'b'}",
+        "--user",
+        "uid",
+        "--item",
+        "mid",
+        "--rating",
+        "stars",
+    )
+    written = ("--report", tmp_path / "r.html", "--json", tmp_path / "r.json")
+    found = run(*words, "--propensity", "p", "--metric", "mae", *written)
+    assert found.exit_code in (0, 3), found.stderr
+    assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["setting"]["log"] == str(log)
+    assert r"l\udcff\udce9.csv" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert run(*words, "--propensity", "p", "--metric", "mae", "--stream").exit_code in (0, 3)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 
 import pytest
 
 from openloop.errors import InputError
-from openloop.support.atomic import replacing, write_text
+from openloop.support.atomic import json_text, replacing, write_text
 from tests.facts import facts
 
 
@@ -59,3 +60,9 @@ def test_a_missing_folder_or_a_folder_as_target_is_named(tmp_path):
         write_text(tmp_path / "nowhere" / "out.txt", "x")
     with pytest.raises(InputError, match=facts(f"'{tmp_path}'", "file name")):
         write_text(tmp_path, "x")
+
+
+def test_names_that_are_not_utf8_are_escaped_as_json_does(tmp_path):
+    name = os.fsdecode(b"l\xff.csv")
+    text = json_text({"log": name}, tmp_path / "a.json")
+    assert json.loads(text) == json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {"log": name}

@@ -46,21 +46,30 @@ def existing(path: Path) -> Path:
 def _near(path: Path) -> str:
     folder = path.parent
     if not folder.is_dir():
-        return f" Folder {str(folder)!r} does not exist."
+        return f" Folder {quoted(str(folder))} does not exist."
     return did_you_mean(path.name, sorted(p.name for p in folder.iterdir()))
 
 
 def unpacked(path: Path) -> Contents:
-    """The path itself, or the bytes where the file is compressed."""
+    """The path itself, or the bytes where the file is compressed, or Polars does not take its name."""
     zipped = head_of(path, 2) == _GZIP
     if path.suffix.lower() == ".gz" and not zipped:
         raise FormatError(f"{path}: is named .gz and is no gzip file; rename it or fetch it again.")
     if not zipped:
-        return path
+        return path if is_text(str(path)) else path.read_bytes()
     try:
         return _inflated(path)
     except (EOFError, OSError, zlib.error) as error:
         raise unreadable(path, str(error)) from error
+
+
+def is_text(name: str) -> bool:
+    """Whether a name is UTF-8, as names of files need not be."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _inflated(path: Path) -> bytes:

@@ -16,7 +16,18 @@ import polars as pl
 
 from openloop.data.characters import TO_LINES, TO_UTF8, refuse_encoding, refuse_strange
 from openloop.data.columns import HEADERLESS, Column, InputTable
-from openloop.data.contents import LONGEST, SAMPLE, Contents, blanked, first_lines, tail_of, unpacked, unreadable, whole
+from openloop.data.contents import (
+    LONGEST,
+    SAMPLE,
+    Contents,
+    blanked,
+    first_lines,
+    is_text,
+    tail_of,
+    unpacked,
+    unreadable,
+    whole,
+)
 from openloop.data.ragged import UNIT, refuse_ragged
 from openloop.data.values import ISO, look_like_times
 from openloop.errors import FormatError, InputError, quoted
@@ -43,6 +54,9 @@ class TextForm:
             raise InputError(
                 f"separator={quoted(self.separator)}: give the characters between two fields, such as ',' or '::'."
             )
+        for name, given in (("separator", self.separator), ("comment", self.comment)):
+            if given is not None and not is_text(given):
+                raise InputError(f"{name}={quoted(given)}: must be text that UTF-8 can write; give other characters.")
         if not (is_whole(self.skip) and self.skip >= 0):
             raise InputError(
                 f"skip={quoted(self.skip)}: give the number of lines before the log, a whole number from 0."
@@ -91,7 +105,7 @@ class _Text:
     @property
     def note(self) -> str:
         word = "its first line was taken as the header" if self.header else "it was read as having no header"
-        return f" ({word}, its fields divided by {self.separator!r}; header= and separator= say otherwise.)"
+        return f" ({word}, its fields divided by {quoted(self.separator)}; header= and separator= say otherwise.)"
 
     @property
     def remark(self) -> str:
@@ -237,7 +251,7 @@ def _refuse_cut_line(text: _Text) -> None:
     last = tail.rsplit(b"\n", 1)[-1].decode(errors="replace")
     if last.strip() and '"' not in last and len(_fields(last, text.separator)) < len(text.first):
         raise FormatError(
-            f"{text.path}: cut short: it ends in the middle of a line, {last[-60:]!r}, which has fewer than "
+            f"{text.path}: cut short: it ends in the middle of a line, {quoted(last[-60:])}, which has fewer than "
             f"{len(text.first)} fields; write or fetch the file again."
         )
 

@@ -72,7 +72,7 @@ def coded(
     table: InputTable, column: pl.Series, role: str, known: Vocabulary | None, unknown: Unknown
 ) -> tuple[Vocabulary, Ints]:
     """The vocabulary of a table's users or items, and the code of each row, -1 where it is to be dropped."""
-    what = f"{table.name}: {role} column {column.name!r}"
+    what = f"{table.name}: {role} column {quoted(column.name)}"
     as_text = known is not None and known.ids.dtype.kind != "i"
     checked = ids(column, what, text=table.text, keep_text=as_text)
     if known is None:

@@ -16,7 +16,7 @@ from openloop.data.contents import existing, unpacked, unreadable
 from openloop.data.delimited import FOUND, TextForm, open_text
 from openloop.data.frames import open_frame
 from openloop.data.json_files import refuse_mixed, scan_json
-from openloop.errors import FormatError, listing
+from openloop.errors import FormatError, listing, quoted
 
 TEXT = frozenset({".csv", ".tsv", ".tab", ".psv", ".txt", ".dat", ".data"})
 PARQUET = frozenset({".parquet", ".pq"})
@@ -69,7 +69,7 @@ def _kind(path: Path, separator: str | None) -> str:
         return "text"
     known = listing(sorted(TEXT | PARQUET | JSON), limit=20)
     raise FormatError(
-        f"{path}: extension {suffix!r} is not one of {known} (each also with .gz); "
+        f"{path}: extension {quoted(suffix)} is not one of {known} (each also with .gz); "
         "for delimited text of another name pass separator=."
     )
 

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from openloop.data.contents import Contents, head_of, unpacked, whole
-from openloop.errors import FormatError
+from openloop.errors import FormatError, quoted
 from openloop.support.wording import joined
 
 KINDS: dict[str, Any] = {"booleans": bool, "numbers": int | float, "text": str}  # true is also an int
@@ -88,7 +88,7 @@ def _refuse_kinds(path: Path, records: Iterable[Any], columns: Sequence[str]) ->
     for name, kinds in found.items():
         if len(kinds) > 1:
             told = joined([f"{kind} (row {first})" for kind, first in kinds.items()])
-            raise FormatError(f"{path}: column {name!r} mixes {told}; make all its values one kind.")
+            raise FormatError(f"{path}: column {quoted(name)} mixes {told}; make all its values one kind.")
 
 
 def _kind(value: Any) -> str | None:

@@ -34,7 +34,7 @@ def refuse_ragged(path: Path, contents: Contents, separator: str, fields: int, r
         data = np.frombuffer(block.replace(divider, unit), np.uint8)
         ragged, place = find_ragged(data, unit[0], quote, fields, place)
         if ragged:
-            found = f"has {counted(place.fields, 'field')}, the first has {fields} (divided by {separator!r})"
+            found = f"has {counted(place.fields, 'field')}, the first has {fields} (divided by {quoted(separator)})"
             raise FormatError(f"{path}: {line_at(contents, place.first, found)}; {remedy}")
     if place.quoted:
         found = "opens a quote that nothing closes"

@@ -173,7 +173,7 @@ class ReadRequest:
         columns: dict[str, Array] = {"rating": np.broadcast_to(np.float32(1), (frame.height,))}
         for role, checked in _CHECKED.items():
             if role in chosen:
-                columns[role] = checked(frame[chosen[role]], f"{table.name}: {role} column {chosen[role]!r}")
+                columns[role] = checked(frame[chosen[role]], f"{table.name}: {role} column {quoted(chosen[role])}")
         kept, notes = self._positives(table, chosen, columns)
         low, high = (float(limit(columns["rating"])) for limit in (np.min, np.max))
         return Events(
@@ -193,7 +193,7 @@ class ReadRequest:
             return None, tuple(note for note in found if note)
         kept = columns["rating"] >= self.positive
         columns["rating"] = np.broadcast_to(np.float32(1), kept.shape)
-        below = f"{np.sum(~kept):,} of {len(kept):,} rows have {chosen['rating']!r} below {self.positive:g}"
+        below = f"{np.sum(~kept):,} of {len(kept):,} rows have {quoted(chosen['rating'])} below {self.positive:g}"
         return kept, (f"{below} and are left out; each of the others is a positive",)
 
     def _refuse_times(self, table: InputTable, chosen: dict[str, str], frame: pl.DataFrame) -> None:
@@ -203,8 +203,9 @@ class ReadRequest:
             return
         if values.look_like_times(frame[column].head(1000)):
             raise ColumnError(
-                f"{table.name}: column {column!r} was taken for ratings and looks like times, as {frame[column][0]}; "
-                f"pass rating= with the column of ratings, or rating=False where every row is a positive.{table.note}"
+                f"{table.name}: column {quoted(column)} was taken for ratings and looks like times, as "
+                f"{quoted(frame[column][0])}; pass rating= with the column of ratings, or rating=False where every "
+                f"row is a positive.{table.note}"
             )
 
 

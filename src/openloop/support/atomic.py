@@ -44,12 +44,13 @@ def replacing(path: FilePath) -> Generator[Path]:
 def write_text(path: FilePath, text: str) -> None:
     """Write `text` to `path` in one step."""
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def json_text(content: Any, path: FilePath | None = None) -> str:
     """Plain values as JSON, written to `path` in one step when given; NaN and infinity, which it lacks, as null."""
     text = json.dumps(finite(content), indent=2, ensure_ascii=False, allow_nan=False)
+    text = text.encode(errors="backslashreplace").decode()  # names of files need not be UTF-8
     if path is not None:
         write_text(path, text + "\n")
     return text

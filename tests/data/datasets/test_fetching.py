@@ -132,6 +132,7 @@ def test_a_redirect_on_the_web_is_followed(tmp_path):
 @pytest.mark.parametrize(
     ("url", "told"),
     [
+        ("", ("url", "https://", "http://", "''")),
         ("file:///etc/passwd", ("url", "https://", "http://", "'file:///etc/passwd'")),
         ("coat.zip", ("url", "https://", "http://", "'coat.zip'")),
         ("http://127.0.0.1:1/coat.zip", ("coat", "http://127.0.0.1:1/coat.zip", "by hand")),

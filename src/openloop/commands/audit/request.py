@@ -217,7 +217,8 @@ def guesses(table: InputTable, chosen: Mapping[str, str], asked: Mapping[str, Co
 
 def is_number_of_strata(text: str) -> bool:
     """Whether strata are of propensity: 5, 2:width."""
-    return text.partition(":")[0].isdecimal()
+    number = text.partition(":")[0]
+    return number.isascii() and number.isdecimal()
 
 
 def split_of(wanted: AuditRequest, common: int, rows: tuple[int, int], notes: list[str]) -> str:

@@ -56,7 +56,7 @@ def fetch(
     if not accept_terms:
         raise _unaccepted(dataset)
     _refuse_taken(dataset, target)
-    source = url or archive.url
+    source = archive.url if url is None else url
     with _workplace(target) as place:
         size, found = _download(dataset, source, archive, place / "download", step)
         verified = _verify(dataset, archive, source, found)
