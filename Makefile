@@ -21,7 +21,7 @@ HOLDS_bench := core
 # every process compiles all modules again, and pytest rewrites all asserts again.
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-extras check bench docs clean
+.PHONY: help demo test test-extras fuzz check bench docs clean
 .DELETE_ON_ERROR:
 # Two pips in one environment damage it.
 .NOTPARALLEL:
@@ -30,6 +30,7 @@ help:
 	@echo "make demo          run the demonstration, and write demo/report.html"
 	@echo "make test          run the tests (ARGS='-k ranking' passes options to pytest)"
 	@echo "make test-extras   run those that need torch, Triton, Cornac or Chromium, which you install yourself"
+	@echo "make fuzz          try changed files for MINUTES=30, and print the counts (SEED=0)"
 	@echo "make check         style, types and layers"
 	@echo "make bench         measure against other libraries"
 	@echo "make docs          run every Python block of README.md and docs/"
@@ -45,6 +46,12 @@ test: $(VENV)/.installed-test
 # Tests of what this Makefile does not install; in CI (CI=true) none of them may skip.
 test-extras: $(VENV)/.installed-test
 	$(PYTEST) -m extra $(ARGS)
+
+# Changed files of every format against every reader and command; failures are kept in fuzz-failures.
+MINUTES ?= 30
+SEED    ?= 0
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check

@@ -58,3 +58,10 @@ def test_no_rows():
     rows = pl.LazyFrame(schema={"u": pl.Int64, "x": pl.Float64})
     assert exact_tally(rows, SUM, [], "n").rows() == [(0.0, 0)]
     assert exact_tally(rows, SUM, ["u"], "n").height == 0
+
+
+@pytest.mark.parametrize("huge", [1e12, 1e30, 1e77, 1e200])
+def test_small_values_are_not_lost_beside_a_huge_one(huge):
+    rows = pl.DataFrame({"u": [0, 1, 1, 2], "x": [huge, 0.1, 0.2, -1e-3]})
+    found = exact_tally(rows.lazy(), SUM, ["u"], None)["x"].to_list()
+    assert found == pytest.approx([huge, 0.1 + 0.2, -1e-3], rel=1e-15)

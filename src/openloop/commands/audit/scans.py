@@ -1,6 +1,7 @@
 """The files of an audit whose rows stay on disk: lazy scans on one population, p in a column of the log.
 
-Nothing here holds more than the distinct ids and a count for each item; `ol.audit` reads the scans in batches.
+Nothing here holds more than the distinct ids, a count for each item, and the pairs of one table at a time; `ol.audit`
+reads the scans in batches.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ from openloop.core.propensities import not_exposure
 from openloop.data.columns import InputTable, choose, choose_log, shared
 from openloop.data.delimited import TextForm
 from openloop.data.formats import PARQUET, open_file
-from openloop.errors import InputError
+from openloop.errors import InputError, PredictionError
 from openloop.estimators.naming import method
 from openloop.propensity.naming import MODELS, ModelSpec, is_model
 from openloop.sources.predictions import unknown_ids
-from openloop.sources.rules import SIDES, no_rows, pair_columns
+from openloop.sources.rules import SIDES, no_rows, pair_columns, pairs_twice
 from openloop.support.atomic import FilePath
 from openloop.support.progress import Step, silent
 
@@ -267,7 +268,11 @@ def _within(scan: Scan, role: str, known: pl.Series) -> ScannedIds:
 def _predicted(scan: Scan, known: Mapping[str, pl.Series]) -> pl.LazyFrame:
     if collected(scan.raw.head(1)).height == 0:
         raise no_rows(scan.what)
-    return scan.predictions({role: _within(scan, role, known[role]) for role in SIDES})
+    found = scan.predictions({role: _within(scan, role, known[role]) for role in SIDES})
+    twice = collected(found.group_by(*SIDES).len().filter(pl.col("len") > 1).select(SIDES)).sort(*SIDES)  # holds pairs
+    if twice.height:
+        raise PredictionError(pairs_twice(scan.what, twice.height, twice.head(3).rows()))
+    return found
 
 
 def _complete(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import shutil
 import stat
@@ -52,6 +53,10 @@ def unpack(archive: Path, name: str, folder: Path) -> None:
             for member in members:
                 _copy(name, member, reader(member), _inside(name, member.name, folder), packed)
     except _BROKEN as error:
+        raise _unlike(archive, name, error) from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # of a place before the file's beginning, where a damaged zip would read
+            raise
         raise _unlike(archive, name, error) from error
     _lift(folder)
 
