@@ -16,6 +16,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from polars.exceptions import PanicException
 
 import openloop as ol
 from openloop.data.datasets.unpacking import unpack
@@ -211,7 +212,7 @@ def tried(kind: str, seed: int, counts: Counts, keep: Path | None = None) -> Non
             accepted = CASES[kind](folder, Random(f"{kind} {seed}"))
         counts.accepted += accepted
         counts.refused += not accepted
-    except Exception as error:  # noqa: BLE001, whatever is no OpenloopError is what is looked for
+    except (Exception, PanicException) as error:  # noqa: BLE001, whatever is no OpenloopError is what is looked for
         count = error.kind if isinstance(error, FailureError) else "tracebacks"
         setattr(counts, count, getattr(counts, count) + 1)
         again = f"python -m tests.fuzz --case {kind} --seed {seed}"

@@ -26,7 +26,7 @@ JSON = frozenset({".ndjson", ".jsonl", ".json"})
 Check = Callable[[Path, pl.LazyFrame, Sequence[str]], None]
 
 # Damaged Parquet pages can make Polars panic, which is not among its errors.
-_BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 def open_file(
@@ -97,7 +97,7 @@ def _read_from(path: Path) -> Generator[None]:
     """What Polars says of a file that it cannot read is an error of that file."""
     try:
         yield
-    except _BROKEN as error:
+    except BROKEN as error:
         raise unreadable(path, str(error)) from error
 
 

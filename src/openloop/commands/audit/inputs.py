@@ -52,7 +52,10 @@ def run(wanted: AuditRequest, command: str, step: Step = silent) -> Audit:
     try:
         inputs = gather(wanted, _part(step, 0.0, READING))
         found = conduct(inputs.models, inputs.log, inputs.propensities, inputs.asked, _part(step, READING, 1.0))
-    except pl.exceptions.PolarsError as error:  # of rows that are read only now, as with --stream
+    except (
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+    ) as error:  # of rows that are read only now, as with --stream
         raise FormatError(f"{wanted.log} or a file beside it: cannot be read ({error}); repair it.") from error
     except OSError as error:
         name = error.filename or wanted.log

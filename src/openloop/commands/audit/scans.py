@@ -41,7 +41,7 @@ from openloop.core.positives import only_positives
 from openloop.core.propensities import not_exposure
 from openloop.data.columns import InputTable, choose, choose_log, shared
 from openloop.data.delimited import TextForm
-from openloop.data.formats import PARQUET, open_file
+from openloop.data.formats import BROKEN, PARQUET, open_file
 from openloop.errors import InputError, PredictionError
 from openloop.estimators.naming import method
 from openloop.propensity.naming import MODELS, ModelSpec, is_model
@@ -121,7 +121,7 @@ def _rows_of(path: FilePath) -> float:
     if suffix(path) in PARQUET:
         try:
             return float(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())
-        except (pl.exceptions.PolarsError, OSError):
+        except BROKEN:
             return 0.0
     return file.stat().st_size / (ROW_ZIPPED if suffix(path) == ".gz" else ROW_OF_TEXT)
 
