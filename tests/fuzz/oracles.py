@@ -54,8 +54,8 @@ def _delimited(data: bytes) -> list[tuple[Any, ...]] | None:
     lines = (f"{line}\n" for line in text.removesuffix("\n").split("\n"))
     records = [r for r in csv.reader(lines, delimiter=separator) if any(field.strip() for field in r)]
     names = [field.strip() for field in records[0]]
-    if any(names.count(role) != 1 for role in ROLES):
-        return None
+    if any(names.count(role) != 1 for role in ROLES) or not {*names[:3]} & {*ROLES, "score"}:
+        return None  # nothing says that this line is a header
     at = [names.index(role) for role in ROLES]
     return [tuple(record[i] for i in at) for record in records[1:]]
 

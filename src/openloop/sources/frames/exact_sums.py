@@ -62,10 +62,11 @@ def _pass(
     asked += [] if count is None else [pl.len().alias(count)]
     back: list[pl.Expr] = []
     for name, (column, how) in totals.items():
-        parts = _parts(pl.col(column).cast(pl.Float64), powers[column]) if how == "sum" else [pl.col(column)]
-        asked += [getattr(part, how)().alias(f"{name} {at}") for at, part in enumerate(parts)]
+        parts = _sums(column, powers[column]) if how == "sum" else [getattr(pl.col(column), how)()]
+        asked += [part.alias(f"{name} {at}") for at, part in enumerate(parts)]
         back.append(_whole(name, powers[column] if how == "sum" else ()).alias(name))
-    query = frame.group_by(*by).agg(*asked) if by else frame.select(*asked)
+    rows = _with_parts(frame, powers)
+    query = rows.group_by(*by).agg(*asked) if by else rows.select(*asked)
     table = query.collect(engine="streaming")
     table = table.sort(*by) if by else table
     largest: dict[str, Any] = table.select(pl.col(list(sizes.values())).max()).row(0, named=True) if sizes else {}
@@ -73,16 +74,33 @@ def _pass(
     return table.select(*by, *back, *counted), {name: largest[size] for name, size in sizes.items()}
 
 
-def _parts(x: pl.Expr, powers: Powers) -> list[pl.Expr]:
-    """x as integers, each of what is left of the one before; a float is the sum of its parts."""
+def _with_parts(frame: pl.LazyFrame, powers: Mapping[str, Powers]) -> pl.LazyFrame:
+    """The frame with each column as whole numbers: each of what is left of the one before.
+
+    What is left has a column of its own: within one expression it would be written twice for each part.
+    """
     import polars as pl
 
-    found: list[pl.Expr] = []
-    for power in powers:
-        whole = (x * 2.0**power).round()
-        found.append(whole.cast(pl.Int128, strict=False))
-        x = x - whole * 2.0**-power  # exact
-    return found or [x]
+    frame = frame.with_columns(pl.col(name).cast(pl.Float64).alias(_part(name, "rest")) for name in powers)
+    for at in range(max(map(len, powers.values()), default=0)):
+        now = {name: own[at] for name, own in powers.items() if at < len(own)}
+        rest = {name: pl.col(_part(name, "rest")) for name in now}
+        frame = frame.with_columns((rest[name] * 2.0**k).round().alias(_part(name, at)) for name, k in now.items())
+        left = (rest[name] - pl.col(_part(name, at)) * 2.0**-k for name, k in now.items())  # exact
+        frame = frame.with_columns(x.alias(_part(name, "rest")) for name, x in zip(now, left, strict=True))
+    return frame
+
+
+def _part(name: str, at: int | str) -> str:
+    return f"part {at} of {name}"
+
+
+def _sums(name: str, powers: Powers) -> list[pl.Expr]:
+    """The sum of each part of a column; of the floats where it has none."""
+    import polars as pl
+
+    parts = [pl.col(_part(name, at)).cast(pl.Int128, strict=False).sum() for at in range(len(powers))]
+    return parts or [pl.col(_part(name, "rest")).sum()]
 
 
 def _whole(name: str, powers: Powers) -> pl.Expr:
