@@ -113,6 +113,23 @@ def test_a_traceback_is_shown_to_who_asks(monkeypatch):
     assert result.stderr.rstrip().rpartition("\n")[2].startswith("openloop: bug: ZeroDivisionError: odd")
 
 
+QUOTED = {
+    "openloop": FormatError("a\x1b[2J  b\u202e.csv: is empty; fetch it again."),
+    "a library": pl.exceptions.ComputeError("a\x1b[2J  b\u202e.csv"),
+    "the system": OSError(errno.ENOENT, "a\x1b[2J  b\u202e.csv"),
+    "a bug": ZeroDivisionError("a\x1b[2J  b\u202e.csv"),
+}
+
+
+@pytest.mark.parametrize("traceback", ["0", "1"])
+@pytest.mark.parametrize("error", QUOTED.values(), ids=QUOTED)
+def test_what_an_error_quotes_does_not_act_on_the_terminal(monkeypatch, error, traceback):
+    monkeypatch.setenv("OPENLOOP_TRACEBACK", traceback)
+    result = failing(monkeypatch, error)
+    assert not set(result.stderr) & set("\x1b\u202e")
+    assert r"a\x1b[2J  b\u202e.csv" in result.stderr.splitlines()[-1]
+
+
 def test_a_terminal_that_takes_no_more_keeps_the_exit_code(monkeypatch):
     class Full(io.StringIO):
         def write(self, _text):

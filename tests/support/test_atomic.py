@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from openloop.errors import InputError
-from openloop.support.atomic import replacing, write_text
+from openloop.support.atomic import json_text, replacing, write_text
 from tests.facts import facts
 
 
@@ -185,3 +186,9 @@ def test_what_a_killed_process_left_goes_when_the_folder_is_written_next(tmp_pat
     assert len(list(tmp_path.iterdir())) == 1
     write_text(tmp_path / "other.txt", "x")
     assert [file.name for file in tmp_path.iterdir()] == ["other.txt"]
+
+
+def test_names_that_are_not_utf8_are_escaped_as_json_does(tmp_path):
+    name = os.fsdecode(b"l\xff.csv")
+    text = json_text({"log": name}, tmp_path / "a.json")
+    assert json.loads(text) == json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {"log": name}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from openloop.errors import quoted
 from openloop.propensity.naming import FORMS
 from openloop.support.escaping import visible
 from openloop.support.fields import fields_of
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 FAILED, MISUSED = 1, 2
+DIGITS = 1000  # of a whole number; Python itself reads a few thousand
 MAX_WIDTH = 100  # longer lines of prose are hard to read
 PICTURES = (".html", ".svg", ".png")
 PAGES = (".html", ".htm")
@@ -65,12 +67,17 @@ def page(target: str | None) -> str | None:
 
 def name_or_number(text: str | None) -> str | int | None:
     """A name, or a number in digits: the position of a column, or how many ids there are."""
-    return int(text) if text is not None and text.isdecimal() else text
+    return int(text) if text is not None and _is_count(text) else text
+
+
+def _is_count(text: str) -> bool:
+    """Whether it is a number in digits, and not more of them than any count or position has."""
+    return text.isdecimal() and len(text) <= DIGITS
 
 
 def share_or_date(text: str | None) -> float | int | str | None:
     """A share, a number of rows, or a date."""
-    if text is None or text.isdecimal():
+    if text is None or _is_count(text):
         return None if text is None else int(text)
     try:
         return float(text)
@@ -93,7 +100,7 @@ def whole(text: str) -> int:
     try:
         return int(text)
     except ValueError as error:
-        raise typer.BadParameter(f"must be a whole number, got {text!r}; write it in digits.") from error
+        raise typer.BadParameter(f"must be a whole number, got {quoted(text)}; write it in digits.") from error
 
 
 def number(text: str) -> float:
@@ -101,7 +108,7 @@ def number(text: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise typer.BadParameter(f"must be a number, got {text!r}; write it in digits.") from error
+        raise typer.BadParameter(f"must be a number, got {quoted(text)}; write it in digits.") from error
 
 
 # -- options of several commands -----------------------------------------------------------------------------

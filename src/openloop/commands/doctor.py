@@ -15,7 +15,8 @@ from openloop.support.version import VERSION
 CORE = {
     "numpy": "numpy", "scipy": "scipy", "narwhals": "narwhals", "polars": "polars", "numba": "numba",
     "scikit-learn": "sklearn", "altair": "altair", "vl-convert-python": "vl_convert", "jinja2": "jinja2",
-    "typer": "typer", "rich": "rich", "safetensors": "safetensors", "threadpoolctl": "threadpoolctl",
+    "markupsafe": "markupsafe", "typer": "typer", "rich": "rich", "safetensors": "safetensors",
+    "threadpoolctl": "threadpoolctl",
 }  # fmt: skip
 EXTRAS = {
     "duckdb": "duckdb", "pyarrow": "duckdb", "pandas": "pandas", "pyspark": "spark", "torch": "torch",

@@ -306,8 +306,10 @@ def _check_question(wanted: PredictRequest) -> None:
                 given = "--vectors" if wanted.vectors else "--pairs"
                 raise InputError(f"--{name} {getattr(wanted, name)}: is for --top, and {given} is given; leave it out.")
         return
-    if wanted.top < 1:
-        raise InputError(f"--top must be at least 1, got {wanted.top}; give the number of items for each user.")
+    if not 1 <= wanted.top < 2**31:
+        raise InputError(
+            f"--top must be at least 1, and below 2³¹, got {wanted.top}; give the number of items for each user."
+        )
     if wanted.unknown != "error" and wanted.users is None:
         raise InputError(f"--unknown {wanted.unknown}: with --top it is for the users in --users FILE; leave it out.")
     if wanted.unknown == "null":

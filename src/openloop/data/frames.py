@@ -10,7 +10,7 @@ import narwhals as nw
 import polars as pl
 
 from openloop.data.columns import InputTable
-from openloop.errors import ColumnError, InputError, MissingPackageError
+from openloop.errors import ColumnError, InputError, MissingPackageError, quoted
 from openloop.support.forking import forks
 
 
@@ -64,6 +64,9 @@ def listed(values: Any) -> pl.Series:
     kinds = sorted({type(v).__name__ for v in plain if v is not None})
     try:
         return pl.Series(plain, dtype=pl.Float64 if kinds == ["float", "int"] else None)
+    except UnicodeEncodeError as error:
+        msg = f"source: id {quoted(error.object)} holds half of a surrogate pair, which is no text; repair it."
+        raise InputError(msg) from error
     except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
         msg = f"source: a column mixes {' and '.join(kinds)}; make its values all integers or all text."
         raise InputError(msg) from error

@@ -122,6 +122,7 @@ def test_a_redirect_on_the_web_is_followed(tmp_path):
 @pytest.mark.parametrize(
     ("url", "told"),
     [
+        ("", ("url", "https://", "http://", "''")),
         ("file:///etc/passwd", ("url", "https://", "http://", "'file:///etc/passwd'")),
         ("coat.zip", ("url", "https://", "http://", "'coat.zip'")),
         ("http://127.0.0.1:1/coat.zip", ("coat", "http://127.0.0.1:1/coat.zip", "by hand")),
@@ -178,7 +179,7 @@ def test_a_folder_that_cannot_be_made_or_written_is_told(tmp_path):
 
 
 def test_a_disk_that_fills_up_is_told_and_the_download_is_kept(tmp_path, monkeypatch):
-    def full(_name, _member, source, _target):
+    def full(_name, _member, source, *_):
         source.close()
         raise OSError(28, "No space left on device")
 

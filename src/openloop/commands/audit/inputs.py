@@ -23,6 +23,7 @@ from openloop.commands.audit.request import (
     given_ids,
     guesses,
     is_number_of_strata,
+    mixed_ids,
     propensity_choice,
     split_of,
 )
@@ -35,7 +36,7 @@ from openloop.data.features import features_beside
 from openloop.data.formats import open_file
 from openloop.data.reading import read
 from openloop.data.splitting import split
-from openloop.errors import ColumnError, FormatError, InputError, did_you_mean, listing
+from openloop.errors import ColumnError, FormatError, InputError, did_you_mean
 from openloop.sources.outcomes import places
 from openloop.support.atomic import FilePath
 from openloop.support.clock import seconds_since, start
@@ -51,7 +52,10 @@ def run(wanted: AuditRequest, command: str, step: Step = silent) -> Audit:
     try:
         inputs = gather(wanted, _part(step, 0.0, READING))
         found = conduct(inputs.models, inputs.log, inputs.propensities, inputs.asked, _part(step, READING, 1.0))
-    except pl.exceptions.PolarsError as error:  # of rows that are read only now, as with --stream
+    except (
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+    ) as error:  # of rows that are read only now, as with --stream
         raise FormatError(f"{wanted.log} or a file beside it: cannot be read ({error}); repair it.") from error
     except OSError as error:
         name = error.filename or wanted.log
@@ -226,8 +230,7 @@ def united(role: str, parts: list[Vocabulary]) -> Vocabulary:
     if all(other == first for other in others):
         return first
     if len({part.ids.dtype.kind == "i" for part in parts}) > 1:
-        some = listing([part.ids[0] for part in parts])
-        raise InputError(f"the {role} ids of the files are integers in one and text in another, as {some}; cast one.")
+        raise mixed_ids(role, [part.ids[0] for part in parts])
     return Vocabulary.of(np.concatenate([part.ids for part in parts]))
 
 

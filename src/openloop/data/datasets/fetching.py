@@ -51,7 +51,7 @@ def fetch(
     if not accept_terms:
         raise _unaccepted(dataset)
     _refuse_taken(dataset, target)
-    source = url or archive.url
+    source = archive.url if url is None else url
     with _workplace(target) as place:
         partial = PartialDownload(file=target.with_name(f".{target.name}.part"))
         size, found = download(dataset, source, archive, partial, step)
