@@ -25,7 +25,7 @@ from openloop.core.estimate import Estimate
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.core.metric import Metric
 from openloop.core.propensities import Propensities, predicted_by
-from openloop.core.protocols import predicted_block
+from openloop.core.protocols import on_host, predicted_block
 from openloop.data.simulate import World, checkerboard, movie_lovers, withhold_diagonal
 from openloop.errors import OpenloopError, UndefinedError
 from openloop.estimators.naming import Method, method
@@ -67,8 +67,8 @@ def check_recommender(model: Any, *, log: Feedback | None = None, fit: Fit | Non
 def check_propensity_model(model: Any, *, log: Feedback | None = None, fit: Fit | None = None) -> None:
     """Check a model of propensities, unfitted: an instance with `fit(feedback)` and `predict(feedback)`.
 
-    `matrix()` may be missing; what it gives must be what `predict` gives. Where p does not change with the ratings, the
-    model must say so, by blind=True in its Propensities or by the attribute sees_rating = False.
+    `matrix()` may be missing; what it gives must be what `predict` gives. A model
+    whose p changes with the ratings says sees_rating = True, and one that says so must have such p.
     """
     log = movie_lovers(users=30, items=20).observe(7) if log is None else log
     name, fit = _check_instance(model, ("fit", "predict")), fit or _plain_fit
@@ -205,7 +205,7 @@ def _answers(name: str, model: Any, log: Feedback) -> Floats:
 
 
 def _array(name: str, call: str, found: Any, shape: tuple[int, ...]) -> Floats:
-    values = np.asarray(found)
+    values = on_host(found)
     _require(values.shape == shape, f"{name}: {call} gives shape {values.shape}, and must give {shape}.")
     _require(values.dtype.kind in "fiu", f"{name}: {call} gives {values.dtype}, and must give real numbers.")
     bad = int(np.count_nonzero(~np.isfinite(values)))

@@ -19,7 +19,10 @@ def predict(
         ),
     ],
     out: Annotated[
-        str, typer.Option(metavar="FILE", callback=writable, help="A table: .csv, .tsv, .parquet or .jsonl.")
+        str,
+        typer.Option(
+            metavar="FILE", callback=writable, help="A table: .csv, .tsv, .parquet or .jsonl; with --vectors .npz too."
+        ),
     ],
     pairs: Annotated[
         str | None, typer.Option(metavar="FILE", help="Pairs to score: written back with a column of scores.")

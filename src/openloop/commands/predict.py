@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -300,6 +300,8 @@ def _check_question(wanted: PredictRequest) -> None:
         )
     if wanted.unknown not in UNKNOWN:
         raise InputError(f"--unknown {wanted.unknown!r} is no option.{did_you_mean(wanted.unknown, UNKNOWN)}")
+    if wanted.vectors:
+        _check_vectors(wanted)
     if wanted.top is None:
         for name in ("users", "exclude"):
             if getattr(wanted, name) is not None:
@@ -314,6 +316,14 @@ def _check_question(wanted: PredictRequest) -> None:
         raise InputError(f"--unknown {wanted.unknown}: with --top it is for the users in --users FILE; leave it out.")
     if wanted.unknown == "null":
         raise InputError("--unknown null: an unknown user has no list; pass --unknown drop to leave such users out.")
+
+
+def _check_vectors(wanted: PredictRequest) -> None:
+    """Vectors have names and ids of their own."""
+    usual = {field.name: field.default for field in fields(PredictRequest)}
+    for name in ("column", "unknown", "user", "item"):
+        if getattr(wanted, name) != usual[name]:
+            raise InputError(f"--{name} {getattr(wanted, name)}: is for tables, and --vectors is given; leave it out.")
 
 
 def _check_columns(wanted: PredictRequest) -> None:

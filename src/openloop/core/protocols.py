@@ -18,8 +18,8 @@ class Recommender(Protocol):
     """A model of ratings or preferences; debiasing enters its fit as `sample_weight`.
 
     A class of your own needs `predict` for metrics on ratings, `scores` for those on ranks, and `fit` where it is
-    fitted here. Users and items are codes of the scored log; `users_` and `items_`, the vocabularies that it was fitted
-    on, are compared with the log's where it has them. What fits fresh copies needs scikit-learn's `BaseEstimator`.
+    fitted here. Users and items are codes of the scored log; with `users_` and `items_`, the vocabularies that it was
+    fitted on, it is found by id. What fits fresh copies needs scikit-learn's `BaseEstimator`.
     """
 
     def fit(self, feedback: Feedback, sample_weight: Floats | None = None) -> Any:

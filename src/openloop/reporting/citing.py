@@ -11,6 +11,8 @@ from openloop.core.estimate import Estimate
 from openloop.core.lists import LISTS, ListMetric
 from openloop.core.metric import Metric
 from openloop.errors import InputError
+from openloop.estimators.naming import Method
+from openloop.learners.adapters.wrapped import Wrapped
 from openloop.reporting.references import REFERENCES, Reference
 from openloop.selection import Selection
 from openloop.support.version import VERSION
@@ -104,7 +106,6 @@ MODELS: dict[str, Keys] = {
 
 # What a model's setting adds: model, attribute, value.
 SETTINGS: dict[tuple[str, str, object], Keys] = {
-    ("learners.MF", "loss", "absolute"): ("jaakkola2000",),
     ("learners.MF", "loss", "logistic"): ("jaakkola2000",),
     ("learners.MF", "solver", "projected"): ("nocedal2006",),
     ("learners.DR", "weights", "dr-jl"): ("wang2019",),
@@ -143,8 +144,12 @@ def _keys(used: Any) -> Iterator[str]:
             yield from _names((used.metric,), (used.method,))
         case Metric() | ListMetric():
             yield from _names((used.name,), ())
+        case Method():
+            yield from _names((), (used.name,))
         case Selection():
             yield from _keys(used.model)
+        case Wrapped():  # trained elsewhere, by papers that its own library names
+            return
         case _:
             yield from _model(used)
 
@@ -172,7 +177,8 @@ def _model(model: Any) -> Iterator[str]:
     name = _known(model)
     if name is None:
         raise InputError(
-            f"cite: takes results, metrics, learners and propensity models of openloop, got {type(model).__name__}."
+            f"cite: takes results, metrics, learners and propensity models of openloop, got {type(model).__name__}; "
+            "cite other libraries yourself."
         )
     yield from MODELS[name]
     for (owner, attribute, value), keys in SETTINGS.items():

@@ -202,7 +202,7 @@ _ALL = (
         "Position Bias Estimation for Unbiased Learning to Rank in Personal Search", WSDM.format("Eleventh"), 2018,
     ),
     Reference(
-        "ford1957", "article", "Ford, L. R., Jr.",
+        "ford1957", "article", "Ford, Jr., L. R.",
         "Solution of a Ranking Problem from Binary Comparisons", "The American Mathematical Monthly", 1957, 64, 8,
     ),
     # -- metrics --------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
@@ -23,6 +22,7 @@ from openloop.sources.masks import Masks
 from openloop.sources.predictions import Predictions, from_frames
 from openloop.sources.recoding import by_id
 from openloop.sources.rules import ranks_excluded
+from openloop.support.frames import is_frame
 
 
 def places(scored: Feedback, exclude: Feedback) -> npt.NDArray[np.int64]:
@@ -97,7 +97,7 @@ def prepare(name: str, model: Any, log: Feedback, columns: Mapping[str, Column])
     if isinstance(model, np.ndarray):
         check_shape(f"model {name!r}", model.shape, log)
         return model
-    if not (isinstance(model, list | tuple) or _is_frame(model)):
+    if not (isinstance(model, list | tuple) or is_frame(model)):
         return _array_or_function(f"model {name!r}", model, log)
     frames: Any = model if isinstance(model, list | tuple) and model else [model]
     return from_frames(f"model {name!r}", frames, log, columns)
@@ -113,10 +113,6 @@ def refuse_unwrapped(what: str, model: Any) -> None:
             f"{what}: {type(model).__name__} is a model of {family.name}, which has users and items in an order of its "
             "own; pass ol.wrap(model, users=, items=), with the ids of its rows."
         )
-
-
-def _is_frame(model: Any) -> bool:
-    return isinstance(nw.from_native(model, pass_through=True), nw.DataFrame | nw.LazyFrame)
 
 
 def _array_or_function(what: str, model: Any, log: Feedback) -> Any:
@@ -301,7 +297,7 @@ def _tensor(model: Any, users: npt.NDArray[np.int64]) -> Any:
 def _finite(name: str, values: Floats, model: Any, log: Feedback) -> Floats:
     """The predictions, of which those of pairs that the model knows must be numbers."""
     if values.shape != (len(log),):
-        msg = f"model {name!r}: predict gave shape {values.shape} for {len(log):,} rows; return one value a pair."
+        msg = f"model {name!r}: predict gave shape {values.shape} for {len(log):,} rows; return one value per pair."
         raise PredictionError(msg)
     bad = ~(np.isfinite(values) | np.isneginf(values))
     if bad.any() and isinstance(model, Partial):

@@ -77,6 +77,21 @@ def test_rows_that_are_named_by_a_range_may_be_more_than_the_logs():
     assert found["m", "mae", "naive"].value == evaluated(V @ W.T, log)["m", "mae", "naive"].value
 
 
+class Biased:
+    """A model of one's own that keeps factors, and adds what they lack."""
+
+    user_factors, item_factors, user_bias = V, W, np.arange(U)
+
+    def predict(self, user, item):
+        return (V @ W.T)[user, item] + self.user_bias[user]
+
+
+def test_a_model_that_predicts_in_its_own_way_is_not_its_factors():
+    with pytest.raises(InputError, match=facts("wrap", "Biased")):
+        ol.wrap(Biased(), users=USER_IDS, items=ITEM_IDS)
+    assert evaluated(Biased(), metrics=["mae"])["m", "mae", "naive"].value > 0  # it is in the log's codes
+
+
 def test_the_number_of_ids_is_that_of_rows():
     with pytest.raises(AlignmentError, match=facts("users", (29,), "30 rows")):
         ol.wrap(Als(), users=USER_IDS[1:], items=ITEM_IDS)

@@ -61,3 +61,8 @@ def test_numbers_map_to_positions():
 def test_what_does_not_name_rows_is_refused(given, told):
     with pytest.raises(InputError, match=facts("wrap", "users", *told)):
         row_ids("users", given)
+
+
+def test_text_and_numbers_are_not_made_text():
+    with pytest.raises(InputError, match=facts("users", "text and numbers", "'a'", "cast")):
+        row_ids("users", [1, "a"])

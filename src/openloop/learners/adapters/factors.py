@@ -117,7 +117,7 @@ class Factors(FactorLearner):
         V, W = _matrix("user_factors", self.user_factors), _matrix("item_factors", self.item_factors)
         if V.shape[1] != W.shape[1]:
             turned = V.shape[1] == W.shape[0]
-            remedy = "pass item_factors.T" if turned else "give one row a user or item"
+            remedy = "pass item_factors.T" if turned else "give one row per user or item"
             raise AlignmentError(
                 f"Factors: user_factors {V.shape} and item_factors {W.shape} must have as many columns; {remedy}."
             )
@@ -148,7 +148,7 @@ def _check_clip(clip: Any) -> None:
 def _matrix(name: str, given: Any) -> Array:
     V = _numbers(name, given, 2)
     if len(V) == 0:
-        raise InputError(f"Factors: {name} has no rows, shape {V.shape}; give one row a user or item.")
+        raise InputError(f"Factors: {name} has no rows, shape {V.shape}; give one row per user or item.")
     return V
 
 
@@ -171,7 +171,7 @@ def _numbers(name: str, given: Any, ndim: int) -> Array:
         raise InputError(f"Factors: {name} must be numbers, got {array.dtype}; pass a NumPy array of floats.")
     values = array.astype(np.float32 if array.dtype.name in SINGLE else np.float64, order="C")
     if values.ndim != ndim:
-        want = ("a number", "one number a row", "a table of rows × factors")[ndim]
+        want = ("a number", "one number per row", "a table of rows × factors")[ndim]
         raise AlignmentError(f"Factors: {name} must be {want}, got shape {values.shape}.")
     bad = np.argwhere(~np.isfinite(values))
     if len(bad):
@@ -239,7 +239,7 @@ def _own(side: str, ids: Any, n: int) -> Array:
     values = as_array(ids)
     if values.shape != (n,):
         raise AlignmentError(
-            f"Factors: {side}s has shape {values.shape}, {side}_factors has {n:,} rows; give one id a row."
+            f"Factors: {side}s has shape {values.shape}, {side}_factors has {n:,} rows; give one id per row."
         )
     if values.dtype.kind not in "iuUO" or (values.dtype == object and not all(isinstance(v, str) for v in values)):
         shown = listing(values[:1].tolist())

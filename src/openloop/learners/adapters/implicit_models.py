@@ -1,6 +1,6 @@
-"""Models of implicit (ALS, BPR, LMF), and whatever else keeps `user_factors` and `item_factors`, as `Factors`.
+"""Models of implicit (ALS, BPR, LMF), and others that keep only `user_factors` and `item_factors`, as `Factors`.
 
-The factors of BPR and LMF hold the biases in a column of their own, so that the score is the product as it is.
+The factors of BPR and LMF hold the biases in a column of their own, so the score is the product as it is.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from openloop.learners.adapters.factors import Factors, checked
 
 
 def has_factors(model: Any) -> bool:
-    """Whether it keeps factors as implicit does; before a fit they are None."""
-    return hasattr(model, "user_factors") and hasattr(model, "item_factors")
+    """Whether it keeps factors as implicit does; what has `predict` scores in its own way, perhaps with biases."""
+    return hasattr(model, "user_factors") and hasattr(model, "item_factors") and not hasattr(model, "predict")
 
 
 def wrap_factors(model: Any, users: Any, items: Any, unknown: str) -> Factors:

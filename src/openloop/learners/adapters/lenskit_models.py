@@ -68,7 +68,7 @@ def _vocabulary(side: str, components: list[Any]) -> Array | None:
 
 
 def _asked(pipeline: Any, node: str, ids: dict[str, Array]) -> Any:
-    """The scores of pairs, NaN where the node has none; one run of the pipeline for consecutive pairs of a user."""
+    """The scores of pairs, NaN where the node has none; one run of the pipeline per user."""
     ItemList = sys.modules["lenskit.data"].ItemList
 
     def pairs(user: Array, item: Array) -> Array:

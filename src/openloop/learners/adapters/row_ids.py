@@ -28,6 +28,8 @@ def row_ids(side: str, given: Any) -> Array | None:
             f"wrap: {side} must be the ids of the rows, in their order, or a mapping from id to position, got "
             f"{type(given).__name__} {given!r:.60}; pass a list of ids."
         )
+    if isinstance(ids, list | tuple) and len({isinstance(v, str) for v in ids}) > 1:  # NumPy would make text of both
+        raise InputError(f"wrap: {side} has text and numbers, {listing(list(ids[:3]))} …; cast them to one type.")
     return as_array(ids)
 
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from openloop.core.feedback import Array
 from openloop.core.protocols import on_host
-from openloop.errors import InputError, listing
+from openloop.errors import InputError
 from openloop.learners.adapters.wrapped import Wrapped
+from openloop.support.wording import joined
 
 
 def is_module(model: Any) -> bool:
@@ -26,7 +27,7 @@ def wrap_module(model: Any, users: Any, items: Any, unknown: str) -> Wrapped:
     if missing:
         raise InputError(
             f"wrap: {type(model).__name__} is called with positions of users and items, and does not say what they "
-            f"are; pass {listing(missing)} the ids of the positions 0, 1, ….".replace("'", "")
+            f"are; pass {joined(missing)} the ids of the positions 0, 1, …."
         )
 
     def pairs(user: Array, item: Array) -> Array:

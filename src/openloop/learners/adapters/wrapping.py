@@ -13,7 +13,7 @@ import numpy as np
 
 from openloop.core.feedback import Array, check_fitted
 from openloop.core.protocols import on_host
-from openloop.errors import AlignmentError, InputError, did_you_mean, listing
+from openloop.errors import AlignmentError, InputError, did_you_mean
 from openloop.learners.adapters.factors import UNKNOWN, Factors, checked
 from openloop.learners.adapters.faiss_indexes import is_index, wrap_index
 from openloop.learners.adapters.implicit_models import has_factors, wrap_factors
@@ -26,6 +26,7 @@ from openloop.learners.adapters.torch_modules import is_module, wrap_module
 from openloop.learners.adapters.wrapped import Wrapped
 from openloop.learners.base import FactorLearner, Learner
 from openloop.learners.model_files.packing import as_array
+from openloop.support.wording import joined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,7 @@ FAMILIES = (
     Family(name="scikit-learn", is_one=is_decomposition, wrap=wrap_decomposition),
     Family(name="implicit", is_one=has_factors, wrap=wrap_factors),
 )
+BLOCK = 1024  # users whose scores of all items are asked for at once
 KINDS = (
     "models of implicit, LightFM, Surprise and LensKit, torch modules, (user vectors, item vectors), "
     "(user vectors, a flat FAISS index), (a decomposition of scikit-learn, its matrix), a matrix of scores, learners"
@@ -132,7 +134,11 @@ def _scored_pairs(model: Any) -> Any:
 
     def pairs(user: Array, item: Array) -> Array:
         users, at = np.unique(user, return_inverse=True)
-        return on_host(model.scores(users))[at, item]
+        found = np.empty(len(user))
+        for start in range(0, len(users), BLOCK):
+            own = (at >= start) & (at < start + BLOCK)
+            found[own] = on_host(model.scores(users[start : start + BLOCK]))[at[own] - start, item[own]]
+        return found
 
     return pairs
 
@@ -145,7 +151,7 @@ def _grid(scores: Any, users: Any, items: Any, unknown: str) -> Wrapped:
     if grid.shape != (len(users), len(items)):
         raise AlignmentError(
             f"wrap: the scores have shape {grid.shape}, and there are {len(users):,} users and {len(items):,} items; "
-            "give one row a user and one column an item."
+            "give one row per user and one column per item."
         )
     return Wrapped("scores", lambda user, item: grid[user, item], users, items, unknown)
 
@@ -154,8 +160,8 @@ def _function(function: Any, users: Any, items: Any, unknown: str) -> Any:
     missing = [side for side, ids in (("users", users), ("items", items)) if ids is None]
     if missing:
         raise InputError(
-            f"wrap: a function of ids is a model as it is: pass it to evaluate or audit; or give {listing(missing)}= "
-            "the ids that it knows."
+            f"wrap: a function of ids is a model as it is: pass it to evaluate or audit; or pass "
+            f"{joined([f'{side}=' for side in missing])} the ids that it knows."
         )
     named = getattr(function, "__name__", type(function).__name__)
     return Wrapped(named, lambda user, item: function(users[user], items[item]), users, items, unknown)

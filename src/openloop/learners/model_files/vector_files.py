@@ -17,7 +17,7 @@ import numpy as np
 
 from openloop.core.feedback import Array
 from openloop.errors import FormatError, InputError, OpenloopError, did_you_mean, listing
-from openloop.learners.adapters.factors import Factors
+from openloop.learners.adapters.factors import Factors, checked
 from openloop.learners.model_files.packing import Tensors, pack_array, strings
 from openloop.learners.model_files.vector_tables import PARQUET, misnamed, read_table, write_table
 from openloop.support.atomic import FilePath, replacing
@@ -46,17 +46,16 @@ def is_vector_file(file: Path) -> bool:
 
 
 def read_vectors(file: Path) -> Factors:
-    """The vectors of a file, checked. Rows without ids are the codes of a log, and else have the ids 0 … n-1."""
+    """The vectors of a file, checked. Without ids, row r is id r."""
     kind = file.suffix.lower()
     read = _read_npz if kind == NPZ else read_table if kind in PARQUET else _read_safetensors
     found = read(file)
     if np.size(found.get("intercept", ())) == 1:
         found["intercept"] = np.reshape(found["intercept"], ())
     try:
-        _ = Factors(**found).users_  # what is wrong with the arrays is said now
+        return checked(Factors(**found))
     except OpenloopError as error:
         raise type(error)(f"{file}: {str(error).removeprefix('Factors: ')}") from error
-    return Factors(**found)
 
 
 def write_vectors(path: FilePath, vectors: Vectors) -> None:

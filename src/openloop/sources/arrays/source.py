@@ -362,11 +362,8 @@ class FeedbackSource:
     def remarks(self) -> list[str]:
         """What showed while models were ranked: one score for all items of some users, and scores of -inf."""
         users = self.about().scored_users
-        masked = [masks.remark(model) for model, masks in self._masks.items()]
-        return [
-            *(one_score(model, flat, users) for model, flat in self._flat.items() if flat),
-            *(remark for remark in masked if remark),
-        ]
+        told = [one_score(model, flat, users) for model, flat in self._flat.items() if flat]
+        return told + [remark for model, masks in self._masks.items() if (remark := masks.remark(model))]
 
     def _imputed(self, metric: Metric, model: str) -> tuple[Floats, Floats]:
         """The residual δ − δ̂ of each row, and Σ_{C_u} δ̂ of each user."""
