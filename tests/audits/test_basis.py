@@ -30,6 +30,8 @@ ONES = np.full(len(LOG), 0.5)
 class Model:
     """Predicts propensities of any rows."""
 
+    fits_cells = False
+
     def __init__(self, **known):
         self.known = known
 
@@ -62,6 +64,18 @@ def test_a_model_says_what_it_saw():
     assert Basis.of(Model(sample=SAMPLE, by_rating=True), LOG) == Basis(sample=250, by_rating=True)
     assert Basis.of(Model(sample=SAMPLE, base=True), LOG) == Basis(sample=250, balanced=True)
     assert Basis.of(Model(modelled=True), LOG) == Basis(modelled=True)
+
+
+def test_what_a_model_of_ones_own_does_not_say_is_taken_the_cautious_way():
+    class Silent:
+        predict = Model().predict
+
+    class Seeing(Model):
+        sees_rating = True
+
+    assert Basis.of(Silent(), LOG) == Basis(blind=True, by_cells=True)
+    assert Basis.of(Seeing(), LOG) == Basis(modelled=True)  # no row can check how p follows the rating
+    assert Basis.of(Seeing(sample=SAMPLE, by_rating=True), LOG) == Basis(sample=250, by_rating=True)
 
 
 def test_ratings_that_the_log_lacks_are_known_from_a_model_and_from_its_numbers():

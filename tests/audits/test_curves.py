@@ -155,7 +155,7 @@ def test_a_users_gain_of_ones_own_is_not_capped(evaluated):
     found, _ = evaluated
     ndcg = metric("ndcg@10")
     own = Metric(
-        name="twice", on="rank", kind="user", better="higher", k=10, per_user=ndcg.per_user,
+        name="twice", on="rank", kind="user", better="higher", k=10, per_user=ndcg.per_user, ideal=True,
         gain=lambda x: 2 * x.discount(10),
     )  # fmt: skip
     rows, a, _ = outcomes(found, ndcg)

@@ -264,6 +264,7 @@ def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: 
         basis=basis, ranked=on == "rank", liked=bool(reaches(about.span[0], about.threshold)),
         mass=ready.source.mass(on) if scaled else None,
         listed=_listed(ready.source, next(m for m in judged if m.name == metric), basis), running=asked.running,
+        gains=_gains(next(m for m in judged if m.name == metric), about.items),
         **known,
     )  # fmt: skip
 
@@ -275,8 +276,17 @@ def _listed(source: Source, metric: Metric, basis: Basis) -> dict[str, float]:
     seen more often may be liked more.
     """
     made = (basis.balanced or basis.by_cells) and not basis.positives
-    tried = metric.on == "rank" and metric.better == "higher" and not metric.groups
+    tried = metric.on == "rank" and not metric.groups
     return source.listed(metric) if made and tried and isinstance(source, FeedbackSource) else {}
+
+
+def _gains(metric: Metric, items: int) -> tuple[float, float] | None:
+    """The gains of the worst and of the best rank; None of a metric of the library, whose gains go from 0 up."""
+    if metric.by_rank is None:
+        return None
+    table = metric.by_rank.table(items)
+    ends = float(table.min()), float(table.max())
+    return ends if metric.better == "higher" else ends[::-1]
 
 
 def _rare(source: Source, log: Any) -> float:
@@ -348,6 +358,12 @@ def _doubts(ready: Prepared, checked: Any) -> Iterator[str]:
     if share > DROPPED:
         yield f"{percent(share)} of the rows were dropped, which some model does not predict"
     yield from _unlisted(ready.source)
+    if isinstance(ready.source, FeedbackSource):
+        for model, cells in ready.source.masked().items():
+            yield (
+                f"model {model!r} has the score -inf for {cells:,} candidates, which it never lists and which may be "
+                "liked; pass exclude= with what was masked, or scores without a mask"
+            )
 
 
 def _unlisted(source: Source) -> Iterator[str]:

@@ -48,6 +48,7 @@ class Evidence:
     leaks: tuple[str, ...] = ()
     assumes: str = ""
     listed: Mapping[str, float] = field(default_factory=dict[str, float])
+    gains: tuple[float, float] | None = None  # of the worst and the best rank, by a metric of your own
     running: str | None = None  # the model whose lists were shown
 
     @property

@@ -217,19 +217,21 @@ def lists(
     MovieLens this caught 11 of 11 by balanced weights and 16 of 16 by low rank, of right ones 1 of 97 and none of 81.)
     """
     (a, b), liked, seen = models, _times_more(*values, odds=odds), _times_more(*listed, odds=odds)
-    if min(*values, *listed) < 0:
-        yield Reason(
-            code="lists", remedy=METRIC,
-            text="the metric has gains below 0, so whether these weights hold the lists of both models alike cannot be "
-            "told",
-        )  # fmt: skip
-        return
     if seen < liked:
         return
     yield Reason(
         code="lists", value=seen, limit=liked, remedy=EXPOSURE if balanced else RATINGS,
         text=f"by these weights the list of {a} was seen {seen:.2f} times as often as that of {b}, where once is "
         f"right, and what is liked of it {liked:.2f} times: it may be ahead because it was shown more",
+    )  # fmt: skip
+
+
+def unlike_lists() -> Iterator[Reason]:
+    """A sum over a user's items whose gain does not begin at 0: what is liked cannot be told from what is listed."""
+    yield Reason(
+        code="lists", remedy=METRIC,
+        text="the metric's least gain is not 0, so whether these weights hold the lists of both models alike cannot be "
+        "told",
     )  # fmt: skip
 
 

@@ -260,11 +260,17 @@ def _assumed(found: Evidence, c: Contrast) -> Iterator[Reason]:
 def _shown_more(found: Evidence, c: Contrast) -> Iterator[Reason]:
     """Lists that the weighted log does not hold alike."""
     if c.a in found.listed and c.b in found.listed and c.estimand != SEEN:
-        a, b = (found.result[m, *found.family].value for m in (c.a, c.b))
-        seen = found.listed[c.a], found.listed[c.b]
-        # A metric of your own may exceed 1, and then is no share.
-        odds = c.estimand != "per cell" and max(a, b, *seen) <= 1
-        yield from rules.lists((c.a, c.b), (a, b), seen, odds=odds, balanced=found.basis.balanced)
+        liked = [found.result[m, *found.family].value for m in (c.a, c.b)]
+        seen = [found.listed[m] for m in (c.a, c.b)]
+        shares = c.estimand != "per cell"
+        if shares and found.gains is not None:  # where a mean lies between the gains of the worst and the best rank
+            worst, best = found.gains
+            liked, seen = ([(value - worst) / (best - worst) for value in values] for values in (liked, seen))
+        elif found.gains is not None and found.gains[0] != 0:
+            yield from rules.unlike_lists()
+            return
+        yield from rules.lists((c.a, c.b), (liked[0], liked[1]), (seen[0], seen[1]), odds=shares,
+                               balanced=found.basis.balanced)  # fmt: skip
 
 
 def contradicted(found: Evidence, c: Contrast, witnesses: Sequence[str], remedy: str) -> Iterator[Reason]:

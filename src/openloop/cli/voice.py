@@ -16,6 +16,8 @@ INSTEAD = {
     "or pass exclude=None": "or leave out --exclude",
     "given to ol.propensity.Balanced(model).fit(log, uniform=sample)": "as --propensity balanced=sample.csv",
 }
+for _side in ("users", "items"):
+    INSTEAD[f"pass {_side}= the ids of its rows, in their order"] = f"save the ids of its rows in its file, as {_side}"
 OTHER_NAMES = {"rng": "seed"}
 
 

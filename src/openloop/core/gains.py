@@ -31,8 +31,9 @@ class RankGain:
         """f(1) … f(ranks), finite and the same at every call."""
         rank = np.arange(1.0, ranks + 1)
         gain = _called(self.name, self.function, (rank,), "write it for arrays, as np.where(rank <= 3, 1.0, 0.0).")
-        if not np.array_equal(gain, _called(self.name, self.function, (rank,), "")):
+        if not np.array_equal(gain, _called(self.name, self.function, (rank,), "repair it.")):
             raise InputError(f"metric {self.name!r}: the function gives other values when called again; draw nothing.")
+        _check_each(self.name, self.function, (rank,), gain)
         if self.k is not None and np.any(gain[self.k :]):
             at = self.k + int(np.flatnonzero(gain[self.k :])[0])
             raise InputError(
@@ -59,9 +60,10 @@ class PairLoss:
     def __post_init__(self) -> None:
         _check_parameters(self.name, self.function, ("rating", "prediction"), "nothing else is told to it")
         rating, prediction = probe_pairs()
-        _called(
+        loss = _called(
             self.name, self.function, (rating, prediction), "write it for arrays, as np.where(error > 1, 1.0, 0.0)."
         )
+        _check_each(self.name, self.function, (rating, prediction), loss)
 
     def __call__(self, rating: Any, prediction: Any) -> Any:
         """The loss of each row, as an array or as an expression."""
@@ -100,6 +102,17 @@ def _check_parameters(name: str, function: Any, wanted: Sequence[str], why: str)
     if len(given) != len(wanted) or any(p.kind not in plain for p in given):
         raise InputError(
             f"metric {name!r}: it takes ({words}) and nothing else, got ({', '.join(map(str, given))}): {why}."
+        )
+
+
+def _check_each(name: str, function: Callable[..., Any], arguments: tuple[Floats, ...], found: Floats) -> None:
+    """Refuse a function that looks at the whole array, as by its length or maximum, and not at each number alone."""
+    half = slice(len(found) // 2, None, -1)  # the first of them, the other way round
+    again = _called(name, function, tuple(a[half] for a in arguments), "repair it.")
+    if not np.allclose(again, found[half], rtol=1e-9, atol=1e-12):
+        raise InputError(
+            f"metric {name!r}: the function gives other values of the same numbers when fewer are asked for; use each "
+            "number alone, and no length, maximum or mean of the array."
         )
 
 

@@ -130,8 +130,9 @@ def row_propensities(who: str, given: Any, feedback: Feedback) -> Propensities:
 def predicted_by(who: str, model: Any, feedback: Feedback) -> Propensities:
     """The p of the rows by a fitted model, checked: a class of your own needs `fit` and `predict` alone.
 
-    A model that does not say by `sees_rating` whether its p may depend on the rating is taken to be blind to it: then
-    more must hold for a verdict, and p fitted on a log of positives is refused.
+    What such a class does not say is taken the cautious way, so more must hold for a verdict. Without `sees_rating` its
+    p are blind to the rating; with it they are a guess that no row can check, unless they have a sample. Unless it says
+    fits_cells = False, they may follow single cells.
     """
     name = type(model).__name__
     if isinstance(model, type):
@@ -144,8 +145,14 @@ def predicted_by(who: str, model: Any, feedback: Feedback) -> Propensities:
         )
     if found.fingerprint is None and len(found) == len(feedback):
         found = replace(found, fingerprint=feedback.fingerprint)
+    if any(kind.__module__.startswith("openloop.") for kind in type(model).__mro__):
+        return found  # which says all of it
     told = found.blind or found.by_rating or found.modelled or found.sample is not None or found.base is not None
-    return found if told or getattr(model, "sees_rating", False) else replace(found, blind=True)
+    sees = getattr(model, "sees_rating", False)
+    return replace(
+        found, blind=found.blind or not (told or sees), modelled=found.modelled or (sees and not told),
+        by_cells=found.by_cells or getattr(model, "fits_cells", True),
+    )  # fmt: skip
 
 
 def grid_of(model: Any) -> Floats | None:

@@ -116,6 +116,8 @@ class OwnEstimator:
             [(BASIS[name], 0) for name in names if name != "cells"],
             diagnostics=None if weighted else plain_diagnostics(m), carried=_carried(parts),
         )  # fmt: skip
+        if not complex_step(self.of, found.columns.sum(axis=0)).any():
+            raise undefined(m, self.name, "its function is flat at the totals of this log, so no error follows from it")
         if not np.isfinite(found.value):
             raise undefined(m, self.name, f"its function gives {found.value} at the totals of this log")
         tells = weighted and m.metric.kind == "cell" and (self.scaled or m.scaled)

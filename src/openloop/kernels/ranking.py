@@ -29,6 +29,7 @@ Scorer = Callable[[Pointers], Array]  # users (B,) -> scores (B, I)
 
 # Wide blocks make a fast matrix product, small ones leave their rows in cache for counting; this serves both.
 BLOCK_BYTES = 10 * 2**20
+LEAST = 1e-30  # products below, or beyond its inverse, leave the range of float32
 # A product of fewer users reads all of Q for too little work: with a million items twice the time for 2 users a block.
 FEW_USERS, FEW_BYTES = 16, 64 * 2**20
 TOTAL_BYTES = 256 * 2**20
@@ -123,9 +124,20 @@ def _factors(user: Array, item: Array, bias: Array | None) -> tuple[Array, Array
     """[P 1] and [Q b]ᵀ, the latter copied row by row: a product packs that faster than a transposed view."""
     if user.ndim != 2 or item.ndim != 2 or user.shape[1] != item.shape[1]:
         raise InputError(f"factor_ranks: factors must be U×K and I×K, got {user.shape} and {item.shape}.")
+    user, item, bias = _within_range(user, item, bias)
     if bias is not None:
         user, item = np.column_stack([user, np.ones(len(user))]), np.column_stack([item, bias])
     return np.ascontiguousarray(user, np.float32), np.ascontiguousarray(item.T, np.float32)
+
+
+def _within_range(user: Array, item: Array, bias: Array | None) -> tuple[Array, Array, Array | None]:
+    """The same ranking where float32 would lose it: an offset that all items share goes, and extremes are scaled."""
+    P, Q = (float(np.abs(x).max(initial=0.0)) for x in (user, item))
+    if bias is not None and abs(middle := float(bias.mean(dtype=np.float64))) > 16 * (np.ptp(bias) + P * Q):
+        bias = bias.astype(np.float64) - middle
+    if P * Q == 0 or LEAST < P * Q < 1 / LEAST:
+        return user, item, bias
+    return user / P, item / Q, None if bias is None else bias / (P * Q)
 
 
 def checked_block(scores: Array, n_users: int, n_items: int) -> Array:

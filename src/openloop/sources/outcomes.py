@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -188,8 +188,9 @@ def ranks(
         told = hasattr(scores, "scores") and device is None and len(log) > 0
         with _naming(name):
             kernels, where = _kernels(scores.scores(log.user[:1].astype(np.int64)) if told else None, device)
-        seen = None if getattr(model, "lacks", False) else masks
-        scores_of = _scorer(scores, name, log, "rank" if not where else "tensor", seen)
+        told = masks is None or getattr(model, "lacks", False)
+        see = None if masks is None or told else partial(masks.see, log=log, excluded=excluded)
+        scores_of = _scorer(scores, name, log, "rank" if not where else "tensor", see)
         with _naming(name):
             above, tied = kernels.ranks(scores_of, *wanted, log.n_items, *excluded, **where)
     return Outcome(above=above.astype(np.int64), tied=tied.astype(np.int64))
@@ -263,10 +264,10 @@ def _table_lists(name: str, table: Predictions, exclusion: Exclusion, k: int) ->
     return found
 
 
-def _scorer(model: Any, name: str, log: Feedback, on: str = "rank", masks: Masks | None = None) -> Any:
+def _scorer(model: Any, name: str, log: Feedback, on: str = "rank", see: Callable[..., None] | None = None) -> Any:
     """The scores or predictions of some users as a block, in their own precision: rounding would make ties.
 
-    `on` is "rank" or "prediction"; "tensor": scores wherever they are.
+    `on` is "rank" or "prediction"; "tensor": scores wherever they are. `see` is shown each block and its users.
     """
     if not isinstance(model, np.ndarray) and not hasattr(model, "scores"):
         msg = f"model {name!r}: {type(model).__name__} has predict but no scores, which rankings and dr need."
@@ -279,8 +280,8 @@ def _scorer(model: Any, name: str, log: Feedback, on: str = "rank", masks: Masks
         if block.shape != (len(users), log.n_items):
             msg = f"model {name!r}: scores(users) gave shape {tuple(block.shape)}, want {(len(users), log.n_items)}."
             raise PredictionError(msg)
-        if masks is not None:
-            masks.see(users, block, log)
+        if see is not None:
+            see(users, block)
         return block  # (B, I)
 
     return scores

@@ -119,9 +119,9 @@ def test_pairs_that_it_does_not_know_are_not_predicted_and_rank_last():
     np.testing.assert_allclose(
         dropped["m", "mae", "naive"].value, np.abs(1 - grid[np.isfinite(grid)]).mean(), rtol=1e-6
     )
-    zero = ol.wrap(Pipeline(unsure=UNSURE), unknown="zero").placed(USERS, ITEMS)
-    assert [zero.predict([u], [i])[0] for u, i in at] == [0, 0]
-    assert np.isfinite(zero.scores(np.arange(len(USERS)))).all()
+    zero = ol.wrap(Pipeline(unsure=UNSURE), unknown="zero").placed(USERS, ITEMS)  # for ids that it lacks alone
+    assert np.isnan([zero.predict([u], [i])[0] for u, i in at]).all()
+    assert int(np.isneginf(zero.scores(np.arange(len(USERS)))).sum()) == 2
 
 
 def test_ids_that_it_was_not_trained_on_are_an_error_or_zero():

@@ -206,7 +206,7 @@ def refused(file: Path, error: type[OpenloopError], *told: object) -> None:
 
 def test_objects_are_not_unpickled(tmp_path):
     np.savez(tmp_path / "v.npz", **vectors(users=np.array(["a", "b", "c"], object)))
-    refused(tmp_path / "v.npz", FormatError, "'users'", "dtype=str")
+    refused(tmp_path / "v.npz", FormatError, "'users'", "array of str")
 
 
 def test_text_in_place_of_numbers(tmp_path):

@@ -225,8 +225,9 @@ def _rows(
     row_of = {value: row for row, value in enumerate(own.tolist())}
     if len(row_of) < n:
         twice = [value for row, value in enumerate(own.tolist()) if row_of[value] != row]
+        named = listing(list(dict.fromkeys(twice)))
         raise DuplicateError(
-            f"Factors: {n - len(row_of):,} {side}s stand twice: {listing(twice)}; keep one row of each."
+            f"Factors: {n - len(row_of):,} {side}s occur more than once: {named}; keep one row of each."
         )
     known = wanted or Vocabulary.of(own)
     rows = np.fromiter((row_of.get(value, -1) for value in known.ids.tolist()), np.int64, len(known))

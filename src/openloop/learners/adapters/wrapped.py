@@ -56,7 +56,9 @@ class Wrapped(Learner):
         found = type(self)(*given, covers=self.covers)
         found.users_, found.user_rows_ = users, _rows(self.users_, self.user_rows_, users)
         found.items_, found.item_rows_ = items, _rows(self.items_, self.item_rows_, items)
-        answer = "it has an answer of its own about them" if self.covers else "their score is 0"
+        answer = (
+            "it has an answer of its own about them" if self.covers else "their score is 0, among the others' scores"
+        )
         found.notes_ = tuple(
             f"{number:,} of {len(rows):,} {side} are not known to it; {answer}"
             for side, rows in (("users", found.user_rows_), ("items", found.item_rows_))
@@ -104,7 +106,7 @@ class Wrapped(Learner):
 class PartlyWrapped(Wrapped):
     """A wrapped model whose score of some pairs is NaN, as LensKit's: it does not know them.
 
-    Such ratings are not predicted, and such items rank below all others; with `unknown="zero"` their score is 0.
+    Such ratings are not predicted, and such items rank below all others, as it would list them itself.
     """
 
     def knows(self, user: Ints, item: Ints) -> npt.NDArray[np.bool_]:
@@ -115,10 +117,6 @@ class PartlyWrapped(Wrapped):
         """The scores of all items for these users, -inf where it has none, (B, I)."""
         found = super().scores(users)
         return np.where(np.isnan(found), -np.inf, found)
-
-    def _answers(self, pairs: Pairs, user: Array, item: Array) -> Array:
-        found = super()._answers(pairs, user, item)
-        return np.nan_to_num(found, nan=0.0, posinf=np.inf, neginf=-np.inf) if self.unknown == "zero" else found
 
 
 def _rows(own: Vocabulary, rows: Ints, ids: Vocabulary) -> Ints:

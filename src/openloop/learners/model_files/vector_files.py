@@ -116,7 +116,11 @@ def _array(file: Path, opened: Any, name: str) -> Array:
     try:
         found = opened[name]
     except _BROKEN as error:
-        remedy = "save ids as integers or as np.array(ids, dtype=str)" if "allow_pickle" in str(error) else "repair it"
+        remedy = (
+            "save ids as integers or as an array of str, not of objects"
+            if "allow_pickle" in str(error)
+            else "repair it"
+        )
         raise FormatError(f"{file}: array {name!r} cannot be read ({_line(error)}); {remedy}.") from error
     if not isinstance(found, np.ndarray):
         raise FormatError(f"{file}: {name!r} is no array that numpy.savez wrote; write it again.")

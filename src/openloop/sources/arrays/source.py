@@ -25,7 +25,7 @@ from openloop.sources.arrays.tilting import Tilter
 from openloop.sources.balancing import balanced_probability, candidate_levels, part_targets, with_leverage
 from openloop.sources.masks import Masks
 from openloop.sources.observation import Group, View, overlap, unscaled
-from openloop.sources.outcomes import Exclusion, dense_outcome, predictions, predicts, ranks
+from openloop.sources.outcomes import Exclusion, Partial, dense_outcome, predictions, predicts, ranks
 from openloop.sources.plan import LEVELS, MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
 from openloop.sources.predictions import Predictions
 from openloop.sources.question import Question
@@ -119,17 +119,14 @@ class FeedbackSource:
         self.view = cache(scored.view)
         # Work that several requests share is done once for this source.
         self.stratified = cache(lambda on, strata: self.view(on).stratified(strata))
-        self.rows_for = cache(self._rows_for)
-        self.about = cache(self._about)
+        self.rows_for, self.about = cache(self._rows_for), cache(self._about)
         self.coverage, self.relevance = cache(self._coverage), lambda: of_log(self._log, scored.threshold)
-        self.answers = cache(self._answers)
-        self.common = cache(self._common)
+        self.answers, self.common = cache(self._answers), cache(self._common)
         self.catalogue = cache(lambda on, strata: self.view(on).catalogue(strata, self.stratified(on, strata).edges))
         self.outcome = cache(self._outcome)
         self.gains = lru_cache(maxsize=2 * len(self.models))(self._gains)  # those of one metric
         self.ranked = cache(self._ranked)
-        self.imputed = cache(self._imputed)
-        self.inverse_squares = cache(self._inverse_squares)
+        self.imputed, self.inverse_squares = cache(self._imputed), cache(self._inverse_squares)
         self._flat: dict[str, int] = {}  # users whose candidates all have one score, by model
         self._masks: dict[str, Masks] = {}  # scores of -inf, by model
         self.tilter = cache(lambda on: Tilter.of(scored, self.view(on)))
@@ -364,6 +361,11 @@ class FeedbackSource:
         users = self.about().scored_users
         told = [one_score(model, flat, users) for model, flat in self._flat.items() if flat]
         return told + [remark for model, masks in self._masks.items() if (remark := masks.remark(model))]
+
+    def masked(self) -> dict[str, int]:
+        """How many candidates have the score -inf, by model; not of those that say what they do not know."""
+        found = {model: masks.candidates for model, masks in self._masks.items()}
+        return {model: n for model, n in found.items() if n and not isinstance(self._scored.models[model], Partial)}
 
     def _imputed(self, metric: Metric, model: str) -> tuple[Floats, Floats]:
         """The residual δ − δ̂ of each row, and Σ_{C_u} δ̂ of each user."""
