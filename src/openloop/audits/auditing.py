@@ -285,8 +285,8 @@ def _gains(metric: Metric, items: int) -> tuple[float, float] | None:
     if metric.by_rank is None:
         return None
     table = metric.by_rank.table(items)
-    ends = float(table.min()), float(table.max())
-    return ends if metric.better == "higher" else ends[::-1]
+    low, high = float(table.min()), float(table.max())
+    return (low, high) if metric.better == "higher" else (high, low)
 
 
 def _rare(source: Source, log: Any) -> float:
