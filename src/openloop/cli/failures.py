@@ -82,7 +82,7 @@ def failure_of(error: BaseException, command: Any = None) -> Failure:
     """The line and the code for what ended a command."""
     for kind, told in RULES:
         if isinstance(error, kind) and (found := told(error)) is not None:
-            return Failure(for_command(_on_one_line(found.text), command), found.code)
+            return Failure(for_command(_lines_joined(found.text), command), found.code)
     return _bug(error)
 
 
@@ -191,11 +191,11 @@ def _of_library(error: BaseException) -> Failure | None:
 
 
 def _bug(error: BaseException) -> Failure:
-    what = _on_one_line(f"{type(error).__name__}: {error}")
+    what = _lines_joined(f"{type(error).__name__}: {error}")
     return Failure(f"bug: {what}; please report it, with what OPENLOOP_TRACEBACK=1 shows.", FAILED)
 
 
-def _on_one_line(text: str) -> str:
+def _lines_joined(text: str) -> str:
     """Lines, as those of a library's error, one after another; what else a terminal would obey, `complain` shows."""
     return re.sub(r"\s*\n\s*", " ", text.strip())
 
