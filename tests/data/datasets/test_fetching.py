@@ -178,6 +178,20 @@ def test_a_folder_that_cannot_be_made_or_written_is_told(tmp_path):
         fetched(tmp_path / "file", coat=COAT)
 
 
+def test_what_a_kill_left_beside_a_whole_data_set_goes_when_it_is_fetched_again(tmp_path):
+    whole = fetched(tmp_path / "data", coat=COAT).folder
+    for name in (".coat.part", ".coat.part.json"):
+        (whole.parent / name).write_text("{}")
+    with pytest.raises(InputError, match=facts("coat", "not empty")):
+        fetched(whole.parent, coat=COAT)
+    assert list(whole.parent.iterdir()) == [whole]
+    next(path for path in whole.rglob("*") if path.is_file()).unlink()
+    (whole.parent / ".coat.part").write_text("")  # it goes on once the folder is moved away
+    with pytest.raises(InputError, match=facts("coat", "not empty")):
+        fetched(whole.parent, coat=COAT)
+    assert (whole.parent / ".coat.part").exists()
+
+
 def test_a_disk_that_fills_up_is_told_and_the_download_is_kept(tmp_path, monkeypatch):
     def full(_name, _member, source, *_):
         source.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import urllib.parse
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,10 +50,10 @@ def fetch(
     archive, target = _archive(dataset, folder), data_folder(folder) / dataset.folders[0]
     if not accept_terms:
         raise _unaccepted(dataset)
-    _refuse_taken(dataset, target)
+    partial = PartialDownload(file=target.with_name(f".{target.name}.part"))
+    _refuse_taken(dataset, target, partial)
     source = archive.url if url is None else url
     with _workplace(target) as place:
-        partial = PartialDownload(file=target.with_name(f".{target.name}.part"))
         size, found = download(dataset, source, archive, partial, step)
         try:
             verified = _verify(dataset, archive, source, found)
@@ -95,8 +95,12 @@ def _archive(dataset: Dataset, folder: Folder | None) -> Archive:
     return dataset.archive
 
 
-def _refuse_taken(dataset: Dataset, target: Path) -> None:
+def _refuse_taken(dataset: Dataset, target: Path, partial: PartialDownload) -> None:
     if target.is_symlink() or (target.exists() and not (target.is_dir() and not any(target.iterdir()))):
+        if not missing(dataset, target):  # a run may have been killed once all was there
+            sweep(target.parent)
+            with suppress(OSError):
+                partial.remove()
         msg = f"{dataset.name}: {str(target)!r} exists and is not empty; move it away, or choose another data folder."
         raise InputError(msg)
 
