@@ -26,7 +26,7 @@ HOLDS_bench := core
 # every process compiles all modules again, and pytest rewrites all asserts again.
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-extras test-minimum check bench docs clean
+.PHONY: help demo test test-extras test-minimum faults fuzz check bench docs clean
 .DELETE_ON_ERROR:
 # Two pips in one environment damage it.
 .NOTPARALLEL:
@@ -37,6 +37,8 @@ help:
 	@echo "make test-extras   run those that need torch, Triton, Cornac, Chromium, implicit, LightFM, Surprise, LensKit,"
 	@echo "                   FAISS or build, which you install yourself (.ci/run says which versions)"
 	@echo "make test-minimum  run most tests with the lowest version of every dependency, in $(MINIMUM)"
+	@echo "make faults        kill each command 50 times, and count what is torn or left behind (ARGS='--each 5 train')"
+	@echo "make fuzz          try changed files for MINUTES=30, and print the counts (SEED=0)"
 	@echo "make check         style, types and layers"
 	@echo "make bench         measure against other libraries"
 	@echo "make docs          run every Python block of README.md and docs/"
@@ -63,6 +65,16 @@ $(MINIMUM)/.installed: pyproject.toml bench/minimum.py | $(BIN)/python
 	@$(BIN)/python -m venv --clear $(MINIMUM)
 	$(MINIMUM)/bin/python -m pip install -q --disable-pip-version-check --no-compile -e . $$($(MINIMUM)/bin/python bench/minimum.py)
 	@touch $@
+
+# Takes about ten minutes; `make test` has a share of it.
+faults: $(VENV)/.installed-test
+	$(BIN)/python -W ignore -m tests.faults $(ARGS)
+
+# Changed files of every format against every reader and command; failures are kept in fuzz-failures.
+MINUTES ?= 30
+SEED    ?= 0
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check

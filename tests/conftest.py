@@ -9,6 +9,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -121,6 +122,26 @@ def data_dir() -> Callable[[str], Path]:
         pytest.skip(f"data set {name!r} is neither in $OPENLOOP_DATA nor in {places[-1].parent}")
 
     return find
+
+
+# -- the disk ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_files() -> Callable[[int], AbstractContextManager[None]]:
+    """`with small_files(n)`: no file of this process grows beyond n bytes, which reads as a full disk does."""
+    import resource
+
+    @contextmanager
+    def limit(size: int) -> Iterator[None]:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limit
 
 
 # -- extras --------------------------------------------------------------------------------------------------

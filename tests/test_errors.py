@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
+from pathlib import PurePosixPath
 
 import pytest
 
 from openloop import errors
-from openloop.errors import did_you_mean, listing
+from openloop.errors import did_you_mean, listing, quoted
 
 CLASSES = {name: kind for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, Exception)}
 
@@ -44,3 +45,26 @@ def test_a_name_like_no_other_gets_the_list():
 )
 def test_long_lists_are_cut_and_counted(values, text):
     assert listing(values) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("a", "'a'"),
+        (4.5, "4.5"),
+        (None, "None"),
+        ("x\x1b[2Jy\r\n\0", r"'x\x1b[2Jy\r\n\x00'"),
+        ("\ud800", r"'\ud800'"),  # half of a pair, which no terminal can be sent
+        (PurePosixPath("a\nb"), r"a\nb"),
+        ("é" * 200, "'" + "é" * 200 + "'"),
+        ("é" * 201, "'" + "é" * 200 + "'…"),
+        (10**300, "1" + "0" * 199 + "…"),
+    ],
+)
+def test_a_value_is_shown_without_what_a_terminal_would_obey_and_cut(value, text):
+    assert quoted(value) == text
+
+
+def test_long_values_in_lists_are_cut_too():
+    assert listing(["x" * 10**6, "y"]) == "'" + "x" * 200 + "'…, 'y'"
+    assert len(did_you_mean("z" * 300, ["z" * 10**6])) < 300

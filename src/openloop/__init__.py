@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from openloop.support.forking import forks
 from openloop.support.lazy import lazily
 from openloop.support.version import VERSION
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from openloop.studies.kit.running import reproduce
 
 __version__ = VERSION
+forks.watch()
 
 # module → names; a name that ends the module's path is the module itself.
 _NAMES = {

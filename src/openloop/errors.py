@@ -32,6 +32,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
+SHOWN = 200  # characters of a value in a message
+
 
 class OpenloopError(Exception):
     """The root of all errors raised by openloop."""
@@ -122,11 +124,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = [str(k) for k in known]
     near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1, cutoff=0.6)
     if near:
-        return f" Did you mean {next(n for n in names if n.lower() == near[0])!r}?"
+        return f" Did you mean {quoted(next(n for n in names if n.lower() == near[0]))}?"
     return f" Known: {listing(names, limit=20)}."
 
 
 def listing(values: Sequence[object], limit: int = 5) -> str:
     """The first few values, and how many more there are."""
-    shown = ", ".join(repr(v) if isinstance(v, str) else str(v) for v in values[:limit])
+    shown = ", ".join(quoted(v) for v in values[:limit])
     return shown if len(values) <= limit else f"{shown}, … ({len(values):,} in all)"
+
+
+def quoted(value: object) -> str:
+    """A value as a message shows it: text in quotes, 200 characters at most, and none that a terminal would obey."""
+    text = str(value)
+    cut = text[:SHOWN]
+    shown = repr(cut) if isinstance(value, str) else "".join(c if c.isprintable() else repr(c)[1:-1] for c in cut)
+    return shown if len(text) <= SHOWN else f"{shown}…"

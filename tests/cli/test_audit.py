@@ -93,7 +93,7 @@ def test_the_command_gives_the_numbers_of_the_library(tmp_path, kind, answer):
     assert code == (0 if found.verdict.supported else 3)
     assert stdout.replace("\n", " ").startswith(found.verdict.headline[:40])
     begun = f"reading {files / 'log'}, and the predictions of a, b and c"
-    assert stderr.splitlines() == [begun, *(f"wrote {path}" for path in (*page[1:], out))]
+    assert stderr.splitlines() == [begun, *(f"wrote {path}" for path in (out, *page[1:]))]
     for path in page[1:]:
         assert path.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
 
@@ -502,6 +502,32 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_file(files, tmp_path, monkey
     assert "lower is better" in done.stdout  # what was found is not lost
 
 
+@pytest.mark.parametrize("target", ["r.json", "-"])
+@pytest.mark.parametrize("problem", [MemoryError(), RuntimeError("of the charts")], ids=lambda e: type(e).__name__)
+def test_a_report_that_fails_leaves_the_json(files, tmp_path, monkeypatch, target, problem):
+    def fails(*_args, **_options):
+        raise problem
+
+    monkeypatch.setattr("openloop.reporting.html.page", fails)
+    monkeypatch.chdir(tmp_path)
+    done = run(*words(files, *MAE, "--report", "r.html", "--json", target))
+    assert done.exit_code == 1
+    text = done.stdout if target == "-" else (tmp_path / target).read_text(encoding="utf-8")
+    assert json.loads(text)["metric"] == "mae"
+    assert not (tmp_path / "r.html").exists()
+    if isinstance(problem, MemoryError):
+        assert re.search(facts("openloop", "r.html", "out of memory"), done.stderr)
+
+
+def test_a_closed_pipe_does_not_cost_the_report(files, tmp_path, monkeypatch):
+    def closed(*_args, **_options):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("openloop.cli.audit.say", closed)
+    run(*words(files, *MAE, "--report", tmp_path / "r.html", "--json", "-"))
+    assert (tmp_path / "r.html").stat().st_size > 10_000
+
+
 @pytest.mark.parametrize(
     "where",
     [
@@ -518,3 +544,52 @@ def test_an_interruption_leaves_what_was_there(files, tmp_path, monkeypatch, whe
     assert "Traceback" not in done.output
     assert (tmp_path / "r.html").read_text() == "precious"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+# -- what nobody would type ----------------------------------------------------------------------------------
+
+
+def told_of(found):
+    """What a command says after it has begun to read."""
+    return [line for line in found.stderr.splitlines() if not line.startswith("reading ")]
+
+
+@pytest.mark.parametrize("many", ["1000000000000", "9" * 30])
+@pytest.mark.parametrize("mode", ["--stream", "--no-stream"])
+def test_more_users_than_fit_are_refused_in_one_line(files, many, mode):
+    log, a, b = files / "log", f"a={files / 'a'}", f"b={files / 'b'}"
+    found = run("audit", log, a, b, "--user", "uid", "--propensity", "p", "--users", many, mode)
+    assert found.exit_code == 2
+    (line,) = told_of(found)
+    assert line.startswith(f"openloop: --users {many}: ")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--user", "9" * 30), ("--user", "9" * 5000), ("--strata", "9" * 30), ("--strata", "9" * 5000),
+        ("--metric", "recall@" + "9" * 30), ("--metric", "recall@" + "9" * 5000), ("--threshold", "nan"),
+        ("--threshold", "1e999"), ("--separator", "\udcff"), ("--comment", "\udcff"), ("--test", "9" * 5000),
+        ("--positive", "1e300"), ("--skip", "9" * 30),
+    ],
+    ids=lambda options: f"{options[0]} {options[1][:40]!r}",
+)  # fmt: skip
+def test_numbers_and_text_beyond_all_bounds_are_refused_in_one_line(files, options):
+    found = run(*words(files, "--time", "stars", *options))
+    assert found.exit_code == 2
+    (line,) = told_of(found)
+    assert line.startswith("openloop: ")
+    assert len(line) < 1500
+
+
+def test_names_of_files_that_are_not_utf8_are_read(files, tmp_path):
+    log = Path(os.fsdecode(bytes(tmp_path) + b"/l\xff\xe9.csv"))
+    log.write_bytes((files / "log").read_bytes())
+    models = (f"a={files / 'a'}", f"b={files / 'b'}")
+    words = ("audit", log, *models, "--user", "uid", "--item", "mid", "--rating", "stars")
+    written = ("--report", tmp_path / "r.html", "--json", tmp_path / "r.json")
+    found = run(*words, "--propensity", "p", "--metric", "mae", *written)
+    assert found.exit_code in (0, 3), found.stderr
+    assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["setting"]["log"] == str(log)
+    assert r"l\udcff\udce9.csv" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert run(*words, "--propensity", "p", "--metric", "mae", "--stream").exit_code in (0, 3)

@@ -126,11 +126,12 @@ def test_a_wrong_digest_is_one_line(tmp_path):
     assert result.exit_code == 2
     assert "SHA256 50d2a982" in result.stderr
     assert "Traceback" not in result.output
-    assert list(tmp_path.iterdir()) == []
+    assert not (tmp_path / "ml-100k").exists()
+    assert "50d2a982" in (tmp_path / "ml-100k.quarantined.txt").read_text()
 
 
 def test_an_interruption_exits_with_130_and_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(fetching, "_download", interrupted)
+    monkeypatch.setattr(fetching, "download", interrupted)
     result = run("datasets", "get", "coat", "--data", tmp_path, "--yes")
     assert result.exit_code == 130
     assert list(tmp_path.iterdir()) == []

@@ -144,3 +144,15 @@ def test_vectors_are_audited_as_the_model_that_they_are_of(folder, tmp_path, end
         found[name] = {(row["model"], row["metric"], row["estimator"]): row["value"] for row in told}
     assert ("a", "ndcg@5", "snips") in found["model"]
     assert found["vectors"] == pytest.approx(found["model"], abs=1e-6)
+
+
+def test_a_safe_file_has_no_formulas(tmp_path):
+    log, model, out = tmp_path / "log.csv", tmp_path / "m.safetensors", tmp_path / "out.csv"
+    log.write_text("user,item,rating\n=1+1,a,1\n=1+1,@b,2\nu,a,3\nu,@b,4\n")
+    assert run("train", log, "--model", "svd", "--factors", "1", "--out", model).exit_code == 0
+    for question in (("--top", "2"), ("--pairs", log)):
+        assert run("predict", model, *question, "--out", out).exit_code == 0
+        assert "\n=1+1," in out.read_text()
+        assert run("predict", model, *question, "--out", out, "--safe-csv").exit_code == 0
+        assert "\n=1+1," not in out.read_text()
+        assert "\n'=1+1,'@b," in out.read_text()

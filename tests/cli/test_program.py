@@ -82,3 +82,9 @@ def test_interruption_exits_with_130_and_no_traceback(monkeypatch):
     result = run("demo")
     assert result.exit_code == 130
     assert "Traceback" not in result.output
+
+
+def test_a_time_that_is_none_is_one_line():
+    result = run("doctor", SOURCE_DATE_EPOCH="soon")
+    assert result.exit_code == 2
+    assert re.fullmatch(facts("openloop", "SOURCE_DATE_EPOCH", "'soon'", "1970") + r"[^\n]+\n", result.stderr)

@@ -297,3 +297,14 @@ def test_clicks_are_read_without_ratings(files, tmp_path):
     )
     assert result.exit_code == 2
     assert re.search(facts("--no-rating", "--rating 2"), result.output)
+
+
+def test_a_safe_file_has_no_formulas(tmp_path):
+    log, out = tmp_path / "log.csv", tmp_path / "out.csv"
+    log.write_text("user,item,rating\n=1+1,a,-1\n=1+1,@b,2\nu,a,3\nu,@b,4\n")
+    words = ("propensity", log, "--model", "popularity", "--gamma", "0.5", "--no-check", "--out", out)
+    assert run(*words).exit_code == 0
+    assert out.read_text().splitlines()[1].startswith("=1+1,a,-1,")
+    assert run(*words, "--safe-csv").exit_code == 0
+    assert out.read_text().splitlines()[1].startswith("'=1+1,a,-1,")
+    assert ",'@b,2," in out.read_text()

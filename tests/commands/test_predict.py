@@ -106,7 +106,7 @@ def strange_pairs(told, path):
 
 def test_unknown_ids_are_named(told, tmp_path):
     user, item = strange_pairs(told, tmp_path / "pairs.csv")
-    with pytest.raises(UnknownIdError, match=facts("pairs.csv", "'user'", "1 ids", "2 of 6", repr(user), "rows 1, 5")):
+    with pytest.raises(UnknownIdError, match=facts("pairs.csv", "'user'", "1 ids", "2 of 6", repr(user), "rows 2, 6")):
         ask(told, tmp_path / "out.csv", pairs=tmp_path / "pairs.csv")
     assert not (tmp_path / "out.csv").exists()
     rows = pl.read_csv(tmp_path / "pairs.csv").filter(pl.col("user") != user)

@@ -150,3 +150,34 @@ def test_two_results_do_not_share_a_file(tmp_path):
     refuse_overwriting([tmp_path / "a", tmp_path / "b"], [tmp_path / "c"])
     with pytest.raises(InputError, match=facts(tmp_path / "a", "overwritten", "written")):
         refuse_overwriting([tmp_path / "a", tmp_path / "x" / ".." / "a"], [])
+
+
+# -- formulas ------------------------------------------------------------------------------------------------------
+
+FORMULAS = ["=1+1", "+cmd|'/c calc'!A1", "-2+3", "@sum(A1)", "\t=1", "\r=1", "\n=1", "＝1+1", '=HYPERLINK("x")']
+PLAIN = ["a=b", "1-2", "-1.5", "+7", "-3e-5", "-inf", "", None, "'=1"]
+
+
+@pytest.mark.parametrize("kind", [".csv", ".tsv"])
+def test_no_field_of_a_safe_file_is_a_formula(tmp_path, kind):
+    fields = [*FORMULAS, *PLAIN]
+    rows = pl.DataFrame({"=name": fields, "score": [-0.5] * len(fields)})
+    write_blocks(tmp_path / f"x{kind}", [rows[:3], rows[3:]], safe_csv=True)
+    back = pl.read_csv(tmp_path / f"x{kind}", separator="," if kind == ".csv" else "\t", infer_schema=False)
+    assert back.columns == ["'=name", "score"]
+    assert back["'=name"].to_list() == [*(f"'{field}" for field in FORMULAS), *PLAIN]
+    assert set(back["score"]) == {"-0.5"}  # a number is no text
+
+
+def test_a_plain_file_keeps_every_field(tmp_path):
+    rows = pl.DataFrame({"id": [*FORMULAS, *PLAIN]})
+    write(tmp_path / "x.csv", rows)
+    assert pl.read_csv(tmp_path / "x.csv").equals(rows)
+
+
+def test_what_safe_csv_cannot_do_is_refused(tmp_path):
+    with pytest.raises(ColumnError, match=facts("--safe-csv", '"\'=a"', "rename")):
+        write(tmp_path / "x.csv", pl.DataFrame({"=a": [1], "'=a": [2]}), safe_csv=True)
+    with pytest.raises(InputError, match=facts("--safe-csv", ".csv", ".tsv", "x.parquet")):
+        check_extension("x.parquet", safe_csv=True)
+    assert list(tmp_path.iterdir()) == []

@@ -175,3 +175,12 @@ def test_html_escapes_names(result):
     assert "<script>" not in shown
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
     assert shown.count("<tr>") == 1 + len(result.estimates)
+
+
+def test_a_printed_comparison_shows_what_a_terminal_would_obey(result):
+    first, *_ = result.models
+    found = {(f"{m}\x1b[2J\n", *rest): e for (m, *rest), e in result.estimates.items()}
+    text = str(replace(result, estimates=found, lists={}, notes=("a\u202eb",)))
+    assert f"{first}\\x1b[2J\\n" in text
+    assert r"note: a\u202eb" in text
+    assert not set(text) & set("\x1b\u202e")

@@ -147,13 +147,13 @@ def test_a_file_cut_in_a_line(tmp_path, text):
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        pytest.param(bytes(range(256)) * 10, ("zero bytes", "UTF-8"), id="binary"),
+        pytest.param(bytes(range(256)) * 10, ("NUL bytes", "UTF-8"), id="binary"),
         pytest.param(b"PAR1" + bytes(100), ("Parquet",), id="Parquet"),
         pytest.param(b"PK\x03\x04" + bytes(100), ("zip",), id="zip"),
         pytest.param("user,item,rating\né,2,3\n".encode("latin-1"), ("UTF-8",), id="Latin-1"),
-        pytest.param("user,item,rating\n1,2,3\n".encode("utf-16"), ("zero bytes", "UTF-8"), id="UTF-16"),
+        pytest.param("user,item,rating\n1,2,3\n".encode("utf-16"), ("UTF-16", "UTF-8", "iconv"), id="UTF-16"),
         pytest.param(b"\n\n \n", ("blank",), id="blank lines"),
-        pytest.param(b"user,item,rating\r1,2,3\r", ("another format",), id="carriage returns"),
+        pytest.param(b"user,item,rating\r1,2,3\r", ("another format", "line feeds"), id="carriage returns"),
         pytest.param(b"one\ntwo\n", ("'one'", "separator="), id="one column"),
     ],
 )

@@ -96,3 +96,28 @@ def test_unknown_ids_are_counted_and_named():
     told = facts("log", "2 ids", "3 of 4 rows", "0 … 2", "5, 6", "rows 1, 3, 4", "unknown='drop'")
     with pytest.raises(UnknownIdError, match=told):
         refuse_unknown(column, find(column, known), known, "log")
+
+
+@pytest.mark.parametrize("n", [10**10, 10**12, 2**63, 10**30])
+def test_more_ids_than_there_is_room_for_are_refused(n):
+    with pytest.raises(InputError, match=facts(f"users={n}", "more than", "list")):
+        vocabulary(n, "users")
+
+
+def test_ids_with_a_nul_are_refused_by_row():
+    with pytest.raises(InputError, match=facts("log", "1 of 2 ids", "NUL", r"'a\x00b'", "rows 2, 3")):
+        encode(pl.Series(["c", "a\0b", "a\0b"]), "log")
+    with pytest.raises(InputError, match=facts("users=", "NUL")):
+        vocabulary(["a\0"], "users")
+
+
+@pytest.mark.parametrize("given", [["\ud800"], np.array(["\ud800", "b"]), np.array(["a", "\udfff"], object)])
+def test_halves_of_surrogate_pairs_are_no_text(given):
+    with pytest.raises(InputError, match=facts("surrogate", "repair")):
+        vocabulary(given, "users")
+
+
+def test_arrays_of_what_is_no_id_are_refused():
+    for strange in (np.array([1j]), np.array([b"a"]), np.array(["2020-01-01"], "M8[D]"), np.zeros((2, 2)), [[1], [2]]):
+        with pytest.raises(InputError):
+            vocabulary(strange, "users")

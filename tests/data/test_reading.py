@@ -565,7 +565,7 @@ def test_times_in_a_file_without_a_header_are_not_taken_for_ratings(tmp_path, wh
 
 
 def test_times_under_the_name_of_ratings_are_refused_unless_named():
-    frame = LOG.with_columns(value=pl.Series([1_600_000_000, 1_600_000_001, 1_600_000_002, 1_600_000_003])).drop(
+    frame = LOG.with_columns(value=pl.Series([1_600_000_000, 1_600_001_000, 1_600_002_000, 1_600_003_000])).drop(
         "rating"
     )
     with pytest.raises(ColumnError, match=facts("'value'", "looks like times", 1600000000, "rating=")):
@@ -581,7 +581,7 @@ def test_large_ratings_stay_ratings_where_they_are_called_so_or_not_all_are_larg
     path = tmp_path / "sales.csv"
     path.write_text("3,7,99\n1,9,100000000\n")
     assert read(path).rating.tolist() == [100000000, 99]
-    assert read(LOG.with_columns(rating=pl.lit(1e9) + pl.col("rating"))).rating.min() == np.float32(1e9)
+    assert read(LOG.with_columns(rating=1e9 + 100 * pl.col("rating"))).rating.min() > 1e9
 
 
 # -- lines that are no rows ----------------------------------------------------------------------------------

@@ -52,7 +52,6 @@ def test_text_categories_and_uuids_become_text():
         (["1.0", "02.0"], ["1.0", "02.0"]),
         (["1", "x"], ["1", "x"]),
         (["1e3", "2"], ["1e3", "2"]),
-        (["9223372036854775808", "1"], ["9223372036854775808", "1"]),
         ([" a ", "b"], ["a", "b"]),
     ],
 )
@@ -69,7 +68,7 @@ def test_untyped_fields_are_integers_only_if_nothing_is_lost(fields, found):
         pytest.param(pl.Series([None, None]), ("2 of 2 ids", "missing", "rows 1, 2"), id="all null"),
         pytest.param(pl.Series([1.0, 2.5]), ("1 of 2 ids", "whole numbers", 2.5, "row 2"), id="fraction"),
         pytest.param(pl.Series([INF]), ("1 of 1 ids", "whole numbers", INF, "row 1"), id="infinite"),
-        pytest.param(pl.Series([2.0**54]), ("1 of 1 ids", "whole numbers", 2.0**54, "row 1"), id="inexact"),
+        pytest.param(pl.Series([2.0**54]), ("1 of 1 ids", "2⁵³", 2.0**54, "row 1"), id="inexact"),
         pytest.param(pl.Series([2**63], dtype=pl.UInt64), ("1 of 1 ids", 64, 2**63, "row 1", "text"), id="too large"),
         pytest.param(pl.Series([True]), ("ids", "Boolean", "cast"), id="Boolean"),
         pytest.param(pl.Series([dt.date(2020, 1, 1)]), ("ids", "Date", "cast"), id="date"),
@@ -216,3 +215,76 @@ def test_times_that_are_refused(column, told):
 )
 def test_times_are_told_from_ratings(values, answer):
     assert look_like_times(pl.Series(values)) is answer
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        (["9223372036854775808", "1"], ("1 of 2 ids", 64, "'9223372036854775808'", "row 1", "letter")),
+        (["1", " -9223372036854775809"], ("1 of 2 ids", 64, "'-9223372036854775809'", "row 2")),
+        (["1.0", "9223372036854775808.0"], ("1 of 2 ids", 64, "row 2")),
+        (["1.0", "9007199254740992.0"], ("1 of 2 ids", "2⁵³", "'9007199254740992.0'", "row 2")),
+        (["1", "nan", "3"], ("1 of 3 ids", "NaN", "row 2")),
+        (["a", "NaN"], ("1 of 2 ids", "NaN", "row 2")),
+    ],
+)
+def test_untyped_ids_that_are_refused(fields, told):
+    with pytest.raises(InputError, match=facts("log", *told)):
+        ids(pl.Series(fields), "log", text=True)
+
+
+def test_the_largest_integers_that_are_read():
+    for edge in (2**63 - 1, -(2**63)):
+        assert ids(pl.Series([str(edge), "1"]), "log", text=True).to_list() == [edge, 1]
+    assert ids(pl.Series(["9007199254740991.0", "1.0"]), "log", text=True).to_list() == [2**53 - 1, 1]
+    assert ids(pl.Series([2.0**53 - 1]), "log").to_list() == [2**53 - 1]
+    with pytest.raises(InputError, match=facts("log", "2⁵³", "row 2")):
+        ids(pl.Series([1.0, 2.0**53]), "log")  # also what 2⁵³ + 1 becomes
+
+
+def test_long_digits_beside_names_are_names():
+    assert ids(pl.Series(["9223372036854775808", "x"]), "log", text=True).to_list() == ["9223372036854775808", "x"]
+    assert ids(pl.Series(["9223372036854775808", "1"]), "log", text=True, keep_text=True).dtype == pl.String
+
+
+ALIKE = [
+    [16777216.0, 16777217.0],
+    [16777216, 16777217],  # integers
+    [2**53, 2**53 + 1],  # which 64-bit floats do not tell apart either
+    [1.0, 16777216.0, 16777217.0],
+    [1e-50, 2e-50],
+    [0.0, 1e-50, 5.0],
+    [-1e-46, 0.0],
+    [1e6 + 0.01, 1e6 + 0.02],
+    ["1000000.01", "1000000.02"],
+]
+APART = [
+    [3.3, 3.7, 1.1],
+    [0.1, 0.2, 0.30000000000000004],
+    [1, 2, 3, 4, 5],
+    [1e30, 5.0],
+    [16777216.0, 16777218.0],
+    [0.1, 0.1],
+    [1e-50, 5.0],  # becomes 0, as nothing else does
+    [4.123456789, 4.123456790, 1.0],  # equal as rounded, and far from the others
+    [True, False],
+    [-1e6, -1e6 + 1],
+]
+
+
+@pytest.mark.parametrize("given", ALIKE, ids=str)
+def test_distinct_ratings_that_32_bits_do_not_tell_apart_are_refused(given):
+    for column in (pl.Series(given), pl.Series(given).reverse(), pl.Series(given * 3)):
+        with pytest.raises(RatingError, match=facts("log", "1 pair", "32 bits", "rescale")):
+            ratings(column, "log")
+
+
+@pytest.mark.parametrize("given", APART, ids=str)
+def test_other_ratings_are_rounded(given):
+    assert ratings(pl.Series(given), "log").tolist() == np.array(given, np.float32).tolist()
+
+
+def test_many_ratings_of_many_digits_are_read():
+    given = np.random.default_rng(0).random(100_000)  # some of which meet in 32 bits
+    assert len(np.unique(given.astype(np.float32))) < len(np.unique(given))
+    assert len(ratings(pl.Series(given), "log")) == len(given)

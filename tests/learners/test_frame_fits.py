@@ -120,7 +120,7 @@ def test_frames_are_refused_as_the_fit_refuses_them(fitted):
 
 def test_users_that_do_not_fit_into_memory_are_refused_with_numbers(fitted, monkeypatch):
     model, _, _ = fitted
-    monkeypatch.setattr(frame_fits, "physical", lambda: 2**10)
+    monkeypatch.setattr(frame_fits, "total_memory", lambda: 2**10)
     with pytest.raises(InputError, match=facts("MF.to_model", 60, 4)):
         model.to_model()
 

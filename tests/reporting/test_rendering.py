@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from dataclasses import replace
 
 import altair as alt
 import polars as pl
 import pytest
 
+from bench import vega_bundle
 from openloop.errors import InputError
 from openloop.reporting.blocks import (
     Bullets,
@@ -24,7 +28,7 @@ from openloop.reporting.blocks import (
     VerdictBlock,
 )  # fmt: skip
 from openloop.reporting.figures import check_figures, love_plot
-from openloop.reporting.rendering import chart_page, embedded, has_chart, page_of, splitter
+from openloop.reporting.rendering import bundle, chart_page, embedded, has_chart, page_of, splitter
 from tests.audit_cases import HOSTILE, SCRIPTS, checked
 from tests.pages import Reader, check_safe
 
@@ -118,3 +122,31 @@ def test_json_escapes_round_trip():
 def test_a_picture_from_elsewhere_is_refused(source):
     with pytest.raises(InputError, match="Picture: source"):
         Picture(source=source, caption="", alt="")
+
+
+# -- the library of the charts -------------------------------------------------------------------------------------
+
+
+def test_the_library_that_is_kept_is_what_vl_convert_makes():
+    kept, made = bundle(), vega_bundle.made()
+    same_versions = kept.splitlines()[0] == made.splitlines()[0]
+    assert (kept == made) == same_versions  # another vl-convert may be installed
+
+
+def test_the_library_cannot_end_its_element_and_comes_with_its_licences():
+    assert re.search(r"</script|<!--", bundle(), re.IGNORECASE) is None
+    beside = vega_bundle.KEPT.with_name("LICENSES.txt").read_text(encoding="utf-8")
+    for library in ("vega", "vega-lite", "vega-embed"):
+        (version,) = re.findall(rf"{library} ([\d.]+\d)", bundle().splitlines()[0])
+        assert f"{library} {version}" in beside
+    assert beside.count("Redistribution and use in source and binary forms") >= 3
+    assert "LICENSES.txt" in bundle().splitlines()[0]
+
+
+def test_a_page_with_charts_starts_no_javascript_engine():
+    code = (
+        "import sys; from tests.audit_cases import checked; from openloop.reporting.figures import love_plot; "
+        "from openloop.reporting.rendering import chart_page; chart_page(love_plot(checked())); "
+        "sys.exit('vl_convert' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

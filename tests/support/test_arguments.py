@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from openloop.errors import InputError
-from openloop.support.arguments import check_level, generator, is_number, is_whole
+from openloop.support.arguments import check_level, generator, is_count, is_number, is_whole
 from tests.facts import facts
 
 
@@ -40,3 +40,11 @@ def test_a_level_lies_strictly_between_0_and_1(level):
     check_level("find", 0.95)
     with pytest.raises(InputError, match=facts("find: level", f"got {level}")):
         check_level("find", level)
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("1", True), ("2147483647", True), ("0", False), ("-1", False), ("", False), ("2147483648", False),
+    ("9" * 30, False), ("9" * 5000, False), ("1.0", False), ("１２", False), ("²", False),
+])  # fmt: skip
+def test_counts_in_digits(text, found):
+    assert is_count(text) is found

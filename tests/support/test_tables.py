@@ -35,10 +35,14 @@ def test_any_text_stays_in_its_cell(rows):
 @pytest.mark.parametrize(
     ("cell", "markdown", "latex"),
     [
-        ("a|b", r"a\|b", "a|b"),
+        ("a|b", r"a\|b", r"a\textbar{}b"),
         ("<b>x</b>", r"\<b\>x\</b\>", r"\textless{}b\textgreater{}x\textless{}/b\textgreater{}"),
         (r"\input{x}", r"\\input{x}", r"\textbackslash{}input\{x\}"),
         ("recall_50%\n", r"recall\_50% ", r"recall\_50\% "),
+        ("$x$ &lt;", r"\$x\$ \&lt;", r"\$x\$ \&lt;"),
+        ("[2em]*", r"\[2em\]\*", "{[}2em{]}{*}"),  # would belong to the \\\\ before it
+        ("`'\"a", "\\`'\"a", "{`}{'}\\char34{}a"),
+        ("a\x1b[2J\u202e", r"a\\x1b\[2J\\u202e", r"a\textbackslash{}x1b{[}2J\textbackslash{}u202e"),
     ],
 )
 def test_what_a_format_would_read_is_escaped(cell, markdown, latex):

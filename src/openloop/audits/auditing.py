@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -39,6 +38,7 @@ from openloop.metrics.naming import metric as metric_named
 from openloop.sources.arrays.source import FeedbackSource
 from openloop.sources.plan import Source
 from openloop.sources.predictions import Predictions
+from openloop.support.clock import start
 from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, silent, steps
 from openloop.support.wording import joined, percent
@@ -147,7 +147,7 @@ def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audit
 def _conducted(
     models: Mapping[str, Any], log: Any, propensities: Any, asked: AuditQuestion, step: Step, until: ExitStack
 ) -> Audit:
-    began = time.perf_counter()
+    began = start()
     check_models(models, asked.baseline)
     step("reading the models", 0.0)
     basis = Basis.of(propensities, log, blind=asked.blind, sampled=asked.sampled, modelled=asked.modelled)

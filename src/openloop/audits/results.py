@@ -7,10 +7,8 @@ The nouns of an audit and their plain records; they are filled by `openloop.audi
 from __future__ import annotations
 
 import platform
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,6 +26,8 @@ from openloop.core.weights import WeightSummary
 from openloop.errors import InputError, did_you_mean
 from openloop.sources.plan import LogFacts
 from openloop.support.atomic import Recorded
+from openloop.support.clock import seconds_since, today
+from openloop.support.escaping import visible
 
 if TYPE_CHECKING:
     from openloop.audits.cold import ColdPart
@@ -137,8 +137,8 @@ def stamped(setting: Setting, began: float) -> Setting:
     """With the versions, the time, and the seconds since `began`."""
     known = {"openloop": import_module("openloop").__version__, "python": platform.python_version()}
     return replace(
-        setting, versions=known | {name: version(name) for name in PACKAGES}, seconds=time.perf_counter() - began,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        setting, versions=known | {name: version(name) for name in PACKAGES}, seconds=seconds_since(began),
+        created=today(),
     )  # fmt: skip
 
 
@@ -219,7 +219,7 @@ class Audit(Recorded):
         }
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        return visible("\n".join(self._lines()), lines=True)
 
     def _lines(self) -> Iterator[str]:
         yield str(self.verdict)

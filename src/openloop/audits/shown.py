@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from openloop.estimators.shown import FEW_CLICKS, FULL_REACH, NOISE, ShownMethod
 from openloop.sources.impressions.comparing import ShownSource, conclude_shown, shown_source
 from openloop.sources.impressions.question import ShownQuestion, refuse_ignored
 from openloop.sources.impressions.source import ImpressionSource
+from openloop.support.clock import start
 from openloop.support.fields import fields_of
 from openloop.support.progress import Step, silent
 from openloop.support.wording import percent
@@ -72,7 +72,7 @@ def conduct_shown(
 def _conducted(
     models: Mapping[str, Any], log: Any, exam: Any, asked: ShownAuditQuestion, step: Step, until: ExitStack
 ) -> Audit:
-    began = time.perf_counter()
+    began = start()
     check_models(models, asked.baseline)
     if asked.estimators == ESTIMATORS and hasattr(exam, "offset_"):
         asked = replace(asked, estimators=(*ESTIMATORS, "affine"))

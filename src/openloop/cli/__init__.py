@@ -6,6 +6,7 @@ Nothing heavy is imported before a command runs, so that `openloop --help` is qu
 from __future__ import annotations
 
 import io
+import os
 import sys
 from typing import Annotated, Any
 
@@ -14,25 +15,23 @@ from typer.core import TyperGroup
 
 import openloop
 from openloop.cli import audit, datasets, demo, doctor, predict, propensity, reproduce, select, train
-from openloop.cli.options import INTERRUPTED, MISUSED
-from openloop.cli.voice import for_command
-from openloop.errors import OpenloopError
+from openloop.cli.failures import failure_of, stdout_error, tell, told
+from openloop.cli.signals import ending_in_order
+from openloop.support.clock import fixed
 
 
 class Program(TyperGroup):
-    """Commands whose foreseen failures are one line on stderr."""
+    """Commands whose failures are one line on stderr: `openloop.cli.failures` says how each ends."""
+
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        """Read the options of all commands, which may print something."""
+        with told(lambda: None):
+            return super().make_context(*args, **more)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; what openloop refuses exits with 2, Ctrl-C with 130."""
-        try:
+        """Run a command."""
+        with told(lambda: self.commands.get(ctx.invoked_subcommand or "")):
             return super().invoke(ctx)
-        except OpenloopError as error:
-            command: Any = self.commands.get(ctx.invoked_subcommand or "")
-            typer.echo(f"openloop: {for_command(str(error), command)}", err=True)
-            raise typer.Exit(MISUSED) from error
-        except KeyboardInterrupt as error:
-            typer.echo("openloop: interrupted", err=True)
-            raise typer.Exit(INTERRUPTED) from error
 
 
 app = typer.Typer(
@@ -50,7 +49,21 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ✓ shows ?, and the words beside it
-    app(prog_name=app.info.name)
+    with ending_in_order():
+        try:
+            _run()
+        except (OSError, KeyboardInterrupt) as error:  # before or after the command
+            failure = failure_of(error)
+            tell(failure)
+            sys.exit(failure.code)
+
+
+def _run() -> None:
+    try:
+        app(prog_name=app.info.name)
+    finally:
+        if (error := stdout_error()) is not None:  # what was printed has not arrived
+            raise error
 
 
 def _print_version(wanted: bool) -> None:
@@ -67,6 +80,8 @@ def program(
     ] = False,
 ) -> None:
     """Options of all commands."""
+    if fixed() is not None:  # the same bytes are asked for, and several threads of Polars add in any order
+        os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 
 for command in (

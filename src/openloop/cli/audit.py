@@ -12,11 +12,13 @@ from openloop.cli import options
 from openloop.cli.audit_tables import printed
 from openloop.cli.options import (
     FAILED,
+    complain,
     files,
     name_or_number,
     number,
     page,
     progress,
+    say,
     several,
     share_or_date,
     show,
@@ -224,8 +226,8 @@ def audit(
 ) -> None:
     """Judge models by a biased log: which is better for users, how sure that is, and whether the log can say.
 
-    Exit code 0 with a verdict, 3 where the log cannot tell or can under an assumption only, 2 on bad input, 1 where an
-    output could not be written.
+    Exit code 0 with a verdict, 3 where the log cannot tell or can under an assumption only, 2 on bad input, 1 where
+    something outside fails, as an output that cannot be written.
 
     With --position the log is one of impressions, and models are rankers: tables of request or user, item, and rank or
     score. --propensity is then examination, logged, or a column.
@@ -233,10 +235,12 @@ def audit(
     A model given twice has two tables: the scores of the log's pairs, and a list with a rank column.
     """
     found = _audited(ctx, files(report, json), shown=position is not None)
-    written = _write(found, report, None if json == "-" else json)  # first, as a reader may close the pipe
-    if json == "-":
-        typer.echo(found.to_json())
-    else:
+    try:
+        if json == "-":
+            say(found.to_json())
+    finally:  # a reader may close the pipe
+        written = _write(found, report, None if json == "-" else json)
+    if json != "-":
         show(printed(found, ctx.command))
     if not written:
         raise typer.Exit(FAILED)
@@ -297,12 +301,15 @@ def _words(parameter: Any, given: Any) -> Iterator[str]:
 
 
 def _write(found: Audit, page: str | None, json: str | None) -> bool:
-    """Report and JSON, whole or not at all; that one fails does not keep the other from being written."""
+    """JSON and report, whole or not at all; that one fails does not keep the other from being written.
+
+    JSON comes first: it has all numbers, and needs little memory.
+    """
     from openloop.reporting.html import report
 
     done = [
-        _written(page, lambda path: report(found, path)),
         _written(json, found.to_json),
+        _written(page, lambda path: report(found, path)),
     ]
     return all(done)
 
@@ -312,9 +319,9 @@ def _written(path: str | None, write: Callable[[str], object]) -> bool:
         return True
     try:
         write(path)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        typer.echo(f"openloop: {path}: could not be written ({reason}); nothing is left of it, try again.", err=True)
+    except (OSError, MemoryError) as error:
+        reason = "out of memory" if isinstance(error, MemoryError) else error.strerror or str(error)
+        complain(f"{path}: could not be written ({reason}); nothing is left of it, try again.")
         return False
     tell_written(path)
     return True

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from openloop.cli.voice import for_command
+from openloop.support.escaping import visible
 from openloop.support.wording import TURNS, critical, estimands, level_of, pvalue, reasons
 
 if TYPE_CHECKING:
@@ -26,13 +27,13 @@ def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
     """Verdict, leaderboards, pairs and notes, in the words of the command."""
     from rich.text import Text
 
-    yield Text(found.verdict.headline, style="bold")
-    yield from found.verdict.sentences
-    yield from (f"- {reason}" for reason in found.verdict.told)
+    yield Text(visible(found.verdict.headline), style="bold")
+    yield from map(visible, found.verdict.sentences)
+    yield from (f"- {visible(reason)}" for reason in found.verdict.told)
     if found.verdict.remedy:
-        yield Text(for_command(found.verdict.remedy, command), style="bold")
+        yield Text(visible(for_command(found.verdict.remedy, command)), style="bold")
     for warning in found.warnings:
-        yield Text.assemble(("warning: ", "yellow"), for_command(warning, command))
+        yield Text.assemble(("warning: ", "yellow"), visible(for_command(warning, command)))
     yield from () if found.rehearsal is None else (str(found.rehearsal),)
     yield from _leaderboard(found, found.metric)
     yield from _comparisons(found)
@@ -45,7 +46,7 @@ def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
     yield ""
     left_out = (f"left out: {reason}" for reason in reasons(found.result.skipped))
     lines = (*left_out, *(f"! {flag}" for flag in _flags(found)), *(f"note: {note}" for note in found.notes))
-    yield from (Text(for_command(line, command), style="dim") for line in lines)
+    yield from (Text(visible(for_command(line, command)), style="dim") for line in lines)
 
 
 def _flags(found: Audit) -> list[str]:
@@ -65,11 +66,11 @@ def _titled(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) 
 
     table = Table(box=None, pad_edge=False)
     for number, column in enumerate(columns):
-        table.add_column(Text(column), justify="right" if number else "left", no_wrap=number > 0)
+        table.add_column(Text(visible(column)), justify="right" if number else "left", no_wrap=number > 0)
     for line in lines:
-        table.add_row(Text(line[0]), *line[1:])
+        table.add_row(*(Text(visible(cell)) for cell in line))
     yield ""
-    yield Text(title, style="bold")
+    yield Text(visible(title, lines=True), style="bold")
     yield table
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openloop.cli.options import FAILED, Json, answer, mark, progress
+from openloop.cli.options import FAILED, Json, answer, mark, progress, say
 from openloop.errors import InputError
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ def get(
     from openloop.data.datasets import fetch, find
 
     dataset = find(name)
-    typer.echo("\n".join(_offered(dataset, url)), err=True)
+    say("\n".join(_offered(dataset, url)), err=True)
     if not dataset.gated and not (yes or _accepted(dataset)):
-        typer.echo("not downloaded", err=True)
+        say("not downloaded", err=True)
         raise typer.Exit(FAILED)
     with progress() as step:
         fetched = fetch(name, data, accept_terms=True, url=url, step=step)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from openloop.cli.options import answer, console, files, mark, page, progress, show, whole, writable
+from openloop.cli.options import answer, console, files, mark, page, progress, say, show, whole, writable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -64,7 +64,7 @@ def _audited_world(users: int, items: int, seed: int, report: str, *, quiet: boo
     write(replace(found.audit, setting=replace(found.audit.setting, command=command)), report)
     if not quiet:
         show(("", "A choice between three models, trained on four fifths of such a log:", *found.findings()))
-    typer.echo(f"The report, to open in a browser: {Path(report).resolve()}", err=quiet)
+    say(f"The report, to open in a browser: {Path(report).resolve()}", err=quiet)
 
 
 def _page(shown: Demonstration, *, narrow: bool) -> Iterator[RenderableType]:

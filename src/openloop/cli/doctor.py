@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openloop.cli.options import FAILED, mark, show
+from openloop.cli.options import FAILED, mark, say, show
 from openloop.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def doctor(
 
     found = diagnose()
     if json:
-        typer.echo(jsonlib.dumps(found, indent=2, ensure_ascii=False))
+        say(jsonlib.dumps(found, indent=2, ensure_ascii=False))
     else:
         show(_page(found))
     if not found["ok"]:
@@ -74,7 +74,7 @@ def _tell_plan(sizes: list[str], *, plan: bool, json: bool) -> None:
         raise InputError(f"doctor: {sizes[0]!r} is a size of a fit that is planned; pass --plan, too.")
     found = planned(sizes)
     if json:
-        typer.echo(jsonlib.dumps(found, indent=2, ensure_ascii=False))
+        say(jsonlib.dumps(found, indent=2, ensure_ascii=False))
     else:
         show(_plan_page(found))
 

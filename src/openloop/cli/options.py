@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from openloop.errors import quoted
 from openloop.propensity.naming import FORMS
+from openloop.support.escaping import visible
 from openloop.support.fields import fields_of
 from openloop.support.progress import Step
 from openloop.support.wording import joined
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+FAILED, MISUSED = 1, 2
+DIGITS = 1000  # of a whole number; Python itself reads a few thousand
 MAX_WIDTH = 100  # longer lines of prose are hard to read
 PICTURES = (".html", ".svg", ".png")
 PAGES = (".html", ".htm")
@@ -64,12 +67,17 @@ def page(target: str | None) -> str | None:
 
 def name_or_number(text: str | None) -> str | int | None:
     """A name, or a number in digits: the position of a column, or how many ids there are."""
-    return int(text) if text is not None and text.isdecimal() else text
+    return int(text) if text is not None and _is_count(text) else text
+
+
+def _is_count(text: str) -> bool:
+    """Whether it is a number in digits, and not more of them than any count or position has."""
+    return text.isdecimal() and len(text) <= DIGITS
 
 
 def share_or_date(text: str | None) -> float | int | str | None:
     """A share, a number of rows, or a date."""
-    if text is None or text.isdecimal():
+    if text is None or _is_count(text):
         return None if text is None else int(text)
     try:
         return float(text)
@@ -92,7 +100,7 @@ def whole(text: str) -> int:
     try:
         return int(text)
     except ValueError as error:
-        raise typer.BadParameter(f"must be a whole number, got {text!r}; write it in digits.") from error
+        raise typer.BadParameter(f"must be a whole number, got {quoted(text)}; write it in digits.") from error
 
 
 def number(text: str) -> float:
@@ -100,7 +108,7 @@ def number(text: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise typer.BadParameter(f"must be a number, got {text!r}; write it in digits.") from error
+        raise typer.BadParameter(f"must be a number, got {quoted(text)}; write it in digits.") from error
 
 
 # -- options of several commands -----------------------------------------------------------------------------
@@ -144,6 +152,10 @@ Items = Annotated[int | None, typer.Option(parser=whole, metavar="N", help="All 
 Seed = Annotated[int, typer.Option(parser=whole, metavar="N", help="The same seed gives the same result.")]
 Device = Annotated[
     str | None, typer.Option(metavar="cuda", help="Work on a GPU; needs the extra cuda (torch and Triton).")
+]
+SafeCsv = Annotated[
+    bool,
+    typer.Option("--safe-csv", help="Put ' before text in --out that a spreadsheet would compute, as =1+1 or @sum."),
 ]
 Json = Annotated[
     str | None,
@@ -196,11 +208,21 @@ def files(*given: str | None) -> list[str]:
 # -- the terminal --------------------------------------------------------------------------------------------
 
 
-def console() -> Console:
-    """Standard output, at most as wide as prose may be."""
-    from rich.console import Console
+def say(text: str, *, err: bool = False) -> None:
+    """Print text, of which a terminal obeys nothing but the ends of its lines."""
+    typer.echo(visible(text, lines=True), err=err)
 
-    found = Console(highlight=False, markup=False, emoji=False)
+
+def complain(text: str) -> None:
+    """A line on stderr about what went wrong."""
+    typer.echo(f"openloop: {visible(text)}", err=True)
+
+
+def console() -> Console:
+    """Standard output, at most as wide as prose may be; no name is taken for markup."""
+    from openloop.cli.terminal import Terminal
+
+    found = Terminal(highlight=False, markup=False, emoji=False)
     found.width = min(found.width, MAX_WIDTH)
     return found
 
@@ -241,7 +263,7 @@ def write_json(content: Any, target: str) -> None:
     from openloop.support.atomic import json_text
 
     if target == "-":
-        typer.echo(json_text(content))
+        say(json_text(content))
     else:
         json_text(content, target)
         tell_written(target)
@@ -254,10 +276,10 @@ def tell_reading(log: object, models: Iterable[str]) -> None:
 
 def tell_kept(path: str) -> None:
     """A line on stderr about what an interruption leaves."""
-    typer.echo(f"what is done is kept in {path}; run the same again to go on", err=True)
+    say(f"what is done is kept in {path}; run the same again to go on", err=True)
 
 
 def tell_written(*paths: str) -> None:
     """A line on stderr for each file."""
     for path in paths:
-        typer.echo(f"wrote {path}", err=True)
+        say(f"wrote {path}", err=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from openloop.cli import options
-from openloop.cli.options import files, progress, request, tell_written, whole, writable
+from openloop.cli.options import files, progress, request, say, tell_written, whole, writable
 
 
 def predict(
@@ -46,6 +46,7 @@ def predict(
     unknown: Annotated[
         str, typer.Option(metavar="WHAT", help="Rows with ids that the model does not know: error, drop or null.")
     ] = "error",
+    safe_csv: options.SafeCsv = False,
     json: options.Json = None,
 ) -> None:
     """Ask a saved model for the scores of pairs, for the best items of each user, or for its vectors.
@@ -65,7 +66,7 @@ def predict(
     refuse_overwriting([out, *files(json)], wanted.inputs)
     with progress() as step:
         done = ask(wanted, step)
-    typer.echo(done.to_json() if json == "-" else done.summary())
+    say(done.to_json() if json == "-" else done.summary())
     for path in files(json):
         done.to_json(path)
     tell_written(out, *files(json))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from openloop.cli import options
-from openloop.cli.options import files, picture, progress, request, tell_written, writable
+from openloop.cli.options import files, picture, progress, request, say, tell_written, writable
 from openloop.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def propensity(
     column: Annotated[
         str | None, typer.Option(metavar="NAME", help="The new column; else propensity, of balanced: weight.")
     ] = None,
+    safe_csv: options.SafeCsv = False,
     seed: options.Seed = 0,
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Check the propensities on held-out cells; refits the model.")
@@ -84,13 +85,13 @@ def propensity(
     if check:
         _check(done, json, figures)
     else:
-        typer.echo("\n".join([done.summary(), *(f"- {note}" for note in done.notes)]))
+        say("\n".join([done.summary(), *(f"- {note}" for note in done.notes)]))
 
 
 def _check(done: Estimated, json: str | None, figures: str | None) -> None:
     with progress() as step:
         found = done.check(step)
-    typer.echo(found.to_json() if json == "-" else f"{done.summary()}\n\n{found}")
+    say(found.to_json() if json == "-" else f"{done.summary()}\n\n{found}")
     if json is not None and json != "-":
         found.to_json(json)
     if figures is not None:

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from openloop.cli import options
-from openloop.cli.options import console, files, mark, progress, tell_written, whole, writable, write_json
+from openloop.cli.options import (
+    complain,
+    console,
+    files,
+    mark,
+    progress,
+    say,
+    tell_written,
+    whole,
+    writable,
+    write_json,
+)
 from openloop.cli.voice import for_command
 
 if TYPE_CHECKING:
@@ -78,14 +89,14 @@ def reproduce(
                 paper, items or (), data=data, quick=quick, seed=seed, workers=workers, cache=cache, step=step
             )
     except KeyboardInterrupt:
-        typer.echo("openloop: what is done is kept; the same command goes on from there", err=True)
+        complain("what is done is kept; the same command goes on from there")
         raise
+    for note in found.notes:
+        complain(note)
     if json == "-":
-        typer.echo(found.to_json())
+        say(found.to_json())
     else:
-        _print(found)
-        if found.left_out and found.not_run():
-            console().print(f"\n{folder}")
+        _print(found, folder)
     for path in files(json):
         found.to_json(path)
         tell_written(path)
@@ -93,10 +104,10 @@ def reproduce(
         written = write_page(found, Path(report))
         tell_written(*map(str, written.files))
         for path in written.kept:
-            typer.echo(f"kept {path}, which was changed since it was written", err=True)
+            say(f"kept {path}, which was changed since it was written", err=True)
 
 
-def _print(found: Reproduction) -> None:
+def _print(found: Reproduction, folder: str) -> None:
     from openloop.studies.kit.page import marks
 
     out = console()
@@ -115,6 +126,8 @@ def _print(found: Reproduction) -> None:
     if compared:
         astray = sum(1 for result in found.results for _ in result.astray())
         out.print(f"\n{compared - astray:,} of {compared:,} published numbers came out.")
+    if found.left_out and found.not_run():
+        out.print(f"\n{folder}")
 
 
 def _print_result(result: Result) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from openloop.cli import options
-from openloop.cli.options import files, number, progress, request, tell_written, whole, writable
+from openloop.cli.options import files, number, progress, request, say, tell_written, whole, writable
 from openloop.cli.voice import for_command
 
 
@@ -127,7 +127,7 @@ def train(
         if checkpoint is not None and Path(checkpoint).exists():
             options.tell_kept(checkpoint)
         raise
-    typer.echo(done.to_json() if json == "-" else done.summary(lambda note: for_command(note, ctx.command)))
+    say(done.to_json() if json == "-" else done.summary(lambda note: for_command(note, ctx.command)))
     for path in files(json):
         done.to_json(path)
     tell_written(out, *files(json))

@@ -9,13 +9,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from openloop.support.sizes import physical
+from openloop.support.memory import total_memory
 from openloop.support.version import VERSION
 
 CORE = {
     "numpy": "numpy", "scipy": "scipy", "narwhals": "narwhals", "polars": "polars", "numba": "numba",
     "scikit-learn": "sklearn", "altair": "altair", "vl-convert-python": "vl_convert", "jinja2": "jinja2",
-    "typer": "typer", "rich": "rich", "safetensors": "safetensors", "threadpoolctl": "threadpoolctl",
+    "markupsafe": "markupsafe", "typer": "typer", "rich": "rich", "safetensors": "safetensors",
+    "threadpoolctl": "threadpoolctl",
 }  # fmt: skip
 EXTRAS = {
     "duckdb": "duckdb", "pyarrow": "duckdb", "pandas": "pandas", "pyspark": "spark", "torch": "torch",
@@ -63,15 +64,15 @@ def _core(name: str, module: str) -> dict[str, Any]:
 
 
 def _kernels() -> dict[str, Any]:
-    """Compiled code is kept in a folder that numba chooses; without one it refuses to load the kernels."""
+    """Compiled code is kept in a folder that numba chooses, or among temporary files; else kernels compile anew."""
     remedy = "set NUMBA_CACHE_DIR to a folder that you may write to"
     try:
         folder = import_module("openloop.kernels.ranking").count_above.stats.cache_path
     except Exception as error:  # noqa: BLE001 (as above)
         return _part("kernel cache", None, ok=False, problem=_one_line(error), remedy=remedy)
-    if os.access(folder, os.W_OK):
+    if folder is not None and os.access(folder, os.W_OK):
         return _part("kernel cache", folder, ok=True)
-    problem = "not writable, so that kernels compile anew each time"
+    problem = f"{'not writable' if folder else 'no folder can be written'}, so kernels compile anew each time"
     return _part("kernel cache", folder, ok=True, problem=problem, remedy=remedy)
 
 
@@ -107,7 +108,7 @@ def _machine() -> dict[str, Any]:
 
 
 def _memory() -> float | None:
-    size = physical()
+    size = total_memory()
     return None if size is None else round(size / 2**30, 1)
 
 

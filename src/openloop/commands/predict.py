@@ -60,11 +60,12 @@ class PredictRequest:
     item: Column = None
     column: str = "score"
     unknown: str = "error"
+    safe_csv: bool = False
 
     def __post_init__(self) -> None:
         _check_question(self)
         _check_columns(self)
-        check_extension(self.out, VECTOR_FILES if self.vectors else WRITERS)
+        check_extension(self.out, VECTOR_FILES if self.vectors else WRITERS, safe_csv=self.safe_csv)
         refuse_overwriting([self.out], self.inputs)
 
     @property
@@ -149,7 +150,7 @@ def _score_pairs(wanted: PredictRequest, model: Any, step: Step) -> dict[str, An
         column = column.scatter(np.flatnonzero(known), scores)
     else:
         rows, column = rows.filter(known), pl.Series(wanted.column, scores)
-    write(wanted.out, rows.with_columns(column))
+    write(wanted.out, rows.with_columns(column), safe_csv=wanted.safe_csv)
     return {"rows": len(rows), "unknown": int((~known).sum())}
 
 
@@ -202,7 +203,7 @@ def _rank(wanted: PredictRequest, model: Any, step: Step) -> dict[str, Any]:
     rows = int(np.minimum(left, k).sum())
     if rows == 0:
         raise EmptyError(f"--exclude {wanted.exclude}: leaves no item for any user; leave it out.")
-    write_blocks(wanted.out, _best_items(wanted, model, users, excluded, step))
+    write_blocks(wanted.out, _best_items(wanted, model, users, excluded, step), safe_csv=wanted.safe_csv)
     return {
         "rows": rows, "unknown": strange_users + strange, "top": k, "asked": len(users),
         "excluded": int(gone.sum()), "short": int((left < k).sum()),
@@ -307,8 +308,10 @@ def _check_question(wanted: PredictRequest) -> None:
                 given = "--vectors" if wanted.vectors else "--pairs"
                 raise InputError(f"--{name} {getattr(wanted, name)}: is for --top, and {given} is given; leave it out.")
         return
-    if wanted.top < 1:
-        raise InputError(f"--top must be at least 1, got {wanted.top}; give the number of items for each user.")
+    if not 1 <= wanted.top < 2**31:
+        raise InputError(
+            f"--top must be at least 1, and below 2³¹, got {wanted.top}; give the number of items for each user."
+        )
     if wanted.unknown != "error" and wanted.users is None:
         raise InputError(f"--unknown {wanted.unknown}: with --top it is for the users in --users FILE; leave it out.")
     if wanted.unknown == "null":

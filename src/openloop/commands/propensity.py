@@ -47,12 +47,13 @@ class PropensityRequest(FitRequest):
     users: int | None = None
     items: int | None = None
     column: str | None = None
+    safe_csv: bool = False
 
     def __post_init__(self) -> None:
         FitRequest.__post_init__(self)
         if self.column == "":
             raise InputError("--column must not be empty; leave it out for 'propensity' or 'weight'.")
-        check_extension(self.out)
+        check_extension(self.out, safe_csv=self.safe_csv)
         refuse_overwriting([self.out], self.inputs)
 
     @property
@@ -131,5 +132,6 @@ def estimate(wanted: PropensityRequest, step: Step = silent) -> Estimated:
     p = model.predict(log)
     step("writing the log", 0.9)
     found = in_input_order(p.weights if wanted.balanced else p.used, pairs_of(table, chosen, log))
-    write(wanted.out, rows.with_columns(pl.Series(wanted.target, found, nan_to_null=True)))
+    rows = rows.with_columns(pl.Series(wanted.target, found, nan_to_null=True))
+    write(wanted.out, rows, safe_csv=wanted.safe_csv)
     return Estimated(wanted=wanted, log=log, fitted=model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -19,6 +19,7 @@ from openloop.data.encoding import find
 from openloop.data.formats import open_file
 from openloop.errors import ColumnError, FormatError, InputError, listing
 from openloop.support.atomic import FilePath, replacing
+from openloop.support.leftovers import work_folder
 
 WRITERS: dict[str, Callable[[pl.DataFrame, IO[bytes], bool], None]] = {  # the last says: from the beginning
     ".csv": lambda rows, file, first: rows.write_csv(file, include_header=first),
@@ -30,6 +31,7 @@ WRITERS: dict[str, Callable[[pl.DataFrame, IO[bytes], bool], None]] = {  # the l
 }
 TEXT, JSON, PARQUET = (".csv", ".tsv"), (".jsonl", ".ndjson"), (".parquet", ".pq")
 PART = 2**20  # rows in a part of a Parquet file
+FORMULA = "^[=+\\-@\t\r\n＝＋－＠]"  # what a field begins with that a spreadsheet computes
 
 
 def suffix(path: FilePath) -> str:
@@ -37,13 +39,17 @@ def suffix(path: FilePath) -> str:
     return Path(path).suffix.lower()
 
 
-def write(path: FilePath, rows: pl.DataFrame) -> None:
+def write(path: FilePath, rows: pl.DataFrame, *, safe_csv: bool = False) -> None:
     """Write a table whole or not at all."""
-    write_blocks(path, [rows])
+    write_blocks(path, [rows], safe_csv=safe_csv)
 
 
-def write_blocks(path: FilePath, blocks: Iterable[pl.DataFrame]) -> None:
-    """Write blocks of rows one after another, holding one at a time; the file appears whole or not at all."""
+def write_blocks(path: FilePath, blocks: Iterable[pl.DataFrame], *, safe_csv: bool = False) -> None:
+    """Write blocks of rows one after another, holding one at a time; the file appears whole or not at all.
+
+    With `safe_csv` no field of a text file is a formula.
+    """
+    blocks = map(without_formulas, blocks) if safe_csv else blocks
     with replacing(path) as temporary:
         if suffix(path) in PARQUET:
             _write_parts(temporary, suffix(path), _gathered(blocks))
@@ -51,6 +57,20 @@ def write_blocks(path: FilePath, blocks: Iterable[pl.DataFrame]) -> None:
         with temporary.open("wb") as file:
             for number, block in enumerate(blocks):
                 WRITERS[suffix(path)](block, file, number == 0)
+
+
+def without_formulas(rows: pl.DataFrame) -> pl.DataFrame:
+    """A quote before text, and before a column's name, that a spreadsheet would compute; numbers stay as they are."""
+    names = pl.Series(rows.columns, dtype=pl.String)
+    quoted = {old: new for old, new in zip(rows.columns, _quoted(names), strict=True) if old != new}
+    if taken := [new for new in quoted.values() if new in rows.columns]:
+        raise ColumnError(f"--safe-csv: two columns would be called {listing(taken)}; rename one of each.")
+    return rows.with_columns(_quoted(column) for column in rows.select(pl.col(pl.String)).iter_columns()).rename(quoted)
+
+
+def _quoted(fields: pl.Series) -> pl.Series:
+    formula = fields.str.contains(FORMULA) & fields.cast(pl.Float64, strict=False).is_null()
+    return pl.select(pl.when(formula).then(pl.lit("'") + fields).otherwise(fields).alias(fields.name)).to_series()
 
 
 def _gathered(blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -67,13 +87,14 @@ def _gathered(blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 
 def _write_parts(target: Path, kind: str, blocks: Iterable[pl.DataFrame]) -> None:
     """Polars adds no rows to a Parquet file, so blocks become files that are then read as one."""
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".parts.") as folder:
+    with work_folder(target.with_name(".parts")) as folder:
         parts: list[Path] = []
         for number, block in enumerate(blocks):
-            parts.append(Path(folder, f"{number:08}{kind}"))
+            parts.append(folder / f"{number:08}{kind}")
             with parts[-1].open("wb") as file:
                 WRITERS[kind](block, file, True)
         if len(parts) == 1:
+            parts[0].chmod(stat.S_IMODE(target.stat().st_mode))  # what was private is so at every moment
             parts[0].replace(target)
         else:
             pl.scan_parquet(parts, glob=False).sink_parquet(target)
@@ -174,12 +195,14 @@ def _typed(fields: pl.Series) -> pl.Series:
 # -- refusals ------------------------------------------------------------------------------------------------
 
 
-def check_extension(out: FilePath, known: Iterable[str] = WRITERS) -> None:
-    """Refuse a file to write whose extension says no format."""
+def check_extension(out: FilePath, known: Iterable[str] = WRITERS, *, safe_csv: bool = False) -> None:
+    """Refuse a file to write whose extension says no format, or with `safe_csv` none of delimited text."""
     names = list(known)
     if suffix(out) not in names:
         one_of = f"not one of {listing(names, limit=len(names))}" if len(names) > 1 else f"not {names[0]!r}"
         raise FormatError(f"--out {str(out)!r}: extension {suffix(out)!r} is {one_of}; rename it.")
+    if safe_csv and suffix(out) not in TEXT:
+        raise InputError(f"--safe-csv: is for {' and '.join(TEXT)} files, and --out is {str(out)!r}; leave it out.")
 
 
 def refuse_overwriting(outputs: Iterable[FilePath], inputs: Iterable[FilePath]) -> None:

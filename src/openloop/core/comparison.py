@@ -16,6 +16,7 @@ from openloop.core.lists import LISTS
 from openloop.core.tilts import Tilts
 from openloop.errors import InputError, MissingPackageError, UndefinedError, did_you_mean
 from openloop.support.atomic import Recorded
+from openloop.support.escaping import visible
 from openloop.support.tables import latex_table, markdown_table
 
 Key = tuple[str, str, str]  # model, metric, estimator
@@ -194,11 +195,11 @@ class Comparison(Recorded):
         }
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        return "\n".join(map(visible, self._lines()))
 
     def _lines(self) -> Iterator[str]:
         header, cells = self._table()
-        body = [header, *cells]
+        body = [header, *(tuple(map(visible, line)) for line in cells)]
         widths = [max(len(line[c]) for line in body) for c in range(len(header))]
         for line in body:
             yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.data.values import EPOCH
-from openloop.errors import EmptyError, InputError
+from openloop.errors import EmptyError, InputError, quoted
 from openloop.support.arguments import is_whole
 from openloop.support.wording import counted, percent
 
@@ -62,7 +62,7 @@ def _from_date(time: Times, test: str | date) -> Mask:
     per_second = _per_second(time)
     if per_second is None:
         raise InputError(
-            f"test={str(test)!r}: a date divides times that count from 1970, and these go from {time.min():g} to "
+            f"test={quoted(str(test))}: a date divides times that count from 1970, and these go from {time.min():g} to "
             f"{time.max():g}; give a fraction of the rows."
         )
     held = time >= day.timestamp() * per_second
@@ -70,7 +70,7 @@ def _from_date(time: Times, test: str | date) -> Mask:
         part = "train" if held.all() else "test"
         span = f"from {in_words(time, time.min())} to {in_words(time, time.max())}"
         raise EmptyError(
-            f"split: test={str(test)!r} leaves no row for {part}: the log goes {span}; choose a date there."
+            f"split: test={quoted(str(test))} leaves no row for {part}: the log goes {span}; choose a date there."
         )
     return held
 
@@ -83,8 +83,8 @@ def _parsed(test: str | date) -> datetime:
         try:
             found = datetime.fromisoformat(test)
         except ValueError as error:
-            msg = f"test={test!r}: give a fraction between 0 and 1, a whole number of rows, or a date as 2024-03-01."
-            raise InputError(msg) from error
+            known = "a fraction between 0 and 1, a whole number of rows, or a date as 2024-03-01"
+            raise InputError(f"test={quoted(test)}: give {known}.") from error
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 

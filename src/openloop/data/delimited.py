@@ -14,11 +14,23 @@ from pathlib import Path
 
 import polars as pl
 
+from openloop.data.characters import TO_LINES, TO_UTF8, refuse_encoding, refuse_strange
 from openloop.data.columns import HEADERLESS, Column, InputTable
-from openloop.data.contents import SAMPLE, Contents, blanked, head_of, tail_of, unpacked, unreadable, whole
+from openloop.data.contents import (
+    LONGEST,
+    SAMPLE,
+    Contents,
+    blanked,
+    first_lines,
+    is_text,
+    tail_of,
+    unpacked,
+    unreadable,
+    whole,
+)
 from openloop.data.ragged import UNIT, refuse_ragged
 from openloop.data.values import ISO, look_like_times
-from openloop.errors import FormatError, InputError
+from openloop.errors import FormatError, InputError, quoted
 from openloop.support.arguments import is_whole
 
 SEPARATORS = ("\t", "::", ",", ";", "|", " ")
@@ -40,12 +52,19 @@ class TextForm:
     def __post_init__(self) -> None:
         if self.separator is not None and (not self.separator or set(self.separator) & set('\r\n"')):
             raise InputError(
-                f"separator={self.separator!r}: give the characters between two fields, such as ',' or '::'."
+                f"separator={quoted(self.separator)}: give the characters between two fields, such as ',' or '::'."
             )
+        for name, given in (("separator", self.separator), ("comment", self.comment)):
+            if given is not None and not is_text(given):
+                raise InputError(f"{name}={quoted(given)}: must be text that UTF-8 can write; give other characters.")
         if not (is_whole(self.skip) and self.skip >= 0):
-            raise InputError(f"skip={self.skip!r}: give the number of lines before the log, a whole number from 0.")
+            raise InputError(
+                f"skip={quoted(self.skip)}: give the number of lines before the log, a whole number from 0."
+            )
         if self.comment is not None and (not self.comment.strip() or set(self.comment) & set('\r\n"')):
-            raise InputError(f"comment={self.comment!r}: give what lines that are no rows begin with, such as '#'.")
+            raise InputError(
+                f"comment={quoted(self.comment)}: give what lines that are no rows begin with, such as '#'."
+            )
 
     def refuse(self, what: str) -> None:
         """Refuse all of it for what is no delimited text."""
@@ -86,7 +105,7 @@ class _Text:
     @property
     def note(self) -> str:
         word = "its first line was taken as the header" if self.header else "it was read as having no header"
-        return f" ({word}, its fields divided by {self.separator!r}; header= and separator= say otherwise.)"
+        return f" ({word}, its fields divided by {quoted(self.separator)}; header= and separator= say otherwise.)"
 
     @property
     def remark(self) -> str:
@@ -103,12 +122,14 @@ def open_text(
     """
     try:
         text = _divide(path, asked, form, undivided=undivided)
-    except csv.Error as error:  # as where lines end in a carriage return alone
-        raise unreadable(path, str(error)) from error
+    except csv.Error as error:  # a field is too long, or lines end in a carriage return alone
+        remedy = TO_LINES if "new-line" in str(error) else "pass separator="
+        raise unreadable(path, str(error).partition(" - ")[0], remedy) from error
     _refuse_cut_line(text)
 
     @cache
     def check() -> None:  # once, however often the file is scanned
+        refuse_strange(path, text.contents, text.separator)
         _refuse_ragged(text)
 
     def scan(columns: Sequence[str]) -> pl.LazyFrame:
@@ -139,15 +160,16 @@ def _divide(path: Path, asked: Mapping[str, Column], form: TextForm, *, undivide
 
 
 def _first_lines(path: Path, contents: Contents) -> list[str]:
-    head = head_of(contents)
-    if b"\x00" in head:
-        raise unreadable(path, "it holds zero bytes, so it is not UTF-8 text")
+    head = first_lines(contents)
+    refuse_encoding(path, head)
     lines = head.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    complete = lines[:-1] if len(head) == SAMPLE and len(lines) > 1 else lines
+    if len(head) == LONGEST and len(lines) == 1:
+        raise unreadable(path, f"its first line is longer than {LONGEST:,} bytes", TO_LINES)
+    complete = lines[:-1] if len(head) in (SAMPLE, LONGEST) and len(lines) > 1 else lines
     try:
         return [line.decode() for line in complete]
     except UnicodeDecodeError as error:
-        raise unreadable(path, "it is not UTF-8 text") from error
+        raise unreadable(path, "it is not UTF-8 text", TO_UTF8) from error
 
 
 def _separator(path: Path, lines: Sequence[str], *, undivided: bool) -> str:
@@ -155,12 +177,20 @@ def _separator(path: Path, lines: Sequence[str], *, undivided: bool) -> str:
     likely = [USUAL[s] for s in path.suffixes if s in USUAL]
     for chosen, least in ((lines, 3), (lines[:1], 3), (lines[:1], 2)):
         for separator in (*likely, *SEPARATORS):
-            counts = {len(_fields(line, separator)) for line in chosen}
+            counts = {_count(line, separator) for line in chosen}
             if len(counts) == 1 and counts.pop() >= least:
                 return separator
     if undivided:
         return ","
-    raise FormatError(f"{path}: no separator divides its first line {lines[0][:60]!r}; pass separator=.")
+    _fields(lines[0], ",")  # raises where lines end in carriage returns
+    raise FormatError(f"{path}: no separator divides its first line {quoted(lines[0])}; pass separator=.")
+
+
+def _count(line: str, separator: str) -> int:
+    try:
+        return len(_fields(line, separator))
+    except csv.Error:  # a carriage return that is within quotes for another separator
+        return 0
 
 
 def _has_header(first: Sequence[str], asked: Mapping[str, Column]) -> bool:
@@ -180,11 +210,13 @@ def _fetch(text: _Text, columns: Sequence[str]) -> pl.DataFrame:
     # lacks Polars leaves empty, the last field first; only a count tells that from a field that is empty in the file.
     blank = pl.all_horizontal(pl.all().is_null()).alias("blank")
     doubtful = pl.last().is_null().any().alias("doubtful")
+    refuse_strange(text.path, text.contents, text.separator)
     try:
         frame = _scan(text).select(*chosen, blank, doubtful).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         _refuse_ragged(text)
-        raise unreadable(text.path, str(error)) from error
+        remedy = TO_UTF8 if "utf-8" in str(error) else "write or fetch it again"
+        raise unreadable(text.path, str(error), remedy) from error
     if frame["doubtful"].any():
         _refuse_ragged(text)
     frame = frame.filter(~pl.col("blank")) if frame["blank"].any() else frame
@@ -219,7 +251,7 @@ def _refuse_cut_line(text: _Text) -> None:
     last = tail.rsplit(b"\n", 1)[-1].decode(errors="replace")
     if last.strip() and '"' not in last and len(_fields(last, text.separator)) < len(text.first):
         raise FormatError(
-            f"{text.path}: cut short: it ends in the middle of a line, {last[-60:]!r}, which has fewer than "
+            f"{text.path}: cut short: it ends in the middle of a line, {quoted(last[-60:])}, which has fewer than "
             f"{len(text.first)} fields; write or fetch the file again."
         )
 

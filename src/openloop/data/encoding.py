@@ -15,10 +15,14 @@ from openloop.data.cells import Int64s
 from openloop.data.columns import InputTable
 from openloop.data.frames import listed
 from openloop.data.values import ids
-from openloop.errors import EmptyError, InputError, UnknownIdError, listing
+from openloop.errors import EmptyError, InputError, UnknownIdError, listing, quoted
+from openloop.support.memory import total_memory
 from openloop.support.wording import rows_at
 
 Unknown = Literal["error", "drop"]
+
+MOST_IDS = 2**31 - 1  # codes have 32 signed bits
+ROOM = 32  # bytes of memory for each id: the id itself, and a few numbers of its user or item
 
 
 def vocabulary(given: Any, what: str) -> Vocabulary | None:
@@ -28,17 +32,28 @@ def vocabulary(given: Any, what: str) -> Vocabulary | None:
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         if given < 1:
             raise EmptyError(f"{what}={given}: a grid has at least one of them; give their number, or all ids.")
+        _refuse_too_many(int(given), what)
         return Vocabulary.range(int(given))
     if isinstance(given, str | bytes | bool) or not isinstance(given, Iterable):
-        raise InputError(f"{what}={given!r}: give the number of ids, or a list of all of them.")
+        raise InputError(f"{what}={quoted(given)}: give the number of ids, or a list of all of them.")
     column = _as_series(given)
     if len(column) == 0:
         raise EmptyError(f"{what}=: the list of ids is empty; give all ids of the population.")
-    return Vocabulary(_as_ids(ids(column, f"{what}=").unique().sort()))
+    return encode(ids(column, f"{what}="), f"{what}=")[0]
+
+
+def _refuse_too_many(n: int, what: str) -> None:
+    """Codes have 32 bits, and each id needs a few numbers in memory."""
+    room = total_memory()
+    most = MOST_IDS if room is None else min(MOST_IDS, room // ROOM)
+    if n > most:
+        raise InputError(
+            f"{what}={quoted(n)}: are more than the {most:,} that fit here; give their number, or a list of ids."
+        )
 
 
 def _as_series(given: Any) -> pl.Series:
-    if isinstance(given, np.ndarray) and given.dtype != object:
+    if isinstance(given, np.ndarray) and given.dtype.kind in "iufb":
         return pl.Series(given)
     series = nw.from_native(given, allow_series=True, series_only=True, pass_through=True)
     if isinstance(series, nw.Series) and series.dtype != nw.Object:
@@ -58,23 +73,35 @@ def coded(
     table: InputTable, column: pl.Series, role: str, known: Vocabulary | None, unknown: Unknown
 ) -> tuple[Vocabulary, Ints]:
     """The vocabulary of a table's users or items, and the code of each row, -1 where it is to be dropped."""
-    what = f"{table.name}: {role} column {column.name!r}"
+    what = f"{table.name}: {role} column {quoted(column.name)}"
     as_text = known is not None and known.ids.dtype.kind != "i"
     checked = ids(column, what, text=table.text, keep_text=as_text)
     if known is None:
-        return encode(checked)
+        return encode(checked, what)
     codes = find(checked, known, text=table.text)
     if unknown == "error":
         refuse_unknown(checked, codes, known, what)
     return known, codes
 
 
-def encode(column: pl.Series) -> tuple[Vocabulary, Ints]:
-    """The sorted ids of a column, and the code of each row."""
+def encode(column: pl.Series, what: str = "ids") -> tuple[Vocabulary, Ints]:
+    """The sorted ids of a column, and the code of each row; `what` is what errors call the column."""
     if column.dtype == pl.Int64:
         return _encode_integers(column.to_numpy())
     found = column.unique().sort()
+    refuse_nul(found, column, what)
     return Vocabulary(_as_ids(found)), _find_text(column, found)
+
+
+def refuse_nul(found: pl.Series, column: pl.Series, what: str) -> None:
+    """Refuse text with a NUL: other programs end it there, and half of a surrogate pair in JSON is read as one."""
+    strange = found.filter(found.str.contains("\0", literal=True))
+    if len(strange):
+        rows = column.is_in(strange.implode()).arg_true().to_list()
+        raise InputError(
+            f"{what}: {len(strange):,} of {len(found):,} ids hold a NUL character or half of a surrogate pair, as "
+            f"{listing(strange.head(3).to_list())}, in {rows_at(rows)}; repair those ids."
+        )
 
 
 def _encode_integers(values: Int64s) -> tuple[Vocabulary, Ints]:
@@ -135,5 +162,5 @@ def refuse_unknown(column: pl.Series, codes: Ints, known: Vocabulary, what: str)
         remedy = "one side holds integers and the other text, so cast one of them"
     raise UnknownIdError(
         f"{what}: {len(strange):,} ids in {len(rows):,} of {len(column):,} rows are not in the vocabulary "
-        f"{first!r} … {last!r}: {listing(strange.to_list())}, in {rows_at(rows.tolist())}; {remedy}."
+        f"{quoted(first)} … {quoted(last)}: {listing(strange.to_list())}, in {rows_at(rows.tolist())}; {remedy}."
     )

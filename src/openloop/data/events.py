@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback, Ints, Vocabulary
 from openloop.data.cells import Duplicates, Int64s, mean_of_each, one_of_each, repeated, sort_cells, sum_of_each
-from openloop.errors import DuplicateError, EmptyError
+from openloop.errors import DuplicateError, EmptyError, quoted
 from openloop.support.wording import counted, rows_at
 
 Mask = npt.NDArray[np.bool_]
@@ -72,7 +72,7 @@ class Events:
             weight = self.columns.get("weight")
             columns["weight"] = sum_of_each(cell, np.ones(len(cell)) if weight is None else weight[row])
         merged = len(row) - len(chosen)
-        notes = [f"{counted(merged, 'row')} repeated a pair and became one with it (duplicates={duplicates!r})"]
+        notes = [f"{counted(merged, 'row')} repeated a pair and became one with it (duplicates={quoted(duplicates)})"]
         user = (at // len(self.items)).astype(np.int32)  # in order, where a look at the rows would jump
         item = (at % len(self.items)).astype(np.int32)
         dropped = 0 if self.known is None else int(np.sum(~self.known))

@@ -24,6 +24,7 @@ from openloop.errors import (
     InputError,
     UnknownIdError,
     listing,
+    quoted,
 )
 
 MAX_LEVELS = 50  # a text column of more is a title or another id
@@ -98,7 +99,7 @@ def _refuse_other_side(role: str, path: str | os.PathLike[str]) -> None:
     found, other = id_column(path), "item" if role == "user" else "user"
     if names_a(other, found) and not names_a(role, found):
         raise ColumnError(
-            f"--{role}-features {path}: its column of ids is called {found!r}, as {other}s are; pass it as "
+            f"--{role}-features {path}: its column of ids is called {quoted(found)}, as {other}s are; pass it as "
             f"--{other}-features, or rename the column."
         )
 
@@ -170,8 +171,8 @@ def _chosen(table: InputTable, key: str, asked: Sequence[str | int] | None) -> l
     chosen = [named(table, "columns", name) for name in asked]
     if key in chosen or len(set(chosen)) < len(chosen):
         raise ColumnError(
-            f"{table.name}: columns= must name each column once, and not the ids' {key!r}, got {listing(chosen)}; "
-            "leave the others out."
+            f"{table.name}: columns= must name each column once, and not the ids' {quoted(key)}, got "
+            f"{listing(chosen)}; leave the others out."
         )
     return chosen
 
@@ -183,7 +184,7 @@ def _rows(table: InputTable, column: pl.Series, ids: Vocabulary) -> tuple[Array,
     """The row of each id, in the vocabulary's order, and the number of rows of other ids."""
     if len(column) == 0:
         raise EmptyError(f"{table.name}: no rows; covariates need one row for each of {len(ids):,} ids.")
-    what = f"{table.name}: id column {column.name!r}"
+    what = f"{table.name}: id column {quoted(column.name)}"
     numbers = ids.ids.dtype.kind == "i"
     checked = values.ids(column, what, text=table.text, keep_text=not numbers)
     codes = find(checked, ids, text=table.text)  # (rows,), -1 for another id
@@ -227,7 +228,7 @@ def _parts(
     parts: list[tuple[str, Floats]] = []
     left: dict[str, list[str]] = {}
     for column in frame.iter_columns():
-        what = f"{table.name}: column {column.name!r}"
+        what = f"{table.name}: column {quoted(column.name)}"
         found = _encoded(_typed(column, text=table.text), what, ids)
         if not isinstance(found, str):
             parts += found
@@ -282,7 +283,7 @@ def _refuse_gaps(gaps: pl.Series, what: str, ids: Vocabulary) -> None:
     if len(at):
         raise InputError(
             f"{what}: {len(at):,} of {len(gaps):,} values are missing or not finite, first for id "
-            f"{ids.ids.tolist()[at[0]]!r}; fill them in, or name the columns to use with columns=."
+            f"{quoted(ids.ids.tolist()[at[0]])}; fill them in, or name the columns to use with columns=."
         )
 
 

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from openloop.data.columns import Column, InputTable
-from openloop.data.contents import existing, head_of, unpacked, unreadable, whole
+from openloop.data.contents import existing, unpacked, unreadable
 from openloop.data.delimited import FOUND, TextForm, open_text
 from openloop.data.frames import open_frame
-from openloop.errors import FormatError, listing
+from openloop.data.json_files import refuse_mixed, scan_json
+from openloop.errors import FormatError, listing, quoted
+from openloop.support.forking import forks
 
 TEXT = frozenset({".csv", ".tsv", ".tab", ".psv", ".txt", ".dat", ".data"})
 PARQUET = frozenset({".parquet", ".pq"})
 JSON = frozenset({".ndjson", ".jsonl", ".json"})
 
+# What is refused before the columns of a file are read.
+Check = Callable[[Path, pl.LazyFrame, Sequence[str]], None]
+
 # Damaged Parquet pages can make Polars panic, which is not among its errors.
-_BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 def open_file(
@@ -31,12 +37,13 @@ def open_file(
 
     With `undivided` text that no separator divides is one column.
     """
+    forks.refuse()
     file = existing(Path(path).expanduser())
     kind = _kind(file, form.separator)
     if kind == "text":
         return open_text(file, asked, form, undivided=undivided)
     form.refuse(f"{file}, a {kind} file")
-    return _open_typed(file, _scan_parquet if kind == "Parquet" else _scan_json)
+    return _open_typed(file, *((_scan_parquet, _nothing_to_check) if kind == "Parquet" else (scan_json, refuse_mixed)))
 
 
 def open_source(source: Any, asked: Mapping[str, Column], form: TextForm = FOUND) -> InputTable:
@@ -64,25 +71,40 @@ def _kind(path: Path, separator: str | None) -> str:
         return "text"
     known = listing(sorted(TEXT | PARQUET | JSON), limit=20)
     raise FormatError(
-        f"{path}: extension {suffix!r} is not one of {known} (each also with .gz); "
+        f"{path}: extension {quoted(suffix)} is not one of {known} (each also with .gz); "
         "for delimited text of another name pass separator=."
     )
 
 
-def _open_typed(path: Path, scan: Callable[[Path], pl.LazyFrame]) -> InputTable:
-    try:
+def _open_typed(path: Path, scan: Callable[[Path], pl.LazyFrame], check: Check) -> InputTable:
+    with _read_from(path):
         frame = scan(path)
         names = frame.collect_schema().names()
-    except _BROKEN as error:
-        raise unreadable(path, str(error)) from error
 
     def fetch(columns: Sequence[str]) -> pl.DataFrame:
-        try:
+        with _read_from(path):
+            check(path, frame, columns)
             return frame.select(columns).collect()
-        except _BROKEN as error:
-            raise unreadable(path, str(error)) from error
 
-    return InputTable(str(path), names, fetch, scan=frame.select)
+    def scanned(columns: Sequence[str]) -> pl.LazyFrame:
+        with _read_from(path):
+            check(path, frame, columns)
+        return frame.select(columns)
+
+    return InputTable(str(path), names, fetch, scan=scanned)
+
+
+@contextmanager
+def _read_from(path: Path) -> Generator[None]:
+    """What Polars says of a file that it cannot read is an error of that file."""
+    try:
+        yield
+    except BROKEN as error:
+        raise unreadable(path, str(error)) from error
+
+
+def _nothing_to_check(path: Path, frame: pl.LazyFrame, columns: Sequence[str]) -> None:
+    """Parquet says the type of each column."""
 
 
 def _scan_parquet(path: Path) -> pl.LazyFrame:
@@ -90,14 +112,3 @@ def _scan_parquet(path: Path) -> pl.LazyFrame:
     if isinstance(contents, bytes):
         return pl.scan_parquet(io.BytesIO(contents))
     return pl.scan_parquet(contents, glob=False)
-
-
-def _scan_json(path: Path) -> pl.LazyFrame:
-    contents = unpacked(path)
-    # All records decide the types: a rating of 4.5 may follow a million whole ones.
-    if isinstance(contents, Path) and head_of(contents).lstrip()[:1] != b"[" and not set("*?[") & set(str(path)):
-        return pl.scan_ndjson(contents, infer_schema_length=None)
-    data = whole(contents)
-    if data.lstrip()[:1] == b"[":
-        return pl.read_json(io.BytesIO(data), infer_schema_length=None).lazy()
-    return pl.scan_ndjson(io.BytesIO(data), infer_schema_length=None)

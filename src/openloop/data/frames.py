@@ -10,11 +10,13 @@ import narwhals as nw
 import polars as pl
 
 from openloop.data.columns import InputTable
-from openloop.errors import ColumnError, InputError, MissingPackageError
+from openloop.errors import ColumnError, InputError, MissingPackageError, quoted
+from openloop.support.forking import forks
 
 
 def open_frame(source: object) -> InputTable:
     """The table in a Polars, pandas, PyArrow, DuckDB or PySpark frame, or any other that narwhals knows."""
+    forks.refuse()
     frame = _known(source)
     names = [str(label) for label in frame.collect_schema().names()]  # pandas may name columns 0, 1, 2
     return InputTable("source", names, lambda columns: _fetch(frame, [names.index(c) for c in columns], columns))
@@ -62,6 +64,9 @@ def listed(values: Any) -> pl.Series:
     kinds = sorted({type(v).__name__ for v in plain if v is not None})
     try:
         return pl.Series(plain, dtype=pl.Float64 if kinds == ["float", "int"] else None)
+    except UnicodeEncodeError as error:
+        msg = f"source: id {quoted(error.object)} holds half of a surrogate pair, which is no text; repair it."
+        raise InputError(msg) from error
     except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
         msg = f"source: a column mixes {' and '.join(kinds)}; make its values all integers or all text."
         raise InputError(msg) from error

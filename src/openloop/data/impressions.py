@@ -15,7 +15,7 @@ from openloop.core.impressions import Impressions
 from openloop.data import values
 from openloop.data.columns import Column, InputTable, choose, names_a
 from openloop.data.encoding import Unknown, coded
-from openloop.errors import ColumnError, EmptyError, InputError
+from openloop.errors import ColumnError, EmptyError, InputError, quoted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -95,7 +95,7 @@ def _listed(role: str, given: Any) -> Sequence[Column]:
         return ()
     if isinstance(given, str) or not isinstance(given, Sequence) or len(given) == 0:
         each = "position" if role == "exposure" else "arm"
-        raise ColumnError(f"{role}={given!r}: give a list of columns, one for each {each}.")
+        raise ColumnError(f"{role}={quoted(given)}: give a list of columns, one for each {each}.")
     return given
 
 
@@ -131,7 +131,7 @@ def _roles(chosen: Mapping[str, str], role: str) -> list[str]:
 
 def _numbers(table: InputTable, frame: pl.DataFrame, chosen: Mapping[str, str], role: str) -> Array:
     found = [
-        _CHECKED[role](frame[chosen[name]], f"{table.name}: {role} column {chosen[name]!r}")
+        _CHECKED[role](frame[chosen[name]], f"{table.name}: {role} column {quoted(chosen[name])}")
         for name in _roles(chosen, role)
     ]
     return found[0] if role in chosen else np.stack(found, axis=1)

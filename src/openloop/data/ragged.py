@@ -11,11 +11,10 @@ from typing import BinaryIO
 import numpy as np
 
 from openloop.data.contents import Contents
-from openloop.errors import FormatError
+from openloop.errors import FormatError, quoted
 from openloop.support.wording import counted
 
 BLOCK = 1 << 24  # bytes that are counted at a time
-SHOWN = 200  # characters of a line in a message
 REMEDY = "repair that line or pass separator=."
 
 UNIT = b"\x1f"  # replaces a separator of several bytes, which neither Polars nor the kernel takes
@@ -31,25 +30,25 @@ def refuse_ragged(path: Path, contents: Contents, separator: str, fields: int, r
     divider = separator.encode()
     quote, unit = (QUOTE, divider) if len(divider) == 1 else (NO_QUOTE, UNIT)
     place = Place()
-    for block in _blocks(contents):
+    for block in blocks(contents):
         data = np.frombuffer(block.replace(divider, unit), np.uint8)
         ragged, place = find_ragged(data, unit[0], quote, fields, place)
         if ragged:
-            found = f"has {counted(place.fields, 'field')}, the first has {fields} (divided by {separator!r})"
-            raise FormatError(f"{path}: {_line(contents, place.first, found)}; {remedy}")
+            found = f"has {counted(place.fields, 'field')}, the first has {fields} (divided by {quoted(separator)})"
+            raise FormatError(f"{path}: {line_at(contents, place.first, found)}; {remedy}")
     if place.quoted:
         found = "opens a quote that nothing closes"
-        raise FormatError(f"{path}: {_line(contents, place.first, found)}; {remedy}")
+        raise FormatError(f"{path}: {line_at(contents, place.first, found)}; {remedy}")
 
 
-def _line(contents: Contents, number: int, found: str) -> str:
+def line_at(contents: Contents, number: int, found: str) -> str:
     """The line's number, what was found, and the line."""
     with _opened(contents) as file:
         line = next(islice(file, number - 1, None)).decode(errors="replace").rstrip("\r\n")
-    return f"line {number:,} {found}: {line[:SHOWN]!r}{'…' if len(line) > SHOWN else ''}"
+    return f"line {number:,} {found}: {quoted(line)}"
 
 
-def _blocks(contents: Contents) -> Iterator[bytes]:
+def blocks(contents: Contents) -> Iterator[bytes]:
     """The bytes in blocks of whole lines, without the mark that some files begin with."""
     with _opened(contents) as file:
         if file.read(3) != b"\xef\xbb\xbf":

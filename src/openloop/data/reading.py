@@ -19,7 +19,7 @@ from openloop.data.encoding import Unknown, coded, vocabulary
 from openloop.data.events import Events, Mask
 from openloop.data.formats import open_source
 from openloop.data.impressions import ShownColumns, read_impressions
-from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean
+from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean, quoted
 from openloop.support.arguments import is_number
 from openloop.support.fields import changed, fields_of
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 NO_RATINGS = "no column of ratings was named or found, so each row counts as a positive; name one with rating="
+
+_LARGEST = float(np.finfo(np.float32).max)  # of a rating
 
 OF_FEEDBACK = ("rating", "positive", "weight", "duplicates", "uniform")
 
@@ -137,8 +139,10 @@ class ReadRequest:
     def __post_init__(self) -> None:
         _refuse_option("unknown", self.unknown, ("error", "drop"))
         _refuse_option("duplicates", self.duplicates, ("error", "first", "last", "mean", "count"))
-        if self.positive is not None and not (is_number(self.positive) and np.isfinite(self.positive)):
-            raise InputError(f"positive={self.positive!r}: give the number from which on a row is a positive, as 30.")
+        if self.positive is not None and not (is_number(self.positive) and abs(self.positive) <= _LARGEST):
+            raise InputError(
+                f"positive={quoted(self.positive)}: give the number from which on a row is a positive, as 30."
+            )
         if self.positive is not None and (self.uniform or self.rating is False):
             raise InputError(
                 f"positive={self.positive:g}: is for a log with a column of counts or durations, rating=; leave out "
@@ -169,7 +173,7 @@ class ReadRequest:
         columns: dict[str, Array] = {"rating": np.broadcast_to(np.float32(1), (frame.height,))}
         for role, checked in _CHECKED.items():
             if role in chosen:
-                columns[role] = checked(frame[chosen[role]], f"{table.name}: {role} column {chosen[role]!r}")
+                columns[role] = checked(frame[chosen[role]], f"{table.name}: {role} column {quoted(chosen[role])}")
         kept, notes = self._positives(table, chosen, columns)
         low, high = (float(limit(columns["rating"])) for limit in (np.min, np.max))
         return Events(
@@ -189,7 +193,7 @@ class ReadRequest:
             return None, tuple(note for note in found if note)
         kept = columns["rating"] >= self.positive
         columns["rating"] = np.broadcast_to(np.float32(1), kept.shape)
-        below = f"{np.sum(~kept):,} of {len(kept):,} rows have {chosen['rating']!r} below {self.positive:g}"
+        below = f"{np.sum(~kept):,} of {len(kept):,} rows have {quoted(chosen['rating'])} below {self.positive:g}"
         return kept, (f"{below} and are left out; each of the others is a positive",)
 
     def _refuse_times(self, table: InputTable, chosen: dict[str, str], frame: pl.DataFrame) -> None:
@@ -199,8 +203,9 @@ class ReadRequest:
             return
         if values.look_like_times(frame[column].head(1000)):
             raise ColumnError(
-                f"{table.name}: column {column!r} was taken for ratings and looks like times, as {frame[column][0]}; "
-                f"pass rating= with the column of ratings, or rating=False where every row is a positive.{table.note}"
+                f"{table.name}: column {quoted(column)} was taken for ratings and looks like times, as "
+                f"{quoted(frame[column][0])}; pass rating= with the column of ratings, or rating=False where every "
+                f"row is a positive.{table.note}"
             )
 
 
@@ -236,4 +241,4 @@ def _refuse_mixture(position: Column, shown: Mapping[str, Any], feedback: Sequen
 
 def _refuse_option(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise InputError(f"{name}={value!r} is no option.{did_you_mean(str(value), known)}")
+        raise InputError(f"{name}={quoted(value)} is no option.{did_you_mean(str(value), known)}")

@@ -17,7 +17,7 @@ from openloop.core.feedback import Feedback, Floats, fingerprint_of
 from openloop.data.cutting import Test, count_of, cut, cut_note
 from openloop.data.events import Events, Mask
 from openloop.data.reading import ReadRequest
-from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean, listing
+from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean, listing, quoted
 from openloop.support.arguments import generator, is_whole
 
 By = Literal["row", "user", "leave-k-out", "time"]
@@ -63,7 +63,7 @@ def split(
     if by == "time":
         return _parts(log, _latest(log, test), None, by)
     if isinstance(test, str | date):
-        raise InputError(f"test={str(test)!r}: a date divides a log by time; pass by='time', or a fraction.")
+        raise InputError(f"test={quoted(str(test))}: a date divides a log by time; pass by='time', or a fraction.")
     held, chance = _SPLITS[by](log, test if k is None else k, generator("split", rng))
     return _parts(log, held, chance, by)
 
@@ -221,10 +221,10 @@ def _refuse_reading(columns: dict[str, Any]) -> None:
 
 def _refuse_options(by: str, k: int | None, repeats: str) -> None:
     if repeats not in ("drop", "keep"):
-        raise InputError(f"repeats={repeats!r} is no option.{did_you_mean(str(repeats), ['drop', 'keep'])}")
+        raise InputError(f"repeats={quoted(repeats)} is no option.{did_you_mean(str(repeats), ['drop', 'keep'])}")
     if by not in _SPLITS and by != "time":
-        raise InputError(f"by={by!r} is no way to split.{did_you_mean(str(by), [*_SPLITS, 'time'])}")
+        raise InputError(f"by={quoted(by)} is no way to split.{did_you_mean(str(by), [*_SPLITS, 'time'])}")
     if k is None and by == "leave-k-out":
         raise InputError("by='leave-k-out' needs k, the number of rows to hold out of each user; pass k=1.")
     if k is not None and by != "leave-k-out":
-        raise InputError(f"k={k} is for by='leave-k-out', and by={by!r} was asked for; pass test= instead.")
+        raise InputError(f"k={k} is for by='leave-k-out', and by={quoted(by)} was asked for; pass test= instead.")

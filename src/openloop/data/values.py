@@ -1,6 +1,6 @@
 """The values of a log's columns, checked row by row: ids, ratings, propensities, weights and times.
 
-Rows in messages count from 0 and leave the header out, as `Feedback.row` does.
+Rows in messages count from 1 and leave the header out.
 """
 
 from __future__ import annotations
@@ -14,14 +14,21 @@ import polars as pl
 
 from openloop.core.feedback import LEAST
 from openloop.errors import InputError, PropensityError, RatingError, listing
-from openloop.support.wording import rows_at
+from openloop.support.wording import counted, rows_at
 
-# Beyond this, neighbouring whole numbers share one float.
+# From here on, neighbouring whole numbers share one float: 2⁵³ is also what 2⁵³ + 1 becomes.
 _EXACT = 2**53
+_INTEGER = r"^(?:0|-?[1-9][0-9]*)$"
 
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}\S*)?\s*$")
 EPOCH = 1e8  # seconds since 1970 are larger from 1973 on, and no rating is
 
+_EXACT_32 = 2**24  # as _EXACT, of 32 bits
+_SMALLEST = float(np.finfo(np.float32).smallest_normal)  # smaller numbers lose digits, and become 0
+_MATERIAL = 1e-6  # of the span of ratings
+
+_TOO_WIDE = "ids do not fit 64 signed bits"
+_SHARED = "ids are floats from 2⁵³ on, which neighbouring integers share"
 _REPAIR = "drop or repair those rows"
 _PROBABILITIES = f"give probabilities, where these are weights 1/p or percentages, or {_REPAIR}"
 
@@ -59,33 +66,53 @@ def _uuid_text(column: pl.Series) -> pl.Series:
 
 
 def _from_text(column: pl.Series, what: str, *, keep_text: bool) -> pl.Series:
-    if not keep_text and (whole := _whole(column)) is not None:
+    if not keep_text and (whole := _whole(column, what)) is not None:
         return whole
     fields = column.str.strip_chars()
     _refuse(fields == "", column, what, "ids are missing", show=False)
-    whole = None if keep_text else _whole(fields)
+    _refuse((fields == "nan") | (fields == "NaN"), column, what, "ids are missing, being NaN")
+    if keep_text:
+        return fields
+    whole = _whole(fields, what)
+    if whole is None:
+        _refuse_too_wide(fields, what)
     return fields if whole is None else whole
 
 
-def _whole(fields: pl.Series) -> pl.Series | None:
+def _whole(fields: pl.Series, what: str) -> pl.Series | None:
     """The integers that these fields write, or None if one of them has another form."""
-    if str(fields[0]).endswith(".0") and fields.str.ends_with(".0").all():
-        fields = fields.str.strip_suffix(".0")
-    whole = fields.cast(pl.Int64, strict=False)
-    if whole.null_count() == 0 and (whole.cast(pl.String) == fields).all():
-        return whole
-    return None
+    digits = _digits(fields)
+    whole = digits.cast(pl.Int64, strict=False)
+    if whole.null_count() or not (whole.cast(pl.String) == digits).all():
+        return None
+    if digits is not fields:
+        _refuse(~whole.is_between(-_EXACT, _EXACT, closed="none"), fields, what, _SHARED, "write them as integers")
+    return whole
+
+
+def _digits(fields: pl.Series) -> pl.Series:
+    """The fields without the .0 that a column of floats leaves behind."""
+    floats = str(fields[0]).endswith(".0") and bool(fields.str.ends_with(".0").all())
+    return fields.str.strip_suffix(".0") if floats else fields
+
+
+def _refuse_too_wide(fields: pl.Series, what: str) -> None:
+    """Fields that all write integers are not taken for text because 64 bits do not hold one of them."""
+    digits = _digits(fields)
+    if re.match(_INTEGER, str(digits[0])) and digits.str.contains(_INTEGER).all():
+        broken = digits.cast(pl.Int64, strict=False).is_null()
+        _refuse(broken, fields, what, _TOO_WIDE, "number them anew, or put a letter before each")
 
 
 def _integers(column: pl.Series, what: str) -> pl.Series:
     if column.dtype.is_float():
-        broken = (column % 1 != 0) | (column.abs() > _EXACT)
-        _refuse(broken, column, what, "ids are not whole numbers", "make them integers or text")
+        _refuse(column % 1 != 0, column, what, "ids are not whole numbers", "make them integers or text")
+        _refuse(column.abs() >= _EXACT, column, what, _SHARED, "make them integers or text")
         return column.cast(pl.Int64)
     if not (column.dtype.is_integer() or (isinstance(column.dtype, pl.Decimal) and column.dtype.scale == 0)):
         raise InputError(f"{what}: ids must be integers, text or UUIDs, not {column.dtype}; cast the column.")
     whole = column.cast(pl.Int64, strict=False)
-    _refuse(whole.is_null(), column, what, "ids do not fit 64 signed bits", "cast the column to text")
+    _refuse(whole.is_null(), column, what, _TOO_WIDE, "cast the column to text")
     return whole
 
 
@@ -96,7 +123,41 @@ def ratings(column: pl.Series, what: str) -> npt.NDArray[np.float32]:
         narrow = values.to_numpy().astype(np.float32)
     broken = pl.Series(~np.isfinite(narrow))
     _refuse(broken, values, what, "ratings are not finite in 32 bits", error=RatingError)
+    given = column if column.dtype.is_integer() else values
+    refuse_alike(given.alias("rating").to_frame().lazy(), what)
     return narrow
+
+
+def refuse_alike(rows: pl.LazyFrame, what: str) -> None:
+    """Refuse distinct values of the column "rating" that 32 bits do not tell apart.
+
+    Every conversion rounds, and ratings of many digits that then meet are no harm: their difference is lost in that
+    of the others. It counts where it is one of whole numbers, where it is more than a millionth of all ratings' span,
+    and where small numbers become zero. None of this happens to ratings of usual size, so one look at them suffices.
+    """
+    rating = pl.col("rating")
+    low, high, small = _facts(rows.select(
+        low=rating.min(), high=rating.max(), small=((rating != 0) & (rating.abs() < _SMALLEST)).any()
+    ))  # fmt: skip
+    span, size = high - low, max(abs(low), abs(high))
+    if not small and size <= _EXACT_32 and (span == 0 or size * 2.0**-23 <= _MATERIAL * span):
+        return
+    after = pl.col("after")
+    meet = rating.cast(pl.Float32) == after.cast(pl.Float32)
+    whole = (rating % 1 == 0) & (after % 1 == 0)
+    counts = whole | (after - rating > _MATERIAL * span) | (rating.abs() < _SMALLEST)
+    ordered = rows.select(rating).unique().sort("rating").with_columns(after=rating.shift(-1))
+    found = ordered.filter(meet & counts).collect(engine="streaming")
+    if found.height:
+        one, other = found.row(0)
+        raise RatingError(
+            f"{what}: {counted(found.height, 'pair')} of distinct ratings, as {one!r} and {other!r}, would be equal in "
+            "32 bits; subtract what all have in common, or rescale them, or round where they are meant to be equal."
+        )
+
+
+def _facts(row: pl.LazyFrame) -> tuple[Any, ...]:
+    return row.collect(engine="streaming").row(0)
 
 
 def propensities(column: pl.Series, what: str) -> npt.NDArray[np.float64]:

@@ -9,11 +9,12 @@ from typing import Literal, get_args
 
 from openloop.core.estimate import Estimate
 from openloop.core.moments import Moments
-from openloop.errors import NameFormatError, did_you_mean
+from openloop.errors import NameFormatError, did_you_mean, quoted
 from openloop.estimators.doubly_robust import doubly_robust
 from openloop.estimators.edges import Bins
 from openloop.estimators.stratified import Share, stratified
 from openloop.estimators.weighted import clipped, clipped_name, ips, ips_eq3, naive, snips, snips_user
+from openloop.support.arguments import is_count
 
 DEFAULT_STRATA = 10  # of equal mass: `stratified` is `stratified@10:mass`
 
@@ -77,7 +78,7 @@ def method(name: str | Method) -> Method:
     if isinstance(name, Method):
         return name
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise NameFormatError(f'estimator {name!r}: give its name, such as "snips".')
+        raise NameFormatError(f'estimator {quoted(name)}: give its name, such as "snips".')
     stem, at, rest = name.strip().lower().partition("@")
     if not at and stem in PLAIN:
         return PLAIN[stem]
@@ -85,7 +86,7 @@ def method(name: str | Method) -> Method:
         return _clipped(name, rest)
     if at and stem == "stratified":
         return _stratified(name, rest)
-    raise NameFormatError(f"estimator {name!r} is not known.{did_you_mean(name, NAMES)}")
+    raise NameFormatError(f"estimator {quoted(name)} is not known.{did_you_mean(name, NAMES)}")
 
 
 def _clipped(name: str, text: str) -> Method:
@@ -94,18 +95,18 @@ def _clipped(name: str, text: str) -> Method:
     except ValueError:
         cap = 0.0
     if not 1 <= cap < float("inf"):
-        msg = f"estimator {name!r}: the cap must be a number of at least 1, the smallest weight, got {text!r}."
-        raise NameFormatError(msg)
+        rule = "the cap must be a number of at least 1, the smallest weight"
+        raise NameFormatError(f"estimator {quoted(name)}: {rule}, got {quoted(text)}.")
     return Method(name=clipped_name(cap), estimate=clipped, clips=True, scale="cell", cap=cap)
 
 
 def _stratified(name: str, text: str) -> Method:
     number, *options = text.split(":")
     words = [sum(o in get_args(kind) for o in options) for kind in (Bins, Share)]
-    if not number.isascii() or not number.isdigit() or int(number) < 1 or sum(words) < len(options) or max(words) > 1:
+    if not is_count(number) or sum(words) < len(options) or max(words) > 1:
         raise NameFormatError(
-            f"estimator {name!r}: write stratified@n with n at least 1, and after colons mass, count or width, and "
-            "catalogue or observed, one of each."
+            f"estimator {quoted(name)}: write stratified@n with n at least 1, and after colons mass, count or width, "
+            "and catalogue or observed, one of each."
         )
     bins, share = (next((o for o in get_args(kind) if o in options), None) for kind in (Bins, Share))
     tail = "".join(f":{o}" for o in (bins, share) if o is not None)  # what was named stays in the name

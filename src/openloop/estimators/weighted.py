@@ -312,7 +312,8 @@ def _loss_variance(m: Moments) -> float | None:
     if m.squares is None or m.imputed is not None:
         return None
     total, first = float(m.stack("weight").sum()), float(m.stack("wgain").sum())
-    return max(0.0, m.squares / total - (first / total) ** 2)  # one-pass sums cancel
+    mean = first / total
+    return max(0.0, m.squares / total - mean * mean)  # one-pass sums cancel; ** raises where a product is infinite
 
 
 def _scale_flag(m: Moments) -> tuple[str, ...]:

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from openloop.errors import InputError
-from openloop.kernels.compiling import SUMMING, fixed
+from openloop.kernels.compiling import SUMMING, fixed, njit
 
 Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]

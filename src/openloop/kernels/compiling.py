@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numba
 import numpy as np
-from numba import njit
+
+from openloop.kernels.caching import keep
 
 SUMMING = {"reassoc", "contract", "nsz"}  # lets a sum run in vector lanes; NaN and inf keep their meaning
 
 # Called functions that are kept apart may be run in the version of one process or of another, which differ in how they
 # order a sum: only what is put into the kernel itself gives the same bits when it is compiled and when it is loaded.
-inlined = njit(inline="always")
+inlined = numba.njit(inline="always")
+
+
+def njit(*, cache: bool, **options: Any) -> Callable[[Any], Any]:
+    """numba's njit; with `cache` the compiled code is kept between runs, if it can be."""
+    compiled = numba.njit(**options)
+    return (lambda function: keep(compiled(function))) if cache else compiled
 
 
 def fixed(*arrays: Any) -> Any:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from openloop.kernels.bootstrap import GAMMA, mix
+from openloop.kernels.compiling import njit
 from openloop.kernels.uniforms import SHIFT, UNIT, block_uniforms, user_words
 
 Floats = npt.NDArray[np.float64]

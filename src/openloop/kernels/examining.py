@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from openloop.kernels.compiling import fixed
+from openloop.kernels.compiling import fixed, njit
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from openloop.kernels.compiling import njit
 
 Bytes = npt.NDArray[np.uint8]
 

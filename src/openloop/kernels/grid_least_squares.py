@@ -20,10 +20,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from openloop.kernels.cholesky import factor, substitute
-from openloop.kernels.compiling import SUMMING, inlined
+from openloop.kernels.compiling import SUMMING, inlined, njit
 from openloop.kernels.least_squares import Ints, Pointers, Rows
 
 Floats = npt.NDArray[np.float64]

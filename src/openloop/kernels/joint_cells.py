@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy.special import expit, ndtr
 
 from openloop.kernels.cholesky import dot
-from openloop.kernels.compiling import SUMMING, fix, inlined
+from openloop.kernels.compiling import SUMMING, fix, inlined, njit
 from openloop.kernels.parts import in_parts
 from openloop.kernels.streams import row_word, row_words, uniform, uniforms
 

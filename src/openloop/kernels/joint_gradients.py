@@ -14,10 +14,9 @@ import math
 from concurrent.futures import Executor
 
 import numpy as np
-from numba import njit
 
 from openloop.kernels.cholesky import dot
-from openloop.kernels.compiling import SUMMING, inlined
+from openloop.kernels.compiling import SUMMING, inlined, njit
 from openloop.kernels.joint_cells import (
     EDGE,
     STEPS,

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy.special import expit, ndtr
 
-from openloop.kernels.compiling import SUMMING, fixed
+from openloop.kernels.compiling import SUMMING, fixed, njit
 from openloop.kernels.joint_cells import Array, Floats, fast_cdf
 from openloop.kernels.parts import in_parts
 

@@ -21,10 +21,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from openloop.kernels.cholesky import dot, factor, substitute
-from openloop.kernels.compiling import SUMMING, fix, inlined
+from openloop.kernels.compiling import SUMMING, fix, inlined, njit
 from openloop.kernels.losses import Loss, squares, squares_numpy
 
 Array = npt.NDArray[Any]

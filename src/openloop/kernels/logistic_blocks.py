@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 
 from openloop.kernels.cholesky import dot
-from openloop.kernels.compiling import SUMMING, inlined
+from openloop.kernels.compiling import SUMMING, inlined, njit
 from openloop.kernels.gaussian import draw_normal, draw_normal_numpy
 from openloop.kernels.joint_cells import (
     Array,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from openloop.kernels.compiling import njit
 
 Ints = npt.NDArray[np.int64]
 

@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy.special import ndtr
 
 from openloop.kernels.cholesky import dot
-from openloop.kernels.compiling import fix
+from openloop.kernels.compiling import fix, njit
 from openloop.kernels.gaussian import draw_normal, draw_normal_numpy
 from openloop.kernels.parts import Parts, each_part, owner_parts, row_parts, sum_of_parts
 from openloop.kernels.streams import (

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy.special import ndtr
 
-from openloop.kernels.compiling import fix
+from openloop.kernels.compiling import fix, njit
 from openloop.kernels.parts import each_part, row_parts
 from openloop.kernels.streams import normal_cdf
 

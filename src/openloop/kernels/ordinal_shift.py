@@ -16,10 +16,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from openloop.kernels.cholesky import dot, factor
-from openloop.kernels.compiling import inlined
+from openloop.kernels.compiling import inlined, njit
 from openloop.kernels.ordinal import Floats, Ints, Pointers, SideRows
 from openloop.kernels.parts import sum_of_parts
 from openloop.kernels.streams import normals, row_words

@@ -12,9 +12,9 @@ from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from openloop.kernels.bootstrap import GAMMA
+from openloop.kernels.compiling import njit
 from openloop.kernels.violators import (
     Array,
     Likes,

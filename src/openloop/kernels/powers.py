@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from openloop.kernels.compiling import njit
 from openloop.kernels.reweighting import summed
 
 Floats = npt.NDArray[np.float64]

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from openloop.kernels.compiling import SUMMING
+from openloop.kernels.compiling import SUMMING, njit
 from openloop.kernels.least_squares import Rows
 
 Array = npt.NDArray[Any]

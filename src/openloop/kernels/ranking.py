@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from threadpoolctl import threadpool_limits
 
 from openloop.errors import InputError, PredictionError
+from openloop.kernels.compiling import njit
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int32]

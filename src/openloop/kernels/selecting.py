@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from threadpoolctl import threadpool_limits
 
 from openloop.errors import UndefinedError
+from openloop.kernels.compiling import njit
 from openloop.kernels.ranking import Scorer, block_users, checked_block, workers
 
 Array = npt.NDArray[Any]

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from openloop.kernels.compiling import fixed
+from openloop.kernels.compiling import fixed, njit
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy.special import ndtr, ndtri
 
 from openloop.kernels.bootstrap import GAMMA, MIX_1, MIX_2, mix
+from openloop.kernels.compiling import njit
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]

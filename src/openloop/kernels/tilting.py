@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from openloop.kernels.compiling import njit
 
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]

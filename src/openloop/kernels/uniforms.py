@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from openloop.kernels.bootstrap import GAMMA, mix
+from openloop.kernels.compiling import njit
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from openloop.kernels.bootstrap import GAMMA, mix
-from openloop.kernels.compiling import SUMMING
+from openloop.kernels.compiling import SUMMING, njit
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.float32]

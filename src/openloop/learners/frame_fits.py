@@ -24,7 +24,8 @@ from openloop.learners.blocks.ratings import RatingsTable, check_like, open_pair
 from openloop.learners.blocks.user_blocks import list_table, rank_table, user_table
 from openloop.learners.solvers.projected import Ask
 from openloop.support.arguments import is_whole
-from openloop.support.sizes import physical, written
+from openloop.support.memory import total_memory
+from openloop.support.sizes import written
 
 RELEASED = "release() gave back the rows of the fit, and with them its users; fit again, and ask before release()."
 ON_FRAME = ("_on_frame", "_released")
@@ -97,7 +98,10 @@ class FittedOnFrames:
         """The same model with its users in memory, as one fitted on `Feedback`; refused where they do not fit."""
         fit = self._fitted_on_frame("to_model")
         n, width = fit.blocks.facts.users, fit.ask.Q.shape[1]
-        need, have = 3 * n * width * fit.ask.Q.itemsize, physical()  # as they arrive, as they are sorted, and as kept
+        need, have = (
+            3 * n * width * fit.ask.Q.itemsize,
+            total_memory(),
+        )  # as they arrive, as they are sorted, and as kept
         if have is not None and need > have / 2:
             raise InputError(
                 f"{type(self).__name__}.to_model: {n:,} users × {width} numbers need {written(need)}, and half of this "

@@ -11,9 +11,10 @@ from typing import Any, overload
 
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
-from openloop.errors import NameFormatError, did_you_mean
+from openloop.errors import NameFormatError, did_you_mean, quoted
 from openloop.metrics import lists, ranking, rating
 from openloop.metrics.custom import Better, On, Per, decorated
+from openloop.support.arguments import is_count
 
 PLAIN: dict[str, Callable[[], Metric]] = {
     "mae": lambda: rating.mae,
@@ -75,8 +76,8 @@ def metric(
     found = any_metric(name)
     if isinstance(found, ListMetric):
         raise NameFormatError(
-            f"metric {found.name!r} describes lists, and says nothing of how good they are; ask for it in metrics= of "
-            "ol.evaluate or ol.audit."
+            f"metric {quoted(found.name)} describes lists, and says nothing of how good they are; ask for it in "
+            "metrics= of ol.evaluate or ol.audit."
         )
     return found
 
@@ -86,7 +87,7 @@ def any_metric(name: str | Metric | ListMetric) -> Metric | ListMetric:
     if isinstance(name, Metric | ListMetric):
         return name
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise NameFormatError(f'metric {name!r}: give its name, such as "ndcg@10", or a Metric.')
+        raise NameFormatError(f'metric {quoted(name)}: give its name, such as "ndcg@10", or a Metric.')
     stem, at, cut = name.strip().lower().partition("@")
     if at and (found := (AT_K | OF_LISTS).get(stem)) is not None:
         return found(_cut(name, cut))
@@ -94,7 +95,7 @@ def any_metric(name: str | Metric | ListMetric) -> Metric | ListMetric:
         return PLAIN[stem]()
     if stem.startswith("rbp:"):
         return ranking.rank_biased_precision(_persistence(name))
-    raise NameFormatError(f"metric {name!r} is not known.{did_you_mean(name, NAMES)}")
+    raise NameFormatError(f"metric {quoted(name)} is not known.{did_you_mean(name, NAMES)}")
 
 
 def _is_known(name: str) -> bool:
@@ -104,8 +105,11 @@ def _is_known(name: str) -> bool:
 
 def _cut(name: str, given: str) -> int:
     """The k of name@k."""
-    if not given.isascii() or not given.isdigit() or int(given) < 1:
-        raise NameFormatError(f"metric {name!r}: what follows @ must be a whole number of at least 1, got {given!r}.")
+    if not is_count(given):
+        raise NameFormatError(
+            f"metric {quoted(name)}: what follows @ must be a whole number of at least 1, and below 2³¹, got "
+            f"{quoted(given)}."
+        )
     return int(given)
 
 
@@ -118,7 +122,7 @@ def _persistence(name: str) -> float:
         p = math.nan
     if not 0 < p < 1:
         raise NameFormatError(
-            f"metric {name!r}: what follows the colon is the persistence, strictly between 0 and 1, got {given!r}; "
-            "rbp alone has 0.8."
+            f"metric {quoted(name)}: what follows the colon is the persistence, strictly between 0 and 1, got "
+            f"{quoted(given)}; rbp alone has 0.8."
         )
     return p

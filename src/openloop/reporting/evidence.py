@@ -231,6 +231,6 @@ def _computed(s: Setting) -> Iterator[Any]:
     if s.command:
         yield Text(text="The command that made this report:")
         yield Code(text=s.command)
-    items = [("date", moment(s.created), ""), ("computing time", f"{s.seconds:.1f} s", "")]
+    items = [("date", moment(s.created), ""), ("computing time", f"{s.seconds:.1f} s" if s.seconds else "", "")]
     items.append(("versions", ", ".join(f"{package} {v}" for package, v in s.versions.items()), ""))
     yield Terms(items=tuple(item for item in items if item[1]))

@@ -30,7 +30,8 @@ def report(result: Audit | Comparison, path: str | os.PathLike[str], *, title: s
     if isinstance(result, Comparison) and not result.estimates:
         raise InputError("report: the comparison has no estimate; see its skipped for the reasons.")
     with replacing(path) as temporary:  # a path that cannot be written fails before the work
-        temporary.write_text(page(Subject.of(result), title), encoding="utf-8")
+        # Names of files need not be UTF-8; what cannot be written is escaped.
+        temporary.write_text(page(Subject.of(result), title), encoding="utf-8", errors="backslashreplace")
 
 
 def page(of: Subject, title: str | None = None) -> str:

@@ -48,7 +48,8 @@ def page_of(
     values: dict[str, Any] = {"title": title, "meta": meta, "blocks": blocks, "sections": sections, "version": VERSION}
     values |= {"css": Markup(_resource("page.css")), "script": Markup(script), "bundle": Markup(library)}  # noqa: S704, none from the data
     values["policy"] = _policy(*filter(None, (library, script)))
-    return _template(splitter(names, MARKS if marked else {})).render(values).lstrip()
+    text = _template(splitter(names, MARKS if marked else {})).render(values).lstrip()
+    return text.encode("utf-8", "backslashreplace").decode()  # a file's name may hold half a character
 
 
 def chart_page(chart: Any) -> str:
@@ -114,10 +115,7 @@ def _policy(*scripts: str) -> str:
 @cache
 def bundle() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script, which cannot end the element that holds it."""
-    import vl_convert
-
-    library = str(vl_convert.javascript_bundle())  # pyright: ignore[reportCallIssue]
-    return re.sub(r"</(script)|<!--", lambda m: f"<\\/{m[1]}" if m[1] else "\\x3c!--", library, flags=re.IGNORECASE)
+    return (files("openloop.reporting") / "vega" / "bundle.js").read_text(encoding="utf-8")
 
 
 def _resource(name: str) -> str:

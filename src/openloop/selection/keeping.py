@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 from typing import Any
 from zipfile import BadZipFile
 
@@ -33,7 +32,6 @@ class Checkpoint:
 
     folder: Path
     question: str
-    lock: Lock = field(default_factory=Lock)
 
     @classmethod
     def of(cls, folder: FilePath, **question: Any) -> Checkpoint:
@@ -69,8 +67,7 @@ class Checkpoint:
         """Write what came of a learner's fold."""
         held: dict[str, Any] = {"problem": outcome} if isinstance(outcome, str) else _fields(outcome)
         held["key"] = self._key(learner, fold)
-        # One file at a time: its mode is read from the process's umask, which all threads share.
-        with self.lock, replacing(self.file(learner, fold)) as temporary, temporary.open("wb") as out:
+        with replacing(self.file(learner, fold)) as temporary, temporary.open("wb") as out:
             np.savez(out, **held)
 
     def _key(self, learner: Any, fold: int) -> str:

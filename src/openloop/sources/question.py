@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,12 +10,12 @@ from typing import Any
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
 from openloop.core.propensities import check_shares
-from openloop.errors import InputError
+from openloop.errors import InputError, quoted
 from openloop.estimators.edges import Bins
 from openloop.estimators.naming import Method, method
 from openloop.metrics.naming import any_metric
 from openloop.sources.rules import check_missing
-from openloop.support.arguments import check_level
+from openloop.support.arguments import check_level, is_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,6 +64,10 @@ class Question:
     def __post_init__(self) -> None:
         check_level("evaluate", self.level)
         check_missing(self.missing)
+        if self.threshold is not None and not (is_number(self.threshold) and -math.inf < self.threshold < math.inf):
+            raise InputError(
+                f"evaluate: threshold={quoted(self.threshold)}: give the rating from which on items are relevant, as 4."
+            )
         check_shares(*self.shares)
         if self.excluded_share is not None and self.exclude is None:
             raise InputError("evaluate: excluded_share= is the share of the log that exclude= is; pass that, too.")

@@ -9,10 +9,17 @@ import numpy as np
 
 from openloop.errors import InputError
 
+DIGITS = 10  # of 2³¹
+
 
 def is_whole(value: Any) -> bool:
     """Whether it is an integer, and no boolean."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_count(text: str) -> bool:
+    """Whether a text writes a whole number from 1 on that 32 signed bits hold."""
+    return text.isascii() and text.isdigit() and len(text) <= DIGITS and 1 <= int(text) < 2**31
 
 
 def are_counts(given: Any) -> bool:

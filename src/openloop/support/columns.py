@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from openloop.errors import ColumnError, did_you_mean, listing
+from openloop.errors import ColumnError, did_you_mean, listing, quoted
 
 Column = str | int | None
 
@@ -71,14 +71,14 @@ def names_a(role: str, column: str) -> bool:
 def named(table: Header, role: str, column: Any) -> str:
     """The column of this name, or else at this position; `role` is the argument that names it."""
     if isinstance(column, bool) or not isinstance(column, str | int):
-        raise ColumnError(f"{role}={column!r}: give a column's name, or its position as an integer.")
+        raise ColumnError(f"{role}={quoted(column)}: give a column's name, or its position as an integer.")
     if (times := table.columns.count(str(column))) > 1:
-        raise ColumnError(f"{table.name}: {times} columns are named {str(column)!r}; rename all but one.")
+        raise ColumnError(f"{table.name}: {times} columns are named {quoted(str(column))}; rename all but one.")
     if times:
         return str(column)
     if isinstance(column, int):
         return _at(table, role, column)
-    msg = f"{table.name}: no column {column!r} for {role}=.{did_you_mean(column, table.columns)}{table.note}"
+    msg = f"{table.name}: no column {quoted(column)} for {role}=.{did_you_mean(column, table.columns)}{table.note}"
     raise ColumnError(msg)
 
 
@@ -119,7 +119,7 @@ def _refuse_shared(table: Header, chosen: Mapping[str, str]) -> None:
     roles: dict[str, str] = {}
     for role, column in chosen.items():
         if column in roles:
-            msg = f"{table.name}: {roles[column]} and {role} both name column {column!r}; give each its own."
+            msg = f"{table.name}: {roles[column]} and {role} both name column {quoted(column)}; give each its own."
             raise ColumnError(msg)
         roles[column] = role
 

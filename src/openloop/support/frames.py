@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.errors import InputError
+from openloop.support.forking import forks
 
 MAX_COLUMNS = 80  # wider plans are slow on Spark and DuckDB, and pandas warns from 100 on
 WIDEST = 2**63 - 1
@@ -33,7 +34,10 @@ def lazy(native: Any) -> Any:
         import polars as pl
 
         frame = nw.from_native(pl.DataFrame(native))
-    return frame.lazy() if frame.implementation.is_polars() else frame
+    if not frame.implementation.is_polars():
+        return frame
+    forks.refuse()
+    return frame.lazy()
 
 
 def collected(frame: Any) -> Any:

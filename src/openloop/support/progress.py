@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from openloop.errors import InputError
+from openloop.support.escaping import visible
 
 Step = Callable[[str, float], None]  # what is being done, and the share of the work before it
 Advance = Callable[[float, str], None]  # steps done, and what to say beside the bar
@@ -42,10 +43,10 @@ def progress(what: str, total: int, *, show: bool) -> Generator[Advance]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda done, text: bar.update(task, completed=done, description=f"{what} {text}".strip())
+        yield lambda done, text: bar.update(task, completed=done, description=visible(f"{what} {text}".strip()))
 
 
 @contextmanager

@@ -1,8 +1,7 @@
-"""Sizes of memory: as they are given, "4 GiB", as they are written, of this machine, and of a Spark driver."""
+"""Sizes of memory: as they are given, "4 GiB", as they are written, and of a Spark driver."""
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any
 
@@ -28,14 +27,6 @@ def written(size: float) -> str:
     """1.5 GiB, 12 MiB, 3 KiB."""
     unit = "GiB" if size >= 2**30 else "MiB" if size >= 2**20 else "KiB"
     return f"{size / UNITS[unit[0].lower()]:.3g} {unit}"
-
-
-def physical() -> int | None:
-    """The memory of this machine; None where the system does not say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return None
 
 
 def driver_limit(session: Any) -> int | None:

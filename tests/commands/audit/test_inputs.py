@@ -180,7 +180,7 @@ def test_users_and_items_are_numbers_files_or_lists(tmp_path):
             AuditRequest(log=tmp_path / "log.csv", models=models, users=users, items=4, propensity="uniform")
         )
         assert (found.log.n_users, found.log.n_items) == (3, 4)
-    with pytest.raises(UnknownIdError, match=facts("item", "1 ids", "row 1")):
+    with pytest.raises(UnknownIdError, match=facts("item", "1 ids", "row 2")):
         gather(AuditRequest(log=tmp_path / "log.csv", models=models, items=2, propensity="uniform"))
 
 

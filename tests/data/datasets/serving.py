@@ -16,11 +16,30 @@ import pytest
 
 @dataclass
 class Answer:
-    """What the server says to a path."""
+    """What the server says to a path; `cut` ends it after so many bytes. What it was asked is in `asked`.
+
+    With a `version`, an ETag or a date, ranges of it can be asked for.
+    """
 
     body: bytes = b""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
+    version: dict[str, str] | None = None
+    cut: int | None = None
+    asked: list[dict[str, str]] = field(default_factory=list)
+
+    def to(self, request: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body."""
+        self.asked.append(request)
+        headers = {"Content-Length": str(len(self.body))} | (self.version or {}) | self.headers
+        first = int(request.get("Range", "bytes=0-").removeprefix("bytes=").removesuffix("-"))
+        fresh = "If-Range" not in request or request["If-Range"] in (self.version or {}).values()
+        if first == 0 or self.version is None or not fresh:
+            return self.status, headers, self.body[: self.cut]
+        if first >= len(self.body):
+            return 416, {"Content-Range": f"bytes */{len(self.body)}", "Content-Length": "0"}, b""
+        span = f"bytes {first}-{len(self.body) - 1}/{len(self.body)}"
+        return 206, headers | {"Content-Range": span, "Content-Length": str(len(self.body) - first)}, self.body[first:]
 
 
 @contextmanager
@@ -31,12 +50,13 @@ def served(**answers: Answer | bytes) -> Iterator[str]:
         def do_GET(self):
             answer = answers.get(self.path.strip("/"), Answer(b"nothing here", 404))
             answer = answer if isinstance(answer, Answer) else Answer(answer)
-            self.send_response(answer.status)
-            for name, value in ({"Content-Length": str(len(answer.body))} | answer.headers).items():
+            status, headers, body = answer.to(dict(self.headers))
+            self.send_response(status)
+            for name, value in headers.items():
                 if value is not None:
                     self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(answer.body)
+            self.wfile.write(body)
 
         def log_message(self, *_args):
             pass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from dataclasses import replace
 from types import SimpleNamespace
@@ -10,37 +9,22 @@ from types import SimpleNamespace
 import pytest
 
 from openloop.data import datasets
-from openloop.data.datasets import fetching, finding, unpacking
+from openloop.data.datasets import downloading, finding, unpacking
 from openloop.data.datasets.records import Archive
 from openloop.errors import FormatError, InputError
+from tests.data.datasets.fetches import ASIDE, COAT, ETAG, KEPT, LENGTH, MD5, SHA256, fetched, known
 from tests.data.datasets.originals import FILES, write
 from tests.data.datasets.serving import Answer, served, tarred, zipped
 from tests.facts import facts
 
-COAT = zipped({f"coat/{path}": text for path, text in FILES["coat"].items()})
-LENGTH = str(len(COAT))
-SHA256 = hashlib.sha256(COAT).hexdigest()
-MD5 = hashlib.md5(COAT, usedforsecurity=False).hexdigest()
 
-
-def known(monkeypatch, **archive):
-    """Let the catalogue say this of Coat's archive."""
-    others = [dataset for dataset in datasets.CATALOGUE if dataset.name != "coat"]
-    coat = replace(datasets.find("coat"), archive=Archive(url="https://example.org/coat.zip", **archive))
-    monkeypatch.setattr(finding, "CATALOGUE", (*others, coat))
-
-
-def fetched(folder, name="coat", path="coat", **answers):
-    with served(**answers) as address:
-        return datasets.fetch(name, folder, accept_terms=True, url=f"{address}/{path}")
-
-
-def refused(folder, error, *told, **options):
-    """The download is refused, and leaves nothing behind."""
-    before = sorted(folder.iterdir()) if folder.exists() else None
-    with pytest.raises(error, match=facts(*told)):
+def refused(folder, error, *told, left=(), **options):
+    """The download is refused, and leaves nothing behind but what is named."""
+    before = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    with pytest.raises(error, match=facts(*told)) as caught:
         fetched(folder, **options)
-    assert (sorted(folder.iterdir()) if folder.exists() else None) == before
+    assert {path.name for path in folder.iterdir()} == before | set(left) if folder.exists() else not before | set(left)
+    return str(caught.value)
 
 
 def test_a_data_set_is_fetched_unpacked_and_loads(tmp_path):
@@ -61,7 +45,11 @@ def test_a_known_digest_is_compared(tmp_path, monkeypatch, digest, verified):
 @pytest.mark.parametrize(("kind", "digest"), [("sha256", SHA256), ("md5", MD5)], ids=["sha256", "md5"])
 def test_another_digest_is_refused(tmp_path, monkeypatch, kind, digest):
     known(monkeypatch, **{kind: "0" * 64})
-    refused(tmp_path, FormatError, "coat", kind.upper(), "0" * 64, digest, "fetch", coat=COAT)
+    told = refused(tmp_path, FormatError, "coat", kind.upper(), "0" * 64, digest, "fetch", left=ASIDE, coat=COAT)
+    assert f"{str(tmp_path / 'coat.quarantined')!r}" in told
+    assert (tmp_path / "coat.quarantined").read_bytes() == COAT
+    assert (tmp_path / "coat.quarantined.txt").read_text().strip() == told.partition(" What came")[0]
+    refused(tmp_path, FormatError, "coat", coat=COAT)  # once more: it is replaced, not taken
 
 
 def test_a_tar_is_unpacked(tmp_path, monkeypatch):
@@ -120,9 +108,11 @@ def test_a_file_or_link_in_the_way_is_not_touched(tmp_path):
         (Answer(status=302, headers={"Location": "/coat"}), InputError, ("HTTP 302", "loop")),
     ],
 )  # fmt: skip
-def test_a_download_that_goes_wrong_leaves_nothing(tmp_path, answer, error, told):
-    refused(tmp_path / "data", error, *told, coat=answer)
-    refused(tmp_path, error, *told, coat=answer)
+def test_a_download_that_goes_wrong_leaves_nothing_or_what_failed_its_check(tmp_path, answer, error, told):
+    checked = error is FormatError and answer.headers.get("Content-Length") is None  # else it was cut short
+    left = ASIDE if checked else ()
+    refused(tmp_path / "data", error, *told, left=left, coat=answer)
+    refused(tmp_path, error, *told, left=(*left, *(("data",) if left else ())), coat=answer)
 
 
 def test_a_redirect_on_the_web_is_followed(tmp_path):
@@ -132,6 +122,7 @@ def test_a_redirect_on_the_web_is_followed(tmp_path):
 @pytest.mark.parametrize(
     ("url", "told"),
     [
+        ("", ("url", "https://", "http://", "''")),
         ("file:///etc/passwd", ("url", "https://", "http://", "'file:///etc/passwd'")),
         ("coat.zip", ("url", "https://", "http://", "'coat.zip'")),
         ("http://127.0.0.1:1/coat.zip", ("coat", "http://127.0.0.1:1/coat.zip", "by hand")),
@@ -145,13 +136,8 @@ def test_an_address_that_does_not_serve_is_refused(tmp_path, url, told):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_redirect_from_https_to_http_is_refused():
-    with pytest.raises(InputError, match=facts("url", "https://", "'http://x/'")):
-        fetching._refuse_scheme("http://x/", secure=True)
-
-
 def test_more_than_the_limit_or_the_disk_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(fetching, "MOST", 100)
+    monkeypatch.setattr(downloading, "MOST", 100)
     refused(tmp_path, InputError, "coat", f"{len(COAT):,} bytes", 100, "by hand", coat=COAT)
     unsaid = Answer(COAT, headers={"Content-Length": None})
     refused(tmp_path, FormatError, "coat", "sent", "100 bytes", coat=unsaid)
@@ -165,14 +151,15 @@ def test_a_server_that_sends_more_than_the_known_size_is_refused(tmp_path, monke
     refused(tmp_path, FormatError, "coat", "sent", f"{len(COAT) - 1:,} bytes", coat=unsaid)
 
 
-def test_an_interruption_leaves_nothing(tmp_path):
+@pytest.mark.parametrize(("version", "left"), [(None, set()), (ETAG, set(KEPT))])
+def test_an_interruption_leaves_only_what_can_be_continued(tmp_path, version, left):
     def interrupt(_what, done):
         if done >= 1:
             raise KeyboardInterrupt
 
-    with served(coat=COAT) as address, pytest.raises(KeyboardInterrupt):
+    with served(coat=Answer(COAT, version=version)) as address, pytest.raises(KeyboardInterrupt):
         datasets.fetch("coat", tmp_path / "data", accept_terms=True, url=f"{address}/coat", step=interrupt)
-    assert list(tmp_path.iterdir()) == []
+    assert {path.name for path in (tmp_path / "data").glob("*")} == left
 
 
 def test_progress_is_told_in_rising_shares(tmp_path):
@@ -191,12 +178,30 @@ def test_a_folder_that_cannot_be_made_or_written_is_told(tmp_path):
         fetched(tmp_path / "file", coat=COAT)
 
 
-def test_a_disk_that_fills_up_is_told_and_left_clean(tmp_path, monkeypatch):
-    def full(*_args):
+def test_what_a_kill_left_beside_a_whole_data_set_goes_when_it_is_fetched_again(tmp_path):
+    whole = fetched(tmp_path / "data", coat=COAT).folder
+    for name in (".coat.part", ".coat.part.json"):
+        (whole.parent / name).write_text("{}")
+    with pytest.raises(InputError, match=facts("coat", "not empty")):
+        fetched(whole.parent, coat=COAT)
+    assert list(whole.parent.iterdir()) == [whole]
+    next(path for path in whole.rglob("*") if path.is_file()).unlink()
+    (whole.parent / ".coat.part").write_text("")  # it goes on once the folder is moved away
+    with pytest.raises(InputError, match=facts("coat", "not empty")):
+        fetched(whole.parent, coat=COAT)
+    assert (whole.parent / ".coat.part").exists()
+
+
+def test_a_disk_that_fills_up_is_told_and_the_download_is_kept(tmp_path, monkeypatch):
+    def full(_name, _member, source, *_):
+        source.close()
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(unpacking, "_copy", full)
-    refused(tmp_path, InputError, f"'{tmp_path / 'coat'}'", "written", "No space", coat=COAT)
+    answer = Answer(COAT, version=ETAG)
+    with monkeypatch.context() as disk:
+        disk.setattr(unpacking, "_copy", full)
+        refused(tmp_path, InputError, f"'{tmp_path / 'coat'}'", "written", "No space", "kept", left=KEPT, coat=answer)
+    assert fetched(tmp_path, coat=answer).size == len(COAT)
 
 
 def test_another_data_set_in_the_folder_is_left_alone(tmp_path):

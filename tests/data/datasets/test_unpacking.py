@@ -122,3 +122,30 @@ def test_a_gzip_is_written_no_further_than_the_disk_holds(tmp_path, monkeypatch)
     with pytest.raises(InputError, match=facts("x.csv.gz", "30 bytes", "disk", 25)):
         unpacked(tmp_path, "x.csv.gz", gzip.compress(b"0" * 1000))
     assert (tmp_path / "content" / "x.csv").stat().st_size == 20
+
+
+# -- archives that were made to fill the disk ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("x.zip", lambda text: zipped({"a.txt": text})),
+        ("x.tar.gz", lambda text: tarred({"a.txt": text})),
+        ("x.csv.gz", lambda text: gzip.compress(text.encode())),
+    ],
+)
+def test_what_is_packed_too_well_is_refused(tmp_path, monkeypatch, name, make):
+    monkeypatch.setattr(unpacking, "HARMLESS", 2**16)
+    with pytest.raises(FormatError, match=facts(name, "200 times", "by hand")):
+        unpacked(tmp_path, name, make("0" * 2**22))
+
+
+def test_one_file_and_the_number_of_files_have_limits(tmp_path, monkeypatch):
+    monkeypatch.setattr(unpacking, "MOST_OF_ONE", 10)
+    with pytest.raises(FormatError, match=facts("x.zip", "'a.txt'", "11 bytes", "10")):
+        unpacked(tmp_path, "x.zip", zipped({"a.txt": "0" * 11}))
+    monkeypatch.setattr(unpacking, "MOST_FILES", 1)
+    (tmp_path / "1").mkdir()
+    with pytest.raises(FormatError, match=facts("x.zip", "2 files", "1")):
+        unpacked(tmp_path / "1", "x.zip", zipped(FILES))

@@ -390,3 +390,26 @@ def drop(*keys: str) -> Any:
 def test_a_file_that_save_would_not_write(tmp_path, change, told):
     with pytest.raises(FormatError, match=facts(tmp_path / "model", *told)):
         ol.load(forged(tmp_path / "model", change))
+
+
+@pytest.mark.parametrize("kind", ["BF16", "F8_E4M3", "F8_E5M2"])
+def test_tensors_of_types_that_numpy_lacks_are_named(tmp_path, kind):
+    path = tmp_path / "model"
+    model_of().save(path)
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    name = next(name for name in header if name != "__metadata__")
+    first, last = header[name]["data_offsets"]
+    header[name] |= {"dtype": kind, "shape": [(last - first) // (2 if kind == "BF16" else 1)]}
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data[8 + size :])
+    with pytest.raises(FormatError, match=facts(path, f"'{name}'", kind, "float32")):
+        ol.load(path)
+
+
+def test_a_header_with_nan_is_damaged(tmp_path):
+    path = tmp_path / "model"
+    save_file({"x": np.ones(2)}, path, metadata={"openloop": '{"format": 1, "a": NaN}'})
+    with pytest.raises(FormatError, match=facts(path, "NaN", "damaged")):
+        ol.load(path)

@@ -174,3 +174,23 @@ def test_the_page_says_what_each_item_took(study, tmp_path):
     assert re.search(row.format(4), first)
     assert re.search(row.format(0), again)
     assert [lasting(seconds) for seconds in (5.2, 119, 300)] == ["5 s", "119 s", "5.0 min"]
+
+
+def test_a_name_opens_no_element_and_no_block_of_markdown(study, tmp_path):
+    name = "x | <script>y</script>\n# z \x1b[2J\u202e"
+    found = reproduce(study, ["table1"], data=tmp_path, workers=0)
+    table = Table(name="t", caption=f"of {name}", columns=("a", name), rows=((name, 1.0),))
+    result = replace(found.results[0], tables=(table,), notes=(name, "p < 0.05 of `<b>`"), figures=())
+    text = markdown(replace(found, results=(result,), left_out={"other": f"needs {name}"}), "pictures")
+    assert r"| a | x \| \<script>y\</script> # z \x1b[2J\u202e |" in text
+    assert r"- x | \<script>y\</script> # z \x1b[2J\u202e" in text
+    assert "- p < 0.05 of `<b>`" in text
+    assert "<script" not in text.replace(r"\<script", "")
+    assert "\n# z" not in text
+    assert not set(text) & set("\x1b\u202e")
+
+
+def test_the_page_says_what_could_not_be_kept(study, tmp_path):
+    found = replace(reproduce(study, ["table1"], data=tmp_path, workers=0), notes=("no room in the cache",))
+    assert "- no room in the cache" in markdown(found, "pictures")
+    assert "no room in the cache" not in found.to_json()

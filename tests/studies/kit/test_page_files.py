@@ -138,7 +138,7 @@ def test_pictures_of_studies_have_names_of_their_items(page):
     assert all(page_files._is_of(Path(name).stem, items) for name in manifest(page.with_suffix("")))
 
 
-@pytest.mark.parametrize("fails", [1, 2, 3, 4])
+@pytest.mark.parametrize("fails", [1, 2, 3, 4, 5])
 def test_a_failure_halfway_leaves_the_old_page_whole(found, tmp_path, monkeypatch, fails):
     write_page(with_pictures(found, "figure1"), tmp_path / "page.md")
     before = (tmp_path / "page.md").read_text(), files(tmp_path / "page")
@@ -154,6 +154,46 @@ def test_a_failure_halfway_leaves_the_old_page_whole(found, tmp_path, monkeypatc
     with pytest.raises(OSError, match="no space left"):
         write_page(found, tmp_path / "page.md")
     assert ((tmp_path / "page.md").read_text(), files(tmp_path / "page")) == before
+
+
+@pytest.mark.parametrize("earlier", [(), ("figure1",), ("figure1", "figure2")])
+@pytest.mark.parametrize("stops", range(5))
+def test_a_run_that_is_killed_between_two_renames_leaves_nothing_that_the_next_one_refuses(
+    found, tmp_path, monkeypatch, earlier, stops
+):
+    page, folder = tmp_path / "page.md", tmp_path / "page"
+    if earlier:
+        write_page(with_pictures(replace(found, seed=found.seed + 1), *earlier), page)
+        for name in earlier:  # as a run with other numbers drew it
+            (folder / f"{name}.svg").write_text(f"<svg>{name}</svg>")
+        digests = {f"{name}.svg": page_files._digest(folder / f"{name}.svg") for name in earlier}
+        (folder / MANIFEST).write_text(json.dumps({"pictures": digests}))
+    done, rename = [], Path.replace
+
+    def dies(self, target):
+        done.append(target)
+        if len(done) > stops:
+            raise SystemExit  # of a kill, what was renamed stays
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", dies)
+    with pytest.raises(SystemExit):
+        write_page(found, page)
+    monkeypatch.setattr(Path, "replace", rename)
+    check_place(page, ["figure1", "figure2"])
+    write_page(found, page)
+    assert set(files(folder)) == {"figure1.svg", "figure2.svg", MANIFEST}
+    assert "coming" not in json.loads((folder / MANIFEST).read_text())
+
+
+def test_a_picture_of_the_users_that_bears_a_name_to_come_stays_the_users(found, tmp_path):
+    write_page(found, tmp_path / "page.md")
+    file = tmp_path / "page" / MANIFEST
+    file.write_text(json.dumps({"pictures": {}, "coming": manifest(tmp_path / "page")}))
+    (tmp_path / "page" / "figure1.svg").write_text("<svg>retouched</svg>")
+    assert set(manifest(tmp_path / "page")) == {"figure2.svg"}
+    with pytest.raises(InputError, match=r"figure1\.svg"):
+        write_page(found, tmp_path / "page.md")
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"pictures": 3}', json.dumps({"pictures": {"../page.md": "0"}})])

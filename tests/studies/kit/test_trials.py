@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openloop.errors import FormatError, InputError, OpenloopError
+from openloop.errors import InputError, OpenloopError
+from openloop.studies.kit.fingerprint import code_digest
+from openloop.studies.kit.kept_arrays import digest_of
 from openloop.studies.kit.trials import Task, Trials, compute, time_file
 from tests.facts import facts
 
@@ -159,16 +164,85 @@ def test_a_kept_file_that_was_cut_is_computed_again(tmp_path):
     assert kept.read_bytes() == whole
 
 
-def test_a_kept_file_that_is_damaged_inside_is_named(tmp_path):
+def damages(whole: bytes, other: bytes) -> dict[str, bytes]:
+    """What may become of a file: cut, a bit turned anywhere, another file, nothing, or one that was kept before."""
+    draw = np.random.default_rng(0)
+    turned = {f"bit {at}": whole[:at] + bytes([whole[at] ^ (1 << draw.integers(8))]) + whole[at + 1 :]
+              for at in draw.integers(0, len(whole), 60)}  # fmt: skip
+    cut = {f"cut at {at}": whole[:at] for at in draw.integers(0, len(whole), 10)}
+    plain = io.BytesIO()
+    np.savez(plain, sum=1.0, draws=np.zeros(3))  # a file without a digest
+    return turned | cut | {"empty": b"", "other": other, "text": b"PK not a zip", "unsigned": plain.getvalue()}
+
+
+def test_any_damage_to_a_kept_file_means_that_it_is_absent(tmp_path):
+    with Trials(tmp_path, 0) as trials:
+        before, _ = trials.map(total, GIVEN, [{"seed": 0}, {"seed": 1}], ignore)
+        one, two = (trials._file(total, digest_of(GIVEN), {"seed": s}, code_digest(total)) for s in (0, 1))
+        whole, other = one.read_bytes(), two.read_bytes()
+        for how, text in damages(whole, other).items():
+            one.write_bytes(text)
+            (after,) = trials.map(total, GIVEN, [{"seed": 0}], ignore)
+            assert after["sum"] == before["sum"], how
+            np.testing.assert_array_equal(after["draws"], before["draws"], how)
+            if not how.startswith("bit"):  # some bits, as those of dates, mean nothing
+                assert one.read_bytes() == whole, how
+        assert trials.notes == []
+
+
+def test_given_arrays_that_are_damaged_are_written_again(tmp_path):
     with Trials(tmp_path, 0) as trials:
         trials.map(total, GIVEN, [{"seed": 0}], ignore)
-        (kept,) = (tmp_path / "trials").iterdir()
-        whole = bytearray(kept.read_bytes())
-        at = whole.index(b"NUMPY")
-        whole[at : at + 5] = b"XXXXX"
-        kept.write_bytes(bytes(whole))
-        with pytest.raises(FormatError, match=facts(kept, "delete")):
+        (given,) = (tmp_path / "given").iterdir()
+        whole = given.read_bytes()
+        given.write_bytes(whole[:-40] + bytes(40))
+        (found,) = trials.map(total, GIVEN, [{"seed": 1}], ignore)
+        assert found["sum"] == 10 + np.random.default_rng(1).random()
+    assert given.read_bytes() == whole
+
+
+def test_seconds_that_are_damaged_are_not_known(tmp_path):
+    with Trials(tmp_path, 0) as trials:
+        trials.map(total, GIVEN, [{"seed": 0}], ignore)
+        (file,) = (tmp_path / "seconds").iterdir()
+        for text in ("", "soon", "nan", "-1", "inf"):
+            trials.spent()
+            file.write_text(text)
             trials.map(total, GIVEN, [{"seed": 0}], ignore)
+            assert trials.spent().timed == 0
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_folder_that_takes_no_file_is_a_note_and_not_an_end(tmp_path, workers):
+    with Trials(tmp_path / "fine", 0) as trials:
+        right = trials.map(total, GIVEN, [{"seed": 0}, {"seed": 1}], ignore)
+    limited = tmp_path / "full"
+    with Trials(limited, workers) as trials:
+        for kind in ("given", "trials", "seconds"):
+            (limited / kind).rmdir()
+            (limited / kind).write_text("in the way")  # nothing can be written below it
+        found = trials.map(total, GIVEN, [{"seed": 0}, {"seed": 1}], ignore)
+        assert [one["sum"] for one in found] == [one["sum"] for one in right]
+        (note,) = {note.partition(":")[0] for note in trials.notes}
+        assert str(limited) in note
+        assert trials.spent().timed == 0
+
+
+def test_what_a_full_disk_says_is_noted_once(tmp_path, monkeypatch):
+    def full(*_args, **_options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(np, "savez", full)
+    with Trials(tmp_path, 0) as trials:
+        (found,) = trials.map(total, GIVEN, [{"seed": 0}], ignore)
+    assert found["sum"] == 10 + np.random.default_rng(0).random()
+    (note,) = trials.notes
+    assert re.search(facts(tmp_path, os.strerror(errno.ENOSPC)), note)
+    assert list((tmp_path / "trials").iterdir()) == []
+    monkeypatch.setattr(Path, "mkdir", full)
+    with Trials(tmp_path / "new", 0) as trials:
+        trials.map(total, GIVEN, [{"seed": 0}], ignore)
+    assert os.strerror(errno.ENOSPC) in trials.notes[0]
 
 
 def test_what_cannot_be_kept_is_refused(tmp_path):

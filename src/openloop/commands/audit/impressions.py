@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from openloop.errors import InputError, OpenloopError, UndefinedError, did_you_m
 from openloop.estimators.shown import shown_method, shown_metric
 from openloop.propensity.naming import EXAMINED_BY
 from openloop.support.atomic import FilePath
+from openloop.support.clock import seconds_since, start
 from openloop.support.fields import fields_of
 from openloop.support.progress import Step, silent
 
@@ -108,7 +108,7 @@ class ShownRequest:
 
 def run_shown(wanted: ShownRequest, command: str, step: Step = silent) -> Audit:
     """The audit that was asked for; `command` is the command line that asks for it again."""
-    began = time.perf_counter()
+    began = start()
     notes: list[str] = []
     step("reading the log", 0.0)
     log, exam = _read(wanted, notes)
@@ -125,7 +125,7 @@ def run_shown(wanted: ShownRequest, command: str, step: Step = silent) -> Audit:
     except UndefinedError as error:  # the notes say why there is no examination
         why = " ".join(note for note in notes if note.startswith(UNEXAMINED))
         raise UndefinedError(f"{error} {why}".rstrip()) from error
-    setting = replace(found.setting, log=str(wanted.log), command=command, seconds=time.perf_counter() - began)
+    setting = replace(found.setting, log=str(wanted.log), command=command, seconds=seconds_since(began))
     return replace(found, setting=setting, notes=tuple(dict.fromkeys((*notes, *found.notes))))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from typing import Any
@@ -24,6 +23,7 @@ from openloop.commands.audit.request import (
     given_ids,
     guesses,
     is_number_of_strata,
+    mixed_ids,
     propensity_choice,
     split_of,
 )
@@ -36,9 +36,10 @@ from openloop.data.features import features_beside
 from openloop.data.formats import open_file
 from openloop.data.reading import read
 from openloop.data.splitting import split
-from openloop.errors import ColumnError, FormatError, InputError, did_you_mean, listing
+from openloop.errors import ColumnError, FormatError, InputError, did_you_mean
 from openloop.sources.outcomes import places
 from openloop.support.atomic import FilePath
+from openloop.support.clock import seconds_since, start
 from openloop.support.progress import Step, silent
 
 READING = 0.4  # of the work
@@ -47,18 +48,21 @@ THREADS = 4  # models that are read at a time, each of which needs memory
 
 def run(wanted: AuditRequest, command: str, step: Step = silent) -> Audit:
     """The audit that was asked for; `command` is the command line that asks for it again."""
-    began = time.perf_counter()
+    began = start()
     try:
         inputs = gather(wanted, _part(step, 0.0, READING))
         found = conduct(inputs.models, inputs.log, inputs.propensities, inputs.asked, _part(step, READING, 1.0))
-    except pl.exceptions.PolarsError as error:  # of rows that are read only now, as with --stream
+    except (
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+    ) as error:  # of rows that are read only now, as with --stream
         raise FormatError(f"{wanted.log} or a file beside it: cannot be read ({error}); repair it.") from error
     except OSError as error:
         name = error.filename or wanted.log
         raise InputError(
             f"{name}: cannot be read ({error.strerror or error}); check it and its permissions."
         ) from error
-    return _with_sources(found, inputs, command, time.perf_counter() - began)
+    return _with_sources(found, inputs, command, seconds_since(began))
 
 
 def _part(step: Step, low: float, high: float) -> Step:
@@ -226,8 +230,7 @@ def united(role: str, parts: list[Vocabulary]) -> Vocabulary:
     if all(other == first for other in others):
         return first
     if len({part.ids.dtype.kind == "i" for part in parts}) > 1:
-        some = listing([part.ids[0] for part in parts])
-        raise InputError(f"the {role} ids of the files are integers in one and text in another, as {some}; cast one.")
+        raise mixed_ids(role, [part.ids[0] for part in parts])
     return Vocabulary.of(np.concatenate([part.ids for part in parts]))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,7 @@ def _matrix(what: str, path: Path) -> Array:
         raise FormatError(f"{what}: no such file.")
     try:
         found: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, SyntaxError, TokenError) as error:  # a header is Python text
         raise FormatError(f"{what}: is no array that numpy.save wrote ({error}); write it again.") from error
     if found.dtype.kind not in "fiu":
         raise PredictionError(f"{what}: must hold numbers, got {found.dtype}; save scores as floats.")

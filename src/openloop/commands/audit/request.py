@@ -224,7 +224,8 @@ def guesses(table: InputTable, chosen: Mapping[str, str], asked: Mapping[str, Co
 
 def is_number_of_strata(text: str) -> bool:
     """Whether strata are of propensity: 5, 2:width."""
-    return text.partition(":")[0].isdecimal()
+    number = text.partition(":")[0]
+    return number.isascii() and number.isdecimal()
 
 
 def split_of(wanted: AuditRequest, common: int, rows: tuple[int, int], notes: list[str]) -> str:
@@ -260,6 +261,13 @@ def given_ids(role: str, given: int | FilePath | None, named: str) -> Vocabulary
     column = named if named in table.columns else table.columns[0] if len(table.columns) == 1 else id_column(given)
     ids = values.ids(table.fetch([column])[column], f"--{role}s {given}: column {column!r}", text=table.text)
     return vocabulary(ids, f"{role}s")
+
+
+def mixed_ids(role: str, some: list[Any]) -> InputError:
+    """The error of logs of which some have integers and others text."""
+    return InputError(
+        f"the {role} ids of the files are integers in one and text in another, as {listing(some)}; cast one."
+    )
 
 
 # -- refusals ------------------------------------------------------------------------------------------------

@@ -1,16 +1,16 @@
 """The files of an audit whose rows stay on disk: lazy scans on one population, p in a column of the log.
 
-Nothing here holds more than the distinct ids and a count for each item; `ol.audit` reads the scans in batches.
+Nothing here holds more than the distinct ids, a count for each item, and the pairs of one table at a time; `ol.audit`
+reads the scans in batches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from openloop.commands.audit.model_files import MATRIX, is_matrix, is_model_file, table_of
@@ -22,21 +22,32 @@ from openloop.commands.audit.request import (
     given_ids,
     guesses,
     is_number_of_strata,
+    mixed_ids,
     propensity_choice,
     split_of,
+)
+from openloop.commands.audit.scan_columns import (
+    ScannedIds,
+    check_propensities,
+    check_ratings,
+    collected,
+    number,
+    rating,
+    refuse_empty,
 )
 from openloop.commands.table_files import suffix
 from openloop.core.positives import only_positives
 from openloop.core.propensities import not_exposure
 from openloop.data.columns import Column, InputTable, choose, choose_log, shared
 from openloop.data.delimited import TextForm
-from openloop.data.formats import PARQUET, open_file
-from openloop.errors import InputError
+from openloop.data.formats import BROKEN, PARQUET, open_file
+from openloop.errors import InputError, PredictionError
 from openloop.estimators.naming import method
 from openloop.propensity.naming import MODELS, ModelSpec, is_model
 from openloop.sources.predictions import unknown_ids
-from openloop.sources.rules import SIDES, pair_columns
+from openloop.sources.rules import SIDES, no_rows, pair_columns, pairs_twice
 from openloop.support.atomic import FilePath
+from openloop.support.memory import free_memory
 from openloop.support.progress import Step, silent
 
 UNSCALED = ("snips", "stratified", "naive")  # estimators that need no scale of p
@@ -93,15 +104,6 @@ def refusal(wanted: AuditRequest) -> str | None:
     return None if named is None else f"--strata {named} is a column, and only strata of propensity can be streamed"
 
 
-def free_memory() -> float:
-    """Bytes that are free, or infinity where the system does not tell."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return float(next(line.split()[1] for line in lines if line.startswith("MemAvailable"))) * 1024
-    except (OSError, StopIteration, ValueError, UnicodeDecodeError):
-        return np.inf
-
-
 def _rows_of(path: FilePath) -> float:
     """About how many rows a file has; none where it stays on disk or cannot be read, which is reported elsewhere."""
     file = Path(path).expanduser()
@@ -110,7 +112,7 @@ def _rows_of(path: FilePath) -> float:
     if suffix(path) in PARQUET:
         try:
             return float(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())
-        except (pl.exceptions.PolarsError, OSError):
+        except BROKEN:
             return 0.0
     return file.stat().st_size / (ROW_ZIPPED if suffix(path) == ".gz" else ROW_OF_TEXT)
 
@@ -134,46 +136,39 @@ class Scan:
         rows = self.table.scan(list(dict.fromkeys(self.columns.values())))
         return rows.select(pl.col(column).alias(role) for role, column in self.columns.items())
 
-    def whole_ids(self, role: str) -> bool:
-        """Whether ids are integers; in delimited text, whether each is written as that integer is."""
-        dtype = self.raw.collect_schema()[role]
-        if not self.table.text:
-            return dtype.is_integer()
-        field = pl.col(role)
-        same = field.cast(pl.Int64, strict=False).cast(pl.String).eq_missing(field)
-        return bool(_collected(self.raw.select(same.all())).item())
+    @property
+    def types(self) -> pl.Schema:
+        """The types of the columns."""
+        return self.raw.collect_schema()
 
-    def frame(self, ids: Mapping[str, Any]) -> pl.LazyFrame:
-        """Ids of the types given, all else as 64-bit floats; what is no number is missing; positives are rated 1."""
-        columns = [pl.col(role).cast(ids.get(role, pl.Float64), strict=False) for role in self.columns]
-        return self.raw.select(*columns, *([] if "rating" in self.columns else [pl.lit(1.0).alias("rating")]))
+    def ids(self, role: str, *, keep_text: bool = False) -> ScannedIds:
+        """The ids of users or items, checked."""
+        what = f"{self.what}: {role} column {self.columns[role]!r}"
+        return ScannedIds.of(self.raw.select(role), what, text=self.table.text, keep_text=keep_text)
 
-    def predictions(self, ids: Mapping[str, Any]) -> pl.LazyFrame:
-        """Ids of the types given, and scores and ranks as they are: whoever reads them says which are no numbers."""
-        return self.raw.with_columns(pl.col(side).cast(ids[side], strict=False) for side in SIDES)
+    def check(self) -> None:
+        """Refuse what `read` refuses of a log's numbers."""
+        refuse_empty(self.raw, self.what)
+        for role, check in (("rating", check_ratings), ("propensity", check_propensities)):
+            if role in self.columns:
+                check(self.raw.select(role), f"{self.what}: {role} column {self.columns[role]!r}")
 
+    def frame(self, ids: Mapping[str, ScannedIds]) -> pl.LazyFrame:
+        """The log's columns as `read` has them, in 64 bits; positives are rated 1."""
+        types = self.types
+        made = {role: ids[role].column for role in SIDES} | {"rating": pl.lit(1.0)}
+        for role in self.columns:
+            if role not in SIDES:
+                made[role] = (rating if role == "rating" else number)(role, types[role])
+        return self.raw.select(**made)
 
-def _collected(frame: pl.LazyFrame) -> pl.DataFrame:
-    return frame.collect(engine="streaming")
+    def predictions(self, ids: Mapping[str, ScannedIds]) -> pl.LazyFrame:
+        """The ids, and scores and ranks as they are: whoever reads them says which are no numbers."""
+        return self.raw.with_columns(ids[side].column.alias(side) for side in SIDES)
 
 
 def _rows(frame: pl.LazyFrame) -> int:
-    return int(_collected(frame.select(pl.len())).item())
-
-
-def _id_types(scans: Sequence[Scan]) -> dict[str, Any]:
-    """Integers where all files have them, else text; typed integers beside text are refused."""
-    types: dict[str, Any] = {}
-    for role in SIDES:
-        whole = [scan.whole_ids(role) for scan in scans]
-        typed = [scan for scan, w in zip(scans, whole, strict=True) if w and not scan.table.text]
-        if typed and not all(whole):
-            other = scans[whole.index(False)]
-            raise InputError(
-                f"the {role} ids are integers in {typed[0].what} and text in {other.what}; cast one of them."
-            )
-        types[role] = pl.Int64() if all(whole) else pl.String()
-    return types
+    return int(collected(frame.select(pl.len())).item())
 
 
 # -- one audit -----------------------------------------------------------------------------------------------
@@ -195,16 +190,17 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Audit
     ]
     named = wanted.model_columns(chosen)
     models = {name: [_predictions(name, path, named) for path in paths] for name, paths in wanted.tables.items()}
-    logs = [scan for scan in (log, *beside) if scan is not None]
-    types = _id_types([*logs, *(scan for scans in models.values() for scan in scans)])
     step("counting users and items", 0.3)
-    known = {role: _known(wanted, role, logs, chosen, types) for role in SIDES}
-    frames = {name: [scan.predictions(types) for scan in scans] for name, scans in models.items()}
-    for scans in models.values():
-        _refuse_unknown(scans, types, known)
-    train, sample = (None if scan is None else scan.frame(types) for scan in beside)
+    logs = [scan for scan in (log, *beside) if scan is not None]
+    for scan in logs:
+        scan.check()
+    found = {role: _of_logs(wanted, role, logs, chosen) for role in SIDES}
+    known = {role: ids for role, (ids, _) in found.items()}
+    frames = {name: [_predicted(scan, known) for scan in scans] for name, scans in models.items()}
+    scored, *others = (scan.frame({role: next(own) for role, (_, own) in found.items()}) for scan in logs)
+    train, sample = (None if scan is None else others.pop(0) for scan in beside)
     step("finding propensities", 0.6)
-    parts = SplitScans.of(wanted, log.frame(types), train, notes)
+    parts = SplitScans.of(wanted, scored, train, notes)
     more = parts.more(wanted, notes, complete=_complete(models, frames, known))
     if choice.model is not None:  # only models of counts are streamed
         made = choice.model.bare(0)
@@ -237,27 +233,38 @@ def _predictions(name: str, path: FilePath, named: Mapping[str, Column]) -> Scan
     return Scan(what=what, table=table, columns=pair_columns(table, named))
 
 
-def _known(
-    wanted: AuditRequest, role: str, logs: Sequence[Scan], chosen: Mapping[str, str], types: Mapping[str, Any]
-) -> pl.Series:
-    """All ids of the population."""
+def _of_logs(
+    wanted: AuditRequest, role: str, logs: Sequence[Scan], chosen: Mapping[str, str]
+) -> tuple[pl.Series, Iterator[ScannedIds]]:
+    """All ids of the population, and those of each log."""
     given = given_ids(role, wanted.users if role == "user" else wanted.items, chosen[role])
-    if given is None:
-        ids = pl.concat([scan.frame(types).select(role) for scan in logs]).unique()
-        return _collected(ids)[role].drop_nulls().sort()
-    known = pl.Series(role, given.ids.tolist()).cast(types[role])
-    for scan in logs:
-        _refuse_unknown([scan], types, {role: known})
-    return known
+    if given is not None:
+        known = pl.Series(role, given.ids.tolist())
+        return known, iter([_within(scan, role, known) for scan in logs])
+    own = [scan.ids(role) for scan in logs]
+    if len({ids.whole for ids in own}) > 1:
+        raise mixed_ids(role, [ids.ids[0] for ids in own])
+    return pl.concat([ids.ids for ids in own]).unique().sort().alias(role), iter(own)
 
 
-def _refuse_unknown(scans: Sequence[Scan], types: Mapping[str, Any], known: Mapping[str, pl.Series]) -> None:
-    for scan in scans:
-        for role, ids in known.items():
-            strange = pl.col(role).is_in(ids.implode()).not_()
-            rows = _collected(scan.frame(types).filter(strange).group_by(role).len())
-            if len(rows):
-                raise unknown_ids(scan.what, role, rows[role], int(rows["len"].sum()), integers=None)
+def _within(scan: Scan, role: str, known: pl.Series) -> ScannedIds:
+    """The ids of a file, all of which a population has."""
+    found = scan.ids(role, keep_text=known.dtype == pl.String)
+    strange = found.unknown(known)
+    if strange.height:
+        rows = _rows(scan.raw.filter(pl.col(role).is_in(strange["field"].implode())))
+        raise unknown_ids(scan.what, role, strange["id"].unique(), rows, integers=known.dtype == pl.Int64)
+    return found
+
+
+def _predicted(scan: Scan, known: Mapping[str, pl.Series]) -> pl.LazyFrame:
+    if collected(scan.raw.head(1)).height == 0:
+        raise no_rows(scan.what)
+    found = scan.predictions({role: _within(scan, role, known[role]) for role in SIDES})
+    twice = collected(found.group_by(*SIDES).len().filter(pl.col("len") > 1).select(SIDES)).sort(*SIDES)  # holds pairs
+    if twice.height:
+        raise PredictionError(pairs_twice(scan.what, twice.height, twice.head(3).rows()))
+    return found
 
 
 def _complete(
@@ -317,13 +324,13 @@ class SplitScans:
         if not spec.bare(0).fits_items:
             return
         rating = pl.concat([part.select("rating") for part in self.whole])
-        low, high = _collected(rating.select(low=pl.min("rating"), high=pl.max("rating"))).row(0)
+        low, high = collected(rating.select(low=pl.min("rating"), high=pl.max("rating"))).row(0)
         if low is not None and only_positives(low, high):
             raise not_exposure(f"--propensity {spec}")
 
     def _fitted(self, spec: ModelSpec, known: Mapping[str, pl.Series], notes: list[str]) -> pl.DataFrame:
         """p of each item, from its count in the whole log."""
-        counted = _collected(pl.concat([part.select("item") for part in self.whole]).group_by("item").len())
+        counted = collected(pl.concat([part.select("item") for part in self.whole]).group_by("item").len())
         items = pl.DataFrame({"item": known["item"]})
         n = items.join(counted, on="item", how="left", maintain_order="left")["len"].fill_null(0)
         model = spec.bare(0)

@@ -1,29 +1,24 @@
-"""`fetch`: download a data set, verify it, unpack it; it appears whole in the data folder, or not at all."""
+"""`fetch`: download a data set, verify it, unpack it; it appears whole in the data folder, or not at all.
+
+What came of an archive that could not be fetched whole is kept and continued; one that fails its check is put aside.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import http.client
 import shutil
-import tempfile
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from openloop.data.datasets.downloading import PartialDownload, download
 from openloop.data.datasets.finding import Folder, data_folder, find, missing
 from openloop.data.datasets.records import Archive, Dataset
-from openloop.data.datasets.unpacking import names, refuse_no_room, unpack
-from openloop.errors import FormatError, InputError, OpenloopError, listing
+from openloop.data.datasets.unpacking import names, unpack
+from openloop.errors import FormatError, InputError, listing
+from openloop.support.leftovers import hidden, sweep
 from openloop.support.progress import Step, silent
-
-MOST = 2**34  # bytes of a download whose size nobody knows beforehand: 16 GiB
-BLOCK = 2**18
-PATIENCE = 60  # seconds without a byte
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,18 +50,24 @@ def fetch(
     archive, target = _archive(dataset, folder), data_folder(folder) / dataset.folders[0]
     if not accept_terms:
         raise _unaccepted(dataset)
-    _refuse_taken(dataset, target)
-    source = url or archive.url
+    partial = PartialDownload(file=target.with_name(f".{target.name}.part"))
+    _refuse_taken(dataset, target, partial)
+    source = archive.url if url is None else url
     with _workplace(target) as place:
-        size, found = _download(dataset, source, archive, place / "download", step)
-        verified = _verify(dataset, archive, source, found)
-        step("unpacking", 1.0)
-        content = place / "content"
-        content.mkdir()
-        unpack(place / "download", file_name(archive.url), content)
-        _refuse_incomplete(dataset, source, content)
+        size, found = download(dataset, source, archive, partial, step)
+        try:
+            verified = _verify(dataset, archive, source, found)
+            step("unpacking", 1.0)
+            content = place / "content"
+            content.mkdir()
+            unpack(partial.file, file_name(archive.url), content)
+            _refuse_incomplete(dataset, source, content)
+        except FormatError as error:
+            aside = partial.quarantine(str(error))
+            raise FormatError(f"{error} What came is in {str(aside)!r}.") from error
         files = tuple(names((path for path in content.rglob("*") if path.is_file()), content))
         content.rename(target)  # onto an empty folder, or none
+        partial.remove()
     return Fetched(
         name=name, folder=target, url=source, size=size, sha256=found["sha256"], verified=verified, files=files
     )
@@ -94,8 +95,12 @@ def _archive(dataset: Dataset, folder: Folder | None) -> Archive:
     return dataset.archive
 
 
-def _refuse_taken(dataset: Dataset, target: Path) -> None:
+def _refuse_taken(dataset: Dataset, target: Path, partial: PartialDownload) -> None:
     if target.is_symlink() or (target.exists() and not (target.is_dir() and not any(target.iterdir()))):
+        if not missing(dataset, target):  # a run may have been killed once all was there
+            sweep(target.parent)
+            with suppress(OSError):
+                partial.remove()
         msg = f"{dataset.name}: {str(target)!r} exists and is not empty; move it away, or choose another data folder."
         raise InputError(msg)
 
@@ -130,7 +135,9 @@ def _workplace(target: Path) -> Generator[Path]:
     made = not above.exists()
     try:
         above.mkdir(exist_ok=True)
-        place = Path(tempfile.mkdtemp(dir=above, prefix=f".{target.name}."))
+        sweep(above)
+        place = hidden(target)
+        place.mkdir(mode=0o700)
     except OSError as error:
         msg = f"data folder {str(above)!r}: cannot be written ({error.strerror}); create it, or choose another."
         raise InputError(msg) from error
@@ -138,79 +145,9 @@ def _workplace(target: Path) -> Generator[Path]:
         yield place
     except OSError as error:
         raise InputError(
-            f"{str(target)!r}: cannot be written ({error}); make room, or choose another folder."
+            f"{str(target)!r}: cannot be written ({error}); make room, or choose another folder: what came is kept."
         ) from error
     finally:
         shutil.rmtree(place, ignore_errors=True)
         if made and not any(above.iterdir()):
             above.rmdir()
-
-
-def _download(dataset: Dataset, source: str, archive: Archive, target: Path, step: Step) -> tuple[int, dict[str, str]]:
-    """Stream to a file; the bytes that came, and their digests."""
-    sha256, md5, done = hashlib.sha256(), hashlib.md5(usedforsecurity=False), 0
-    try:
-        with _open(source) as answer, target.open("wb") as file:
-            length = _length(answer)
-            most = length or archive.size or MOST
-            free, size = shutil.disk_usage(target.parent).free, length or archive.size or 0
-            refuse_no_room(f"{dataset.name}: {source} has", size, free, MOST, f"fetch it by hand: see {dataset.home}")
-            while block := answer.read(BLOCK):
-                done += len(block)
-                if done > most:
-                    raise FormatError(f"{dataset.name}: {source} sent more than {most:,} bytes; fetch it again.")
-                for digest in (sha256, md5):
-                    digest.update(block)
-                file.write(block)
-                step(f"{done / 1e6:,.1f} MB" + (f" of {most / 1e6:,.1f}" if most != MOST else ""), done / most)
-    except OpenloopError:  # some are ValueErrors too
-        raise
-    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ValueError) as error:
-        raise _unreachable(dataset, source, error) from error
-    if length is not None and done != length:
-        raise FormatError(f"{dataset.name}: {source} was cut short: {done:,} of {length:,} bytes came; fetch it again.")
-    return done, {"sha256": sha256.hexdigest(), "md5": md5.hexdigest()}
-
-
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows an address to the web only, and from https to https only."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> Any:
-        _refuse_scheme(newurl, secure=req.type == "https")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _open(source: str) -> Any:
-    _refuse_scheme(source, secure=False)
-    opener = urllib.request.OpenerDirector()
-    handlers = (
-        urllib.request.ProxyHandler, urllib.request.HTTPHandler, urllib.request.HTTPSHandler,
-        urllib.request.HTTPDefaultErrorHandler, urllib.request.HTTPErrorProcessor, _Redirects,
-    )  # fmt: skip
-    for handler in handlers:  # and none for files, ftp or data
-        opener.add_handler(handler())
-    request = urllib.request.Request(source, headers={"User-Agent": "openloop"})  # noqa: S310, checked above
-    return opener.open(request, timeout=PATIENCE)
-
-
-def _refuse_scheme(url: str, *, secure: bool) -> None:
-    allowed = ("https",) if secure else ("https", "http")
-    if urllib.parse.urlsplit(url).scheme not in allowed:
-        raise InputError(
-            f"url must begin with {' or '.join(f'{a}://' for a in allowed)}, got {url!r}; use another source."
-        )
-
-
-def _length(answer: Any) -> int | None:
-    length = answer.headers.get("Content-Length")
-    return int(length) if length is not None and length.isdecimal() else None
-
-
-def _unreachable(dataset: Dataset, source: str, error: Exception) -> InputError:
-    why = str(error.reason if isinstance(error, urllib.error.URLError) else error) or type(error).__name__
-    why = f"HTTP {error.code} {why}" if isinstance(error, urllib.error.HTTPError) else why
-    return InputError(
-        f"{dataset.name}: {source} cannot be fetched ({why}); try again later, or fetch it by hand: see {dataset.home}."
-    )

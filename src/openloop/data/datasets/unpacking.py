@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import shutil
 import stat
@@ -14,9 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from openloop.errors import FormatError, InputError
+from openloop.data.contents import DENSEST, HARMLESS
+from openloop.errors import FormatError, InputError, quoted
 
 MOST = 2**36  # bytes that an archive may unpack to: 64 GiB
+MOST_OF_ONE = 2**35  # bytes of one of its files: 32 GiB
+MOST_FILES = 100_000
+BY_HAND = "unpack it by hand if you trust it"
 BLOCK = 2**20
 ZIP, TAR, GZIP = (".zip",), (".tar", ".tar.gz", ".tgz", ".tar.bz2"), (".gz",)
 BEGINNINGS = (b"PK\x03\x04", b"\x1f\x8b", b"BZh")  # of zip, gzip and bzip2
@@ -41,12 +46,19 @@ def unpack(archive: Path, name: str, folder: Path) -> None:
     """
     try:
         with _opened(archive, name) as (members, reader):
+            packed = archive.stat().st_size
+            _refuse_bomb(name, members)
+            _refuse_dense(name, sum(member.size or 0 for member in members), packed)
             _refuse_too_large(name, sum(member.size or 0 for member in members), _free(folder))
             for member in members:
                 target = _inside(name, member.name, folder)
                 with reader(member) as source:
-                    _copy(name, member, source, target)
+                    _copy(name, member, source, target, packed)
     except _BROKEN as error:
+        raise _unlike(archive, name, error) from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # of a place before the file's beginning, where a damaged zip would read
+            raise
         raise _unlike(archive, name, error) from error
     _lift(folder)
 
@@ -100,7 +112,7 @@ def _inside(name: str, path: str, folder: Path) -> Path:
     return folder.joinpath(*parts)
 
 
-def _copy(name: str, member: _Member, source: IO[bytes], target: Path) -> None:
+def _copy(name: str, member: _Member, source: IO[bytes], target: Path, packed: int) -> None:
     """Copy a member; more than the size that its archive says, or than there is room for, is an error."""
     if target.exists() or target.is_symlink():
         raise FormatError(f"{name}: {member.name!r} is in it twice; do not use this archive.")
@@ -111,9 +123,30 @@ def _copy(name: str, member: _Member, source: IO[bytes], target: Path) -> None:
             copied += len(block)
             if member.size is None:
                 _refuse_too_large(name, copied, free)
+                _refuse_dense(name, copied, packed)
             elif copied > member.size:
                 raise FormatError(f"{name}: {member.name!r} holds more than its archive says; do not use it.")
             copy.write(block)
+
+
+def _refuse_bomb(name: str, members: list[_Member]) -> None:
+    """Refuse too many files, and one that is too large."""
+    if len(members) > MOST_FILES:
+        raise FormatError(f"{name}: has {len(members):,} files, and {MOST_FILES:,} are the most; {BY_HAND}.")
+    for member in members:
+        if (member.size or 0) > MOST_OF_ONE:
+            raise FormatError(
+                f"{name}: {quoted(member.name)} has {member.size:,} bytes, and {MOST_OF_ONE:,} are the most of one "
+                f"file; {BY_HAND}."
+            )
+
+
+def _refuse_dense(name: str, size: int, packed: int) -> None:
+    """Refuse what was made to fill the disk: zeros, or entries that share their bytes."""
+    if size > max(HARMLESS, DENSEST * packed):
+        raise FormatError(
+            f"{name}: unpacks to at least {size:,} bytes, more than {DENSEST:,} times its own {packed:,}; {BY_HAND}."
+        )
 
 
 def _free(folder: Path) -> int:

@@ -1,4 +1,4 @@
-"""Models of implicit (ALS, BPR, LMF), and others with `user_factors` and `item_factors` alone, as `Factors`.
+"""Models of implicit (ALS, BPR, LMF), and others with only `user_factors` and `item_factors`, as `Factors`.
 
 The factors of BPR and LMF hold the biases in a column of their own, so the score is the product as it is.
 """

@@ -32,10 +32,12 @@ from openloop.learners.blocks.user_blocks import Answer, Held, UserBlock, count_
 from openloop.learners.solvers.projected import Ask, Totals
 from openloop.support.atomic import FilePath, write_text
 from openloop.support.frames import plain_ids
-from openloop.support.sizes import bytes_of, physical, written
+from openloop.support.leftovers import marked, sweep, work_folder
+from openloop.support.memory import total_memory
+from openloop.support.sizes import bytes_of, written
 
-# Names that nobody gives a folder of their own: what bears them is replaced and deleted.
-READY, UNFINISHED, CONTENTS = "openloop-blocks", "openloop-blocks.unfinished", "blocks.json"
+# The name of a folder that nobody else gives one: what bears it is used and deleted.
+READY, CONTENTS = "openloop-blocks", "blocks.json"
 PARTS = ("ptr", "item", "y", "w")
 
 
@@ -51,7 +53,7 @@ class Disk:
     @classmethod
     def of(cls, items: Array, dtype: Any, threads: int, memory: Any) -> Disk:
         """Without a limit half of what the machine has."""
-        limit = (physical() or 0) // 2 if memory is None else bytes_of("MF: memory", memory)
+        limit = (total_memory() or 0) // 2 if memory is None else bytes_of("MF: memory", memory)
         if not limit:
             raise InputError('MF: this system does not say how much memory it has; pass memory=, such as "4 GiB".')
         return cls(items=items, dtype=np.dtype(dtype), threads=threads, memory=limit)
@@ -135,7 +137,7 @@ def _beside(block: Any, users: Array, held: Held, like: Any) -> UserBlock:
 
 def stored(table: RatingsTable, disk: Disk, folder: FilePath | None = None, factors: int = 0) -> DiskBlocks:
     """The blocks of a table in a folder: those that are there if they are of the same rows, or else made now."""
-    home = Path(tempfile.mkdtemp(prefix="openloop-blocks-") if folder is None else folder).expanduser()
+    home = _temporary() if folder is None else Path(folder).expanduser()
     new = folder is None or _created(table.who, home)
     try:
         mark, ready = _mark(table, disk), home / READY
@@ -151,6 +153,15 @@ def stored(table: RatingsTable, disk: Disk, folder: FilePath | None = None, fact
     if folder is None:
         weakref.finalize(found, shutil.rmtree, home, ignore_errors=True)
     return found
+
+
+def _temporary() -> Path:
+    """A folder of this process, which the next one deletes if this one is killed."""
+    place = Path(tempfile.gettempdir())
+    sweep(place)
+    home = place / marked(READY)
+    home.mkdir(mode=0o700)
+    return home
 
 
 def _created(who: str, home: Path) -> bool:
@@ -177,11 +188,17 @@ def _mark(table: RatingsTable, disk: Disk) -> str:
 
 
 def _make(table: RatingsTable, disk: Disk, home: Path, mark: str, factors: int) -> None:
+    """Make the blocks aside, and then put them into their place, all at once."""
+    with work_folder(home / READY) as place:
+        making = place / READY
+        making.mkdir()
+        _fill(table, disk, making, mark, factors)
+        making.rename(home / READY)
+
+
+def _fill(table: RatingsTable, disk: Disk, making: Path, mark: str, factors: int) -> None:
     import polars as pl
 
-    making = home / UNFINISHED
-    shutil.rmtree(making, ignore_errors=True)  # of a run that was interrupted
-    making.mkdir()
     users = table.frame.to_native().group_by("u").len().collect(engine="streaming").sort("u")
     disk.check(table.who, len(users), factors)
     ends = np.concatenate([[0], np.cumsum(users["len"].to_numpy())])  # rows before each user
@@ -193,7 +210,6 @@ def _make(table: RatingsTable, disk: Disk, home: Path, mark: str, factors: int) 
     pl.DataFrame({"u": users["u"]}).write_parquet(making / "users.parquet")
     contents = {"mark": mark, "edges": edges.tolist(), "facts": [asdict(part) for part in facts]}
     write_text(making / CONTENTS, json.dumps(contents))
-    making.rename(home / READY)
 
 
 def _deal(table: RatingsTable, disk: Disk, making: Path, users: Any, edges: Array) -> None:

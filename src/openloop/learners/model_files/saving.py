@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from openloop.core.feedback import Array, Vocabulary, check_fitted
-from openloop.errors import FormatError, InputError, OpenloopError, UndefinedError, listing
+from openloop.errors import FormatError, InputError, OpenloopError, UndefinedError, listing, quoted
 from openloop.learners.base import FactorLearner, Learner
 from openloop.learners.model_files.kinds import SAVED, is_saved, kind
 from openloop.learners.model_files.packing import pack, unpack
@@ -156,10 +156,22 @@ def _read(file: Path) -> tuple[dict[str, Any], dict[str, Array]]:
             if text is None:
                 return {}, {}
             header = _header(file, text)
-            tensors = {name: np.array(opened.get_tensor(name)) for name in opened.keys()}  # noqa: SIM118, no mapping
+            tensors = {name: _tensor(file, opened, name) for name in opened.keys()}  # noqa: SIM118, no mapping
     except SafetensorError as error:
         raise FormatError(f"{file}: {_damage(file, str(error))} ({error}); fetch or save the model again.") from error
     return header, tensors
+
+
+def _tensor(file: Path, opened: Any, name: str) -> Array:
+    """A tensor of a type that NumPy has: bfloat16 and 8-bit floats are none, and `save` never writes them."""
+    try:
+        return np.array(opened.get_tensor(name))
+    except (TypeError, AttributeError) as error:
+        kind = opened.get_slice(name).get_dtype()
+        raise FormatError(
+            f"{file}: tensor {quoted(name)} has type {kind}, which no model of openloop has; convert it to float32, or "
+            "save the model again."
+        ) from error
 
 
 def _damage(file: Path, error: str) -> str:
@@ -174,7 +186,7 @@ def _damage(file: Path, error: str) -> str:
 
 def _header(file: Path, text: str) -> dict[str, Any]:
     try:
-        header: Any = json.loads(text)
+        header: Any = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{file}: its header is damaged ({error}); fetch or save the model again.") from error
     version: Any = header.get("format") if isinstance(header, dict) else None
@@ -188,6 +200,10 @@ def _header(file: Path, text: str) -> dict[str, Any]:
     if _text(header) != text:
         raise FormatError(f"{file}: its header is not as openloop writes it, so it is damaged; save the model again.")
     return header
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"it holds {word}, which is no JSON")
 
 
 def _checksum(header: dict[str, Any], tensors: dict[str, Array]) -> str:

@@ -20,6 +20,7 @@ from openloop.propensity.checks.balancing import Balancing, balancing
 from openloop.propensity.checks.held_out import Calibration, calibration
 from openloop.propensity.checks.overlap import Heavy, Overlap, observed_only, overlap, row_weights, weigh
 from openloop.support.atomic import Recorded, finite
+from openloop.support.escaping import visible
 
 T = TypeVar("T")
 
@@ -64,7 +65,7 @@ class Check(Recorded):
     def __str__(self) -> str:
         from openloop.propensity.checks.text import render
 
-        return render(self)
+        return visible(render(self), lines=True)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"

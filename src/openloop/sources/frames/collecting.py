@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import narwhals as nw
 
+from openloop.sources.frames.exact_sums import exact_tally
 from openloop.support.frames import collected, on_spark
 
 BANKS: Mapping[str, Any] = {"text": nw.String(), "whole": nw.Int64(), "number": nw.Float64()}
@@ -36,6 +37,23 @@ class FrameTally:
         found += [] if self.count is None else [nw.len().alias(self.count)]
         return self.frame.group_by(*self.by).agg(*found) if self.by else self.frame.select(*found)
 
+    @property
+    def polars(self) -> bool:
+        """Whether the rows are a lazy frame of Polars, whose threads add in no order."""
+        return isinstance(self.frame, nw.LazyFrame) and self.frame.implementation.is_polars()
+
+    @property
+    def result(self) -> Any:
+        """The eager results."""
+        if not self.polars:
+            return collected(self.query)
+        return nw.from_native(exact_tally(self.frame.to_native(), self.totals, self.by, self.count))
+
+    @property
+    def small(self) -> Any:
+        """The results as a frame to join with, which on Polars is found now."""
+        return self.result.lazy() if self.polars else self.query
+
 
 def together(asked: Sequence[Any]) -> list[Any]:
     """The eager results of small frames and tallies of one engine.
@@ -43,9 +61,8 @@ def together(asked: Sequence[Any]) -> list[Any]:
     Spark starts jobs for each query, and for each group-by in it: there all is one query, and all tallies are one
     group-by. A tally over no rows then has no result.
     """
-    plain = [x.query if isinstance(x, FrameTally) else x for x in asked]
-    if len(asked) < 2 or not on_spark(plain[0]):
-        return [collected(frame) for frame in plain]
+    if len(asked) < 2 or not on_spark(_frame(asked[0])):
+        return [x.result if isinstance(x, FrameTally) else collected(x) for x in asked]
     tallies = [x for x in asked if isinstance(x, FrameTally)]
     frames = [x for x in asked if not isinstance(x, FrameTally)]
     if not tallies:
@@ -54,6 +71,10 @@ def together(asked: Sequence[Any]) -> list[Any]:
     *tables, tallied = _united([*frames, joint.query])
     results = iter(tables), (_own(tallied, at, own) for at, own in enumerate(names))
     return [next(results[isinstance(x, FrameTally)]) for x in asked]
+
+
+def _frame(asked: Any) -> Any:
+    return asked.frame if isinstance(asked, FrameTally) else asked
 
 
 def _united(frames: Sequence[Any]) -> list[Any]:

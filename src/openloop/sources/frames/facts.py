@@ -153,8 +153,8 @@ class FrameLadder:
 def rating_query(frame: Any, weight: str | None, most: int) -> Any:
     """The rows of each rating, and their Σw where they have weights; of at most so many ratings."""
     named = [nw.lit(1.0).alias("n"), *([] if weight is None else [nw.col(weight).alias("mass")])]
-    totals = [nw.col("n").sum(), *([] if weight is None else [nw.col("mass").sum()])]
-    return frame.select("y", *named).group_by("y").agg(*totals).head(most)
+    tally = FrameTally.sums(frame.select("y", *named), ["n", *([] if weight is None else ["mass"])], by=["y"])
+    return tally if tally.polars else tally.query.head(most)
 
 
 def rating_counts(found: Fact) -> tuple[tuple[tuple[float, int], ...], tuple[float, ...]]:

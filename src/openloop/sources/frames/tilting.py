@@ -13,6 +13,7 @@ import numpy as np
 from openloop.core.feedback import Floats
 from openloop.core.metric import Metric, reaches
 from openloop.core.tilts import CLUSTERS, Against, TiltedSums, Tilts
+from openloop.sources.frames.collecting import FrameTally
 from openloop.sources.frames.joining import Joined
 from openloop.sources.frames.rows import FrameColumns, FrameSetting, Key, Pass, Reduced, reduce_all
 from openloop.sources.plan import LogFacts
@@ -67,7 +68,7 @@ def with_rating_tilts(frame: Any, rows: Any, weight: str, span: tuple[float, flo
     tilted, names = frame.with_columns(*columns), [_tilt(g) for g in range(len(columns))]
     if not raked:
         return tilted
-    sums = rows.with_columns(*columns).select(ITEM, *names).group_by(ITEM).agg(*(nw.col(name).sum() for name in names))
+    sums = FrameTally.sums(rows.with_columns(*columns).select(ITEM, *names), names, by=[ITEM]).small
     held = sums.select(ITEM, *((nw.col(names[0]) / nw.col(name)).alias(f"h_{name}") for name in names))
     joined = tilted.join(held, on=ITEM, how="inner")
     return joined.with_columns(*((nw.col(name) * nw.col(f"h_{name}")).alias(name) for name in names))

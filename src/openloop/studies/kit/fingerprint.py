@@ -29,6 +29,7 @@ PACKAGE = Path(__file__).parents[2]
 COMPUTE_NOTHING = (
     "cli", "commands", "reporting", "studies", "testing", "errors", "data.datasets", "learners.model_files",
     "support.atomic", "support.lazy", "support.progress", "support.version", "support.wording",
+    "support.forking", "support.leftovers", "support.system_errors", "kernels.caching",
 )  # fmt: skip
 INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
 PLAIN = (type(None), type(...), bool, int, float, complex, str, bytes, np.generic, np.dtype)

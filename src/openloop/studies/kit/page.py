@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from openloop.reporting.rendering import page_of
 from openloop.studies.kit.fingerprint import versions
 from openloop.studies.kit.results import Cell, Claim, Figure, Result, Table, Value
 from openloop.studies.kit.running import Reproduction, Took
+from openloop.support.clock import fixed
+from openloop.support.escaping import on_one_line
 from openloop.support.version import VERSION
 from openloop.support.wording import counted, joined
 
@@ -211,8 +214,11 @@ def _took(found: Reproduction) -> Iterator[Block]:
         "but their time counts."
     )
     header = ("item", "command", "trials", "computed in this run", "processor time", "this run, on the clock")
-    rows = [(name, f"`{command(found, name)}`", *_costs(took)) for name, took in found.took.items()]
+    header = header if fixed() is None else header[:3]  # the others are not the same in the next run
+    rows = [(name, f"`{command(found, name)}`", *_costs(took))[: len(header)] for name, took in found.took.items()]
     yield _grid("", header, rows)
+    if found.notes:
+        yield Bullets(items=found.notes)
 
 
 def _costs(took: Took) -> tuple[Cell, ...]:
@@ -284,7 +290,7 @@ def _number(cell: Cell) -> float | None:
 def markdown(found: Reproduction, pictures: str) -> str:
     """The page as Markdown, with its pictures in a folder beside it."""
     first, *rest = parts(found)
-    heads = [f"# {first.title}", *(f"## {part.title}" for part in rest)]
+    heads = [f"# {_inline(first.title)}", *(f"## {_inline(part.title)}" for part in rest)]
     texts = [
         [head, *(_markdown(b, pictures) for b in part.blocks)] for head, part in zip(heads, [first, *rest], strict=True)
     ]
@@ -294,17 +300,23 @@ def markdown(found: Reproduction, pictures: str) -> str:
 def _markdown(block: Block, pictures: str) -> str:
     match block:
         case Text():
-            return block.text
+            return _inline(block.text)
         case Heading():
-            return f"### {block.text}"
+            return f"### {_inline(block.text)}"
         case Bullets():
-            return "\n".join(f"- {line}" for line in block.items)
+            return "\n".join(f"- {_inline(line)}" for line in block.items)
         case Figure():
-            return f"![{block.name}]({pictures}/{block.name}.svg)\n\n*{block.caption}*"
+            return f"![{block.name}]({pictures}/{block.name}.svg)\n\n*{_inline(block.caption)}*"
         case TableBlock():
             rows = [block.columns, ("---",) * len(block.columns), *(tuple(c.text for c in row) for row in block.rows)]
-            lines = ["| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in rows]
-            return "\n\n".join(filter(None, (block.caption, "\n".join(lines))))
+            lines = ["| " + " | ".join(_inline(text).replace("|", "\\|") for text in row) + " |" for row in rows]
+            return "\n\n".join(filter(None, (_inline(block.caption), "\n".join(lines))))
+
+
+def _inline(text: str) -> str:
+    """A text with **bold** and `code` on one line; a name or path in it opens no element of HTML and no block."""
+    pieces = on_one_line(text).split("`")  # every second one is code
+    return "`".join(piece if n % 2 else re.sub(r"<(?=[A-Za-z/!?])", r"\<", piece) for n, piece in enumerate(pieces))
 
 
 # -- HTML ----------------------------------------------------------------------------------------------------

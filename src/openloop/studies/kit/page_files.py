@@ -2,7 +2,8 @@
 
 A page of openloop's says by which `openloop reproduce` it was written. A Markdown page has its pictures in a folder
 beside it, and there a manifest, `.openloop.json`, of their digests. A picture that is not in the manifest, or is no
-longer what it was, is the user's.
+longer what it was, is the user's. While pictures are replaced the manifest has the digests of those to come as well, so
+that a run that is killed leaves none that the next one does not know.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def write_page(found: Reproduction, path: Path) -> Written:
     earlier = manifest(folder)
     changed = _changed(folder, earlier)
     _refuse_others(folder, {name for name in pictures if os.path.lexists(folder / name)} - (set(earlier) - changed))
-    _replace(path, markdown(found, folder.name), folder, pictures)
+    _replace(path, markdown(found, folder.name), folder, pictures, earlier)
     _remove(folder, set(earlier) - changed - set(pictures), whole=bool(earlier) and not pictures)
     return Written([path, *(folder / name for name in pictures)], sorted(folder / name for name in changed))
 
@@ -88,20 +89,24 @@ def _changed(folder: Path, earlier: Mapping[str, str]) -> set[str]:
 
 
 def manifest(folder: Path) -> dict[str, str]:
-    """The pictures that an earlier run wrote into the folder, and their digests."""
+    """The pictures that earlier runs wrote into the folder, and their digests."""
     file = folder / MANIFEST
     if not file.exists():
         return {}
     try:
-        pictures: Any = json.loads(file.read_text(encoding="utf-8"))["pictures"]
-        listed = {str(name): str(digest) for name, digest in pictures.items()}
+        held: Any = json.loads(file.read_text(encoding="utf-8"))
+        listed, coming = _digests(held["pictures"]), _digests(held.get("coming", {}))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FormatError(
             f"{file}: is no list of pictures that openloop wrote; move it, or give the page another name."
         ) from error
-    if any(Path(name).name != name for name in listed):
+    if any(Path(name).name != name for name in (*listed, *coming)):
         raise FormatError(f"{file}: lists files outside its folder; move it, or give the page another name.")
-    return listed
+    return listed | {name: digest for name, digest in coming.items() if _digest(folder / name) == digest}
+
+
+def _digests(held: Any) -> dict[str, str]:
+    return {str(name): str(digest) for name, digest in held.items()}
 
 
 def _digest(file: Path) -> str | None:
@@ -119,17 +124,28 @@ def _refuse_others(folder: Path, others: set[str]) -> None:
         raise InputError(f"report: would overwrite {files}, {why}; move it, or give the page another name.")
 
 
-def _replace(path: Path, text: str, folder: Path, pictures: dict[str, str]) -> None:
+def _replace(path: Path, text: str, folder: Path, pictures: dict[str, str], earlier: Mapping[str, str]) -> None:
     """All files are written beside their places first, and then put there: the pictures, the manifest, the page."""
-    contents = {path: text}
+    contents = [(path, text)]
+    made = bool(pictures) and not folder.exists()
     if pictures:
         folder.mkdir(exist_ok=True)
         digests = {name: hashlib.sha256(drawn.encode()).hexdigest() for name, drawn in pictures.items()}
-        contents[folder / MANIFEST] = json_text({"written_by": "openloop reproduce", "pictures": digests}) + "\n"
-        contents |= {folder / name: drawn for name, drawn in pictures.items()}
-    with ExitStack() as last_comes_first:
-        for file, content in contents.items():
-            last_comes_first.enter_context(replacing(file)).write_text(content, encoding="utf-8")
+        contents.append((folder / MANIFEST, _manifest(pictures=digests)))
+        contents += [(folder / name, drawn) for name, drawn in pictures.items()]
+        contents.append((folder / MANIFEST, _manifest(pictures=dict(earlier), coming=digests)))
+    try:
+        with ExitStack() as last_comes_first:
+            for file, content in contents:
+                last_comes_first.enter_context(replacing(file)).write_text(content, encoding="utf-8")
+    except BaseException:
+        if made and not any(folder.iterdir()):
+            folder.rmdir()
+        raise
+
+
+def _manifest(**digests: dict[str, str]) -> str:
+    return json_text({"written_by": "openloop reproduce", **digests}) + "\n"
 
 
 def _remove(folder: Path, names: set[str], *, whole: bool) -> None:

@@ -7,7 +7,6 @@ functions take a `Run` and return a frozen `Result`.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -23,6 +22,7 @@ from openloop.studies.kit.results import Result, Table, unjudged
 from openloop.studies.kit.trials import Given, Outcome, Setting, Spent, Trial, Trials
 from openloop.support.arguments import is_whole
 from openloop.support.atomic import FilePath, Recorded
+from openloop.support.clock import seconds_since, start
 from openloop.support.progress import Step, silent
 from openloop.support.wording import joined
 
@@ -121,8 +121,8 @@ class Reproduction(Recorded):
     """The results of a paper's items, and why others were left out.
 
     `quoted` are items that cannot run, with the numbers that the paper prints. `of_paper` has the paper's data sets,
-    each with the items that the paper has of it, as far as they were asked for. What changes from run to run (`took`)
-    is not in the records.
+    each with the items that the paper has of it, as far as they were asked for. What changes from run to run (`took`
+    and `notes`) is not in the records.
     """
 
     study: str
@@ -138,6 +138,7 @@ class Reproduction(Recorded):
     of_paper: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     took: Mapping[str, Took] = field(default_factory=dict[str, Took])  # by item
     workers: int = 0
+    notes: tuple[str, ...] = ()  # on the run
 
     def __getitem__(self, item: str) -> Result:
         for result in self.results:
@@ -214,9 +215,9 @@ def reproduce(
             run = Run(
                 folder=folder, quick=quick, seed=seed, trials=trials, step=share, loaded=loaded, editions=editions
             )
-            began = time.perf_counter()
+            began = start()
             result = replace(item.function(run), title=item.title)  # as the list has it
-            took[item.name] = Took(spent=trials.spent(), clock=time.perf_counter() - began)
+            took[item.name] = Took(spent=trials.spent(), clock=seconds_since(began))
             results.append(unjudged(result) if quick else result)
     return Reproduction(
         study=name,
@@ -232,6 +233,7 @@ def reproduce(
         quoted=tuple(_quoted(item, left_out[item.name]) for item in asked if item.name in left_out and item.published),
         took=took,
         workers=at_once,
+        notes=tuple(trials.notes),
     )
 
 

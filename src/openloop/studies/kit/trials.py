@@ -2,13 +2,14 @@
 
 A trial is kept in the file whose name is a digest of its arrays, its setting, the code that it runs and the versions
 of the numerical libraries. So a run that was stopped goes on where it was, and its numbers are the same bytes. Which
-code that is, `openloop.studies.kit.fingerprint` says.
+code that is, `openloop.studies.kit.fingerprint` says. A file that is damaged counts as absent, and one that cannot be
+written is a note: what is kept saves time, and decides nothing.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
+import math
 import multiprocessing
 import os
 import signal
@@ -23,25 +24,25 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Self
-from zipfile import BadZipFile, is_zipfile
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from openloop.core.feedback import Feedback, Vocabulary
-from openloop.errors import FormatError, InputError, OpenloopError
+from openloop.errors import InputError, OpenloopError
 from openloop.studies.kit.fingerprint import code_digest, digest, versions
-from openloop.support.atomic import replacing, write_text
+from openloop.studies.kit.kept_arrays import Given, Outcome, arrays_of, digest_of, keep, kept, remove_remains
+from openloop.support.atomic import write_text
+from openloop.support.leftovers import remove_leftovers, sweep
+from openloop.support.system_errors import FULL
 
-Given = Mapping[str, npt.NDArray[Any]]
-Outcome = dict[str, npt.NDArray[Any]]
 Setting = Mapping[str, Any]
 Trial = Callable[..., Mapping[str, Any]]
 Advance = Callable[[int, int], None]  # trials done, of how many
 
-A_DAY = 86_400.0  # seconds
+KINDS = ("given", "trials", "seconds")  # folders of the cache
 ONE_THREAD: dict[str, str] = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"), "1")
 
 
@@ -68,16 +69,20 @@ class Trials:
     def __init__(self, folder: Path, workers: int) -> None:
         self.folder: Path = folder
         self.workers: int = workers
+        self.notes: list[str] = []  # what could not be kept, and why
         self._asked: dict[Path, bool] = {}  # the files of an item's trials, and whether they were computed
         self._pool: ProcessPoolExecutor | None = None
-        for kind in ("given", "trials", "seconds"):
+        for kind in KINDS:
             try:
                 (folder / kind).mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise InputError(
-                    f"cache folder {str(folder)!r} cannot be made ({error.strerror}); pass another one."
-                ) from error
-        _remove_remains(folder / "trials")
+                if error.errno not in FULL:
+                    raise InputError(
+                        f"cache folder {str(folder)!r} cannot be made ({error.strerror}); pass another one."
+                    ) from error
+                self._note(error.strerror)
+            sweep(folder / kind)
+        remove_remains(folder / "trials")
 
     def __enter__(self) -> Self:
         return self
@@ -88,29 +93,41 @@ class Trials:
         pids = set(self._pool._processes) if kind else set[int]()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         for child in multiprocessing.active_children():
             if child.pid in pids:
-                child.terminate()
+                child.kill()
         self._pool.shutdown(cancel_futures=True)
         self._pool = None
+        for folder in KINDS if kind else ():
+            remove_leftovers(self.folder / folder)  # what these processes were writing
 
     def map(self, trial: Trial, given: Given, settings: Sequence[Setting], advance: Advance) -> list[Outcome]:
         """The outcomes of a trial with each setting, in their order."""
-        data, code = self._put(given), code_digest(trial)
-        files = [self._file(trial, data.stem, setting, code) for setting in settings]
-        wanted = {file: setting for file, setting in zip(files, settings, strict=True) if not is_zipfile(file)}
+        name, code = digest_of(given), code_digest(trial)
+        files = [self._file(trial, name, setting, code) for setting in settings]
+        found = {file: outcome for file in dict.fromkeys(files) if (outcome := kept(file)) is not None}
+        wanted = {file: setting for file, setting in zip(files, settings, strict=True) if file not in found}
+        data = self._put(given, name) if wanted else given
         tasks = [Task(trial, data, setting, file, code) for file, setting in wanted.items()]
         advance(len(files) - len(wanted), len(files))
-        for done, _ in enumerate(self._compute(tasks), len(files) - len(wanted) + 1):
+        for done, computed in enumerate(self._compute(tasks), len(files) - len(wanted) + 1):
+            found[computed.file] = computed.outcome
+            self._note(computed.problem)
             advance(done, len(files))
         self._asked |= {file: file in wanted or self._asked.get(file, False) for file in files}
-        return [_read(file) for file in files]
+        return [dict(found[file]) for file in files]
 
     def spent(self) -> Spent:
         """What was spent since this was last asked: on an item, of which a trial counts once."""
         asked, self._asked = self._asked, {}
-        seconds = [float(time_file(file).read_text("utf-8")) for file in asked if time_file(file).exists()]
+        seconds = [known for file in asked if (known := _seconds(time_file(file))) is not None]
         return Spent(len(asked), sum(asked.values()), len(seconds), sum(seconds))
 
-    def _compute(self, tasks: Sequence[Task]) -> Iterator[None]:
+    def _note(self, problem: str | None) -> None:
+        """That something could not be kept; each reason once."""
+        note = f"cache folder {str(self.folder)!r}: not everything could be kept ({problem}), and is computed next time"
+        if problem is not None and note not in self.notes:
+            self.notes.append(note)
+
+    def _compute(self, tasks: Sequence[Task]) -> Iterator[Computed]:
         if self.workers == 0:
             yield from map(compute, tasks)
         elif tasks:
@@ -127,12 +144,15 @@ class Trials:
             self._pool = ProcessPoolExecutor(self.workers, spawn, initializer=_begin)
         return self._pool
 
-    def _put(self, given: Given) -> Path:
-        """The file of these arrays, for all processes to read."""
-        file = self.folder / "given" / f"{_digest_of_arrays(given)}.npz"
-        if not is_zipfile(file):  # absent, or damaged
-            _write(file, given, "given")
-        return file
+    def _put(self, given: Given, name: str) -> Path | Given:
+        """The file of these arrays, for all processes to read; the arrays where there can be none."""
+        file = self.folder / "given" / f"{name}.npz"
+        if kept(file) is not None:
+            return file
+        arrays = arrays_of(given, "given")
+        problem = keep(file, arrays)
+        self._note(problem)
+        return file if problem is None else arrays
 
     def _file(self, trial: Trial, data: str, setting: Setting, code: str) -> Path:
         name = f"{trial.__module__}.{trial.__qualname__}"
@@ -164,13 +184,21 @@ class Task:
     """A trial to compute: what it is given, its setting, the file for its outcome, and the code that it should run."""
 
     trial: Trial
-    data: Path
+    data: Path | Given
     setting: Setting
     file: Path
     code: str
 
 
-def compute(task: Task) -> None:
+class Computed(NamedTuple):
+    """A trial's file, its outcome, and why it was not kept there, if so."""
+
+    file: Path
+    outcome: Outcome
+    problem: str | None
+
+
+def compute(task: Task) -> Computed:
     """Compute a trial on one thread, and keep it."""
     if code_digest(task.trial) != task.code:
         raise OpenloopError(
@@ -179,8 +207,11 @@ def compute(task: Task) -> None:
     with threadpool_limits(1):
         began = time.process_time()
         outcome = task.trial(_given(task.data), **task.setting)
-    write_text(time_file(task.file), f"{time.process_time() - began:.3f}")
-    _write(task.file, outcome, task.trial.__qualname__)
+    spent = time.process_time() - began
+    arrays = arrays_of(outcome, task.trial.__qualname__)
+    with suppress(OSError, InputError):  # then its time is not known
+        write_text(time_file(task.file), f"{spent:.3f}")
+    return Computed(task.file, arrays, keep(task.file, arrays))
 
 
 def time_file(file: Path) -> Path:
@@ -188,48 +219,28 @@ def time_file(file: Path) -> Path:
     return file.parents[1] / "seconds" / file.with_suffix(".txt").name
 
 
-# -- files of arrays -----------------------------------------------------------------------------------------
-
-
-def _write(file: Path, arrays: Mapping[str, Any], name: str) -> None:
-    held: dict[str, Any] = {key: np.asarray(value) for key, value in arrays.items()}
-    for key, value in held.items():
-        if value.dtype.hasobject:
-            raise InputError(f"{name}: {key} must be numbers or text, got an array of objects.")
-    with replacing(file) as temporary, temporary.open("wb") as out:
-        np.savez(out, **held)
-
-
-def _remove_remains(folder: Path) -> None:
-    """Delete what processes that were killed left half-written, unless it is so young that it may still be written."""
-    for file in folder.glob(".*.npz.*"):
-        if time.time() - file.stat().st_mtime > A_DAY:
-            file.unlink(missing_ok=True)
-
-
-def _read(file: Path) -> Outcome:
+def _seconds(file: Path) -> float | None:
+    """The seconds in a file, None where there are none."""
     try:
-        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as held:
-            return {name: held[name] for name in held.files}
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
-        raise FormatError(f"{file}: cannot be read ({error}); delete it, and it is computed again.") from error
+        found = float(file.read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if found >= 0 and math.isfinite(found) else None
 
 
-@lru_cache(maxsize=4)
-def _given(data: Path) -> Given:
-    held = _read(data)
+def _given(data: Path | Given) -> Given:
+    held = data if isinstance(data, Mapping) else _from_file(data)
     for values in held.values():
         values.flags.writeable = False  # trials share them
     return held
 
 
-def _digest_of_arrays(given: Given) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    for name in sorted(given):
-        values = np.ascontiguousarray(given[name])
-        digest.update(f"{name} {values.dtype.str} {values.shape};".encode())
-        digest.update(values.tobytes())
-    return digest.hexdigest()
+@lru_cache(maxsize=4)
+def _from_file(data: Path) -> Given:
+    found = kept(data)
+    if found is None:
+        raise OpenloopError(f"{data}: was damaged or deleted while the run went on; run again: what is done is kept.")
+    return found
 
 
 # -- processes -----------------------------------------------------------------------------------------------
@@ -249,7 +260,8 @@ def _main_hidden(trial: Trial) -> Generator[None]:
 
 def _begin() -> None:
     os.environ.update(ONE_THREAD)  # for libraries that are loaded later
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends this process
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # the parent hears it, and ends this process
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -260,7 +272,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _outcome(future: Future[None], trial: Trial) -> None:
+def _outcome(future: Future[Computed], trial: Trial) -> Computed:
     with suppress(BrokenProcessPool):
         return future.result()
     raise OpenloopError(

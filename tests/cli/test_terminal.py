@@ -1,0 +1,89 @@
+"""What a terminal is sent: layout and colours are ours, and nothing from data acts on it."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from openloop.cli import audit_tables, options
+from openloop.cli.terminal import Terminal
+from openloop.support.progress import progress
+from tests.audit_cases import small_audit
+from tests.cli.running import run
+
+NAME = "a\x1b]0;owned\x07\x1b[2J\r\u202e\x9b[red]b[/red]\x08\n# x"
+SHOWN = r"a\x1b]0;owned\x07\x1b[2J\r\u202e\x9b[red]b[/red]\x08"
+
+
+def drawn(*parts, colour=False):
+    stream = io.StringIO()
+    terminal = Terminal(
+        file=stream,
+        width=200,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+    )
+    for part in parts:
+        terminal.print(part)
+    return stream.getvalue()
+
+
+def table(cell):
+    found = Table(box=None)
+    found.add_column(cell)
+    found.add_row(cell)
+    return found
+
+
+@pytest.mark.parametrize("part", [NAME, table(NAME), Panel(NAME)], ids=["text", "table", "panel"])
+def test_text_is_shown_whatever_holds_it(part):
+    assert SHOWN in drawn(part)
+
+
+def test_what_rich_would_send_of_a_styled_text_is_shown():
+    assert r"a\x1b[31mb" in drawn(Text("a\x1b[31mb"))
+    assert "\x1b[1m" in drawn(Text("bold", style="bold"), colour=True)  # ours is sent
+
+
+def test_an_audit_of_models_with_such_names_is_shown():
+    names = tuple(f"{NAME} {n}" for n in range(3))
+    text = drawn(*audit_tables.printed(small_audit(names), None))
+    assert SHOWN + r"\n# x 0" in text
+    assert not set(text) & set("\x1b\x07\r\u202e\x9b\x08")
+    assert "\n# x" not in text  # no name begins a line of its own
+
+
+def test_messages_are_one_line_and_show_what_they_quote(tmp_path, capsys):
+    options.complain(f"{NAME}: no such file")
+    assert capsys.readouterr().err == f"openloop: {SHOWN}\\n# x: no such file\n"
+    options.say("two\nlines \x1b[2J", err=True)
+    assert capsys.readouterr().err == "two\nlines \\x1b[2J\n"
+    options.tell_written("x\x1b[2J.csv")
+    assert capsys.readouterr().err == "wrote x\\x1b[2J.csv\n"
+
+
+def test_a_file_s_name_does_not_act_on_the_terminal(tmp_path):
+    log = tmp_path / "log\x1b[2J\u202e.csv"
+    log.write_text("user,item,rating\x1b]0;owned\x07\n1,2,3\n")
+    result = run("train", log, "--model", "mf", "--out", tmp_path / "m.safetensors", "--rating", "stars")
+    assert result.exit_code == 2
+    assert not set(result.output) & set("\x1b\x07\u202e")
+    assert r"log\x1b[2J\u202e.csv" in result.output
+
+
+def test_a_bar_shows_names_and_reads_no_markup(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with progress("", 1, show=True) as advance:
+        advance(0.5, "[red]\x1b]0;owned")
+    assert r"[red]\x1b]0;owned" in stream.getvalue()
+    assert "\x1b]0" not in stream.getvalue()

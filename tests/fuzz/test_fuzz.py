@@ -1,0 +1,20 @@
+"""A thousand changed files with fixed seeds: read rightly or refused, never a traceback."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz.cases import Counts, tried
+
+TIMES = {"read": 700, "model": 110, "archive": 80, "cache": 50, "command": 45, "modes": 15}  # 1,000 in all
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_changed_files_are_read_rightly_or_refused(kind):
+    counts = Counts()
+    for seed in range(TIMES[kind]):
+        tried(kind, seed, counts)
+    assert not counts.failures, "\n".join(counts.failures)
+    assert counts.tried == TIMES[kind]
+    assert counts.refused > 0  # else nothing was changed
+    assert counts.accepted > 0
