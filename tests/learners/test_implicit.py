@@ -212,7 +212,7 @@ def test_it_finds_the_groups_that_popularity_cannot():
     train, test = ol.split(groups(100, 80), test=0.3, rng=0)
     result = ol.evaluate(
         {"wmf": WMF(4, 0.1).fit(train), "popular": Popularity().fit(train)},
-        test, metrics=["recall@10"], estimators=["naive"], exclude=train,
+        test, metrics=["recall@10"], estimators=["naive"], exclude=train, threshold=4,
     )  # fmt: skip
     wmf, popular = (result[name, "recall@10", "naive"].value for name in ("wmf", "popular"))
     assert wmf > 1.3 * popular
@@ -294,7 +294,7 @@ def test_a_positive_weighs_more_than_the_rest(log):
 def test_weights_that_are_not_positive_are_refused(log, bad):
     w = np.ones(len(log))
     w[5] = bad
-    with pytest.raises(InputError, match=facts("WMF", "sample_weight", f"1 of {len(log):,}", bad, "position 5")):
+    with pytest.raises(InputError, match=facts("WMF", "sample_weight", f"1 of {len(log):,}", bad, "index 5")):
         WMF(3).fit(log, w)
 
 

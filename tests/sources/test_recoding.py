@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -17,18 +19,23 @@ MORE = Vocabulary.of([*USERS.ids, "u05b", "zoe"]), Vocabulary.of([1, 110, *ITEMS
 WIDE = Feedback.from_arrays(
     MORE[0].codes(USERS.ids[LOG.user]), MORE[1].codes(ITEMS.ids[LOG.item]), LOG.rating, users=MORE[0], items=MORE[1]
 )
-FITTED = {
-    "factors": ol.learners.MF(factors=2, reg=1.0, rng=0).fit(WIDE),
-    "linked": ol.learners.MF(factors=2, loss="logistic", rng=0).fit(
-        Feedback.from_arrays(WIDE.user, WIDE.item, WIDE.rating >= 4, users=WIDE.users, items=WIDE.items)
-    ),
-    "no factors": ol.learners.Popularity().fit(WIDE),
-}
 CODES = MORE[0].codes(USERS.ids), MORE[1].codes(ITEMS.ids)
+KINDS = ("factors", "linked", "no factors")
 
 
-@pytest.mark.parametrize("model", FITTED.values(), ids=FITTED)
-def test_a_model_that_knows_more_is_asked_by_id(model):
+@cache
+def fitted(kind):
+    if kind == "factors":
+        return ol.learners.MF(factors=2, reg=1.0, rng=0).fit(WIDE)
+    if kind == "no factors":
+        return ol.learners.Popularity().fit(WIDE)
+    binary = Feedback.from_arrays(WIDE.user, WIDE.item, WIDE.rating >= 4, users=WIDE.users, items=WIDE.items)
+    return ol.learners.MF(factors=2, loss="logistic", rng=0).fit(binary)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_that_knows_more_is_asked_by_id(kind):
+    model = fitted(kind)
     found = by_id("m", model, LOG.users, LOG.items)
     assert isinstance(found, Recoded)
     assert isinstance(found, FactorModel) == isinstance(model, FactorModel)
@@ -41,8 +48,9 @@ def test_a_model_that_knows_more_is_asked_by_id(model):
         np.testing.assert_allclose(found.linear(*pairs), found.scores(np.arange(U))[pairs], rtol=1e-5)
 
 
-@pytest.mark.parametrize("model", FITTED.values(), ids=FITTED)
-def test_it_is_evaluated_as_its_scores_are(model, tmp_path):
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_evaluated_as_its_scores_are(kind, tmp_path):
+    model = fitted(kind)
     model.save(tmp_path / "m.safetensors")
     wanted = evaluated(model.scores(CODES[0])[:, CODES[1]], metrics=["ndcg@3"])
     for given in (model, ol.load(tmp_path / "m.safetensors")):
@@ -53,8 +61,8 @@ def test_it_is_evaluated_as_its_scores_are(model, tmp_path):
 def test_an_audit_without_rare_items_and_with_cold_rows_finds_models_by_id():
     train, test = ol.split(LOG, test=0.4, rng=1)
     models = {
-        "a": FITTED["factors"],
-        "b": ol.wrap(FITTED["factors"], unknown="zero"),
+        "a": fitted("factors"),
+        "b": ol.wrap(fitted("factors"), unknown="zero"),
         "c": ol.learners.Bias().fit(train),
     }
     p = np.full((U, I), 0.5)
@@ -70,13 +78,13 @@ def test_an_imputation_is_found_by_id():
         ol.evaluate(
             {"m": np.full((U, I), 3.0)}, LOG, np.full((U, I), 0.5), metrics=["mae"], estimators=["dr"], imputation=given
         )["m", "mae", "dr"].value
-        for given in (FITTED["factors"], FITTED["factors"].scores(CODES[0])[:, CODES[1]])
+        for given in (fitted("factors"), fitted("factors").scores(CODES[0])[:, CODES[1]])
     )
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
 def test_the_same_ids_need_no_codes():
-    model = FITTED["factors"]
+    model = fitted("factors")
     assert by_id("m", model, WIDE.users, WIDE.items) is model
     assert partly_by_id("m", model, WIDE.users, WIDE.items) == (model, "")
     plain = object()
@@ -144,7 +152,7 @@ def test_rows_without_ids_are_no_model_that_lacks_some():
 
 def test_factors_are_ranked_without_blocks():
     model = ol.learners.Factors(V, W, users=[f"u{u:02}" for u in reversed(range(U))], items=ITEMS.ids)
-    assert isinstance(by_id("m", FITTED["factors"], USERS, ITEMS), RecodedFactors)
+    assert isinstance(by_id("m", fitted("factors"), USERS, ITEMS), RecodedFactors)
     assert_same(evaluated(model), evaluated((V @ W.T)[::-1]))
 
 
