@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import resource
 import subprocess
 import sys
 
@@ -79,7 +80,6 @@ def test_what_cannot_be_read_is_no_limit(tmp_path, text):
 
 
 def test_ulimits_count_what_is_mapped(tmp_path, monkeypatch):
-    resource = pytest.importorskip("resource")
     given = {resource.RLIMIT_AS: 4 * GIB, resource.RLIMIT_DATA: 3 * GIB}
     monkeypatch.setattr(resource, "getrlimit", lambda which: (given[which], resource.RLIM_INFINITY))
     files = {"proc/self/statm": f"{GIB // PAGE} 9 9 9 0 {2 * GIB // PAGE} 0\n"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 
 import pytest
@@ -125,7 +126,6 @@ def test_a_server_that_sends_another_range_is_refused(tmp_path):
 
 
 def test_two_processes_do_not_write_one_part(tmp_path):
-    fcntl = pytest.importorskip("fcntl")
     with (tmp_path / KEPT[0]).open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(InputError, match=facts("coat", "another process", KEPT[0])):
