@@ -22,9 +22,13 @@ PROJECT = read()
 EXTRAS = PROJECT["optional-dependencies"]
 
 # The distributions whose packages have other names.
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "vl_convert": "vl-convert-python"}
+DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 # Asked for, and not imported by name.
-UNNAMED = {"cornac": "loaded by the name of one of its models", "duckdb": "its tables come through narwhals"}
+UNNAMED = {
+    "cornac": "loaded by the name of one of its models",
+    "duckdb": "its tables come through narwhals",
+    "vl-convert-python": "Altair draws pictures by it",
+}
 
 
 # -- what is asked for ---------------------------------------------------------------------------------------
