@@ -149,3 +149,13 @@ def test_neither_an_offset_of_all_items_nor_the_scale_changes_a_ranking(offset, 
     model = ol.learners.Factors(V * scale, W * scale, item_bias=np.full(40, offset))
     found = ol.evaluate({"scores": V @ W.T, "factors": model}, log, metrics=["adg"], estimators=["naive"])
     assert found["factors", "adg", "naive"].value == pytest.approx(found["scores", "adg", "naive"].value, rel=1e-6)
+
+
+def test_an_estimator_that_is_flat_at_a_logs_totals_is_refused(shown_more):
+    @ol.estimator("cut")
+    def cut(s):
+        return np.maximum(s.wgain / s.weight, 0.0)
+
+    models, log, _ = shown_more
+    with pytest.raises(ol.errors.UndefinedError, match="flat"):
+        ol.evaluate(models, log, np.full((U, I), 0.1), metrics=[METRICS["negative"]], estimators=[cut])
