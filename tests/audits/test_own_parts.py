@@ -60,6 +60,12 @@ METRICS = {
 }
 
 
+METRICS["by hand"] = ol.Metric(
+    name="by hand", on="rank", kind="user", better="lower", pooled=True, binary=True,
+    gain=lambda x: 1.0 - x.hits(10), per_user=lambda n, gain, _cells: gain / n,
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("measured", METRICS.values(), ids=METRICS)
 def test_a_list_that_was_shown_more_wins_by_no_form_of_a_metric(shown_more, measured):
     models, log, drawn = shown_more
@@ -69,6 +75,12 @@ def test_a_list_that_was_shown_more_wins_by_no_form_of_a_metric(shown_more, meas
     for verdict in (found.verdict, known.verdict):
         assert verdict.level == "none"
         assert "lists" in {reason.code for reason in verdict.reasons}
+
+
+def test_a_gain_that_is_the_same_at_every_rank_tells_nothing(shown_more):
+    models, log, _ = shown_more
+    flat = own("flat", "higher", lambda rank: 1 + 0 * rank)
+    assert ol.audit(models, log, ol.propensity.LowRank().fit(log), metrics=[flat], check=False).verdict.level == "none"
 
 
 def test_the_same_propensities_get_the_same_verdict_from_a_class_of_ones_own(shown_more):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -30,6 +31,7 @@ from openloop.core.feedback import Feedback
 from openloop.core.impressions import Impressions
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric, reaches
+from openloop.errors import NameFormatError
 from openloop.estimators.estimands import PLAIN
 from openloop.estimators.naming import Method
 from openloop.estimators.resampling import probability_of_being_best
@@ -281,12 +283,20 @@ def _listed(source: Source, metric: Metric, basis: Basis) -> dict[str, float]:
 
 
 def _gains(metric: Metric, items: int) -> tuple[float, float] | None:
-    """The gains of the worst and of the best rank; None of a metric of the library, whose gains go from 0 up."""
+    """The gains of the worst and of the best rank, NaN where nobody said; None of the library's, which begin at 0."""
     if metric.by_rank is None:
-        return None
+        return None if _named(metric) else (math.nan, math.nan)
     table = metric.by_rank.table(items)
     low, high = float(table.min()), float(table.max())
     return (low, high) if metric.better == "higher" else (high, low)
+
+
+def _named(metric: Metric) -> bool:
+    """Whether the library has a metric of that name."""
+    try:
+        return metric_named(metric.name).on == metric.on
+    except NameFormatError:
+        return False
 
 
 def _rare(source: Source, log: Any) -> float:

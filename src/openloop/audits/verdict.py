@@ -265,6 +265,9 @@ def _shown_more(found: Evidence, c: Contrast) -> Iterator[Reason]:
         shares = c.estimand != "per cell"
         if shares and found.gains is not None:  # where a mean lies between the gains of the worst and the best rank
             worst, best = found.gains
+            if not abs(best - worst) > 0:  # no rank gains more than another, or nobody said what ranks gain
+                yield from rules.unlike_lists()
+                return
             liked, seen = ([(value - worst) / (best - worst) for value in values] for values in (liked, seen))
         elif found.gains is not None and found.gains[0] != 0:
             yield from rules.unlike_lists()

@@ -14,10 +14,10 @@ INSTEAD = {
     "pass id= with its name": "call it id",
     "rating=False": "--no-rating",
     "or pass exclude=None": "or leave out --exclude",
+    "pass users= the ids of its rows, in their order": "save the ids of its rows in its file, as users",
+    "pass items= the ids of its rows, in their order": "save the ids of its rows in its file, as items",
     "given to ol.propensity.Balanced(model).fit(log, uniform=sample)": "as --propensity balanced=sample.csv",
 }
-for _side in ("users", "items"):
-    INSTEAD[f"pass {_side}= the ids of its rows, in their order"] = f"save the ids of its rows in its file, as {_side}"
 OTHER_NAMES = {"rng": "seed"}
 
 

@@ -188,8 +188,8 @@ def ranks(
         told = hasattr(scores, "scores") and device is None and len(log) > 0
         with _naming(name):
             kernels, where = _kernels(scores.scores(log.user[:1].astype(np.int64)) if told else None, device)
-        told = masks is None or getattr(model, "lacks", False)
-        see = None if masks is None or told else partial(masks.see, log=log, excluded=excluded)
+        lacks = getattr(model, "lacks", False)
+        see = None if masks is None or lacks else partial(masks.see, log=log, excluded=excluded)
         scores_of = _scorer(scores, name, log, "rank" if not where else "tensor", see)
         with _naming(name):
             above, tied = kernels.ranks(scores_of, *wanted, log.n_items, *excluded, **where)
