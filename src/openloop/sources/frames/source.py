@@ -23,6 +23,7 @@ from openloop.sources.frames import facts as frame_facts
 from openloop.sources.frames.dealing import Deal, by_cluster, dealt
 from openloop.sources.frames.joining import Joined, join
 from openloop.sources.frames.lists import FrameLists
+from openloop.sources.frames.parting import WHOLE, Undivided
 from openloop.sources.frames.row_facts import RowFacts
 from openloop.sources.frames.rows import (
     ROWS,
@@ -89,6 +90,7 @@ class FrameSource:
         self.edges = cache(lambda strata: self._seen.ladder.edges(*strata))
         self.taken = TakenSums(
             rows_for=self._rows_for, n_strata=self._n_strata, base_columns=self._base_columns(), users=self._units,
+            parts=self._parts,
             rows=int(self._seen.rows.row["n"]),
         )  # fmt: skip
         self.about, self.relevance = cache(self._about), lambda: self._seen.relevance(self._threshold)
@@ -268,7 +270,7 @@ class FrameSource:
 
     def _tilter(self) -> FrameTilter:
         rows, setting = partial(self._rows_for, strata=None), lambda metric: self._setting(None, [metric])
-        return FrameTilter.of(self._joined, rows, setting, self.about(), by_items=self._by_items)
+        return FrameTilter.of(self._joined, rows, setting, self.about(), self._parts, by_items=self._by_items)
 
     def moments(self, requests: Sequence[Request]) -> dict[Request, Moments]:
         """The moments of each request; what they lack is summed for all of them at once."""
@@ -312,6 +314,11 @@ class FrameSource:
                 kept = by_user if term in SUMS or finish is not None else in_total
                 kept[task.key(term, setting)] = column
         return Wanted(by_user=by_user, in_total=in_total)
+
+    @property
+    def _parts(self) -> Undivided:
+        """Ranges of users, where sums are by user."""
+        return self._joined.parts if self._deal is None else WHOLE
 
     @property
     def _units(self) -> int:
