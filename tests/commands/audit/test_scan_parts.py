@@ -81,7 +81,7 @@ def test_a_row_that_is_there_twice_is_refused_in_the_same_words(name, files, mon
     told = []
     for limits in (lambda _: None, in_parts):
         limits(monkeypatch)
-        with pytest.raises(OpenloopError, match="2 .*more than once") as error:
+        with pytest.raises(OpenloopError, match="more than once") as error:
             run(asked, "")
         told.append(str(error.value))
     assert told[0] == told[1]
