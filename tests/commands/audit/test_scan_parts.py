@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,7 @@ import pytest
 
 from openloop.commands.audit.inputs import run
 from openloop.commands.audit.request import AuditRequest
-from openloop.errors import OpenloopError
+from openloop.errors import InputError, OpenloopError
 from openloop.sources.frames import parting
 from openloop.support import leftovers
 from tests.audit_files import audit_files, write
@@ -86,6 +87,19 @@ def test_a_row_that_is_there_twice_is_refused_in_the_same_words(name, files, mon
         told.append(str(error.value))
     assert told[0] == told[1]
     assert [path.name for path in place.iterdir()] == ["twice.parquet"]
+
+
+@pytest.mark.parametrize(("number", "told"), [(errno.ENOSPC, OSError), (errno.EACCES, InputError)])
+def test_a_full_disk_is_not_taken_for_a_file_that_cannot_be_read(number, told, files, monkeypatch, place):
+    in_parts(monkeypatch)
+
+    def refuse(*_given):
+        raise OSError(number, "no", str(place))
+
+    monkeypatch.setattr(parting.UserParts, "each", refuse)
+    with pytest.raises(told, match=place.name):
+        run(wanted(files, metrics=("mae",)), "")
+    assert list(place.iterdir()) == []
 
 
 KILLED = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import tempfile
 from contextlib import ExitStack
 
@@ -11,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from openloop.errors import DuplicateError
+from openloop.errors import DuplicateError, InputError
 from openloop.sources.frames import parting
 from openloop.sources.frames.facts import repeats
 from openloop.sources.frames.model_tables import refuse_repeats
@@ -120,6 +121,21 @@ def test_a_pair_that_is_there_twice_is_found_wherever_its_rows_are(at):
                 with pytest.raises(DuplicateError) as parted:
                     refuse_repeats("the log", table, parts=parts)
                 assert str(parted.value) == str(whole.value)
+
+
+def test_a_disk_that_is_too_small_is_refused_before_the_work(monkeypatch, tmp_path):
+    usage = shutil.disk_usage(tmp_path)
+    for free, refused in ((4_000, False), (3_999, True)):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _place, free=free: usage._replace(free=free))
+        with ExitStack() as until:
+            if not refused:
+                assert put(pairs(1_000), until=until)[1] is not WHOLE
+                continue
+            with pytest.raises(
+                InputError, match=r"1,000 rows take at least 3.91 KiB there, and 3.91 KiB are free.*TMPDIR"
+            ):
+                put(pairs(1_000), until=until)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])

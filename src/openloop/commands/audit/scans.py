@@ -209,9 +209,9 @@ def _gathered(wanted: AuditRequest, notes: list[str], step: Step, until: ExitSta
     found = {role: _of_logs(wanted, role, logs, chosen) for role in SIDES}
     known = {role: ids for role, (ids, _) in found.items()}
     predicted = {name: [_predicted(scan, known) for scan in scans] for name, scans in models.items()}
-    rated = [scan.frame({role: next(own) for role, (_, own) in found.items()}) for scan in logs]
+    logged = [scan.frame({role: next(own) for role, (_, own) in found.items()}) for scan in logs]
     step("looking for rows that are there twice", 0.5)
-    tables, ranges = by_user([*rated, *(own for scans in predicted.values() for own in scans)], until, step)
+    tables, ranges = by_user([*logged, *(own for scans in predicted.values() for own in scans)], until, step)
     scored, *others = (tables.pop(0) for _ in logs)
     train, sample = (None if scan is None else others.pop(0) for scan in beside)
     frames = {name: [_refuse_repeats(scan, tables.pop(0), ranges) for scan in scans] for name, scans in models.items()}

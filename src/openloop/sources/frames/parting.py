@@ -5,6 +5,7 @@ Joins and windows pair rows of one user, so what is made of each range is, taken
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
+from openloop.errors import InputError
 from openloop.support.frames import collected
 from openloop.support.leftovers import work_folder
 from openloop.support.progress import Step, silent
+from openloop.support.sizes import written
 from openloop.support.system_errors import FULL, system_error
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 PART = 6_000_000  # rows of all tables in a range of users, which are joined in memory
 RUN = 4_000_000  # rows that are sorted at a time
 GROUP, JOINED = 2**15, 2**18  # rows whose least and largest user a file tells: within a run, and of joined rows
+LEAST = 4  # bytes for each row of a table; about 8 for ids and numbers of 64 bits
 NAME = "openloop-rows"
 
 
@@ -84,10 +88,11 @@ def by_user(
 
     The folder is this process's: if it is killed, the next one removes it.
     """
-    sizes = [_rows(frame) for frame in frames]
-    if sum(sizes) <= PART:
+    size, place = sum(map(_rows, frames)), Path(tempfile.gettempdir())
+    if size <= PART:
         return list(frames), WHOLE
-    home = until.enter_context(work_folder(Path(tempfile.gettempdir()) / NAME))
+    _check_space(place, size)
+    home = until.enter_context(work_folder(place / NAME))
     counts: list[pl.DataFrame] = []
     shelved: list[pl.LazyFrame] = []
     for at, frame in enumerate(frames):
@@ -97,6 +102,16 @@ def by_user(
         counts.append(users)
     cuts = _cuts(_added(counts))
     return shelved, UserParts(home=home, cuts=cuts, step=step) if cuts else WHOLE
+
+
+def _check_space(place: Path, size: int) -> None:
+    """Refuse a disk that is certain to be full before all rows are there."""
+    least, free = LEAST * size, shutil.disk_usage(place).free
+    if least > free:
+        raise InputError(
+            f"temporary folder {str(place)!r}: {size:,} rows take at least {written(least)} there, and {written(free)} "
+            "are free; free some space, or set $TMPDIR to a folder on a larger disk."
+        )
 
 
 def _rows(frame: pl.LazyFrame) -> int:
