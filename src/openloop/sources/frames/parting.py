@@ -1,4 +1,4 @@
-"""Frames of Polars that are joined by ranges of users: their rows are put on disk, and a range is read at a time.
+"""Frames of Polars joined by ranges of users: all rows are put on disk, and those of a range read at a time.
 
 Joins and windows pair rows of one user, so what is made of each range is, taken together, what is made of all rows.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PART = 6_000_000  # rows of all tables in a range of users, which are joined in memory
 RUN = 4_000_000  # rows that are sorted at a time
 GROUP, JOINED = 2**15, 2**18  # rows whose least and largest user a file tells: within a run, and of joined rows
-LEAST = 4  # bytes for each row of a table; about 8 for ids and numbers of 64 bits
+LEAST = 4  # bytes for each row of a table; about 12 where ids and numbers have 64 bits
 NAME = "openloop-rows"
 
 

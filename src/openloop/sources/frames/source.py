@@ -23,7 +23,7 @@ from openloop.sources.frames import facts as frame_facts
 from openloop.sources.frames.dealing import Deal, by_cluster, dealt
 from openloop.sources.frames.joining import Joined, join
 from openloop.sources.frames.lists import FrameLists
-from openloop.sources.frames.parting import WHOLE, Undivided
+from openloop.sources.frames.parting import WHOLE
 from openloop.sources.frames.row_facts import RowFacts
 from openloop.sources.frames.rows import (
     ROWS,
@@ -86,12 +86,12 @@ class FrameSource:
         self._n_users, self._n_items = self._population(asked.population)
         joined.check_complete(self._n_items)
         self._frame = self._clustered(asked.max_users)
+        self._parts = joined.parts if self._deal is None else WHOLE  # clusters have users of all ranges
         # Passes over the rows are shared by the requests that need them.
         self.edges = cache(lambda strata: self._seen.ladder.edges(*strata))
         self.taken = TakenSums(
             rows_for=self._rows_for, n_strata=self._n_strata, base_columns=self._base_columns(), users=self._units,
-            parts=self._parts,
-            rows=int(self._seen.rows.row["n"]),
+            rows=int(self._seen.rows.row["n"]), parts=self._parts,
         )  # fmt: skip
         self.about, self.relevance = cache(self._about), lambda: self._seen.relevance(self._threshold)
         self.answers = cache(self._answers)
@@ -314,11 +314,6 @@ class FrameSource:
                 kept = by_user if term in SUMS or finish is not None else in_total
                 kept[task.key(term, setting)] = column
         return Wanted(by_user=by_user, in_total=in_total)
-
-    @property
-    def _parts(self) -> Undivided:
-        """Ranges of users, where sums are by user."""
-        return self._joined.parts if self._deal is None else WHOLE
 
     @property
     def _units(self) -> int:
