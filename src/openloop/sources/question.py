@@ -56,6 +56,7 @@ class Question:
     device: Any = None  # "cuda" counts ranks on a GPU
     checked: bool = False  # tables of models were checked before, beside another log
     lenient: bool = False  # metrics that some model cannot serve are left out, with the reason
+    parts: Any = None  # ranges of users, by which frames that were put on disk are joined
     guessed: tuple[str, ...] = ()  # metrics that nobody named: cut where the shortest list ends
     measures: tuple[Metric, ...] = field(init=False)
     list_measures: tuple[ListMetric, ...] = field(init=False)

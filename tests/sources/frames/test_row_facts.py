@@ -49,7 +49,7 @@ def test_items_span_a_range():
 
 def test_weights_are_summed_once_for_each_kind_of_rows(monkeypatch):
     found, asked, plain = of(ROWS), [], collecting.exact_tally
-    monkeypatch.setattr(collecting, "exact_tally", lambda *given: asked.append(1) or plain(*given))
+    monkeypatch.setattr(collecting, "exact_tally", lambda *given, **more: asked.append(1) or plain(*given, **more))
     frame = found._joined.frame
     totals = [found.weights(kind, "w", frame).total for kind in ("cell", "user", "cell", "user")]
     assert totals == pytest.approx([2 + 5 + 1 / 0.9] * 4)

@@ -41,6 +41,7 @@ from openloop.sources.outcomes import places
 from openloop.support.atomic import FilePath
 from openloop.support.clock import seconds_since, start
 from openloop.support.progress import Step, silent
+from openloop.support.system_errors import FULL
 
 READING = 0.4  # of the work
 THREADS = 4  # models that are read at a time, each of which needs memory
@@ -51,13 +52,16 @@ def run(wanted: AuditRequest, command: str, step: Step = silent) -> Audit:
     began = start()
     try:
         inputs = gather(wanted, _part(step, 0.0, READING))
-        found = conduct(inputs.models, inputs.log, inputs.propensities, inputs.asked, _part(step, READING, 1.0))
+        with inputs.held:
+            found = conduct(inputs.models, inputs.log, inputs.propensities, inputs.asked, _part(step, READING, 1.0))
     except (
         pl.exceptions.PolarsError,
         pl.exceptions.PanicException,
     ) as error:  # of rows that are read only now, as with --stream
         raise FormatError(f"{wanted.log} or a file beside it: cannot be read ({error}); repair it.") from error
     except OSError as error:
+        if error.errno in FULL:  # of the disk where rows are joined
+            raise
         name = error.filename or wanted.log
         raise InputError(
             f"{name}: cannot be read ({error.strerror or error}); check it and its permissions."

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -145,6 +146,7 @@ class AuditInputs:
     notes: tuple[str, ...] = ()
     about_log: str = ""
     about_propensity: str = ""
+    held: ExitStack = field(default_factory=ExitStack)  # what rows that stay on disk need; closed when they were read
 
 
 # -- what the log's columns say ------------------------------------------------------------------------------

@@ -1,16 +1,18 @@
 """The files of an audit whose rows stay on disk: lazy scans on one population, p in a column of the log.
 
-Nothing here holds more than the distinct ids, a count for each item, and the pairs of one table at a time; `ol.audit`
-reads the scans in batches.
+Nothing here holds more than the distinct ids, their counts, and the rows of a range of users: the rows of large files
+are first put on disk by user, and `ol.audit` joins them a range at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import polars as pl
 
 from openloop.commands.audit.model_files import MATRIX, is_matrix, is_model_file, table_of
@@ -44,9 +46,13 @@ from openloop.data.formats import BROKEN, PARQUET, open_file
 from openloop.errors import InputError, PredictionError
 from openloop.estimators.naming import method
 from openloop.propensity.naming import MODELS, ModelSpec, is_model
+from openloop.sources.frames.model_tables import refuse_repeats
+from openloop.sources.frames.opening import PAIR
+from openloop.sources.frames.parting import Undivided, by_user
 from openloop.sources.predictions import unknown_ids
-from openloop.sources.rules import SIDES, no_rows, pair_columns, pairs_twice
+from openloop.sources.rules import SIDES, no_rows, pair_columns
 from openloop.support.atomic import FilePath
+from openloop.support.frames import rows as rows_of
 from openloop.support.memory import free_memory
 from openloop.support.progress import Step, silent
 
@@ -176,6 +182,12 @@ def _rows(frame: pl.LazyFrame) -> int:
 
 def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> AuditInputs:
     """Scan everything, count, and say what was guessed or assumed."""
+    with ExitStack() as until:  # what was put on disk goes, also where something is refused
+        inputs = _gathered(wanted, notes, step, until)
+        return replace(inputs, held=until.pop_all())
+
+
+def _gathered(wanted: AuditRequest, notes: list[str], step: Step, until: ExitStack) -> AuditInputs:
     step("looking at the files", 0.0)
     table = open_file(wanted.log, wanted.columns, wanted.form)
     chosen = choose_log(table, wanted.columns)
@@ -196,11 +208,15 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Audit
         scan.check()
     found = {role: _of_logs(wanted, role, logs, chosen) for role in SIDES}
     known = {role: ids for role, (ids, _) in found.items()}
-    frames = {name: [_predicted(scan, known) for scan in scans] for name, scans in models.items()}
-    scored, *others = (scan.frame({role: next(own) for role, (_, own) in found.items()}) for scan in logs)
+    predicted = {name: [_predicted(scan, known) for scan in scans] for name, scans in models.items()}
+    logged = [scan.frame({role: next(own) for role, (_, own) in found.items()}) for scan in logs]
+    step("looking for rows that are there twice", 0.5)
+    tables, ranges = by_user([*logged, *(own for scans in predicted.values() for own in scans)], until, step)
+    scored, *others = (tables.pop(0) for _ in logs)
     train, sample = (None if scan is None else others.pop(0) for scan in beside)
-    step("finding propensities", 0.6)
-    parts = SplitScans.of(wanted, scored, train, notes)
+    frames = {name: [_refuse_repeats(scan, tables.pop(0), ranges) for scan in scans] for name, scans in models.items()}
+    step("finding propensities", 0.9)
+    parts = SplitScans.of(wanted, scored, train, ranges, notes)
     more = parts.more(wanted, notes, complete=_complete(models, frames, known))
     if choice.model is not None:  # only models of counts are streamed
         made = choice.model.bare(0)
@@ -211,7 +227,7 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Audit
         propensities="propensity",
         asked=wanted.question(
             exclude=train, open_loop=sample, user="user", item="item", rating="rating",
-            population=tuple(len(known[role]) for role in SIDES), **more,
+            population=tuple(len(known[role]) for role in SIDES), parts=ranges, **more,
         ),
         notes=tuple(notes), about_log=f"{wanted.log}, streamed from disk",
         about_propensity=choice.source(split=len(parts.whole) > 1) + wanted.corrections,
@@ -260,11 +276,17 @@ def _within(scan: Scan, role: str, known: pl.Series) -> ScannedIds:
 def _predicted(scan: Scan, known: Mapping[str, pl.Series]) -> pl.LazyFrame:
     if collected(scan.raw.head(1)).height == 0:
         raise no_rows(scan.what)
-    found = scan.predictions({role: _within(scan, role, known[role]) for role in SIDES})
-    twice = collected(found.group_by(*SIDES).len().filter(pl.col("len") > 1).select(SIDES)).sort(*SIDES)  # holds pairs
-    if twice.height:
-        raise PredictionError(pairs_twice(scan.what, twice.height, twice.head(3).rows()))
-    return found
+    return scan.predictions({role: _within(scan, role, known[role]) for role in SIDES})
+
+
+def _refuse_repeats(scan: Scan, frame: pl.LazyFrame, ranges: Undivided) -> pl.LazyFrame:
+    refuse_repeats(scan.what, _pairs(frame), PredictionError, parts=ranges)
+    return frame
+
+
+def _pairs(frame: pl.LazyFrame) -> Any:
+    """User and item, as frames of engines have them."""
+    return nw.from_native(frame.select(pl.col(side).alias(key) for side, key in zip(SIDES, PAIR, strict=True)))
 
 
 def _complete(
@@ -286,12 +308,20 @@ class SplitScans:
     rows: tuple[int, int]
 
     @classmethod
-    def of(cls, wanted: AuditRequest, log: pl.LazyFrame, train: pl.LazyFrame | None, notes: list[str]) -> SplitScans:
+    def of(
+        cls,
+        wanted: AuditRequest,
+        log: pl.LazyFrame,
+        train: pl.LazyFrame | None,
+        ranges: Undivided,
+        notes: list[str],
+    ) -> SplitScans:
         """As said, or as the pairs of the two suggest."""
         if train is None:
             return cls(log=log, train=None, way="none", rows=(_rows(log), 0))
         rows = _rows(log), _rows(train)
-        common = _rows(train.select(SIDES).join(log.select(SIDES), on=list(SIDES), how="semi"))  # holds the log's pairs
+        both = zip(*(ranges.pieces(_pairs(frame)) for frame in (train, log)), strict=True)
+        common = sum(rows_of(own.join(logged, on=list(PAIR), how="semi")) for own, logged in both)
         return cls(log=log, train=train, way=split_of(wanted, common, rows, notes), rows=rows)
 
     @property

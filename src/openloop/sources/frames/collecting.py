@@ -24,11 +24,13 @@ class FrameTally:
     totals: Mapping[str, Total]  # by the name of the result
     by: Sequence[str] = ()
     count: str | None = None  # what the number of rows is called, where it is asked: a sum of ones takes longer
+    pieces: Sequence[Any] = ()  # the same rows, of Polars, in parts that are taken one after the other
+    apart: bool = False  # whether each group has rows in one of them alone
 
     @classmethod
-    def sums(cls, frame: Any, columns: Sequence[str], by: Sequence[str] = (), count: str | None = None) -> FrameTally:
+    def sums(cls, frame: Any, columns: Sequence[str], by: Sequence[str] = (), **more: Any) -> FrameTally:
         """Sums under the names of their columns."""
-        return cls(frame=frame, totals={name: (name, "sum") for name in columns}, by=by, count=count)
+        return cls(frame=frame, totals={name: (name, "sum") for name in columns}, by=by, **more)
 
     @property
     def query(self) -> Any:
@@ -47,7 +49,8 @@ class FrameTally:
         """The eager results."""
         if not self.polars:
             return collected(self.query)
-        return nw.from_native(exact_tally(self.frame.to_native(), self.totals, self.by, self.count))
+        frames = [frame.to_native() for frame in self.pieces or [self.frame]]
+        return nw.from_native(exact_tally(frames, self.totals, self.by, self.count, apart=self.apart))
 
     @property
     def small(self) -> Any:

@@ -24,16 +24,34 @@ Powers = tuple[
 
 
 def exact_tally(
-    frame: pl.LazyFrame, totals: Mapping[str, tuple[str, str]], by: Sequence[str], count: str | None
+    frames: Sequence[pl.LazyFrame],
+    totals: Mapping[str, tuple[str, str]],
+    by: Sequence[str],
+    count: str | None,
+    *,
+    apart: bool = False,
 ) -> pl.DataFrame:
-    """Sums, least and largest values by group, ordered by group; the same bits whatever the order of the rows."""
+    """Sums, least and largest values by group, ordered by group; the same bits whatever the order of the rows.
+
+    The rows of several frames are taken one frame after the other, and as if they were of one. `apart`: each group has
+    rows in one of them alone, and the groups of the first come first.
+    """
+    import polars as pl
+
+    sets = [[frame] for frame in frames] if apart else [frames]
     summed = list(dict.fromkeys(column for column, how in totals.values() if how == "sum"))
     powers: dict[str, Powers] = dict.fromkeys(summed, (USUAL,))
-    found, largest = _pass(frame, totals, by, count, powers)
+    found = [_pass(own, totals, by, count, powers) for own in sets]
+    largest = {name: max((sizes.get(name) or 0.0 for _, sizes in found), key=_size) for name in summed}
     odd = {name: _powers(size) for name, size in largest.items() if size and not SIZES[0] <= size <= SIZES[1]}
     if odd:
-        found, _ = _pass(frame, totals, by, count, powers | odd)
-    return found
+        found = [_pass(own, totals, by, count, powers | odd) for own in sets]
+    return pl.concat([table for table, _ in found])
+
+
+def _size(largest: float) -> float:
+    """NaN, beside which no other size matters, as infinity."""
+    return math.inf if math.isnan(largest) else largest
 
 
 def _powers(largest: float) -> Powers:
@@ -48,7 +66,7 @@ def _powers(largest: float) -> Powers:
 
 
 def _pass(
-    frame: pl.LazyFrame,
+    frames: Sequence[pl.LazyFrame],
     totals: Mapping[str, tuple[str, str]],
     by: Sequence[str],
     count: str | None,
@@ -59,19 +77,25 @@ def _pass(
 
     sizes = {name: f"size of {name}" for name in powers}
     asked = [pl.col(name).cast(pl.Float64).abs().max().alias(size) for name, size in sizes.items()]
+    again = [pl.col(size).max() for size in sizes.values()]
     asked += [] if count is None else [pl.len().alias(count)]
+    again += [] if count is None else [pl.col(count).sum()]
     back: list[pl.Expr] = []
     for name, (column, how) in totals.items():
         parts = _sums(column, powers[column]) if how == "sum" else [getattr(pl.col(column), how)()]
         asked += [part.alias(f"{name} {at}") for at, part in enumerate(parts)]
+        again += [getattr(pl.col(f"{name} {at}"), how)() for at in range(len(parts))]
         back.append(_whole(name, powers[column] if how == "sum" else ()).alias(name))
-    rows = _with_parts(frame, powers)
-    query = rows.group_by(*by).agg(*asked) if by else rows.select(*asked)
-    table = query.collect(engine="streaming")
+    tables = [_grouped(_with_parts(frame, powers), by, asked).collect(engine="streaming") for frame in frames]
+    table = tables[0] if len(tables) == 1 else _grouped(pl.concat(tables).lazy(), by, again).collect()
     table = table.sort(*by) if by else table
     largest: dict[str, Any] = table.select(pl.col(list(sizes.values())).max()).row(0, named=True) if sizes else {}
     counted = [] if count is None else [count]
     return table.select(*by, *back, *counted), {name: largest[size] for name, size in sizes.items()}
+
+
+def _grouped(rows: pl.LazyFrame, by: Sequence[str], asked: Sequence[pl.Expr]) -> pl.LazyFrame:
+    return rows.group_by(*by).agg(*asked) if by else rows.select(*asked)
 
 
 def _with_parts(frame: pl.LazyFrame, powers: Mapping[str, Powers]) -> pl.LazyFrame:

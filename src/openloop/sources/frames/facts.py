@@ -13,6 +13,7 @@ from openloop.core.weights import BINS_PER_OCTAVE, N_BINS, WeightSummary
 from openloop.estimators.edges import Bins, Ladder, check_strata, cut_by, of_ladder
 from openloop.sources.frames.collecting import Fact, FrameTally, Total
 from openloop.sources.frames.opening import PAIR
+from openloop.sources.frames.parting import WHOLE, Undivided
 from openloop.sources.plan import Answers
 from openloop.support.frames import collected, flag, on_spark, only_row, times
 
@@ -34,11 +35,16 @@ def item_ends(frame: Any) -> dict[str, Total]:
     return {"low_i": ("i", "min"), "high_i": ("i", "max")} if frame.collect_schema()["i"].is_integer() else {}
 
 
-def repeats(pairs: Any, counted: Fact | None = None) -> int:
+def repeats(pairs: Any, counted: Fact | None = None, parts: Undivided = WHOLE) -> int:
     """How many pairs (u, i) are there more than once; of packed integers, how many rows repeat another.
 
-    `counted` is the fact of `pair_counts`, where somebody foresaw it.
+    `counted` is the fact of `pair_counts`, where somebody foresaw it of pairs that are undivided.
     """
+    pieces = parts.pieces(pairs)
+    return sum(_repeats(own, counted if len(pieces) == 1 else None) for own in pieces)
+
+
+def _repeats(pairs: Any, counted: Fact | None) -> int:
     in_memory = pairs.implementation.is_polars() or pairs.implementation.is_pandas_like()
     if in_memory and (width := _width(pairs)) is not None:
         # One integer per pair, sorted: equal ones lie side by side. That is four times as fast as a hash table.

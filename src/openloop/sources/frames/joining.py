@@ -24,6 +24,7 @@ from openloop.sources.frames.facts import pair_counts
 from openloop.sources.frames.holding import held
 from openloop.sources.frames.model_tables import ModelTable, of_frame, of_log, refuse_repeats
 from openloop.sources.frames.opening import PAIR, EngineTable, beside, common_types, log_columns, opened
+from openloop.sources.frames.parting import WHOLE, Undivided
 from openloop.sources.frames.predicting import with_predictions
 from openloop.sources.frames.ranking import ExcludedPairs, foreseen, with_ranks
 from openloop.sources.frames.rows import Weights, check_columns
@@ -54,6 +55,7 @@ class Joined:
     held: Mapping[str, int]  # the fewest scores that a user of a model has, where all were promised
     counted: Mapping[str, int]  # the most items that a model's counts tell of, with those excluded
     rows: int | None  # as many as there should be; None: not checked
+    parts: Undivided  # ranges of users
     dropped: int = 0  # rows that some model does not predict
     notes: tuple[str, ...] = ()
 
@@ -79,7 +81,7 @@ class Joined:
         """Refuse repeated predictions, which a join shows by its number of rows."""
         if self.rows is not None and found != self.rows:
             for table in self.tables:
-                table.refuse_repeats()
+                table.refuse_repeats(self.parts)
 
     def refusal(self, metric: Metric, what: str) -> str | None:
         """Why some model cannot serve this metric."""
@@ -102,20 +104,23 @@ def join(models: Mapping[str, Any], log: Any, propensity: str | None, asked: Que
         [of_frame(name, t, types, asked.columns) if isinstance(t, EngineTable) else t for t in own]
         for name, own in opened_tables.items()
     ]
-    frame, weights = _with_weights(_selected(table, named, types, log_columns(models)), asked)
+    frame, parts = _selected(table, named, types, log_columns(models)), asked.parts or WHOLE
     by_use = [rules.scores_and_ranks(f"model {name!r}", own) for name, own in zip(models, tables, strict=True)]
-    excluded = None if exclude is None else ExcludedPairs.of(exclude.frame.select(*exclude.keys(types)), frame, until)
+    excluded = (
+        None if exclude is None else ExcludedPairs.of(exclude.frame.select(*exclude.keys(types)), frame, until, parts)
+    )
     counted = Fact(partial(pair_counts, frame.select(*PAIR)))
     foresee([*([] if asked.distinct else [counted]), *_foreseen(by_use, asked, excluded)], frame)
     if not asked.distinct:
-        refuse_repeats("the log", frame, DuplicateError, counted)
+        refuse_repeats("the log", frame, DuplicateError, counted, parts)
     size = None if asked.distinct else rows(frame) if counted.known is None else int(counted.row["rows"] or 0)
     frame = frame if excluded is None else excluded.counted_beside(frame)
     eager = bool(frames) and isinstance(nw.from_native(log), nw.DataFrame)
-    predicted = with_predictions(frame, [scores for scores, _ in by_use], asked)
-    ranked = with_ranks(predicted.frame, by_use, asked, excluded)
+    predicted = with_predictions(frame, [scores for scores, _ in by_use], asked, parts)
+    ranked = with_ranks(predicted.frame, by_use, asked, excluded, parts)
+    frame, weights = _with_weights(ranked.frame, asked)
     return Joined(
-        frame=held(_without_own(ranked.frame), until, eager=eager), weights=weights,
+        frame=held(_without_own(frame), until, eager=eager), weights=weights, parts=parts,
         names={key: named[role] for key, role in ROLES.items() if role in named},
         coverage={
             name: replace(found, ranks=at in ranked.ranks, depth=ranked.depth(at, found.depth))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import narwhals as nw
@@ -15,6 +16,7 @@ from openloop.errors import UndefinedError
 from openloop.sources.frames.collecting import FrameTally, together
 from openloop.sources.frames.joining import Joined
 from openloop.sources.frames.opening import PAIR
+from openloop.sources.frames.predicting import beside_pairs
 from openloop.sources.frames.rows import STRATUM, USER, Pass
 from openloop.sources.lists import list_notes
 from openloop.sources.question import Question
@@ -74,7 +76,9 @@ class FrameLists:
         running = lists[self.models.index(str(self._asked.running))] if compared else None
         gains = {(m.name,): m.gain(EntryColumns(self._users)) for m in metrics if m.gain is not None}
         columns = {("length",): nw.lit(1.0)} | gains
-        by_user = Pass(frame=self._columns(tagged, running), columns=columns, strata=max(len(lists), 2))
+        by_user = Pass(
+            frame=self._columns(tagged, running), columns=columns, strata=max(len(lists), 2), parts=self._joined.parts
+        )
         exposed, *tables = together([_exposed(tagged), *map(by_user.tally, by_user.batches)])
         reduced, exposures = by_user.reduced(tables), self._exposures(exposed)
         sums = reduced.on(reduced.ids, self._users)
@@ -89,14 +93,7 @@ class FrameLists:
         if table.rank is not None:
             return table.frame.filter(nw.col(table.rank) <= k).select(*PAIR)
         scores = table.frame.select(*PAIR, nw.col(str(table.score)).alias("s"))
-        if excluded is not None:
-            scores = scores.join(excluded.pairs, on=list(PAIR), how="anti")
-        # Of equal scores the smaller id leads: the place of a tied block, and inside it that of the id.
-        placed = scores.with_columns(
-            nw.col("s").rank("min", descending=True).over(USER).cast(nw.Float64()).alias("block"),
-            nw.col("i").rank("min").over(USER, "s").cast(nw.Float64()).alias("inside"),
-        )
-        return placed.filter(nw.col("block") + nw.col("inside") - 1.0 <= k).select(*PAIR)
+        return self._joined.parts.each(partial(_first, k), scores, *([] if excluded is None else [excluded.pairs]))
 
     def _columns(self, entries: Any, running: Any) -> Any:
         """The entries with n_i, and whether the running model has them, too."""
@@ -104,7 +101,8 @@ class FrameLists:
         if running is None:
             return found
         shared = running.with_columns(nw.lit(1.0).alias("shared"))
-        return found.join(shared, on=list(PAIR), how="left").with_columns(nw.col("shared").fill_null(0.0))
+        joined = self._joined.parts.each(beside_pairs, found, shared)
+        return joined.with_columns(nw.col("shared").fill_null(0.0))
 
     def _rows(self) -> Any:
         """n_i of each item that has rows."""
@@ -133,6 +131,18 @@ class FrameLists:
             if key != ("length",)
         }
         return ListSums(length=length, exposure=exposure, values=values)
+
+
+def _first(k: int, scores: Any, *excluded: Any) -> Any:
+    """The entries (u, i) of k items with the highest scores of each user, of those that are not excluded."""
+    for pairs in excluded:
+        scores = scores.join(pairs, on=list(PAIR), how="anti")
+    # Of equal scores the smaller id leads: the place of a tied block, and inside it that of the id.
+    placed = scores.with_columns(
+        nw.col("s").rank("min", descending=True).over(USER).cast(nw.Float64()).alias("block"),
+        nw.col("i").rank("min").over(USER, "s").cast(nw.Float64()).alias("inside"),
+    )
+    return placed.filter(nw.col("block") + nw.col("inside") - 1.0 <= k).select(*PAIR)
 
 
 def _exposed(tagged: Any) -> FrameTally:

@@ -14,6 +14,7 @@ from openloop.sources import rules
 from openloop.sources.frames.collecting import Fact, FrameTally, Total
 from openloop.sources.frames.facts import pair_counts, repeats
 from openloop.sources.frames.opening import PAIR, EngineTable
+from openloop.sources.frames.parting import WHOLE, Undivided
 from openloop.sources.rules import LARGEST
 from openloop.support.frames import absent, collected, flag, only_row, rows, times
 
@@ -97,10 +98,10 @@ class ModelTable:
         first = only_row(self.frame.filter(absent(nw.col(column))).select(*PAIR).sort(*PAIR).head(1))
         return [first[key] for key in PAIR]
 
-    def refuse_repeats(self) -> None:
+    def refuse_repeats(self, parts: Undivided = WHOLE) -> None:
         """Refuse pairs that are there more than once."""
         if self.frame is not None:
-            refuse_repeats(self.what, self.frame, PredictionError)
+            refuse_repeats(self.what, self.frame, PredictionError, parts=parts)
 
 
 def of_log(model: str, given: str | Mapping[str, str], log: EngineTable) -> ModelTable:
@@ -174,11 +175,19 @@ def number_query(frame: Any, numbers: Sequence[str], texts: Sequence[str], rank:
 
 
 def refuse_repeats(
-    what: str, frame: Any, error: type[InputError] = DuplicateError, counted: Fact | None = None
+    what: str,
+    frame: Any,
+    error: type[InputError] = DuplicateError,
+    counted: Fact | None = None,
+    parts: Undivided = WHOLE,
 ) -> None:
     """Refuse pairs (u, i) that are in a frame more than once; `counted` as in `repeats`."""
-    if repeats(frame.select(*PAIR), counted):
-        again = times(frame, PAIR).filter(nw.col("times") > 1).select(*PAIR)
+    if not repeats(frame.select(*PAIR), counted, parts):
+        return
+    number, pairs = 0, list[Any]()
+    for own in parts.pieces(frame.select(*PAIR)):
+        again = times(own, PAIR).filter(nw.col("times") > 1).select(*PAIR)
         some = collected(again.sort(*PAIR).head(3))
-        pairs = list(zip(*(some[key].to_list() for key in PAIR), strict=True))
-        raise error(rules.pairs_twice(what, rows(again), pairs))
+        pairs += zip(*(some[key].to_list() for key in PAIR), strict=True)
+        number += rows(again)
+    raise error(rules.pairs_twice(what, number, pairs[:3]))

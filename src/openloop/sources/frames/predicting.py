@@ -14,6 +14,7 @@ from openloop.errors import InputError, PredictionError
 from openloop.sources import rules
 from openloop.sources.frames.model_tables import ModelTable
 from openloop.sources.frames.opening import PAIR
+from openloop.sources.frames.parting import WHOLE, Undivided
 from openloop.sources.question import Question
 from openloop.sources.rules import Coverage
 from openloop.support.frames import absent, collected, flag, only_row
@@ -29,20 +30,22 @@ class PredictedFrame:
     notes: Sequence[str] = ()
 
 
-def with_predictions(frame: Any, tables: Sequence[ModelTable], asked: Question) -> PredictedFrame:
+def with_predictions(
+    frame: Any, tables: Sequence[ModelTable], asked: Question, parts: Undivided = WHOLE
+) -> PredictedFrame:
     """Join each model's scores, and drop, fill or refuse the rows without one."""
     if "prediction" not in asked.kinds:
         return PredictedFrame(frame=frame, coverage=[Coverage(scores=table.score is not None) for table in tables])
     serving = {f"s{at}": table for at, table in enumerate(tables) if table.score is not None}
     depths = {own: table.check() for own, table in serving.items() if table.frame is not None}
-    joined = _joined(frame, serving)
+    joined = _joined(frame, serving, parts)
     gaps = _gaps(joined, serving)
     if asked.missing == "error" and gaps.rows:
         for own in gaps.rows:
             if not (asked.lenient or _is_list(serving[own])):
                 raise _not_predicted(joined, own, serving[own], gaps)
         serving = {own: table for own, table in serving.items() if own not in gaps.rows}
-        joined, gaps = _joined(frame, serving), Gaps()
+        joined, gaps = _joined(frame, serving, parts), Gaps()
     found = _resolved(joined, serving, gaps, asked.missing)
     _check_values(found, list(serving), asked)
     coverage = [
@@ -69,13 +72,20 @@ def _is_list(table: ModelTable) -> bool:
     return table.ranks and table.frame is not None
 
 
-def _joined(frame: Any, serving: Mapping[str, ModelTable]) -> Any:
+def _joined(frame: Any, serving: Mapping[str, ModelTable], parts: Undivided) -> Any:
+    scores: list[Any] = []
     for own, table in serving.items():
         if table.frame is None:
             frame = frame.with_columns(nw.col(f"log:{table.score}").cast(nw.Float64()).alias(own))
         else:
-            scores = table.frame.select(*PAIR, nw.col(str(table.score)).alias(own))
-            frame = frame.join(scores, on=list(PAIR), how="left")
+            scores.append(table.frame.select(*PAIR, nw.col(str(table.score)).alias(own)))
+    return parts.each(beside_pairs, frame, *scores) if scores else frame
+
+
+def beside_pairs(frame: Any, *tables: Any) -> Any:
+    """The frame with the columns that tables have of its pairs."""
+    for table in tables:
+        frame = frame.join(table, on=list(PAIR), how="left")
     return frame
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import narwhals as nw
@@ -17,6 +18,8 @@ from openloop.sources.frames.facts import count, item_ends, repeats
 from openloop.sources.frames.holding import held
 from openloop.sources.frames.model_tables import ModelTable, number_facts, rank_pairs
 from openloop.sources.frames.opening import PAIR
+from openloop.sources.frames.parting import WHOLE, Undivided
+from openloop.sources.frames.predicting import beside_pairs
 from openloop.sources.frames.rows import discount_name, gain_name, with_scores
 from openloop.sources.question import Question
 from openloop.support.frames import absent, collected, flag, only_row, table_beside
@@ -30,18 +33,20 @@ class ExcludedPairs:
     pairs: Any
     counted: FrameTally  # (u, excluded): how many items leave the ranking of each user
     facts: Fact  # scored: rows that are scored too; and the least and largest item, where ids are integers
+    parts: Undivided = WHOLE
     listed: dict[str, Fact] = field(default_factory=dict[str, Fact])  # how many of them a model's list holds
 
     @classmethod
-    def of(cls, pairs: Any, scored: Any, until: ExitStack) -> ExcludedPairs:
+    def of(cls, pairs: Any, scored: Any, until: ExitStack, parts: Undivided = WHOLE) -> ExcludedPairs:
         """The excluded pairs of a log frame, which many queries read."""
         scored = scored.select(*PAIR, nw.lit(1.0).alias("scored"))
-        marked = held(pairs.unique().join(scored, on=list(PAIR), how="left"), until)
+        marked = held(parts.each(lambda own, scored: beside_pairs(own.unique(), scored), pairs, scored), until)
         left = marked.filter(nw.col("scored").is_null()).select(*PAIR)
         return cls(
             given=marked.select(*PAIR),
             pairs=left,
-            counted=FrameTally.sums(left.with_columns(nw.lit(1.0).alias("excluded")), ["excluded"], by=["u"]),
+            parts=parts,
+            counted=_counted(left),
             facts=Fact(lambda: FrameTally(frame=marked, totals={"scored": ("scored", "sum"), **item_ends(marked)})),
         )
 
@@ -57,7 +62,9 @@ class ExcludedPairs:
 
     def counted_beside(self, frame: Any) -> Any:
         """The frame with the number of items that its row's user has excluded."""
-        joined = frame.join(self.counts, on="u", how="left")
+        joined = self.parts.each(
+            lambda own, pairs: own.join(_counted(pairs).query, on="u", how="left"), frame, self.pairs
+        )
         return joined.with_columns(nw.col("excluded").fill_null(0.0))
 
     def within(self, table: ModelTable) -> Fact:
@@ -67,12 +74,18 @@ class ExcludedPairs:
         return self.listed[table.model]
 
     def _inside(self, table: ModelTable) -> Any:
-        return table.frame.select(*PAIR, n=nw.lit(1.0)).join(self.pairs, on=list(PAIR), how="inner")
+        own = table.frame.select(*PAIR, n=nw.lit(1.0))
+        return self.parts.each(lambda own, pairs: own.join(pairs, on=list(PAIR), how="inner"), own, self.pairs)
 
     def refuse(self, table: ModelTable) -> None:
         """Refuse a list that holds some of the pairs."""
         if found := int(self.within(table).row["n"] or 0):
             raise rules.ranks_excluded(table.what, found)
+
+
+def _counted(pairs: Any) -> FrameTally:
+    """How many pairs each user has, as `excluded`."""
+    return FrameTally.sums(pairs.with_columns(nw.lit(1.0).alias("excluded")), ["excluded"], by=["u"])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,6 +96,7 @@ class Ranked:
     asked: Question
     excluded: ExcludedPairs | None
     suspects: Sequence[ModelTable]  # whose repeated pairs repeat ranks
+    parts: Undivided
     ranks: set[int] = field(default_factory=set[int])  # positions of the models that rank
     depths: dict[int, int] = field(default_factory=dict[int, int])  # of lists
     scored: dict[int, int] = field(default_factory=dict[int, int])  # ranked by scores: the fewest that a user has
@@ -103,7 +117,7 @@ class Ranked:
             listed = table.frame.select(*PAIR, nw.col(str(table.rank)).alias(own))
             if self.excluded is not None and not self.asked.checked:
                 self.excluded.refuse(table)
-            self.frame = self.frame.join(self._within_reach(listed, own), on=list(PAIR), how="left")
+            self.frame = self.parts.each(beside_pairs, self.frame, self._within_reach(listed, own))
         # An unscored row with a rank of its own moves no other; with another's it lets more than k into the top k.
         if not self.asked.checked:
             self._refuse_repeats(table, self.frame if self.asked.distinct else listed, own)
@@ -124,26 +138,30 @@ class Ranked:
     def _refuse_repeats(self, table: ModelTable, listed: Any, own: str) -> None:
         """Refuse a rank that two rows of a user share."""
         counted = table.ranked_twice if _lists_apart(table, self.asked) else None
-        if repeats(rank_pairs(listed, own), counted):
+        if repeats(rank_pairs(listed, own), counted, self.parts):
             for suspect in self.suspects:
-                suspect.refuse_repeats()
+                suspect.refuse_repeats(self.parts)
             raise rules.bad_ranks(table.what)
 
     def add_scores(self, at: int, table: ModelTable) -> None:
         """Full scores: ranks among the candidates, ties in expectation."""
         table.check()
         if not self.asked.distinct:
-            table.refuse_repeats()
+            table.refuse_repeats(self.parts)
         scores = table.frame.select(*PAIR, nw.col(str(table.score)).alias(f"s{at}"))
-        if self.excluded is not None:
-            scores = scores.join(self.excluded.pairs, on=list(PAIR), how="anti")
         times = table.frame.select("u", nw.lit(1.0).alias("times")).group_by("u").agg(nw.col("times").sum())
         found = only_row(times.select(nw.col("times").min(), most=nw.col("times").max()))
         self.scored[at] = int(found["times"] or 0)
-        self.frame = self.frame.join(with_scores(scores, at, self._cuts).drop(f"s{at}"), on=list(PAIR), how="left")
+        excluded = [] if self.excluded is None else [self.excluded.pairs]
+        self.frame = self.parts.each(partial(self._scored_beside, at), self.frame, scores, *excluded)
         if gone := count(self.frame, nw.col(f"h{at}").is_null()):
             raise rules.incomplete(table.what, f"{gone:,} scored rows have no score")
         self._by_rank(at, int(found["most"] or 0))
+
+    def _scored_beside(self, at: int, frame: Any, scores: Any, *excluded: Any) -> Any:
+        for pairs in excluded:
+            scores = scores.join(pairs, on=list(PAIR), how="anti")
+        return beside_pairs(frame, with_scores(scores, at, self._cuts).drop(f"s{at}"))
 
     @property
     def _cuts(self) -> list[int | None]:
@@ -187,7 +205,7 @@ class Ranked:
         else:
             table.check()
             counts = table.frame.select(*PAIR, **{h: nw.col(str(table.above)), e: nw.col(str(table.tied))})
-            self.frame = self.frame.join(counts, on=list(PAIR), how="left")
+            self.frame = self.parts.each(beside_pairs, self.frame, counts)
         odd, tied = _odd_and_tied(counts, h, e)
         if odd:
             raise rules.bad_counts(table.what, table.counts, odd)
@@ -247,10 +265,15 @@ def foreseen(table: ModelTable, asked: Question, excluded: ExcludedPairs | None)
 
 
 def with_ranks(
-    frame: Any, tables: Sequence[tuple[ModelTable, ModelTable]], asked: Question, excluded: ExcludedPairs | None
+    frame: Any,
+    tables: Sequence[tuple[ModelTable, ModelTable]],
+    asked: Question,
+    excluded: ExcludedPairs | None,
+    parts: Undivided = WHOLE,
 ) -> Ranked:
     """Join what each model says of ranks, of its tables of scores and ranks the second; some models say nothing."""
-    found = Ranked(frame=frame, asked=asked, excluded=excluded, suspects=[t for pair in tables for t in pair])
+    suspects = [table for pair in tables for table in pair]
+    found = Ranked(frame=frame, asked=asked, excluded=excluded, suspects=suspects, parts=parts)
     for at, (_, table) in enumerate(tables) if "rank" in asked.kinds else ():
         if table.counts and asked.complete:
             found.add_counts(at, table)

@@ -23,6 +23,7 @@ from openloop.sources.frames import facts as frame_facts
 from openloop.sources.frames.dealing import Deal, by_cluster, dealt
 from openloop.sources.frames.joining import Joined, join
 from openloop.sources.frames.lists import FrameLists
+from openloop.sources.frames.parting import WHOLE
 from openloop.sources.frames.row_facts import RowFacts
 from openloop.sources.frames.rows import (
     ROWS,
@@ -85,11 +86,12 @@ class FrameSource:
         self._n_users, self._n_items = self._population(asked.population)
         joined.check_complete(self._n_items)
         self._frame = self._clustered(asked.max_users)
+        self._parts = joined.parts if self._deal is None else WHOLE  # clusters have users of all ranges
         # Passes over the rows are shared by the requests that need them.
         self.edges = cache(lambda strata: self._seen.ladder.edges(*strata))
         self.taken = TakenSums(
             rows_for=self._rows_for, n_strata=self._n_strata, base_columns=self._base_columns(), users=self._units,
-            rows=int(self._seen.rows.row["n"]),
+            rows=int(self._seen.rows.row["n"]), parts=self._parts,
         )  # fmt: skip
         self.about, self.relevance = cache(self._about), lambda: self._seen.relevance(self._threshold)
         self.answers = cache(self._answers)
@@ -268,7 +270,7 @@ class FrameSource:
 
     def _tilter(self) -> FrameTilter:
         rows, setting = partial(self._rows_for, strata=None), lambda metric: self._setting(None, [metric])
-        return FrameTilter.of(self._joined, rows, setting, self.about(), by_items=self._by_items)
+        return FrameTilter.of(self._joined, rows, setting, self.about(), self._parts, by_items=self._by_items)
 
     def moments(self, requests: Sequence[Request]) -> dict[Request, Moments]:
         """The moments of each request; what they lack is summed for all of them at once."""

@@ -10,6 +10,7 @@ from openloop.core.feedback import Floats
 from openloop.core.metric import Column
 from openloop.errors import InputError
 from openloop.sources.frames.holding import result_limit
+from openloop.sources.frames.parting import WHOLE, Undivided
 from openloop.sources.frames.rows import STRATUM, USER, Key, Pass, Reduced, reduce_all
 from openloop.sources.plan import Strata
 from openloop.support.frames import rows
@@ -35,6 +36,7 @@ class TakenSums:
     base_columns: Mapping[Key, Column]  # n and Σw over all rows, the base of the strata's shares
     users: int  # of the population, or clusters of them
     rows: int
+    parts: Undivided = WHOLE  # ranges of users
     found: dict[tuple[Batch, bool], Reduced] = field(default_factory=dict[tuple[Batch, bool], Reduced])
 
     def take(self, wanted: Mapping[Batch, Wanted]) -> None:
@@ -75,7 +77,8 @@ class TakenSums:
     def _pass(self, key: tuple[Batch, bool], columns: Mapping[Key, Column]) -> Pass:
         (kind, strata), by_user = key
         return Pass(
-            frame=self.rows_for(kind, strata), columns=columns, strata=self.n_strata(strata), by_user=by_user
+            frame=self.rows_for(kind, strata), columns=columns, strata=self.n_strata(strata), by_user=by_user,
+            parts=self.parts,
         )  # fmt: skip
 
     def base(self, strata: Strata | None) -> Reduced:

@@ -15,6 +15,7 @@ from openloop.core.metric import Metric, reaches
 from openloop.core.tilts import CLUSTERS, Against, TiltedSums, Tilts
 from openloop.sources.frames.collecting import FrameTally
 from openloop.sources.frames.joining import Joined
+from openloop.sources.frames.parting import Undivided
 from openloop.sources.frames.rows import FrameColumns, FrameSetting, Key, Pass, Reduced, reduce_all
 from openloop.sources.plan import LogFacts
 from openloop.sources.terms import parts
@@ -108,6 +109,7 @@ class FrameTilter:
     counts: ItemCounts | None  # None: nothing depends on them
     span: tuple[float, float]  # of the ratings
     plan: TiltPlan
+    parts: Undivided  # ranges of users
 
     @classmethod
     def of(
@@ -116,6 +118,7 @@ class FrameTilter:
         rows_for: Callable[[str], Any],
         setting: Callable[[Metric], FrameSetting],
         about: LogFacts,
+        parts: Undivided,
         *,
         by_items: bool,
     ) -> FrameTilter:
@@ -128,14 +131,18 @@ class FrameTilter:
             weighted=weighted, span=about.span, positives=positives, by_items=by_items,
             typical=math.inf if counts is None else counts.typical,
         )  # fmt: skip
-        return cls(joined=joined, rows_for=rows_for, setting=setting, counts=counts, span=about.span, plan=plan)
+        return cls(
+            joined=joined, rows_for=rows_for, setting=setting, counts=counts, span=about.span, plan=plan, parts=parts
+        )
 
     def tilts(self, metrics: Sequence[Metric], pairs: Sequence[tuple[str, str]]) -> list[Tilts]:
         """The sums of each metric's gains by cluster of users."""
         wanted = [self._wanted(metric, pairs) for metric in metrics]
         if not any(wanted):  # of all metrics, or of none
             return [Tilts(models=self.joined.models, notes=self.plan.notes) for _ in metrics]
-        passes = [Pass(frame=self._frame(m), columns=own) for m, own in zip(metrics, wanted, strict=True)]
+        passes = [
+            Pass(frame=self._frame(m), columns=own, parts=self.parts) for m, own in zip(metrics, wanted, strict=True)
+        ]
         return [self._found(_clustered(reduced), pairs) for reduced in reduce_all(passes)]
 
     def _wanted(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> dict[Key, Any]:
