@@ -30,7 +30,7 @@ from openloop.commands.audit.request import (
 from openloop.commands.fitting import fit
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Feedback, Vocabulary
-from openloop.core.propensities import Propensities
+from openloop.core.propensities import Propensities, check_exposure, predicted_by
 from openloop.data.columns import choose, choose_log, shared
 from openloop.data.features import features_beside
 from openloop.data.formats import open_file
@@ -199,6 +199,8 @@ class _Reading:
             return Propensities(values=log.propensity, floor=wanted.floor, fingerprint=log.fingerprint)  # pyright: ignore[reportArgumentType], it was read
         fitted = fit(model, whole, self.chosen, wanted.seed)
         self.notes += [f"{model}: {note}" for note in getattr(fitted, "notes_", ())]
+        if whole.positives:
+            check_exposure(f"--propensity {model}", predicted_by("audit", fitted, log), log)
         return fitted
 
     def item_features(self, log: Feedback) -> Covariates | None:
