@@ -40,7 +40,6 @@ from openloop.evaluation import Prepared, prepared, refuse_shown
 from openloop.metrics.naming import metric as metric_named
 from openloop.sources.arrays.source import FeedbackSource
 from openloop.sources.plan import Source
-from openloop.sources.predictions import Predictions
 from openloop.support.clock import start
 from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, silent, steps
@@ -207,7 +206,7 @@ def _conducted(
         setting=_setting(ready.source, propensities, whole, began),
         rehearsal=_rehearsal(ready, evidence, seen, asked, step),
         notes=(*result.notes, *(sample.result.notes if sample else ()), *([str(cold)] if cold else [])),
-        not_computed=not_computed(ready.source, ready.metrics, evidence.contrasts, evidence.family),
+        not_computed=not_computed(ready.source, result, evidence.contrasts, evidence.family),
         cold=cold, settling=settling_of(result, evidence, ready.source.about(), cold.rows if cold else 0),
     )  # fmt: skip
 
@@ -358,10 +357,8 @@ def _doubts(ready: Prepared, checked: Any) -> Iterator[str]:
 
 def _unlisted(source: Source) -> Iterator[str]:
     """Models without lists for users who have scored rows."""
-    if not isinstance(source, FeedbackSource):
-        return
-    for name, model in source.subject.models.items():
-        without = model.unlisted(source.subject.log) if isinstance(model, Predictions) else 0.0
+    for name in source.models:
+        without = source.unlisted(name)
         if without > DROPPED:
             yield (
                 f"model {name!r} has no list for the users of {percent(without)} of the scored rows, so they speak "

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from openloop.audits.contrasts import Contrast
 from openloop.audits.results import Curve, Family
+from openloop.core.comparison import Comparison
 from openloop.core.feedback import Floats
 from openloop.core.metric import Metric
 from openloop.estimators.sensitivity import Bounds, critical_gamma_users, ips_bounds, ratio_bounds, user_ratio_bounds
@@ -23,7 +24,8 @@ from openloop.sources.plan import Source
 GAMMAS = 25
 WIDEST = (2.0, 10.0)  # how far a curve of bounds reaches at least, and at most
 OF_USERS = ("snips", "snips_user")  # estimators that are means over users of their own ratios, of some metrics
-ON_DISK = "it sorts the rows, which stay where they are; read the log into memory (ol.read, --no-stream)"
+SORTED = "it sorts the rows, which stay where they are; read the log into memory (ol.read, --no-stream)"
+LISTED = "it takes all scores of a user at once; read the log into memory (ol.read, --no-stream)"
 TILTED = ("snips", "ips", "snips_user")  # estimators whose bounds against Γ are known
 
 
@@ -39,19 +41,16 @@ def _lacks_gamma(c: Contrast) -> bool:
 
 
 def not_computed(
-    source: Source, metrics: Sequence[Metric], found: Mapping[Family, Sequence[Contrast]], family: Family
+    source: Source, result: Comparison, found: Mapping[Family, Sequence[Contrast]], family: Family
 ) -> dict[str, str]:
     """What takes the rows themselves and is left out where they stay in their engine, with the reason."""
-    if isinstance(source, FeedbackSource) or source.summary(metrics[0]) is None:
+    if isinstance(source, FeedbackSource):
         return {}
-    of_users = {m.name for m in metrics if m.kind == "user"}
     parts = [f"bounds of {family[0]} by {family[1]} against gamma"] if family[1] in TILTED else []
     parts += [
-        f"gamma of {m} by {e}"
-        for (m, e), own in found.items()
-        if m in of_users and e in OF_USERS and any(_lacks_gamma(c) for c in own)
+        f"gamma of {m} by {e}" for (m, e), own in found.items() if e in OF_USERS and any(_lacks_gamma(c) for c in own)
     ]
-    return dict.fromkeys(parts, ON_DISK)
+    return dict.fromkeys(parts, SORTED) | ({"how many lists end among tied items": LISTED} if result.lists else {})
 
 
 def curves(source: Source, metric: Metric, own_contrasts: Sequence[Contrast], leader: str) -> tuple[Curve, ...]:

@@ -156,6 +156,10 @@ class Source(Protocol):
         """
         ...
 
+    def unlisted(self, model: str) -> float:
+        """The share of scored rows whose users have no list of a model; 0 where it gives no lists."""
+        ...
+
     def tilts(self, metrics: Sequence[Metric], pairs: Sequence[tuple[str, str]]) -> list[Tilts]:
         """Sums of tilted weights of the rows that count for each metric, by cluster of users."""
         ...

@@ -36,6 +36,18 @@ def still_candidates(again: int) -> str:
     )
 
 
+def lists_none(model: str) -> str:
+    """The note on a list without any scored row."""
+    return f"model {model!r} lists none of the scored rows; was it made to leave them out?"
+
+
+def of_lists(model: str, without: int, gaps: int) -> str:
+    """What is odd about lists, on whose account items rank below them; empty where nothing is."""
+    found = [f"{without:,} users with scored rows have no list, so their items rank below it"] if without else []
+    found += [f"the lists of {gaps:,} users have gaps in their ranks"] if gaps else []
+    return f"model {model!r}: {'; '.join(found)}" if found else ""
+
+
 def undefined_candidates(what: str, both: int) -> str:
     """Why rankings have no weights where scored rows are excluded by another log."""
     return (

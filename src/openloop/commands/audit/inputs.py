@@ -36,7 +36,7 @@ from openloop.data.features import features_beside
 from openloop.data.formats import open_file
 from openloop.data.reading import read
 from openloop.data.splitting import split
-from openloop.errors import ColumnError, FormatError, InputError, did_you_mean
+from openloop.errors import ColumnError, DuplicateError, FormatError, InputError, did_you_mean
 from openloop.sources.outcomes import places
 from openloop.support.atomic import FilePath
 from openloop.support.clock import seconds_since, start
@@ -51,7 +51,7 @@ def run(wanted: AuditRequest, command: str, step: Step = silent) -> Audit:
     began = start()
     try:
         inputs = gather(wanted, _part(step, 0.0, READING))
-        found = conduct(inputs.models, inputs.log, inputs.propensities, inputs.asked, _part(step, READING, 1.0))
+        found = _conducted(inputs, _part(step, READING, 1.0))
     except (
         pl.exceptions.PolarsError,
         pl.exceptions.PanicException,
@@ -63,6 +63,20 @@ def run(wanted: AuditRequest, command: str, step: Step = silent) -> Audit:
             f"{name}: cannot be read ({error.strerror or error}); check it and its permissions."
         ) from error
     return _with_sources(found, inputs, command, seconds_since(began))
+
+
+def _conducted(inputs: AuditInputs, step: Step) -> Audit:
+    """The audit; where streamed rows turn out to hold pairs twice, the error says which, as that of read rows does."""
+    streamed = inputs.streamed
+    try:
+        found = conduct(inputs.models, inputs.log, inputs.propensities, inputs.asked, step)
+    except DuplicateError:
+        if streamed is not None:
+            streamed.refuse_repeats()
+        raise
+    if streamed is not None:
+        streamed.check_excluded(found.setting.excluded)
+    return found
 
 
 def _part(step: Step, low: float, high: float) -> Step:

@@ -34,6 +34,7 @@ from openloop.commands.audit.scan_columns import (
     rating,
     refuse_empty,
 )
+from openloop.commands.audit.scan_repeats import StreamedLogs
 from openloop.commands.audit.scan_whole import ScannedWhole, with_whole
 from openloop.commands.table_files import suffix
 from openloop.data.columns import Column, InputTable, choose, choose_log, shared
@@ -194,6 +195,7 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Audit
     known = {role: ids for role, (ids, _) in found.items()}
     frames = {name: [_predicted(scan, known) for scan in scans] for name, scans in models.items()}
     scored, *others = (scan.frame({role: next(own) for role, (_, own) in found.items()}) for scan in logs)
+    frames_of_logs = dict(zip((scan.what for scan in logs), (scored, *others), strict=True))
     train, sample = (None if scan is None else others.pop(0) for scan in beside)
     step("finding propensities", 0.6)
     parts = SplitScans.of(wanted, scored, train, notes)
@@ -207,6 +209,7 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Audit
             exclude=train, open_loop=sample, user="user", item="item", rating="rating",
             population=tuple(len(known[role]) for role in SIDES), **more, **known_too,
         ),
+        streamed=StreamedLogs(frames=frames_of_logs, excluded=parts.rows[1] or None),
         notes=tuple(notes), about_log=f"{wanted.log}, streamed from disk",
         about_propensity=choice.source(split=len(parts.whole) > 1) + wanted.corrections,
     )  # fmt: skip

@@ -153,15 +153,12 @@ def _notes(log: Feedback, exclude: Feedback | None, propensities: Any, *, weight
 
 
 def _list_notes(scored: Scored, *, ranked: bool) -> list[str]:
-    """What is odd about the lists of models."""
+    """What is odd about the lists of models, where rankings are asked for."""
+    if not ranked:
+        return []
     lists = {name: model for name, model in scored.models.items() if isinstance(model, Predictions)}
-    notes = [
-        f"model {name!r} lists none of the scored rows; was it made to leave them out?"
-        for name, model in lists.items()
-        if model.lists_none(scored.log.cell)
-    ]
-    remarks = [model.remarks(name, scored.log) for name, model in lists.items()] if ranked else []
-    return notes + [remark for remark in remarks if remark]
+    notes = [remarks.lists_none(name) for name, model in lists.items() if model.lists_none(scored.log.cell)]
+    return notes + [told for name, model in lists.items() if (told := model.remarks(name, scored.log))]
 
 
 # -- groups, propensities and imputations --------------------------------------------------------------------

@@ -198,6 +198,11 @@ class FeedbackSource:
         share = self._log.share
         return self.common("cell", on, None).mass if share is not None and np.ptp(share) == 0 else None
 
+    def unlisted(self, model: str) -> float:
+        """The share of scored rows whose users have no list of a model."""
+        given = self._scored.models[model]
+        return given.unlisted(self._log) if isinstance(given, Predictions) else 0.0
+
     def weight_on_rare(self, fewest: int) -> tuple[float, int] | None:
         """The share of Σw on items with fewer rows in the whole log, and the rows on others."""
         weight, log = self.view("prediction").rows.weight(), self._log

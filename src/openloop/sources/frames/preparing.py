@@ -9,6 +9,7 @@ from typing import Any
 from openloop.errors import InputError
 from openloop.sources import remarks
 from openloop.sources.frames.joining import Joined, join
+from openloop.sources.frames.listing import list_notes
 from openloop.sources.frames.source import FrameSource
 from openloop.sources.question import Question
 
@@ -26,7 +27,10 @@ def from_frame(models: Mapping[str, Any], log: Any, propensity: Any, asked: Ques
         joined = join(models, log, propensity, asked, until)
         source = FrameSource(joined, asked)
         source.held = until.pop_all()
-    return source, [*joined.notes, *source.notes, *_notes(joined, asked)]
+    notes = [*joined.notes, *source.notes, *_notes(joined, asked)]
+    if "rank" in asked.kinds:
+        notes += list_notes(joined, {model: source.gaps(model) for model in source.models})
+    return source, notes
 
 
 def _notes(joined: Joined, asked: Question) -> Iterator[str]:

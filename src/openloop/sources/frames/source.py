@@ -24,6 +24,7 @@ from openloop.sources.frames import facts as frame_facts
 from openloop.sources.frames.dealing import Deal, by_cluster, dealt
 from openloop.sources.frames.item_cells import ItemCells, weight_on_rare
 from openloop.sources.frames.joining import Joined
+from openloop.sources.frames.listing import ListGaps
 from openloop.sources.frames.lists import FrameLists
 from openloop.sources.frames.population import population
 from openloop.sources.frames.row_facts import RowFacts
@@ -82,6 +83,7 @@ class FrameSource:
         self.exclusions = cache(self._exclusions)
         self.tilter = cache(self._tilter)
         self.items_within = cache(self._items_within)
+        self.gaps = cache(lambda model: ListGaps.of(joined, model))
         self.item_cells, self.inverse_squares = cache(self._item_cells), cache(self._inverse_squares)
 
     def remarks(self) -> list[str]:
@@ -167,12 +169,12 @@ class FrameSource:
         # Users are counted by sums that estimates will need, too.
         usual = self._stratifications[0] if self._stratifications and self._weighted else None
         scored = len(self.base(usual).ids) if self._deal is None else int(self._deal.scored.sum())
-        rows = self._seen.rows.row
+        rows, excluded = self._seen.rows.row, self._joined.excluded
         return LogFacts(
             rows=int(rows["n"]), users=self._n_users, items=self._n_items, scored_users=scored,
             ratings=counted[0], masses=counted[1], span=(rows["low_y"], rows["high_y"]),
             threshold=self._threshold, dropped=self._joined.dropped,
-            excluded=None if self._joined.excluded is None else int(self.exclusions()[1].sum()),
+            excluded=None if excluded is None else int(self.exclusions()[1].sum()) + excluded.overlap,
         )  # fmt: skip
 
     def _answers(self, model: str) -> Answers | None:
@@ -212,6 +214,11 @@ class FrameSource:
     def lists(self, asked: Question) -> FrameLists:
         """What models list for users."""
         return FrameLists(self._joined, asked, (self._n_users, self._n_items))
+
+    def unlisted(self, model: str) -> float:
+        """The share of scored rows whose users have no list of a model."""
+        gaps = self.gaps(model)
+        return 0.0 if gaps is None else gaps.rows
 
     def weight_on_rare(self, fewest: int) -> tuple[float, int] | None:
         """The share of Σw on items with fewer rows in the whole log, where that is known, and the rows on others."""
