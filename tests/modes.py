@@ -37,7 +37,7 @@ def unlike(run: Callable[..., Any], *words: Any) -> tuple[int, str | None]:
 def errors(ended: Any) -> str:
     """What a command says of its end."""
     told = ended.stderr.partition("openloop: ")[2]
-    return NAMED.sub(r"\1", told)
+    return NAMED.sub(r"\1", told.replace(" or a file beside it", ""))
 
 
 def _leave_out(kept: dict[str, Any], absent: dict[str, str]) -> None:

@@ -32,11 +32,12 @@ from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Feedback, Vocabulary
 from openloop.core.propensities import Propensities, check_exposure, predicted_by
 from openloop.data.columns import choose, choose_log, shared
+from openloop.data.contents import cut_short
 from openloop.data.features import features_beside
 from openloop.data.formats import open_file
 from openloop.data.reading import read
 from openloop.data.splitting import split
-from openloop.errors import ColumnError, DuplicateError, FormatError, InputError, did_you_mean
+from openloop.errors import ColumnError, DuplicateError, InputError, did_you_mean
 from openloop.sources.outcomes import places
 from openloop.support.atomic import FilePath
 from openloop.support.clock import seconds_since, start
@@ -56,7 +57,7 @@ def run(wanted: AuditRequest, command: str, step: Step = silent) -> Audit:
         pl.exceptions.PolarsError,
         pl.exceptions.PanicException,
     ) as error:  # of rows that are read only now, as with --stream
-        raise FormatError(f"{wanted.log} or a file beside it: cannot be read ({error}); repair it.") from error
+        raise cut_short(f"{wanted.log} or a file beside it", str(error)) from error
     except OSError as error:
         name = error.filename or wanted.log
         raise InputError(
