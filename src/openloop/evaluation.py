@@ -276,7 +276,7 @@ def _source(models: Mapping[str, Any], log: Any, propensities: Any, asked: Quest
             asked, known, "the log is a Feedback, which knows its ratings, its population and the shares of a split"
         )
         return from_feedback(models, log, propensities, asked)
-    from openloop.sources.frames.source import from_frame
+    from openloop.sources.frames.preparing import from_frame
 
     _refuse(asked, ("imputation", "groups", "device"), "the log is a frame; read it with ol.read")
     return from_frame(models, log, propensities, asked)

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openloop.core.weights import Diagnostics, WeightSummary, diagnose, effective_size, few_users, mass_flag, weight_bin
+from openloop.core.weights import (
+    Diagnostics,
+    WeightSummary,
+    diagnose,
+    effective_size,
+    few_users,
+    mass_flag,
+    repeated_quantile,
+    weight_bin,
+)
 from tests.examples import same
 from tests.facts import facts
 
@@ -77,3 +86,18 @@ def test_flags_are_added_not_replaced():
 def test_the_effective_size_counts_rows_and_forgets_the_scale():
     assert effective_size(np.full(7, 1e300)) == pytest.approx(7)
     assert effective_size(np.array([3.0, 1.0])) == pytest.approx(16 / 10)
+
+
+@pytest.mark.parametrize("q", [0.0, 0.3, 0.5, 0.9, 0.99, 1.0])
+def test_quantiles_of_repeated_values_are_those_of_all_of_them(q):
+    values, times = np.array([4.0, 1.0, 9.0]), np.array([4, 1, 5])
+    assert repeated_quantile(values, times, q) == pytest.approx(np.quantile(np.repeat(values, times), q), rel=1e-15)
+    assert repeated_quantile(values[:2], times[:2], 0.5) == 4
+
+
+def test_a_summary_of_repeated_weights_is_that_of_all_of_them():
+    weights, times = np.array([1.0, 2.5, 800.0]), np.array([3, 2, 0])
+    found, expected = WeightSummary.counted(weights, times), WeightSummary.of(np.repeat(weights, times))
+    assert (found.n, found.total, found.squares) == (expected.n, expected.total, expected.squares)
+    assert (found.largest, found.smallest_propensity) == (expected.largest, expected.smallest_propensity)
+    np.testing.assert_array_equal(found.histogram, expected.histogram)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from tests.fuzz.cases import CASES, Counts, tried
 
+ROUND = dict.fromkeys(CASES, 1) | {"read": 10, "model": 2, "archive": 2, "command": 2}  # cases, before the next number
+
 
 def main() -> int:
     """0 where nothing failed."""
@@ -38,7 +40,7 @@ def _tell(what: object) -> None:
 def _until(end: float, seed: int, counts: Counts, keep: Path) -> None:
     told = time.monotonic()
     for number in itertools.count(seed):
-        for kind, times in (("read", 10), ("model", 2), ("archive", 2), ("cache", 1), ("command", 2), ("modes", 1)):
+        for kind, times in ROUND.items():
             for part in range(times):
                 tried(kind, 100 * number + part, counts, keep)
         if time.monotonic() > told + 30:

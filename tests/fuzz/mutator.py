@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from random import Random
 
 TOKENS = (
@@ -97,3 +98,17 @@ def mutated(data: bytes, rng: Random) -> bytes:
         if data:
             data = rng.choice(CHANGES)(data, rng)
     return data
+
+
+def written(folder: Path, name: str, data: bytes) -> Path:
+    """The file of that name with these bytes."""
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def words(given: Sequence[str], rng: Random) -> list[str]:
+    """Arguments of which one is changed as a field would be."""
+    at = rng.randrange(len(given))
+    changed = mutated(given[at].encode(), rng).replace(b"\0", b"")  # no argument holds a NUL
+    return [*given[:at], changed.decode("utf-8", "replace"), *given[at + 1 :]]

@@ -13,6 +13,15 @@ import polars as pl
 
 from openloop.core.feedback import Feedback
 
+
+class FailureError(Exception):
+    """A case that must not be: which count it is, and what happened."""
+
+    def __init__(self, kind: str, what: str) -> None:
+        super().__init__(what)
+        self.kind = kind
+
+
 ROLES = ("user", "item", "rating")
 
 

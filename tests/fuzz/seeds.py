@@ -61,6 +61,40 @@ def tables(kind: str = "log") -> dict[str, bytes]:
 
 
 @cache
+def features(side: str) -> dict[str, bytes]:
+    """Covariates of users or items: numbers, text and dates, by the name of the file."""
+    n = U if side == "user" else I
+    rng = np.random.default_rng(7 if side == "user" else 8)
+    frame = pl.DataFrame({
+        side: np.arange(n), "age": rng.integers(18, 80, n), "kind": [f"k{x}" for x in rng.integers(0, 3, n)],
+        "since": [f"20{10 + x}-01-0{1 + x % 9}" for x in range(n)],
+    })  # fmt: skip
+    return {"plain.csv": _csv(frame), "tab.tsv": _csv(frame, "\t"), "frame.parquet": _binary("write_parquet", frame)}
+
+
+REQUESTS, SHOWN = 30, 4
+
+
+@cache
+def impressions(kind: str = "log") -> dict[str, bytes]:
+    """A log of shuffled impressions, or the ranks of a model, by the name of the file."""
+    rng = np.random.default_rng({"log": 11, "a": 12, "b": 13}[kind])
+    if kind == "log":
+        frame = pl.DataFrame({
+            "request": np.repeat(np.arange(REQUESTS), SHOWN), "user": np.repeat(np.arange(REQUESTS) % U, SHOWN),
+            "item": np.concatenate([rng.permutation(SHOWN) for _ in range(REQUESTS)]),
+            "position": np.tile(np.arange(1, SHOWN + 1), REQUESTS), "click": rng.integers(0, 2, REQUESTS * SHOWN),
+            "shuffled": np.ones(REQUESTS * SHOWN, int), "propensity": np.full(REQUESTS * SHOWN, 1 / SHOWN),
+        })  # fmt: skip
+    else:
+        frame = pl.DataFrame({
+            "user": np.repeat(np.arange(U), SHOWN), "item": np.concatenate([rng.permutation(SHOWN) for _ in range(U)]),
+            "rank": np.tile(np.arange(1, SHOWN + 1), U),
+        })  # fmt: skip
+    return {"plain.csv": _csv(frame), "frame.parquet": _binary("write_parquet", frame)}
+
+
+@cache
 def arrays() -> dict[str, bytes]:
     """Matrices and models."""
     file, log = io.BytesIO(), _feedback()

@@ -10,9 +10,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from openloop.audits.basis import Basis, granted
+from openloop.audits.checks import benchmarks_of, check_of
 from openloop.audits.cold import WARM, parted
 from openloop.audits.contrasts import contrasts, estimators_of
-from openloop.audits.curves import curves, with_gamma
+from openloop.audits.curves import curves, not_computed, with_gamma
 from openloop.audits.evidence import Evidence, stem
 from openloop.audits.narrowing import narrowed
 from openloop.audits.open_loop import open_loop_of, with_open_loop
@@ -39,14 +40,12 @@ from openloop.evaluation import Prepared, prepared, refuse_shown
 from openloop.metrics.naming import metric as metric_named
 from openloop.sources.arrays.source import FeedbackSource
 from openloop.sources.plan import Source
-from openloop.sources.predictions import Predictions
 from openloop.support.clock import start
 from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, silent, steps
 from openloop.support.wording import joined, percent
 
 SEVERAL = 3  # models: from here on Friedman's test says more than a pair does
-MANY_ROWS = 5_000_000  # so many hold out enough cells in two folds: each is a refit
 DROPPED = 0.05  # of the rows: more of them left out is another question
 
 
@@ -165,7 +164,7 @@ def _conducted(
     asked = for_clicks(asked) if basis.clicks else asked
     ready = until.enter_context(prepared(models, log, seen, asked))
     if not isinstance(log, Feedback):  # which says so itself
-        basis = basis.with_span(*ready.source.about().span, by_items=asked.by_items)
+        basis = basis.with_span(*ready.source.about().span, asked)
     if asked.rehearse:
         from openloop.audits.rehearsing import rehearsable  # it loads learners, which no other audit needs
 
@@ -174,8 +173,8 @@ def _conducted(
     ready = _fitting(ready) if asked.lenient and not basis.clicks else ready
     with ThreadPoolExecutor(1) as pool:  # the check refits a model, which need not wait for the estimates
         fitted = whole if asked.check is True else asked.check  # the log that a model was fitted on
-        checking = pool.submit(_check, propensities, fitted, asked.rng)
-        likening = pool.submit(_benchmarks, propensities, fitted)
+        checking = pool.submit(check_of, propensities, fitted, asked.rng)
+        likening = pool.submit(benchmarks_of, propensities, fitted)
         step("estimating", 0.1)
         result = _shown(ready.compare("all", tilt=True, step=step))
         if any(tilts.against("kappa") is not None for tilts in result.tilts.values()):
@@ -185,7 +184,7 @@ def _conducted(
         sentence = getattr(propensities, "assumes", "") if asked.assumes is None else asked.assumes
         evidence = _evidence(
             ready, result, asked, basis, open_loop=sample, assumes=sentence, population=population,
-            rare=_rare(ready.source, log),
+            rare=_rare(ready.source),
         )  # fmt: skip
         step("checking the propensities", 0.8)
         checked, likened = checking.result(), likening.result()
@@ -207,6 +206,7 @@ def _conducted(
         setting=_setting(ready.source, propensities, whole, began),
         rehearsal=_rehearsal(ready, evidence, seen, asked, step),
         notes=(*result.notes, *(sample.result.notes if sample else ()), *([str(cold)] if cold else [])),
+        not_computed=not_computed(ready.source, result, evidence.contrasts, evidence.family),
         cold=cold, settling=settling_of(result, evidence, ready.source.about(), cold.rows if cold else 0),
     )  # fmt: skip
 
@@ -299,13 +299,10 @@ def _named(metric: Metric) -> bool:
         return False
 
 
-def _rare(source: Source, log: Any) -> float:
-    """The share of Σw on items with few rows; 0 where the rows stay in their engine, or too few would be left."""
-    scored = source.scored(all_rows("prediction"), ()) if isinstance(log, Feedback) else None
-    if scored is None or scored[0].probability is None or len(scored[0]) != len(log):
-        return 0.0
-    weight, rare = 1.0 / scored[0].probability, log.rows_of_items[log.item] < RARE_ROWS
-    return float(weight[rare].sum() / weight.sum()) if (~rare).sum() >= EFFECTIVE_ROWS else 0.0
+def _rare(source: Source) -> float:
+    """The share of Σw on items with few rows; 0 where nobody can say, or too few rows would be left."""
+    found = source.weight_on_rare(RARE_ROWS)
+    return found[0] if found is not None and found[1] >= EFFECTIVE_ROWS else 0.0
 
 
 def all_rows(on: str) -> Metric:
@@ -340,24 +337,6 @@ def _family(result: Comparison) -> Family:
 # -- the parts -----------------------------------------------------------------------------------------------
 
 
-def _check(propensities: Any, log: Any, rng: Any) -> Any:
-    """The check of a propensity model that was fitted; bare numbers have none to refit."""
-    if not hasattr(propensities, "fit") or not isinstance(log, Feedback):  # False: no check is wanted
-        return None
-    from openloop import propensity
-
-    return propensity.check(propensities, log, folds=5 if len(log) < MANY_ROWS else 2, rng=rng)
-
-
-def _benchmarks(propensities: Any, log: Any) -> tuple[str, ...]:
-    """How far leaving out a part of the propensity model moves p, in words."""
-    if not hasattr(propensities, "fit") or not isinstance(log, Feedback) or len(log) >= MANY_ROWS:
-        return ()
-    from openloop.propensity.checks.benchmarks import benchmarks
-
-    return tuple(str(found) for found in benchmarks(propensities, log))
-
-
 def _doubts(ready: Prepared, checked: Any) -> Iterator[str]:
     """Why this log supports no choice, whatever the estimates."""
     # Balanced weights do not rest on what the model within them predicts, which may be one p for all cells.
@@ -378,10 +357,8 @@ def _doubts(ready: Prepared, checked: Any) -> Iterator[str]:
 
 def _unlisted(source: Source) -> Iterator[str]:
     """Models without lists for users who have scored rows."""
-    if not isinstance(source, FeedbackSource):
-        return
-    for name, model in source.subject.models.items():
-        without = model.unlisted(source.subject.log) if isinstance(model, Predictions) else 0.0
+    for name in source.models:
+        without = source.unlisted(name)
         if without > DROPPED:
             yield (
                 f"model {name!r} has no list for the users of {percent(without)} of the scored rows, so they speak "

@@ -13,6 +13,7 @@ from openloop.core.positives import only_positives
 from openloop.core.propensities import Propensities, not_exposure, predicted_by
 from openloop.errors import InputError
 from openloop.propensity.naming import MODELS, Entry
+from openloop.sources.question import Question
 
 KNOWN = {"by_items": "fits_items", "modelled": "modelled"}  # options of an audit, and what models call them
 
@@ -67,10 +68,12 @@ class Basis:
             self.blind or self.balanced or self.by_cells or self.by_rating or self.modelled or self.clicks
         ) and self.sample is None  # fmt: skip
 
-    def with_span(self, low: float, high: float, *, by_items: bool) -> Basis:
-        """That of a frame, whose ratings go from `low` to `high`; `by_items`: its p were fitted to each item's rows."""
+    def with_span(self, low: float, high: float, asked: Question) -> Basis:
+        """That of a frame, whose ratings go from `low` to `high`, unless more is known of the log that it is from."""
+        if asked.whole is not None:
+            return replace(self, positives=asked.whole.positives)
         positives = only_positives(low, high)
-        if positives and self.blind and by_items:
+        if positives and self.blind and asked.by_items:
             raise not_exposure("audit")
         return replace(self, positives=positives)
 

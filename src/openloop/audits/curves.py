@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,28 +11,46 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.audits.contrasts import Contrast
-from openloop.audits.results import Curve
+from openloop.audits.results import Curve, Family
+from openloop.core.comparison import Comparison
 from openloop.core.feedback import Floats
 from openloop.core.metric import Metric
 from openloop.estimators.sensitivity import Bounds, critical_gamma_users, ips_bounds, ratio_bounds, user_ratio_bounds
 from openloop.estimators.weighted import why_undefined
 from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
+from openloop.sources.arrays.source import FeedbackSource
 from openloop.sources.plan import Source
 
 GAMMAS = 25
 WIDEST = (2.0, 10.0)  # how far a curve of bounds reaches at least, and at most
+OF_USERS = ("snips", "snips_user")  # estimators that are means over users of their own ratios, of some metrics
+SORTED = "it sorts the rows, which stay where they are; read the log into memory (ol.read, --no-stream)"
+LISTED = "it takes all scores of a user at once; read the log into memory (ol.read, --no-stream)"
 TILTED = ("snips", "ips", "snips_user")  # estimators whose bounds against Γ are known
 
 
 def with_gamma(source: Source, metric: Metric, found: tuple[Contrast, ...]) -> tuple[Contrast, ...]:
     """Contrasts of means of users' ratios with their Γ*, which no sums tell; not where the interval covers 0."""
-    if metric.kind != "user" or found[0].estimator not in ("snips", "snips_user"):
+    if metric.kind != "user" or found[0].estimator not in OF_USERS:
         return found
-    return tuple(
-        c if c.gamma is not None or c.low <= 0 <= c.high or not math.isfinite(c.low)
-        else replace(c, gamma=_critical(source, metric, c))
-        for c in found
-    )  # fmt: skip
+    return tuple(replace(c, gamma=_critical(source, metric, c)) if _lacks_gamma(c) else c for c in found)
+
+
+def _lacks_gamma(c: Contrast) -> bool:
+    return c.gamma is None and not c.low <= 0 <= c.high and math.isfinite(c.low)
+
+
+def not_computed(
+    source: Source, result: Comparison, found: Mapping[Family, Sequence[Contrast]], family: Family
+) -> dict[str, str]:
+    """What takes the rows themselves and is left out where they stay in their engine, with the reason."""
+    if isinstance(source, FeedbackSource):
+        return {}
+    parts = [f"bounds of {family[0]} by {family[1]} against gamma"] if family[1] in TILTED else []
+    parts += [
+        f"gamma of {m} by {e}" for (m, e), own in found.items() if e in OF_USERS and any(_lacks_gamma(c) for c in own)
+    ]
+    return dict.fromkeys(parts, SORTED) | ({"how many lists end among tied items": LISTED} if result.lists else {})
 
 
 def curves(source: Source, metric: Metric, own_contrasts: Sequence[Contrast], leader: str) -> tuple[Curve, ...]:

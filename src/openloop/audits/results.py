@@ -162,6 +162,7 @@ class Audit(Recorded):
     rehearsal: Rehearsal | None = None  # of the two leading models, where it was asked for
     weights: WeightSummary | None = None  # of all scored rows
     check: Any = None  # a propensity Check, where a model was fitted here
+    not_computed: dict[str, str] = field(default_factory=dict[str, str])  # what rows on disk cannot tell, and why
     cold: ColdPart | None = None  # rows without training rows, which the verdict leaves out
     settling: tuple[Settling, ...] = ()  # impressions that would settle pairs of a log of positives
     setting: Setting
@@ -211,6 +212,7 @@ class Audit(Recorded):
             "rehearsal": None if self.rehearsal is None else self.rehearsal.records(),
             "weights": None if self.weights is None else _weights_record(self.weights),
             "propensity_check": None if self.check is None else self.check.to_dict(),
+            "not_computed": self.not_computed,
             "cold": None if self.cold is None else _cold_record(self.cold),
             "settling": [asdict(found) for found in self.settling],
             "setting": asdict(self.setting),
@@ -227,6 +229,7 @@ class Audit(Recorded):
         yield from () if self.rehearsal is None else (str(self.rehearsal),)
         yield ""
         yield str(self.result)
+        yield from (f"not computed: {part}: {why}" for part, why in self.not_computed.items())
         yield from (f"note: {note}" for note in self.notes if note not in self.result.notes)
 
     def _repr_html_(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +47,19 @@ class WeightSummary:
             histogram=np.bincount(weight_bin(weights), minlength=N_BINS),
         )
 
+    @classmethod
+    def counted(cls, weights: Floats, times: npt.NDArray[np.int64]) -> WeightSummary:
+        """The summary of weights, each of which so many rows have."""
+        there = weights[times > 0]
+        return cls(
+            n=int(times.sum()),
+            total=float(weights @ times),
+            squares=float(np.square(weights) @ times),
+            largest=float(there.max(initial=0.0)),
+            smallest_propensity=float(1.0 / there.max(initial=1.0)),
+            histogram=np.bincount(weight_bin(weights), times, minlength=N_BINS).astype(np.int64),
+        )
+
     def __add__(self, other: WeightSummary) -> WeightSummary:
         return WeightSummary(
             n=self.n + other.n,
@@ -83,6 +97,14 @@ class WeightSummary:
         """The q-quantile of the weights, from the histogram: the middle of its bin, never above the largest."""
         at = int(np.searchsorted(np.cumsum(self.histogram), q * self.n))
         return min(float(2 ** ((min(at, N_BINS - 1) + 0.5) / BINS_PER_OCTAVE)), self.largest)
+
+
+def repeated_quantile(values: Floats, times: npt.NDArray[Any], q: float) -> float:
+    """The q-quantile of values of which each is there so many times, as `numpy.quantile` has it."""
+    order = np.argsort(values, kind="stable")
+    ends, place = np.cumsum(times[order]), q * (float(times.sum()) - 1.0)
+    low, high = (values[order][np.searchsorted(ends, at, side="right")] for at in (np.floor(place), np.ceil(place)))
+    return float(low + (high - low) * (place - np.floor(place)))
 
 
 def weight_bin(weights: Floats) -> npt.NDArray[np.int64]:

@@ -138,5 +138,10 @@ def unreadable(path: Path, reason: str, remedy: str = "write or fetch it again")
     head = head_of(path, 8)
     name = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
     found = f" (its first bytes are those of a {name} file)" if name else ""
+    return cut_short(str(path), reason, remedy, found)
+
+
+def cut_short(name: str, reason: str, remedy: str = "write or fetch it again", found: str = "") -> FormatError:
+    """The error of a file that another library could not read; `found`: what it is instead."""
     line = reason.strip().split("\n")[0]
-    return FormatError(f"{path}: cut short or of another format{found}: {line}; {remedy}.")
+    return FormatError(f"{name}: cut short or of another format{found}: {line}; {remedy}.")

@@ -102,7 +102,12 @@ class Events:
         here = row[cell == cell[repeated(cell)[0]]].tolist()
         codes = (self.users, self.user), (self.items, self.item)
         shown = tuple(known.ids[code[here[:1]]].tolist()[0] for known, code in codes)
-        return DuplicateError(
-            f"{self.name}: {number:,} (user, item) pairs occur more than once, as {shown} in {rows_at(here)}; pass "
-            "duplicates='first', 'last', 'mean' or 'count', or drop all but one of each."
-        )
+        return pairs_repeat(self.name, number, shown, here)
+
+
+def pairs_repeat(name: str, number: int, shown: tuple[Any, ...], rows: list[int]) -> DuplicateError:
+    """The error of pairs that a log has more than once; `shown` is one of them, `rows` are its rows from 0."""
+    return DuplicateError(
+        f"{name}: {number:,} (user, item) pairs occur more than once, as {shown} in {rows_at(rows)}; pass "
+        "duplicates='first', 'last', 'mean' or 'count', or drop all but one of each."
+    )

@@ -13,6 +13,7 @@ from openloop.core.feedback import Floats
 from openloop.errors import InputError
 from openloop.support.arguments import check_level
 
+ROUNDING = 1e-12  # of a value: sums in another order differ by less, and are a tie all the same
 MAX_UNITS = 10_000  # more users are dealt to that many clusters: the sums of users add up to those of clusters
 
 
@@ -74,7 +75,8 @@ def probability_of_being_best(
             ]
         )
     values = values[np.isfinite(values).all(axis=1)]  # (B, models)
-    top = values == (values.min(axis=1) if better == "lower" else values.max(axis=1))[:, None]
+    best = (values.min(axis=1) if better == "lower" else values.max(axis=1))[:, None]
+    top = np.abs(values - best) <= ROUNDING * np.abs(best)
     shares = (top / top.sum(axis=1, keepdims=True)).mean(axis=0) if len(values) else np.full(len(columns), np.nan)
     return dict(zip(estimates, shares.tolist(), strict=True))
 

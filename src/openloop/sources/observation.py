@@ -22,6 +22,7 @@ from openloop.metrics.rating import midpoints
 from openloop.sources.arrays.rows import Rows
 from openloop.sources.outcomes import Exclusion, places
 from openloop.sources.plan import Strata
+from openloop.sources.remarks import BY_TIME
 
 Group = tuple[tuple[str, ...], npt.NDArray[np.int64]]  # labels, and the code of each row
 
@@ -102,7 +103,7 @@ def _other_users(log: Feedback, exclude: Feedback) -> bool:
 
 def unscaled(log: Feedback) -> str:
     """Why p of a part without a share is known up to a factor only."""
-    return "has lost its cold rows" if log.split[-1:] == ("cold",) else "was split by time"
+    return "has lost its cold rows" if log.split[-1:] == ("cold",) else BY_TIME
 
 
 def overlap(log: Feedback, exclude: Feedback | None) -> int:

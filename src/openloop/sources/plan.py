@@ -149,6 +149,17 @@ class Source(Protocol):
         """What the scored rows of each stratum are."""
         ...
 
+    def weight_on_rare(self, fewest: int) -> tuple[float, int] | None:
+        """The share of Σw on items with fewer rows in the whole log, and the rows on others; None where none can say.
+
+        That is without weights, or of a frame of which nobody said what log it is a part of.
+        """
+        ...
+
+    def unlisted(self, model: str) -> float:
+        """The share of scored rows whose users have no list of a model; 0 where it gives no lists."""
+        ...
+
     def tilts(self, metrics: Sequence[Metric], pairs: Sequence[tuple[str, str]]) -> list[Tilts]:
         """Sums of tilted weights of the rows that count for each metric, by cluster of users."""
         ...

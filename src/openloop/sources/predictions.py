@@ -17,7 +17,7 @@ from openloop.data.columns import Column, InputTable
 from openloop.data.encoding import find
 from openloop.data.frames import open_frame
 from openloop.errors import PredictionError, UnknownIdError, listing
-from openloop.sources import rules
+from openloop.sources import remarks, rules
 from openloop.sources.rules import LARGEST, SIDES, Coverage
 from openloop.support.frames import is_frame
 
@@ -94,9 +94,7 @@ class Predictions:
         length = np.diff(first, append=len(own.user))
         gaps = int(np.sum(np.maximum.reduceat(own.rank, first) > length))
         without = int(np.isin(distinct(log.user), own.user[first], invert=True).sum())
-        found = [f"{without:,} users with scored rows have no list, so their items rank below it"] if without else []
-        found += [f"the lists of {gaps:,} users have gaps in their ranks"] if gaps else []
-        return f"model {name!r}: {'; '.join(found)}" if found else ""
+        return remarks.of_lists(name, without, gaps)
 
     def unlisted(self, log: Feedback) -> float:
         """The share of scored rows whose users have no list; 0 where these are no lists."""

@@ -15,6 +15,7 @@ from openloop.estimators.edges import Bins
 from openloop.estimators.naming import Method, method
 from openloop.metrics.naming import any_metric
 from openloop.sources.rules import check_missing
+from openloop.sources.whole import WholeLog
 from openloop.support.arguments import check_level, is_number
 
 
@@ -47,6 +48,7 @@ class Question:
     groups: Mapping[str, Any] = field(default_factory=dict[str, Any])
     scaled: bool = True  # False: the frame's propensities are known up to a factor only, as after a split by time
     by_items: bool = False  # the frame's propensities were fitted to each item's rows of the log
+    whole: WholeLog | None = None  # what is known of the log that the frame's rows are a part of
     refit: bool = False  # errors by a bootstrap over users that fits the propensities again
     refit_on: Any = None  # the log that they were fitted on, of which the scored one may be a part
     replicates: int = 200

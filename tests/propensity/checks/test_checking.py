@@ -32,6 +32,10 @@ LOG = WORLD.observe(1)
 TRUE = WORLD.propensities
 
 
+class OneP(Uniform):
+    """One p for all cells, judged cell by cell: nobody knows what a class of one's own does with counts."""
+
+
 def checked(P, log: Feedback = LOG, **options) -> Check:
     return check(Known(P).fit(log), log, (X, Z), **options)
 
@@ -166,10 +170,12 @@ def test_a_log_too_large_for_its_grid_is_checked():
     rng = np.random.default_rng(0)
     cell = np.unique(rng.integers(0, 4 * 10**9, 5000))
     log = Feedback.from_arrays(cell // 20_000, cell % 20_000, np.ones(len(cell)), users=200_000, items=20_000)
-    found = check(Uniform().fit(log), log, folds=2)
-    assert found.weights.mass == pytest.approx(1.0)
-    assert found.calibration.mean_predicted == pytest.approx(found.calibration.mean_observed, rel=1e-6)
-    assert found.calibration.cells < 2**21 + 1
+    uniform, sampled = (check(model, log, folds=2) for model in (Uniform().fit(log), OneP().fit(log)))
+    for found in (uniform, sampled):
+        assert found.weights.mass == pytest.approx(1.0)
+        assert found.calibration.mean_predicted == pytest.approx(found.calibration.mean_observed, rel=1e-6)
+    assert uniform.calibration.cells == 2 * 4 * 10**9 - len(log)  # of items' counts: none is left out
+    assert sampled.calibration.cells < 2**21 + 1
 
 
 def test_the_same_seed_gives_the_same_check():

@@ -20,7 +20,7 @@ def taken(**options):
     frame = nw.from_native(ROWS).lazy()
     return TakenSums(
         rows_for=lambda kind, _: frame if kind == "cell" else frame.filter(nw.col("u") < 5),
-        n_strata=lambda strata: 1 if strata is None else 2, base_columns={("n",): nw.lit(1.0)},
+        n_strata=lambda strata: 1 if strata is None else 2, base_columns={("n",): nw.lit(1.0)}, order=lambda ids: ids,
         **({"users": 4, "rows": 4} | options),
     )  # fmt: skip
 

@@ -30,13 +30,14 @@ from openloop.commands.audit.request import (
 from openloop.commands.fitting import fit
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Feedback, Vocabulary
-from openloop.core.propensities import Propensities
+from openloop.core.propensities import Propensities, check_exposure, predicted_by
 from openloop.data.columns import choose, choose_log, shared
+from openloop.data.contents import cut_short
 from openloop.data.features import features_beside
 from openloop.data.formats import open_file
 from openloop.data.reading import read
 from openloop.data.splitting import split
-from openloop.errors import ColumnError, FormatError, InputError, did_you_mean
+from openloop.errors import ColumnError, DuplicateError, InputError, did_you_mean
 from openloop.sources.outcomes import places
 from openloop.support.atomic import FilePath
 from openloop.support.clock import seconds_since, start
@@ -53,12 +54,12 @@ def run(wanted: AuditRequest, command: str, step: Step = silent) -> Audit:
     try:
         inputs = gather(wanted, _part(step, 0.0, READING))
         with inputs.held:
-            found = conduct(inputs.models, inputs.log, inputs.propensities, inputs.asked, _part(step, READING, 1.0))
+            found = _conducted(inputs, _part(step, READING, 1.0))
     except (
         pl.exceptions.PolarsError,
         pl.exceptions.PanicException,
     ) as error:  # of rows that are read only now, as with --stream
-        raise FormatError(f"{wanted.log} or a file beside it: cannot be read ({error}); repair it.") from error
+        raise cut_short(f"{wanted.log} or a file beside it", str(error)) from error
     except OSError as error:
         if error.errno in FULL:  # of the disk where rows are joined
             raise
@@ -67,6 +68,20 @@ def run(wanted: AuditRequest, command: str, step: Step = silent) -> Audit:
             f"{name}: cannot be read ({error.strerror or error}); check it and its permissions."
         ) from error
     return _with_sources(found, inputs, command, seconds_since(began))
+
+
+def _conducted(inputs: AuditInputs, step: Step) -> Audit:
+    """The audit; where streamed rows turn out to hold pairs twice, the error says which, as that of read rows does."""
+    streamed = inputs.streamed
+    try:
+        found = conduct(inputs.models, inputs.log, inputs.propensities, inputs.asked, step)
+    except DuplicateError:
+        if streamed is not None:
+            streamed.refuse_repeats()
+        raise
+    if streamed is not None:
+        streamed.check_excluded(found.setting.excluded)
+    return found
 
 
 def _part(step: Step, low: float, high: float) -> Step:
@@ -203,6 +218,8 @@ class _Reading:
             return Propensities(values=log.propensity, floor=wanted.floor, fingerprint=log.fingerprint)  # pyright: ignore[reportArgumentType], it was read
         fitted = fit(model, whole, self.chosen, wanted.seed)
         self.notes += [f"{model}: {note}" for note in getattr(fitted, "notes_", ())]
+        if whole.positives:
+            check_exposure(f"--propensity {model}", predicted_by("audit", fitted, log), log)
         return fitted
 
     def item_features(self, log: Feedback) -> Covariates | None:

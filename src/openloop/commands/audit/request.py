@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from openloop.audits.basis import granted
 from openloop.audits.question import COLD, ESTIMATORS, STRATA, AuditQuestion, Cold
+from openloop.commands.audit.scan_repeats import StreamedLogs
 from openloop.commands.fitting import FitRequest
 from openloop.commands.table_files import open_list
 from openloop.core.feedback import Vocabulary
@@ -144,6 +145,7 @@ class AuditInputs:
     propensities: Any
     asked: AuditQuestion
     notes: tuple[str, ...] = ()
+    streamed: StreamedLogs | None = None  # None: the rows are in memory
     about_log: str = ""
     about_propensity: str = ""
     held: ExitStack = field(default_factory=ExitStack)  # what rows that stay on disk need; closed when they were read

@@ -20,7 +20,6 @@ from openloop.commands.audit.request import (
     OWN,
     AuditInputs,
     AuditRequest,
-    Choice,
     given_ids,
     guesses,
     is_number_of_strata,
@@ -37,15 +36,14 @@ from openloop.commands.audit.scan_columns import (
     rating,
     refuse_empty,
 )
+from openloop.commands.audit.scan_repeats import ScannedLog, StreamedLogs
+from openloop.commands.audit.scan_whole import ScannedWhole, with_whole
 from openloop.commands.table_files import suffix
-from openloop.core.positives import only_positives
-from openloop.core.propensities import not_exposure
 from openloop.data.columns import Column, InputTable, choose, choose_log, shared
 from openloop.data.delimited import TextForm
 from openloop.data.formats import BROKEN, PARQUET, open_file
 from openloop.errors import InputError, PredictionError
-from openloop.estimators.naming import method
-from openloop.propensity.naming import MODELS, ModelSpec, is_model
+from openloop.propensity.naming import MODELS, is_model
 from openloop.sources.frames.model_tables import refuse_repeats
 from openloop.sources.frames.opening import PAIR
 from openloop.sources.frames.parting import Undivided, by_user
@@ -56,7 +54,6 @@ from openloop.support.frames import rows as rows_of
 from openloop.support.memory import free_memory
 from openloop.support.progress import Step, silent
 
-UNSCALED = ("snips", "stratified", "naive")  # estimators that need no scale of p
 KEPT, WORKED = 40, 110  # bytes for each row that is held, and for each one of the file being read
 ROW_OF_TEXT, ROW_ZIPPED = 20, 5  # bytes of a short row in a file
 USABLE = 0.8  # of the memory that is free
@@ -212,23 +209,23 @@ def _gathered(wanted: AuditRequest, notes: list[str], step: Step, until: ExitSta
     logged = [scan.frame({role: next(own) for role, (_, own) in found.items()}) for scan in logs]
     step("looking for rows that are there twice", 0.5)
     tables, ranges = by_user([*logged, *(own for scans in predicted.values() for own in scans)], until, step)
+    by_file = [ScannedLog(scan.what, *frames) for scan, *frames in zip(logs, logged, tables, strict=False)]
     scored, *others = (tables.pop(0) for _ in logs)
     train, sample = (None if scan is None else others.pop(0) for scan in beside)
     frames = {name: [_refuse_repeats(scan, tables.pop(0), ranges) for scan in scans] for name, scans in models.items()}
     step("finding propensities", 0.9)
     parts = SplitScans.of(wanted, scored, train, ranges, notes)
-    more = parts.more(wanted, notes, complete=_complete(models, frames, known))
-    if choice.model is not None:  # only models of counts are streamed
-        made = choice.model.bare(0)
-        more |= {"by_items": made.fits_items, "assumes": made.assumes, "blind": True}
+    more = parts.more(complete=_complete(models, frames, known))
+    rows, known_too = with_whole(ScannedWhole.of(parts.whole, known), choice, wanted, notes)
     return AuditInputs(
         models={name: found if len(found) > 1 else found[0] for name, found in frames.items()},
-        log=parts.with_propensity(choice, wanted.floor, known, notes),
+        log=rows,
         propensities="propensity",
         asked=wanted.question(
             exclude=train, open_loop=sample, user="user", item="item", rating="rating",
-            population=tuple(len(known[role]) for role in SIDES), parts=ranges, **more,
+            population=tuple(len(known[role]) for role in SIDES), parts=ranges, **more, **known_too,
         ),
+        streamed=StreamedLogs(logs=by_file, parts=ranges, excluded=parts.rows[1] or None),
         notes=tuple(notes), about_log=f"{wanted.log}, streamed from disk",
         about_propensity=choice.source(split=len(parts.whole) > 1) + wanted.corrections,
     )  # fmt: skip
@@ -329,54 +326,13 @@ class SplitScans:
         """The log whose cells propensities speak of, in parts."""
         return [self.log] if self.train is None or self.way == "none" else [self.log, self.train]
 
-    def more(self, wanted: AuditRequest, notes: list[str], *, complete: bool) -> dict[str, Any]:
+    def more(self, *, complete: bool) -> dict[str, Any]:
         """What is known of the parts: complete scores, no scale after a split by time, shares of a random one."""
         more: dict[str, Any] = {"complete": True} if complete else {}
         if self.train is not None:
             more["excluded_share"] = 0.0  # of a log of its own
         if self.way == "time":
-            more |= _unscaled(wanted, notes) | {"scaled": False}
+            more["scaled"] = False
         if self.way == "random":
             more |= dict(zip(("share", "excluded_share"), (rows / sum(self.rows) for rows in self.rows), strict=True))
         return more
-
-    def with_propensity(
-        self, choice: Choice, floor: float, known: Mapping[str, pl.Series], notes: list[str]
-    ) -> pl.LazyFrame:
-        """The log with a column of the probability that the whole log observes a row's cell."""
-        log, p = self.log, pl.col("propensity")
-        if choice.model is not None:
-            self._check_exposure(choice.model)
-            log = log.join(self._fitted(choice.model, known, notes).lazy(), on="item", how="left")
-        return log.with_columns(p.clip(lower_bound=floor).alias("propensity")) if floor else log
-
-    def _check_exposure(self, spec: ModelSpec) -> None:
-        if not spec.bare(0).fits_items:
-            return
-        rating = pl.concat([part.select("rating") for part in self.whole])
-        low, high = collected(rating.select(low=pl.min("rating"), high=pl.max("rating"))).row(0)
-        if low is not None and only_positives(low, high):
-            raise not_exposure(f"--propensity {spec}")
-
-    def _fitted(self, spec: ModelSpec, known: Mapping[str, pl.Series], notes: list[str]) -> pl.DataFrame:
-        """p of each item, from its count in the whole log."""
-        counted = collected(pl.concat([part.select("item") for part in self.whole]).group_by("item").len())
-        items = pl.DataFrame({"item": known["item"]})
-        n = items.join(counted, on="item", how="left", maintain_order="left")["len"].fill_null(0)
-        model = spec.bare(0)
-        notes += [f"{spec}: {note}" for note in model.fit_counts(n.cast(pl.Float64).to_numpy(), len(known["user"]))]
-        return items.with_columns(pl.Series("propensity", model.item_propensities_))
-
-
-def _unscaled(wanted: AuditRequest, notes: list[str]) -> dict[str, Any]:
-    """A part split by time has p up to a factor only."""
-    scaled = [name for name in wanted.estimators if method(name).scale != "never"]
-    if scaled:
-        raise InputError(
-            f"--estimator {scaled[0]}: after --split time the probability that the log observes a cell is known up to "
-            "a factor only; use snips or stratified."
-        )
-    if wanted.estimators:
-        return {}
-    notes.append("the log was split by time: its weights are 1/p, right up to an unknown factor, so ips is left out")
-    return {"estimators": list(UNSCALED)}

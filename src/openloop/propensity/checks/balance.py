@@ -10,7 +10,7 @@ import numpy as np
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
 from openloop.errors import UndefinedError
-from openloop.propensity.base import BLOCK, MAX_GRID, CellModel, counts, row_counts
+from openloop.propensity.base import BLOCK, MAX_GRID, CellModel, counts, row_counts, tally
 from openloop.propensity.checks.held_out import at_cells, check_cells
 
 POINTS = 400  # of a margin that are kept to draw it
@@ -72,8 +72,8 @@ def margins(model: Any, feedback: Feedback, floor: float = 0.0) -> tuple[Margin,
     each = float(row_counts(model, feedback).mean())
     users, items = _sums(model, feedback, floor)
     return (
-        _margin("user", feedback.users, users, found[0], each),
-        _margin("item", feedback.items, items, found[1], each),
+        margin("user", feedback.users, users, found[0], each),
+        margin("item", feedback.items, items, found[1], each),
     )
 
 
@@ -97,7 +97,8 @@ def _sums(model: Any, feedback: Feedback, floor: float) -> tuple[Floats, Floats]
     return by_user, by_item
 
 
-def _margin(side: str, ids: Vocabulary, expected: Floats, count: Floats, each: float) -> Margin:
+def margin(side: str, ids: Vocabulary, expected: Floats, count: Floats, each: float) -> Margin:
+    """Σp against counts of one side; a count stands for `each` rows of the log."""
     gap, total = np.abs(expected - count), float(count.sum())
     relative = np.where(count > 0, gap / np.maximum(count, 1e-300), -1.0)
     some = np.linspace(0, len(ids) - 1, min(len(ids), POINTS)).round().astype(np.int64)
@@ -131,14 +132,24 @@ def balance(
 ) -> tuple[Difference, ...]:
     """Each covariate, and log(1 + rows) of each user and of each item, between rows and grid."""
     sides = (("user", feedback.user, feedback.users, user), ("item", feedback.item, feedback.items, item))
-    found = [d for side, code, ids, given in sides for d in _differences(side, code, len(ids), weights, given)]
+    return named(
+        [
+            d
+            for side, code, ids, given in sides
+            for d in differences(side, np.bincount(code, minlength=len(ids)), tally(code, weights, len(ids)), given)
+        ]
+    )
+
+
+def named(found: list[Difference]) -> tuple[Difference, ...]:
+    """The differences of users and items, told apart where their names are one."""
     names = [d.name for d in found]
     # One name for a covariate of users and one of items: the side tells them apart.
     return tuple(replace(d, name=f"{d.name} of {d.side}") if names.count(d.name) > 1 else d for d in found)
 
 
-def _differences(side: str, code: Array, n: int, w: Floats, given: Covariates | None) -> list[Difference]:
-    rows, weight = np.bincount(code, minlength=n), np.bincount(code, w, minlength=n)  # (N,)
+def differences(side: str, rows: Array, weight: Floats, given: Covariates | None = None) -> list[Difference]:
+    """The differences of one side, whose ids have so many rows and so much weight, (N,) each."""
     log = np.log1p(rows)
     X = log[:, None] if given is None else np.column_stack([log, given.values])  # (N, C)
     names = [f"log count of {side}", *(() if given is None else given.names)]

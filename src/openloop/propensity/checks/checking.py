@@ -10,13 +10,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
+import numpy as np
+
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Feedback, check_feedback
 from openloop.core.propensities import Propensities, predicted_by
 from openloop.core.weights import Diagnostics
 from openloop.errors import InputError, UndefinedError
+from openloop.propensity.checks import by_item
 from openloop.propensity.checks.balance import Difference, Margin, balance, margins
 from openloop.propensity.checks.balancing import Balancing, balancing
+from openloop.propensity.checks.by_item import CountModel
 from openloop.propensity.checks.held_out import Calibration, calibration
 from openloop.propensity.checks.overlap import Heavy, Overlap, observed_only, overlap, row_weights, weigh
 from openloop.support.atomic import Recorded, finite
@@ -93,14 +97,18 @@ def check(
     missing: dict[str, str] = {}
     # A balanced p depends on the rating, which no unobserved cell has: there the model within is judged.
     inner, own = (model, p) if p.base is None else (model.inner_, model.inner_.predict(feedback))
-    judged = _unless("calibration", missing, lambda: _calibration(inner, feedback, folds, bins, rng))
-    sums = _unless("margins", missing, lambda: margins(inner, feedback, own.floor)) or ()
-    spread = _unless("overlap", missing, lambda: overlap(inner, feedback, own.used, rng)) or observed_only(own.used)
+    judged = unless("calibration", missing, lambda: _calibration(inner, feedback, folds, bins, rng))
+    sums = unless("margins", missing, lambda: margins(inner, feedback, own.floor)) or ()
+    spread = unless("overlap", missing, lambda: _overlap(inner, feedback, own, rng)) or observed_only(own.used)
     weights, heaviest = weigh(feedback, p)
     if weights.mass is None:
         missing["mass"] = "this part of a log has no share, so its weights are right up to a factor only"
     differences = balance(feedback, row_weights(feedback, p.used), user, item)
-    flags = (*weights.flags, *_flags(judged, sums, differences, spread), *_exposure_flags(feedback, p))
+    flags = (
+        *weights.flags,
+        *flags_of(judged, sums, differences, spread),
+        *exposure_flags(positives=feedback.positives, blind=p.blind),
+    )
     return Check(
         model=name_of(model), rows=len(feedback), users=feedback.n_users, items=feedback.n_items, calibration=judged,
         margins=sums, balance=differences, weights=weights, heaviest=heaviest, overlap=spread,
@@ -112,12 +120,27 @@ def check(
 def _calibration(model: Any, feedback: Feedback, folds: int | None, bins: int, rng: Any) -> Calibration:
     if folds is None:
         raise UndefinedError("folds=None leaves out the refits that held-out cells need")
-    if folds > len(feedback):
-        raise UndefinedError(f"{len(feedback):,} rows cannot be held out in {folds} folds; pass a smaller folds=")
+    check_folds(folds, len(feedback))
+    counted = CountModel.of(model)
+    if counted is not None:
+        return by_item.calibration(counted, feedback, folds=folds, bins=bins, rng=rng)
     return calibration(model, feedback, folds=folds, bins=bins, rng=rng)
 
 
-def _unless(part: str, missing: dict[str, str], compute: Callable[[], T]) -> T | None:
+def check_folds(folds: int, rows: int) -> None:
+    """Refuse more folds than there are rows."""
+    if folds > rows:
+        raise UndefinedError(f"{rows:,} rows cannot be held out in {folds} folds; pass a smaller folds=")
+
+
+def _overlap(model: Any, feedback: Feedback, p: Propensities, rng: Any) -> Overlap:
+    counted = CountModel.of(model)
+    if counted is None:
+        return overlap(model, feedback, p.used, rng)
+    return by_item.overlap(counted, np.bincount(feedback.item, minlength=feedback.n_items), feedback.n_users)
+
+
+def unless(part: str, missing: dict[str, str], compute: Callable[[], T]) -> T | None:
     """What `compute` gives, or None and its reason."""
     try:
         return compute()
@@ -144,9 +167,10 @@ def name_of(model: Any) -> str:
     return type(model).__name__ + ("" if inner is None else f"({name_of(inner)})")
 
 
-def _flags(
+def flags_of(
     judged: Calibration | None, sums: tuple[Margin, ...], differences: tuple[Difference, ...], spread: Overlap
 ) -> Iterator[str]:
+    """What to mind of the parts of a check."""
     if judged is not None:
         yield from _calibration_flags(judged)
     for m in sums:
@@ -167,8 +191,9 @@ def _flags(
         yield f"{spread.below:.0%} of the grid have a p below that of every row: nothing in the log speaks for them"
 
 
-def _exposure_flags(feedback: Feedback, p: Propensities) -> Iterator[str]:
-    if feedback.positives and p.blind:
+def exposure_flags(*, positives: bool, blind: bool) -> Iterator[str]:
+    """What to mind of p that were fitted on a log of positives without seeing ratings."""
+    if positives and blind:
         yield (
             "the log holds positives only: these are the chances of being shown and liked, which weights must not be "
             "made of, and evaluating with them is refused"

@@ -32,7 +32,8 @@ class HeldOut:
     """Cells of all folds that are not in their train part; `weight` is how many cells each stands for.
 
     `p` is of the whole log, `pi` the chance to be in the fold, `observed` 1 where the cell is in it, `s` and `t`
-    the shares of the log that are the train part and the fold.
+    the shares of the log that are the train part and the fold. Cells that are alike may be one entry: `cells` is how
+    many were looked at, one for each entry where it is None.
     """
 
     p: Floats
@@ -41,9 +42,15 @@ class HeldOut:
     weight: Floats
     s: Floats
     t: Floats
+    cells: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.p)
+
+    @property
+    def counted(self) -> Floats:
+        """How many cells each entry is."""
+        return np.ones(len(self)) if self.cells is None else self.cells
 
     def log_likelihood(self, pi: Floats) -> float:
         """Σ w [o log π + (1 − o) log(1 − π)] / Σ w, per cell."""
@@ -86,19 +93,24 @@ def calibration(model: Any, feedback: Feedback, *, folds: int = 5, bins: int = 1
     if bins < 1:
         raise InputError(f"calibration: bins must be at least 1, got {bins}; pass bins=10.")
     found = held_out(model, feedback, folds=folds, rng=rng)
+    uniform = min(float(row_counts(model, feedback).sum()) / (feedback.n_users * feedback.n_items), 1.0)
+    return judged(found, uniform, folds=folds, bins=bins)
+
+
+def judged(found: HeldOut, uniform: float, *, folds: int, bins: int) -> Calibration:
+    """What held-out cells say; `uniform` is the share of the grid that the log has."""
     curve = _curve(found, bins)
     share = np.array([b.weight for b in curve]) / found.weight.sum()
     gap = np.array([abs(b.predicted - b.observed) for b in curve])
     # E|N(0, σ²)| = σ·√(2/π)
     noise = np.array([b.stderr for b in curve]) * np.sqrt(2 / np.pi)
-    uniform = min(float(row_counts(model, feedback).sum()) / (feedback.n_users * feedback.n_items), 1.0)
     return Calibration(
         curve=curve, error=float(share @ gap), chance=float(share @ noise),
         mean_predicted=float(np.average(found.pi, weights=found.weight)),
         mean_observed=float(np.average(found.observed, weights=found.weight)),
         log_likelihood=found.log_likelihood(found.pi),
         uniform=found.log_likelihood(to_pi(np.full(len(found), uniform), found.s, found.t)),
-        folds=folds, cells=len(found),
+        folds=folds, cells=int(found.counted.sum()),
     )  # fmt: skip
 
 
@@ -112,11 +124,11 @@ def _curve(found: HeldOut, bins: int) -> tuple[Bin, ...]:
 
 
 def _bin(found: HeldOut, inside: Array) -> Bin:
-    w, o, pi = found.weight[inside], found.observed[inside], found.pi[inside]
+    w, o, pi, n = (column[inside] for column in (found.weight, found.observed, found.pi, found.counted))
     mean = float(np.average(o, weights=w))
-    stderr = float(np.sqrt(np.square(w * (o - mean)).sum()) / w.sum())
+    stderr = float(np.sqrt((np.square(w * (o - mean)) / n).sum()) / w.sum())
     predicted = float(np.average(pi, weights=w))
-    return Bin(predicted=predicted, observed=mean, stderr=stderr, weight=float(w.sum()), n=len(w))
+    return Bin(predicted=predicted, observed=mean, stderr=stderr, weight=float(w.sum()), n=int(n.sum()))
 
 
 def held_out(model: Any, feedback: Feedback, *, folds: int = 5, rng: Any = 0, cells: int = CELLS) -> HeldOut:

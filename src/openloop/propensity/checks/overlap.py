@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from openloop.core.feedback import Feedback, Floats, distinct
+from openloop.core.feedback import Array, Feedback, Floats, distinct
 from openloop.core.propensities import Propensities
 from openloop.core.weights import Diagnostics, WeightSummary, diagnose, mass_flag
 from openloop.propensity.checks.balance import plain
@@ -15,6 +15,7 @@ from openloop.propensity.checks.held_out import CELLS, at_cells, check_cells, so
 
 BINS = 30
 HEAVIEST = 5
+QUANTILES = (0.5, 0.9, 0.99, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,25 +55,30 @@ def row_weights(feedback: Feedback, p: Floats) -> Floats:
 def weigh(feedback: Feedback, p: Propensities) -> tuple[Diagnostics, tuple[Heavy, ...]]:
     """The diagnostics of the weights, and the heaviest rows."""
     w = row_weights(feedback, p.used)
-    found = diagnose(
-        WeightSummary.of(w), len(distinct(feedback.user)), feedback.n_users * feedback.n_items,
-        p.clipped if p.floor else None,
+    found = described(
+        WeightSummary.of(w), {q: float(np.quantile(w, q)) for q in QUANTILES}, len(distinct(feedback.user)),
+        feedback.n_users * feedback.n_items, p.clipped if p.floor else None, scaled=feedback.share is not None,
     )  # fmt: skip
-    # The histogram of a summary is for rows that are elsewhere; these are at hand.
-    found = replace(found, quantiles={q: float(np.quantile(w, q)) for q in found.quantiles})
-    if feedback.share is None or found.mass is None:
-        found = replace(found, mass=None)
-    else:
-        found = found.flagged(*mass_flag(found.mass))
-    most, total = np.argpartition(-w, min(HEAVIEST, len(w)) - 1)[:HEAVIEST], float(w.sum())
+    heaviest = min(HEAVIEST, len(w))
+    most, total = np.flatnonzero(w >= np.partition(w, -heaviest)[-heaviest]), float(w.sum())
     rows = [
         Heavy(
             user=plain(feedback.users.ids[feedback.user[n]]), item=plain(feedback.items.ids[feedback.item[n]]),
             p=float(p.used[n]), weight=float(w[n]), share=float(w[n]) / total,
         )
-        for n in most[np.lexsort((most, -w[most]))]
+        for n in most[np.lexsort((most, -w[most]))][:HEAVIEST]  # of equal ones the first
     ]  # fmt: skip
     return found, tuple(rows)
+
+
+def described(
+    summary: WeightSummary, quantiles: dict[float, float], users: int, cells: int, raised: float | None, *, scaled: bool
+) -> Diagnostics:  # fmt: skip
+    """The diagnostics of weights whose quantiles are at hand, while the histogram of a summary has them nearly."""
+    found = replace(diagnose(summary, users, cells, raised), quantiles=quantiles)
+    if not scaled or found.mass is None:
+        return replace(found, mass=None)
+    return found.flagged(*mass_flag(found.mass))
 
 
 def observed_only(p: Floats) -> Overlap:
@@ -86,14 +92,18 @@ def overlap(model: Any, feedback: Feedback, p: Floats, rng: Any = 0) -> Overlap:
     check_cells(model)
     draw = np.random.default_rng(rng)
     cell = some_of(feedback.n_users * feedback.n_items, CELLS, draw)
-    grid = at_cells(model, feedback.users, feedback.items, cell)
+    return spread(p, None, at_cells(model, feedback.users, feedback.items, cell), len(cell))
+
+
+def spread(p: Floats, rows: Array | None, grid: Floats, cells: int) -> Overlap:
+    """The p of rows, of `rows` each, beside those of the grid, of which each speaks for as many of the `cells`."""
     edges = _edges(float(min(p.min(), grid.min())), float(max(p.max(), grid.max())))
-    rows, all_cells = _shares(p, edges), _shares(grid, edges)
+    own, all_cells = _shares(p, edges, rows), _shares(grid, edges)
     return Overlap(
-        edges=_numbers(edges), observed=_numbers(rows), grid=_numbers(all_cells), smallest=float(p.min()),
-        coefficient=float(np.minimum(rows, all_cells).sum()),
+        edges=_numbers(edges), observed=_numbers(own), grid=_numbers(all_cells), smallest=float(p.min()),
+        coefficient=float(np.minimum(own, all_cells).sum()),
         # p of a row may be computed in another block than that of its cell
-        below=float(np.mean(grid < p.min() * (1 - 1e-9))), cells=len(cell),
+        below=float(np.mean(grid < p.min() * (1 - 1e-9))), cells=cells,
     )  # fmt: skip
 
 
@@ -105,8 +115,8 @@ def _edges(low: float, high: float) -> Floats:
     return edges
 
 
-def _shares(p: Floats, edges: Floats) -> Floats:
-    return np.histogram(p, edges)[0] / len(p)
+def _shares(p: Floats, edges: Floats, times: Array | None = None) -> Floats:
+    return np.histogram(p, edges, weights=times)[0] / (len(p) if times is None else times.sum())
 
 
 def _numbers(values: Floats) -> tuple[float, ...]:

@@ -16,7 +16,7 @@ from openloop.core.metric import default_threshold
 from openloop.core.propensities import Propensities, check_exposure, grid_of, row_propensities
 from openloop.core.protocols import predicted_block
 from openloop.errors import AlignmentError, InputError, LeakError, PredictionError
-from openloop.sources import rules
+from openloop.sources import remarks, rules
 from openloop.sources.arrays.source import FeedbackSource, Scored
 from openloop.sources.observation import Group, one_log, unscaled
 from openloop.sources.outcomes import places, predictions, predicts, prepare
@@ -27,7 +27,6 @@ from openloop.sources.recoding import by_id, told
 
 MAX_GROUPS = 50  # a table of strata that a person can read
 MAX_LEVELS = 20  # of a uniform sample, whose sums are taken per user and level
-POSITIVES = "the log holds positives only: every row says that something was liked, and none that it was not"
 
 
 def from_feedback(
@@ -141,32 +140,25 @@ def _taken(scored: Scored, keep: npt.NDArray[np.bool_]) -> Scored:
 
 def _notes(log: Feedback, exclude: Feedback | None, propensities: Any, *, weighted: bool) -> list[str]:
     """What the reader of the estimates should know about how they were made."""
-    notes = [*([POSITIVES] if log.positives else []), *log.notes]
+    notes = [*([remarks.POSITIVES] if log.positives else []), *log.notes]
     if isinstance(propensities, np.ndarray) and propensities.ndim == 1 and bool(np.any(np.diff(log.row) < 0)):
         notes.append("propensities= was taken in Feedback order; an array in input order goes through log.align(array)")
     if log.share is None and weighted:
-        factor = ", which under exclude= depends on p" if exclude is not None else ""
-        notes.append(f"the log {unscaled(log)}: its weights are 1/p, right up to an unknown factor{factor}")
+        notes.append(remarks.unscaled(unscaled(log), excluded=exclude is not None))
     if exclude is not None and (again := len(places(log, exclude))):
-        notes.append(
-            f"{again:,} scored pairs are in exclude= too: they stay candidates, and the others of exclude= do not, "
-            "which favours models that repeat what was seen; leave exclude= out to rank all items"
-        )
+        notes.append(remarks.still_candidates(again))
     if exclude is not None and weighted and not one_log(log, exclude):
-        notes.append("exclude= is no part of the scored log: it changes the candidates, not their probability")
+        notes.append(remarks.NO_PART)
     return notes
 
 
 def _list_notes(scored: Scored, *, ranked: bool) -> list[str]:
-    """What is odd about the lists of models."""
+    """What is odd about the lists of models, where rankings are asked for."""
+    if not ranked:
+        return []
     lists = {name: model for name, model in scored.models.items() if isinstance(model, Predictions)}
-    notes = [
-        f"model {name!r} lists none of the scored rows; was it made to leave them out?"
-        for name, model in lists.items()
-        if model.lists_none(scored.log.cell)
-    ]
-    remarks = [model.remarks(name, scored.log) for name, model in lists.items()] if ranked else []
-    return notes + [remark for remark in remarks if remark]
+    notes = [remarks.lists_none(name) for name, model in lists.items() if model.lists_none(scored.log.cell)]
+    return notes + [told for name, model in lists.items() if (told := model.remarks(name, scored.log))]
 
 
 # -- groups, propensities and imputations --------------------------------------------------------------------

@@ -18,6 +18,7 @@ from openloop.core.tilts import Tilts
 from openloop.core.weights import WeightSummary
 from openloop.estimators.naming import Method
 from openloop.metrics.rating import MAX_LEVELS
+from openloop.sources import remarks
 from openloop.sources.arrays import rows as rows_of
 from openloop.sources.arrays.lists import ArrayLists
 from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
@@ -96,9 +97,8 @@ class Scored:
             return self.sample
         if self.balanced:
             cells = self.log.n_users * self.log.n_items * self.sample.shares
-            return with_leverage(
-                self.sample, cells, candidate_levels(self.sample, self.log, self.exclude, view.exclusion)
-            )
+            left = candidate_levels(self.sample, self.log, self.exclude, view.exclusion)
+            return with_leverage(self.sample, cells, left)
         s, level = 1.0 if self.log.share is None else self.log.share, self.sample.codes(self.log.rating)
         weights = (1.0 / (np.asarray(self.propensity) * s), 1.0 / np.asarray(view.rows.probability))  # 1/(p·s), 1/π
         whole, left = (np.bincount(level, w, len(self.sample)).astype(np.float64) for w in weights)
@@ -106,7 +106,7 @@ class Scored:
 
 
 class FeedbackSource:
-    """Answers requests from arrays; see `sources.plan.Source`."""
+    """Answers requests from arrays; see `sources.plan.Source`. Work that several requests share is done once."""
 
     in_one_pass = False
 
@@ -117,7 +117,6 @@ class FeedbackSource:
         self._log = scored.log
         self.overlap = cache(lambda: overlap(scored.log, scored.exclude))
         self.view = cache(scored.view)
-        # Work that several requests share is done once for this source.
         self.stratified = cache(lambda on, strata: self.view(on).stratified(strata))
         self.rows_for, self.about = cache(self._rows_for), cache(self._about)
         self.coverage, self.relevance = cache(self._coverage), lambda: of_log(self._log, scored.threshold)
@@ -150,13 +149,9 @@ class FeedbackSource:
         if method.weighted and rows.probability is None:
             return f"{what} needs propensities; pass them to evaluate, or read the log with propensity=."
         if method.weighted and metric.on == "rank" and self.overlap():
-            return (
-                f"{what}: {self.overlap():,} scored rows are in exclude= too, which is no part of the scored log, so "
-                "the probability of a candidate is undefined; drop them from one of the two."
-            )
+            return remarks.undefined_candidates(what, self.overlap())
         if metric.kind == "user" and not rows.relevant.any():
-            threshold = self._scored.threshold
-            return f"{what} is undefined: no scored rating reaches the threshold {threshold:g}; lower threshold=."
+            return remarks.not_reached(what, self._scored.threshold)
         return (
             self._unknown_share(metric, method)
             or self._uncovered(metric, method, what)
@@ -165,15 +160,10 @@ class FeedbackSource:
 
     def _unknown_share(self, metric: Metric, method: Method) -> str | None:
         share = self._log.share
-        scaled = method.scale == "always" or (method.scale == "cell" and metric.kind == "cell")
-        if not scaled or (share is not None and np.ptp(share) == 0):
+        if not remarks.needs_scale(metric, method) or (share is not None and np.ptp(share) == 0):
             return None
-        why = (
-            f"{unscaled(self._log)}, so the probability that it observes a cell is known up to a factor only"
-            if share is None
-            else "leaves out a number of rows a user, so that users with few rows cannot be scored"
-        )
-        return f"{method.name} of {metric.name}: the scored part {why}; split by row, or use snips or stratified."
+        why = unscaled(self._log) if share is None else remarks.BY_COUNT
+        return remarks.unknown_share(f"{method.name} of {metric.name}", why, lost=share is None)
 
     def _uncovered(self, metric: Metric, method: Method, what: str) -> str | None:
         everywhere = method.imputes and not isinstance(self._scored.imputation, Mapping)
@@ -207,6 +197,19 @@ class FeedbackSource:
         """Σw of all scored rows over the candidates; where shares differ by user, not all users can be scored."""
         share = self._log.share
         return self.common("cell", on, None).mass if share is not None and np.ptp(share) == 0 else None
+
+    def unlisted(self, model: str) -> float:
+        """The share of scored rows whose users have no list of a model."""
+        given = self._scored.models[model]
+        return given.unlisted(self._log) if isinstance(given, Predictions) else 0.0
+
+    def weight_on_rare(self, fewest: int) -> tuple[float, int] | None:
+        """The share of Σw on items with fewer rows in the whole log, and the rows on others."""
+        weight, log = self.view("prediction").rows.weight(), self._log
+        if weight is None or self._scored.dropped:
+            return None
+        rare = log.rows_of_items[log.item] < fewest
+        return float(weight[rare].sum() / weight.sum()), len(log) - int(rare.sum())
 
     def listed(self, metric: Metric) -> dict[str, float]:
         """Σwc/Σw of each model over all scored rows, c what a row would gain if everything were liked.

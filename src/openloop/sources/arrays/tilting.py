@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Array, Floats
+from openloop.core.feedback import Array, Floats, distinct
 from openloop.core.tilts import CLUSTERS, Against, TiltedSums, Tilts
 from openloop.kernels.reweighting import Weighting, WeightParts, item_sums, part_sums, tilted_sums
 from openloop.sources.arrays.rows import Rows
@@ -20,7 +20,8 @@ from openloop.sources.tilts import GRIDS, TiltPlan, place, planned, popularity_f
 if TYPE_CHECKING:
     from openloop.sources.arrays.source import Scored
 
-STEPS = 2520  # of the scale of ratings: all scales of up to ten steps are exact, and others are nearly
+STEPS = 2520  # of the scale of ratings: all scales of up to ten steps have these and no others
+NEAR = 1e-9  # of a step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,14 +93,24 @@ class Tilter:
 
 def _by_rating(rows: Rows, item: Array, items: int, *, raked: bool) -> RowFactors:
     """ρ^−r, and with raking h_i(ρ) = Σ_i w / Σ_i wρ^−r over all scored rows of an item."""
-    low, high = float(rows.rating.min()), float(rows.rating.max())
-    level = np.rint((rows.rating - low) * (STEPS / (high - low))).astype(np.int16)
-    by_level = rating_factors(place(np.arange(STEPS + 1.0), (0.0, float(STEPS))))  # (L, G)
+    level, r = _levels(rows.rating)
+    by_level = rating_factors(r)  # (L, G)
     by_item, weight = np.ones((items, by_level.shape[1])), rows.weight()
     if raked and weight is not None:
         tilted = item_sums(weight, level, item, by_level, items)  # (I, G)
         np.divide(tilted[:, :1], tilted, out=by_item, where=tilted > 0)  # at ρ = 1 nothing is tilted
     return RowFactors(level=level, by_level=by_level, by_item=by_item)
+
+
+def _levels(rating: Floats) -> tuple[Array, Floats]:
+    """The level of each rating, and r of each level: steps of the scale, or else the ratings themselves."""
+    low, high = float(rating.min()), float(rating.max())
+    steps = (rating - low) * (STEPS / (high - low))
+    level = np.rint(steps)
+    if np.abs(steps - level).max() < NEAR:
+        return level.astype(np.int16), place(np.arange(STEPS + 1.0), (0.0, float(STEPS)))
+    values = distinct(rating)
+    return np.searchsorted(values, rating).astype(np.int32), place(values, (low, high))
 
 
 def _by_popularity(rows_of_items: Array, rows: int) -> RowFactors:

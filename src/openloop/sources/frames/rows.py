@@ -72,7 +72,7 @@ class FrameColumns:
         self.one: Any = nw.lit(1.0)
         by = setting.weights.get(on)
         self.weight: Any = None if by is None else nw.col(by.weight)
-        self.doubt: Any = None if by is None else 1.0 - nw.col(by.probability)
+        self.doubt: Any = None if by is None else _doubt(by)
         self.fixed: Any = None if by is None or by.certain is None else nw.lit(by.certain)
         self.moving: Any = (
             self.weight if self.fixed is None else self.where(self.weight > self.fixed, self.weight - self.fixed, 0.0)
@@ -295,6 +295,11 @@ def _spread(values: Floats, at: Array, users: int) -> Floats:
     found = np.zeros((users, values.shape[1]))
     found[at] = values
     return found
+
+
+def _doubt(by: Weights) -> Any:
+    """1 − p, of which nothing is known where p has no scale: then 1, which is too much rather than too little."""
+    return nw.lit(1.0) if by.certain is None else 1.0 - nw.col(by.probability)
 
 
 def _expression(x: Any) -> Any:

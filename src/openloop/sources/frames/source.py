@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, cached_property, partial
@@ -19,11 +19,15 @@ from openloop.core.weights import WeightSummary
 from openloop.errors import InputError
 from openloop.estimators.naming import Method
 from openloop.metrics.rating import MAX_LEVELS, midpoints
+from openloop.sources import remarks
 from openloop.sources.frames import facts as frame_facts
 from openloop.sources.frames.dealing import Deal, by_cluster, dealt
-from openloop.sources.frames.joining import Joined, join
+from openloop.sources.frames.item_cells import ItemCells, weight_on_rare
+from openloop.sources.frames.joining import Joined
+from openloop.sources.frames.listing import ListGaps
 from openloop.sources.frames.lists import FrameLists
 from openloop.sources.frames.parting import WHOLE
+from openloop.sources.frames.population import population
 from openloop.sources.frames.row_facts import RowFacts
 from openloop.sources.frames.rows import (
     ROWS,
@@ -41,29 +45,9 @@ from openloop.sources.frames.tilting import FrameTilter
 from openloop.sources.plan import MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
 from openloop.sources.question import Question
 from openloop.sources.terms import Common, assemble, paired
-from openloop.support.arguments import are_counts
-from openloop.support.frames import plain_ids, rows
+from openloop.support.frames import plain_ids
 
 CLUSTERS = 100_000
-
-
-def from_frame(models: Mapping[str, Any], log: Any, propensity: Any, asked: Question) -> tuple[FrameSource, list[str]]:
-    """The source of a log frame, and what the reader of its estimates should know."""
-    if propensity is not None and not isinstance(propensity, str):
-        raise InputError(
-            f"evaluate: with a frame as the log, propensities is the name of its column, got "
-            f"{type(propensity).__name__}; add them as a column, or read the log with ol.read."
-        )
-    if propensity is None and (asked.share is not None or asked.excluded_share is not None):
-        raise InputError("evaluate: share= and excluded_share= scale propensities; name their column, too.")
-    with ExitStack() as until:  # what is held is given back, also where something is refused
-        joined = join(models, log, propensity, asked, until)
-        source = FrameSource(joined, asked)
-        source.held = until.pop_all()
-    notes = [*joined.notes, *source.notes]
-    if propensity is not None and asked.exclude is not None and asked.excluded_share is None:
-        notes.append("exclude= changes the candidates, not their probability; pass excluded_share= if both are one log")
-    return source, notes
 
 
 class FrameSource:
@@ -79,11 +63,13 @@ class FrameSource:
         self._joined, self.coverage = joined, joined.coverage.__getitem__
         self._weighted = bool(joined.weights)
         self._given_threshold = asked.threshold
-        self._scaled, self._by_items = asked.scaled, asked.by_items
+        self._asked, self._scaled, self._shares = asked, asked.scaled, asked.shares
+        self._bounded = any(m.name == "ips" for m in asked.methods)
         self._seen = RowFacts(joined, asked)
         self._seen.refuse()
         self._stratifications = asked.stratifications
-        self._n_users, self._n_items = self._population(asked.population)
+        self._n_users, self._n_items = population(joined, self._seen, asked.population, self.notes)
+        self._whole = asked.whole
         joined.check_complete(self._n_items)
         self._frame = self._clustered(asked.max_users)
         self._parts = joined.parts if self._deal is None else WHOLE  # clusters have users of all ranges
@@ -91,7 +77,7 @@ class FrameSource:
         self.edges = cache(lambda strata: self._seen.ladder.edges(*strata))
         self.taken = TakenSums(
             rows_for=self._rows_for, n_strata=self._n_strata, base_columns=self._base_columns(), users=self._units,
-            rows=int(self._seen.rows.row["n"]), parts=self._parts,
+            rows=int(self._seen.rows.row["n"]), order=self._ids, parts=self._parts,
         )  # fmt: skip
         self.about, self.relevance = cache(self._about), lambda: self._seen.relevance(self._threshold)
         self.answers = cache(self._answers)
@@ -99,6 +85,8 @@ class FrameSource:
         self.exclusions = cache(self._exclusions)
         self.tilter = cache(self._tilter)
         self.items_within = cache(self._items_within)
+        self.gaps = cache(lambda model: ListGaps.of(joined, model))
+        self.item_cells, self.inverse_squares = cache(self._item_cells), cache(self._inverse_squares)
 
     def remarks(self) -> list[str]:
         """None: whether a model gives all items one score would cost a pass over its scores."""
@@ -120,42 +108,6 @@ class FrameSource:
             return float(self._given_threshold)
         return default_threshold(self._levels)
 
-    def _population(self, given: tuple[int, int] | None) -> tuple[int, int]:
-        if given is not None and not are_counts(given):
-            raise InputError(f"evaluate: population= must be (users, items), two whole numbers, got {given!r}.")
-        items = self._items(None if given is None else int(given[1]))
-        if given is None:
-            users = self._users()
-            self.notes.append(
-                f"the population was taken to be the {users:,} users × {items:,} items in the log; pass population="
-            )
-            return users, items
-        n_users, n_items = (int(v) for v in given)
-        if n_items < items:
-            raise InputError(
-                f"evaluate: population= has {n_items:,} items, the log and exclude= {items:,}; give the size of the "
-                "whole catalogue, or drop what is no longer in it."
-            )
-        return n_users, n_items
-
-    def _items(self, enough: int | None) -> int:
-        """The items of the log and of the excluded pairs; where ids span no more than `enough`, none are counted."""
-        frame, excluded = self._joined.frame.select("i"), self._joined.excluded
-        frames = [frame] if excluded is None else [frame, excluded.pairs.select("i")]
-        spanned = self._seen.spanned_items()
-        if enough is not None and spanned is not None and spanned <= enough:
-            return spanned
-        first, *others = (part.unique() for part in frames)
-        return rows(first) + sum(rows(more.join(first, on="i", how="anti")) for more in others)
-
-    def _users(self) -> int:
-        """The users of the log, and of the excluded pairs."""
-        known = self._joined.frame.select(USER).unique()
-        others = 0
-        if self._joined.excluded is not None:
-            others = rows(self._joined.excluded.counts.select(USER).join(known, on=USER, how="anti"))
-        return rows(known) + others
-
     def _check_users(self, seen: int, known: int) -> None:
         """The users of the log are counted when their sums are there, which saves a pass."""
         if seen > known:
@@ -174,7 +126,7 @@ class FrameSource:
         self._deal = Deal.of(frame, left_out, groups, self._n_users)
         self._check_users(int(self._deal.known.sum()), self._n_users)
         self.notes.append(f"{self._n_users:,} users were dealt to {groups:,} clusters: intervals are over clusters")
-        return frame.drop(USER).rename({"cluster": USER})
+        return _renamed(frame)
 
     def close(self) -> None:
         """Give back what the engine holds."""
@@ -188,10 +140,11 @@ class FrameSource:
         if method.weighted and not self._weighted:
             return f"{what} needs propensities; name their column as the third argument."
         if method.weighted and metric.on == "rank" and excluded is not None and excluded.overlap:
-            return (
-                f"{what}: {excluded.overlap:,} scored rows are in exclude= too, so the probability of a candidate "
-                "is undefined; drop them from one of the two."
-            )
+            return remarks.undefined_candidates(what, excluded.overlap)
+        if metric.kind == "user" and not reaches(self._seen.rows.row["high_y"], self._threshold):
+            return remarks.not_reached(what, self._threshold)
+        if not self._scaled and remarks.needs_scale(metric, method):
+            return remarks.unknown_share(what, remarks.BY_TIME)
         if method.imputes:
             return f"{what} needs imputed losses of every cell; read the log with ol.read."
         pools = metric.kind == "cell" or (metric.pooled and method.pools)
@@ -218,12 +171,12 @@ class FrameSource:
         # Users are counted by sums that estimates will need, too.
         usual = self._stratifications[0] if self._stratifications and self._weighted else None
         scored = len(self.base(usual).ids) if self._deal is None else int(self._deal.scored.sum())
-        rows = self._seen.rows.row
+        rows, excluded = self._seen.rows.row, self._joined.excluded
         return LogFacts(
             rows=int(rows["n"]), users=self._n_users, items=self._n_items, scored_users=scored,
             ratings=counted[0], masses=counted[1], span=(rows["low_y"], rows["high_y"]),
             threshold=self._threshold, dropped=self._joined.dropped,
-            excluded=None if self._joined.excluded is None else int(self.exclusions()[1].sum()),
+            excluded=None if excluded is None else int(self.exclusions()[1].sum()) + excluded.overlap,
         )  # fmt: skip
 
     def _answers(self, model: str) -> Answers | None:
@@ -264,13 +217,24 @@ class FrameSource:
         """What models list for users."""
         return FrameLists(self._joined, asked, (self._n_users, self._n_items))
 
+    def unlisted(self, model: str) -> float:
+        """The share of scored rows whose users have no list of a model."""
+        gaps = self.gaps(model)
+        return 0.0 if gaps is None else gaps.rows
+
+    def weight_on_rare(self, fewest: int) -> tuple[float, int] | None:
+        """The share of Σw on items with fewer rows in the whole log, where that is known, and the rows on others."""
+        if self._whole is None or not self._weighted or self._joined.dropped:
+            return None
+        return weight_on_rare(self._joined.frame, self._joined.weights["prediction"].weight, self._whole, fewest)
+
     def tilts(self, metrics: Sequence[Metric], pairs: Sequence[tuple[str, str]]) -> list[Tilts]:
         """Sums of tilted weights of the rows that count for each metric."""
         return self.tilter().tilts(metrics, pairs) if metrics else []
 
     def _tilter(self) -> FrameTilter:
         rows, setting = partial(self._rows_for, strata=None), lambda metric: self._setting(None, [metric])
-        return FrameTilter.of(self._joined, rows, setting, self.about(), self._parts, by_items=self._by_items)
+        return FrameTilter.of(self._joined, rows, setting, self.about(), self._parts, self._places, self._asked)
 
     def moments(self, requests: Sequence[Request]) -> dict[Request, Moments]:
         """The moments of each request; what they lack is summed for all of them at once."""
@@ -357,27 +321,64 @@ class FrameSource:
     def _common(self, kind: str, on: str, strata: Strata | None) -> Common:
         base = self.base(strata)
         self._check_users(len(base.ids), self._units)
-        sums = base.on(base.ids, self._units)
+        ids = self._ids(base.ids)
+        sums = base.on(ids, self._units)
         edges = self.edges(strata) if self._n_strata(strata) > 1 else ()
         named: dict[str, Key] = {"rows": ROWS}
         if self._weighted:
             named["mass"] = ("weight", self._joined.weights[on].weight)
         return Common(
-            cells=self._cells(on, base.ids), base={name: sums[key] for name, key in named.items()},
+            cells=self._cells(on, ids), base={name: sums[key] for name, key in named.items()},
             weights=self._weight_summary(kind, on), edges=edges, scaled=self._scaled,
             limits=self._seen.ladder.strata(*strata)[1] if isinstance(strata, tuple) and self._weighted else None,
-            ids=base.ids if self._deal is None and len(base.ids) == self._units else None,
+            ids=ids if self._deal is None and len(ids) == self._units else None,
+            **self._of_cells(on, strata, edges),
         )  # fmt: skip
+
+    def _ids(self, scored: Array) -> Array:
+        """The ids of the users in the order of their sums: all of them where they are known, else those with rows."""
+        if self._deal is not None:
+            return np.arange(self._deal.groups)
+        return scored if self._whole is None else self._whole.users
+
+    def _of_cells(self, on: str, strata: Strata | None, edges: tuple[float, ...]) -> dict[str, Any]:
+        """What only the p of all cells tells, and what a floor made of p."""
+        whole = self._whole
+        if whole is None or not self._weighted:
+            return {}
+        known: dict[str, Any] = {"floored": whole.floored, "kept_weight": whole.kept_weight}
+        if whole.p is None:
+            return known
+        if isinstance(strata, tuple):
+            known["catalogue"] = self.item_cells(on).by_stratum(edges, self._places)
+        return known | ({"inverse_squares": self.inverse_squares(on)} if self._bounded else {})
+
+    def _item_cells(self, on: str) -> ItemCells:
+        """The cells that metrics of one kind are estimated over, where p of each item is known."""
+        excluded = self._joined.excluded if on == "rank" else None
+        users, pairs = np.ones(self._n_users), None if excluded is None else excluded.pairs
+        if self._deal is not None:
+            users = self._deal.users
+            pairs = None if pairs is None else _renamed(dealt(pairs, self._deal.groups))
+        whole: Any = self._whole
+        return ItemCells(frame=self._joined.frame, whole=whole, users=users, excluded=pairs)
+
+    def _inverse_squares(self, on: str) -> float | None:
+        s, t = self._shares
+        return self.item_cells(on).inverse_squares(s, t if on == "rank" else 0.0) if self._scaled else None
+
+    def _places(self, ids: Any) -> Array:
+        """The places of a column of users in their order."""
+        return np.searchsorted(self._ids(self.base(None).ids), ids if isinstance(ids, np.ndarray) else plain_ids(ids))
 
     def _cells(self, on: str, ids: Array) -> Floats:
         """|C_u|; only rankings lose the excluded items. A cluster's are those of its users.
 
-        Users without a scored row come last, in no order: those with exclusions first.
+        Where the population's ids are not known, users without a scored row come last: those with exclusions first.
         """
         excludes = on == "rank" and self._joined.excluded is not None
         if self._deal is not None:
-            cells = self._deal.users * float(self._n_items) - (self.exclusions()[1] if excludes else 0.0)
-            return np.concatenate([cells[ids], np.delete(cells, ids)])
+            return self._deal.users * float(self._n_items) - (self.exclusions()[1] if excludes else 0.0)
         cells = np.full(self._n_users, float(self._n_items))
         if not excludes:
             return cells
@@ -398,3 +399,8 @@ class FrameSource:
             return np.arange(groups), by_cluster(dealt(excluded.counts, groups), "excluded", groups)
         table = self._seen.excluded.table
         return plain_ids(table[USER]), table["excluded"].cast(nw.Float64()).to_numpy()
+
+
+def _renamed(dealt_rows: Any) -> Any:
+    """Rows with their cluster in the place of their user."""
+    return dealt_rows.drop(USER).rename({"cluster": USER})

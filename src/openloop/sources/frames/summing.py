@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from openloop.core.feedback import Floats
+from openloop.core.feedback import Array, Floats
 from openloop.core.metric import Column
 from openloop.errors import InputError
 from openloop.sources.frames.holding import result_limit
@@ -36,6 +36,7 @@ class TakenSums:
     base_columns: Mapping[Key, Column]  # n and Σw over all rows, the base of the strata's shares
     users: int  # of the population, or clusters of them
     rows: int
+    order: Callable[[Array], Array]  # the ids of the users in their order, given those with scored rows
     parts: Undivided = WHOLE  # ranges of users
     found: dict[tuple[Batch, bool], Reduced] = field(default_factory=dict[tuple[Batch, bool], Reduced])
 
@@ -94,5 +95,5 @@ class TakenSums:
     def of(self, batch: Batch, users: int) -> dict[Key, Floats]:
         """All sums of a batch, by user of the base and up to so many."""
         by_user, in_total = self.found.get((batch, True)), self.found.get((batch, False))
-        sums = {} if by_user is None else by_user.on(self.found[("cell", batch[1]), True].ids, users)
+        sums = {} if by_user is None else by_user.on(self.order(self.found[("cell", batch[1]), True].ids), users)
         return sums | ({} if in_total is None else in_total.sums)

@@ -10,19 +10,21 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from openloop.core.feedback import Floats
+from openloop.core.feedback import Array, Floats
 from openloop.core.metric import Metric, reaches
 from openloop.core.tilts import CLUSTERS, Against, TiltedSums, Tilts
+from openloop.core.weights import repeated_quantile
 from openloop.sources.frames.collecting import FrameTally
+from openloop.sources.frames.item_cells import ITEM, item_table
 from openloop.sources.frames.joining import Joined
 from openloop.sources.frames.parting import Undivided
 from openloop.sources.frames.rows import FrameColumns, FrameSetting, Key, Pass, Reduced, reduce_all
 from openloop.sources.plan import LogFacts
+from openloop.sources.question import Question
 from openloop.sources.terms import parts
 from openloop.sources.tilts import GRIDS, TiltPlan, place, planned
+from openloop.sources.whole import WholeLog
 from openloop.support.frames import collected
-
-ITEM = "i"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,27 +35,22 @@ class ItemCounts:
     typical: float
 
     @classmethod
-    def of(cls, rows: Any, others: Any | None) -> ItemCounts:
-        """The counts of the scored rows, and of the other rows of the same log."""
+    def of(cls, rows: Any, others: Any | None, known: WholeLog | None) -> ItemCounts:
+        """The counts of the scored rows, and of the other rows of the same log; unless those of the log are `known`."""
         scored = _counted(rows, "scored")
         whole = scored.with_columns(nw.col("scored").alias("n"))
-        if others is not None:
+        if known is not None:
+            whole = scored.join(item_table(rows, known, n=known.rows.astype(np.float64)), on=ITEM, how="inner")
+        elif others is not None:
             joined = scored.join(_counted(others, "others"), on=ITEM, how="left")
             whole = joined.with_columns((nw.col("scored") + nw.col("others").fill_null(0.0)).alias("n")).drop("others")
         table = collected(whole.select("scored", "n")).sort("n")
         n, weight = (table[name].cast(nw.Float64()).to_numpy() for name in ("n", "scored"))
-        return cls(frame=whole.select(ITEM, "n"), typical=_median(n, weight))
+        return cls(frame=whole.select(ITEM, "n"), typical=repeated_quantile(n, weight, 0.5))
 
 
 def _counted(rows: Any, name: str) -> Any:
     return rows.select(ITEM, nw.lit(1.0).alias(name)).group_by(ITEM).agg(nw.col(name).sum())
-
-
-def _median(values: Floats, times: Floats) -> float:
-    """The median of rising values, each there so many times."""
-    ends, middle = np.cumsum(times), (times.sum() - 1) / 2
-    low, high = (values[np.searchsorted(ends, at, side="right")] for at in (math.floor(middle), math.ceil(middle)))
-    return float((low + high) / 2)
 
 
 def _tilt(g: int) -> str:
@@ -110,6 +107,7 @@ class FrameTilter:
     span: tuple[float, float]  # of the ratings
     plan: TiltPlan
     parts: Undivided  # ranges of users
+    places: Callable[[Array], Array]  # of users, by their ids
 
     @classmethod
     def of(
@@ -119,21 +117,23 @@ class FrameTilter:
         setting: Callable[[Metric], FrameSetting],
         about: LogFacts,
         parts: Undivided,
-        *,
-        by_items: bool,
+        places: Callable[[Array], Array],
+        asked: Question,
     ) -> FrameTilter:
         """The tilts that a log has; what models were trained on and is excluded is a part of the whole log."""
-        weighted, positives = bool(joined.weights), bool(reaches(about.span[0], about.threshold))
+        weighted, by_items, whole = bool(joined.weights), asked.by_items, asked.whole
+        positives = bool(reaches(about.span[0], about.threshold)) or (whole is not None and whole.positives)
         counts = None
         if by_items if weighted else positives:  # else nothing depends on how many rows an item has
-            counts = ItemCounts.of(joined.frame, None if joined.excluded is None else joined.excluded.pairs)
+            counts = ItemCounts.of(joined.frame, None if joined.excluded is None else joined.excluded.pairs, whole)
         plan = planned(
             weighted=weighted, span=about.span, positives=positives, by_items=by_items,
             typical=math.inf if counts is None else counts.typical,
         )  # fmt: skip
         return cls(
-            joined=joined, rows_for=rows_for, setting=setting, counts=counts, span=about.span, plan=plan, parts=parts
-        )
+            joined=joined, rows_for=rows_for, setting=setting, counts=counts, span=about.span, plan=plan,
+            parts=parts, places=places,
+        )  # fmt: skip
 
     def tilts(self, metrics: Sequence[Metric], pairs: Sequence[tuple[str, str]]) -> list[Tilts]:
         """The sums of each metric's gains by cluster of users."""
@@ -143,7 +143,7 @@ class FrameTilter:
         passes = [
             Pass(frame=self._frame(m), columns=own, parts=self.parts) for m, own in zip(metrics, wanted, strict=True)
         ]
-        return [self._found(_clustered(reduced), pairs) for reduced in reduce_all(passes)]
+        return [self._found(_clustered(reduced, self.places(reduced.ids)), pairs) for reduced in reduce_all(passes)]
 
     def _wanted(self, metric: Metric, pairs: Sequence[tuple[str, str]]) -> dict[Key, Any]:
         setting, models = self.setting(metric), self.joined.models
@@ -182,8 +182,8 @@ def _parts(sums: Mapping[Key, Floats], pairs: Sequence[tuple[str, str]]) -> Floa
     return np.array(own).transpose(2, 0, 1)
 
 
-def _clustered(reduced: Reduced) -> dict[Key, Floats]:
-    """The sums of users, dealt to clusters."""
-    unit = np.arange(len(reduced.ids)) % CLUSTERS
+def _clustered(reduced: Reduced, places: Array) -> dict[Key, Floats]:
+    """The sums of users, dealt to clusters by their places."""
+    unit = places % CLUSTERS
     found: dict[Key, Any] = {key: np.bincount(unit, values[:, 0]) for key, values in reduced.sums.items()}
     return found

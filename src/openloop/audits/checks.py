@@ -1,0 +1,36 @@
+"""What is checked of the model that the propensities come from, beside the estimates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from openloop.core.feedback import Feedback
+
+MANY_ROWS = 5_000_000  # so many hold out enough cells in two folds: each is a refit
+
+
+def check_of(propensities: Any, log: Any, rng: Any) -> Any:
+    """The check of a propensity model that was fitted, where it is not there yet; bare numbers have none to refit."""
+    from openloop.propensity.checks.checking import Check
+
+    if isinstance(log, Check):
+        return log
+    if not hasattr(propensities, "fit") or not isinstance(log, Feedback):  # False: no check is wanted
+        return None
+    from openloop import propensity
+
+    return propensity.check(propensities, log, folds=check_folds_of(len(log)), rng=rng)
+
+
+def check_folds_of(rows: int) -> int:
+    """In how many folds a check holds out so many rows."""
+    return 5 if rows < MANY_ROWS else 2
+
+
+def benchmarks_of(propensities: Any, log: Any) -> tuple[str, ...]:
+    """How far leaving out a part of the propensity model moves p, in words."""
+    if not hasattr(propensities, "fit") or not isinstance(log, Feedback) or len(log) >= MANY_ROWS:
+        return ()
+    from openloop.propensity.checks.benchmarks import benchmarks
+
+    return tuple(str(found) for found in benchmarks(propensities, log))
