@@ -15,7 +15,7 @@ from openloop.sources.frames.collecting import Fact, FrameTally, Total
 from openloop.sources.frames.opening import PAIR
 from openloop.sources.frames.parting import WHOLE, Undivided
 from openloop.sources.plan import Answers
-from openloop.support.frames import collected, flag, on_spark, only_row, times
+from openloop.support.frames import absent, collected, flag, on_spark, only_row, times
 
 PACKED = 2**31  # two smaller integers make one of 64 bits
 STEPS_PER_OCTAVE = 1024  # of p: these ranges are few numbers, and each holds few of the values of p
@@ -171,14 +171,15 @@ def rating_counts(found: Fact) -> tuple[tuple[tuple[float, int], ...], tuple[flo
     return counts, tuple(table["mass"].cast(nw.Float64()).to_list()) if "mass" in table.columns else ()
 
 
-def answers(frame: Any, column: str) -> Answers:
-    """The range of a model's predictions, and the share that are the rating itself."""
+def answers(frame: Any, column: str) -> Answers | None:
+    """The range of a model's predictions, and the share that are the rating itself; None of no predictions."""
     answer, y = nw.col(column), nw.col("y")
     near = flag((answer - y).abs() <= 1e-9 + 1e-6 * y.abs()).alias("copied")
-    named = frame.select(answer.alias("answer"), near).select(
+    named = frame.filter(~absent(answer)).select(answer.alias("answer"), near).select(
         nw.col("answer").min().alias("low"), nw.col("answer").max().alias("high"), nw.col("copied").mean()
     )
-    return Answers(**{name: float(value) for name, value in only_row(named).items()})
+    found = only_row(named)
+    return None if found["low"] is None else Answers(**{name: float(value) for name, value in found.items()})
 
 
 def items_within(frame: Any, levels: Sequence[tuple[Any, int]]) -> list[list[int]]:

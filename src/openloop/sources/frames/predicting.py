@@ -45,7 +45,7 @@ def with_predictions(
             if not (asked.lenient or _is_list(serving[own])):
                 raise _not_predicted(joined, own, serving[own], gaps)
         serving = {own: table for own, table in serving.items() if own not in gaps.rows}
-        joined, gaps = _joined(frame, serving, parts), Gaps()
+        gaps = Gaps()  # the columns of the others stay: what they say of some rows tells whether they are ratings
     found = _resolved(joined, serving, gaps, asked.missing)
     _check_values(found, list(serving), asked)
     coverage = [
