@@ -1,7 +1,8 @@
-"""What to do after an audit: each remedy of its verdict with the command or call that applies it, the cheapest first.
+"""What to do after an audit: the remedies of its verdict, each with the command or call that applies it.
 
-The words of a remedy are in `rules`; here is what it changes in the question. An audit from the command line gets its
-own command with the change, one from Python the call. What a reader has to fill in is written in capitals.
+The cheapest comes first. The words of a remedy are in `rules`; here is what it changes in the question. An audit
+from the command line gets its own command with the change, one from Python the call. What a reader has to fill in is
+written in capitals.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ OF_A_MODEL = ("user_features", "gamma", "quantile", "calibrate", "assumes")  # a
 NEW_LOG = "NEW_LOG"
 BALANCED = "ol.propensity.Balanced(ol.propensity.Logistic()).fit(log, uniform=SAMPLE)"
 SNIPS: Mapping[str, Any] = {"estimators": ["snips"]}
-SAMPLED = "SAMPLE is a table of users, items and ratings, of cells drawn at random."
-LOGGED = "NEW_LOG is the log once it has these rows."
+SAMPLED = ("SAMPLE is a table of users, items and ratings, of cells drawn at random.",)
+LOGGED = ("NEW_LOG is the log once it has these rows.",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ class Change:
     dropped: tuple[str, ...] = ()
     log: bool = False  # needs another log
     pair: bool = False  # leaves all but two models out
-    where: str = ""
+    where: tuple[str, ...] = ()  # sentences on what stands in capitals, each beginning with it
 
 
 # A model that has not seen the scored rows has to be trained first, which is no command of an audit.
@@ -75,34 +76,34 @@ CHANGES: Mapping[str, Change] = {
     rules.COUNTED: Change(asked=SNIPS),
     rules.MODEL: Change(
         propensities=("MODEL=SAMPLE", "MODEL.fit(log, uniform=SAMPLE)"), dropped=("assumes",),
-        where="MODEL is the model that made the column, and SAMPLE the ratings that it was fitted with.",
+        where=("MODEL is the model that made the column.", "SAMPLE are the ratings that it was fitted with."),
     ),
     rules.PER_USER: Change(asked={"estimators": ["snips_user"]}),
     rules.RARE: Change(asked={"min_item_rows": rules.RARE_ROWS}),
     rules.FEWER: Change(pair=True, dropped=("baseline", "running")),
     rules.GIVEN: Change(
         propensities=("COLUMN", "MODEL.fit(log)"), dropped=OF_A_MODEL,
-        where="COLUMN is the log's column of propensities; MODEL is one of ol.propensity.",
+        where=("COLUMN is the log's column of propensities.", "MODEL is one of ol.propensity."),
     ),
     rules.RATINGS: Change(propensities=("balanced=SAMPLE", BALANCED), dropped=("assumes",), where=SAMPLED),
-    rules.CHECKED: Change(columns={"time": "COLUMN"}, where="COLUMN is the log's column of times."),
+    rules.CHECKED: Change(columns={"time": "COLUMN"}, where=("COLUMN is the log's column of times.",)),
     rules.COMPLETE: Change(log=True, where=LOGGED),
     rules.SHOWN: Change(asked={"candidates": "shown"}),
     rules.ABOVE: Change(
         asked={"estimators": ["snrips"]}, columns={"prefix": "COLUMN"},
-        where="COLUMN is the log's column of the probability of the list down to a row.",
+        where=("COLUMN is the log's column of the probability of the list down to a row.",),
     ),
     rules.TRUST: Change(
         propensities=("examination:affine", 'ol.propensity.Examination(method="affine").fit(log)'),
     ),
-    rules.LONGER: Change(log=True, where="NEW_LOG is the longer log, with predictions of its rows."),
+    rules.LONGER: Change(log=True, where=("NEW_LOG is the longer log; the models need predictions of its rows.",)),
     rules.EXPOSURE: Change(
         log=True, propensities=("COLUMN", "None"), dropped=OF_A_MODEL,
-        where="NEW_LOG is the log once it has what was shown, and COLUMN its column of propensities.",
+        where=("NEW_LOG is the log once it has what was shown.", "COLUMN is its column of propensities."),
     ),
     rules.SHUFFLED: Change(
         log=True, columns={"shuffled": "COLUMN"},
-        where="NEW_LOG is the log once more requests are shuffled, and COLUMN says which.",
+        where=("NEW_LOG is the log once more requests are shuffled.", "COLUMN says which."),
     ),
     rules.RANDOMISED: Change(log=True, where=LOGGED),
 }  # fmt: skip
@@ -121,7 +122,8 @@ def _remedied(found: Audit, words: str) -> NextStep:
         return NextStep(words=words)
     command = shlex.split(found.setting.command or "")
     asked = _command(found, change, command) if command[:2] == COMMAND else _call(found, change)
-    return NextStep(words=words, command=asked, where=change.where)
+    where = (sentence for sentence in change.where if sentence.partition(" ")[0] in asked)
+    return NextStep(words=words, command=asked, where=" ".join(where))
 
 
 def _confirmed(found: Audit) -> Iterator[NextStep]:
@@ -130,7 +132,10 @@ def _confirmed(found: Audit) -> Iterator[NextStep]:
     order = found.result.ranking(*family)
     own = [c.of(leader) for c in found.contrasts.get(family, ()) if leader in c.models]
     closest = min(own, key=lambda c: order.index(c.b), default=None)
-    if closest is None or (words := confirmation(closest)) is None:
+    if closest is None:
+        return
+    if (words := confirmation(closest)) is None:
+        yield NextStep(words=f"An A/B test of {closest.a} against {closest.b} confirms it")
         return
     where = f"metric={found.metric!r}, estimator={found.estimator!r}"
     call = f"ol.plan(found.contrast({closest.a!r}, {closest.b!r}, {where}), power=0.8)"

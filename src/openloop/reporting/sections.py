@@ -5,6 +5,7 @@ A section is made of what the result holds; where something is missing, it says 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,7 @@ TURNING = {
     "rho": "the order turns where a rating one star higher makes being observed so many times likelier than they say",
     "kappa": "the order turns where so much of popularity is exposure",
 }
+NEVER = "as far as was tried, the order does not turn"
 SPOKEN = 10  # pairs or models in a text that describes a chart
 
 
@@ -114,7 +116,10 @@ def changes(of: Subject) -> list[tuple[str, str, str]]:
     leader = None if of.audit is None else of.audit.verdict.leader
     first = leader or of.result.ranking(of.metric, of.estimator)[0]
     turns = {name: value for name in TURNING if (value := _least(of, first, name)) is not None}
-    found = [(TURNS[name], critical(name, value), TURNING[name]) for name, value in turns.items()]
+    found = [
+        (TURNS[name], critical(name, value), TURNING[name] if math.isfinite(value) else NEVER)
+        for name, value in turns.items()
+    ]
     return found or ([] if of.audit is None else [("Γ*", times(None), NO_GAMMA)])
 
 

@@ -81,6 +81,8 @@ async function draw(box) {
   try {
     await vegaEmbed(box, spec, options);
     box.dataset.width = width;
+    // The box is one picture with words for it: parts with a role of their own would need words, too.
+    for (const part of box.querySelectorAll("svg [role]")) part.removeAttribute("role");
   } catch (error) {
     box.textContent = `This chart could not be drawn: ${error.message}`;
     console.error(error);
@@ -309,12 +311,13 @@ function tableAbove(figure) {
 for (const box of boxes) {
   const figure = box.closest("figure");
   const numbers = figure.querySelector("details.numbers");
-  const tables = [...(numbers ?? tableAbove(figure)).querySelectorAll("table")];
+  const above = figure.classList.contains("above");
+  const tables = [...(above ? tableAbove(figure) : figure).querySelectorAll("table")];
   const title = figure.querySelector("figcaption strong")?.textContent ?? document.title;
   const saved = tools(
     button("Save SVG", title, () => save(svgOf(box), "image/svg+xml", fileOf(title, "svg"))),
     button("Save PNG", title, () => savePng(box, fileOf(title, "png"))),
-    button("Save data", title, () => saveCsv(tables.map(csv).join("\r\n"), title)),
+    ...(tables.length ? [button("Save data", title, () => saveCsv(tables.map(csv).join("\r\n"), title))] : []),
   );
   if (numbers) numbers.before(saved); else figure.append(saved);
 }
