@@ -25,6 +25,7 @@ NEW_LOG = "NEW_LOG"
 BALANCED = "ol.propensity.Balanced(ol.propensity.Logistic()).fit(log, uniform=SAMPLE)"
 SNIPS: Mapping[str, Any] = {"estimators": ["snips"]}
 SAMPLED = ("SAMPLE is a table of users, items and ratings, of cells drawn at random.",)
+KEPT = "Other keywords stay as they were."
 LOGGED = ("NEW_LOG is the log once it has these rows.",)
 
 
@@ -121,9 +122,10 @@ def _remedied(found: Audit, words: str) -> NextStep:
     if change is None:
         return NextStep(words=words)
     command = shlex.split(found.setting.command or "")
-    asked = _command(found, change, command) if command[:2] == COMMAND else _call(found, change)
-    where = (sentence for sentence in change.where if sentence.partition(" ")[0] in asked)
-    return NextStep(words=words, command=asked, where=" ".join(where))
+    own = command[:2] == COMMAND
+    asked = _command(found, change, command) if own else _call(found, change)
+    where = [sentence for sentence in change.where if sentence.partition(" ")[0] in asked]
+    return NextStep(words=words, command=asked, where=" ".join(where if own else [*where, KEPT]))
 
 
 def _confirmed(found: Audit) -> Iterator[NextStep]:
@@ -199,7 +201,7 @@ def _call(found: Audit, change: Change) -> str:
     log, given = "log", "propensities" if change.propensities is None else change.propensities[1]
     if change.columns:
         named = ", ".join(f"{name}={column!r}" for name, column in change.columns.items())
-        log = f"ol.read(path, {named}, ...)"
+        log = f"ol.read(path, {named}, **columns)"
     models = f"{{name: models[name] for name in {_pair(found)!r}}}" if change.pair else "models"
     asked = {"metrics": list(found.result.metrics), "estimators": list(found.result.estimators), **change.asked}
     if change.asked is SNIPS and found.estimator in found.result.own_estimators:

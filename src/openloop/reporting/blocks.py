@@ -78,16 +78,17 @@ class Picture:
     source: str
     caption: str
     alt: str
+    tables: tuple[TableBlock, ...] = ()  # what it shows
 
     def __post_init__(self) -> None:
         if not self.source.startswith("data:image/"):
             raise InputError(f"Picture: source must start with data:image/, got {self.source[:40]!r}; see Picture.svg.")
 
     @classmethod
-    def svg(cls, text: str, *, caption: str, alt: str) -> Picture:
+    def svg(cls, text: str, *, caption: str, alt: str, tables: tuple[TableBlock, ...] = ()) -> Picture:
         """A picture of the text of an SVG file. Browsers run no script in it."""
         data = base64.b64encode(text.encode()).decode()
-        return cls(source=f"data:image/svg+xml;base64,{data}", caption=caption, alt=alt)
+        return cls(source=f"data:image/svg+xml;base64,{data}", caption=caption, alt=alt, tables=tables)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

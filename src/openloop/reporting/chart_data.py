@@ -18,7 +18,7 @@ def numbers(figure: FigureBlock) -> tuple[TableBlock, ...]:
     if figure.tables or figure.above:
         return figure.tables
     found = {repr(rows): rows for rows in _data(figure.spec) if len(rows) > 1}  # one row is a line across the chart
-    return tuple(table for rows in found.values() if (table := _table(figure, rows)) is not None)
+    return tuple(table for rows in found.values() for table in rows_table(figure.title or figure.alt, rows))
 
 
 def _data(node: Any) -> Iterator[Sequence[Record]]:
@@ -40,19 +40,18 @@ def _is_records(rows: Any) -> bool:
     return isinstance(rows, list | tuple) and all(isinstance(row, dict) for row in rows)  # pyright: ignore[reportUnknownVariableType]
 
 
-def _table(figure: FigureBlock, rows: Sequence[Record]) -> TableBlock | None:
-    """The fields that hold one value each, names first; None where there is none."""
-    shown = {key: value for row in rows for key, value in row.items() if _is_shown(value)}
-    columns = sorted(shown, key=lambda key: not isinstance(shown[key], str))
-    if not columns:
-        return None
+def rows_table(shown: str, rows: Sequence[Record]) -> tuple[TableBlock, ...]:
+    """A table of the fields that hold one value each, names first; none where there is no such field."""
+    values = {key: value for row in rows for key, value in row.items() if _is_shown(value)}
+    columns = sorted(values, key=lambda key: not isinstance(values[key], str))
     left = len(rows) - ROWS
-    return TableBlock(
-        caption=f"What the chart shows: {figure.title or figure.alt}",
+    table = TableBlock(
+        caption=f"What the chart shows: {shown}",
         columns=tuple(columns),
         rows=tuple(tuple(_cell(row.get(key)) for key in columns) for row in rows[:ROWS]),
         notes=(f"{left:,} more rows are in the chart.",) if left > 0 else (),
     )
+    return (table,) if columns else ()
 
 
 def _is_shown(value: Any) -> bool:

@@ -308,24 +308,29 @@ function tableAbove(figure) {
   return above;
 }
 
-for (const box of boxes) {
-  const figure = box.closest("figure");
+// The buttons under a chart, before its table.
+function savers(figure, title, ...buttons) {
   const numbers = figure.querySelector("details.numbers");
   const above = figure.classList.contains("above");
   const tables = [...(above ? tableAbove(figure) : figure).querySelectorAll("table")];
-  const title = figure.querySelector("figcaption strong")?.textContent ?? document.title;
-  const saved = tools(
-    button("Save SVG", title, () => save(svgOf(box), "image/svg+xml", fileOf(title, "svg"))),
-    button("Save PNG", title, () => savePng(box, fileOf(title, "png"))),
-    ...(tables.length ? [button("Save data", title, () => saveCsv(tables.map(csv).join("\r\n"), title))] : []),
-  );
-  if (numbers) numbers.before(saved); else figure.append(saved);
+  const data = button("Save data", title, () => saveCsv(tables.map(csv).join("\r\n"), title));
+  figure.insertBefore(tools(...buttons, ...(tables.length ? [data] : [])), numbers);
 }
 
-for (const picture of document.querySelectorAll("figure img")) {
+for (const box of boxes) {
+  const figure = box.closest("figure");
+  const title = figure.querySelector("figcaption strong")?.textContent ?? document.title;
+  savers(
+    figure, title,
+    button("Save SVG", title, () => save(svgOf(box), "image/svg+xml", fileOf(title, "svg"))),
+    button("Save PNG", title, () => savePng(box, fileOf(title, "png"))),
+  );
+}
+
+for (const picture of document.querySelectorAll("figure > img")) {
   const link = Object.assign(document.createElement("a"), { href: picture.src });
   const title = picture.nextElementSibling.textContent;
-  picture.after(tools(button("Save SVG", title, () => download(link, fileOf(title, "svg")))));
+  savers(picture.parentElement, title, button("Save SVG", title, () => download(link, fileOf(title, "svg"))));
 }
 
 reachable();
