@@ -128,6 +128,11 @@ def test_a_long_command_has_lines_that_a_shell_joins():
     assert shlex.split("\n".join(lines).replace("\\\n", "")) == shlex.split(one.command)
 
 
+def test_a_call_is_one_line_and_no_command_is_none():
+    assert step(rules.RARE).lines(20) == [step(rules.RARE).command]
+    assert NextStep(words="wait").lines(20) == []
+
+
 def test_steps_are_in_the_json():
     assert found(rules.RARE, command=ASKED).records()["next_steps"] == [
         {"words": rules.RARE, "command": f"{ASKED} --min-item-rows 30", "where": ""}

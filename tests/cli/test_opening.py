@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import webbrowser
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from openloop.cli.opening import UNNAMED
 from tests.audit_files import audit_files
 from tests.cli.running import run
+from tests.pages import Reader
 
 
 @pytest.fixture
@@ -47,6 +50,21 @@ def test_without_a_browser_a_line_says_where_it_is(asked, tmp_path, monkeypatch)
     assert str(tmp_path / "r.html") not in found.stdout.splitlines()[-1]
     assert found.exit_code in (0, 3)
     assert asked == []
+
+
+def test_the_next_step_is_a_command_that_runs_as_it_is_printed(asked, tmp_path):
+    asking = audited(tmp_path, "--estimator", "naive", "--report", "r.html", "--json", "a.json")
+    assert asking.exit_code == 3
+    first = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["next_steps"][0]
+    command = shlex.split(first["command"])
+    assert command[-2:] == ["--estimator", "snips"]
+    printed = "".join(asking.stdout.split()).replace("\\", "")
+    assert "".join(shlex.join(command).split()) in printed
+    text = Reader((tmp_path / "r.html").read_text(encoding="utf-8")).text
+    assert shlex.join(command) in "".join(text)
+    again = run(*command[1:])
+    assert again.exit_code in (0, 3), again.output
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["estimator"] == "snips"
 
 
 def test_nothing_is_opened_that_was_not_asked_for_or_not_written(asked, tmp_path, monkeypatch):

@@ -38,7 +38,9 @@ class NextStep:
     where: str = ""
 
     def lines(self, width: int) -> list[str]:
-        """The command on lines of a terminal: each but the last ends in a backslash."""
+        """A command on lines of a terminal, each but the last ending in a backslash; a call as it is."""
+        if not self.command.startswith(" ".join(COMMAND)):
+            return [self.command] if self.command else []
         first, *words = map(shlex.quote, shlex.split(self.command))
         found = [first]
         for word in words:
