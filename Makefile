@@ -34,8 +34,8 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo          run the demonstration, and write demo/report.html"
 	@echo "make test          run the tests (ARGS='-k ranking' passes options to pytest)"
-	@echo "make test-extras   run those that need torch, Triton, Cornac, Chromium, implicit, LightFM, Surprise, LensKit,"
-	@echo "                   FAISS or build, which you install yourself (.ci/run says which versions)"
+	@echo "make test-extras   run those that need torch, Triton, Cornac, Chromium, axe-core, implicit, LightFM, Surprise,"
+	@echo "                   LensKit, FAISS or build, which you install yourself (.ci/run says which versions)"
 	@echo "make test-minimum  run most tests with the lowest version of every dependency, in $(MINIMUM)"
 	@echo "make faults        kill each command 50 times, and count what is torn or left behind (ARGS='--each 5 train')"
 	@echo "make fuzz          try changed files for MINUTES=30, and print the counts (SEED=0)"

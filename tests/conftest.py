@@ -39,7 +39,7 @@ hypothesis.settings.load_profile("ci" if CI else "dev")
 
 LIBRARIES = {"implicit", "lightfm", "surprise", "lenskit", "faiss"}  # whose models `ol.wrap` takes
 # The fixtures below that `make` alone does not install.
-EXTRAS = {"torch", "triton", "cornac", "chromium", "pypa_build", *LIBRARIES}
+EXTRAS = {"torch", "triton", "cornac", "chromium", "axe_core", "pypa_build", *LIBRARIES}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -231,6 +231,15 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipe]:
         pytest.skip("no Chromium or Chrome on PATH (Debian and Ubuntu: apt install chromium)")
     with browser(program, tmp_path_factory.mktemp("profile")) as pipe:
         yield pipe
+
+
+@pytest.fixture(scope="session")
+def axe_core() -> str:
+    """The script of axe-core, which finds what keeps people from a page; a page is given it by the browser."""
+    script = ROOT / ".venv" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.is_file():
+        pytest.skip("no axe-core: npm install --no-save --no-package-lock --prefix .venv/axe axe-core@4")
+    return script.read_text(encoding="utf-8")
 
 
 # -- Spark ---------------------------------------------------------------------------------------------------

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
 import pytest
 
+from openloop.audits import rules
+from openloop.audits.answers import Reason
+from openloop.audits.planning import confirmation
 from openloop.errors import InputError
 from openloop.reporting.html import page, report
 from openloop.reporting.sections import Subject
@@ -18,7 +22,7 @@ from tests.pages import Reader, check_safe
 LIMIT = 3_000_000
 ELEMENTS = """
     html head meta title style body a header h1 h2 h3 p button main section svg path ul li div dl dt dd span noscript
-    nav table caption thead tbody tr th td bdi small figure figcaption strong script details summary pre code footer
+    nav table caption thead tbody tr th td bdi small figure figcaption strong script details summary pre code footer ol
 """
 
 
@@ -86,6 +90,28 @@ def test_the_verdict_comes_first_and_its_state_is_in_words():
     assert "estimators disagree" in hostile()
 
 
+def test_a_reader_sees_verdict_why_what_would_change_it_and_what_to_do_in_this_order():
+    audit = small_audit()
+    rare = Reason(code="rows", text="few rows", remedy=rules.RARE)
+    verdict = replace(audit.verdict, level="conditional", reasons=(rare,))
+    setting = replace(audit.setting, command="openloop audit '<log>.csv' ones=a.csv fours=b.csv")
+    text = "".join(Reader(page(Subject.of(replace(audit, verdict=verdict, setting=setting)))).text)
+    command = "openloop audit '<log>.csv' ones=a.csv fours=b.csv --min-item-rows 30"
+    own = audit.verdict
+    told = (own.headline, "few rows", own.sentences[1], "Γ*", rules.RARE, command, "users per arm", "Leaderboard")
+    places = [text.index(part) for part in told]
+    assert places == sorted(places)
+
+
+def test_what_is_a_next_step_is_said_once():
+    audit = small_audit()
+    size = confirmation(audit.contrast("fours", "ones"))
+    assert size is not None
+    verdict = replace(audit.verdict, leader="fours", sentences=(*audit.verdict.sentences, size))
+    text = "".join(Reader(page(Subject.of(replace(audit, verdict=verdict)))).text)
+    assert text.count(size.removesuffix(".")) == 1
+
+
 def test_a_comparison_has_what_it_can_fill():
     text = page(Subject.of(comparison()))
     found = Reader(text)
@@ -98,6 +124,7 @@ def test_a_comparison_has_what_it_can_fill():
         "method",
     ]
     assert "without a verdict" in text
+    assert "ol.audit(models, log, propensities, metrics=" in "".join(found.text)
 
 
 def test_the_title_can_be_given(tmp_path):

@@ -10,12 +10,20 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import openloop as ol
+from openloop.audits.results import Audit
+from openloop.commands.table_files import FORMULA
 from openloop.reporting.figures import check_figures, save
 from openloop.reporting.html import report
+from openloop.studies.kit.page import html
+from openloop.studies.kit.results import Result
+from openloop.studies.kit.running import Reproduction
 from tests.audit_cases import HOSTILE, METRICS, SCRIPTS, checked, comparison, small_audit
 from tests.browser import Page, page
 from tests.cli.running import run
 from tests.facts import facts
+from tests.pages import Reader
+from tests.studies import made_up
 
 DRAWN = "document.documentElement.dataset.drawn"
 FIRST = "document.querySelector('#leaderboard table')"
@@ -38,11 +46,27 @@ CONTRAST = """(() => {
 def files(tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("reports")
     made = {
-        "audit": small_audit(), "hostile": small_audit(HOSTILE, METRICS, winner=False), "comparison": comparison()
+        "audit": small_audit(), "hostile": small_audit(HOSTILE, METRICS, winner=False), "comparison": comparison(),
+        "shown": shown_audit(),
     }  # fmt: skip
     for name, result in made.items():
         report(result, folder / f"{name}.html")
-    return {name: folder / f"{name}.html" for name in made}
+    (folder / "study.html").write_text(html(study()), encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in (*made, "study")}
+
+
+def shown_audit() -> Audit:
+    world = ol.simulate.click_world(400, 6, 3, logging="shuffled")
+    log = world.observe(rng=1)
+    return ol.audit(world.ranks(log), log, ol.propensity.Examination(by="randomised").fit(log))
+
+
+def study() -> Reproduction:
+    """A made-up study with a table and a picture."""
+    result = Result(item="figure1", figures=made_up.figures(7), tables=made_up.printed())
+    return Reproduction(
+        study="made_up", paper=made_up.PAPER, asked=(), quick=True, seed=0, results=(result,), left_out={}, data={}
+    )
 
 
 @pytest.fixture
@@ -216,10 +240,14 @@ def test_print_is_light_with_everything_open(show):
     tab = show("audit", dark=True)
     tab.call("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     assert tab.run("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
-    opened = "document.querySelectorAll('details:not([open])').length"
+    opened = "document.querySelectorAll('details:not([open], .numbers)').length"
     assert tab.run(opened) > 0
     tab.run("dispatchEvent(new Event('beforeprint'))")
     assert tab.run(opened) == 0
+    shown = "[...document.querySelectorAll('.tools, header button, .numbers')].filter((e) => e.checkVisibility())"
+    shown += ".map((e) => e.outerHTML)"
+    assert tab.run(shown) == []
+    assert tab.run("document.querySelectorAll('.chart svg').length") > 20
     tab.run("dispatchEvent(new Event('afterprint'))")
     assert tab.run(opened) > 0
     pdf = tab.pdf()
@@ -240,3 +268,155 @@ def test_the_skip_link_is_the_first_stop(show):
     tab.press("Tab")
     assert tab.run("document.activeElement.textContent").startswith("Skip")
     assert tab.run("document.activeElement.getBoundingClientRect().left >= 0")
+
+
+# -- tables and charts as files ------------------------------------------------------------------------------
+
+
+def downloaded(tab: Page, folder: Path, name: str) -> bytes:
+    """A file that a click saved, once it is whole."""
+    for _ in range(2000):
+        if (folder / name).is_file():
+            return (folder / name).read_bytes()
+        tab.run("new Promise((done) => setTimeout(done, 20))")
+    raise AssertionError(f"{name} never came; there are {[p.name for p in folder.iterdir()]}")
+
+
+@pytest.fixture
+def saved(chromium, tmp_path):
+    """The folder that downloads go to."""
+    chromium.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    return tmp_path
+
+
+def test_a_long_table_is_filtered_by_words_and_copied_as_it_is_shown(show):
+    tab = show("audit")
+    long = "[...document.querySelectorAll('main table')].find((t) => t.tBodies[0].rows.length > MANY)"
+    rows = tab.run(f"{long}.tBodies[0].rows.length")
+    field = f"{long}.parentElement.previousElementSibling.querySelector('input')"
+    tab.run(f"{long}.closest('details').open = true")
+    word = tab.run(f"{long}.tBodies[0].rows[0].cells[0].textContent.trim()")
+    tab.run(f"{field}.value = {json.dumps(word.upper())}; {field}.dispatchEvent(new Event('input'))")
+    shown = tab.run(f"[...{long}.tBodies[0].rows].filter((r) => r.checkVisibility()).map((r) => r.textContent)")
+    left = len(shown)
+    assert 0 < left < rows
+    assert all(word in text for text in shown)
+    assert tab.run(f"{field}.nextElementSibling.textContent") == f"{left} of {rows} rows"
+    assert len(tab.run(f"csv({long})").strip().split("\r\n")) == 1 + left
+    tab.run(f"{field}.value = 'no such row'; {field}.dispatchEvent(new Event('input'))")
+    assert tab.run(f"{field}.nextElementSibling.textContent") == f"0 of {rows} rows"
+    tables = "[...document.querySelectorAll('main table')].map((t) => t.tBodies[0].rows.length > MANY)"
+    assert sum(tab.run(tables)) == tab.run("document.querySelectorAll('input').length")
+
+
+def test_a_table_as_csv_has_full_numbers_and_small_print_in_columns_of_its_own(show):
+    tab = show("audit")
+    found = pl.read_csv(tab.run(f"csv({FIRST})").encode())
+    result = comparison()
+    assert found["model"].to_list() == list(result.ranking("mae", "snips"))
+    assert found["snips"].to_list() == [result[m, "mae", "snips"].value for m in found["model"]]
+    assert "…" in found["snips, in small print"][0]
+    assert found["ahead of"].dtype.is_numeric()
+
+
+def test_a_spreadsheet_computes_no_name_from_the_data(show):
+    tab = show("audit")
+    text = ["=1+1", "+a", "-b", "@sum", "\t=1", "＝1"]
+    assert tab.run(f"{json.dumps(text)}.map(field)") == [f"'{field}" for field in text]
+    plain = ["plain", "-0.5", "1e-3", "−0.5", ""]
+    assert tab.run(f"{json.dumps(plain)}.map(field)") == plain
+    quoted = ['"', "a,b", "line\nbreak"]
+    assert tab.run(f"{json.dumps(quoted)}.map(field)") == ['""""', '"a,b"', '"line\nbreak"']
+    alike = [chr(n) for n in [*range(128), 0xFF0B, 0xFF0D, 0xFF1D, 0xFF20, 0x2212]]
+    assert tab.run(f"{json.dumps(alike)}.map((c) => FORMULA.test(c))") == [bool(re.search(FORMULA, c)) for c in alike]
+
+
+def test_copying_works_with_a_clipboard_and_without_one(show):
+    tab = show("audit")
+    copy = f"{FIRST}.parentElement.previousElementSibling.querySelector('button')"
+    tab.run("Object.defineProperty(navigator, 'clipboard', { configurable: true, value:"
+            " { writeText: async (text) => { window.copied = text; } } })")  # fmt: skip
+    tab.run(f"{copy}.focus()")
+    tab.press("Enter")
+    tab.until("said.textContent")
+    assert tab.run("copied") == tab.run(f"csv({FIRST})")
+    tab.run(
+        "delete navigator.clipboard; Object.defineProperty(navigator, 'clipboard', { value: undefined });"
+        "said.textContent = ''; addEventListener('copy', () => { window.copied = document.activeElement.value; })"
+    )
+    tab.press("Enter")
+    tab.until("said.textContent")
+    assert "Copied 5 rows" in tab.run("said.textContent")
+    assert tab.run("copied").replace("\n", "\r\n") == tab.run(f"csv({FIRST})")
+    assert tab.run(f"document.activeElement === {copy}")
+    tab.run("document.execCommand = () => false; said.textContent = ''")
+    tab.press("Enter")
+    tab.until("said.textContent")
+    assert "save the file" in tab.run("said.textContent")
+
+
+def test_charts_and_tables_are_saved_as_files(show, saved):
+    tab = show("hostile", dark=True)
+    figure = "document.querySelector('#places figure')"
+    for name in ("SVG", "PNG", "data"):
+        tab.run(f"[...{figure}.querySelectorAll('button')].find((b) => b.textContent === 'Save {name}').click()")
+    svg = downloaded(tab, saved, "places-by-mae.svg").decode()
+    assert "var(" not in svg  # light colours in place of the page's variables
+    assert "rgb(0, 114, 178)" in svg
+    drawing = Reader(svg)
+    assert HOSTILE[0] in "".join(drawing.text)
+    assert {tag for tag, _ in drawing.tags} <= {"svg", "title", "rect", "g", "path", "line", "text"}
+    assert downloaded(tab, saved, "places-by-mae.png").startswith(b"\x89PNG")
+    data = downloaded(tab, saved, "places-by-mae.csv")
+    assert data.startswith(b"\xef\xbb\xbf")
+    assert set(pl.read_csv(data)["model"]) == set(HOSTILE)
+    assert tab.errors() == []
+
+
+def test_every_chart_has_its_table_and_its_files(show):
+    tab = show("audit")
+    lacking = (
+        "[...document.querySelectorAll('figure')].filter((f) => !f.querySelector('details table')"
+        " && !f.classList.contains('above')).map((f) => f.textContent)"
+    )
+    assert tab.run(lacking) == []
+    texts = "[...document.querySelectorAll('figure > .tools')].map((part) => part.textContent)"
+    assert tab.run(texts) == ["Save SVGSave PNGSave data"] * tab.run("document.querySelectorAll('figure').length")
+
+
+def test_a_wide_table_says_that_it_scrolls(show):
+    tab = show("audit", 390)
+    wide = tab.run(f"getComputedStyle({FIRST}.caption, '::before').content")
+    assert re.search(facts("sideways"), wide)
+    tab.size(1280, 900)
+    tab.until(f"!{FIRST}.parentElement.classList.contains('wide')")
+    assert tab.run(f"getComputedStyle({FIRST}.caption, '::before').content") == "none"
+
+
+# -- for everybody -------------------------------------------------------------------------------------------
+
+
+# Contrast, also that of text in charts, is tested above: on long pages that takes axe ten seconds.
+VIOLATIONS = """((rules) => axe.run(document, { resultTypes: ['violations'], rules })
+  .then((found) => found.violations.filter((v) => ['serious', 'critical'].includes(v.impact))
+  .map((v) => [v.id, v.nodes.slice(0, 3).map((n) => n.html)])))"""
+QUICK = {"color-contrast": {"enabled": False}}
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "dark", "rules"),
+    [("audit", 1280, False, QUICK), ("comparison", 390, True, QUICK), ("shown", 390, True, {}),
+     ("shown", 1280, False, {}), ("study", 1280, True, {})],
+)  # fmt: skip
+def test_axe_finds_nothing_serious(show, axe_core, name, width, dark, rules):
+    tab = show(name, width, dark=dark)
+    tab.run("for (const fold of document.querySelectorAll('details')) fold.open = true")
+    tab.run(f"{axe_core};0")
+    assert tab.run(f"{VIOLATIONS}({json.dumps(rules)})") == []
+
+
+def test_axe_finds_what_is_wrong(show, axe_core):
+    tab = show("comparison")
+    tab.run("document.querySelector('main').innerHTML = '<button></button><p style=\"color: #bbb\">grey</p>'")
+    tab.run(f"{axe_core};0")
+    assert {name for name, _ in tab.run(f"{VIOLATIONS}({{}})")} == {"button-name", "color-contrast"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -51,7 +52,19 @@ def test_the_facts_are_of_the_winner(subject):
     found = {term: (value, words) for term, value, words in sections.facts(subject).items}
     assert found["effective sample"][0] == f"{subject.result['fours', 'mae', 'snips'].diagnostics.effective_size:,.0f}"
     assert found["snips of mae"][1].startswith("fours, per cell; ")
-    assert found["Γ*"][0] == "–"  # its difference to the next model covers 0
+    assert "Γ*" not in found
+
+
+def test_what_would_change_the_order_is_said_beside_the_verdict(subject, bare):
+    ((term, value, words),) = sections.changes(subject)
+    assert (term, value) == ("Γ*", "–")  # its difference to the next model covers 0
+    assert "covers 0" in words
+    assert sections.changes(bare) == []
+    known = [replace(c, gamma=1.5, rho=math.inf) for c in subject.contrasts("mae", "snips")]
+    found = sections.changes(replace(subject, found={("mae", "snips"): known}))
+    assert [(term, value) for term, value, _ in found] == [("Γ*", "1.5×"), ("ρ*", "∞")]
+    assert "more than this" in found[0][2]
+    assert "does not turn" in found[1][2]
 
 
 def test_agreement_of_the_estimators_is_said(subject):

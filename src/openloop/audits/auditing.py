@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, replace
 from typing import Any
 
+from openloop.audits.answers import Reason
 from openloop.audits.basis import Basis, granted
 from openloop.audits.checks import benchmarks_of, check_of
 from openloop.audits.cold import WARM, parted
@@ -21,7 +22,7 @@ from openloop.audits.question import ESTIMATORS, POOLED, STRATA, AuditQuestion, 
 from openloop.audits.rankings import ranks_within_users
 from openloop.audits.rehearsal import Rehearsal
 from openloop.audits.results import Audit, Family, Setting, stamped
-from openloop.audits.rules import EFFECTIVE_ROWS, RARE_ROWS
+from openloop.audits.rules import EFFECTIVE_ROWS, RARE_ROWS, unfit
 from openloop.audits.sensitivity import tilted_curves, with_limits
 from openloop.audits.settling import settling_of
 from openloop.audits.strata import paradoxes, strata_tables
@@ -337,11 +338,11 @@ def _family(result: Comparison) -> Family:
 # -- the parts -----------------------------------------------------------------------------------------------
 
 
-def _doubts(ready: Prepared, checked: Any) -> Iterator[str]:
+def _doubts(ready: Prepared, checked: Any) -> Iterator[str | Reason]:
     """Why this log supports no choice, whatever the estimates."""
     # Balanced weights do not rest on what the model within them predicts, which may be one p for all cells.
     if checked is not None and checked.no_better_than_none and checked.balancing is None:
-        yield "the propensities predict held-out cells worse than one p for all cells would"
+        yield from unfit()
     about = ready.source.about()
     share = about.dropped / (about.rows + about.dropped)
     if share > DROPPED:

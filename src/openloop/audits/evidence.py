@@ -44,7 +44,7 @@ class Evidence:
     ranked: bool = False
     liked: bool = False
     population: str = ""
-    doubts: tuple[str, ...] = ()
+    doubts: tuple[str | Reason, ...] = ()
     leaks: tuple[str, ...] = ()
     assumes: str = ""
     listed: Mapping[str, float] = field(default_factory=dict[str, float])

@@ -78,6 +78,17 @@ def plan(contrast: Contrast, *, impressions: float = IMPRESSIONS, power: float =
     )  # fmt: skip
 
 
+def confirmation(contrast: Contrast) -> str | None:
+    """The size of an A/B test of the pair in a sentence; None where it cannot be planned."""
+    try:
+        needed = plan(contrast)
+    except UndefinedError:  # as without an error over cells: nobody asked, so nothing is missed
+        return None
+    shown = "" if needed.impressions is None else f" of {needed.impressions:g} impressions each"
+    test = f"an A/B test of {contrast.a} against {contrast.b}"
+    return f"To confirm it in {test}, about {needed.users_per_arm:,} users per arm{shown} are needed."
+
+
 def cell_variance_of_user(arm: Arm, impressions: float) -> float:
     """σ² = τ² + (S² − τ²)/m with τ² = U(stderr² − cell_stderr²), of the mean of m cells of a user."""
     if arm.cell_stderr is None or arm.loss_variance is None:

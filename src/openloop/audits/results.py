@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from openloop.audits.answers import Verdict, plain
 from openloop.audits.contrasts import Contrast
+from openloop.audits.next_steps import NextStep, next_steps
 from openloop.audits.paradox import Paradox
 from openloop.audits.positions import Positions
 from openloop.audits.rankings import Correlation, Friedman
@@ -174,6 +175,11 @@ class Audit(Recorded):
         """The models, in the order given."""
         return self.result.models
 
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """What to do next, the cheapest first, with the command or call that does it."""
+        return next_steps(self)
+
     def contrast(self, a: str, b: str, *, metric: str | None = None, estimator: str | None = None) -> Contrast:
         """a − b, with `a` first; by the verdict's metric and estimator unless others are named."""
         family = (
@@ -194,6 +200,7 @@ class Audit(Recorded):
         """Everything as plain values."""
         return {
             "verdict": self.verdict.records(),
+            "next_steps": [asdict(step) for step in self.next_steps],
             "metric": self.metric,
             "estimator": self.estimator,
             "level": self.result.level,

@@ -66,6 +66,12 @@ def cheapest(reasons: Sequence[Reason]) -> str:
 # -- overlap and support -------------------------------------------------------------------------------------
 
 
+def unfit() -> Iterator[Reason]:
+    """Propensities that a check on held-out cells refutes."""
+    text = "the propensities predict held-out cells worse than one p for all cells would"
+    yield Reason(code="doubt", text=text, remedy=GIVEN)
+
+
 def overlap(mass: float | None, *, rare: float = 0.0) -> Iterator[Reason]:
     """Σw/(U·I) over all scored rows, None where p has no scale; `rare` is the share of Σw on rare items."""
     if mass is None or OVERLAP[0] <= mass <= OVERLAP[1]:

@@ -9,10 +9,9 @@ from openloop.audits.answers import Assumption, PairAnswer
 from openloop.audits.contrasts import Contrast
 from openloop.audits.evidence import Evidence
 from openloop.audits.paradox import Paradox
-from openloop.audits.planning import plan
+from openloop.audits.planning import confirmation
 from openloop.core.estimate import Estimate
 from openloop.core.weights import support_flags
-from openloop.errors import UndefinedError
 from openloop.estimators.estimands import PLAIN
 from openloop.support.wording import chance, counted, joined, level_of, percent, times
 
@@ -40,7 +39,7 @@ def pair_sentences(found: Evidence, leader: str, answers: Answers, *, alone: boo
         yield "; ".join(parts) + "."
     closest = found.of(leader)[0]
     if answers[closest.models].level != "none":
-        yield from _plan_words(closest)
+        yield from filter(None, [confirmation(closest)])
     yield from _required_words([answers[c.models] for c in found.of(leader)])
 
 
@@ -51,17 +50,6 @@ def _required_words(own: Sequence[PairAnswer]) -> Iterator[str]:
         needed = "whatever share of popularity is exposure" if given.name == "kappa" else times_likelier
         yield f"For a verdict it would have to hold {needed}."
         return
-
-
-def _plan_words(c: Contrast) -> Iterator[str]:
-    """The size of an A/B test of the closest pair, where it can be planned."""
-    try:
-        needed = plan(c)
-    except UndefinedError:  # as without an error over cells: nobody asked, so nothing is missed
-        return
-    shown = "" if needed.impressions is None else f" of {needed.impressions:g} impressions each"
-    test = f"an A/B test of {c.a} against {c.b}"
-    yield f"To confirm it in {test}, about {needed.users_per_arm:,} users per arm{shown} are needed."
 
 
 def beaten_by_all(found: Evidence, answers: Answers, first: Sequence[str]) -> Iterator[str]:

@@ -146,7 +146,7 @@ def _telling(found: Evidence, c: Contrast, *, sound: bool) -> str:
 
 def doubts(found: Evidence) -> Iterator[Reason]:
     """Reasons that are known beforehand."""
-    yield from (Reason(code="doubt", text=text) for text in found.doubts)
+    yield from (doubt if isinstance(doubt, Reason) else Reason(code="doubt", text=doubt) for doubt in found.doubts)
 
 
 def _overlap(found: Evidence) -> Iterator[Reason]:

@@ -10,6 +10,7 @@ import typer
 
 from openloop.cli import options
 from openloop.cli.audit_tables import printed
+from openloop.cli.opening import Open, named, show_page
 from openloop.cli.options import (
     FAILED,
     complain,
@@ -222,6 +223,7 @@ def audit(
     report: Annotated[
         str | None, typer.Option(metavar="FILE.html", callback=page, help="Write the whole audit as one page.")
     ] = None,
+    open_: Open = False,
     json: options.Json = None,
 ) -> None:
     """Judge models by a biased log: which is better for users, how sure that is, and whether the log can say.
@@ -234,6 +236,7 @@ def audit(
 
     A model given twice has two tables: the scores of the log's pairs, and a list with a rank column.
     """
+    report = named(report, wanted=open_)
     found = _audited(ctx, files(report, json), shown=position is not None)
     try:
         if json == "-":
@@ -244,6 +247,8 @@ def audit(
         show(printed(found, ctx.command))
     if not written:
         raise typer.Exit(FAILED)
+    if open_ and report is not None:
+        show_page(report)
     if not found.verdict.supported:
         raise typer.Exit(UNSUPPORTED)
 
@@ -270,7 +275,7 @@ def _audited(ctx: typer.Context, outputs: list[str], *, shown: bool) -> Audit:
 
 def _refuse_others(ctx: typer.Context, wanted: type[Any], *, shown: bool) -> None:
     """Refuse options that were given, and that this kind of log has no use for."""
-    known = {*fields_named(wanted), "report", "json"}
+    known = {*fields_named(wanted), "report", "open_", "json"}
     for parameter in ctx.command.params:
         source = ctx.get_parameter_source(str(parameter.name))
         if source is not None and source.name == "COMMANDLINE" and parameter.name not in known:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MOST_SETTLED = 3  # pairs with words on what would settle them; the report has all
 MOST_PAIRS = 21  # of up to seven models
+COMMAND_WIDTH = 78  # a terminal may be 80 columns wide
 ACROSS = 4  # models beside each other
 EXPOSURES = {0.0: "κ = 0", 0.5: "κ = ½", 1.0: "κ = 1"}
 
@@ -32,6 +33,7 @@ def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
     yield from (f"- {visible(reason)}" for reason in found.verdict.told)
     if found.verdict.remedy:
         yield Text(visible(for_command(found.verdict.remedy, command)), style="bold")
+        yield from _remedied(found)
     for warning in found.warnings:
         yield Text.assemble(("warning: ", "yellow"), visible(for_command(warning, command)))
     yield from () if found.rehearsal is None else (str(found.rehearsal),)
@@ -47,6 +49,16 @@ def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
     left_out = (f"left out: {reason}" for reason in reasons(found.result.skipped))
     lines = (*left_out, *(f"! {flag}" for flag in _flags(found)), *(f"note: {note}" for note in found.notes))
     yield from (Text(visible(for_command(line, command)), style="dim") for line in lines)
+
+
+def _remedied(found: Audit) -> Iterator[RenderableType]:
+    """The command that applies the remedy above, and what to fill in."""
+    from rich.text import Text
+
+    step = next((step for step in found.next_steps if step.words in found.verdict.remedy), None)
+    if step is not None and step.command:
+        yield from (Text(visible(line), no_wrap=True) for line in step.lines(COMMAND_WIDTH))
+        yield from (Text(visible(line), style="dim") for line in filter(None, [step.where]))
 
 
 def _flags(found: Audit) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from openloop.cli.opening import Open, named, show_page
 from openloop.cli.options import answer, console, files, mark, page, progress, say, show, whole, writable
 
 if TYPE_CHECKING:
@@ -35,20 +36,24 @@ def demo(
         str | None,
         typer.Option(metavar="FILE.html", callback=page, help="Train three models, audit them, and report."),
     ] = None,
+    open_: Open = False,
 ) -> None:
     """Judge five models by a biased log, in a world where the truth is known.
 
-    With --report, three models are trained on such a log and audited, as `openloop audit` does it.
+    With --report or --open, three models are trained on such a log and audited, as `openloop audit` does it.
     """
     from openloop.commands.demo.estimates import demonstrate
     from openloop.commands.table_files import refuse_overwriting
 
+    report = named(report, wanted=open_)
     refuse_overwriting(files(json, report), [])
     with progress() as step:
         shown = demonstrate(users, items, seed=seed, step=step)
     answer(json, shown.records(), _page(shown, narrow=console().width < 90))
     if report is not None:
         _audited_world(users, items, seed, report, quiet=json == "-")
+        if open_:
+            show_page(report)
 
 
 def _audited_world(users: int, items: int, seed: int, report: str, *, quiet: bool) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from openloop.audits.next_steps import NextStep
 from openloop.errors import InputError
 from openloop.reporting.style import VARIABLES
 
@@ -56,7 +57,7 @@ class TableBlock:
 class FigureBlock:
     """A chart with its title and words beside it as text; `alt` says in words and numbers what it shows.
 
-    A `whole` chart keeps its own width and look; any other is as wide as the page.
+    A `whole` chart keeps its own width and look; any other is as wide as the page. `above`: its table is just above it.
     """
 
     kind: ClassVar[str] = "figure"
@@ -66,6 +67,7 @@ class FigureBlock:
     spec: dict[str, Any]
     tables: tuple[TableBlock, ...] = ()
     whole: bool = False
+    above: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,16 +78,17 @@ class Picture:
     source: str
     caption: str
     alt: str
+    tables: tuple[TableBlock, ...] = ()  # what it shows
 
     def __post_init__(self) -> None:
         if not self.source.startswith("data:image/"):
             raise InputError(f"Picture: source must start with data:image/, got {self.source[:40]!r}; see Picture.svg.")
 
     @classmethod
-    def svg(cls, text: str, *, caption: str, alt: str) -> Picture:
+    def svg(cls, text: str, *, caption: str, alt: str, tables: tuple[TableBlock, ...] = ()) -> Picture:
         """A picture of the text of an SVG file. Browsers run no script in it."""
         data = base64.b64encode(text.encode()).decode()
-        return cls(source=f"data:image/svg+xml;base64,{data}", caption=caption, alt=alt)
+        return cls(source=f"data:image/svg+xml;base64,{data}", caption=caption, alt=alt, tables=tables)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,14 +153,15 @@ STATES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictBlock:
-    """What the page says first: a state with its icon, a headline, and what supports or limits it."""
+    """What the page says first: a state with its icon, a headline, why, what would change it, and what to do next."""
 
     kind: ClassVar[str] = "verdict"
     state: Literal["supported", "conditional", "unsupported", "neutral"]
     headline: str
     sentences: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
-    remedy: str = ""
+    changes: tuple[tuple[str, str, str], ...] = ()  # terms, their values, and what turns there
+    steps: tuple[NextStep, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property
@@ -184,22 +188,25 @@ class Section:
     blocks: tuple[Block, ...]
 
 
-def figures(chart: Any, alts: Sequence[str], tables: Sequence[TableBlock] = ()) -> tuple[FigureBlock, ...]:
+def figures(
+    chart: Any, alts: Sequence[str], tables: Sequence[TableBlock] = (), *, above: bool = False
+) -> tuple[FigureBlock, ...]:
     """The panels of a chart as figures for the page, each with its own words; the tables go under the last."""
     spec = chart.to_dict(validate=False)
     panels = spec.get("hconcat", [spec])
     return tuple(
-        _figure(panel, alt, tuple(tables) if n == len(panels) - 1 else ())
+        _figure(panel, alt, tuple(tables) if n == len(panels) - 1 else (), above=above)
         for n, (panel, alt) in enumerate(zip(panels, alts, strict=True))
     )
 
 
-def _figure(spec: dict[str, Any], alt: str, tables: tuple[TableBlock, ...]) -> FigureBlock:
+def _figure(spec: dict[str, Any], alt: str, tables: tuple[TableBlock, ...], *, above: bool) -> FigureBlock:
     title = spec.get("title", {})
     drawn = {key: value for key, value in spec.items() if key not in ("title", "config", "width", "$schema")}
     return FigureBlock(
-        title=title.get("text", ""), words=tuple(title.get("subtitle", ())), alt=alt, spec=themed(drawn), tables=tables
-    )
+        title=title.get("text", ""), words=tuple(title.get("subtitle", ())), alt=alt, spec=themed(drawn), tables=tables,
+        above=above,
+    )  # fmt: skip
 
 
 def whole_chart(chart: Any) -> tuple[str, FigureBlock]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from openloop.audits.answers import Level
+from openloop.audits.next_steps import NextStep
 from openloop.audits.results import Audit
 from openloop.core.comparison import Comparison
 from openloop.errors import InputError
@@ -70,14 +71,19 @@ def _sections(of: Subject) -> Iterator[Section]:
 
 def _verdict(of: Subject) -> VerdictBlock:
     if of.audit is None:
-        return VerdictBlock(state="neutral", headline=_comparison_words(of))
-    verdict = of.audit.verdict
+        call = f"ol.audit(models, log, propensities, metrics={of.metrics!r})"
+        steps = (NextStep(words="an audit, which says whether that can be trusted", command=call),)
+        turns = tuple(sections.changes(of))
+        return VerdictBlock(state="neutral", headline=_comparison_words(of), changes=turns, steps=steps)
+    verdict, steps = of.audit.verdict, of.audit.next_steps
+    said = {f"{step.words}." for step in steps}
     return VerdictBlock(
         state=STATES[verdict.level],
         headline=verdict.headline,
-        sentences=verdict.sentences,
+        sentences=tuple(sentence for sentence in verdict.sentences if sentence not in said),
         reasons=verdict.told,
-        remedy=verdict.remedy,
+        changes=tuple(sections.changes(of)),
+        steps=steps,
         warnings=of.audit.warnings,
     )
 
@@ -86,7 +92,7 @@ def _comparison_words(of: Subject) -> str:
     first, *others = of.result.ranking(of.metric, of.estimator)
     if not others:
         return f"{of.estimator} of {of.metric} for {first}; an audit needs another model to compare it with"
-    return f"{first} has the best {of.metric} under {of.estimator}; an audit would say whether that can be trusted"
+    return f"{first} has the best {of.metric} under {of.estimator}"
 
 
 def _title(of: Subject) -> str:

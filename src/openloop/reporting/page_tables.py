@@ -62,7 +62,7 @@ def leaderboard(
         columns=("model", *names, *(["ahead of"] if len(wins) > 1 else []), *(["chance to be best"] if best else [])),
         rows=rows,
         order=(names.index(estimator) + 1, "ascending" if lower else "descending"),
-        notes=tuple(dict.fromkeys(_flags(result, metric))),
+        notes=tuple(_flags(result, metric)),
     )
 
 
@@ -72,13 +72,15 @@ def estimated(e: Estimate, level: float) -> Cell:
     return value(e.value, text + (" †" if e.diagnostics.flags else ""), interval)
 
 
-def _flags(result: Comparison, metric: str) -> list[str]:
-    return [
-        f"† {estimator}: {flag}"
-        for (_, m, estimator), e in result.estimates.items()
-        if m == metric
-        for flag in e.diagnostics.flags
-    ]
+def _flags(result: Comparison, metric: str) -> Iterator[str]:
+    """What to mind, each once, with the models that it is about where that is not all of them."""
+    marked: dict[tuple[str, str], list[str]] = {}
+    for (model, m, estimator), e in result.estimates.items():
+        for flag in e.diagnostics.flags if m == metric else ():
+            marked.setdefault((estimator, flag), []).append(model)
+    for (estimator, flag), models in marked.items():
+        about = [] if len(models) == len(result.models) else models
+        yield f"† {', '.join([*about, estimator])}: {flag}"
 
 
 def differences(result: Comparison, metric: str, estimator: str, found: Sequence[Contrast]) -> TableBlock:

@@ -16,6 +16,7 @@ from importlib.resources import files
 from typing import Any
 
 from openloop.reporting.blocks import Block, Section, whole_chart
+from openloop.reporting.chart_data import numbers
 from openloop.support.atomic import finite
 from openloop.support.version import VERSION
 
@@ -69,7 +70,7 @@ def _template(parts: Callable[[str], list[Piece]]) -> Any:
     loader = PackageLoader("openloop.reporting", "templates")
     options: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True}
     found: Any = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, **options)
-    found.filters |= {"parts": parts, "embedded": embedded}
+    found.filters |= {"parts": parts, "embedded": embedded, "numbers": numbers}
     return found.get_template("page.html")
 
 

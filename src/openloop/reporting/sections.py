@@ -5,6 +5,7 @@ A section is made of what the result holds; where something is missing, it says 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,7 @@ TURNING = {
     "rho": "the order turns where a rating one star higher makes being observed so many times likelier than they say",
     "kappa": "the order turns where so much of popularity is exposure",
 }
+NEVER = "as far as was tried, the order does not turn"
 SPOKEN = 10  # pairs or models in a text that describes a chart
 
 
@@ -96,19 +98,29 @@ def facts(of: Subject) -> Terms:
     share = of.best(of.metric, of.estimator).get(winner)
     effective = seen.n if seen.effective_size is None else seen.effective_size
     weighted = "unweighted" if seen.effective_size is None else "after weighting"
-    turns = {name: value for name in TURNS if (value := _least(of, winner, name)) is not None}
     text, interval = rounded(e.value, *e.limits(of.result.level))
     items = [
         (f"{of.estimator} of {of.metric}", text, f"{winner}, {e.estimand}; {interval}"),
         ("effective sample", f"{effective:,.0f}", f"of {counted(seen.n, 'row')}, {weighted}"),
         ("users who count", f"{seen.users:,}", "they have rows for this metric; intervals are over them"),
     ]
-    items += [(TURNS[name], critical(name, value), TURNING[name]) for name, value in turns.items()]
-    if of.audit is not None and not turns and of.shown is None:
-        items.append(("Γ*", times(None), NO_GAMMA))
     if share is not None:
         items.append(("chance to be best", percent(share), f"{winner}, by bootstrap over users"))
     return Terms(items=tuple(items), large=True)
+
+
+def changes(of: Subject) -> list[tuple[str, str, str]]:
+    """Where the order of the model in front turns: Γ*, ρ* or κ*, as far as they are known."""
+    if of.shown is not None:
+        return []
+    leader = None if of.audit is None else of.audit.verdict.leader
+    first = leader or of.result.ranking(of.metric, of.estimator)[0]
+    turns = {name: value for name in TURNING if (value := _least(of, first, name)) is not None}
+    found = [
+        (TURNS[name], critical(name, value), TURNING[name] if math.isfinite(value) else NEVER)
+        for name, value in turns.items()
+    ]
+    return found or ([] if of.audit is None else [("Γ*", times(None), NO_GAMMA)])
 
 
 def _least(of: Subject, model: str, name: str) -> float | None:
@@ -142,7 +154,7 @@ def _leaderboard(of: Subject, metric: str) -> tuple[Any, ...]:
         f"Estimates of {metric} with {level_of(result.level)} intervals, {direction(result, metric)} is better. "
         f"By {main}, from best to worst: {'; '.join(spoken)}. All numbers are in the table above."
     )
-    return (table, *figures(leaderboard_chart(result, metric, main, of.open_loop), [alt]))
+    return (table, *figures(leaderboard_chart(result, metric, main, of.open_loop), [alt], above=True))
 
 
 def differences(of: Subject) -> Section:
@@ -244,4 +256,4 @@ def _strata(of: Subject, table: StrataTable) -> tuple[Any, ...]:
     rows = tables.strata(table, of.result.level)
     if not won:
         return (rows,)
-    return (rows, *figures(strata_chart(table, of.result.level), [alt]))
+    return (rows, *figures(strata_chart(table, of.result.level), [alt], above=True))

@@ -11,6 +11,7 @@ from typing import Any
 
 from openloop.reporting.blocks import Bullets, Heading, Picture, Section, TableBlock, Text
 from openloop.reporting.blocks import Cell as PageCell
+from openloop.reporting.chart_data import rows_table
 from openloop.reporting.rendering import page_of
 from openloop.studies.kit.fingerprint import versions
 from openloop.studies.kit.results import Cell, Claim, Figure, Result, Table, Value
@@ -334,7 +335,8 @@ def html(found: Reproduction) -> str:
 
 def _drawn(block: Block) -> Text | Bullets | Heading | TableBlock | Picture:
     if isinstance(block, Figure):
-        return Picture.svg(svg(block), caption=block.caption, alt=block.caption)
+        shown = rows_table(block.caption, block.rows)
+        return Picture.svg(svg(block), caption=block.caption, alt=block.caption, tables=shown)
     return block
 
 
