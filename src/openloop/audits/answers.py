@@ -109,9 +109,11 @@ class Verdict:
 
 
 def plain(value: Any) -> Any:
-    """Plain values with "infinite" for ∞, which JSON does not have and which is not a value that is missing."""
+    """Plain values with "infinite" for ∞ and "-infinite" for −∞: JSON has neither, and they are no missing values."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
-    return "infinite" if isinstance(value, float) and value == math.inf else value
+    if not isinstance(value, float) or not math.isinf(value):
+        return value
+    return "infinite" if value > 0 else "-infinite"

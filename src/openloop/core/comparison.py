@@ -186,13 +186,19 @@ class Comparison(Recorded):
         """The estimates, what was skipped and the notes as plain values."""
         return {
             "level": self.level,
-            "estimates": [
-                self._row(*key, e) | {"diagnostics": asdict(e.diagnostics)} for key, e in self.estimates.items()
-            ],
-            "lists": [self._row(*key, LISTS, e) for key, e in self.lists.items()],
+            "better": self.better,
+            "estimates": [self._record(*key, e) for key, e in self.estimates.items()],
+            "lists": [self._record(*key, LISTS, e) for key, e in self.lists.items()],
             "skipped": [{"metric": m, "estimator": e, "reason": why} for (m, e), why in self.skipped.items()],
+            "own_metrics": self.own_metrics,
+            "own_estimators": self.own_estimators,
             "notes": list(self.notes),
         }
+
+    def _record(self, model: str, metric: str, estimator: str, e: Estimate) -> dict[str, Any]:
+        """A row with what else `openloop.audits.restoring` makes an estimate of."""
+        more = {"df": e.df, "units": e.units, "root": e.root, "diagnostics": asdict(e.diagnostics)}
+        return self._row(model, metric, estimator, e) | more
 
     def __str__(self) -> str:
         return "\n".join(map(visible, self._lines()))
