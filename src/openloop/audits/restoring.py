@@ -176,9 +176,10 @@ def _line(r: Record, metric: str, level: float) -> StrataLine:
 
 def _mean(r: Record, metric: str, level: float) -> KeptEstimate:
     """A mean in a stratum, of which less is kept."""
+    seen = Diagnostics(n=r("rows", int), users=r("users", int))
     return KeptEstimate(
-        value=r("value", float), method="mean", metric=metric, diagnostics=Diagnostics(n=r("rows", int), users=r("users", int)),
-        units=r("users", int), kept_stderr=r("stderr", float), kept_df=float("nan"), kept_level=level,
+        value=r("value", float), method="mean", metric=metric, diagnostics=seen, units=seen.users,
+        kept_stderr=r("stderr", float), kept_df=float("nan"), kept_level=level,
         kept_interval=Interval(r("low", float), r("high", float)),
     )  # fmt: skip
 

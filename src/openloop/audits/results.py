@@ -30,7 +30,7 @@ from openloop.support.clock import seconds_since, today
 from openloop.support.escaping import visible
 
 if TYPE_CHECKING:
-    from openloop.audits.changing import Changes
+    from openloop.audits.change_lists import Changes
     from openloop.audits.cold import ColdPart
     from openloop.audits.settling import Settling
 

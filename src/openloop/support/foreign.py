@@ -35,7 +35,7 @@ def read_json(path: FilePath, again: str) -> Any:
 
 def _bytes(path: Path, again: str) -> bytes:
     """The content of an ordinary file that is not too large."""
-    with open(path, "rb", opener=_unblocked) as file:  # noqa: PTH123, a Path opens without an opener
+    with open(path, "rb", opener=_unblocked) as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
             raise InputError(f"{path}: must be an ordinary file, got a device or a pipe; save it first, then name it.")
