@@ -38,7 +38,15 @@ def _tell(what: object) -> None:
 def _until(end: float, seed: int, counts: Counts, keep: Path) -> None:
     told = time.monotonic()
     for number in itertools.count(seed):
-        for kind, times in (("read", 10), ("model", 2), ("archive", 2), ("cache", 1), ("command", 2), ("modes", 1)):
+        for kind, times in (
+            ("read", 10),
+            ("model", 2),
+            ("archive", 2),
+            ("cache", 1),
+            ("command", 2),
+            ("modes", 1),
+            ("report", 1),
+        ):
             for part in range(times):
                 tried(kind, 100 * number + part, counts, keep)
         if time.monotonic() > told + 30:

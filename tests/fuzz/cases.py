@@ -22,9 +22,11 @@ from openloop.data.datasets.unpacking import unpack
 from openloop.errors import OpenloopError
 from openloop.studies.kit.kept_arrays import digest_of, keep, kept
 from tests.cli.running import run
+from tests.fuzz import audits
 from tests.fuzz.mutator import mutated
 from tests.fuzz.oracles import difference
 from tests.fuzz.seeds import archives, arrays, tables
+from tests.pages import check_safe
 
 CODES = {0, 1, 2, 3}
 
@@ -183,6 +185,27 @@ def modes(folder: Path, rng: Random) -> bool:
     return memory.exit_code in (0, 3)
 
 
+def report(folder: Path, rng: Random) -> bool:
+    """`openloop report` of a changed audit, at times beside another: a safe page, or one line."""
+    asked = [audits.written(folder, rng)]
+    if rng.random() < 0.3:
+        asked.insert(rng.randrange(2), audits.written(folder, rng, "other.json"))
+    page = folder / "page.html"
+    found = _ran("report", *asked, "--report", page)
+    if (found.exit_code == 0) != page.exists() or found.exit_code not in (0, 2):
+        raise FailureError("oracle", f"exit {found.exit_code}, and a page {page.exists()}")
+    if found.exit_code:
+        _one_line(found.stderr)
+        return False
+    check_safe(page.read_text(encoding="utf-8"))
+    return True
+
+
+def _one_line(told: str) -> None:
+    if told.count("\n") != 1 or len(told) > 2000 or not told.startswith("openloop: "):
+        raise FailureError("oracle", f"not one line: {told[:500]!r}")
+
+
 def unlike(a: Any, b: Any, where: str = "") -> str | None:
     """The first number that two audits do not share to 1e-12; what only one mode finds is left out."""
     if isinstance(a, dict) and isinstance(b, dict):
@@ -198,6 +221,7 @@ def unlike(a: Any, b: Any, where: str = "") -> str | None:
 
 CASES: dict[str, Callable[[Path, Random], bool]] = {
     "read": reading, "model": model_file, "archive": archive, "cache": cache, "command": command, "modes": modes,
+    "report": report,
 }  # fmt: skip
 
 

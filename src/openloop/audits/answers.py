@@ -7,6 +7,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from openloop.core.showing import html_list
+
 Level = Literal["verdict", "conditional", "none"]
 Assumed = Literal["rho", "kappa", "gamma"]
 
@@ -103,9 +105,12 @@ class Verdict:
     def __str__(self) -> str:
         return "\n".join(line for line in (self.headline, *self.sentences, self.remedy) if line)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
-        words = "".join(f"<p>{html.escape(line)}</p>" for line in (*self.sentences, self.remedy) if line)
-        return f"<h3>{html.escape(self.headline)}</h3>{words}"
+        remedy = f"<p><strong>{html.escape(self.remedy)}</strong></p>" if self.remedy else ""
+        return f"<h4>{html.escape(self.headline)}</h4>{html_list((*self.sentences, *self.told))}{remedy}"
 
 
 def plain(value: Any) -> Any:

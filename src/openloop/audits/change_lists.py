@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from openloop.audits.answers import Level
+from openloop.core.showing import html_list
 from openloop.support.atomic import Recorded
 from openloop.support.escaping import visible
 from openloop.support.wording import counted, joined, level_of
@@ -130,9 +131,12 @@ class Changes(Recorded):
     def headline(self) -> str:
         """The verdict's change in a line."""
         v = self.verdicts
-        if v.same:
-            return f"The verdict is the same: {named(v.new_level, v.new_winner)}"
-        return f"The verdict was {named(v.old_level, v.old_winner)} and is {named(v.new_level, v.new_winner)}"
+        if not v.same:
+            old, new = named(v.old_level, v.old_winner), named(v.new_level, v.new_winner)
+            return f"The older audit {old}, the newer one {new}"
+        if v.new_level == "none":
+            return "Neither audit can tell the models apart"
+        return f"Both audits choose {'under an assumption only' if v.new_winner is None else v.new_winner}"
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -176,6 +180,9 @@ class Changes(Recorded):
     def __str__(self) -> str:
         return visible("\n".join(self._lines()), lines=True)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _lines(self) -> Iterator[str]:
         yield f"{self.headline}."
         yield from self.sentences
@@ -186,11 +193,14 @@ class Changes(Recorded):
                 yield from (f"- {pair}" for pair in order.pairs)
 
     def _repr_html_(self) -> str:
-        first, *more = map(html.escape, self._lines())
-        return f"<h3>{first}</h3>" + "".join(f"<p>{line}</p>" for line in more)
+        first, *more = self._lines()
+        return f"<h4>{html.escape(first)}</h4>{html_list(line.removeprefix('- ') for line in more)}"
 
 
 def named(level: Level, winner: str | None) -> str:
-    """A verdict in a few words."""
-    words = {"verdict": f"for {winner}", "conditional": "none without an assumption", "none": "none"}
+    """What an audit does, in a few words."""
+    words: dict[Level, str] = {
+        "verdict": f"chooses {winner}", "conditional": "chooses under an assumption only",
+        "none": "cannot tell the models apart",
+    }  # fmt: skip
     return words[level]

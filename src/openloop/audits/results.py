@@ -21,6 +21,7 @@ from openloop.audits.rankings import Correlation, Friedman
 from openloop.audits.rehearsal import Rehearsal
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
+from openloop.core.showing import html_list
 from openloop.core.tilts import Against
 from openloop.core.weights import WeightSummary
 from openloop.errors import InputError, did_you_mean
@@ -241,6 +242,9 @@ class Audit(Recorded):
     def __str__(self) -> str:
         return visible("\n".join(self._lines()), lines=True)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _lines(self) -> Iterator[str]:
         yield str(self.verdict)
         yield from (f"warning: {warning}" for warning in self.warnings)
@@ -250,7 +254,8 @@ class Audit(Recorded):
         yield from (f"note: {note}" for note in self.notes if note not in self.result.notes)
 
     def _repr_html_(self) -> str:
-        return self.verdict._repr_html_() + self.result._repr_html_()  # pyright: ignore[reportPrivateUsage]
+        warnings = html_list(f"warning: {warning}" for warning in self.warnings)
+        return self.verdict._repr_html_() + warnings + self.result._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
 
 def _cold_record(c: ColdPart) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from openloop.cli.tables import titled
 from openloop.cli.voice import for_command
 from openloop.support.escaping import visible
 from openloop.support.wording import TURNS, critical, estimands, level_of, pvalue, reasons
@@ -57,21 +58,6 @@ def _flags(found: Audit) -> list[str]:
         for flag in e.diagnostics.flags:
             marked.setdefault(flag, []).append(where)
     return [f"{', '.join(dict.fromkeys(where))}: {flag}" for flag, where in marked.items()]
-
-
-def titled(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> Iterator[RenderableType]:
-    """A table under its title, which may be wider; the first column names the line."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(Text(visible(column)), justify="right" if number else "left", no_wrap=number > 0)
-    for line in lines:
-        table.add_row(*(Text(visible(cell)) for cell in line))
-    yield ""
-    yield Text(visible(title, lines=True), style="bold")
-    yield table
 
 
 def _leaderboard(found: Audit, metric: str) -> Iterator[RenderableType]:

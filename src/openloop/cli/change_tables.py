@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from openloop.cli.audit_tables import titled
+from openloop.cli.tables import titled
 from openloop.support.escaping import visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from openloop.audits.change_lists import Changes, Differing, OrderChange
+    from openloop.audits.change_lists import Changes, OrderChange
 
 
 def changed(found: Changes) -> Iterator[RenderableType]:
@@ -21,17 +21,18 @@ def changed(found: Changes) -> Iterator[RenderableType]:
 
     yield Text(visible(f"{found.headline}."), style="bold")
     yield from map(visible, found.sentences)
-    yield from _differing("settings that differ", found.settings)
+    yield from map(visible, (f"old: {found.verdicts.old}", f"new: {found.verdicts.new}"))
+    if found.settings:
+        yield Text("\nsettings that differ", style="bold")
+    for d in found.settings:
+        yield f"- {visible(d.name)}: {visible(_plain(d.old))} → {visible(_plain(d.new))}"
     for order in found.orders:
         if order.changed:
             yield from _order(order)
     yield from _estimates(found)
-    yield from _differing("what they rest on", found.support)
-
-
-def _differing(title: str, found: Sequence[Differing]) -> Iterator[RenderableType]:
-    if found:
-        yield from titled(title, ["", "old", "new"], [[d.name, _plain(d.old), _plain(d.new)] for d in found])
+    if found.support:
+        lines = [[d.name, _plain(d.old), _plain(d.new)] for d in found.support]
+        yield from titled("what they rest on", ["", "old", "new"], lines)
 
 
 def _plain(held: str | float | None) -> str:

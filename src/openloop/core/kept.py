@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -47,10 +48,12 @@ class KeptEstimate(Estimate):
         """The interval over users; at another level than the one that was written, by the same t."""
         if over == "users" and level == self.kept_level:
             return self.kept_interval
-        if self.root:
-            self._refuse(f"its interval at another level than {self.kept_level:g}")
         error, quantile = self._error(level, over)
-        return Interval(self.value - quantile * error, self.value + quantile * error)
+        if not self.root:
+            return Interval(self.value - quantile * error, self.value + quantile * error)
+        # The square's interval has the half-width t·error, and t alone changes with the level.
+        half = (self.kept_interval.high**2 - self.value**2) * quantile / self._error(self.kept_level, over)[1]
+        return Interval(math.sqrt(max(0.0, self.value**2 - half)), math.sqrt(self.value**2 + half))
 
     def without(self, user: int) -> Estimate:
         """Not known."""
