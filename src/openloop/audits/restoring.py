@@ -1,4 +1,4 @@
-"""An audit from the JSON that it was written as: every part is checked, and what does not fit together is refused.
+"""An audit from the JSON that it was written as: each part is checked, and that the parts fit together.
 
 The numbers are those of the file; users' parts are not in it, so the estimates are `KeptEstimate`.
 """
@@ -114,6 +114,8 @@ class Record:
 
 def _audit(r: Record) -> Audit:
     result = _comparison(r.of("comparison"))
+    if r("level", float) != result.level:
+        refuse(below(r.where, "level"), f"must be that of comparison.level, {result.level}", r("level", float))
     families: dict[Family, tuple[Contrast, ...]] = {}
     for c in r("contrasts", tuple[Contrast, ...]):
         families[c.metric, c.estimator] = (*families.get((c.metric, c.estimator), ()), c)

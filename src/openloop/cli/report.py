@@ -16,10 +16,6 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from openloop.audits.change_lists import Changes
-    from openloop.audits.results import Audit
-    from openloop.commands.report import ReportRequest
-
 
 def report(
     ctx: typer.Context,
@@ -39,12 +35,14 @@ def report(
 
     Exit code 0 whatever the verdict, 2 where a file is no audit, 1 where something outside fails.
     """
-    from openloop.commands.report import ReportRequest, found_in, write_page
+    from openloop.commands.report import ReportRequest, consistent, found_in, write_page
     from openloop.commands.table_files import refuse_overwriting
 
     wanted = request(ReportRequest, ctx)
     refuse_overwriting(files(report, json), wanted.inputs)
     found = found_in(wanted)
+    with consistent(wanted):
+        parts = list(_parts(found, ctx))  # what cannot be printed is not written either
     if report is not None:
         write_page(found, report, wanted)
     if json is not None and json != "-":
@@ -53,15 +51,7 @@ def report(
     if json == "-":
         say(found.to_json())
     else:
-        _show(found, wanted, ctx)
-
-
-def _show(found: Audit | Changes, wanted: ReportRequest, ctx: typer.Context) -> None:
-    from openloop.commands.report import consistent
-
-    with consistent(wanted):
-        parts = list(_parts(found, ctx))
-    show(parts)
+        show(parts)
 
 
 def _parts(found: Any, ctx: typer.Context) -> Iterable[RenderableType]:

@@ -40,7 +40,7 @@ def lines_of(found: Comparison) -> Iterator[str]:
     """A table that fits into 80 columns, and below it what is estimated, what was left out, and what to mind."""
     header, cells = table_of(found)
     kept = [
-        (*line[:3], *line[4:7]) for line in ((*header[:5], f"{level_of(found.level)} interval", *header[6:]), *cells)
+        (*line[:3], *line[4:7]) for line in ((*header[:5], f"{level_of(found.level)} over users", *header[6:]), *cells)
     ]
     body = [tuple(map(visible, line)) for line in kept]
     widths = [max(map(len, column)) for column in zip(*body, strict=True)]

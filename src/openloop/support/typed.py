@@ -1,4 +1,4 @@
-"""Plain values as dataclasses: each is checked against the annotation of its field, and null is NaN for a number."""
+"""Plain values as dataclasses: each is checked against its field's annotation; null is NaN for a number."""
 
 from __future__ import annotations
 
