@@ -23,7 +23,7 @@ RAW = ("NaN", "Infinity", "1e999", "-" * 9, "0x1", "9" * 5000, "[" * 100_000, '{
 @cache
 def seeds() -> tuple[str, ...]:
     """Audits with something in every part, and an old one."""
-    found = tuple(small_audit(winner=winner).to_json() for winner in (True, False))
+    found = tuple(small_audit(metrics=("mae",), winner=winner).to_json() for winner in (True, False))
     return (*found, json.dumps(json.loads(found[0]) | {"schema": "openloop/audit/0"}))
 
 

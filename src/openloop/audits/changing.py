@@ -69,12 +69,12 @@ def _support(old: Audit, new: Audit) -> Iterator[Differing]:
 
 
 def _supported(found: Audit) -> Iterator[tuple[str, float | None]]:
-    w, check = found.weights, found.check
-    weighted = w is not None and w.n > 0
-    yield "weighted rows", w.n if weighted else None
-    yield "effective rows", w.effective_size if weighted else None
-    yield "largest share of the weight", w.largest_share if weighted else None
-    yield "smallest propensity", w.smallest_propensity if weighted else None
+    check = found.check
+    w = found.weights if found.weights is not None and found.weights.n else None
+    yield "weighted rows", None if w is None else w.n
+    yield "effective rows", None if w is None else w.effective_size
+    yield "largest share of the weight", None if w is None else w.largest_share
+    yield "smallest propensity", None if w is None else w.smallest_propensity
     yield "overlap of propensities", None if check is None else check.overlap.coefficient
     own = [
         e.diagnostics

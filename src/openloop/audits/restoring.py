@@ -30,8 +30,8 @@ from openloop.audits.results import (
     StrataTable,
 )
 from openloop.audits.settling import Settling
-from openloop.core.comparison import Comparison
-from openloop.core.estimate import Interval
+from openloop.core.comparison import Comparison, Key
+from openloop.core.estimate import Estimate, Interval
 from openloop.core.kept import KeptEstimate
 from openloop.core.lists import LISTS
 from openloop.core.weights import N_BINS, Diagnostics, WeightSummary
@@ -139,8 +139,12 @@ def _audit(r: Record) -> Audit:
 
 def _comparison(r: Record) -> Comparison:
     level = r.level("level")
-    read = {(e("model", str), e("metric", str), e("estimator", str)): _estimate(e, level) for e in r.each("estimates")}
-    lists = {(e("model", str), e("metric", str)): _estimate(e, level) for e in r.each("lists")}
+    read: dict[Key, Estimate] = {
+        (e("model", str), e("metric", str), e("estimator", str)): _estimate(e, level) for e in r.each("estimates")
+    }
+    lists: dict[tuple[str, str], Estimate] = {
+        (e("model", str), e("metric", str)): _estimate(e, level) for e in r.each("lists")
+    }
     return Comparison(
         estimates=read, lists=lists, level=level, better=r("better", dict[str, str]),
         skipped={(s("metric", str), s("estimator", str)): s("reason", str) for s in r.each("skipped")},

@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin,
 
 from openloop.errors import FormatError, InputError, quoted
 
-T = TypeVar("T")
+T = TypeVar("T", bool, int, float, str, dict[str, Any], list[Any])
 
 SCALARS: dict[Any, tuple[str, tuple[type, ...]]] = {
     bool: ("true or false", (bool,)), int: ("a whole number", (int,)), float: ("a number", (int, float)),
@@ -20,7 +20,7 @@ SCALARS: dict[Any, tuple[str, tuple[type, ...]]] = {
 INFINITE = {"infinite": math.inf, "-infinite": -math.inf}  # as `audits.answers.plain` writes them
 
 
-def fitting(kind: type[T], value: Any, where: str) -> T:
+def fitting(kind: type[T], value: Any, where: str) -> Any:
     """The value as one of a simple kind; `where` begins a message, as "audit.json: level"."""
     told, kinds = SCALARS[kind]
     if not isinstance(value, kinds) or (isinstance(value, bool) and kind is not bool):
