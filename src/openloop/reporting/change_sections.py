@@ -23,6 +23,7 @@ from openloop.reporting.rendering import page_of
 from openloop.reporting.words import number, rounded, signed, span
 from openloop.support.wording import counted, level_of
 
+COLUMNS = ("what", "old", "new")
 TESTED = (
     "Models are tested inside each audit, over its users. That a pair is told apart in one audit and not in the other "
     "does not show that its difference changed: one log may only hold less."
@@ -43,7 +44,8 @@ def _verdicts(found: Changes) -> Section:
     told = (("old", named(v.old_level, v.old_winner), v.old), ("new", named(v.new_level, v.new_winner), v.new))
     blocks: list[Block] = [Terms(items=told), Heading(text="Settings")]
     if found.settings:
-        blocks.append(differing("Settings that differ", found.settings))
+        rows = tuple((Cell(text=d.name), *(name(_plain(x).text) for x in (d.old, d.new))) for d in found.settings)
+        blocks.append(TableBlock(caption="Settings that differ", columns=COLUMNS, rows=rows))
     else:
         blocks.append(Text(text="No setting that a file keeps differs."))
     return Section(id="verdicts", title="Verdicts and settings", blocks=tuple(blocks))
@@ -52,7 +54,7 @@ def _verdicts(found: Changes) -> Section:
 def differing(caption: str, found: tuple[Differing, ...]) -> TableBlock:
     """What is named on the left, in the older and in the newer audit."""
     rows = tuple((Cell(text=d.name), _plain(d.old), _plain(d.new)) for d in found)
-    return TableBlock(caption=caption, columns=("what", "old", "new"), rows=rows)
+    return TableBlock(caption=caption, columns=COLUMNS, rows=rows)
 
 
 def _plain(held: str | float | None) -> Cell:
