@@ -39,7 +39,7 @@ hypothesis.settings.load_profile("ci" if CI else "dev")
 
 LIBRARIES = {"implicit", "lightfm", "surprise", "lenskit", "faiss"}  # whose models `ol.wrap` takes
 # The fixtures below that `make` alone does not install.
-EXTRAS = {"torch", "triton", "cornac", "chromium", "axe_core", "pypa_build", *LIBRARIES}
+EXTRAS = {"torch", "triton", "cornac", "chromium", "axe_core", "pypa_build", "nbclient", *LIBRARIES}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -212,6 +212,14 @@ def lenskit() -> ModuleType:
 @pytest.fixture(scope="session")
 def faiss() -> ModuleType:
     return library("faiss", "faiss-cpu")
+
+
+@pytest.fixture(scope="session")
+def nbclient() -> ModuleType:
+    """What executes notebooks, with a kernel of this Python."""
+    for package in ("ipykernel", "nbformat", "nbclient"):
+        found = pytest.importorskip(package, reason=f"{package} is an extra: pip install 'openloop[docs]'")
+    return found
 
 
 @pytest.fixture(scope="session")

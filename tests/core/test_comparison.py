@@ -150,12 +150,16 @@ def test_a_failed_write_leaves_the_old_file(result, tmp_path, monkeypatch):
 
 def test_the_text_is_an_aligned_table_with_reasons_notes_and_flags(result):
     lines = str(result).splitlines()
-    assert lines[0].split()[:5] == ["model", "metric", "estimator", "estimand", "value"]
-    assert lines[0].split()[-1] == "p"
-    weighted = [line for line in lines[1 : 1 + len(result.estimates)] if "snips" in line]
-    assert all("per cell" in line or "per relevant item" in line for line in weighted)
-    assert all(line.endswith("known") for line in weighted)
-    assert re.search(facts("95%", "interval", "users"), lines[0])
+    assert lines[0].split()[:4] == ["model", "metric", "estimator", "value"]
+    assert max(map(len, lines[: 1 + len(result.estimates)])) - max(map(len, result.models)) <= 60
+    for (_, metric, estimator), e in result.estimates.items():  # what is estimated is below, once for each metric
+        (told,) = [line for line in lines if line.startswith(f"{metric}: ")]
+        (own,) = [
+            part for part in told.removeprefix(f"{metric}: ").split("; ") if estimator in re.split(r"[ ,]+", part)
+        ]
+        assert e.estimand in own
+        assert ("p known" in own) == (e.p_taken == "known")
+    assert re.search(facts("95 %", "users"), lines[0])
     at = lines[0].index("estimator")
     assert all(line[at:].startswith(("naive", "ips", "snips")) for line in lines[1 : 1 + len(result.estimates)])
     (reason,), (note,) = result.skipped.values(), result.notes
@@ -174,7 +178,10 @@ def test_html_escapes_names(result):
     shown = result._repr_html_()
     assert "<script>" not in shown
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
-    assert shown.count("<tr>") == 1 + len(result.estimates)
+    tables = len(result.metrics) + bool(result.lists)
+    assert shown.count("<table>") == tables
+    assert shown.count("<tr>") == tables * (1 + len(result.models))
+    assert shown.count("<td") == len(result.estimates) + len(result.lists)
 
 
 def test_a_printed_comparison_shows_what_a_terminal_would_obey(result):

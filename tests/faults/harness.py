@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from openloop.support.leftovers import OURS
+from tests.audit_cases import NAMES, small_audit
 from tests.audit_files import audit_files
 from tests.data.datasets.originals import FILES
 from tests.data.datasets.serving import served, zipped
@@ -36,6 +37,7 @@ CASES: dict[str, list[str]] = {  # {seed} is 1 or 2, for old or new outputs
     "--out p.parquet --json p.json",
     "audit": "audit {inputs}/log.csv a={inputs}/a.csv b={inputs}/b.csv --user uid --item mid --rating stars "
     "--propensity p --seed {seed} --level 0.{seed} --report r.html --json r.json",
+    "report": "report {inputs}/audit{seed}.json --report r.html --json r.json",
     "reproduce": "reproduce coins --seed {seed} --workers 2 --cache cache --report r.md --json r.json",
     "datasets get": "datasets get coat --data data{seed} --yes --url {address}/coat",
 }  # fmt: skip
@@ -269,6 +271,8 @@ def benches(place: Path, names: list[str]) -> Iterator[Iterator[Bench]]:
     inputs = place / "inputs"
     inputs.mkdir()
     audit_files(inputs)
+    for seed in (1, 2):
+        small_audit(NAMES, ("mae",), winner=seed == 1).to_json(inputs / f"audit{seed}.json")
     coat = zipped({f"coat/{path}": text for path, text in FILES["coat"].items()})
     nursery = Nursery(place)
     try:

@@ -16,6 +16,7 @@ from typing import Any
 
 IMPORTED = (
     "openloop.cli", "openloop.commands.train", "openloop.commands.propensity", "openloop.commands.audit.inputs",
+    "openloop.commands.report",
     "openloop.reporting.html", "openloop.studies.kit.page_files", "openloop.data.datasets.fetching",
     "openloop.learners.mf", "openloop.kernels.ranking", "openloop.kernels.bootstrap", "openloop.propensity.checks",
     "altair", "vl_convert", "rich.progress", "rich.table", "sklearn.base", "scipy.optimize", "tests.faults.coins",

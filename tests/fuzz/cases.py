@@ -94,7 +94,7 @@ def cache(folder: Path, rng: Random) -> bool:
 CASES: dict[str, Callable[[Path, Random], bool]] = {
     "read": reading, "model": model_file, "archive": archive, "cache": cache, "command": commands.command,
     "modes": commands.modes, "select": commands.select, "reproduce": commands.reproduce, "doctor": commands.doctor,
-    "impressions": commands.impressions, "covariates": commands.covariates,
+    "impressions": commands.impressions, "covariates": commands.covariates, "report": commands.report,
 }  # fmt: skip
 
 

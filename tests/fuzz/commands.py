@@ -18,11 +18,13 @@ from typing import Any
 from openloop.studies.kit import running
 from tests.cli.running import run
 from tests.faults import coins
+from tests.fuzz import audits
 from tests.fuzz.mutator import mutated, words, written
 from tests.fuzz.oracles import FailureError
 from tests.fuzz.seeds import arrays, features, tables
 from tests.fuzz.seeds import impressions as shown
 from tests.modes import unlike
+from tests.pages import check_safe
 
 CODES = {0, 1, 2, 3}
 OUT = ("--json", "-")
@@ -190,3 +192,24 @@ def covariates(folder: Path, rng: Random) -> bool:
         )
     models = [f"{role}={written(folder, f'{role}.csv', tables(role)['plain.csv'])}" for role in ("a", "b")]
     return _accepted("audit", log, *models, "--propensity", "logistic", *given, "--metric", "mae", "--no-check", *OUT)
+
+
+def report(folder: Path, rng: Random) -> bool:
+    """`openloop report` of a changed audit, at times beside another: a safe page, or one line."""
+    asked = [audits.written(folder, rng)]
+    if rng.random() < 0.3:
+        asked.insert(rng.randrange(2), audits.written(folder, rng, "other.json"))
+    page = folder / "page.html"
+    found = _ran("report", *asked, "--report", page)
+    if (found.exit_code == 0) != page.exists() or found.exit_code not in (0, 2):
+        raise FailureError("oracle", f"exit {found.exit_code}, and a page {page.exists()}")
+    if found.exit_code:
+        _one_line(found.stderr)
+        return False
+    check_safe(page.read_text(encoding="utf-8"))
+    return True
+
+
+def _one_line(told: str) -> None:
+    if told.count("\n") != 1 or len(told) > 2000 or not told.startswith("openloop: "):
+        raise FailureError("oracle", f"not one line: {told[:500]!r}")

@@ -7,6 +7,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from openloop.core.showing import html_list
+
 Level = Literal["verdict", "conditional", "none"]
 Assumed = Literal["rho", "kappa", "gamma"]
 
@@ -103,15 +105,20 @@ class Verdict:
     def __str__(self) -> str:
         return "\n".join(line for line in (self.headline, *self.sentences, self.remedy) if line)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
-        words = "".join(f"<p>{html.escape(line)}</p>" for line in (*self.sentences, self.remedy) if line)
-        return f"<h3>{html.escape(self.headline)}</h3>{words}"
+        remedy = f"<p><strong>{html.escape(self.remedy)}</strong></p>" if self.remedy else ""
+        return f"<h4>{html.escape(self.headline)}</h4>{html_list((*self.sentences, *self.told))}{remedy}"
 
 
 def plain(value: Any) -> Any:
-    """Plain values with "infinite" for ∞, which JSON does not have and which is not a value that is missing."""
+    """Plain values with "infinite" for ∞ and "-infinite" for −∞: JSON has neither, and they are no missing values."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
-    return "infinite" if isinstance(value, float) and value == math.inf else value
+    if not isinstance(value, float) or not math.isinf(value):
+        return value
+    return "infinite" if value > 0 else "-infinite"

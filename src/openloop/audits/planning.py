@@ -5,6 +5,7 @@ Knows nothing about the log: what it needs are the variances that a `Contrast` c
 
 from __future__ import annotations
 
+import html
 import math
 from dataclasses import dataclass
 
@@ -52,6 +53,12 @@ class Plan:
             f"{self.users_per_arm:,} users per arm for the estimated difference, {self.difference:.3g}; {at_lower}."
         )
         return f"{head} It assumes that {joined(self.assumptions)}."
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(str(self))}</p>"
 
 
 def plan(contrast: Contrast, *, impressions: float = IMPRESSIONS, power: float = 0.8) -> Plan:

@@ -22,19 +22,23 @@ from openloop.audits.rankings import Correlation, Friedman
 from openloop.audits.rehearsal import Rehearsal
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
+from openloop.core.showing import html_list
 from openloop.core.tilts import Against
 from openloop.core.weights import WeightSummary
 from openloop.errors import InputError, did_you_mean
 from openloop.sources.plan import LogFacts
-from openloop.support.atomic import Recorded
+from openloop.support.atomic import FilePath, Recorded
 from openloop.support.clock import seconds_since, today
 from openloop.support.escaping import visible
 
 if TYPE_CHECKING:
+    from openloop.audits.change_lists import Changes
     from openloop.audits.cold import ColdPart
     from openloop.audits.settling import Settling
 
 Family = tuple[str, str]  # metric, estimator
+LineKind = Literal["method", "stratum", "open loop"]
+SCHEMA = "openloop/audit/1"  # of the JSON; another number where an older file cannot be read any more
 PACKAGES = ("numpy", "scipy", "polars", "narwhals", "numba", "scikit-learn")
 
 
@@ -47,7 +51,7 @@ class StrataLine:
     """
 
     name: str
-    kind: Literal["method", "stratum", "open loop"]
+    kind: LineKind
     rows: int
     items: int | None = None
     share: float | None = None  # of the population (of relevant cells, for metrics that pool them), for strata
@@ -199,6 +203,7 @@ class Audit(Recorded):
     def records(self) -> dict[str, Any]:
         """Everything as plain values."""
         return {
+            "schema": SCHEMA,
             "verdict": self.verdict.records(),
             "next_steps": [asdict(step) for step in self.next_steps],
             "metric": self.metric,
@@ -209,7 +214,7 @@ class Audit(Recorded):
             "probability_of_being_best": [
                 {"metric": m, "estimator": e, "models": found} for (m, e), found in self.best.items()
             ],
-            "strata": [_table_record(t) for t in self.strata],
+            "strata": [_table_record(t, self.result.level) for t in self.strata],
             "paradoxes": [asdict(p) for p in self.paradoxes],
             "sensitivity": [plain(asdict(c)) for c in self.curves],
             "benchmarks": list(self.benchmarks),
@@ -227,8 +232,27 @@ class Audit(Recorded):
             "notes": list(self.notes),
         }
 
+    @classmethod
+    def from_json(cls, path: FilePath) -> Audit:
+        """The audit that `to_json` wrote to a file, without the users' parts: for its page, its words and its numbers.
+
+        Files from anywhere may be given: what is not an audit is refused, with the place where it is not.
+        """
+        from openloop.audits.restoring import audit_in
+
+        return audit_in(path)
+
+    def since(self, old: Audit) -> Changes:
+        """What changed from an older audit to this one: settings, verdict, order, estimates and what they rest on."""
+        from openloop.audits.changing import changes_between
+
+        return changes_between(old, self)
+
     def __str__(self) -> str:
         return visible("\n".join(self._lines()), lines=True)
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _lines(self) -> Iterator[str]:
         yield str(self.verdict)
@@ -240,7 +264,8 @@ class Audit(Recorded):
         yield from (f"note: {note}" for note in self.notes if note not in self.result.notes)
 
     def _repr_html_(self) -> str:
-        return self.verdict._repr_html_() + self.result._repr_html_()  # pyright: ignore[reportPrivateUsage]
+        warnings = html_list(f"warning: {warning}" for warning in self.warnings)
+        return self.verdict._repr_html_() + warnings + self.result._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
 
 def _cold_record(c: ColdPart) -> dict[str, Any]:
@@ -252,17 +277,23 @@ def _weights_record(w: WeightSummary) -> dict[str, Any]:
     quantiles = {str(q): w.quantile(q) for q in (0.5, 0.9, 0.99)}
     return {
         "rows": w.n, "total": w.total, "effective_size": w.effective_size, "largest": w.largest,
-        "largest_share": w.largest_share, "quantiles": quantiles,
+        "largest_share": w.largest_share, "quantiles": quantiles, "squares": w.squares,
+        "smallest_propensity": w.smallest_propensity,
+        "histogram": [[n, int(w.histogram[n])] for n in w.histogram.nonzero()[0].tolist()],  # bin, rows
     }  # fmt: skip
 
 
-def _table_record(table: StrataTable) -> dict[str, Any]:
-    return {"metric": table.metric, "by": table.by, "lines": [_line_record(line) for line in table.lines]}
+def _table_record(table: StrataTable, level: float) -> dict[str, Any]:
+    return {"metric": table.metric, "by": table.by, "lines": [_line_record(line, level) for line in table.lines]}
 
 
-def _line_record(line: StrataLine) -> dict[str, Any]:
+def _line_record(line: StrataLine, level: float) -> dict[str, Any]:
     found, plain = (
-        {m: {"value": e.value, "stderr": e.stderr, "users": e.scored_users} for m, e in estimates.items()}
+        {
+            m: {"value": e.value, "stderr": e.stderr, "users": e.scored_users, "rows": e.diagnostics.n}
+            | e.limits(level)._asdict()
+            for m, e in estimates.items()
+        }
         for estimates in (line.estimates, line.plain)
     )
     return {
@@ -276,5 +307,6 @@ def _open_loop_record(found: OpenLoop) -> dict[str, Any]:
         "rows": found.rows,
         "comparison": found.result.records(),
         "scores": [asdict(score) for score in found.scores],
+        "contrasts": [plain(asdict(c)) for pairs in found.contrasts.values() for c in pairs],
         "gamma_min": found.gamma_min,
     }

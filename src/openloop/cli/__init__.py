@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 import openloop
-from openloop.cli import audit, datasets, demo, doctor, predict, propensity, reproduce, select, train
+from openloop.cli import audit, datasets, demo, doctor, predict, propensity, report, reproduce, select, train
 from openloop.cli.failures import failure_of, stdout_error, tell, told
 from openloop.cli.signals import ending_in_order
 from openloop.support.clock import fixed
@@ -86,7 +86,7 @@ def program(
 
 for command in (
     demo.demo, audit.audit, propensity.propensity, train.train, select.select, predict.predict,
-    reproduce.reproduce, doctor.doctor,
+    report.report, reproduce.reproduce, doctor.doctor,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(datasets.commands)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from openloop.cli.tables import titled
 from openloop.cli.voice import for_command
 from openloop.support.escaping import visible
 from openloop.support.wording import TURNS, critical, estimands, level_of, pvalue, reasons
@@ -71,21 +72,6 @@ def _flags(found: Audit) -> list[str]:
     return [f"{', '.join(dict.fromkeys(where))}: {flag}" for flag, where in marked.items()]
 
 
-def _titled(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> Iterator[RenderableType]:
-    """A table under its title, which may be wider; the first column names the line."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(Text(visible(column)), justify="right" if number else "left", no_wrap=number > 0)
-    for line in lines:
-        table.add_row(*(Text(visible(cell)) for cell in line))
-    yield ""
-    yield Text(visible(title, lines=True), style="bold")
-    yield table
-
-
 def _leaderboard(found: Audit, metric: str) -> Iterator[RenderableType]:
 
     from openloop.audits.contrasts import estimators_of
@@ -98,7 +84,7 @@ def _leaderboard(found: Audit, metric: str) -> Iterator[RenderableType]:
     lines = [
         [model, *(_cell(found, model, metric, name) for name in estimators)] for model in result.ranking(metric, order)
     ]
-    yield from _titled(title, ["model", *estimators], lines)
+    yield from titled(title, ["model", *estimators], lines)
 
 
 def _lists(found: Audit) -> Iterator[RenderableType]:
@@ -112,7 +98,7 @@ def _lists(found: Audit) -> Iterator[RenderableType]:
     for start in range(0, len(result.models), ACROSS):
         models = result.models[start : start + ACROSS]
         lines = [[name, *(_cell(found, model, name, LISTS) for model in models)] for name in names]
-        yield from _titled(title, ["of the lists", *models], lines)
+        yield from titled(title, ["of the lists", *models], lines)
 
 
 def _cell(found: Audit, model: str, metric: str, estimator: str) -> str:
@@ -147,7 +133,7 @@ def _comparisons(found: Audit) -> Iterator[RenderableType]:
         turns = (critical(name, getattr(c, name)) for name in turning)
         shown = rounded(c.value, c.low, c.high, sign=True)
         lines.append([f"{c.a} − {c.b}", *shown, pvalue(c.holm), *turns, "" if answer is None else answer.level])
-    yield from _titled(title, columns, lines)
+    yield from titled(title, columns, lines)
 
 
 def _exposures(found: Audit) -> Iterator[RenderableType]:
@@ -167,7 +153,7 @@ def _exposures(found: Audit) -> Iterator[RenderableType]:
     title = (
         f"pairs by {found.metric}, per relevant item, where none, half and all of popularity is exposure (? not sure)"
     )
-    yield from _titled(title, ["a − b", *EXPOSURES.values(), "order"], lines)
+    yield from titled(title, ["a − b", *EXPOSURES.values(), "order"], lines)
     yield from map(str, found.settling[:MOST_SETTLED])
 
 
@@ -185,7 +171,7 @@ def _apart(found: Audit) -> Iterator[RenderableType]:
         for model in found.result.ranking(*where)
     ]
     title = f"{found.metric} by {found.estimator}, users and items with training rows apart from those without"
-    yield from _titled(title, ["model", f"warm, {cold.warm:,} rows", f"cold, {cold.rows:,} rows"], lines)
+    yield from titled(title, ["model", f"warm, {cold.warm:,} rows", f"cold, {cold.rows:,} rows"], lines)
 
 
 def _turned(c: Curve, ranking: Sequence[str]) -> Curve:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
@@ -13,6 +11,7 @@ import numpy as np
 
 from openloop.core.estimate import Estimate
 from openloop.core.lists import LISTS
+from openloop.core.showing import html_of, lines_of, table_of
 from openloop.core.tilts import Tilts
 from openloop.errors import InputError, MissingPackageError, UndefinedError, did_you_mean
 from openloop.support.atomic import Recorded
@@ -170,61 +169,35 @@ class Comparison(Recorded):
 
     def to_markdown(self) -> str:
         """The estimates as a table in Markdown."""
-        return markdown_table(*self._table())
+        return markdown_table(*table_of(self))
 
     def to_latex(self) -> str:
         """The estimates as a tabular in LaTeX, with the rules of booktabs."""
-        return latex_table(*self._table())
-
-    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """The header and the cells that a person reads."""
-        interval = f"{self.level:.0%} interval over users"
-        header = ("model", "metric", "estimator", "estimand", "value", interval, "effective n", "p")
-        return header, [self._cells(row) for row in self.rows()]
+        return latex_table(*table_of(self))
 
     def records(self) -> dict[str, Any]:
         """The estimates, what was skipped and the notes as plain values."""
         return {
             "level": self.level,
-            "estimates": [
-                self._row(*key, e) | {"diagnostics": asdict(e.diagnostics)} for key, e in self.estimates.items()
-            ],
-            "lists": [self._row(*key, LISTS, e) for key, e in self.lists.items()],
+            "better": self.better,
+            "estimates": [self._record(*key, e) for key, e in self.estimates.items()],
+            "lists": [self._record(*key, LISTS, e) for key, e in self.lists.items()],
             "skipped": [{"metric": m, "estimator": e, "reason": why} for (m, e), why in self.skipped.items()],
+            "own_metrics": self.own_metrics,
+            "own_estimators": self.own_estimators,
             "notes": list(self.notes),
         }
 
+    def _record(self, model: str, metric: str, estimator: str, e: Estimate) -> dict[str, Any]:
+        """A row with what else `openloop.audits.restoring` makes an estimate of."""
+        more = {"df": e.df, "units": e.units, "root": e.root, "diagnostics": asdict(e.diagnostics)}
+        return self._row(model, metric, estimator, e) | more
+
     def __str__(self) -> str:
-        return "\n".join(map(visible, self._lines()))
+        return "\n".join(map(visible, lines_of(self)))
 
-    def _lines(self) -> Iterator[str]:
-        header, cells = self._table()
-        body = [header, *(tuple(map(visible, line)) for line in cells)]
-        widths = [max(len(line[c]) for line in body) for c in range(len(header))]
-        for line in body:
-            yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        yield from (f"left out: {reason}" for reason in self.skipped.values())
-        yield from (f"note: {note}" for note in self.notes)
-        flags = dict.fromkeys(
-            flag for found in (self.estimates, self.lists) for e in found.values() for flag in e.diagnostics.flags
-        )
-        yield from (f"mind: {flag}" for flag in flags)
-
-    @staticmethod
-    def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-        size = f"{row['n']:,}" if row["effective_size"] is None else f"{row['effective_size']:,.0f} of {row['n']:,}"
-        mark = " !" if row["flags"] else ""
-        interval = "–" if math.isnan(row["low"]) else f"{row['low']:.4g} … {row['high']:.4g}"
-        named = (row["model"], row["metric"], row["estimator"], row["estimand"])
-        return (*named, f"{row['value']:.4g}{mark}", interval, size, row["propensities"])
+    def __repr__(self) -> str:
+        return str(self)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in COLUMNS)
-        lines = ("".join(f"<td>{_cell(row[name])}</td>" for name in COLUMNS) for row in self.rows())
-        body = "".join(f"<tr>{line}</tr>" for line in lines)
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in (*self.skipped.values(), *self.notes))
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else html.escape("" if value is None else str(value))
+        return html_of(self)

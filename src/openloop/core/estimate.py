@@ -301,13 +301,22 @@ class Estimate:
         taken = f", propensities {_TAKEN_AS[self.p_taken]}" if self.p_taken else ""
         return f"{head} (standard error {self.stderr:.2g}, 95 % interval over users {low:.4g} … {high:.4g}{taken})"
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
         low, high = self.limits()
-        return (
-            "<table><tr><th>metric</th><th>estimator</th><th>value</th><th>95 % interval over users</th></tr>"
-            f"<tr><td>{html.escape(self.metric)}</td><td>{html.escape(self.method)}</td><td>{self.value:.4g}</td>"
-            f"<td>{low:.4g} … {high:.4g}</td></tr></table>"
-        )
+        interval = "none" if math.isnan(low) else f"{low:.4g} … {high:.4g}"
+        named = {"metric": self.metric, "estimator": self.method, "estimand": self.estimand}
+        shown = named | {"value": f"{self.value:.4g}", "95 % interval over users": interval}
+        head = "".join(f"<th>{name}</th>" for name in shown)
+        cells = "".join(f'<td style="white-space:nowrap">{html.escape(text)}</td>' for text in shown.values())
+        return f"<table><tr>{head}</tr><tr>{cells}</tr></table>{_flag_list(self.diagnostics.flags)}"
+
+
+def _flag_list(flags: tuple[str, ...]) -> str:
+    """What to mind, as a list."""
+    return f"<ul>{''.join(f'<li>{html.escape(flag)}</li>' for flag in flags)}</ul>" if flags else ""
 
 
 def _concentration(influence: Floats, value: float, units: int) -> tuple[float, float]:

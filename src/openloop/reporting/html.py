@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from typing import Literal
 
 from openloop.audits.answers import Level
+from openloop.audits.change_lists import Changes
 from openloop.audits.next_steps import NextStep
 from openloop.audits.results import Audit
 from openloop.core.comparison import Comparison
 from openloop.errors import InputError
 from openloop.reporting import cold_rows, evidence, listings, positions, rehearsals, sections, tilts
 from openloop.reporting.blocks import Section, VerdictBlock
+from openloop.reporting.change_sections import change_page
 from openloop.reporting.rendering import page_of
 from openloop.reporting.sections import Subject
 from openloop.reporting.words import moment
@@ -24,15 +26,22 @@ STATES: dict[Level, Literal["supported", "conditional", "unsupported"]] = {
 }  # fmt: skip
 
 
-def report(result: Audit | Comparison, path: str | os.PathLike[str], *, title: str | None = None) -> None:
-    """Write the report of an audit, or what a comparison can fill of it, as one HTML file, whole or not at all."""
-    if not isinstance(result, Audit | Comparison):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"report: takes an Audit or a Comparison, got {type(result).__name__}.")
+def report(result: Audit | Comparison | Changes, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+    """Write the report of an audit, or what a comparison can fill of it, as one HTML file, whole or not at all.
+
+    The changes from one audit to another, `new.since(old)`, have a page of their own.
+    """
+    if not isinstance(result, Audit | Comparison | Changes):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(
+            f"report: takes an Audit, a Comparison or Changes, got {type(result).__name__}; ol.Audit.from_json reads "
+            "the JSON of an audit."
+        )
     if isinstance(result, Comparison) and not result.estimates:
         raise InputError("report: the comparison has no estimate; see its skipped for the reasons.")
     with replacing(path) as temporary:  # a path that cannot be written fails before the work
         # Names of files need not be UTF-8; what cannot be written is escaped.
-        temporary.write_text(page(Subject.of(result), title), encoding="utf-8", errors="backslashreplace")
+        text = change_page(result, title) if isinstance(result, Changes) else page(Subject.of(result), title)
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def page(of: Subject, title: str | None = None) -> str:

@@ -71,8 +71,11 @@ class Check(Recorded):
 
         return visible(render(self), lines=True)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        return f'<pre style="font-family:monospace">{html.escape(str(self))}</pre>'
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, text, lists and dictionaries, as JSON has them."""

@@ -11,7 +11,7 @@ from openloop.propensity.checks.balance import Margin, Point
 if TYPE_CHECKING:
     from openloop.propensity.checks.checking import Check
 
-WIDTH = 98
+WIDTH = 80  # columns of a terminal
 COVARIATES = 15  # shown, the furthest first
 NAME = 26  # characters of a name or an id
 

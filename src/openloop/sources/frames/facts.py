@@ -175,8 +175,10 @@ def answers(frame: Any, column: str) -> Answers | None:
     """The range of a model's predictions, and the share that are the rating itself; None of no predictions."""
     answer, y = nw.col(column), nw.col("y")
     near = flag((answer - y).abs() <= 1e-9 + 1e-6 * y.abs()).alias("copied")
-    named = frame.filter(~absent(answer)).select(answer.alias("answer"), near).select(
-        nw.col("answer").min().alias("low"), nw.col("answer").max().alias("high"), nw.col("copied").mean()
+    named = (
+        frame.filter(~absent(answer))
+        .select(answer.alias("answer"), near)
+        .select(nw.col("answer").min().alias("low"), nw.col("answer").max().alias("high"), nw.col("copied").mean())
     )
     found = only_row(named)
     return None if found["low"] is None else Answers(**{name: float(value) for name, value in found.items()})

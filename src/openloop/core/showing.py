@@ -1,0 +1,142 @@
+"""A comparison as people see it: a text of 80 columns, tables to paste elsewhere, and HTML for notebooks."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from openloop.support.escaping import visible
+from openloop.support.wording import estimands, level_of
+
+if TYPE_CHECKING:
+    from openloop.core.comparison import Comparison
+    from openloop.core.estimate import Estimate
+
+Cells = tuple[str, ...]
+MINDED = 5  # flags that a notebook shows without a click
+
+
+def table_of(found: Comparison) -> tuple[Cells, list[Cells]]:
+    """The header and the cells of a table for documents, one line per estimate."""
+    interval = f"{found.level:.0%} interval over users"
+    header = ("model", "metric", "estimator", "estimand", "value", interval, "effective n", "p")
+    return header, [_cells(row) for row in found.rows()]
+
+
+def _cells(row: dict[str, Any]) -> Cells:
+    size = f"{row['n']:,}" if row["effective_size"] is None else f"{row['effective_size']:,.0f} of {row['n']:,}"
+    mark = " !" if row["flags"] else ""
+    interval = "–" if math.isnan(row["low"]) else f"{row['low']:.4g} … {row['high']:.4g}"
+    named = (row["model"], row["metric"], row["estimator"], row["estimand"])
+    return (*named, f"{row['value']:.4g}{mark}", interval, size, row["propensities"])
+
+
+# -- plain text ----------------------------------------------------------------------------------------------
+
+
+def lines_of(found: Comparison) -> Iterator[str]:
+    """A table that fits into 80 columns, and below it what is estimated, what was left out, and what to mind."""
+    header, cells = table_of(found)
+    kept = [
+        (*line[:3], *line[4:7]) for line in ((*header[:5], f"{level_of(found.level)} over users", *header[6:]), *cells)
+    ]
+    body = [tuple(map(visible, line)) for line in kept]
+    widths = [max(map(len, column)) for column in zip(*body, strict=True)]
+    for line in body:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+    yield from (f"{metric}: {what}" for metric, what in _estimated(found))
+    yield from _notes(found)
+    yield from (f"mind: {flag}" for flag in _flags(found))
+
+
+def _estimated(found: Comparison) -> Iterator[tuple[str, str]]:
+    """What each metric is of, by estimators: "snips per cell; naive on what was seen"."""
+    for metric in found.metrics:
+        first = {e: x for (_, m, e), x in reversed(found.estimates.items()) if m == metric}
+        yield metric, estimands({e: first[e].estimand + _taken(first[e]) for e in found.estimators if e in first})
+
+
+def _taken(e: Estimate) -> str:
+    return f", p {e.p_taken}" if e.p_taken else ""
+
+
+def _notes(found: Comparison) -> Iterator[str]:
+    yield from (f"left out: {reason}" for reason in found.skipped.values())
+    yield from (f"note: {note}" for note in found.notes)
+
+
+def _flags(found: Comparison) -> list[str]:
+    held = (found.estimates, found.lists)
+    return list(dict.fromkeys(flag for each in held for e in each.values() for flag in e.diagnostics.flags))
+
+
+# -- notebooks -----------------------------------------------------------------------------------------------
+
+
+def html_of(found: Comparison) -> str:
+    """A table per metric, models by estimators, with intervals in small print; the words below, flags folded."""
+    tables = [_metric(found, metric) for metric in found.metrics]
+    if found.lists:
+        names = found.list_metrics
+        rows = [[found.lists.get((model, name)) for name in names] for model in found.models]
+        tables.append(_html_table(found, "what models list for users", names, rows))
+    flags = _flags(found)
+    folded = (f"<details{' open' * (len(flags) <= MINDED)}><summary>! {len(flags)} to mind</summary>", "</details>")
+    minded = html_list(flags).join(folded) if flags else ""
+    return "".join(tables) + html_list(_notes(found)) + minded
+
+
+def _metric(found: Comparison, metric: str) -> str:
+    names = [e for e in found.estimators if any(key[1:] == (metric, e) for key in found.estimates)]
+    ordered = found.ranking(metric, names[0])
+    better = found.better.get(metric)
+    what = f"{metric}{f', {better} is better' if better else ''}; {dict(_estimated(found))[metric]}"
+    return _html_table(
+        found, what, names, [[found.estimates.get((m, metric, e)) for e in names] for m in ordered], ordered
+    )
+
+
+def _html_table(
+    found: Comparison,
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Estimate | None]],
+    models: Sequence[str] | None = None,
+) -> str:
+    level = found.level
+    cells = [[_html_cell(e, level) for e in row] for row in rows]
+    words = f"{caption}; {level_of(level)} intervals over users in small print"
+    return html_table(words, ["model", *columns], zip(models or found.models, cells, strict=True))
+
+
+def _html_cell(e: Estimate | None, level: float) -> str:
+    if e is None:
+        return "–"
+    low, high = e.limits(level)
+    interval = "" if math.isnan(low) else f"<br><small>{low:.4g} … {high:.4g}</small>"
+    return f"{e.value:.4g}{' !' if e.diagnostics.flags else ''}{interval}"
+
+
+def html_table(caption: str, columns: Iterable[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
+    """A table that sets no colour, so that a dark notebook shows it, too; cells are HTML, all else is text."""
+    left = ' style="text-align:left"'
+    head = "".join(f'<th scope="col"{left * (not at)}>{html.escape(name)}</th>' for at, name in enumerate(columns))
+    lines = (
+        f'<tr><th scope="row"{left}>{html.escape(name)}</th>'
+        + "".join(f'<td style="white-space:nowrap">{cell}</td>' for cell in cells)
+        + "</tr>"
+        for name, cells in rows
+    )
+    style = "caption-side:top;text-align:left;color:inherit"
+    return (
+        f'<table><caption style="{style}">{html.escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    )
+
+
+def html_list(lines: Iterable[str]) -> str:
+    """A list of texts; nothing for none."""
+    items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
+    return f"<ul>{items}</ul>" if items else ""

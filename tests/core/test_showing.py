@@ -1,0 +1,73 @@
+"""A comparison in a notebook and as text: all its numbers, names escaped, no colour of its own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from openloop.core.showing import MINDED, html_list, html_of, html_table, lines_of, table_of
+from tests.audit_cases import HOSTILE, comparison
+from tests.pages import Reader
+
+ELEMENTS = "table caption thead tbody tr th td br small ul li details summary"
+
+
+@pytest.fixture(scope="module")
+def page():
+    return Reader(html_of(comparison(HOSTILE)))
+
+
+def test_a_notebook_has_a_table_per_metric_with_every_model_and_estimator(page):
+    result = comparison(HOSTILE)
+    assert page.open == []
+    assert {tag for tag, _ in page.tags} <= set(ELEMENTS.split())
+    assert len(page.of("table")) == len(result.metrics)
+    text = "".join(page.text)
+    for model in result.models:
+        assert text.count(model) >= len(result.metrics)
+    for e in result.estimates.values():
+        assert f"{e.value:.4g}" in text
+        low, high = e.limits(result.level)
+        assert f"{low:.4g} … {high:.4g}" in text
+    assert "lower is better" in text
+
+
+def test_the_best_model_is_first(page):
+    result = comparison(HOSTILE)
+    text = "".join(page.text)
+    places = [text.index(model) for model in result.ranking("mae", result.estimators[0])]
+    assert places == sorted(places)
+
+
+def test_no_colour_is_set_so_that_a_dark_notebook_shows_it(page):
+    styles = [attributes["style"] or "" for _, attributes in page.tags if "style" in attributes]
+    assert styles
+    assert not [style for style in styles if re.search(r"(?<!text-)(?:background|color:(?!inherit))", style)]
+
+
+def test_many_flags_are_folded_and_few_are_not():
+    result = comparison()
+    few = {k: replace(e, diagnostics=replace(e.diagnostics, flags=("one",))) for k, e in result.estimates.items()}
+    many = {
+        k: replace(e, diagnostics=replace(e.diagnostics, flags=tuple(f"flag {n}" for n in range(MINDED + 1))))
+        for k, e in result.estimates.items()
+    }
+    assert "<details open>" in html_of(replace(result, estimates=few))
+    assert "<details><summary>! 6 to mind" in html_of(replace(result, estimates=many))
+
+
+def test_text_and_documents_have_a_line_per_estimate():
+    result = comparison()
+    header, cells = table_of(result)
+    assert len(cells) == len(result.estimates)
+    assert "estimand" in header
+    lines = list(lines_of(result))
+    assert len({line[: line.index(" ")] for line in lines[1 : 1 + len(cells)]}) == len(result.models)
+
+
+def test_parts_are_escaped():
+    assert html_list(["<b>"]) == "<ul><li>&lt;b&gt;</li></ul>"
+    assert html_list([]) == ""
+    assert "<i>" not in html_table("<i>", ["<i>"], [("<i>", ["1"])])
