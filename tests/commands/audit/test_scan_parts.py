@@ -11,7 +11,8 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from openloop.commands.audit.inputs import run
+from openloop.audits.auditing import conduct
+from openloop.commands.audit.inputs import gather, run
 from openloop.commands.audit.request import AuditRequest
 from openloop.errors import InputError, OpenloopError
 from openloop.sources.frames import parting
@@ -20,7 +21,7 @@ from tests.audit_files import audit_files, write
 
 LIMITS = {"PART": 400, "RUN": 200, "GROUP": 20, "JOINED": 50}
 CASES = {
-    "ratings": {"models": ("a_all", "b_all"), "metrics": ("mae", "accuracy"), "open_loop": "sample"},
+    "ratings": {"models": ("a_all", "b_all"), "metrics": ("mae",), "open_loop": "sample"},
     "parts of a log": {"models": ("a_top", "b_top"), "metrics": ("recall@5", "map", "overlap@5"), "exclude": "train",
                        "running": "a"},
     "all scores": {"models": ("a_all", "b_all"), "metrics": ("mae", "recall@5", "coverage@5"), "exclude": "train"},
@@ -70,6 +71,19 @@ def test_an_audit_by_ranges_of_users_has_the_same_bytes(case, files, monkeypatch
     assert run(asked, "openloop audit").to_json() == whole
     assert {len(parts.cuts) > 1 for parts in made} == {True}
     assert list(place.iterdir()) == []
+
+
+def test_clusters_have_users_of_all_ranges(files, monkeypatch):
+    found = []
+    for limits in (lambda _: None, in_parts):
+        limits(monkeypatch)
+        inputs = gather(wanted(files, ("a_all", "b_all"), metrics=("mae",), exclude="train"))
+        with inputs.held:
+            asked = replace(inputs.asked, max_users=20)
+            audited = conduct(inputs.models, inputs.log, inputs.propensities, asked)
+        assert any("20 clusters" in note for note in audited.notes)
+        found.append(audited.to_json())
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("name", ["log", "a", "a_top"])
