@@ -1,16 +1,22 @@
-"""Pairs that a streamed log has more than once: which rows these are, in the words of `read`."""
+"""What streamed tables must not hold: pairs twice, and scores that are no numbers; in the words of `read`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+import narwhals as nw
 import polars as pl
 
 from openloop.commands.audit.scan_columns import collected
 from openloop.data.events import pairs_repeat
+from openloop.sources.frames.model_tables import of_frame
+from openloop.sources.frames.opening import EngineTable
 
 PAIR = ["user", "item"]
+NAMED = re.compile(r"^model '(.*)' \(.*\)$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,6 +35,13 @@ class StreamedLogs:
         """Refuse excluded rows of which fewer are distinct pairs."""
         if self.excluded is not None and distinct is not None and distinct < self.excluded:
             self.refuse_repeats()
+
+
+def check_numbers(what: str, rows: pl.LazyFrame) -> None:
+    """Refuse what a table of predictions must not hold as scores or ranks."""
+    frame: Any = nw.from_native(rows)
+    table = EngineTable(name=what, frame=frame, columns=tuple(frame.collect_schema().names()), ids=tuple(PAIR))
+    of_frame(NAMED.sub(r"\1", what), table, (None, None), {}).check()
 
 
 def _refuse(name: str, pairs: pl.LazyFrame) -> None:

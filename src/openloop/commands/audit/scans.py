@@ -34,7 +34,7 @@ from openloop.commands.audit.scan_columns import (
     rating,
     refuse_empty,
 )
-from openloop.commands.audit.scan_repeats import StreamedLogs
+from openloop.commands.audit.scan_repeats import StreamedLogs, check_numbers
 from openloop.commands.audit.scan_whole import ScannedWhole, with_whole
 from openloop.commands.table_files import suffix
 from openloop.data.columns import Column, InputTable, choose, choose_log, shared
@@ -145,7 +145,6 @@ class Scan:
 
     def check(self) -> None:
         """Refuse what `read` refuses of a log's numbers."""
-        refuse_empty(self.raw, self.what)
         for role, check in (("rating", check_ratings), ("propensity", check_propensities)):
             if role in self.columns:
                 check(self.raw.select(role), f"{self.what}: {role} column {self.columns[role]!r}")
@@ -190,8 +189,10 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Audit
     step("counting users and items", 0.3)
     logs = [scan for scan in (log, *beside) if scan is not None]
     for scan in logs:
-        scan.check()
+        refuse_empty(scan.raw, scan.what)
     found = {role: _of_logs(wanted, role, logs, chosen) for role in SIDES}
+    for scan in logs:  # after the ids, as where rows are read
+        scan.check()
     known = {role: ids for role, (ids, _) in found.items()}
     frames = {name: [_predicted(scan, known) for scan in scans] for name, scans in models.items()}
     scored, *others = (scan.frame({role: next(own) for role, (_, own) in found.items()}) for scan in logs)
@@ -258,6 +259,7 @@ def _predicted(scan: Scan, known: Mapping[str, pl.Series]) -> pl.LazyFrame:
     if collected(scan.raw.head(1)).height == 0:
         raise no_rows(scan.what)
     found = scan.predictions({role: _within(scan, role, known[role]) for role in SIDES})
+    check_numbers(scan.what, found)  # before pairs, as where rows are read
     twice = collected(found.group_by(*SIDES).len().filter(pl.col("len") > 1).select(SIDES)).sort(*SIDES)  # holds pairs
     if twice.height:
         raise PredictionError(pairs_twice(scan.what, twice.height, twice.head(3).rows()))
