@@ -12,6 +12,7 @@ RUNS = ("created", "seconds", "command")  # what differs from run to run
 RELATIVE, ABSOLUTE = 1e-9, 1e-11
 STREAMED = ", streamed from disk"
 NAMED = re.compile(r"(model '\w+') \([^)]*\)")  # errors of read tables name their files, those of streamed ones do not
+UNREAD = re.compile(r"^.*cut short or of another format[^:]*: ")  # only where rows are read it is known of which file
 TIED = "lists that end among tied items"
 FLIP = "; could flip once propensities"  # of the sentence that has gamma, up to the next semicolon
 
@@ -37,7 +38,7 @@ def unlike(run: Callable[..., Any], *words: Any) -> tuple[int, str | None]:
 def errors(ended: Any) -> str:
     """What a command says of its end."""
     told = ended.stderr.partition("openloop: ")[2]
-    return NAMED.sub(r"\1", told.replace(" or a file beside it", ""))
+    return UNREAD.sub("", NAMED.sub(r"\1", told))
 
 
 def _leave_out(kept: dict[str, Any], absent: dict[str, str]) -> None:

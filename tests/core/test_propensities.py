@@ -8,7 +8,9 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.exceptions import NotFittedError
 
+from openloop import evaluate
 from openloop.core.feedback import Feedback
 from openloop.core.propensities import Propensities, check_exposure, grid_of, observed_probability, predicted_by
 from openloop.errors import AlignmentError, InputError, PropensityError, UndefinedError
@@ -209,3 +211,23 @@ def test_a_grid_may_be_missing_or_undefined():
     assert grid_of(Own()) is None
     assert grid_of(Undefined()) is None
     assert grid_of(Known()).shape == (2, 2)
+
+
+class Careless:
+    """A propensity model of one's own, which does not check that it was fitted."""
+
+    def fit(self, feedback):
+        self.p_ = np.full(len(feedback), 0.5)
+        return self
+
+    def predict(self, feedback):
+        return Propensities(values=self.p_ if len(feedback) > 1 else self.gone_)
+
+
+def test_a_model_of_ones_own_that_is_not_fitted_is_refused():
+    log = Feedback.from_arrays([0, 1], [0, 1], [1.0, 5.0])
+    with pytest.raises(NotFittedError, match=r"Careless: not fitted; call fit\(feedback\) first"):
+        evaluate({"a": np.ones((2, 2))}, log, Careless(), metrics=["mae"], estimators=["snips"])
+    assert predicted_by("evaluate", Careless().fit(log), log).values.tolist() == [0.5, 0.5]
+    with pytest.raises(AttributeError, match="gone_"):  # a bug of a fitted model stays what it is
+        predicted_by("evaluate", Careless().fit(log), log.take(np.array([0])))

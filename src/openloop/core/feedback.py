@@ -292,9 +292,14 @@ def check_feedback(who: str, given: Any) -> None:
 def check_fitted(model: Any) -> None:
     """Refuse a model without `users_`, which every fit sets."""
     if not hasattr(model, "users_"):
-        from sklearn.exceptions import NotFittedError
+        raise not_fitted(type(model).__name__)
 
-        raise NotFittedError(f"{type(model).__name__}: not fitted; call fit(feedback) first.")
+
+def not_fitted(name: str) -> Exception:
+    """The error of a model that was not fitted."""
+    from sklearn.exceptions import NotFittedError
+
+    return NotFittedError(f"{name}: not fitted; call fit(feedback) first.")
 
 
 def distinct(values: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from openloop.core.feedback import LEAST, Feedback, Floats, check_propensities, frozen
+from openloop.core.feedback import LEAST, Feedback, Floats, check_propensities, frozen, not_fitted
 from openloop.core.levels import LevelSample
 from openloop.errors import AlignmentError, InputError, PropensityError, UndefinedError
 from openloop.support.arguments import is_number
@@ -137,7 +137,12 @@ def predicted_by(who: str, model: Any, feedback: Feedback) -> Propensities:
     name = type(model).__name__
     if isinstance(model, type):
         raise InputError(f"{who}: {model.__name__} is a class; give a fitted model, {model.__name__}().fit(log).")
-    found = model.predict(feedback)
+    try:
+        found = model.predict(feedback)
+    except AttributeError as error:
+        if any(key.endswith("_") and not key.startswith("_") for key in vars(model)):
+            raise
+        raise not_fitted(name) from error  # of a class of one's own, which need not check that itself
     if not isinstance(found, Propensities):
         raise InputError(
             f"{who}: {name}.predict(feedback) must return Propensities, got {type(found).__name__}; return "

@@ -33,7 +33,7 @@ def questions(draw):
         "ratings": "stars" if wrong else draw(st.sampled_from(["stars", "continuous", "positives", "liked"])),
         "propensity": draw(st.sampled_from(["propensity", "popularity", "uniform"])),
         "split": draw(st.sampled_from([None, None, "random", "time", "none", "guess"])),
-        "metrics": metrics,
+        "metrics": metrics if wrong != "half" else metrics or ["mae"],  # what nobody named is left out one by one
         "estimators": draw(st.sampled_from(ESTIMATORS)),
         "lists": draw(st.booleans()) and metrics != ["mae"],
         "floor": draw(st.sampled_from([None, None, 0.2])),
@@ -114,7 +114,7 @@ def words(asked, folder):
     return found
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(questions())
 def test_both_modes_give_the_same_answer_or_the_same_refusal(asked):
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():

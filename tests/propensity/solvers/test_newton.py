@@ -138,3 +138,28 @@ def test_steps_that_do_not_arrive_are_an_error(monkeypatch):
     monkeypatch.setattr(newton, "MAX_STEPS", 1)
     with pytest.raises(UndefinedError, match=facts("Logistic", "1 steps", "reg=")):
         maximise(grid, 1.0)
+
+
+def test_a_step_along_which_the_slope_stays_is_halved_until_it_ends(monkeypatch):
+    monkeypatch.setattr(newton, "gradient", lambda *_: Flat())
+    tried = []
+    newton._along(None, 0.0, Recorder(tried), None, -1.0)
+    np.testing.assert_allclose(tried[:3], [1.0, 0.5, 0.25])
+
+
+class Flat:
+    """A gradient whose slope is -1 everywhere."""
+
+    def dot(self, _):
+        return -1.0
+
+
+class Recorder:
+    """Logits that note how far along a step they are asked for."""
+
+    def __init__(self, tried):
+        self.tried = tried
+
+    def plus(self, t, _):
+        self.tried.append(t)
+        return self

@@ -1,19 +1,23 @@
-"""Pairs that a streamed log has more than once: which rows these are, in the words of `read`."""
+"""What streamed tables must not hold: pairs twice, and scores that are no numbers; in the words of `read`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import polars as pl
 
 from openloop.commands.audit.scan_columns import collected
 from openloop.data.events import pairs_repeat
+from openloop.sources.frames.model_tables import of_frame
+from openloop.sources.frames.opening import EngineTable
 from openloop.sources.frames.parting import Undivided
 
 PAIR = ["user", "item"]
+NAMED = re.compile(r"^model '(.*)' \(.*\)$", re.DOTALL)
 
 
 class ScannedLog(NamedTuple):
@@ -54,3 +58,10 @@ class StreamedLogs:
 
 def _twice(pairs: pl.LazyFrame) -> pl.DataFrame:
     return collected(pairs.group_by(PAIR).len().filter(pl.col("len") > 1).select(PAIR))
+
+
+def check_numbers(what: str, rows: pl.LazyFrame) -> None:
+    """Refuse what a table of predictions must not hold as scores or ranks."""
+    frame: Any = nw.from_native(rows)
+    table = EngineTable(name=what, frame=frame, columns=tuple(frame.collect_schema().names()), ids=tuple(PAIR))
+    of_frame(NAMED.sub(r"\1", what), table, (None, None), {}).check()

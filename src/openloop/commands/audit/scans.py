@@ -36,7 +36,7 @@ from openloop.commands.audit.scan_columns import (
     rating,
     refuse_empty,
 )
-from openloop.commands.audit.scan_repeats import ScannedLog, StreamedLogs
+from openloop.commands.audit.scan_repeats import ScannedLog, StreamedLogs, check_numbers
 from openloop.commands.audit.scan_whole import ScannedWhole, with_whole
 from openloop.commands.table_files import suffix
 from openloop.data.columns import Column, InputTable, choose, choose_log, shared
@@ -151,7 +151,6 @@ class Scan:
 
     def check(self) -> None:
         """Refuse what `read` refuses of a log's numbers."""
-        refuse_empty(self.raw, self.what)
         for role, check in (("rating", check_ratings), ("propensity", check_propensities)):
             if role in self.columns:
                 check(self.raw.select(role), f"{self.what}: {role} column {self.columns[role]!r}")
@@ -202,8 +201,10 @@ def _gathered(wanted: AuditRequest, notes: list[str], step: Step, until: ExitSta
     step("counting users and items", 0.3)
     logs = [scan for scan in (log, *beside) if scan is not None]
     for scan in logs:
-        scan.check()
+        refuse_empty(scan.raw, scan.what)
     found = {role: _of_logs(wanted, role, logs, chosen) for role in SIDES}
+    for scan in logs:  # after the ids, as where rows are read
+        scan.check()
     known = {role: ids for role, (ids, _) in found.items()}
     predicted = {name: [_predicted(scan, known) for scan in scans] for name, scans in models.items()}
     logged = [scan.frame({role: next(own) for role, (_, own) in found.items()}) for scan in logs]
@@ -273,7 +274,9 @@ def _within(scan: Scan, role: str, known: pl.Series) -> ScannedIds:
 def _predicted(scan: Scan, known: Mapping[str, pl.Series]) -> pl.LazyFrame:
     if collected(scan.raw.head(1)).height == 0:
         raise no_rows(scan.what)
-    return scan.predictions({role: _within(scan, role, known[role]) for role in SIDES})
+    found = scan.predictions({role: _within(scan, role, known[role]) for role in SIDES})
+    check_numbers(scan.what, found)  # before pairs, as where rows are read
+    return found
 
 
 def _refuse_repeats(scan: Scan, frame: pl.LazyFrame, ranges: Undivided) -> pl.LazyFrame:

@@ -306,7 +306,8 @@ def _along(grid: Grid, reg: float, at: Logits, step: Logits, slope: float) -> tu
         steep = g.dot(step)
         if steep >= -0.5 * slope:
             break
-        t *= min(max(slope / (slope - steep), 0.1), 0.7)
+        # Where the slope stays what it was, the curve has no turn to aim at.
+        t *= 0.5 if slope == steep else min(max(slope / (slope - steep), 0.1), 0.7)
     return there, g
 
 
