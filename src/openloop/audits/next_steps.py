@@ -123,11 +123,19 @@ def _remedied(found: Audit, words: str) -> NextStep:
     change = CHANGES.get(words)
     if change is None:
         return NextStep(words=words)
-    command = shlex.split(found.setting.command or "")
+    command = _words(found.setting.command or "")
     own = command[:2] == COMMAND
     asked = _command(found, change, command) if own else _call(found, change)
     where = [sentence for sentence in change.where if sentence.partition(" ")[0] in asked]
     return NextStep(words=words, command=asked, where=" ".join(where if own else [*where, KEPT]))
+
+
+def _words(command: str) -> list[str]:
+    """The words of a command line; of one that a file from elsewhere tells and no shell would read, none."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
 
 
 def _confirmed(found: Audit) -> Iterator[NextStep]:

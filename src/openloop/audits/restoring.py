@@ -133,6 +133,7 @@ def _audit(r: Record) -> Audit:
         rehearsal=r("rehearsal", Rehearsal | None), weights=None if weights is None else _weights(weights),
         check=r("propensity_check", Check | None), cold=None if cold is None else _cold(cold),
         settling=r("settling", tuple[Settling, ...]), setting=r("setting", Setting),
+        not_computed=r("not_computed", dict[str, str]),
         warnings=r("warnings", tuple[str, ...]), notes=r("notes", tuple[str, ...]),
     )  # fmt: skip
 
