@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from openloop.audits.results import Audit
     from openloop.core.comparison import Comparison
     from openloop.core.covariates import Covariates
-    from openloop.core.estimate import Estimate, Interval
+    from openloop.core.estimate import Estimate
     from openloop.core.feedback import Feedback
     from openloop.core.impressions import Impressions
+    from openloop.core.interval import Interval
     from openloop.core.metric import Metric
     from openloop.core.moments import Moments
     from openloop.core.propensities import Propensities, observed_probability
@@ -66,7 +67,8 @@ _NAMES = {
     "metrics.naming": "metric",
     "core.metric": "Metric",
     "core.moments": "Moments",
-    "core.estimate": "Estimate Interval",
+    "core.estimate": "Estimate",
+    "core.interval": "Interval",
     "estimators.custom": "estimator",
     "estimators.bounds": "bounds",
     "estimators.resampling": "bootstrap",

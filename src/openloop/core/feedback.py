@@ -28,13 +28,45 @@ from openloop.support.wording import rows_at
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Feedback:
-    """Observed cells: sorted by (user, item), no pair twice, finite ratings.
+    """Observed cells of a users × items grid: sorted by (user, item), no pair twice, finite ratings.
 
-    `users` × `items` is the population, which may be larger than what was observed. `row` is each cell's
-    position in the input, `share` the probability with which the split that made this part kept an observed
-    row (None: unknown, as after a split by time), `origin` the fingerprint of the log it was split from, `split` how,
-    the first split first. `positives`: a row says that something was liked, and there are no others, as in clicks.
-    `weight` is what learners multiply a row's weight by. `notes` say how it was read and split.
+    `ol.read` makes Feedback of files and dataframes, `Feedback.from_arrays` of codes in any order. `users` × `items` is
+    the population, which may be larger than what was observed. Arrays are read-only.
+
+    Args:
+        user: The user's code of each row, (n,).
+        item: The item's code of each row, (n,).
+        rating: The rating of each row, (n,), as float32.
+        users: The ids of all users of the population.
+        items: The ids of all items of the population.
+        propensity: The probability in (0, 1] with which each row's cell was observed, if the log has it.
+        time: The time of each row, if the log has it.
+        weight: What learners multiply a row's weight by, such as a number of repeats.
+        row: The position of each row in the input; by default the rows are the input.
+        input_rows: The number of rows of the input; by default that of this log.
+        share: The probability with which the split that made this part kept an observed row. None means that it is
+            unknown, as after a split by time.
+        origin: The fingerprint of the log that this part was split from.
+        split: How the log was split, the first split first: "row", "user", "leave-k-out", "time", or "cold", which left
+            out cold rows.
+        item_rows: How many rows each item had in the log that this part was split from, (I,). None means that this is
+            the whole log.
+        uniform: Whether the rows are a uniform sample of the population's cells. Such a sample may not be scored.
+        positives: Whether each row only says that something was liked, as clicks do. Then no row says that it was not.
+        dropped: The number of rows that reading left out.
+        notes: How the log was read and split, in words.
+
+    Raises:
+        InputError: A column breaks a rule above. The message names the column, the rule and the remedy.
+
+    Examples:
+        >>> log = ol.Feedback.from_arrays(user=[1, 0, 1], item=[0, 2, 2], rating=[4, 5, 1], users=2, items=3)
+        >>> log
+        Feedback(3 of 2 users × 3 items)
+        >>> log.rating.tolist()
+        [5.0, 4.0, 1.0]
+        >>> log.align([10.0, 20.0, 30.0]).tolist()
+        [20.0, 10.0, 30.0]
     """
 
     user: Ints
@@ -124,7 +156,19 @@ class Feedback:
         items: Vocabulary | int | None = None,
         **columns: Any,
     ) -> Feedback:
-        """Feedback from codes in any order; `users` and `items` are vocabularies or their sizes."""
+        """Feedback from codes in any order.
+
+        Args:
+            user: The user's code of each row.
+            item: The item's code of each row.
+            rating: The rating of each row.
+            users: The users of the population, as a vocabulary or their number. By default the largest code tells.
+            items: The items of the population, likewise.
+            **columns: Other fields of Feedback; those with one value per row are sorted along.
+
+        Returns:
+            The rows sorted by (user, item); `row` has their positions in the input.
+        """
         u, i, y = np.asarray(user), np.asarray(item), np.asarray(rating)
         for name, c in {"item": i, "rating": y, **columns}.items():
             if c is not None and np.ndim(c) == 1 and len(c) != len(u):
@@ -149,12 +193,12 @@ class Feedback:
 
     @property
     def n_users(self) -> int:
-        """The users of the population."""
+        """The number of users in the population."""
         return len(self.users)
 
     @property
     def n_items(self) -> int:
-        """The items of the population."""
+        """The number of items in the population."""
         return len(self.items)
 
     @property
@@ -169,16 +213,26 @@ class Feedback:
 
     @property
     def rows_of_items(self) -> npt.NDArray[np.int64]:
-        """How many rows each item has in the whole log, (I,)."""
+        """The number of rows that each item has in the whole log, (I,)."""
         return np.bincount(self.item, minlength=self.n_items) if self.item_rows is None else self.item_rows
 
     @property
     def fingerprint(self) -> str:
-        """Which cells of which grid these are: what propensities are checked against."""
+        """A hash of the grid and its observed cells, which propensities are checked against."""
         return fingerprint_of((self.n_users, self.n_items), self.user, self.item)
 
     def align(self, values: npt.ArrayLike) -> Array:
-        """Bring an array in input order (one value per row of the input) into Feedback order."""
+        """Bring an array from the input's order into the order of this Feedback.
+
+        Args:
+            values: One value for each row of the input, in its order.
+
+        Returns:
+            The value of each row of this Feedback.
+
+        Raises:
+            AlignmentError: The array has another length than the input.
+        """
         array = np.asarray(values)
         if array.ndim != 1 or len(array) != self.input_rows:
             raise AlignmentError(
@@ -188,7 +242,15 @@ class Feedback:
         return array[self.row]
 
     def take(self, keep: Array, **changes: Any) -> Feedback:
-        """The rows that `keep` (a mask or sorted positions) names, with their columns."""
+        """A part of the rows with all their columns.
+
+        Args:
+            keep: A mask of the rows, or their positions in rising order.
+            **changes: Fields that the part has other values of.
+
+        Returns:
+            The part; its population is that of the whole.
+        """
         columns = {}
         for name in ("user", "item", "rating", "propensity", "time", "weight", "row", "share"):
             values = getattr(self, name)

@@ -20,7 +20,24 @@ MAX_SPAN = 8  # ids may lie so many times wider than they are many, and still be
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
-    """The ids of one side of the grid: code c stands for `ids[c]`; integers or strings, sorted, distinct."""
+    """The ids of one side of the grid: code c means `ids[c]`.
+
+    Args:
+        ids: Integers or strings, sorted and distinct; `Vocabulary.of` sorts any list of ids.
+
+    Raises:
+        EmptyError: There are no ids.
+        InputError: The ids are not sorted, or not distinct.
+
+    Examples:
+        >>> items = ol.Vocabulary.of(["tea", "milk", "tea", "bread"])
+        >>> items.ids.tolist()
+        ['bread', 'milk', 'tea']
+        >>> items.codes(["tea", "bread"]).tolist()
+        [2, 0]
+        >>> items.find(["tea", "salt"]).tolist()
+        [2, -1]
+    """
 
     ids: Array
 
@@ -37,13 +54,20 @@ class Vocabulary:
 
     @classmethod
     def of(cls, ids: npt.ArrayLike) -> Vocabulary:
-        """The vocabulary of any list of ids: sorted, each once."""
+        """The vocabulary of any list of ids: sorted, each once.
+
+        Args:
+            ids: Integers or strings in any order, with or without repeats.
+
+        Returns:
+            The vocabulary of the distinct ids.
+        """
         array = np.asarray(ids)
         return cls(np.unique(array.astype(object) if array.dtype.kind == "U" else array))
 
     @classmethod
     def range(cls, n: int) -> Vocabulary:
-        """The ids 0 … n-1."""
+        """The vocabulary of the ids 0 … `n` - 1."""
         return cls(np.arange(n))
 
     def __len__(self) -> int:
@@ -58,7 +82,14 @@ class Vocabulary:
         return hash((len(self.ids), str(self.ids[0]), str(self.ids[-1])))
 
     def find(self, values: npt.ArrayLike) -> Ints:
-        """The code of each value, -1 where the vocabulary does not have it."""
+        """The code of each value, -1 for values that the vocabulary does not have.
+
+        Args:
+            values: Ids of the vocabulary's type; an integer never matches a string.
+
+        Returns:
+            An int32 array of the shape of `values`.
+        """
         wanted = np.asarray(values)
         if (wanted.dtype.kind in "iub") != (self.ids.dtype.kind == "i"):
             return np.full(wanted.shape, -1, np.int32)
@@ -72,7 +103,14 @@ class Vocabulary:
         return int(self.ids[-1]) - int(self.ids[0]) + 1
 
     def looked_up(self, wanted: Array) -> Ints:
-        """As `find`, by a table over ids that lie close together: many times faster than a search."""
+        """As `find` for integers, by a table over the range of ids: faster where ids are dense.
+
+        Args:
+            wanted: The integers to look up.
+
+        Returns:
+            The code of each, -1 for integers that are no ids.
+        """
         low, high = self.ids[0], self.ids[-1]
         code = np.full(self._span + 1, -1, np.int32)  # the last place is for what lies outside
         code[self.ids - low] = np.arange(len(self.ids))
@@ -80,7 +118,18 @@ class Vocabulary:
         return code[np.where(inside, wanted.astype(np.int64, copy=False) - low, self._span)]
 
     def codes(self, values: npt.ArrayLike, what: str = "id") -> Ints:
-        """The code of each value; an unknown one is an error."""
+        """The code of each value; an unknown value is an error.
+
+        Args:
+            values: Ids of the vocabulary's type.
+            what: What the ids are called in the error message, such as "user".
+
+        Returns:
+            An int32 array of codes.
+
+        Raises:
+            UnknownIdError: A value is not in the vocabulary.
+        """
         codes = self.find(values)
         unknown = np.unique(np.asarray(values)[codes < 0])
         if len(unknown):

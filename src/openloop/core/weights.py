@@ -18,7 +18,7 @@ MASS_RANGE = (0.8, 1.25)  # of Σw/(U·I), which is 1 when the propensities are 
 
 
 def effective_size(w: Floats) -> float:
-    """(Σw)²/Σw²: how many equally weighted rows these are worth."""
+    """(Σw)²/Σw²: the number of equally weighted rows that these are worth (Kish 1965)."""
     w = w / w.max()  # squares stay finite
     return float(w.sum()) ** 2 / float(np.square(w).sum())
 
@@ -71,7 +71,7 @@ class WeightSummary:
 
     @property
     def effective_size(self) -> float:
-        """(Σw)²/Σw²."""
+        """(Σw)²/Σw² (Kish 1965)."""
         return self.total**2 / self.squares if self.squares else 0.0
 
     @property
@@ -93,7 +93,7 @@ def weight_bin(weights: Floats) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostics:
-    """What an estimate rests on; `flags` says in plain words when that is too thin."""
+    """What an estimate rests on; `flags` say in plain words where that is too little."""
 
     n: int
     users: int
