@@ -46,22 +46,60 @@ def click_world(
     logging: Logging = "shuffled",
     **settings: Any,
 ) -> ClickWorld:
-    """A world of clicks on lists of `depth` out of `items`; `settings` are the other fields of `ClickWorld`."""
+    """A world of clicks on lists of `depth` out of `items`.
+
+    Args:
+        users: The number of users of a log.
+        items: The number of items.
+        depth: The length of a list.
+        model: How users click: "pbm", "cascade" or "trust".
+        logging: What the logging policy shows: "deterministic", "two-rankers", "shuffled" or "plackett-luce".
+        **settings: Other fields of `ClickWorld`.
+
+    Returns:
+        The world.
+
+    Examples:
+        >>> world = ol.simulate.click_world(users=50)
+        >>> world.observe(0).depth
+        3
+        >>> world.truth("a", population=4096) > world.truth("b", population=4096)
+        True
+    """
     return ClickWorld(users=users, items=items, depth=depth, model=model, logging=logging, **settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClickWorld:
-    """Users like these, the lists they are shown, and how they click.
+    """A world of users, the lists they are shown, and how they click.
 
-    Item i attracts user u with q_ui = sigmoid(base + b_i + f_u·g_i). `model` makes clicks of it: pbm, θ_k q with
-    θ_k = k^−eta; trust, θ_k(q ε⁺ + (1 − q) ε⁻_k); cascade, down the list until the user stops. `logging` is what the
-    logger shows: its ranking; by a coin its ranking or a second one; its ranking or, in a share `shuffle` of requests,
-    any list; a list drawn by Plackett-Luce. `shuffle` may be above 0 with each of them. `feedback`: what was clicked
-    moves to the top of the logger's next list for this user (boost), or to its bottom (hide).
+    Item i attracts user u with probability q_ui = sigmoid(base + b_i + f_u·g_i). There are two rankers to compare: "a"
+    knows tastes better than the logging policy, "b" imitates the logging policy.
 
-    A log has `users` users with `requests` requests each in the mean, a few of them with many. Rankers: "a" knows
-    tastes better than the logger, "b" imitates the logger.
+    Args:
+        users: The number of users of a log.
+        items: The number of items.
+        depth: K, the length of a list.
+        model: How attraction becomes clicks. "pbm": θ_k q with θ_k = k^−eta. "trust": θ_k(q ε⁺ + (1 − q) ε⁻_k).
+            "cascade": down the list until the user stops.
+        logging: What the logging policy shows. "deterministic": its ranking. "two-rankers": its ranking or a second
+            one, by a coin flip. "shuffled": its ranking, or in a share `shuffle` of requests a random order.
+            "plackett-luce": a list drawn by Plackett-Luce.
+        shuffle: The share of requests whose order is random; by default 0.5 for "shuffled", else 0.
+        feedback: How the next list of a user reacts to clicks: "none", "boost" (clicked items move to the top) or
+            "hide" (to the bottom).
+        requests: The mean number of requests per user; a few users have many.
+        eta: How fast examination falls with the position.
+        base: The logit of the attraction of an average item.
+        seed: The seed of tastes and rankers. Logs have seeds of their own.
+
+    Examples:
+        >>> world = ol.simulate.ClickWorld(users=50, model="pbm", depth=3)
+        >>> world.theta.round(2).tolist()
+        [1.0, 0.5, 0.33]
+        >>> shown = world.observe(0)
+        >>> sorted(world.rankers)
+        ['a', 'b']
     """
 
     users: int = 2000
@@ -107,11 +145,19 @@ class ClickWorld:
         return self.theta * (right - wrong), self.theta * wrong
 
     def attraction(self, users: npt.ArrayLike) -> Floats:
-        """q_ui of users by their ids, (users, I)."""
+        """q_ui of `users`, given by their ids, (users, I)."""
         return 1 / (1 + np.exp(-self._taste(np.asarray(users))))
 
     def scores(self, name: str, users: npt.ArrayLike) -> Floats:
-        """What ranker "a", "b", the "logger" or its "second" sorts the items by, (users, I)."""
+        """The scores by which a ranker sorts the items.
+
+        Args:
+            name: "a", "b", "logger" or its "second".
+            users: Ids of users.
+
+        Returns:
+            Scores, (users, I).
+        """
         if name not in NOISE:
             raise InputError(f"click_world: {name!r} is no ranker.{did_you_mean(name, NOISE)}")
         who = np.asarray(users)
@@ -129,11 +175,19 @@ class ClickWorld:
         return _normals(NOISE.index(name) + 8 * self.seed, users, self.items)
 
     def truth(self, name: str, population: int = 2**18) -> float:
-        """V, the expected clicks per request under ranker "a", "b" or the "logger", as the mean over a population."""
+        """V, the expected clicks per request under a ranker, as the mean over a population of users.
+
+        Args:
+            name: "a", "b" or "logger".
+            population: The number of users to average over.
+
+        Returns:
+            The value.
+        """
         return _truth(self, name, population)
 
     def value(self, q: Floats) -> Floats:
-        """Expected clicks on lists whose items attract with q (…, K)."""
+        """The expected clicks on lists whose items attract with probabilities `q` (…, K)."""
         if self.model != "cascade":
             slope, floor = self._response
             return q @ slope + floor.sum()
@@ -148,7 +202,7 @@ class ClickWorld:
         return {name: partial(_score_pairs, self, name) for name in ("a", "b")}
 
     def ranks(self, shown: Impressions) -> dict[str, pl.DataFrame]:
-        """Both as frames of user, item and rank from 1, for the users of a log."""
+        """The lists of both rankers as frames of user, item and rank, for the users of the log `shown`."""
         import polars as pl
 
         if shown.users is None:
@@ -159,7 +213,15 @@ class ClickWorld:
         return {name: pl.DataFrame({"user": user, "item": item, "rank": rank}) for name, rank in found.items()}
 
     def clicks(self, q: Floats, rng: np.random.Generator) -> Floats:
-        """Clicks on lists whose items attract with q (N, K)."""
+        """Clicks on lists.
+
+        Args:
+            q: The attraction of each list's items, (N, K).
+            rng: A Generator.
+
+        Returns:
+            0 or 1 for each shown item, (N, K).
+        """
         u = rng.random(q.shape)
         if self.model != "cascade":
             slope, floor = self._response
@@ -171,9 +233,15 @@ class ClickWorld:
         return c
 
     def observe(self, rng: Rng) -> Impressions:
-        """A log of users drawn afresh, its requests in the order of time.
+        """A log of newly drawn users, its requests in the order of time.
 
-        It has the policy's probabilities, but for a deterministic one that never shuffles, which has none to log.
+        It has the policy's probabilities, except for a deterministic policy that never shuffles, which has none to log.
+
+        Args:
+            rng: A seed or a Generator.
+
+        Returns:
+            The impressions.
         """
         draw = generator("ClickWorld.observe", rng)
         users = Vocabulary.of(draw.integers(IDS, size=self.users))
