@@ -141,11 +141,31 @@ def _carried(parts: dict[str, Floats]) -> Floats:
 
 
 def estimator(name: str) -> Callable[[Callable[[Any], Any]], Method]:
-    """A decorator that makes an estimator of a function of the totals s.n, s.gain, s.weight, s.wgain and s.cells.
+    """A decorator that makes an estimator of your own function of totals.
 
-    `@ol.estimator("mine")` above `def mine(s): return s.wgain / s.weight` is snips. The function must be smooth: it is
-    differentiated by the complex step, so no abs, no comparison and no rounding. It must be a mean, which
-    settles as the log grows. What it estimates is your claim, so no verdict of an audit rests on it.
+    The function sees an object s with s.n = |O|, s.gain = Σδ, s.weight = Σw, s.wgain = Σwδ and s.cells = |C|, each
+    summed over all users. It must be smooth, since it is differentiated by the complex step (Squire & Trapp 1998): no
+    abs, no comparison, no rounding. It must be a mean, which settles as the log grows. What it estimates is your claim,
+    so no verdict of an audit rests on it alone.
+
+    Args:
+        name: The name of the estimator: lower-case letters, digits and _ . : + -.
+
+    Returns:
+        The decorator; the decorated function is then one of `estimators=`.
+
+    Raises:
+        NameFormatError: The name is taken, or has other characters.
+        InputError: The function is not smooth, or not a mean.
+
+    Examples:
+        >>> @ol.estimator("shrunk")
+        ... def shrunk(s):
+        ...     return s.wgain / (s.weight + 10)
+        >>> world = ol.simulate.movie_lovers()
+        >>> result = ol.evaluate(world.predictions, world.observe(0), metrics=["mae"], estimators=[shrunk])
+        >>> round(result["Y1", "mae", "shrunk"].value, 3)
+        0.547
     """
     if not isinstance(name, str) or NAME.fullmatch(name) is None:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NameFormatError(
