@@ -24,8 +24,26 @@ LEAST_USERS = 2  # in an arm that has a variance
 class Plan:
     """An A/B test of two models: users per arm for the estimated difference, and for its lower limit.
 
-    `variances` are σ² of a user's mean in each arm. `users_at_lower_limit` is None where the interval reaches 0: no
-    number of users then has that power against all that the log leaves possible.
+    Attributes:
+        a: One model.
+        b: The other model.
+        metric: The metric.
+        difference: |Δ|, the estimated difference.
+        lower_limit: The lower limit of its 80 % interval.
+        power: The power of the test.
+        impressions: Impressions per user; None where they do not matter.
+        variances: σ² of a user's mean in each arm.
+        users_per_arm: The number of users that the estimated difference needs.
+        users_at_lower_limit: The number that the lower limit needs. None where the interval reaches 0: no number of
+            users then has that power against all that the log leaves possible.
+        assumptions: What the plan takes for granted.
+
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> found = ol.audit(world.predictions, world.observe(0), metrics=["mae"])
+        >>> test = ol.plan(found.contrast("Y1", "Y2"), impressions=5, power=0.9)
+        >>> test.users_per_arm, test.users_at_lower_limit
+        (15, 21)
     """
 
     a: str
@@ -55,10 +73,27 @@ class Plan:
 
 
 def plan(contrast: Contrast, *, impressions: float = IMPRESSIONS, power: float = 0.8) -> Plan:
-    """Users per arm that a two-sided test at 5 % needs, n = (z₀.₉₇₅ + z_power)²(σ_A² + σ_B²)/Δ².
+    """Users per arm that a two-sided test at 5 % needs, n = (z₀.₉₇₅ + z_power)²(σ_A² + σ_B²)/Δ² (Lachin 1981).
 
-    `impressions` is how many a user of the test gives, m. For metrics of cells σ² = τ² + (S² − τ²)/m, τ² being the
-    variance of users' own means, S² that of losses; for metrics of users σ² is the variance over the log's users.
+    For metrics of cells σ² = τ² + (S² − τ²)/m, where τ² is the variance of users' own means and S² that of losses. For
+    metrics of users σ² is the variance over the log's users.
+
+    Args:
+        contrast: The paired difference, from `found.contrast(a, b)` of an audit.
+        impressions: m, the impressions that a user of the test gives.
+        power: The probability to find a difference as large as the estimated one.
+
+    Returns:
+        The sizes of the test and what they assume.
+
+    Raises:
+        UndefinedError: The models do not differ, or the contrast has no variances.
+
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> found = ol.audit(world.predictions, world.observe(0), metrics=["mae"])
+        >>> print(ol.plan(found.contrast("Y1", "Y2")).users_per_arm)
+        4
     """
     from scipy.special import ndtri, stdtrit
 
