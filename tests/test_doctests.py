@@ -119,7 +119,7 @@ def entries(section: str) -> set[str]:
 
 def parameters(found: Any) -> list[str]:
     if dataclasses.is_dataclass(found):
-        return [f.name for f in dataclasses.fields(found) if not f.name.startswith("_")]
+        return [f.name for f in dataclasses.fields(found) if f.init and not f.name.startswith("_")]
     if inspect.isclass(found) and found.__init__ is object.__init__:
         return []
     return [name for name in inspect.signature(found).parameters if name not in ("self", "cls")]

@@ -1,4 +1,4 @@
-"""Where the families meet: models, a log and propensities to a Comparison."""
+"""`evaluate`: models, a log and propensities to a Comparison."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, progress, silent
 from openloop.support.wording import reasons
 
-ERRORS = ("mae", "mse")  # what is estimated where nobody said,
+ERRORS = ("mae", "mse")  # the default metrics,
 RANKINGS = ("recall@10", "dcg@10")  # and where some model is a list
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Ques
     _check_models(models)
     if asked.running is not None and asked.running not in models:
         known = did_you_mean(asked.running, list(models))
-        raise InputError(f"evaluate: running= names no model: {asked.running!r}.{known}")
+        raise InputError(f"evaluate: running={asked.running!r} is not among the models.{known}")
     source, notes = _source(models, log, propensities, asked)
     asked = _served(source, asked, notes)
     if asked.exclude is None and "rank" in asked.kinds:
@@ -279,7 +279,7 @@ def _warnings(source: Source, asked: Question) -> list[str]:
 
 
 def _served(source: Source, asked: Question, notes: list[str]) -> Question:
-    """The question with the metrics that nobody named cut where the shortest list ends, and a note on that."""
+    """The question with the default metrics cut where the shortest list ends, and a note on that."""
     deepest = max((any_metric(name).k or 0 for name in asked.guessed), default=0)
     lists = {name: depth for name in source.models if (depth := source.coverage(name).depth) is not None}
     if not lists or min(lists.values()) >= deepest:

@@ -13,7 +13,7 @@ Assumed = Literal["rho", "kappa", "gamma"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why something is no verdict, or not without an assumption: `value` missed `limit`, and `remedy` may help.
+    """Why there is no verdict, or only a conditional one: `value` misses `limit`, and `remedy` may help.
 
     `about` names the two models that it concerns, where there are others.
     """
@@ -31,15 +31,15 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """What an order rests on: it holds up to `holds_to`, turns at `flips_at`, and a verdict needs `required`.
+    """The assumption behind an order: it holds up to `holds_to`, reverses at `flips_at`; a verdict needs `required`.
 
-    "rho": how many times likelier a rating one star higher makes being observed, beyond the propensities. "kappa":
+    "rho": how many times likelier each extra star makes being observed, beyond the propensities. "kappa":
     the share of popularity that is exposure. "gamma": how many times propensities are off, either way.
     """
 
     name: Assumed
     holds_to: float
-    flips_at: float  # ∞: it does not turn on the grid
+    flips_at: float  # ∞: it does not reverse on the grid
     required: float
 
 

@@ -201,7 +201,7 @@ def audit(
 
 
 def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: AuditQuestion, step: Step = silent) -> Audit:
-    """The audit that answers the question; what an engine holds for it is given back at its end."""
+    """The audit that answers the question; at its end, what an engine holds for it is released."""
     with ExitStack() as until:
         return _conducted(models, log, propensities, asked, step, until)
 
@@ -224,7 +224,7 @@ def _conducted(
         population = f"{population}, {few.population}" if population else few.population
     asked = for_clicks(asked) if basis.clicks else asked
     ready = until.enter_context(prepared(models, log, seen, asked))
-    if not isinstance(log, Feedback):  # which says so itself
+    if not isinstance(log, Feedback):  # a Feedback says so itself
         basis = basis.with_span(*ready.source.about().span, by_items=asked.by_items)
     if asked.rehearse:
         from openloop.audits.rehearsing import rehearsable  # it loads learners, which no other audit needs
@@ -241,7 +241,7 @@ def _conducted(
         if any(tilts.against("kappa") is not None for tilts in result.tilts.values()):
             basis, result = replace(basis, positives=True, clicks=True), as_liking(result, ready.metrics)
         sample = None if asked.open_loop is None else open_loop_of(models, asked.open_loop, result, asked, ready.source)
-        step("looking for what could change the verdict", 0.5)
+        step("testing what could change the verdict", 0.5)
         sentence = getattr(propensities, "assumes", "") if asked.assumes is None else asked.assumes
         evidence = _evidence(
             ready, result, asked, basis, open_loop=sample, assumes=sentence, population=population,
@@ -280,7 +280,7 @@ def _rehearsal(ready: Prepared, found: Evidence, seen: Any, asked: AuditQuestion
 
 
 def _shown(result: Comparison) -> Comparison:
-    """Without the reasons why there is no twin per user here, where nobody asked for that one."""
+    """Without reasons about `snips_user`, where it was added by default and has no meaning."""
     beside = {stem(name) for name in (*result.estimators, *(estimator for _, estimator in result.skipped))}
     hidden = "snips_user" if beside & {*POOLED} else None
     kept = {key: why for key, why in result.skipped.items() if key[1] != hidden}
@@ -288,10 +288,10 @@ def _shown(result: Comparison) -> Comparison:
 
 
 def as_liking(result: Comparison, metrics: Sequence[Metric]) -> Comparison:
-    """Positives of which nobody said what was shown, with all of popularity taken for liking, κ = 0.
+    """Positives without exposure, with all of popularity treated as liking, κ = 0.
 
-    Then the plain averages of adg, atop and recall@k are unbiased, per user, and no others are: a cell metric is about
-    what was not liked, too.
+    Then the plain averages of adg, atop and recall@k are unbiased, per user. No others are: a cell metric also counts
+    what was not liked.
     """
     unbiased = {m.name for m in metrics if m.pooled}
     estimates = {
@@ -341,9 +341,9 @@ def _fitting(ready: Prepared) -> Prepared:
     if not odd and not 0 < len(about.ratings) <= 2:
         return ready
     why = (
-        f"the scores of {joined(odd)} are not on the scale of the ratings" if odd else "ratings have two values at most"
+        f"the scores of {joined(odd)} are not on the scale of the ratings" if odd else "ratings have at most two values"
     )
-    note = f"judged by rankings only: {why}; name metrics= such as mae to judge predictions all the same"
+    note = f"judged by rankings only: {why}; name metrics= such as mae to judge predictions anyway"
     kept = [m for m in ready.metrics if m.on == "rank"]
     return replace(ready, metrics=kept, notes=[*ready.notes, note])
 

@@ -19,8 +19,8 @@ from openloop.core.estimate import Estimate
 from openloop.core.feedback import Floats
 from openloop.estimators.sensitivity import critical_gamma
 
-MANY_SUMS = 1_000_000  # of users: with more, what one of them changes in the others' parts is nothing
-ROUNDING = 1e-12  # of an estimate: what is smaller comes of the order of summation
+MANY_SUMS = 1_000_000  # of users: with more, one of them changes nothing in the others' parts
+ROUNDING = 1e-12  # of an estimate: what is smaller is rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +174,7 @@ def _contrast(result: Comparison, a: str, b: str, e: Estimate, adjusted: float) 
 
 
 def _settled(e: Estimate, size: float) -> Estimate:
-    """A difference, or a spread of it, that is nothing but rounding is none."""
+    """The difference with 0 for its value or spread where that is only rounding."""
     tiny = ROUNDING * abs(size)
     if math.isnan(e.value):  # nothing is left without the one user
         return e

@@ -33,8 +33,8 @@ class DependentTest:
 def williams(r_jk: float, r_jh: float, r_kh: float, n: int) -> DependentTest:
     """Williams' t of r_jk = r_jh, two-sided, for Pearson correlations over n cases (Steiger 1980, Eq. 7).
 
-    It is no valid test of two Kendall's τ, whose variance differs: over 104 models it rejects a true equality in 0.3 %
-    of samples where 5 % are asked for. Use `compare_tau` for these.
+    It is not a valid test of two Kendall's τ, whose variance differs: over 104 models it rejects a true equality in
+    0.3 % of samples where 5 % are asked for. Use `compare_tau` for these.
 
     Args:
         r_jk: The correlation of j and k.

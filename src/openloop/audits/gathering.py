@@ -21,11 +21,11 @@ from openloop.sources.predictions import Predictions
 from openloop.support.wording import percent
 
 MANY_ROWS = 5_000_000  # so many hold out enough cells in two folds: each is a refit
-DROPPED = 0.05  # of the rows: more of them left out is another question
+DROPPED = 0.05  # of the rows: if more are left out, the audit answers another question
 
 
 def listed_scores(source: Source, metric: Metric, basis: Basis) -> dict[str, float]:
-    """What each model would score if everything were liked, where weights were made of this log and can be so tried.
+    """What each model would score if everything were liked, where weights fitted on this log can be tested so.
 
     Weights that are blind to the rating and were fitted to users and items do not show what is liked less: what is
     seen more often may be liked more.
@@ -88,20 +88,20 @@ def benchmarks_of(propensities: Any, log: Any) -> tuple[str, ...]:
 
 
 def doubts_about(ready: Prepared, checked: Any) -> Iterator[str]:
-    """Why this log supports no choice, whatever the estimates."""
+    """Why this log supports no choice for any estimates."""
     # Balanced weights do not rest on what the model within them predicts, which may be one p for all cells.
     if checked is not None and checked.no_better_than_none and checked.balancing is None:
-        yield "the propensities predict held-out cells worse than one p for all cells would"
+        yield "the propensity model predicts held-out cells worse than a constant"
     about = ready.source.about()
     share = about.dropped / (about.rows + about.dropped)
     if share > DROPPED:
-        yield f"{percent(share)} of the rows were dropped, which some model does not predict"
+        yield f"{percent(share)} of the rows were dropped because some model does not predict them"
     yield from _unlisted(ready.source)
     if isinstance(ready.source, FeedbackSource):
         for model, cells in ready.source.masked().items():
             yield (
-                f"model {model!r} has the score -inf for {cells:,} candidates, which it never lists and which may be "
-                "liked; pass exclude= with what was masked, or scores without a mask"
+                f"model {model!r} has the score -inf for {cells:,} candidates, so it never lists them although they "
+                "may be liked; pass exclude= with what was masked, or scores without a mask"
             )
 
 
@@ -113,8 +113,9 @@ def _unlisted(source: Source) -> Iterator[str]:
         without = model.unlisted(source.subject.log) if isinstance(model, Predictions) else 0.0
         if without > DROPPED:
             yield (
-                f"model {name!r} has no list for the users of {percent(without)} of the scored rows, so they speak "
-                'against it whatever it would list; give their lists, or judge by cold="report"'
+                f"model {name!r} has no list for the users of {percent(without)} of the scored rows, and these rows "
+                "count "
+                'against it; give lists for these users, or judge by cold="report"'
             )
 
 

@@ -1,6 +1,6 @@
 """`plan`: how many users an A/B test needs to see the difference that a log has shown.
 
-Knows nothing about the log: what it needs are the variances that a `Contrast` carries for each of its models.
+Knows nothing about the log: it needs the variances that a `Contrast` has for each of its models.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Plan:
     def __str__(self) -> str:
         limit = f"{percent(LOWER)} lower limit"
         at_lower = (
-            f"at no size for its {limit}, {self.lower_limit:.3g}: the log does not rule out that they are equal"
+            f"no number is enough for its {limit}, {self.lower_limit:.3g}, since the log does not rule out equal models"
             if self.users_at_lower_limit is None
             else f"{self.users_at_lower_limit:,} for its {limit}, {self.lower_limit:.3g}"
         )
@@ -117,8 +117,9 @@ def cell_variance_of_user(arm: Arm, impressions: float) -> float:
     """σ² = τ² + (S² − τ²)/m with τ² = U(stderr² − cell_stderr²), of the mean of m cells of a user."""
     if arm.cell_stderr is None or arm.loss_variance is None:
         raise UndefinedError(
-            "plan: the contrast has no variance over cells, from which users and their impressions are told apart; "
-            "use snips or ips of a log that was split by row, or not at all, and whose users are not in clusters."
+            "plan: the contrast has no variance over cells, which separates the variance of users from that of "
+            "impressions; use snips or ips of a log that was split by row, or not at all, and whose users are not in "
+            "clusters."
         )
     between = arm.users * (arm.stderr**2 - arm.cell_stderr**2)
     between = min(max(between, 0.0), arm.loss_variance)  # both are estimates
@@ -140,7 +141,7 @@ def _assumptions(*, cells: bool, impressions: float) -> list[str]:
     if cells:
         shown = f"each gives {impressions:g} impressions, of items drawn evenly from all, as the metric counts them"
     else:
-        shown = "each shows as much of what they like as a user of this log who counts for the metric"
+        shown = "each shows as much of what they like as a scored user of this log"
     return [drawn, shown, "the models differ there as they do here"]
 
 
@@ -156,7 +157,8 @@ def _arms(contrast: Contrast) -> tuple[Arm, Arm]:
 def _check(contrast: Contrast, impressions: float, power: float) -> None:
     if not isinstance(contrast, Contrast):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(
-            f"plan: takes a Contrast, got {type(contrast).__name__}; found.contrast(a, b, metric=, estimator=) is one."
+            f"plan: takes a Contrast, got {type(contrast).__name__}; take one from found.contrast(a, b, metric=, "
+            "estimator=)."
         )
     if not (is_number(power) and ALPHA / 2 < power < 1):
         raise InputError(

@@ -280,7 +280,7 @@ def _lists(name: str, **given: npt.ArrayLike) -> list[Floats]:
     lists = {key: np.asarray(values, np.float64) for key, values in given.items()}
     shapes = {key: v.shape for key, v in lists.items()}
     if len(set(shapes.values())) > 1 or any(v.ndim != 1 for v in lists.values()):
-        raise InputError(f"{name}: give one value a model in each list, in the same order; got shapes {shapes}.")
+        raise InputError(f"{name}: give one value per model in each list, in the same order; got shapes {shapes}.")
     for key, v in lists.items():
         if len(v) < 3:
             raise InputError(f"{name}: at least 3 models are needed, got {len(v)}.")

@@ -1,4 +1,4 @@
-"""`Comparison`: estimates by model × metric × estimator over the same users, so that differences are paired."""
+"""`Comparison`: estimates by model × metric × estimator over the same users, so differences are paired."""
 
 from __future__ import annotations
 

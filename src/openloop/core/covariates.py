@@ -136,11 +136,11 @@ class Covariates:
         """What was done to make them, and which columns are constant or redundant; `side` is "user" or "item"."""
         found, rank = list(self.notes), self.rank
         if self.constant:
-            found.append(f"{side} columns that are constant say nothing: {listing(self.constant)}")
+            found.append(f"{side} columns that are constant carry no information: {listing(self.constant)}")
         if rank < len(self.names) - len(self.constant):
             found.append(
                 f"the {len(self.names)} {side} columns have rank {rank}: the penalty shares the weight among "
-                "those that say the same"
+                "redundant ones"
             )
         return found
 
@@ -154,6 +154,6 @@ def _numbers(given: Any, what: str) -> Floats:
         return np.asarray(given, np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{what}: need an array of numbers, one row an id, got {type(given).__name__} ({error}); "
+            f"{what}: need an array of numbers, one row per id, got {type(given).__name__} ({error}); "
             "a table with text becomes Covariates by ol.covariates(table, ids)."
         ) from error

@@ -1,9 +1,9 @@
 """`Estimate`: a value and each user's part in it; errors, intervals and differences are arithmetic on parts.
 
-Every estimator is a smooth function f of totals T = Σ_u x_u. A user's part is taken twice: the influence
-ψ_u = U · ∇f(T) · (x_u − x̄), and J_u = f(T − x_u) − f(T), what leaving the user out changes. The standard error is
-the jackknife's, of J; ψ says how many users carry it. A ratio such as SNIPS gets the ratio's error, denominator
-included.
+Every estimator is a smooth function f of totals T = Σ_u x_u. A user's part is taken twice: the influence ψ_u = U ·
+∇f(T) · (x_u − x̄), and J_u = f(T − x_u) − f(T), what leaving the user out changes. The standard error is the
+jackknife's (Tukey 1958), of J; ψ says how many users it rests on. A ratio such as SNIPS gets the ratio's error,
+denominator included.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from openloop.core.weights import Diagnostics
 from openloop.errors import AlignmentError, InputError, UndefinedError
 from openloop.support.arguments import check_level
 
-ROUNDING = 1e-12  # of a value: parts that are smaller come of the order of summation
-TAKEN = ("known", "corrected", "refitted")  # how an interval takes p, from the least that is claimed
+ROUNDING = 1e-12  # of a value: smaller parts are rounding
+TAKEN = ("known", "corrected", "refitted")  # how an interval treats p, the weakest claim first
 _TAKEN_AS = {"known": "taken as known", "corrected": "corrected for their sample", "refitted": "refitted"}
 
 
@@ -44,7 +44,7 @@ class Estimate:
         function: The function of the summed columns that gives the value.
         deviations: J_u, the change when user u is left out, (U,); by default computed from the function.
         squared_deviations: ΣJ_u².
-        units: m, the number of users that take part. With 0 the value is no sum over users and has no interval.
+        units: m, the number of users that take part. With 0 the value is not a sum over users and has no interval.
         denominator_users: (ΣW_u)²/ΣW_u² of the denominator's parts: the effective number of users in it.
         sample_effects: What each rating of a uniform sample contributes to the error; the squares add up to its
             variance.
@@ -217,15 +217,15 @@ class Estimate:
     def _no_interval(self) -> UndefinedError:
         if not self.units:
             return UndefinedError(
-                f"interval: {self.metric} is no sum over users, so that it has no interval over them; use .value."
+                f"interval: {self.metric} is not a sum over users, so it has no interval over users; use .value."
             )
         counted = min(self.units, self.scored_users)
         if counted < 2:
-            return UndefinedError(f"interval: over users needs at least two users whose rows count, here is {counted}.")
+            return UndefinedError(f"interval: over users needs at least two users with rows that count, got {counted}.")
         lost = int(np.count_nonzero(~np.isfinite(self.deviations)))
         return UndefinedError(
-            f"interval: {self.method} of {self.metric} is undefined without {lost} of its {self.units} users, who "
-            "carry it alone; score more users."
+            f"interval: {self.method} of {self.metric} is undefined without {lost} of its {self.units} users, since "
+            "it rests on them alone; score more users."
         )
 
     @property
@@ -272,10 +272,11 @@ class Estimate:
         """A/B − 1, paired by user: the relative gain over the `other` estimate."""
         if not other.value:
             raise UndefinedError(
-                f"lift: {other.method} of {other.metric} is 0 for the other model, so no share of it is."
+                f"lift: {other.method} of {other.metric} is 0 for the other model, so the relative gain is undefined; "
+                "use a difference."
             )
         A, B = self.value, other.value
-        named = self._combine(other, -1.0)  # what is no number: names, sizes and how p was taken
+        named = self._combine(other, -1.0)  # what is not a number: names, sizes and how p was taken
         with np.errstate(invalid="ignore", divide="ignore"):  # nothing may be left without a user
             deviations = (A + self.deviations) / (B + other.deviations) - A / B
         return replace(
@@ -340,7 +341,7 @@ class Estimate:
 
 
 def _concentration(influence: Floats, value: float, units: int) -> tuple[float, float]:
-    """(Σψ²)²/Σψ⁴ and max ψ²/Σψ²; where nothing spreads, users are alike."""
+    """(Σψ²)²/Σψ⁴ and max ψ²/Σψ²; without any spread all users count equally."""
     largest = float(np.abs(influence).max(initial=0.0))
     if not largest > ROUNDING * abs(value):
         return float(units), 1 / max(units, 1)

@@ -114,7 +114,7 @@ class Feedback:
         for name in ("item", "rating", "propensity", "time", "weight", "row"):
             values = getattr(self, name)
             if values is not None and values.shape != (n,):
-                msg = f"Feedback: {name} has shape {values.shape}, user has ({n:,},); give one value a row."
+                msg = f"Feedback: {name} has shape {values.shape}, user has ({n:,},); give one value per row."
                 raise AlignmentError(msg)
         self._check_order()
         self._check_values()
@@ -130,7 +130,7 @@ class Feedback:
         twice = np.flatnonzero(step == 0)
         if len(twice):
             pairs = [(self.users.ids[self.user[i]], self.items.ids[self.item[i]]) for i in twice[:3]]
-            msg = f"Feedback: {len(twice):,} (user, item) pairs stand twice, as {pairs[0]}; keep one of each."
+            msg = f"Feedback: {len(twice):,} (user, item) pairs occur twice, such as {pairs[0]}; keep one of each."
             raise DuplicateError(msg)
 
     def _check_values(self) -> None:
@@ -172,7 +172,7 @@ class Feedback:
         u, i, y = np.asarray(user), np.asarray(item), np.asarray(rating)
         for name, c in {"item": i, "rating": y, **columns}.items():
             if c is not None and np.ndim(c) == 1 and len(c) != len(u):
-                msg = f"Feedback: {name} has {len(c):,} values, user has {len(u):,}; give one value a row."
+                msg = f"Feedback: {name} has {len(c):,} values, user has {len(u):,}; give one value per row."
                 raise AlignmentError(msg)
         order = np.lexsort((i, u))
         given = {name: np.asarray(c)[order] for name, c in columns.items() if c is not None and np.ndim(c) == 1}

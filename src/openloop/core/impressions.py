@@ -1,4 +1,4 @@
-"""`Impressions`: what was shown at which position of which request, and what came of it; sorted and checked.
+"""`Impressions`: what was shown at which position of which request, and its reward; sorted and checked.
 
 Impressions know nothing about files, dataframes, examination or rankers.
 """
@@ -129,7 +129,7 @@ class Impressions:
         if int(position.min()) < 1:
             at = int(np.argmin(position))
             raise InputError(
-                f"Impressions: positions count from 1, {self.where(at)} has {position[at]}; add 1 to each where yours "
+                f"Impressions: positions count from 1, {self.where(at)} has {position[at]}; add 1 to each if yours "
                 "count from 0."
             )
         step = np.diff(request)
@@ -332,7 +332,7 @@ class Impressions:
         theta = _checked_theta(getattr(exam, "theta_", exam), self.depth)
         rows = np.flatnonzero(self.reward > 0)
         if len(rows) == 0:
-            raise EmptyError("to_feedback: no row earned anything, so there is no positive; check the reward column.")
+            raise EmptyError("to_feedback: no row has a reward, so there are no positives; check the reward column.")
         cell = self.user[self.request[rows]].astype(np.int64) * self.n_items + self.item[rows]
         order = np.argsort(cell, kind="stable")
         rows, cell = rows[order], cell[order]

@@ -1,4 +1,4 @@
-"""`Interval`: the limits of a confidence interval, which know what lies between them."""
+"""`Interval`: the limits of a confidence interval, which can tell whether a number lies between them."""
 
 from __future__ import annotations
 

@@ -152,9 +152,9 @@ USUAL = 4.0  # of five stars
 
 
 def default_threshold(levels: Floats) -> float:
-    """From which rating on an item is relevant, where nobody said: 4, or 1 where ratings are 0 and 1.
+    """The default rating from which an item is relevant: 4, or 1 where ratings are 0 and 1.
 
-    Where all ratings are the same, they are positives: that one, at most.
+    Where all ratings are equal they are positives, and the threshold is at most that rating.
     """
     if all(level in (0.0, 1.0) for level in levels[:3]):
         return 1.0
@@ -164,7 +164,7 @@ def default_threshold(levels: Floats) -> float:
 def reaches(rating: Column, threshold: float) -> Column:
     """Whether ratings are relevant, the one rule for arrays and expressions: float32(rating) ≥ float32(threshold).
 
-    Feedback holds ratings in single precision, so 0.7 reaches 0.7 whatever the precision of its column.
+    Feedback holds ratings in single precision, so 0.7 reaches 0.7 in a column of any precision.
     """
     return rating >= _least(threshold)
 

@@ -53,7 +53,6 @@ class Moments:
         sample: The uniform sample that the propensities were fitted with; its levels are the strata.
         limits: The least and the largest p of the scored rows in each stratum, (S, 2).
         ids: The ids of the users, where rows came from a frame.
-        made: Moments derived from these, kept for the next caller.
 
     Raises:
         AlignmentError: Sums have different shapes.

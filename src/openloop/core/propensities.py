@@ -63,11 +63,11 @@ class Propensities:
     def __post_init__(self) -> None:
         values = np.asarray(self.values, np.float64)
         if values.ndim != 1 or len(values) == 0:
-            raise AlignmentError(f"Propensities: values must be one number a row, got shape {values.shape}.")
+            raise AlignmentError(f"Propensities: values must be one number per row, got shape {values.shape}.")
         if not 0 <= self.floor <= 1:
             raise InputError(f"Propensities: floor must lie in [0, 1], got {self.floor}.")
         if self.base is None:
-            # A floor makes zeros usable, and nothing else: they count as the floor does.
+            # A floor makes only zeros usable: they count as the floor.
             raised = np.where((values >= 0) & (values < self.floor), self.floor, values)
             remedy = "pass floor= or drop those rows." if self.floor == 0 else "repair those values."
             check_propensities("Propensities", raised, remedy)
@@ -76,7 +76,7 @@ class Propensities:
         object.__setattr__(self, "values", frozen(values))
 
     def _check_balanced(self, values: Floats) -> None:
-        """Weights that were balanced may fall below 1, which p before it could not."""
+        """Balanced weights may fall below 1, but p before balancing must lie in (0, 1]."""
         base = np.asarray(self.base, np.float64)
         if base.shape != values.shape:
             raise AlignmentError(
@@ -157,9 +157,9 @@ def row_propensities(who: str, given: Any, feedback: Feedback) -> Propensities:
 
 
 def predicted_by(who: str, model: Any, feedback: Feedback) -> Propensities:
-    """The p of the rows by a fitted model, checked: a class of your own needs `fit` and `predict` alone.
+    """The p of the rows by a fitted model, checked: your own class needs only `fit` and `predict`.
 
-    What such a class does not say is taken the cautious way, so more must hold for a verdict. Without `sees_rating` its
+    What such a class does not declare is taken cautiously, so a verdict needs more. Without `sees_rating` its
     p are blind to the rating; with it they are a guess that no row can check, unless they have a sample. Unless it says
     fits_cells = False, they may follow single cells.
     """
@@ -195,18 +195,18 @@ def grid_of(model: Any) -> Floats | None:
 
 
 def check_exposure(who: str, p: Propensities, log: Feedback) -> None:
-    """Refuse p that were fitted on a log of positives: they are not the chance that a cell was shown."""
-    if log.positives and p.blind and np.ptp(p.values) > 0:  # the same p for all cells divides nothing out
+    """Refuse p that were fitted on a log of positives: they are not the probability that a cell was shown."""
+    if log.positives and p.blind and np.ptp(p.values) > 0:  # the same p for all cells cancels nothing
         raise not_exposure(who)
 
 
 def not_exposure(who: str) -> UndefinedError:
     """The error of propensities that were fitted on a log of positives."""
     return UndefinedError(
-        f"{who}: this log holds positives only (clicks, plays, purchases), so propensities fitted on it are the chance "
-        "of being shown and liked, and weights 1/p would divide the liking out; give the chance of being shown as a "
-        "column of the log, or pass no propensities: an audit then says up to which share of popularity that is "
-        "exposure the order holds."
+        f"{who}: this log holds positives only (clicks, plays, purchases), so propensities fitted on it are "
+        "probabilities of being shown and liked, and weights 1/p would cancel the liking; give the probability of "
+        "being shown as a column of the log, or pass no propensities: an audit then says for which shares of "
+        "popularity that are exposure the order holds."
     )
 
 

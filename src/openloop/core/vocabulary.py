@@ -109,7 +109,7 @@ class Vocabulary:
             wanted: The integers to look up.
 
         Returns:
-            The code of each, -1 for integers that are no ids.
+            The code of each, -1 for integers that are not ids.
         """
         low, high = self.ids[0], self.ids[-1]
         code = np.full(self._span + 1, -1, np.int32)  # the last place is for what lies outside

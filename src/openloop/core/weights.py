@@ -12,7 +12,7 @@ from openloop.core.feedback import Floats
 BINS_PER_OCTAVE = 16  # a quantile is right to 2^(1/16), 4.4 %
 OCTAVES = 64
 N_BINS = BINS_PER_OCTAVE * OCTAVES
-THIN_SAMPLE = 30  # below this many effective rows or users a normal interval is not to be trusted
+THIN_SAMPLE = 30  # below this many effective rows or users a normal interval is unreliable
 HEAVY_SHARE = 0.1
 MASS_RANGE = (0.8, 1.25)  # of Σw/(U·I), which is 1 when the propensities are right
 
@@ -157,7 +157,10 @@ def mass_flag(mass: float) -> tuple[str, ...]:
     if low <= mass <= high:
         return ()
     return (
-        f"the weights add up to {mass:.2f} of the population, not to 1: propensities or population are off in scale",
+        (
+            f"the weights add up to {mass:.2f} of the population, not to 1: the scale of propensities or population is "
+            "wrong"
+        ),
     )
 
 
@@ -175,7 +178,7 @@ def few_users(users: int) -> list[str]:
     """The flag for too few users."""
     if users >= THIN_SAMPLE:
         return []
-    return [f"only {users} users have scored rows: the interval over users is not to be trusted"]
+    return [f"only {users} users have scored rows, so the interval over users is unreliable"]
 
 
 def _uneven_users(users: int, effective: float | None, largest: float | None) -> tuple[str, ...]:

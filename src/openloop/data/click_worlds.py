@@ -1,4 +1,4 @@
-"""`click_world`: impression logs of users drawn afresh, whose examination and values of rankers are known.
+"""`click_world`: impression logs of simulated users, whose examination and values of rankers are known.
 
 Letters as in docs/positions.md: q attraction, θ examination, σ rank, c clicks, π0 what the logging policy shows.
 """
@@ -118,7 +118,9 @@ class ClickWorld:
         for name, known in (("model", Model), ("logging", Logging), ("feedback", Reaction)):
             if getattr(self, name) not in get_args(known):
                 given = str(getattr(self, name))
-                raise InputError(f"click_world: {name}={given!r} is no option.{did_you_mean(given, get_args(known))}")
+                raise InputError(
+                    f"click_world: {name}={given!r} is not an option.{did_you_mean(given, get_args(known))}"
+                )
         object.__setattr__(self, "shuffle", SHARES[self.logging] if self.shuffle is None else self.shuffle)
         _check_sizes(self)
 
@@ -159,7 +161,7 @@ class ClickWorld:
             Scores, (users, I).
         """
         if name not in NOISE:
-            raise InputError(f"click_world: {name!r} is no ranker.{did_you_mean(name, NOISE)}")
+            raise InputError(f"click_world: {name!r} is not a ranker.{did_you_mean(name, NOISE)}")
         who = np.asarray(users)
         if name == "a":
             return self._taste(who) + self._noise("a", who)
@@ -206,7 +208,7 @@ class ClickWorld:
         import polars as pl
 
         if shown.users is None:
-            raise InputError("click_world: this log has no users, so it is none of this world; observe() makes one.")
+            raise InputError("click_world: this log has no users, so it is not of this world; observe() makes one.")
         who = shown.users.ids
         user, item = np.repeat(who, self.items), np.tile(np.arange(self.items), len(who))
         found = {name: ranks(self.scores(name, who)).ravel() for name in ("a", "b")}
@@ -295,7 +297,7 @@ def _normals(seed: int, users: Array, columns: int) -> Floats:
 @cache
 def _truth(world: ClickWorld, name: str, population: int) -> float:
     if name not in RANKERS:
-        raise InputError(f"click_world: {name!r} is no ranker with a known value.{did_you_mean(name, RANKERS)}")
+        raise InputError(f"click_world: {name!r} is not a ranker with a known value.{did_you_mean(name, RANKERS)}")
     total = 0.0
     for start in range(0, population, BLOCK):
         who = np.arange(start, min(start + BLOCK, population))

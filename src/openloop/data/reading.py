@@ -174,7 +174,7 @@ class ReadRequest:
         _refuse_option("duplicates", self.duplicates, ("error", "first", "last", "mean", "count"))
         if self.positive is not None and not (is_number(self.positive) and abs(self.positive) <= _LARGEST):
             raise InputError(
-                f"positive={quoted(self.positive)}: give the number from which on a row is a positive, as 30."
+                f"positive={quoted(self.positive)}: give the number from which a row is a positive, such as 30."
             )
         if self.positive is not None and (self.uniform or self.rating is False):
             raise InputError(
@@ -236,7 +236,7 @@ class ReadRequest:
             return
         if values.look_like_times(frame[column].head(1000)):
             raise ColumnError(
-                f"{table.name}: column {quoted(column)} was taken for ratings and looks like times, as "
+                f"{table.name}: column {quoted(column)} was taken for ratings but looks like times, such as "
                 f"{quoted(frame[column][0])}; pass rating= with the column of ratings, or rating=False where every "
                 f"row is a positive.{table.note}"
             )
@@ -246,7 +246,7 @@ def _known(users: Any, items: Any, like: Any) -> tuple[Vocabulary | None, Vocabu
     if like is None:
         return vocabulary(users, "users"), vocabulary(items, "items")
     if users is not None or items is not None:
-        raise InputError("like= brings both vocabularies; pass either like= or users= and items=.")
+        raise InputError("like= sets both vocabularies; pass either like= or users= and items=.")
     if isinstance(like, Feedback):
         return like.users, like.items
     known = getattr(like, "users_", None), getattr(like, "items_", None)
@@ -265,7 +265,7 @@ def _refuse_mixture(position: Column, shown: Mapping[str, Any], feedback: Sequen
     """Keywords of impressions need a position, and keywords of Feedback alone have no meaning beside one."""
     known = [field.name for field in fields(ShownColumns)]
     if strange := [name for name in shown if name not in known]:
-        raise InputError(f"read: {strange[0]}= is no keyword.{did_you_mean(strange[0], known)}")
+        raise InputError(f"read: {strange[0]}= is not a keyword.{did_you_mean(strange[0], known)}")
     if position is None and (alone := [name for name, value in shown.items() if value is not None]):
         raise InputError(f"read: {alone[0]}= is for logs with positions; name their column with position=.")
     if position is not None and feedback:
@@ -274,4 +274,4 @@ def _refuse_mixture(position: Column, shown: Mapping[str, Any], feedback: Sequen
 
 def _refuse_option(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise InputError(f"{name}={quoted(value)} is no option.{did_you_mean(str(value), known)}")
+        raise InputError(f"{name}={quoted(value)} is not an option.{did_you_mean(str(value), known)}")

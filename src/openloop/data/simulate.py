@@ -1,4 +1,4 @@
-"""Worlds whose every rating and propensity is known, so that an estimate can be held against the truth.
+"""Worlds whose every rating and propensity is known, to compare estimates with the truth.
 
 Letters as in Schnabel et al. (2016): Y true ratings, P propensities, O observed cells, Ŷ predictions.
 A world knows nothing about metrics: its truth is any estimator's value on `everything()`.
@@ -124,7 +124,7 @@ def movie_lovers(users: int = 100, items: int = 80, p: float = 0.5) -> World:
     """
     if users < 2 or items < 3 or not 0 < p <= 1:
         raise InputError(
-            "movie_lovers: wants users >= 2 (both groups), items >= 3 (all genres) and 0 < p <= 1, "
+            "movie_lovers: needs users >= 2 (both groups), items >= 3 (all genres) and 0 < p <= 1, "
             f"got users={users}, items={items}, p={p}."
         )
     lover = (np.arange(users) >= (users + 1) // 2)[:, None]  # (U, 1): False loves horror, True romance
@@ -163,7 +163,7 @@ def checkerboard(n: int, *, high: float = 5.0, low: float = 1.0, p: float = 1.0)
     """
     if n < 4 or not high > low:
         raise InputError(
-            "checkerboard: wants n >= 4 (a liked item beside the withheld one) and high > low, "
+            "checkerboard: needs n >= 4 (a liked item beside the withheld one) and high > low, "
             f"got n={n}, high={high}, low={low}."
         )
     u, i = np.indices((n, n))  # (n, n) each
@@ -247,7 +247,7 @@ def low_rank(
     """
     if min(users, items, rank) < 1 or noise < 0:
         raise InputError(
-            "low_rank: wants users, items and rank >= 1 and noise >= 0, "
+            "low_rank: needs users, items and rank >= 1 and noise >= 0, "
             f"got users={users}, items={items}, rank={rank}, noise={noise}."
         )
     draw = np.random.default_rng(rng)
@@ -376,7 +376,7 @@ def _check_world(Y: Array, P: Array, predictions: dict[str, Array]) -> None:
     if not bool(np.isfinite(Y).all()):
         msg = f"World: {int((~np.isfinite(Y)).sum()):,} ratings are not finite; a world knows every rating."
         raise RatingError(msg)
-    check_propensities("World.propensities", P.ravel(), "every cell must have a chance to be observed.")
+    check_propensities("World.propensities", P.ravel(), "every cell needs a positive probability.")
     for name, Y_hat in predictions.items():
         if Y_hat.shape != Y.shape or not bool(np.isfinite(Y_hat).all()):
             msg = f"World: prediction {name!r} must be finite and {Y.shape}, as ratings; it is {Y_hat.shape}."
@@ -386,6 +386,9 @@ def _check_world(Y: Array, P: Array, predictions: dict[str, Array]) -> None:
 def _check_marginals(values: Floats, marginals: Floats) -> None:
     bad = int(np.sum(~np.isfinite(values)))
     if bad:
-        raise InputError(f"assign_marginals: {bad:,} of {values.size:,} values are not finite; they have no order.")
+        raise InputError(
+            f"assign_marginals: {bad:,} of {values.size:,} values are not finite, so they have no order; drop or "
+            "repair them."
+        )
     if marginals.ndim != 1 or not bool(np.all(marginals >= 0)) or not bool(np.isclose(marginals.sum(), 1)):
         raise InputError(f"assign_marginals: marginals must be fractions that sum to 1, got {marginals}; rescale them.")

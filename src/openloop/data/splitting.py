@@ -1,4 +1,4 @@
-"""`split` and `folds`: a log into parts that remember with which probability a row landed in each.
+"""`split` and `folds`: a log into parts that know the probability with which a row landed in each.
 
 A cell that the log observes with probability p is observed by a part with p · share. A share is the realised
 probability (m of n), not the one asked for. Parts keep the vocabularies, so the population stays the same.
@@ -248,7 +248,7 @@ def _refuse_unknown_keywords(columns: dict[str, Any]) -> None:
     known = [field.name for field in fields(ReadRequest)]
     for name in columns:
         if name not in known:
-            raise InputError(f"split: {name}= is no keyword of split or read.{did_you_mean(name, known)}")
+            raise InputError(f"split: {name}= is not a keyword of split or read.{did_you_mean(name, known)}")
 
 
 def _refuse_reading(columns: dict[str, Any]) -> None:
@@ -261,9 +261,9 @@ def _refuse_reading(columns: dict[str, Any]) -> None:
 
 def _refuse_options(by: str, k: int | None, repeats: str) -> None:
     if repeats not in ("drop", "keep"):
-        raise InputError(f"repeats={quoted(repeats)} is no option.{did_you_mean(str(repeats), ['drop', 'keep'])}")
+        raise InputError(f"repeats={quoted(repeats)} is not an option.{did_you_mean(str(repeats), ['drop', 'keep'])}")
     if by not in _SPLITS and by != "time":
-        raise InputError(f"by={quoted(by)} is no way to split.{did_you_mean(str(by), [*_SPLITS, 'time'])}")
+        raise InputError(f"by={quoted(by)} is not a way to split.{did_you_mean(str(by), [*_SPLITS, 'time'])}")
     if k is None and by == "leave-k-out":
         raise InputError("by='leave-k-out' needs k, the number of rows to hold out of each user; pass k=1.")
     if k is not None and by != "leave-k-out":

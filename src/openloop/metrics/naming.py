@@ -1,4 +1,4 @@
-"""Metrics by name, `metric("ndcg@10")`, and of your own, `@metric("halving", on="rank", better="higher")`.
+"""Metrics by name, `metric("ndcg@10")`, and your own, `@metric("halving", on="rank", better="higher")`.
 
 A canonical name parses back to the same metric; one of your own is the object, which no name leads to.
 """

@@ -123,12 +123,12 @@ def select(
     log, wanted = with_propensities(feedback, propensities), metric_named(metric)
     if log.positives and wanted.on == "prediction":
         raise UndefinedError(
-            f"select: every row of this log is a positive, so that {wanted.name} is best for a model that predicts the "
-            'same of all cells; pass a metric of rankings, as metric="recall@10".'
+            f"select: every row of this log is a positive, so {wanted.name} is best for a model that predicts the "
+            'same for all cells; pass a metric of rankings, as metric="recall@10".'
         )
     candidates = candidates_of(learner, grid)
     for each in candidates:
-        for_rows(each.learner, 1.0)  # what is wrong about penalties is no problem of one setting
+        for_rows(each.learner, 1.0)  # wrong penalties are not a problem of one setting
     fits = fitting(log, propensities, [each.learner for each in candidates], weighted=weighted)
     how = usual_estimator(wanted, log) if estimator is None else estimator
     asked = {"metric": metric, "estimator": how, "threshold": threshold, "folds": folds, "rng": rng}

@@ -39,7 +39,7 @@ def check_metric(metric: Any) -> None:
         >>> from openloop.testing import check_metric
         >>> check_metric(ol.metric("recall@3"))
     """
-    require(isinstance(metric, Metric), f"{metric!r}: is no Metric; decorate a function with @ol.metric(...).")
+    require(isinstance(metric, Metric), f"{metric!r}: is not a Metric; decorate a function with @ol.metric(...).")
     world = _rated_world()
     name, log = f"metric {metric.name!r}", world.everything()
     found = _values(name, metric, world.predictions, log)
@@ -73,7 +73,9 @@ def check_estimator(estimator: Any) -> None:
         ...     return s.wgain / s.weight
         >>> check_estimator(mine)
     """
-    require(isinstance(estimator, Method), f"{estimator!r}: is no estimator; decorate a function with @ol.estimator.")
+    require(
+        isinstance(estimator, Method), f"{estimator!r}: is not an estimator; decorate a function with @ol.estimator."
+    )
     name, world = f"estimator {estimator.name!r}", _rated_world(users=400)
     truth = _estimate(name, method("naive"), world, world.everything()).value
     e = _estimate(name, estimator, world, world.observe(5))

@@ -172,7 +172,7 @@ def _check_scores(name: str, model: Any, log: Feedback) -> None:
     whole, some = _answers(name, model, log), np.array([3, 0, 3])
     part = _array(name, "scores(users)", model.scores(some), (len(some), log.n_items))
     check_same(
-        name, "scores", whole[some], part, "users are asked in another block, [3, 0, 3]; a row is one user's own"
+        name, "scores", whole[some], part, "users are asked in another block, [3, 0, 3]; a row depends on its user only"
     )
 
 
@@ -222,7 +222,7 @@ def _check_part(name: str, model: Any, log: Feedback, p: Propensities) -> None:
     part = log.take(keep, share=np.full(int(keep.sum()), 1 / 3))
     check_same(
         name, "p", p.values[keep], _propensities(name, model, part).values,
-        "a third of the rows is asked about; p is of the whole log, whatever part of it is asked about",
+        "a third of the rows is asked about; p is of the whole log, for any part of it that is asked about",
     )  # fmt: skip
 
 
@@ -238,7 +238,7 @@ def _check_matrix(name: str, model: Any, log: Feedback, p: Propensities) -> None
 
 
 def _check_blind(name: str, models: tuple[Any, Any], log: Feedback, fit: Fit, p: Propensities) -> None:
-    """p that was fitted, and is the same whatever the ratings were, must say that it is blind to them."""
+    """A fitted p that does not change with the ratings must be declared blind to them."""
     if p.sample is not None or p.base is not None:  # fitted with ratings drawn at random, which are not these
         return
     model, fitted = models
@@ -249,7 +249,9 @@ def _check_blind(name: str, models: tuple[Any, Any], log: Feedback, fit: Fit, p:
     half = log.take(np.arange(len(log)) % 2 == 0, share=np.full((len(log) + 1) // 2, 0.5))
     learned = _propensities(name, _fitted(name, model, half, fit), log).values if same and not blind else p.values
     require(
-        bool(np.allclose(learned, p.values, rtol=RTOL, atol=ATOL)),  # given, like a column of the log: nobody fitted it
+        bool(
+            np.allclose(learned, p.values, rtol=RTOL, atol=ATOL)
+        ),  # given, like a column of the log: it was not fitted
         f"{name}: says that it sees ratings, and its p is the same after ratings are exchanged between rows; set "
         "sees_rating = False, or pass blind=True to its Propensities: a verdict then asks for more.",
     )

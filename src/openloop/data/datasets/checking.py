@@ -1,4 +1,4 @@
-"""`check`: are a data set's files there, do they parse, and do they hold what their publisher says?"""
+"""`check`: whether the files of a data set are there, parse, and hold what their publisher documents."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def file_name(url: str) -> str:
 
 def _unaccepted(dataset: Dataset) -> InputError:
     if dataset.unstated:
-        msg = f"{dataset.name}: its keeper states no terms of use, so nothing says what you may do with it"
+        msg = f"{dataset.name}: its keeper states no terms of use, so what you may do with it is unknown"
         return InputError(f"{msg}; pass accept_terms=True to download it.")
     return InputError(f"{dataset.name}: its terms must be accepted first: {dataset.terms} Pass accept_terms=True.")
 

@@ -1,4 +1,4 @@
-"""Where a data set lies: its folder below the data folder, and the files in it that its loader reads."""
+"""Where a data set is: its folder in the data folder, and the files in it that its loader reads."""
 
 from __future__ import annotations
 

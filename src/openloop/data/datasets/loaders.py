@@ -66,14 +66,15 @@ def load(name: str, folder: Folder | None = None) -> Data:
     dataset = find(name)
     if dataset.impressions:
         raise UndefinedError(
-            f"{name}: its rows have no user ids, so they are no log of users and items; datasets.impressions({name!r}) "
-            f"gives what was shown at which position, datasets.rows({name!r}) all columns as a table."
+            f"{name}: its rows have no user ids, so they are not a log of users and items; "
+            f"datasets.impressions({name!r}) gives what was shown at which position, datasets.rows({name!r}) all "
+            "columns as a table."
         )
     found = located(name, folder)
     try:
         return loaded(dataset, found)
     except InputError as error:
-        hint = f"`openloop datasets check {name}` holds all its files against what is documented."
+        hint = f"`openloop datasets check {name}` compares all its files with what is documented."
         raise type(error)(f"{error} {hint}") from error
 
 

@@ -1,4 +1,4 @@
-"""The nouns of data sets: what is known of one beforehand, and what its loader makes of its files."""
+"""The nouns of data sets: what is known of one beforehand, and what its loader returns."""
 
 from __future__ import annotations
 

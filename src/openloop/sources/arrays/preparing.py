@@ -27,7 +27,7 @@ from openloop.sources.recoding import by_id, told
 
 MAX_GROUPS = 50  # a table of strata that a person can read
 MAX_LEVELS = 20  # of a uniform sample, whose sums are taken per user and level
-POSITIVES = "the log holds positives only: every row says that something was liked, and none that it was not"
+POSITIVES = "the log holds positives only: each row says that something was liked, and no row says that it was not"
 
 
 def from_feedback(
@@ -153,7 +153,7 @@ def _notes(log: Feedback, exclude: Feedback | None, propensities: Any, *, weight
             "which favours models that repeat what was seen; leave exclude= out to rank all items"
         )
     if exclude is not None and weighted and not one_log(log, exclude):
-        notes.append("exclude= is no part of the scored log: it changes the candidates, not their probability")
+        notes.append("exclude= is not a part of the scored log: it changes the candidates, not their probability")
     return notes
 
 
@@ -161,7 +161,7 @@ def _list_notes(scored: Scored, *, ranked: bool) -> list[str]:
     """What is odd about the lists of models."""
     lists = {name: model for name, model in scored.models.items() if isinstance(model, Predictions)}
     notes = [
-        f"model {name!r} lists none of the scored rows; was it made to leave them out?"
+        f"model {name!r} lists none of the scored rows; was it trained to leave them out?"
         for name, model in lists.items()
         if model.lists_none(scored.log.cell)
     ]
@@ -228,7 +228,7 @@ def _from_array(given: Any, log: Feedback) -> tuple[Floats, Floats | None]:
     if given.shape == (len(log),):
         return Propensities(values=given).used, None
     raise AlignmentError(
-        f"evaluate: an array of propensities must be the grid {(log.n_users, log.n_items)} or one value a row, in "
+        f"evaluate: an array of propensities must be the grid {(log.n_users, log.n_items)} or one value per row, in "
         f"Feedback order ({len(log):,},), got {given.shape}; feedback.align(array) brings input order there."
     )
 

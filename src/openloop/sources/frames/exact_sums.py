@@ -1,4 +1,4 @@
-"""Sums that Polars takes in any order with the same bits: of integers, which 128 bits hold without rounding.
+"""Sums with the same bits in any order of rows, for Polars: of integers, which 128 bits hold exactly.
 
 Polars adds floats in the order in which its threads finish, so that two runs of one query differ in the last bits. Here
 each float x becomes the integer round(x · 2ᵏ), and sums of integers are exact.
@@ -26,7 +26,7 @@ Powers = tuple[
 def exact_tally(
     frame: pl.LazyFrame, totals: Mapping[str, tuple[str, str]], by: Sequence[str], count: str | None
 ) -> pl.DataFrame:
-    """Sums, least and largest values by group, ordered by group; the same bits whatever the order of the rows."""
+    """Sums, least and largest values by group, ordered by group; the same bits for any order of the rows."""
     summed = list(dict.fromkeys(column for column, how in totals.values() if how == "sum"))
     powers: dict[str, Powers] = dict.fromkeys(summed, (USUAL,))
     found, largest = _pass(frame, totals, by, count, powers)

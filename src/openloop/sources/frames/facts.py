@@ -37,7 +37,7 @@ def item_ends(frame: Any) -> dict[str, Total]:
 def repeats(pairs: Any, counted: Fact | None = None) -> int:
     """How many pairs (u, i) are there more than once; of packed integers, how many rows repeat another.
 
-    `counted` is the fact of `pair_counts`, where somebody foresaw it.
+    `counted` is the fact of `pair_counts`, where it was asked for beforehand.
     """
     in_memory = pairs.implementation.is_polars() or pairs.implementation.is_pandas_like()
     if in_memory and (width := _width(pairs)) is not None:
