@@ -19,6 +19,8 @@ import openloop as ol
 import openloop.testing
 from openloop.audits.answers import Verdict
 from openloop.audits.contrasts import Contrast
+from openloop.core.weights import Diagnostics
+from openloop.estimators.resampling import Bootstrap
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "openloop"
@@ -92,7 +94,7 @@ def public() -> Iterator[tuple[str, Any]]:
     for name in ol.__all__:
         yield from within(f"ol.{name}", getattr(ol, name))
     yield from within("openloop.testing", openloop.testing)
-    yield from ((found.__name__, found) for found in (Verdict, Contrast))  # which an audit returns
+    yield from ((found.__name__, found) for found in (Verdict, Contrast, Diagnostics, Bootstrap))  # parts of results
 
 
 def within(path: str, found: Any) -> Iterator[tuple[str, Any]]:

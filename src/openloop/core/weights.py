@@ -93,7 +93,40 @@ def weight_bin(weights: Floats) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostics:
-    """What an estimate rests on; `flags` say in plain words where that is too little."""
+    """What an estimate rests on; `estimate.diagnostics` has it.
+
+    Attributes:
+        n: The number of rows that count.
+        users: The number of users with such rows.
+        effective_size: (Σw)²/Σw² (Kish 1965); None without weights.
+        largest_share: The largest weight's share of Σw.
+        quantiles: Quantiles of the weights: 0.5, 0.9, 0.99 and the largest.
+        clipped_share: The share of rows whose weight was cut, or whose propensity a floor raised.
+        kept_weight: The sum of the weights over Σ1/p, where a cap or a floor cut them.
+        coarse_share: The share of the population in strata whose propensities differ much.
+        typical_relevant: The median |S_u|, for an average of users' own ratios.
+        cap: The cap of the weights.
+        smallest_propensity: The smallest propensity that was used.
+        mass: Σw divided by the population, about 1 when the propensities are right.
+        shares: The shares of the strata.
+        inverse_squares: Σ1/p² over the grid where p < 1, for `ol.bounds.hoeffding`.
+        population: |C|, the number of candidate cells.
+        loss_variance: S², the variance of δ over the population's cells.
+        effective_users: (Σψ²)²/Σψ⁴, the effective number of users.
+        largest_user_share: max ψ²/Σψ².
+        reach: Σwθ/ΣΘ, the part of a ranker's exposure that impressions support.
+        matches: The number of rows with a weight at each position.
+        effective_clicks: (Σwc)²/Σ(wc)².
+        effective_rows: (Σw)²/Σw² at the position where it is smallest.
+        flags: Why the estimate may be unreliable, in words.
+
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> result = ol.evaluate(world.predictions, world.observe(0), metrics=["mae"], estimators=["snips"])
+        >>> seen = result["Y1", "mae", "snips"].diagnostics
+        >>> seen.n, round(seen.effective_size), round(seen.mass, 2)
+        (2186, 904, 0.98)
+    """
 
     n: int
     users: int
@@ -120,7 +153,7 @@ class Diagnostics:
     flags: tuple[str, ...] = ()
 
     def resting_on(self, effective_users: float, largest_user_share: float) -> Diagnostics:
-        """The same for an estimate with other parts of users, with the flag that they deserve."""
+        """The same with these `effective_users` and `largest_user_share`, and the flag that follows from them."""
         old, new = (_uneven_users(self.users, *found) for found in (
             (self.effective_users, self.largest_user_share), (effective_users, largest_user_share)
         ))  # fmt: skip
@@ -130,7 +163,7 @@ class Diagnostics:
         )
 
     def flagged(self, *flags: str) -> Diagnostics:
-        """The same with more flags."""
+        """The same with more `flags`."""
         return replace(self, flags=(*self.flags, *flags))
 
 

@@ -18,7 +18,18 @@ MAX_UNITS = 10_000  # more users are dealt to that many clusters: the sums of us
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Bootstrap:
-    """Replicates of an estimate."""
+    """Replicates of an estimate, from `ol.bootstrap`.
+
+    Attributes:
+        estimate: The estimate.
+        replicates: Its value in each replicate, (B,).
+
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> result = ol.evaluate(world.predictions, world.observe(0), metrics=["mae"], estimators=["naive"])
+        >>> len(ol.bootstrap(result["Y1", "mae", "naive"], replicates=100, rng=0).replicates)
+        100
+    """
 
     estimate: Estimate
     replicates: Floats = field(repr=False)  # (B,)
@@ -29,7 +40,7 @@ class Bootstrap:
         return float(np.nanstd(self.replicates, ddof=1))
 
     def interval(self, level: float = 0.95) -> Interval:
-        """The percentile interval."""
+        """The percentile interval at a confidence `level`."""
         check_level("interval", level)
         low, high = np.nanquantile(self.replicates, [(1 - level) / 2, (1 + level) / 2])
         return Interval(float(low), float(high))
