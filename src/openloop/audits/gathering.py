@@ -114,8 +114,7 @@ def _unlisted(source: Source) -> Iterator[str]:
         if without > DROPPED:
             yield (
                 f"model {name!r} has no list for the users of {percent(without)} of the scored rows, and these rows "
-                "count "
-                'against it; give lists for these users, or judge by cold="report"'
+                'count against it; give lists for these users, or judge by cold="report"'
             )
 
 

@@ -36,7 +36,7 @@ OURS = "an estimator of the library beside yours, such as snips; the verdict the
 UNCUT = "less clipping: a lower floor of the propensities, or the estimator snips instead of clipped"
 MODEL = "the fitted model instead of its column, on a log read by ol.read: intervals then include the sample's error"
 COUNTED = "the estimator snips, whose interval includes the sample's error, or refit=True"
-PER_USER = "deciding which of them counts once: for users, ask for the estimator snips_user without snips"
+PER_USER = "deciding whether users or relevant items count once: for users, ask for snips_user without snips"
 UNSEEING = "a model that has not seen the scored rows"
 RARE = f"leaving out rare items, which carry the weights, by min_item_rows={RARE_ROWS}"
 FEWER = "comparing fewer models: two, or each with one model by baseline=NAME"
@@ -105,8 +105,7 @@ def support(
     if largest is not None and largest > HEAVY:
         yield Reason(
             code="heavy-row", value=largest, limit=HEAVY, remedy=remedy,
-            text=f"support too thin: one row carries {percent(largest)} of all weight, and the limit is "
-                f"{percent(HEAVY)}",
+            text=f"support too thin: one row carries {percent(largest)} of all weight, more than {percent(HEAVY)}",
         )  # fmt: skip
 
 

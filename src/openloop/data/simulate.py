@@ -102,9 +102,9 @@ def movie_lovers(users: int = 100, items: int = 80, p: float = 0.5) -> World:
     horror. A quarter of the items are dramas; horror and romance share the rest. P is p where Y = 5, p/2 where Y = 3
     and p/10 where Y = 1. The predictions have the properties that section 3.1 states:
 
-    - Y1 errs on dramas only, which it predicts as 5. By MAE, MSE and accuracy it is better than Y2. - Y2 errs on hated
-    movies only, which it predicts as 5. Hardly anyone rates those, so naive prefers Y2. - Y3 is 0/1 (section 3.2): it
-    recommends all k horror movies to everybody. CG is 3 stars, naive estimates over 4.
+    - Y1 errs on dramas only, which it predicts as 5. By MAE, MSE and accuracy it is better than Y2.
+    - Y2 errs on hated movies only, which it predicts as 5. Hardly anyone rates those, so naive prefers Y2.
+    - Y3 is 0/1 (section 3.2): it recommends all k horror movies to everybody. CG is 3 stars, naive estimates over 4.
 
     Args:
         users: The number of users, at least 2.

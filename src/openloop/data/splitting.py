@@ -39,11 +39,13 @@ def split(
 
     `by` says how:
 
-    - `"row"`: `test` of the rows, at random. Shares are m/n and 1 - m/n. - `"user"`: all rows of `test` of the users
-    that have rows. Shares are m/n and 1 - m/n of users. - `"leave-k-out"`: `k` random rows of each user that has more
-    than k. Shares are k/n_u and 1 - k/n_u, and 1 for users that stay in train whole. - `"time"`: the latest `test` of
-    the rows, or those from a date on. Rows as late as the latest train row stay in train, so no time is on both sides
-    and test may be smaller than asked for. No chance is involved, so shares are None.
+    - `"row"`: `test` of the rows, at random. Shares are m/n and 1 - m/n.
+    - `"user"`: all rows of `test` of the users that have rows. Shares are m/n and 1 - m/n of users.
+    - `"leave-k-out"`: `k` random rows of each user that has more than k. Shares are k/n_u and 1 - k/n_u, and 1 for
+      users that stay in train whole.
+    - `"time"`: the latest `test` of the rows, or those from a date on. Rows as late as the latest train row stay in
+      train, so no time is on both sides and test may be smaller than asked for. No chance is involved, so shares are
+      None.
 
     A path or dataframe is split by time row by row, and a pair that a part has more than once is merged there by
     `duplicates`.
