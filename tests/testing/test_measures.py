@@ -42,7 +42,7 @@ def test_metrics_that_keep_the_contract_pass(metric):
 @pytest.mark.parametrize(
     ("metric", "says"),
     [
-        ("ndcg", ("is no Metric",)),
+        ("ndcg", ("is not a Metric",)),
         (of_rank("place", lambda rank: rank), ("better='higher'", "must be better")),
         (by_hand(lambda x: x.cells * x.relevant / (x.above + 1.0)), ("tied items", "x.by_rank")),
         (by_hand(lambda x: x.cells / (x.above - x.above)), ("inf",)),
@@ -91,7 +91,7 @@ def off_centre(m) -> Estimate:
 @pytest.mark.parametrize(
     ("estimator", "says"),
     [
-        ("snips", ("is no estimator",)),
+        ("snips", ("is not an estimator",)),
         (own(lambda s: 2 * s.wgain / s.weight), ("the truth is",)),
         (own(lambda s: s.wgain / s.n), ("the truth is",)),
         (own(lambda s: s.gain / s.cells), ("the truth is",)),
