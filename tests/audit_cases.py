@@ -110,7 +110,7 @@ def _verdict(first: str, second: str) -> Verdict:
         sentences=(
             f"{first} beats {second} by 0.13 (95 % 0.08 … 0.18, Holm p < 0.001)",
             "the order holds in 3 of 3 strata",
-            "it could flip once propensities are off by more than 1.9×",
+            "it could reverse once propensities are off by more than 1.9×",
             "effective sample 310 of 480 rows",
         ),
     )

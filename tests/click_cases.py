@@ -8,7 +8,8 @@ from functools import cache
 import numpy as np
 
 from openloop.core.feedback import Vocabulary
-from openloop.core.impressions import PER_REQUEST, PER_ROW, Impressions
+from openloop.core.impression_columns import PER_REQUEST, PER_ROW
+from openloop.core.impressions import Impressions
 from openloop.data.click_worlds import ClickWorld, click_world
 
 ALL = (

@@ -1,6 +1,6 @@
 """openloop: how good a recommender really is, when its users and the running system chose the data.
 
-The names stand in the order of the flow; each is loaded when it is first used.
+The names are in the order of the flow; each is loaded on first use.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from openloop.audits.results import Audit
     from openloop.core.comparison import Comparison
     from openloop.core.covariates import Covariates
-    from openloop.core.estimate import Estimate, Interval
-    from openloop.core.feedback import Feedback, Vocabulary
+    from openloop.core.estimate import Estimate
+    from openloop.core.feedback import Feedback
     from openloop.core.impressions import Impressions
+    from openloop.core.interval import Interval
     from openloop.core.metric import Metric
     from openloop.core.moments import Moments
     from openloop.core.propensities import Propensities, observed_probability
+    from openloop.core.vocabulary import Vocabulary
     from openloop.data import datasets, simulate
     from openloop.data.features import covariates
     from openloop.data.reading import read
@@ -52,7 +54,8 @@ _NAMES = {
     "data.splitting": "split folds",
     "data.datasets": "datasets",
     "data.simulate": "simulate",
-    "core.feedback": "Feedback Vocabulary",
+    "core.feedback": "Feedback",
+    "core.vocabulary": "Vocabulary",
     "core.impressions": "Impressions",
     "data.features": "covariates",
     "core.covariates": "Covariates",
@@ -64,7 +67,8 @@ _NAMES = {
     "metrics.naming": "metric",
     "core.metric": "Metric",
     "core.moments": "Moments",
-    "core.estimate": "Estimate Interval",
+    "core.estimate": "Estimate",
+    "core.interval": "Interval",
     "estimators.custom": "estimator",
     "estimators.bounds": "bounds",
     "estimators.resampling": "bootstrap",

@@ -1,27 +1,27 @@
 """Every exception and warning of openloop.
 
     OpenloopError
-    ├── InputError (ValueError)          something handed in cannot be used
+    ├── InputError (ValueError)          an argument or a file cannot be used
     │   ├── ColumnError                  a column is missing or misnamed
     │   ├── FormatError                  a file is truncated, empty or of another format
     │   ├── EmptyError                   nothing is left to estimate from
-    │   ├── DuplicateError               a (user, item) pair stands twice
+    │   ├── DuplicateError               a (user, item) pair occurs twice
     │   ├── RatingError                  a rating is missing, not finite or not a number
     │   ├── PropensityError              a propensity is outside (0, 1]
     │   ├── UnknownIdError               a user or item is not in the vocabulary
     │   ├── AlignmentError               an array belongs to another log or order
     │   ├── PredictionError              predictions are missing, doubled or not finite
-    │   ├── BalanceError                 no weights have the means that were asked for
+    │   ├── BalanceError                 no weights reproduce the requested means
     │   ├── NameFormatError              a metric or estimator name does not parse
     │   └── LeakError                    scoring would use data that it must not
     ├── UndefinedError (ValueError)      a combination has no definition, with the reason
-    ├── DivergenceError (ArithmeticError)  a fit left the numbers that a computer can hold
+    ├── DivergenceError (ArithmeticError)  a fit grew beyond what float64 can hold
     ├── DeviceError (RuntimeError)       no GPU, or too little memory on it
     └── MissingPackageError (ImportError)  an optional package is not installed
 
     OpenloopWarning (UserWarning)
-    ├── BalanceWarning                   more is balanced than the rows can carry
-    └── ThresholdWarning                 nearly all rows or nearly none are relevant by a threshold that nobody chose
+    ├── BalanceWarning                   too many totals are balanced for the number of rows
+    └── ThresholdWarning                 the default threshold makes nearly all rows, or nearly none, relevant
 
 A message has name, rule, value and remedy: "Propensities: 12 of 54,000 values are 0, so their weights are
 infinite; pass floor= or drop those rows."
@@ -40,7 +40,7 @@ class OpenloopError(Exception):
 
 
 class InputError(OpenloopError, ValueError):
-    """Something handed in cannot be used."""
+    """An argument or a file cannot be used."""
 
 
 class ColumnError(InputError):
@@ -56,7 +56,7 @@ class EmptyError(InputError):
 
 
 class DuplicateError(InputError):
-    """A (user, item) pair stands twice."""
+    """A (user, item) pair occurs twice."""
 
 
 class RatingError(InputError):
@@ -80,7 +80,7 @@ class PredictionError(InputError):
 
 
 class BalanceError(InputError):
-    """No weights have the means that were asked for."""
+    """No weights reproduce the requested means."""
 
 
 class NameFormatError(InputError):
@@ -96,7 +96,7 @@ class UndefinedError(OpenloopError, ValueError):
 
 
 class DivergenceError(OpenloopError, ArithmeticError):
-    """A fit left the numbers that a computer can hold."""
+    """A fit grew beyond what float64 can hold."""
 
 
 class DeviceError(OpenloopError, RuntimeError):
@@ -112,15 +112,27 @@ class OpenloopWarning(UserWarning):
 
 
 class BalanceWarning(OpenloopWarning):
-    """More is balanced than the rows can carry."""
+    """Too many totals are balanced for the number of rows."""
 
 
 class ThresholdWarning(OpenloopWarning):
-    """Nearly all rows or nearly none are relevant by a threshold that nobody chose."""
+    """The default threshold makes nearly all rows, or nearly none, relevant."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """' Did you mean X?' for the nearest known name, or the known names."""
+    """' Did you mean X?' for the nearest known name, or the known names.
+
+    Args:
+        name: The name that was given.
+        known: The names that exist.
+
+    Returns:
+        The end of a message, which begins with a space.
+
+    Examples:
+        >>> ol.errors.did_you_mean("snip", ["naive", "ips", "snips"])
+        " Did you mean 'snips'?"
+    """
     names = [str(k) for k in known]
     near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1, cutoff=0.6)
     if near:
@@ -129,13 +141,36 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def listing(values: Sequence[object], limit: int = 5) -> str:
-    """The first few values, and how many more there are."""
+    """The first few values, and how many there are in all.
+
+    Args:
+        values: The values that a message names.
+        limit: How many of them are shown.
+
+    Returns:
+        The values as text, separated by commas.
+
+    Examples:
+        >>> ol.errors.listing([3, 1, 4, 1, 5], limit=2)
+        '3, 1, … (5 in all)'
+    """
     shown = ", ".join(quoted(v) for v in values[:limit])
     return shown if len(values) <= limit else f"{shown}, … ({len(values):,} in all)"
 
 
 def quoted(value: object) -> str:
-    """A value as a message shows it: text in quotes, 200 characters at most, and none that a terminal would obey."""
+    """A value as a message shows it: at most 200 characters, without control characters that a terminal would obey.
+
+    Args:
+        value: Any value; text gets quotes.
+
+    Returns:
+        The value as printable text.
+
+    Examples:
+        >>> ol.errors.quoted("ml-100k")
+        "'ml-100k'"
+    """
     text = str(value)
     cut = text[:SHOWN]
     shown = repr(cut) if isinstance(value, str) else "".join(c if c.isprintable() else repr(c)[1:-1] for c in cut)

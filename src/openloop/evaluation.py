@@ -1,4 +1,4 @@
-"""Where the families meet: models, a log and propensities to a Comparison."""
+"""`evaluate`: models, a log and propensities to a Comparison."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, progress, silent
 from openloop.support.wording import reasons
 
-ERRORS = ("mae", "mse")  # what is estimated where nobody said,
+ERRORS = ("mae", "mse")  # the default metrics,
 RANKINGS = ("recall@10", "dcg@10")  # and where some model is a list
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prepared:
-    """Models and a log, checked and ready to be asked for moments; as a context, until rows are no longer needed."""
+    """Models and a log, checked and ready to give moments; a context that ends when rows are no longer needed."""
 
     source: Source
     metrics: Sequence[Metric]
@@ -131,43 +131,78 @@ def evaluate(
 ) -> Comparison:
     """Estimate each metric of each model by each estimator.
 
-    `models` maps names to recommenders, which are found by id, functions of ids, U × I arrays or frames (user, item,
-    score or rank); `ol.wrap` makes recommenders of other libraries' models. `log` is a Feedback,
-    or a frame of any engine, whose rows stay where they are; then the columns are named by `user`, `item`,
-    `rating` and `propensities`, `population` is (users, items), `share` and `excluded_share` are the shares of
-    this log and of `exclude` in the log that they were split from, `complete` declares that the predictions hold
-    the scores of all items, `distinct` that no pair is there twice (which saves a check), and above `max_users`
-    clusters of users leave the engine instead of users. A model may then also be a column of the log.
+    The log is a Feedback, or a frame of any engine, whose rows stay where they are. The columns of a frame are named by
+    `user`, `item`, `rating` and `propensities`; those that are not named are found by obvious names, as `ol.read` does.
 
-    `score` and `rank` name columns of the models' frames, whose ids are called as the log's (`user`, `item`). Columns
-    that nobody named are found by obvious names, as `openloop audit` finds them.
+    The log may also be Impressions, or with `position` a frame of them. Then the models are rankers: tables (request or
+    user, item, rank or score; or position and probability), functions of users and items, recommenders, or ranks of the
+    shown rows. The metrics are clicks, ctr and dcg, and the estimators by default snpbm and sniips.
 
-    `propensities` are Propensities, a fitted propensity model (which also gives the grid of p), a U × I array,
-    or None: the log's own. `exclude` is the feedback whose items leave the ranking. `threshold` says from which
-    rating on an item is relevant (4; 1 where ratings are 0 and 1). `imputation` gives the doubly robust
-    estimator a recommender or U × I array of imputed ratings, or losses by (model, metric); fitted without the
-    scored cells. `missing` predictions are an "error", or "drop" their rows, or count as "worst". `pairs` names
-    the pairs whose own sums are taken: by default all of up to ten models.
+    Measures of lists, such as "coverage@10", describe what models list for users. They need no estimator, and are found
+    as `result[model, metric, "lists"]`.
 
-    `refit=True` takes errors over users from a bootstrap that fits the model given as `propensities` again to each of
-    `replicates` draws of users, with `rng`: on this log, or on `refit_on`, the log that it was fitted on and that this
-    one is a part of.
+    Args:
+        models: Models by name: recommenders, functions of ids, U × I arrays, or frames with user, item and score or
+            rank. `ol.wrap` makes recommenders of other libraries' models. Beside a frame a model may also be one of its
+            columns.
+        log: The observed feedback or impressions.
+        propensities: Propensities, a fitted propensity model (which also gives the grid of p), a U × I array, a frame's
+            column, or None: the log's own. For impressions a fitted Examination, θ as an array, or None.
+        metrics: Names or Metric objects. By default mae and mse; where a model is a list, those of these, recall@10 and
+            dcg@10 that all models can serve, cut where the shortest list ends.
+        estimators: Names or your own estimators; by default naive, ips, snips and stratified.
+        exclude: Feedback whose items leave the ranking, such as train.
+        threshold: The rating from which an item is relevant; by default 4, or 1 where ratings are 0 and 1.
+        missing: What happens to missing predictions: "error", "drop" (leave out the row) or "worst".
+        level: The confidence level of printed intervals.
+        imputation: For the doubly robust estimator: a recommender or U × I array of imputed ratings, or losses by
+            (model, metric), fitted without the scored cells. For impressions a reward for each item.
+        pairs: The pairs of models whose own sums are taken; by default all pairs of up to ten models.
+        user: A frame's column of users. `user=False` says that a frame of impressions has none.
+        item: A frame's column of items.
+        rating: A frame's column of ratings.
+        score: The column of scores in the models' frames.
+        rank: The column of ranks in the models' frames.
+        population: The numbers of users and items, for a frame.
+        share: The share of a frame in the log that it was split from.
+        excluded_share: The share of `exclude` in that log.
+        complete: Whether the models' frames hold the scores of all items.
+        distinct: Whether no pair occurs twice in a frame; it saves a check.
+        max_users: With more users than this, clusters of users leave the engine instead of users.
+        refit: Whether errors over users come from a bootstrap that fits the propensity model again to each draw of
+            users.
+        refit_on: The log that the propensity model was fitted on, if this one is a part of it.
+        replicates: The number of draws for `refit`.
+        rng: A seed or a Generator for `refit`.
+        running: The model that runs now, which "overlap@k" compares lists with.
+        item_features: Covariates, or an array with a row for each item, for "similarity@k".
+        device: "cuda" counts ranks on a GPU. Models whose `scores` are tensors on a GPU are counted there anyway.
+        candidates: For impressions, "all" items, or "shown": what a ranker would earn by reordering what was shown.
+        position: A frame's column of positions, which makes it impressions.
+        request: A frame's column of requests. `request=False` says that it has none.
+        reward: A frame's column of rewards.
+        propensity: A frame's column of the logging policy's probabilities.
+        exposure: A frame's columns of probabilities, one per position.
+        prefix: A frame's column of the probability of the list down to each row.
+        slate: A frame's column of the probability of the whole list.
+        shuffled: A frame's column that says whether the order was drawn at random.
+        pool: A frame's column of the number of candidates.
 
-    `metrics` are by default mae and mse, and where a model is a list those of these, recall@10 and dcg@10 that all
-    models can serve, cut where the shortest list ends; `estimators` naive, ips, snips and stratified. `device="cuda"`
-    counts ranks on a GPU; those of a model whose `scores` are tensors on one are counted there anyway.
+    Returns:
+        The estimates by model, metric and estimator, and why some are missing.
 
-    `log` may also be Impressions, or with `position` a frame of them, whose columns `request`, `reward`, `propensity`,
-    `exposure` (one for each position), `prefix`, `slate`, `shuffled` and `pool` name as in `ol.read`. Then `models` are
-    rankers: tables (request or user, item, rank or score; or position and probability), functions of users and items,
-    recommenders, or ranks of the shown rows; `propensities` is a fitted Examination, θ as an array, or None; `metrics`
-    are of clicks, ctr and dcg, `estimators` by default snpbm and sniips; `imputation` is a reward for each item.
-    `request=False` and `user=False` say that a frame has none. `candidates="shown"` asks what a ranker would earn by
-    reordering what was shown.
+    Raises:
+        InputError: Something cannot be used; the message names it, the rule and the remedy.
+        UndefinedError: No estimate that was asked for is defined.
 
-    Metrics of lists, such as "coverage@10", describe what models list for users; they need no estimator, and are found
-    as `result[model, metric, "lists"]`. "overlap@10" compares with the model that `running` names,
-    "similarity@10" needs `item_features`: Covariates, or an array with a row for each item.
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> models = {name: world.predictions[name] for name in ("Y1", "Y2")}
+        >>> result = ol.evaluate(models, world.observe(0), metrics=["mae"], estimators=["naive", "snips"])
+        >>> {model: round(result[model, "mae", "snips"].value, 2) for model in models}
+        {'Y1': 0.55, 'Y2': 1.37}
+        >>> [result.ranking("mae", estimator)[0] for estimator in ("naive", "snips")]
+        ['Y2', 'Y1']
     """
     given = locals()
     _check_models(models)
@@ -184,7 +219,7 @@ def evaluate(
 
 
 def _default_metrics(models: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The metrics where nobody named any: errors, and where some model is a list, what all models can serve."""
+    """The default metrics: errors, and where some model is a list, what all models can serve."""
     held = [numbers_of(model, given) for model in models.values()]
     if not any("rank" in numbers for numbers in held):
         return {"metrics": ERRORS}
@@ -223,7 +258,7 @@ def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Ques
     _check_models(models)
     if asked.running is not None and asked.running not in models:
         known = did_you_mean(asked.running, list(models))
-        raise InputError(f"evaluate: running= names no model: {asked.running!r}.{known}")
+        raise InputError(f"evaluate: running={asked.running!r} is not among the models.{known}")
     source, notes = _source(models, log, propensities, asked)
     asked = _served(source, asked, notes)
     if asked.exclude is None and "rank" in asked.kinds:
@@ -244,7 +279,7 @@ def _warnings(source: Source, asked: Question) -> list[str]:
 
 
 def _served(source: Source, asked: Question, notes: list[str]) -> Question:
-    """The question with the metrics that nobody named cut where the shortest list ends, and a note on that."""
+    """The question with the default metrics cut where the shortest list ends, and a note on that."""
     deepest = max((any_metric(name).k or 0 for name in asked.guessed), default=0)
     lists = {name: depth for name in source.models if (depth := source.coverage(name).depth) is not None}
     if not lists or min(lists.values()) >= deepest:

@@ -252,7 +252,9 @@ def test_propensities_that_predict_nothing_support_no_choice():
             return np.clip(1 - super()._at(user, item), 0.01, 1)
 
     found = ol.audit(world.predictions, log, Backwards(gamma=1).fit(log), **QUICK)
-    assert any(re.search(facts("propensities", "held-out", "worse"), reason.text) for reason in found.verdict.reasons)
+    assert any(
+        re.search(facts("propensity model", "held-out", "worse"), reason.text) for reason in found.verdict.reasons
+    )
     assert any(w.startswith("propensities: ") for w in found.warnings)
 
 

@@ -1,4 +1,4 @@
-"""Rankings of models: SciPy's τ and Friedman, published tests of dependent correlations, measured coverage and size."""
+"""Rankings of models: τ is SciPy's, with measured coverage and size."""
 
 from __future__ import annotations
 
@@ -8,22 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import friedmanchisquare, kendalltau, pearsonr
+from scipy.stats import kendalltau
 
 from openloop.audits.rankings import (
-    Friedman,
     TauDifference,
     compare_tau,
-    friedman,
     kendall,
-    nemenyi,
-    ranks_within_users,
-    steiger,
     tau_b,
-    williams,
 )
-from openloop.errors import EmptyError, InputError, UndefinedError
-from tests.audits.cases import LOG, WORLD, found
+from openloop.errors import InputError, UndefinedError
 from tests.facts import facts
 
 # Hollander, Wolfe & Chicken, Example 8.1: lightness of tuna and its panel score.
@@ -161,68 +154,6 @@ def test_bootstrap_intervals_cover():
     assert 0.91 <= np.mean([k.low <= 0.5 <= k.high for k in found]) <= 0.99
 
 
-# --------------------------------------------------------------------------------------- dependent tests
-
-
-@pytest.mark.parametrize(
-    ("given", "t", "p"),
-    [
-        ((0.4, 0.5, 0.1, 103), -0.8913, 0.3749),  # psych::r.test(103, .4, .5, .1): |t| = 0.89, p = 0.37
-        ((0.3, 0.4, 0.5, 100), -1.0767, 0.2843),  # DEPCOR, as in cocor's tests
-    ],
-)
-def test_williams_gives_published_values(given, t, p):
-    found = williams(*given)
-    assert (round(found.statistic, 4), round(found.pvalue, 4)) == (t, p)
-    assert (found.df, found.method) == (given[3] - 3, "Williams' t")
-
-
-@pytest.mark.parametrize(
-    ("given", "z"),
-    [
-        ((0.4, 0.5, 0.1, 103), -0.8887185),  # cocor(.4, .5, .1, 103); Steiger (1980), p. 249, rounds on the way: -.8913
-        ((0.3, 0.4, 0.5, 100), -1.0718),  # DEPCOR: -1.0718, p 0.2838
-        ((0.7245, 0.7108, 0.8972, 15_549), 5.5498),  # cocor's output prints r to four digits
-    ],
-)
-def test_steiger_gives_published_values(given, z):
-    found = steiger(*given)
-    assert found.statistic == pytest.approx(z, abs=0.03 if given[3] > 1000 else 5e-5)
-    assert found.pvalue == pytest.approx(math.erfc(abs(found.statistic) / math.sqrt(2)), rel=1e-9)
-    assert (found.df, found.method) == (None, "Steiger's Z̄₁*")
-
-
-def test_williams_by_hand():
-    # |R| = 1 − 0.25 − 0 − 0 + 0, r̄ = 0.25: t = 0.5 √[12·1/(2·12/10·0.75 + 0.0625)]
-    assert williams(0.5, 0, 0, 13).statistic == pytest.approx(0.5 * math.sqrt(12 / (1.8 + 0.0625)))
-
-
-def test_steiger_of_uncorrelated_rivals_by_hand():
-    # r̄² = 1/16: s̄ = −½·(1/16)·(1 − 1/8)/(15/16)²
-    s = -(1 / 16) * (7 / 8) / 2 / (15 / 16) ** 2
-    assert steiger(0.5, 0, 0, 13).statistic == pytest.approx(math.sqrt(10) * math.atanh(0.5) / math.sqrt(2 - 2 * s))
-
-
-@pytest.mark.parametrize("test", [williams, steiger])
-def test_swapping_the_correlations_turns_the_sign_only(test):
-    one, other = test(0.2, 0.6, 0.3, 50), test(0.6, 0.2, 0.3, 50)
-    assert (one.statistic, one.pvalue) == pytest.approx((-other.statistic, other.pvalue))
-    assert test(0.4, 0.4, 0.3, 50).pvalue == 1
-    assert test(0.2, 0.6, 0.3, 500).pvalue < one.pvalue
-
-
-@pytest.mark.parametrize("test", [williams, steiger])
-def test_both_tests_have_their_size_on_pearson_correlations(test):
-    # Two noisy versions of a target, equally good. Measured over 20,000 runs at n = 30: 4.8 and 5.1 %.
-    rng = np.random.default_rng(13)
-    found = []
-    for _ in range(1000):
-        target, x, y = rng.normal(size=(3, 30))
-        x, y = x + target, y + target
-        found.append(test(*(pearsonr(*p).statistic for p in ((target, x), (target, y), (x, y))), 30).pvalue < 0.05)
-    assert 0.03 <= np.mean(found) <= 0.07
-
-
 # ------------------------------------------------------------------------------------------- compare_tau
 
 
@@ -283,84 +214,6 @@ def test_a_better_ranking_of_104_models_is_told_apart():
     assert np.mean(found) >= 0.9
 
 
-# ---------------------------------------------------------------------------------------------- Friedman
-
-
-def test_friedman_by_hand():
-    # Mean ranks 4/3, 5/3, 3 of three users: 12·3/(3·4) · [(2/3)² + (1/3)² + 1²] = 14/3.
-    found = friedman([[9, 8, 1], [7, 5, 2], [3, 4, 0]], ["a", "b", "c"])
-    assert found.ranks == pytest.approx({"a": 4 / 3, "b": 5 / 3, "c": 3})
-    assert (found.statistic, found.users, found.left_out) == (pytest.approx(14 / 3), 3, 0)
-    assert found.pvalue == pytest.approx(math.exp(-7 / 3))  # χ² with two degrees of freedom
-
-
-@given(st.integers(3, 6), st.integers(2, 20), st.randoms(use_true_random=False), st.sampled_from(["higher", "lower"]))
-def test_friedman_is_scipys_with_ties_too(k, users, random, better):
-    values = np.array([[random.randrange(4) for _ in range(k)] for _ in range(users)])
-    values[0] = range(k)  # not every user has all tied
-    found = friedman(values, [str(j) for j in range(k)], better=better)
-    theirs = friedmanchisquare(*values.T)
-    assert (found.statistic, found.pvalue) == pytest.approx((theirs.statistic, theirs.pvalue))
-    assert sum(found.ranks.values()) == pytest.approx(k * (k + 1) / 2)
-
-
-@pytest.mark.parametrize(
-    ("k", "q"),
-    [(2, 1.960), (3, 2.343), (4, 2.569), (5, 2.728), (6, 2.850), (7, 2.949), (8, 3.031), (9, 3.102), (10, 3.164)],
-)
-def test_nemenyi_has_demsars_table(k, q):
-    # Demšar (2006), Table 5a, α = 0.05; he prints 2.343 where the quantile is 2.3437.
-    assert nemenyi(k, 7) == pytest.approx(q * math.sqrt(k * (k + 1) / 42), abs=1e-3)
-
-
-def test_demsars_critical_difference_of_four_classifiers_on_fourteen_sets():
-    # Section 3.2.2: 2.569·√(4·5/(6·14)) = 1.25 at 0.05, and 2.291·… = 1.12 at 0.10.
-    assert (round(nemenyi(4, 14), 2), round(nemenyi(4, 14, 0.9), 2)) == (1.25, 1.12)
-
-
-def test_two_models_are_the_sign_test():
-    values = np.array([[2, 1]] * 9 + [[1, 2]])
-    found = friedman(values, ["a", "b"])
-    assert found.statistic == pytest.approx((9 - 1) ** 2 / 10)
-    # Two models lie apart by Nemenyi where χ² with one degree of freedom is significant.
-    assert found.differ("a", "b") is (found.pvalue < 0.05) is True
-
-
-def test_lower_is_better_turns_the_ranks():
-    values = [[1, 2, 3], [1, 3, 2], [2, 1, 3]]
-    up, down = friedman(values, ["a", "b", "c"]), friedman(values, ["a", "b", "c"], better="lower")
-    assert down.ranks == pytest.approx({m: 4 - rank for m, rank in up.ranks.items()})
-    assert down.statistic == pytest.approx(up.statistic)
-
-
-def test_users_without_a_value_are_left_out_and_counted():
-    values = np.random.default_rng(0).normal(size=(20, 4))
-    holed = np.insert(values, [0, 5, 20], [math.nan, 1, 2, 3], axis=0)
-    found = friedman(holed, list("abcd"))
-    assert (found.users, found.left_out) == (20, 3)
-    assert found.statistic == friedman(values, list("abcd")).statistic
-
-
-def test_groups_are_the_bars_of_a_critical_difference_diagram():
-    ranks = {"d": 4.0, "a": 1.0, "c": 2.6, "b": 2.0}
-
-    def at(critical):
-        return Friedman(statistic=1, pvalue=1, users=9, ranks=ranks, critical_difference=critical, level=0.95).groups
-
-    assert at(1.1) == (("a", "b"), ("b", "c"), ("d",))
-    assert at(3.0) == (("a", "b", "c", "d"),)
-    assert at(0.5) == (("a",), ("b",), ("c",), ("d",))
-
-
-def test_friedman_and_nemenyi_have_their_size():
-    # Five models alike. Measured over 4,000 runs of 30 users: 5.0 and 5.2 %.
-    rng = np.random.default_rng(16)
-    runs = [friedman(rng.normal(size=(30, 5)), list("abcde")) for _ in range(400)]
-    assert 0.025 <= np.mean([f.pvalue < 0.05 for f in runs]) <= 0.08
-    apart = [max(f.ranks.values()) - min(f.ranks.values()) > f.critical_difference for f in runs]
-    assert 0.015 <= np.mean(apart) <= 0.07
-
-
 # ------------------------------------------------------------------------------------------------ errors
 
 UP = [1.0, 2.0, 3.0, 4.0]
@@ -399,65 +252,3 @@ def test_compare_tau_checks_all_three_lists():
         compare_tau(UP, UP, UP[1:], rng=0)
     with pytest.raises(InputError, match=facts("compare_tau", "rng", None, "rng=0")):
         compare_tau(UP, UP, UP, rng=None)
-
-
-@pytest.mark.parametrize("test", [williams, steiger])
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        pytest.param((0.4, 0.5, 0.1, 3), ("n", 4, 3), id="small n"),
-        pytest.param((0.4, 0.5, 0.1, 10.5), ("n", 4, 10.5), id="n a fraction"),
-        pytest.param((1.0, 0.5, 0.5, 30), ("r_jk", -1, 1, 1.0), id="r_jk 1"),
-        pytest.param((0.4, math.nan, 0.5, 30), ("r_jh", -1, 1, "nan"), id="r_jh nan"),
-        pytest.param((0.4, 0.5, -1.5, 30), ("r_kh", -1, 1, -1.5), id="r_kh below -1"),
-        pytest.param((0.9, -0.9, 0.9, 30), (0.9, -0.9, "|R| = -2.89"), id="impossible together"),
-    ],
-)
-def test_correlations_that_cannot_be_are_refused(test, given, told):
-    with pytest.raises(InputError, match=facts(test.__name__, *told)):
-        test(*given)
-
-
-def test_williams_without_variance_is_undefined():
-    with pytest.raises(UndefinedError, match=facts("williams", "no variance")):
-        williams(0.5, -0.5, 0.5, 30)  # |R| = 0 and r̄ = 0
-
-
-@pytest.mark.parametrize(
-    ("values", "models", "options", "error", "told"),
-    [
-        pytest.param([[1, 2]], "ab", {}, EmptyError, ("1 of 1 users", "at least 2"), id="one user"),
-        pytest.param([[1, math.nan], [1, 2]], "ab", {}, EmptyError, ("1 of 2 users",), id="one whole user"),
-        pytest.param([[1], [2]], "a", {}, InputError, ("2 models", "got 'a'"), id="one model"),
-        pytest.param([[1, 2], [2, 1]], "aa", {}, InputError, ("2 models", "got 'a', 'a'"), id="one name twice"),
-        pytest.param([[1, 2], [2, 1]], "abc", {}, InputError, ("values", "3 models", (2, 2)), id="short rows"),
-        pytest.param([1, 2], "ab", {}, InputError, ("values", "2 models", (2,)), id="one dimension"),
-        pytest.param([[1, math.inf], [2, 1]], "ab", {}, InputError, ("1 values", "infinite", "NaN"), id="inf"),
-        pytest.param([[1, 1], [2, 2]], "ab", {}, UndefinedError, ("tied",), id="all tied"),
-        pytest.param(
-            [[1, 2], [2, 1]], "ab", {"better": "up"}, InputError, ('"higher"', '"lower"', "'up'"), id="better up"
-        ),
-        pytest.param([[1, 2], [2, 1]], "ab", {"level": 0}, InputError, ("level", 0, 1), id="level 0"),
-    ],
-)
-def test_tables_that_cannot_be_ranked_are_refused(values, models, options, error, told):
-    with pytest.raises(error, match=facts("friedman", *told)):
-        friedman(values, list(models), **options)
-
-
-def test_ranks_within_users_are_of_their_own_values():
-    rng = np.random.default_rng(0)
-    models = {f"m{k}": WORLD.ratings + rng.normal(0, 0.3 + 0.3 * k, WORLD.ratings.shape) for k in range(4)}
-    _, result, _ = found(models)
-    test = ranks_within_users(result, ("mae", "naive"))
-    order = sorted(test.ranks, key=test.ranks.__getitem__)
-    assert order == ["m0", "m1", "m2", "m3"]
-    assert test.pvalue < 1e-6
-
-
-def test_users_without_rows_have_no_rank_under_ips_either():
-    some = LOG.take(LOG.user < 40)
-    models = {**WORLD.predictions, "c": WORLD.predictions["a"] + 0.5}
-    _, result, _ = found(models, some)
-    for estimator in ("ips", "snips", "naive"):
-        assert ranks_within_users(result, ("mae", estimator)).users == len(set(some.user.tolist()))

@@ -11,7 +11,7 @@ from openloop.audits.answers import Assumption
 from openloop.audits.sentences import condition, size
 from tests.verdicts import comparison, evidence
 
-STAR = "while a rating one star higher makes being observed at most 1.30 times likelier than the propensities say"
+STAR = "if each extra star makes being observed at most 1.30 times likelier than the propensities say"
 USERS = np.random.default_rng(1).normal(size=50)
 
 
@@ -20,19 +20,19 @@ USERS = np.random.default_rng(1).normal(size=50)
     [
         (
             Assumption(name="kappa", holds_to=0.5, flips_at=0.67, required=1.0),
-            "while at most 50 % of popularity is exposure; it turns near 67 %",
+            "if at most 50 % of popularity is exposure; the order reverses near 67 %",
         ),
         (
             Assumption(name="kappa", holds_to=0.5, flips_at=math.inf, required=1.0),
-            "while at most 50 % of popularity is exposure; beyond that it is not sure, but never turns",
+            "if at most 50 % of popularity is exposure; beyond that the order is uncertain, but never reverses",
         ),
         (
             Assumption(name="rho", holds_to=1.3, flips_at=1.74, required=1.5),
-            f"{STAR}; it turns near 1.74 times",
+            f"{STAR}; the order reverses near 1.74 times",
         ),
         (
             Assumption(name="rho", holds_to=1.3, flips_at=math.inf, required=1.5),
-            f"{STAR}; beyond that it is not sure, but did not turn as far as was tried",
+            f"{STAR}; beyond that the order is uncertain, but did not reverse in the tested range",
         ),
     ],
     ids=["kappa", "kappa that never turns", "rho", "rho that does not turn"],

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 import openloop as ol
-from openloop.core.estimate import Estimate, Interval
+from openloop.core.estimate import Estimate
 from openloop.core.totals import smooth
 from openloop.core.weights import Diagnostics
 from openloop.errors import AlignmentError, InputError, UndefinedError
@@ -289,12 +289,6 @@ def test_estimates_of_different_users_are_not_paired():
 def test_no_spread_means_certainty():
     assert mean_of(np.zeros(5)).pvalue == 1
     assert mean_of(np.ones(5)).pvalue == 0
-
-
-@pytest.mark.parametrize(("value", "inside"), [(1, True), (1.5, True), (np.float32(2), True), (np.int64(3), False),
-                                               (np.int64(2), True), (0.9, False), ("1", False)])  # fmt: skip
-def test_an_interval_contains_what_lies_between_its_limits(value, inside):
-    assert (value in Interval(1, 2)) is inside
 
 
 def test_html_escapes_names():

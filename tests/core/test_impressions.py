@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from openloop.core.impressions import Impressions, rows_in_order
+from openloop.core.impressions import Impressions
 from openloop.data.click_worlds import click_world
 from openloop.errors import (
     AlignmentError,
@@ -60,13 +60,6 @@ def test_rows_in_order_are_not_sorted_again():
 def test_other_rewards_or_users_are_another_log():
     assert shown(reward=[1.0, 0, 0, 0, 0]).fingerprint != shown().fingerprint
     assert shown(user=[1, 0, 1, 0, 1]).fingerprint != shown().fingerprint
-
-
-@pytest.mark.parametrize("shift", [0, 2**31])
-def test_order_is_that_of_a_plain_sort_even_of_numbers_too_large_to_pack(shift):
-    rng = np.random.default_rng(0)
-    request, position = rng.integers(50, size=300) + (shift << 20), rng.integers(1, 9, size=300)
-    np.testing.assert_array_equal(rows_in_order(request, position), np.lexsort((position, request)))
 
 
 def test_exposure_gives_the_propensity_and_prefix_the_slate():

@@ -161,7 +161,7 @@ def test_a_list_must_not_rank_what_is_excluded():
 
 @pytest.mark.parametrize("rank", [[0, 1], [1, 1], [1.5, 2], [-1, 1], [1.0, 1e30], [2**30, 2**30]])
 def test_ranks_are_whole_numbers_from_one_each_once_a_user(rank):
-    with pytest.raises(PredictionError, match="'m': ranks must be whole numbers from 1"):
+    with pytest.raises(PredictionError, match="'m': ranks must be integers starting at 1"):
         evaluated(pl.DataFrame({"user": [0, 0], "item": [0, 1], "rank": rank}), ["recall@1"])
 
 

@@ -92,7 +92,7 @@ def test_a_list_without_any_scored_row_is_noted():
     others = GRID.drop("score").join(seen, on=["user", "item"], how="anti")
     ranked = others.with_columns(rank=pl.col("rank").rank("ordinal").over("user")).filter(pl.col("rank") <= 3)
     found = ol.evaluate({"m": ranked}, LOG, metrics=["recall@3"], estimators=["naive"])
-    assert "model 'm' lists none of the scored rows; was it made to leave them out?" in found.notes
+    assert "model 'm' lists none of the scored rows; was it trained to leave them out?" in found.notes
     whole = ol.evaluate({"m": GRID.drop("score")}, LOG, metrics=["recall@3"], estimators=["naive"])
     assert not any("lists none" in note for note in whole.notes)
 

@@ -1,4 +1,4 @@
-"""A threshold that nobody chose: what it makes relevant, when that is a warning, and what is proposed instead."""
+"""The default threshold: what it makes relevant, when that is a warning, and what is proposed instead."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ Assumed = Literal["rho", "kappa", "gamma"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why something is no verdict, or not without an assumption: `value` missed `limit`, and `remedy` may help.
+    """Why there is no verdict, or only a conditional one: `value` misses `limit`, and `remedy` may help.
 
     `about` names the two models that it concerns, where there are others.
     """
@@ -33,21 +33,21 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """What an order rests on: it holds up to `holds_to`, turns at `flips_at`, and a verdict needs `required`.
+    """The assumption behind an order: it holds up to `holds_to`, reverses at `flips_at`; a verdict needs `required`.
 
-    "rho": how many times likelier a rating one star higher makes being observed, beyond the propensities. "kappa":
+    "rho": how many times likelier each extra star makes being observed, beyond the propensities. "kappa":
     the share of popularity that is exposure. "gamma": how many times propensities are off, either way.
     """
 
     name: Assumed
     holds_to: float
-    flips_at: float  # ∞: it does not turn on the grid
+    flips_at: float  # ∞: it does not reverse on the grid
     required: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairAnswer:
-    """What the log says of two models. `better` is the one ahead, None where neither is significantly."""
+    """What the log says about two models; `better` is the one ahead, None where neither is significantly."""
 
     a: str
     b: str
@@ -65,12 +65,27 @@ class PairAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the log says, in words.
+    """What the log says about the models, in words.
 
-    `level` is "verdict" (the log supports a choice), "conditional" (it does under an assumption), or "none" (it cannot
-    tell). `winner` is the model that beats all those it was compared with, None without a verdict; `leader` is the same
-    and also named where an assumption carries it. `unbeaten` are the models that none beats. `reasons` say what is in
-    the way.
+    Attributes:
+        level: "verdict" (the log supports a choice), "conditional" (it does under an assumption) or "none" (it cannot
+            tell).
+        headline: The answer in one sentence.
+        winner: The model that beats all that it was compared with, None without a verdict.
+        leader: The winner, or the model that would be under an assumption.
+        unbeaten: The models that no other model beats.
+        sentences: What the answer rests on.
+        reasons: Why there is no verdict, or only a conditional one.
+        remedy: The cheapest way to a verdict; empty where there is one.
+        pairs: The answer for each pair of models.
+
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> verdict = ol.audit(world.predictions, world.observe(0), metrics=["mae"]).verdict
+        >>> verdict.supported
+        True
+        >>> verdict.pair("Y1", "Y3").better
+        'Y1'
     """
 
     level: Level
@@ -90,12 +105,12 @@ class Verdict:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """The reasons in words, without what the headline says already: a condition, or the first reason."""
+        """The reasons in words, without those that the headline already gives."""
         said = {p.assumption.name for p in self.pairs if p.assumption} if self.level == "conditional" else set[str]()
         return tuple(str(r) for r in self.reasons if r.text not in self.headline and r.code not in said)
 
     def pair(self, a: str, b: str) -> PairAnswer | None:
-        """The answer for two models, None where they were not compared."""
+        """The answer for two models `a` and `b`, None where they were not compared."""
         return next((p for p in self.pairs if p.models == frozenset((a, b))), None)
 
     def records(self) -> dict[str, Any]:

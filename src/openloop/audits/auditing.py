@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
-from openloop.audits.answers import Reason
 from openloop.audits.basis import Basis, granted
 from openloop.audits.checks import benchmarks_of, check_of
 from openloop.audits.cold import WARM, parted
 from openloop.audits.contrasts import contrasts, estimators_of
 from openloop.audits.curves import curves, not_computed, with_gamma
 from openloop.audits.evidence import Evidence, stem
+from openloop.audits.gathering import (
+    all_rows,
+    doubts_about,
+    gains_of_ends,
+    listed_scores,
+    rare_share,
+    setting_of,
+)
 from openloop.audits.narrowing import narrowed
 from openloop.audits.open_loop import open_loop_of, with_open_loop
 from openloop.audits.question import ESTIMATORS, POOLED, STRATA, AuditQuestion, Cold, check_models, for_clicks
 from openloop.audits.rankings import ranks_within_users
 from openloop.audits.rehearsal import Rehearsal
-from openloop.audits.results import Audit, Family, Setting, stamped
-from openloop.audits.rules import EFFECTIVE_ROWS, RARE_ROWS, unfit
+from openloop.audits.results import Audit, Family
 from openloop.audits.sensitivity import tilted_curves, with_limits
 from openloop.audits.settling import settling_of
 from openloop.audits.strata import paradoxes, strata_tables
@@ -33,21 +38,16 @@ from openloop.core.feedback import Feedback
 from openloop.core.impressions import Impressions
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric, reaches
-from openloop.errors import NameFormatError
 from openloop.estimators.estimands import PLAIN
 from openloop.estimators.naming import Method
 from openloop.estimators.resampling import probability_of_being_best
 from openloop.evaluation import Prepared, prepared, refuse_shown
-from openloop.metrics.naming import metric as metric_named
-from openloop.sources.arrays.source import FeedbackSource
-from openloop.sources.plan import Source
 from openloop.support.clock import start
 from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, silent, steps
-from openloop.support.wording import joined, percent
+from openloop.support.wording import joined
 
 SEVERAL = 3  # models: from here on Friedman's test says more than a pair does
-DROPPED = 0.05  # of the rows: more of them left out is another question
 
 
 def audit(
@@ -104,27 +104,86 @@ def audit(
     progress: bool = False,
     step: Step = silent,
 ) -> Audit:
-    """Which of the models is better for users, how sure that is, and whether the log can say at all.
+    """Which of the models is better for users, how certain that is, and whether the log can tell at all.
 
-    `models`, `log`, `propensities` and what they share with `evaluate` are as there. The verdict is about the first
-    metric and the first of our estimators that is not a plain average; by default rankings are judged where models rank
-    all items, and ratings where they predict them. `strata` are numbers of strata of propensity (`5`, `"2:width"`),
-    `groups` groupings of the rows by name, one label per row in Feedback order. `open_loop` is a uniformly collected
-    test set, against which every estimator is then scored. `check` judges a propensity model, which refits it: on the
-    log, or on the one given, of which the log may be a part. `doubts` are reasons of your own against any choice,
-    `assumes` what the propensities take for granted, by default what their model does; of a frame's column, pass the
-    model that made it. `baseline` names a model that the others are compared with, and with no other: fewer pairs are
-    told apart more easily. `min_item_rows` leaves items with fewer rows in the whole log out of the population. `cold`
-    says what becomes of rows whose user or item has no row in `trained_on`, by default `exclude`: "keep", "drop", or
-    "report" them apart; the verdict is then about the others. `rehearse` draws so many logs from the propensities, and
-    tells how often they give a verdict on equal models, and on models that differ. Of a log of positives only, without
-    propensities, every row counts once, and the verdict must hold whatever share of popularity is exposure.
+    The verdict is about the first metric and the first of the library's estimators that is not a plain average. By
+    default rankings are judged where models rank all items, and ratings where models predict them. What the models list
+    for users is shown beside rankings, and decides nothing. For a log of positives only, without propensities, every
+    row counts once, and the verdict must hold for every share of popularity that is exposure. For Impressions, or with
+    `position` a frame of them, the models are rankers and the verdict is about expected clicks.
 
-    Of Impressions, or with `position` a frame of them, the models are rankers, and all is as in `evaluate` of these:
-    `propensities` is a fitted Examination; the verdict is about expected clicks, by examination where that is known.
-    Beside rankings it shows what models list for users, which decides nothing: how much of the catalogue, how popular
-    items, with `running` how much of it the model of that name lists now, with `item_features` how alike the items are.
-    `progress=True` shows a bar on a terminal and in Jupyter; `step` is told what is being done, and how much is done.
+    Args:
+        models: Models by name, as in `evaluate`.
+        log: The observed feedback or impressions, as in `evaluate`.
+        propensities: As in `evaluate`; for impressions a fitted Examination.
+        metrics: Names or Metric objects.
+        estimators: Names or your own estimators.
+        exclude: Feedback whose items leave the ranking, such as train.
+        threshold: The rating from which an item is relevant.
+        strata: Numbers of strata of propensity, such as 5 or "2:width".
+        groups: Groupings of the rows by name, with one label per row in Feedback order.
+        open_loop: A uniformly collected test set, which every estimator is scored against.
+        missing: What happens to missing predictions: "error", "drop" or "worst".
+        level: The confidence level.
+        imputation: Imputed ratings for the doubly robust estimator.
+        check: Whether to check a fitted propensity model by refitting it, or the log to refit it on, of which this one
+            may be a part.
+        doubts: Your own reasons against any choice.
+        assumes: What the propensities take for granted; by default what their model does. For a frame's column, pass
+            the model that made it.
+        baseline: The model that the others are compared with, and with no other. Fewer pairs are told apart more
+            easily.
+        min_item_rows: Items with fewer rows in the whole log leave the population.
+        cold: What happens to rows whose user or item has no row in `trained_on`: "keep", "drop", or "report" them
+            apart. The verdict is then about the others.
+        trained_on: The training log; by default `exclude`.
+        rehearse: The number of logs to draw from the propensities, to count how often they give a verdict on equal
+            models and on models that differ.
+        refit: Whether errors over users come from a bootstrap that fits the propensity model again.
+        refit_on: The log that the propensity model was fitted on, if this one is a part of it.
+        replicates: The number of draws for `refit`.
+        rng: A seed or a Generator.
+        running: The model that runs now, which lists are compared with.
+        item_features: Covariates, or an array with a row for each item, for the similarity of lists.
+        device: "cuda" counts ranks on a GPU.
+        user: A frame's column of users.
+        item: A frame's column of items.
+        rating: A frame's column of ratings.
+        score: The column of scores in the models' frames.
+        rank: The column of ranks in the models' frames.
+        population: The numbers of users and items, for a frame.
+        share: The share of a frame in the log that it was split from.
+        excluded_share: The share of `exclude` in that log.
+        complete: Whether the models' frames hold the scores of all items.
+        distinct: Whether no pair occurs twice in a frame; it saves a check.
+        max_users: With more users than this, clusters of users leave the engine instead of users.
+        candidates: For impressions, "all" items, or "shown".
+        position: A frame's column of positions, which makes it impressions.
+        request: A frame's column of requests. `request=False` says that it has none.
+        reward: A frame's column of rewards.
+        propensity: A frame's column of the logging policy's probabilities.
+        exposure: A frame's columns of probabilities, one per position.
+        prefix: A frame's column of the probability of the list down to each row.
+        slate: A frame's column of the probability of the whole list.
+        shuffled: A frame's column that says whether the order was drawn at random.
+        pool: A frame's column of the number of candidates.
+        progress: Whether to show a bar on a terminal or in Jupyter.
+        step: A function that is told about progress, as `step(what, fraction)`.
+
+    Returns:
+        The verdict and everything that it rests on.
+
+    Raises:
+        InputError: Something cannot be used; the message names it, the rule and the remedy.
+        UndefinedError: No estimate that was asked for is defined.
+
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> found = ol.audit(world.predictions, world.observe(0), metrics=["mae"])
+        >>> found.verdict.level, found.verdict.winner
+        ('verdict', 'Y1')
+        >>> print(found.verdict.headline)
+        Y1 beats Y2 and Y3 on mae, per cell.
     """
     given = locals()
     if isinstance(log, Impressions) or position is not None:
@@ -141,7 +200,7 @@ def audit(
 
 
 def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: AuditQuestion, step: Step = silent) -> Audit:
-    """The audit that answers the question; what an engine holds for it is given back at its end."""
+    """The audit that answers the question; at its end, what an engine holds for it is released."""
     with ExitStack() as until:
         return _conducted(models, log, propensities, asked, step, until)
 
@@ -181,16 +240,16 @@ def _conducted(
         if any(tilts.against("kappa") is not None for tilts in result.tilts.values()):
             basis, result = replace(basis, positives=True, clicks=True), as_liking(result, ready.metrics)
         sample = None if asked.open_loop is None else open_loop_of(models, asked.open_loop, result, asked, ready.source)
-        step("looking for what could change the verdict", 0.5)
+        step("testing what could change the verdict", 0.5)
         sentence = getattr(propensities, "assumes", "") if asked.assumes is None else asked.assumes
         evidence = _evidence(
             ready, result, asked, basis, open_loop=sample, assumes=sentence, population=population,
-            rare=_rare(ready.source),
+            rare=rare_share(ready.source),
         )  # fmt: skip
         step("checking the propensities", 0.8)
         checked, likened = checking.result(), likening.result()
     warnings += [] if checked is None else [f"propensities: {flag}" for flag in checked.flags]
-    evidence = replace(evidence, doubts=(*asked.doubts, *_doubts(ready, checked)))
+    evidence = replace(evidence, doubts=(*asked.doubts, *doubts_about(ready, checked)))
     verdict = decide(evidence)
     step("how far propensities may be off", 0.9)
     tables = evidence.strata if sample is None else tuple(with_open_loop(t, sample) for t in evidence.strata)
@@ -204,7 +263,7 @@ def _conducted(
         ),
         benchmarks=likened, friedman=ranks_within_users(result, evidence.family) if len(models) >= SEVERAL else None,
         open_loop=sample, weights=ready.source.summary(all_rows(metric.on)), check=checked, warnings=tuple(warnings),
-        setting=_setting(ready.source, propensities, whole, began),
+        setting=setting_of(ready.source, propensities, whole, began),
         rehearsal=_rehearsal(ready, evidence, seen, asked, step),
         notes=(*result.notes, *(sample.result.notes if sample else ()), *([str(cold)] if cold else [])),
         not_computed=not_computed(ready.source, result, evidence.contrasts, evidence.family),
@@ -221,7 +280,7 @@ def _rehearsal(ready: Prepared, found: Evidence, seen: Any, asked: AuditQuestion
 
 
 def _shown(result: Comparison) -> Comparison:
-    """Without the reasons why there is no twin per user here, where nobody asked for that one."""
+    """Without reasons about `snips_user`, where it was added by default and has no meaning."""
     beside = {stem(name) for name in (*result.estimators, *(estimator for _, estimator in result.skipped))}
     hidden = "snips_user" if beside & {*POOLED} else None
     kept = {key: why for key, why in result.skipped.items() if key[1] != hidden}
@@ -229,10 +288,10 @@ def _shown(result: Comparison) -> Comparison:
 
 
 def as_liking(result: Comparison, metrics: Sequence[Metric]) -> Comparison:
-    """Positives of which nobody said what was shown, with all of popularity taken for liking, κ = 0.
+    """Positives without exposure, with all of popularity treated as liking, κ = 0.
 
-    Then the plain averages of adg, atop and recall@k are unbiased, per user, and no others are: a cell metric is about
-    what was not liked, too.
+    Then the plain averages of adg, atop and recall@k are unbiased, per user. No others are: a cell metric also counts
+    what was not liked.
     """
     unbiased = {m.name for m in metrics if m.pooled}
     estimates = {
@@ -266,49 +325,10 @@ def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: 
         paradoxes=paradoxes(tables, result), leaks=tuple(m for m in ready.source.models if copies(ready.source, m)),
         basis=basis, ranked=on == "rank", liked=bool(reaches(about.span[0], about.threshold)),
         mass=ready.source.mass(on) if scaled else None,
-        listed=_listed(ready.source, next(m for m in judged if m.name == metric), basis), running=asked.running,
-        gains=_gains(next(m for m in judged if m.name == metric), about.items),
+        listed=listed_scores(ready.source, next(m for m in judged if m.name == metric), basis), running=asked.running,
+        gains=gains_of_ends(next(m for m in judged if m.name == metric), about.items),
         **known,
     )  # fmt: skip
-
-
-def _listed(source: Source, metric: Metric, basis: Basis) -> dict[str, float]:
-    """What each model would score if everything were liked, where weights were made of this log and can be so tried.
-
-    Weights that are blind to the rating and were fitted to users and items do not show what is liked less: what is
-    seen more often may be liked more.
-    """
-    made = (basis.balanced or basis.by_cells) and not basis.positives
-    tried = metric.on == "rank" and not metric.groups
-    return source.listed(metric) if made and tried and isinstance(source, FeedbackSource) else {}
-
-
-def _gains(metric: Metric, items: int) -> tuple[float, float] | None:
-    """The gains of the worst and of the best rank, NaN where nobody said; None of the library's, which begin at 0."""
-    if metric.by_rank is None:
-        return None if _named(metric) else (math.nan, math.nan)
-    table = metric.by_rank.table(items)
-    low, high = float(table.min()), float(table.max())
-    return (low, high) if metric.better == "higher" else (high, low)
-
-
-def _named(metric: Metric) -> bool:
-    """Whether the library has a metric of that name."""
-    try:
-        return metric_named(metric.name).on == metric.on
-    except NameFormatError:
-        return False
-
-
-def _rare(source: Source) -> float:
-    """The share of Σw on items with few rows; 0 where nobody can say, or too few rows would be left."""
-    found = source.weight_on_rare(RARE_ROWS)
-    return found[0] if found is not None and found[1] >= EFFECTIVE_ROWS else 0.0
-
-
-def all_rows(on: str) -> Metric:
-    """A metric that every scored row counts for, to ask a source about its weights."""
-    return metric_named("mae" if on == "prediction" else "dcg")
 
 
 # -- what fits the models ------------------------------------------------------------------------------------
@@ -321,9 +341,9 @@ def _fitting(ready: Prepared) -> Prepared:
     if not odd and not 0 < len(about.ratings) <= 2:
         return ready
     why = (
-        f"the scores of {joined(odd)} are not on the scale of the ratings" if odd else "ratings have two values at most"
+        f"the scores of {joined(odd)} are not on the scale of the ratings" if odd else "ratings have at most two values"
     )
-    note = f"judged by rankings only: {why}; name metrics= such as mae to judge predictions all the same"
+    note = f"judged by rankings only: {why}; name metrics= such as mae to judge predictions anyway"
     kept = [m for m in ready.metrics if m.on == "rank"]
     return replace(ready, metrics=kept, notes=[*ready.notes, note])
 
@@ -333,45 +353,3 @@ def _family(result: Comparison) -> Family:
     metric = result.metrics[0]
     known = estimators_of(result, metric)
     return metric, min((e for e in known if e not in PLAIN), key=result.own_estimators.__contains__, default=known[0])
-
-
-# -- the parts -----------------------------------------------------------------------------------------------
-
-
-def _doubts(ready: Prepared, checked: Any) -> Iterator[str | Reason]:
-    """Why this log supports no choice, whatever the estimates."""
-    # Balanced weights do not rest on what the model within them predicts, which may be one p for all cells.
-    if checked is not None and checked.no_better_than_none and checked.balancing is None:
-        yield from unfit()
-    about = ready.source.about()
-    share = about.dropped / (about.rows + about.dropped)
-    if share > DROPPED:
-        yield f"{percent(share)} of the rows were dropped, which some model does not predict"
-    yield from _unlisted(ready.source)
-    if isinstance(ready.source, FeedbackSource):
-        for model, cells in ready.source.masked().items():
-            yield (
-                f"model {model!r} has the score -inf for {cells:,} candidates, which it never lists and which may be "
-                "liked; pass exclude= with what was masked, or scores without a mask"
-            )
-
-
-def _unlisted(source: Source) -> Iterator[str]:
-    """Models without lists for users who have scored rows."""
-    for name in source.models:
-        without = source.unlisted(name)
-        if without > DROPPED:
-            yield (
-                f"model {name!r} has no list for the users of {percent(without)} of the scored rows, so they speak "
-                'against it whatever it would list; give their lists, or judge by cold="report"'
-            )
-
-
-def _setting(source: Source, propensities: Any, log: Any, began: float) -> Setting:
-    about = source.about()
-    if propensities is None:
-        words = "the log's own" if isinstance(log, Feedback) and log.propensity is not None else "none"
-    else:
-        words = f"column {propensities!r}" if isinstance(propensities, str) else type(propensities).__name__
-    where = "a log in memory" if isinstance(log, Feedback) else f"a {type(log).__module__.partition('.')[0]} frame"
-    return stamped(Setting(**asdict(about), log=where, propensity=words), began)

@@ -1,4 +1,4 @@
-"""`Basis`: what the weights of an audit rest on, so far as a verdict must know it."""
+"""`Basis`: what the weights of an audit rest on, as far as a verdict needs it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Basis:
     `blind`: p was fitted without seeing ratings. `sample`: the ratings drawn at random that p was fitted with.
     `balanced`: weights were raked. `by_cells`: p was fitted to single cells. `by_rating`: p depends on the rating
     alone. `modelled`: how p depends on the rating is a joint model's guess. `unseen`: the population's share of ratings
-    of which the log has no row. `positives`: every row is one, so Σw is the liking rate. `clicks`: nobody said what was
-    shown either.
+    of which the log has no row. `positives`: every row is one, so Σw is the liking rate. `clicks`: the log does not say
+    what was shown.
     """
 
     blind: bool = False
@@ -63,7 +63,7 @@ class Basis:
 
     @property
     def bare(self) -> bool:
-        """Whether p are numbers of which nobody said where they come from."""
+        """Whether p are bare numbers of unknown origin."""
         return not (
             self.blind or self.balanced or self.by_cells or self.by_rating or self.modelled or self.clicks
         ) and self.sample is None  # fmt: skip
@@ -105,7 +105,7 @@ def _granted_by_name(entry: Entry) -> dict[str, Any]:
 
 
 def unexposed(log: Feedback, propensities: Any) -> bool:
-    """Whether a log has positives only, and nobody said what was shown."""
+    """Whether a log has positives only, without exposure."""
     return log.positives and log.propensity is None and propensities is None
 
 

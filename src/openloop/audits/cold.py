@@ -110,7 +110,7 @@ def _reported(cold: ColdPart, models: Mapping[str, Any], left: Parted) -> ColdPa
 
 def _check(log: Any, train: Any, asked: AuditQuestion) -> None:
     if asked.cold not in COLD:
-        raise InputError(f"audit: cold={asked.cold!r} is no option.{did_you_mean(str(asked.cold), COLD)}")
+        raise InputError(f"audit: cold={asked.cold!r} is not an option.{did_you_mean(str(asked.cold), COLD)}")
     check_feedback(f"audit with cold={asked.cold!r}", log)
     if train is None:
         raise InputError(
@@ -119,7 +119,7 @@ def _check(log: Any, train: Any, asked: AuditQuestion) -> None:
         )
     check_feedback("trained_on", train)
     if train.users != log.users or train.items != log.items:
-        raise InputError("trained_on: its users and items are not the scored log's; read it with like=log.")
+        raise InputError("trained_on: its users and items differ from the scored log's; read it with like=log.")
     if asked.cold == "report" and asked.min_item_rows:
         raise InputError(
             f"audit: min_item_rows={asked.min_item_rows} cuts the catalogue of the verdict, beside which cold='report' "

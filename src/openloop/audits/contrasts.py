@@ -19,8 +19,8 @@ from openloop.core.estimate import Estimate
 from openloop.core.feedback import Floats
 from openloop.estimators.sensitivity import critical_gamma
 
-MANY_SUMS = 1_000_000  # of users: with more, what one of them changes in the others' parts is nothing
-ROUNDING = 1e-12  # of an estimate: what is smaller comes of the order of summation
+MANY_SUMS = 1_000_000  # of users: with more, one of them changes nothing in the others' parts
+ROUNDING = 1e-12  # of an estimate: what is smaller is rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,40 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """a − b under one metric and estimator, paired by user; `low` and `high` are not adjusted, `holm` is."""
+    """The paired difference a − b under one metric and estimator.
+
+    Attributes:
+        a: One model.
+        b: The other model.
+        metric: The metric.
+        estimator: The estimator.
+        estimand: What is compared, in words.
+        value: The estimated difference.
+        stderr: Its standard error over users.
+        low: The lower limit of its interval, not adjusted.
+        high: The upper limit.
+        pvalue: The two-sided p-value, not adjusted.
+        holm: The p-value adjusted over all pairs (Holm 1979).
+        effect: The difference in standard deviations of users' parts (Cohen's d_z).
+        better: The model that beats the other, None where neither does.
+        df: The degrees of freedom of t.
+        effective_users: (Σψ²)²/Σψ⁴ of the difference.
+        holm_without: `holm`, of every pair without its own most influential user.
+        gamma: Γ*, how far propensities may be off before the sign turns. None where it has no meaning.
+        gamma_form: What may be off by Γ: the "odds" of p, or by "ratio" the weight.
+        gamma_low: Γ*₉₅, where the interval first covers 0.
+        rho: ρ*, infinite where the order holds over the whole grid.
+        rho_low: Where the interval against ρ first covers 0.
+        kappa: κ*, infinite where the order holds for all κ in [0, 1].
+        kappa_low: Where the interval against κ first covers 0.
+        arms: How much the metric of each model varies, for `ol.plan`.
+
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> pair = ol.audit(world.predictions, world.observe(0), metrics=["mae"]).contrast("Y1", "Y2")
+        >>> pair.better, round(pair.gamma, 1)
+        ('Y1', 1.7)
+    """
 
     a: str
     b: str
@@ -73,7 +106,7 @@ class Contrast:
     arms: tuple[Arm, Arm] | None = None  # of a and of b
 
     def of(self, a: str) -> Contrast:
-        """The same contrast with `a` first."""
+        """The same contrast with model `a` first."""
         if a == self.a:
             return self
         return replace(
@@ -88,7 +121,7 @@ class Contrast:
 
 
 def holm(pvalues: npt.ArrayLike) -> Floats:
-    """Holm's step-down adjustment: max over j ≤ i of (m − j + 1)·p₍ⱼ₎, at most 1; in the order given."""
+    """Holm's (1979) step-down adjustment: max over j ≤ i of (m − j + 1)·p₍ⱼ₎, at most 1; in the order given."""
     p = np.asarray(pvalues, np.float64)
     order = np.argsort(p, kind="stable")
     stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
@@ -141,7 +174,7 @@ def _contrast(result: Comparison, a: str, b: str, e: Estimate, adjusted: float) 
 
 
 def _settled(e: Estimate, size: float) -> Estimate:
-    """A difference, or a spread of it, that is nothing but rounding is none."""
+    """The difference with 0 for its value or spread where that is only rounding."""
     tiny = ROUNDING * abs(size)
     if math.isnan(e.value):  # nothing is left without the one user
         return e

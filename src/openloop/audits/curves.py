@@ -107,7 +107,7 @@ def tilted(
 
     `rows` are those that count for the metric (the relevant ones for user metrics), `population` the N of ips:
     Σ|C_u| unless given. There are bounds for ips, snips and snips_user, wherever these are defined; of rmse, the
-    roots of mse's, for one model only, as a difference of roots is no ratio.
+    roots of mse's, for one model only, as a difference of roots is not a ratio.
     """
     if not _bounded(metric, method_name, rows) or (metric.root and b is not None):
         return None

@@ -1,4 +1,4 @@
-"""Parts of a rehearsal: a drawn log's rows and sums, one model's lead, and levels that are fitted anew."""
+"""Parts of a rehearsal: a drawn log's rows and sums, one model's lead, and levels that are fitted again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from openloop.sources.arrays.source import Scored
 from openloop.sources.arrays.tilting import Tilter
 from openloop.sources.terms import Common, Needed, assemble
 
-MANY_LEVELS = 20  # ratings with more values are no levels
+MANY_LEVELS = 20  # ratings with more values are not levels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,7 +106,7 @@ class LevelLead:
 
 
 def _edges(rating: npt.NDArray[np.float32]) -> Floats:
-    """What separates the levels of ratings; a few quantiles, where they are no levels."""
+    """What separates the levels of ratings; a few quantiles, where they are not levels."""
     values = distinct(rating).astype(np.float64)
     if len(values) > MANY_LEVELS:
         values = distinct(np.quantile(values, np.linspace(0, 1, MANY_LEVELS)))

@@ -1,4 +1,4 @@
-"""`Evidence`: what a verdict is made of, and what can be asked of it."""
+"""`Evidence`: what a verdict is made of, and questions about it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from openloop.metrics.rating import midpoints
 
 FACTORS, PENALTY = 10, 5.0
 HELD_OUT = 5  # one row in so many tells how far off the factorisation is
-ERRORS = 4096  # quantiles that stand for the distribution of errors
+ERRORS = 4096  # quantiles that represent the distribution of errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,7 +68,7 @@ def quantiles(values: Array, weights: Floats, n: int) -> Floats:
 
 
 def on_scale(values: Array, levels: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """The nearest level; where ratings are no levels, within their range."""
+    """The nearest level; where ratings are not levels, within their range."""
     middles = midpoints(levels.astype(np.float64))
     if middles is None:
         return np.clip(values, levels[0], levels[-1]).astype(np.float32)

@@ -53,7 +53,7 @@ def open_loop_of(
 
 
 def gamma_min(source: Source, sample: LogFacts, level: float) -> float | None:
-    """By what factor the log's weights must at least be off; None without weights, or where ratings are no levels."""
+    """By what factor the log's weights must at least be off; None without weights, or where ratings are not levels."""
     about, summary = source.about(), source.summary(metric_named("mae"))  # for which every scored row counts
     if summary is None or not about.masses or not sample.ratings:
         return None

@@ -20,7 +20,23 @@ ROUNDING = 1.05  # published shares of rows may add up to a little more than 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The value of both models over some rows. Give their difference's `pvalue`, or whether it is `significant`."""
+    """The values of two models over some rows.
+
+    Args:
+        name: What the rows are called.
+        a: The value of one model.
+        b: The value of the other model.
+        rows: The number of rows, or their share.
+        pvalue: The p-value of the difference; give this or `significant`.
+        significant: Whether the difference is significant, as a published table says.
+
+    Raises:
+        InputError: A value is not finite, or the significance is given twice or not at all.
+
+    Examples:
+        >>> ol.paradox.Part(name="small stones", a=0.93, b=0.87, rows=87, significant=False).rows
+        87.0
+    """
 
     name: str
     a: float
@@ -50,7 +66,28 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two models: all rows together, and the strata that they fall into; `rows` in one unit throughout."""
+    """Two models: all rows together, and the strata that the rows fall into.
+
+    Args:
+        a: One model.
+        b: The other model.
+        aggregate: The values over all rows.
+        strata: The values in each stratum; `rows` in one unit throughout.
+        metric: The metric.
+        by: How the rows are grouped.
+        better: Whether "higher" or "lower" values are better.
+
+    Raises:
+        InputError: Strata share a name, or have more rows than the aggregate.
+
+    Examples:
+        >>> small = ol.paradox.Part(name="small", a=0.9, b=0.8, rows=70, significant=True)
+        >>> large = ol.paradox.Part(name="large", a=0.3, b=0.2, rows=30, significant=False)
+        >>> whole = ol.paradox.Part(name="all", a=0.6, b=0.7, rows=100, significant=True)
+        >>> pair = ol.paradox.Pair(a="A", b="B", aggregate=whole, strata=(small, large))
+        >>> pair.majority.name, pair.direction(whole)
+        ('small', -1)
+    """
 
     a: str
     b: str
@@ -79,23 +116,37 @@ class Pair:
 
     @property
     def rows(self) -> float:
-        """All rows; strata that were left out count."""
+        """The number of all rows, with those of strata that were left out."""
         return max(self.aggregate.rows, sum(part.rows for part in self.strata))
 
     @property
     def majority(self) -> Part | None:
-        """The stratum with over half of all rows."""
+        """The stratum with over half of all rows, None where there is none."""
         return majority(self.strata, self.rows)
 
     def direction(self, part: Part) -> int:
-        """1 where a is the better one, −1 where b is, 0 where they tie."""
+        """1 where a is better in that `part`, −1 where b is, 0 where they tie."""
         sign = int(part.a > part.b) - int(part.a < part.b)
         return sign if self.better == "higher" else -sign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paradox:
-    """A reversal, or a masking: the aggregate hides or reverses what most rows say."""
+    """An instance of Simpson's paradox: the aggregate reverses or hides what most rows show.
+
+    Attributes:
+        kind: "reversal" or "masking".
+        pair: The two models.
+        majority: The stratum with over half of all rows.
+        preferred: The model that the majority stratum prefers.
+
+    Examples:
+        >>> small = ol.paradox.Part(name="small", a=0.9, b=0.8, rows=70, significant=True)
+        >>> whole = ol.paradox.Part(name="all", a=0.6, b=0.7, rows=100, significant=True)
+        >>> (found,) = ol.paradox.find([ol.paradox.Pair(a="A", b="B", aggregate=whole, strata=(small,))])
+        >>> found.kind, found.preferred, found.other, found.share
+        ('reversal', 'A', 'B', 0.7)
+    """
 
     kind: Literal["reversal", "masking"]
     pair: Pair
@@ -133,14 +184,32 @@ class Paradox:
 def find(pairs: Sequence[Pair], level: float = 0.95) -> tuple[Paradox, ...]:
     """Every reversal and every masking among the pairs, in their order.
 
-    Reversal: the aggregate and the majority stratum are both significant, with opposite signs. Masking: the majority
-    is, the aggregate is not, and its sign is opposite or it is exactly tied. A pair without a majority has neither.
-    p-values are adjusted by Holm over the pairs of one metric and grouping, the aggregates' and the majorities' apart;
-    published stars are taken as they are.
+    Reversal: the aggregate and the majority stratum are both significant, with opposite signs. Masking: the majority is
+    significant, the aggregate is not, and its sign is opposite or it is exactly tied. A pair without a majority has
+    neither.
 
-    Where every stratum has the same true difference, a reversal is reported with probability at most 1 − level, and
-    so is a masking where that difference is zero or rows are about equally noisy. A few very noisy rows, though, can
-    hide what most rows show, and are reported for it.
+    p-values are adjusted by Holm (1979) over the pairs of one metric and grouping, separately for the aggregates and
+    the majorities. Published stars are taken as they are.
+
+    Where every stratum has the same true difference, a reversal is reported with probability at most 1 − level, and so
+    is a masking where that difference is zero or rows are about equally noisy. A few very noisy rows can hide what most
+    rows show; this is reported, too.
+
+    Args:
+        pairs: The pairs of models.
+        level: The confidence level.
+
+    Returns:
+        The paradoxes that were found.
+
+    Raises:
+        InputError: A pair occurs twice, or some parts have p-values and others do not.
+
+    Examples:
+        >>> small = ol.paradox.Part(name="small", a=0.9, b=0.8, rows=70, pvalue=0.001)
+        >>> whole = ol.paradox.Part(name="all", a=0.6, b=0.7, rows=100, pvalue=0.01)
+        >>> len(ol.paradox.find([ol.paradox.Pair(a="A", b="B", aggregate=whole, strata=(small,))]))
+        1
     """
     check_level("find", level)
     _check_kinds(pairs)
@@ -199,13 +268,42 @@ def _kind(agreement: int, *, significant: bool) -> Literal["reversal", "masking"
 
 
 def majority(strata: Sequence[Part], rows: float | None = None) -> Part | None:
-    """The stratum with over half of the `rows`, all of the strata's unless given; None where there is none."""
+    """The stratum with over half of the rows.
+
+    Args:
+        strata: The strata.
+        rows: The number of all rows; by default that of the strata.
+
+    Returns:
+        The stratum, None where none has over half.
+
+    Examples:
+        >>> parts = [ol.paradox.Part(name=n, a=1, b=0, rows=r, significant=True) for n, r in (("x", 3), ("y", 1))]
+        >>> ol.paradox.majority(parts).name
+        'x'
+    """
     total = sum(part.rows for part in strata) if rows is None else rows
     return next((part for part in strata if part.rows > total / 2), None)
 
 
 def marginal(strata: Sequence[Part]) -> tuple[float, float]:
-    """The values of a and b with every stratum at its observed share of the rows."""
+    """The values of both models with every stratum at its observed share of the rows (Jadidinejad et al. 2021, Eq. 4).
+
+    Args:
+        strata: The strata.
+
+    Returns:
+        The values of a and b.
+
+    Raises:
+        EmptyError: The strata have no rows.
+
+    Examples:
+        >>> many = ol.paradox.Part(name="many", a=1, b=1, rows=3, significant=False)
+        >>> few = ol.paradox.Part(name="few", a=5, b=1, rows=1, significant=False)
+        >>> ol.paradox.marginal([many, few])
+        (2.0, 1.0)
+    """
     total = sum(part.rows for part in strata)
     if total == 0:
         raise EmptyError(f"marginal: {len(strata)} strata without rows have no average; give strata with rows.")

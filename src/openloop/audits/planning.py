@@ -1,6 +1,6 @@
 """`plan`: how many users an A/B test needs to see the difference that a log has shown.
 
-Knows nothing about the log: what it needs are the variances that a `Contrast` carries for each of its models.
+Knows nothing about the log: it needs the variances that a `Contrast` has for each of its models.
 """
 
 from __future__ import annotations
@@ -25,8 +25,26 @@ LEAST_USERS = 2  # in an arm that has a variance
 class Plan:
     """An A/B test of two models: users per arm for the estimated difference, and for its lower limit.
 
-    `variances` are σ² of a user's mean in each arm. `users_at_lower_limit` is None where the interval reaches 0: no
-    number of users then has that power against all that the log leaves possible.
+    Attributes:
+        a: One model.
+        b: The other model.
+        metric: The metric.
+        difference: |Δ|, the estimated difference.
+        lower_limit: The lower limit of its 80 % interval.
+        power: The power of the test.
+        impressions: Impressions per user; None where they do not matter.
+        variances: σ² of a user's mean in each arm.
+        users_per_arm: The number of users that the estimated difference needs.
+        users_at_lower_limit: The number that the lower limit needs. None where the interval reaches 0: no number of
+            users then has that power against all that the log leaves possible.
+        assumptions: What the plan takes for granted.
+
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> found = ol.audit(world.predictions, world.observe(0), metrics=["mae"])
+        >>> test = ol.plan(found.contrast("Y1", "Y2"), impressions=5, power=0.9)
+        >>> test.users_per_arm, test.users_at_lower_limit
+        (15, 21)
     """
 
     a: str
@@ -44,7 +62,7 @@ class Plan:
     def __str__(self) -> str:
         limit = f"{percent(LOWER)} lower limit"
         at_lower = (
-            f"at no size for its {limit}, {self.lower_limit:.3g}: the log does not rule out that they are equal"
+            f"no number is enough for its {limit}, {self.lower_limit:.3g}, since the log does not rule out equal models"
             if self.users_at_lower_limit is None
             else f"{self.users_at_lower_limit:,} for its {limit}, {self.lower_limit:.3g}"
         )
@@ -62,10 +80,27 @@ class Plan:
 
 
 def plan(contrast: Contrast, *, impressions: float = IMPRESSIONS, power: float = 0.8) -> Plan:
-    """Users per arm that a two-sided test at 5 % needs, n = (z₀.₉₇₅ + z_power)²(σ_A² + σ_B²)/Δ².
+    """Users per arm that a two-sided test at 5 % needs, n = (z₀.₉₇₅ + z_power)²(σ_A² + σ_B²)/Δ² (Lachin 1981).
 
-    `impressions` is how many a user of the test gives, m. For metrics of cells σ² = τ² + (S² − τ²)/m, τ² being the
-    variance of users' own means, S² that of losses; for metrics of users σ² is the variance over the log's users.
+    For metrics of cells σ² = τ² + (S² − τ²)/m, where τ² is the variance of users' own means and S² that of losses. For
+    metrics of users σ² is the variance over the log's users.
+
+    Args:
+        contrast: The paired difference, from `found.contrast(a, b)` of an audit.
+        impressions: m, the impressions that a user of the test gives.
+        power: The probability to find a difference as large as the estimated one.
+
+    Returns:
+        The sizes of the test and what they assume.
+
+    Raises:
+        UndefinedError: The models do not differ, or the contrast has no variances.
+
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> found = ol.audit(world.predictions, world.observe(0), metrics=["mae"])
+        >>> print(ol.plan(found.contrast("Y1", "Y2")).users_per_arm)
+        4
     """
     from scipy.special import ndtri, stdtrit
 
@@ -100,8 +135,9 @@ def cell_variance_of_user(arm: Arm, impressions: float) -> float:
     """σ² = τ² + (S² − τ²)/m with τ² = U(stderr² − cell_stderr²), of the mean of m cells of a user."""
     if arm.cell_stderr is None or arm.loss_variance is None:
         raise UndefinedError(
-            "plan: the contrast has no variance over cells, from which users and their impressions are told apart; "
-            "use snips or ips of a log that was split by row, or not at all, and whose users are not in clusters."
+            "plan: the contrast has no variance over cells, which separates the variance of users from that of "
+            "impressions; use snips or ips of a log that was split by row, or not at all, and whose users are not in "
+            "clusters."
         )
     between = arm.users * (arm.stderr**2 - arm.cell_stderr**2)
     between = min(max(between, 0.0), arm.loss_variance)  # both are estimates
@@ -123,7 +159,7 @@ def _assumptions(*, cells: bool, impressions: float) -> list[str]:
     if cells:
         shown = f"each gives {impressions:g} impressions, of items drawn evenly from all, as the metric counts them"
     else:
-        shown = "each shows as much of what they like as a user of this log who counts for the metric"
+        shown = "each shows as much of what they like as a scored user of this log"
     return [drawn, shown, "the models differ there as they do here"]
 
 
@@ -139,7 +175,8 @@ def _arms(contrast: Contrast) -> tuple[Arm, Arm]:
 def _check(contrast: Contrast, impressions: float, power: float) -> None:
     if not isinstance(contrast, Contrast):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(
-            f"plan: takes a Contrast, got {type(contrast).__name__}; found.contrast(a, b, metric=, estimator=) is one."
+            f"plan: takes a Contrast, got {type(contrast).__name__}; take one from found.contrast(a, b, metric=, "
+            "estimator=)."
         )
     if not (is_number(power) and ALPHA / 2 < power < 1):
         raise InputError(

@@ -1,4 +1,4 @@
-"""`Positions`: what an impression log says of each position, and the checks of what values of rankers rest on."""
+"""`Positions`: what an impression log says about each position, and the checks that values rest on."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class Positions:
         return next((check for check in found if check.rejects), None)
 
     def unknown(self, estimator: str) -> str:
-        """Why nobody can tell whether an estimator's assumptions hold, where that forbids a verdict; else empty.
+        """Why an estimator's assumptions cannot be checked, where that forbids a verdict; else empty.
 
         Ranks that may react to clicks make θ of users and items wrong by any amount. Rows in an engine could be
         checked, had they been read; other logs may lack shuffled requests, which is no reason against them.
         """
         if self.in_engine and estimator in ASSUMED["items above"]:
-            return "the rows stay in their engine, so nobody checked that items above do not matter"
+            return "the rows stay in their engine, so it was not checked that items above do not matter"
         if estimator in ASSUMED["one theta"] and not self.in_engine and not {*self.checks} & {*ASSUMED}:
             return "neither whether items above matter nor whether all items have one θ could be checked"
         if self.examined_by == "user-item" and estimator in ASSUMED["one theta"] and "reaction" not in self.checks:

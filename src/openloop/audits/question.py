@@ -35,7 +35,7 @@ class AuditQuestion(Question):
     beside rankings, all cut where the shortest list ends. A plain "stratified" has the first strata
     asked for. Naive is always among the estimators, to compare the others with, and snips_user beside those that
     average over relevant items, to see whether it matters which of them count once. `blind`: the frame's column of p
-    was fitted without seeing ratings; `sampled`: with so many ratings drawn at random, 0 where nobody said how many;
+    was fitted without seeing ratings; `sampled`: with so many ratings drawn at random, 0 where the number is unknown;
     `modelled`: by a joint model.
     """
 
@@ -64,7 +64,7 @@ class AuditQuestion(Question):
         Question.__post_init__(self)
 
     def _complete_metrics(self) -> None:
-        """What is judged, and what is shown of lists beside it, where nobody said."""
+        """The default metrics, and the default measures of lists beside them."""
         named = listed("metrics", self.metrics, least=0)
         known = [any_metric(m) for m in named]
         guessed: list[str] = []
@@ -110,7 +110,7 @@ def _completed(estimators: Sequence[str | Method], strata: Sequence[int | str]) 
 
 
 def for_clicks(asked: AuditQuestion) -> AuditQuestion:
-    """The question for positives of which nobody said what was shown: every row counts once, which is naive."""
+    """The question for positives without exposure: every row counts once, which is naive."""
     given = [method(e).name for e in asked.estimators]
     default = given == [method(e).name for e in _completed(ESTIMATORS, asked.strata)]
     return replace(
@@ -122,10 +122,10 @@ def for_clicks(asked: AuditQuestion) -> AuditQuestion:
 
 
 def check_models(models: Mapping[str, Any], baseline: str | None) -> None:
-    """Refuse fewer than two models, and a baseline that is none of them."""
+    """Refuse fewer than two models, and a baseline that is not among them."""
     if len(models) < 2:
         raise InputError(
             f"audit: compares models, so it needs at least two, got {list(models)}; for one alone use ol.evaluate."
         )
     if baseline is not None and baseline not in models:
-        raise InputError(f"audit: baseline= names no model: {baseline!r}.{did_you_mean(baseline, list(models))}")
+        raise InputError(f"audit: baseline={baseline!r} is not among the models.{did_you_mean(baseline, list(models))}")

@@ -1,25 +1,44 @@
-"""Rankings of many models: Kendall's τ with its interval, tests of dependent correlations, Friedman's test."""
+"""Rankings of many models: Kendall's τ with its interval, and the public names of tests of rankings."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.comparison import Comparison
+from openloop.audits.correlations import DependentTest, steiger, williams
+from openloop.audits.user_ranks import Friedman, friedman, nemenyi, ranks_within_users
 from openloop.core.feedback import Floats
-from openloop.errors import EmptyError, InputError, UndefinedError, listing
+from openloop.errors import InputError, UndefinedError
 from openloop.support.arguments import check_level, generator, is_whole
+
+__all__ = [
+    "Correlation", "kendall", "tau_b", "pair_signs", "tau_of_signs", "TauDifference", "compare_tau",
+    "DependentTest", "williams", "steiger",
+    "Friedman", "friedman", "nemenyi", "ranks_within_users",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correlation:
-    """Kendall's τ between two rankings of n models, with an interval over models like these."""
+    """Kendall's τ between two rankings of n models, with an interval over models like these.
+
+    Attributes:
+        value: τ.
+        low: The lower limit.
+        high: The upper limit.
+        n: The number of models.
+        level: The confidence level.
+        method: How the interval was made.
+
+    Examples:
+        >>> print(ol.rankings.kendall([1, 2, 3, 4, 5], [1, 3, 2, 5, 4]))
+        Kendall's τ 0.6 over 5 models (95 % interval 0.0186 … 1, asymptotic)
+    """
 
     value: float
     low: float
@@ -36,18 +55,22 @@ class Correlation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DependentTest:
-    """A two-sided test of r_jk = r_jh, two correlations with one variable in common; `df` is None for a normal one."""
-
-    statistic: float
-    df: int | None
-    pvalue: float
-    method: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TauDifference:
-    """τ(x, target) − τ(y, target) over n models, by a bootstrap of models."""
+    """τ(x, target) − τ(y, target) over n models, by a bootstrap of models.
+
+    Attributes:
+        value: The difference.
+        low: The lower limit.
+        high: The upper limit.
+        pvalue: The two-sided p-value.
+        n: The number of models.
+        level: The confidence level.
+
+    Examples:
+        >>> found = ol.rankings.compare_tau([1, 2, 3, 4], [2, 1, 4, 3], [1, 2, 3, 4], rng=0)
+        >>> round(found.value, 3), found.n
+        (0.667, 4)
+    """
 
     value: float
     low: float
@@ -57,44 +80,37 @@ class TauDifference:
     level: float = 0.95
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Friedman:
-    """Whether models differ in their ranks within users, and how far mean ranks must lie apart to count."""
-
-    statistic: float
-    pvalue: float
-    users: int
-    ranks: dict[str, float]  # mean rank by model, 1 is best
-    critical_difference: float  # Nemenyi's, at `level`
-    level: float
-    left_out: int = 0  # users without a value for some model
-
-    def differ(self, a: str, b: str) -> bool:
-        """Whether the two mean ranks differ by more than the critical difference."""
-        return abs(self.ranks[a] - self.ranks[b]) > self.critical_difference
-
-    @property
-    def groups(self) -> tuple[tuple[str, ...], ...]:
-        """The bars of a critical-difference diagram: longest runs of models, best first, that are not told apart."""
-        order = sorted(self.ranks, key=self.ranks.__getitem__)
-        ends = [max(j for j in range(i, len(order)) if not self.differ(order[i], order[j])) for i in range(len(order))]
-        starts = [0, *(i for i, (before, end) in enumerate(pairwise(ends), 1) if end > before)]
-        return tuple(tuple(order[i : ends[i] + 1]) for i in starts)
-
-
 # --------------------------------------------------------------------------------------------- Kendall's τ
 
 
 def kendall(
     x: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.95, rng: Any = None, replicates: int = 2000
 ) -> Correlation:
-    """τ-b between two lists of values of the same n ≥ 3 models, with an interval over models like these.
+    """Kendall's τ-b between two lists of values of the same n ≥ 3 models, with an interval over models like these.
 
     Without `rng` the interval is Samara & Randles' (1988) asymptotic one, with it a percentile bootstrap over models;
-    both are cut at [−1, 1]. Where τ is 1 or −1 both would have no width: the other limit is then an exact bound,
-    from as many disjoint pairs of models as there are, all of them in the same order. Below about twenty models
-    both are approximate (at six to ten, 95 % asymptotic limits hold in 91 to 99 % of samples, the bootstrap's in
-    95 to 100 %) and below ten they are wide: three or four models say next to nothing.
+    both are cut at [−1, 1]. Where τ is 1 or −1 both would have zero width. The other limit is then an exact bound from
+    disjoint pairs of models, all in the same order. Below about twenty models both are approximate (at six to ten, 95 %
+    asymptotic limits cover in 91 to 99 % of samples, the bootstrap's in 95 to 100 %), and below ten they are wide:
+    three or four models say next to nothing.
+
+    Args:
+        x: One value per model.
+        y: Another value per model, in the same order.
+        level: The confidence level.
+        rng: A seed or a Generator, for the bootstrap.
+        replicates: The number of bootstrap replicates.
+
+    Returns:
+        τ and its interval.
+
+    Raises:
+        UndefinedError: All values of a list are equal.
+
+    Examples:
+        >>> found = ol.rankings.kendall([1, 2, 3, 4, 5, 6], [1, 2, 4, 3, 6, 5])
+        >>> round(found.value, 3), found.method
+        (0.733, 'asymptotic')
     """
     x, y = _lists("kendall", x=x, y=y)
     check_level("kendall", level)
@@ -111,18 +127,54 @@ def kendall(
 
 
 def tau_b(x: Floats, y: Floats) -> Floats:
-    """τ-b of lists of values of n models, (..., n) each, to (...); NaN where a list is constant."""
+    """Kendall's τ-b of lists of values of n models; NaN where a list is constant.
+
+    Args:
+        x: Values, (..., n).
+        y: Values, (..., n).
+
+    Returns:
+        τ-b, (...).
+
+    Examples:
+        >>> float(ol.rankings.tau_b(np.array([1.0, 2, 3]), np.array([1.0, 3, 2])).round(3))
+        0.333
+    """
     return tau_of_signs(pair_signs(x), pair_signs(y))
 
 
 def pair_signs(x: Floats) -> npt.NDArray[np.float32]:
-    """Which of two models is ahead, for each pair: (..., n) to (..., pairs)."""
+    """Which of two models is ahead, for each pair of models.
+
+    Args:
+        x: Values, (..., n).
+
+    Returns:
+        1, 0 or −1, (..., pairs).
+
+    Examples:
+        >>> ol.rankings.pair_signs(np.array([1.0, 3.0, 3.0])).tolist()
+        [-1.0, -1.0, 0.0]
+    """
     i, j = np.triu_indices(x.shape[-1], 1)
     return np.sign(x[..., i] - x[..., j]).astype(np.float32)
 
 
 def tau_of_signs(a: npt.NDArray[np.float32], b: npt.NDArray[np.float32]) -> Floats:
-    """τ-b = Σab/√(Σa²·Σb²) over pairs of models."""
+    """τ-b = Σab/√(Σa²·Σb²) over pairs of models (Kendall 1945).
+
+    Args:
+        a: Signs of `pair_signs`, (..., pairs).
+        b: Signs of another list, (..., pairs).
+
+    Returns:
+        τ-b, (...).
+
+    Examples:
+        >>> a, b = (ol.rankings.pair_signs(np.array(x)) for x in ([1.0, 2, 3], [1.0, 3, 2]))
+        >>> float(ol.rankings.tau_of_signs(a, b).round(3))
+        0.333
+    """
     return _tau_of_sums(*(np.einsum("...p,...p->...", s, t, dtype=np.float64) for s, t in ((a, b), (a, a), (b, b))))
 
 
@@ -170,8 +222,26 @@ def compare_tau(
 ) -> TauDifference:
     """τ(x, target) − τ(y, target), tested two-sided by a bootstrap of models, which stay paired across the lists.
 
-    The percentiles' p-value errs on the cautious side, the more so the fewer the models: at 5 % a true equality is
-    rejected in 2 to 4 % of samples of 104 models, and in almost none of 6.
+    The percentiles' p-value is conservative, the more so the fewer the models: at 5 % a true equality is rejected in 2
+    to 4 % of samples of 104 models, and in almost none of 6.
+
+    Args:
+        x: One value per model.
+        y: Another value per model.
+        target: The values that both are compared with.
+        level: The confidence level.
+        replicates: The number of bootstrap replicates, at least 100.
+        rng: A seed or a Generator.
+
+    Returns:
+        The difference with its interval and p-value.
+
+    Raises:
+        UndefinedError: All values of a list are equal.
+
+    Examples:
+        >>> ol.rankings.compare_tau([1, 2, 3, 4], [2, 1, 4, 3], [1, 2, 3, 4], rng=0).pvalue > 0.05
+        True
     """
     x, y, target = _lists("compare_tau", x=x, y=y, target=target)
     check_level("compare_tau", level)
@@ -203,109 +273,6 @@ def _percentiles(draws: Floats, level: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-# ------------------------------------------------------------------------------- dependent correlations
-
-
-def williams(r_jk: float, r_jh: float, r_kh: float, n: int) -> DependentTest:
-    """Williams' t of r_jk = r_jh, two-sided, for Pearson correlations over n cases (Steiger 1980, Eq. 7).
-
-    Kendall's τ has another variance, so that this is no valid test of two τ (over 104 models it rejects a true
-    equality in 0.3 % of samples where 5 % are asked for): use `compare_tau`.
-    """
-    from scipy.special import stdtr
-
-    determinant = _check_correlations("williams", r_jk, r_jh, r_kh, n)
-    mean = (r_jk + r_jh) / 2
-    # Eq. 7: t = (r_jk − r_jh) √[(n−1)(1+r_kh) / (2(n−1)/(n−3)·|R| + r̄²(1−r_kh)³)], n − 3 degrees of freedom
-    under = 2 * (n - 1) / (n - 3) * determinant + mean**2 * (1 - r_kh) ** 3
-    if under <= 0:
-        raise UndefinedError("williams: the three correlations leave no variance to test with; use compare_tau.")
-    t = (r_jk - r_jh) * math.sqrt((n - 1) * (1 + r_kh) / under)
-    return DependentTest(statistic=t, df=n - 3, pvalue=float(2 * stdtr(n - 3, -abs(t))), method="Williams' t")
-
-
-def steiger(r_jk: float, r_jh: float, r_kh: float, n: int) -> DependentTest:
-    """Steiger's Z̄₁* of r_jk = r_jh, two-sided, for Pearson correlations over n cases (Steiger 1980, Eq. 14)."""
-    from scipy.special import ndtr
-
-    _check_correlations("steiger", r_jk, r_jh, r_kh, n)
-    r = ((r_jk + r_jh) / 2) ** 2
-    # Eq. 3 and 10 at the pooled r̄: s̄ = [r_kh(1 − 2r̄²) − ½r̄²(1 − 2r̄² − r_kh²)]/(1 − r̄²)²
-    s = (r_kh * (1 - 2 * r) - r * (1 - 2 * r - r_kh**2) / 2) / (1 - r) ** 2
-    if s >= 1:
-        raise UndefinedError("steiger: the three correlations leave no variance to test with; use compare_tau.")
-    # Eq. 14: Z̄₁* = √(n−3) (z_jk − z_jh)/√(2 − 2s̄)
-    z = math.sqrt(n - 3) * (math.atanh(r_jk) - math.atanh(r_jh)) / math.sqrt(2 - 2 * s)
-    return DependentTest(statistic=z, df=None, pvalue=float(2 * ndtr(-abs(z))), method="Steiger's Z̄₁*")
-
-
-def _check_correlations(name: str, r_jk: float, r_jh: float, r_kh: float, n: int) -> float:
-    """The determinant |R| of the three correlations, which exist together where it is not negative."""
-    if not is_whole(n) or n < 4:
-        raise InputError(f"{name}: n must be a whole number from 4, got {n!r}.")
-    for label, r in (("r_jk", r_jk), ("r_jh", r_jh), ("r_kh", r_kh)):
-        if not -1 < r < 1:
-            raise InputError(f"{name}: {label} must lie strictly between -1 and 1, got {r}.")
-    determinant = 1 - r_jk**2 - r_jh**2 - r_kh**2 + 2 * r_jk * r_jh * r_kh
-    if determinant < -1e-9:
-        raise InputError(
-            f"{name}: no three variables have correlations {r_jk:g}, {r_jh:g} and {r_kh:g} (|R| = {determinant:.3g}); "
-            "take all three from the same cases."
-        )
-    return max(determinant, 0.0)
-
-
-# --------------------------------------------------------------------------------------- Friedman's test
-
-
-def friedman(values: npt.ArrayLike, models: Sequence[str], *, better: str = "higher", level: float = 0.95) -> Friedman:
-    """Friedman's test of equal ranks within users, ties averaged, and Nemenyi's critical difference.
-
-    `values` (users, models); a user who lacks a value (NaN) for any model is left out, and counted.
-    """
-    from scipy.special import chdtrc
-    from scipy.stats import rankdata
-
-    check_level("friedman", level)
-    if better not in {"higher", "lower"}:
-        raise InputError(f'friedman: better must be "higher" or "lower", got {better!r}.')
-    values = _table(values, models)
-    kept = values[~np.isnan(values).any(axis=1)]  # (N, k)
-    N, k = kept.shape
-    if N < 2:
-        raise EmptyError(f"friedman: {N} of {len(values):,} users have a value for every model; at least 2 are needed.")
-    ranks = rankdata(kept if better == "lower" else -kept, axis=1)  # (N, k)
-    centred, means = ranks - (k + 1) / 2, ranks.mean(axis=0)
-    if not centred.any():
-        raise UndefinedError("friedman: every user has all models tied, so ranks say nothing; use another metric.")
-    # With ties, Conover (1999) Eq. 5.8.8: (k−1)·Σ_j(Σ_u c_uj)²/Σ_uΣ_j c_uj², c = rank − (k+1)/2
-    statistic = float((k - 1) * np.square(centred.sum(axis=0)).sum() / np.square(centred).sum())
-    return Friedman(
-        statistic=statistic, pvalue=float(chdtrc(k - 1, statistic)), users=N, left_out=len(values) - N,
-        ranks=dict(zip(models, means.tolist(), strict=True)), critical_difference=nemenyi(k, N, level), level=level,
-    )  # fmt: skip
-
-
-def nemenyi(k: int, n: int, level: float = 0.95) -> float:
-    """Nemenyi's critical difference of mean ranks of k models over n users (Demšar 2006, section 3.2.2)."""
-    from scipy.stats import studentized_range
-
-    # CD = q_α √(k(k+1)/(6N)), q_α the studentised range's quantile over √2
-    q = float(studentized_range.ppf(level, k, np.inf)) / math.sqrt(2)
-    return q * math.sqrt(k * (k + 1) / (6 * n))
-
-
-def _table(values: npt.ArrayLike, models: Sequence[str]) -> Floats:
-    table = np.asarray(values, np.float64)
-    if table.ndim != 2 or table.shape[1] != len(models):
-        raise InputError(f"friedman: values must be users × {len(models)} models, got shape {table.shape}.")
-    if len(set(models)) < len(models) or len(models) < 2:
-        raise InputError(f"friedman: at least 2 models with names of their own are needed, got {listing(models)}.")
-    if np.isinf(table).any():
-        raise InputError(f"friedman: {int(np.isinf(table).sum()):,} values are infinite; use NaN for a missing value.")
-    return table
-
-
 # ------------------------------------------------------------------------------------------------ checks
 
 
@@ -313,7 +280,7 @@ def _lists(name: str, **given: npt.ArrayLike) -> list[Floats]:
     lists = {key: np.asarray(values, np.float64) for key, values in given.items()}
     shapes = {key: v.shape for key, v in lists.items()}
     if len(set(shapes.values())) > 1 or any(v.ndim != 1 for v in lists.values()):
-        raise InputError(f"{name}: give one value a model in each list, in the same order; got shapes {shapes}.")
+        raise InputError(f"{name}: give one value per model in each list, in the same order; got shapes {shapes}.")
     for key, v in lists.items():
         if len(v) < 3:
             raise InputError(f"{name}: at least 3 models are needed, got {len(v)}.")
@@ -322,18 +289,3 @@ def _lists(name: str, **given: npt.ArrayLike) -> list[Floats]:
         if (v == v[0]).all():
             raise UndefinedError(f"{name}: all {len(v)} values of {key} are {v[0]:g}, so τ is undefined.")
     return list(lists.values())
-
-
-def ranks_within_users(result: Comparison, family: tuple[str, str]) -> Friedman | None:
-    """Friedman's test on the users' own values, where the estimate is made of such."""
-    estimates = {m: result[m, *family] for m in result.models}
-    if any(e.columns.shape[1] != 2 for e in estimates.values()):
-        return None
-    with np.errstate(invalid="ignore", divide="ignore"):
-        values = np.column_stack([e.columns[:, 0] / e.columns[:, 1] for e in estimates.values()])  # (U, models)
-    scored = result[result.models[0], family[0], "naive"].columns[:, 1] > 0
-    values = np.where(np.isfinite(values) & scored[:, None], values, np.nan)  # a user without a row has no value
-    whole = values[np.isfinite(values).all(axis=1)]
-    if len(whole) < 2 or not np.any(whole != whole[:, :1]):  # too few users, or all models are tied
-        return None
-    return friedman(values, result.models, better=result.better[family[0]], level=result.level)

@@ -76,12 +76,12 @@ def rehearse(ready: Prepared, found: Evidence, propensities: Any, asked: AuditQu
 
 
 def _leading(found: Evidence) -> Contrast:
-    """The first pair by rank that is not the same to every user."""
+    """The first pair by rank that differs for some user."""
     ranked = by_rank(found.own, found.result.ranking(*found.family))
     apart = next((c for c in ranked if c.stderr > 0), None)
     if apart is None:
         raise UndefinedError(
-            f"rehearse: no two models differ for anyone by {found.estimator} of {found.metric}; audit models that do."
+            f"rehearse: no two models differ for any user by {found.estimator} of {found.metric}; audit models that do."
         )
     return apart
 
@@ -193,7 +193,7 @@ def rehearsable(ready: Prepared, propensities: Any, draws: int) -> FeedbackSourc
 def _reasons(source: FeedbackSource, propensities: Any) -> Iterator[str]:
     log, subject = source.subject.log, source.subject
     if log.positives:
-        yield "the log has positives only: what was shown and not liked is not known, so no log can be drawn like it."
+        yield "the log has positives only: what was shown and not liked is unknown, so no log can be drawn like it."
     if log.n_users * log.n_items > MAX_CELLS:
         yield (
             f"needs losses on all cells, and {log.n_users:,} × {log.n_items:,} are more than {MAX_CELLS:,}; take a "
@@ -226,7 +226,7 @@ def _methods(found: Evidence, metric: Metric) -> tuple[Method, ...]:
     """The verdict's estimator, and those beside it that the rules look at and the same sums give."""
     if _stem(found.estimator) not in FAMILIES or estimand(metric, found.estimator) == SEEN:
         raise UndefinedError(
-            f"rehearse: {found.estimator} of {metric.name} is no debiased sum over rows, which a rehearsal could "
+            f"rehearse: {found.estimator} of {metric.name} is not a debiased sum over rows, which a rehearsal could "
             "redraw; audit by snips, ips, snips_user or clipped of a metric per cell, per user or per relevant item."
         )
     own = method(found.estimator)

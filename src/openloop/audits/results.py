@@ -149,7 +149,43 @@ def stamped(setting: Setting, began: float) -> Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Audit(Recorded):
-    """The verdict and what it rests on. `metric` and `estimator` are those that the verdict is about."""
+    """The verdict on some models and one log, and everything that it rests on.
+
+    `ol.audit` makes it. Printed, it is the verdict and the estimates; a notebook shows them, too. `ol.report` writes it
+    as a page.
+
+    Attributes:
+        verdict: What the log says, in words.
+        metric: The metric that the verdict is about.
+        estimator: The estimator that the verdict is about.
+        result: All estimates.
+        contrasts: Paired differences between models, by (metric, estimator).
+        best: The probability of each model to be the best, by (metric, estimator), from a bootstrap over users.
+        strata: Estimates within groups of rows.
+        paradoxes: Instances of Simpson's paradox.
+        curves: How estimates change as propensities are off.
+        benchmarks: How far leaving out a part of the propensity model moves p.
+        friedman: Friedman's test of ranks within users, for three models or more.
+        open_loop: Estimators scored against a uniformly collected test set.
+        positions: Examination and its checks, for impressions.
+        rehearsal: How often drawn logs give a verdict, where that was asked for.
+        weights: A summary of the weights of all scored rows.
+        check: The check of a propensity model that was fitted.
+        cold: The rows of users or items without training rows, which the verdict leaves out.
+        settling: The number of randomised impressions that would settle each pair, for a log of positives.
+        setting: What was audited and how, to repeat it.
+        warnings: What may be wrong with the input.
+        notes: What a reader should know.
+
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> found = ol.audit(world.predictions, world.observe(0), metrics=["mae"])
+        >>> found.models
+        ('Y1', 'Y2', 'Y3')
+        >>> pair = found.contrast("Y1", "Y2")
+        >>> pair.better, round(pair.value, 2)
+        ('Y1', -0.82)
+    """
 
     verdict: Verdict
     metric: str
@@ -185,7 +221,20 @@ class Audit(Recorded):
         return next_steps(self)
 
     def contrast(self, a: str, b: str, *, metric: str | None = None, estimator: str | None = None) -> Contrast:
-        """a − b, with `a` first; by the verdict's metric and estimator unless others are named."""
+        """The paired difference a − b.
+
+        Args:
+            a: One model.
+            b: The other model.
+            metric: The metric's name; by default the verdict's.
+            estimator: The estimator's name; by default the verdict's.
+
+        Returns:
+            The contrast, with its interval, p-values and sensitivity.
+
+        Raises:
+            InputError: The two models were not compared.
+        """
         family = (
             self.metric if metric is None else metric.lower(),
             self.estimator if estimator is None else estimator.lower(),

@@ -1,6 +1,6 @@
 """What a verdict needs, by plain numbers: each rule yields reasons against it, with number and remedy.
 
-They know nothing about logs or models, so whoever has the numbers decides by the same rules.
+They know nothing about logs or models: the same numbers get the same decision.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RHO, KAPPA, GAMMA = 1.5, 1.0, 1.1
 REQUIRED: Mapping[Assumed, float] = {"rho": RHO, "kappa": KAPPA, "gamma": GAMMA}  # up to which an order must hold
 # Nothing beyond the propensities; all of popularity is liking; no propensity is off.
 BASE: Mapping[Assumed, float] = {"rho": 1.0, "kappa": 0.0, "gamma": 1.0}
-TELLING = 0.01  # beyond the base: an order that holds for less holds for nothing
+TELLING = 0.01  # beyond the base: an order that holds for less does not count
 CARRIED = 0.75  # of the way from the base to the 95 % limit: what is printed as safe
 SAMPLE = 200  # ratings drawn at random that let balanced weights decide
 UNSEEN = 0.05  # of the population, with ratings of which the log has no row
@@ -30,27 +30,27 @@ OF_A_PAIR = ("one-user", "rho", "kappa", "gamma", "untold", "same")  # reasons w
 
 # What may help, the cheapest first.
 METRIC = "a metric that weights can debias, such as recall@10, dcg@10 or mae"
-LIKED = "a metric that positives can tell: recall@k, adg or atop"
-ESTIMATOR = "an estimator that corrects the selection, such as snips with propensities"
-OURS = "an estimator of the library beside yours, such as snips, on which the verdict then rests"
-UNCUT = "weights that are cut less: a lower floor of the propensities, or the estimator snips instead of clipped"
-MODEL = "the model itself in place of its column, on a log read by ol.read: intervals then count the sample's error"
-COUNTED = "the estimator snips, whose interval counts the sample's error, or refit=True"
-PER_USER = "deciding which one counts: ask for the estimator snips_user without snips where it is users"
+LIKED = "a metric that is defined on positives: recall@k, adg or atop"
+ESTIMATOR = "an estimator that corrects for selection, such as snips with propensities"
+OURS = "an estimator of the library beside yours, such as snips; the verdict then rests on it"
+UNCUT = "less clipping: a lower floor of the propensities, or the estimator snips instead of clipped"
+MODEL = "the fitted model instead of its column, on a log read by ol.read: intervals then include the sample's error"
+COUNTED = "the estimator snips, whose interval includes the sample's error, or refit=True"
+PER_USER = "deciding whether users or relevant items count once: for users, ask for snips_user without snips"
 UNSEEING = "a model that has not seen the scored rows"
 RARE = f"leaving out rare items, which carry the weights, by min_item_rows={RARE_ROWS}"
-FEWER = "comparing fewer models: two of them, or all with one by baseline=NAME"
+FEWER = "comparing fewer models: two, or each with one model by baseline=NAME"
 GIVEN = "other propensities: a column of the log, or another model fitted on it"
 RATINGS = f"{SAMPLE} ratings of cells drawn at random, given to ol.propensity.Balanced(model).fit(log, uniform=sample)"
 LONGER = "a longer log, with more users and rows"
 EXPOSURE = "logging what was shown: exposure as a column of propensities, or some impressions shown at random"
-ABOVE = "an estimator that lets items above matter, such as snrips, which needs the probabilities of prefixes"
-TRUST = "sniips, which needs propensities, or affine, which allows for trust in what comes first"
+ABOVE = "an estimator that allows items above to matter, such as snrips, which needs the probabilities of prefixes"
+TRUST = "sniips, which needs propensities, or affine, which allows for trust bias"
 CHECKED = "reading the log with ol.read, and with time= where ranks change over time, so that this is checked"
 COMPLETE = "logging every row that was shown, also without a click"
 SHOWN = 'asking what reordering the shown items would earn, candidates="shown"'
 SHUFFLED = "shuffling more requests, and logging which"
-RANDOMISED = "showing some impressions at random and logging them, as what is never shown cannot be judged"
+RANDOMISED = "showing some impressions at random and logging them: what is never shown cannot be judged"
 REMEDIES = (
     METRIC, LIKED, OURS, ESTIMATOR, UNCUT, COUNTED, MODEL, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, CHECKED,
     COMPLETE, SHOWN, ABOVE, TRUST, LONGER, EXPOSURE, SHUFFLED, RANDOMISED,
@@ -78,14 +78,14 @@ def overlap(mass: float | None, *, rare: float = 0.0) -> Iterator[Reason]:
         return
     low = mass < OVERLAP[0]
     why = (
-        "part of the population is hardly ever observed, or the propensities are too high"
+        "part of the population is almost never observed, or the propensities are too high"
         if low
         else "the propensities of the scored rows are too low"
     )
     yield Reason(
         code="overlap", value=mass, limit=OVERLAP[0] if low else OVERLAP[1],
         remedy=RARE if rare > RARE_SHARE else RANDOMISED if low else GIVEN,
-        text=f"the weights add up to {mass:.3g} of the population, where {OVERLAP[0]} to {OVERLAP[1]} is needed: {why}",
+        text=f"the weights add up to {mass:.3g} of the population, and {OVERLAP[0]} to {OVERLAP[1]} is needed: {why}",
     )  # fmt: skip
 
 
@@ -111,33 +111,33 @@ def support(
     if largest is not None and largest > HEAVY:
         yield Reason(
             code="heavy-row", value=largest, limit=HEAVY, remedy=remedy,
-            text=f"support too thin: one row carries {percent(largest)} of all weight, at most {percent(HEAVY)} may be",
+            text=f"support too thin: one row carries {percent(largest)} of all weight, more than {percent(HEAVY)}",
         )  # fmt: skip
 
 
 def corrected(kept: float | None, coarse: float | None, relevant: float | None) -> Iterator[Reason]:
-    """Whether an estimator corrects the selection, by what it has of these.
+    """Whether an estimator corrects for selection, by the facts that it has.
 
-    Σ of cut weights over Σ1/p, the share of coarse strata, and the relevant rows of the median user, whose own ratio is
-    one of weights to each other.
+    Σ of cut weights over Σ1/p, the share of coarse strata, and the relevant rows of the median user, whose own ratio
+    only compares its weights with each other.
     """
     if kept is not None and kept < OVERLAP[0]:
         yield Reason(
             code="clipped", value=kept, limit=OVERLAP[0], remedy=UNCUT,
-            text=f"the weights were cut to {percent(kept)} of what they are, at least {percent(OVERLAP[0])} is needed: "
-            "with less the rows count nearly alike, as in a plain average",
+            text=f"clipping keeps {percent(kept)} of the weight, and at least {percent(OVERLAP[0])} is needed: with "
+            "less, rows count nearly equally, as in a plain average",
         )  # fmt: skip
     if coarse is not None and coarse > COARSE_SHARE:
         yield Reason(
             code="coarse", value=coarse, limit=COARSE_SHARE, remedy=ESTIMATOR,
-            text=f"{percent(coarse)} of the population is in strata inside which propensities differ by more than a "
-            f"factor of {COARSE_SPAN:g}, and rows count alike there, as in a plain average",
+            text=f"{percent(coarse)} of the population is in strata whose propensities differ by more than a factor of "
+            f"{COARSE_SPAN:g}, and rows count equally there, as in a plain average",
         )  # fmt: skip
     if relevant is not None and relevant < FEW_RELEVANT:
         yield Reason(
             code="few-relevant", value=relevant, limit=FEW_RELEVANT, remedy=ESTIMATOR,
-            text=f"the median user has {relevant:g} relevant rows, at least {FEW_RELEVANT} are needed: with fewer a "
-            "user's own ratio is nearly the plain average",
+            text=f"the median user has {relevant:g} relevant rows, and at least {FEW_RELEVANT} are needed: with fewer, "
+            "a user's ratio is nearly the plain average",
         )  # fmt: skip
 
 
@@ -147,7 +147,7 @@ def influential(holm_without: float | None, level: float) -> Iterator[Reason]:
         return
     yield Reason(
         code="one-user", value=holm_without, limit=1 - level, remedy=LONGER,
-        text=f"it rests on one user: without the most influential one it is not significant (Holm p "
+        text=f"it rests on one user: without that user the difference is not significant (Holm p "
         f"{chance(holm_without)})",
     )  # fmt: skip
 
@@ -177,7 +177,7 @@ def blind(rho: float | None, rho_low: float | None) -> Iterator[Reason]:
     if rho_low is None:
         yield Reason(
             code="rho", limit=RHO, remedy=RATINGS,
-            text="the propensities do not see the rating, and how far that could turn the order is not known here",
+            text="the propensities ignore the rating, and how far that could reverse the order is unknown here",
         )  # fmt: skip
     elif rho_low < RHO:
         yield Reason(code="rho", value=rho_low, limit=RHO, remedy=RATINGS, text=_rho_words(rho, rho_low))
@@ -185,11 +185,13 @@ def blind(rho: float | None, rho_low: float | None) -> Iterator[Reason]:
 
 def _rho_words(rho: float | None, rho_low: float) -> str:
     where = (
-        "is no longer significant" if rho is None or math.isinf(rho) else f"turns near {rho:.2f} times, and may turn"
+        "is no longer significant"
+        if rho is None or math.isinf(rho)
+        else f"reverses near {rho:.2f} times, and may reverse"
     )
     return (
-        "the propensities do not see the rating: the order must hold while a rating one star higher makes being "
-        f"observed {RHO:g} times likelier than they say, and it {where} from {rho_low:.2f} times on"
+        "the propensities ignore the rating: the order must hold even if each extra star makes being observed "
+        f"{RHO:g} times likelier than they say, and it {where} from {rho_low:.2f} times on"
     )
 
 
@@ -202,14 +204,14 @@ def fitted(gamma: float | None, gamma_low: float | None) -> Iterator[Reason]:
     if gamma_low is None:
         yield Reason(
             code="gamma", limit=GAMMA, remedy=RATINGS,
-            text="the propensities were fitted to the log, and how far off they may be is not known here",
+            text="the propensities were fitted to the log, and how far off they may be is unknown here",
         )  # fmt: skip
     elif gamma_low < GAMMA:
-        turns = "is no longer significant" if gamma is None or math.isinf(gamma) else f"turns near {gamma:.2f} times"
+        turns = "is no longer significant" if gamma is None or math.isinf(gamma) else f"reverses near {gamma:.2f} times"
         yield Reason(
             code="gamma", value=gamma_low, limit=GAMMA, remedy=RATINGS,
-            text=f"the propensities were fitted to the log: the order of rankings must hold while they are off by up "
-            f"to {GAMMA:g} times, and it {turns}, and may turn from {gamma_low:.2f} times on",
+            text=f"the propensities were fitted to the log: the order of rankings must hold even if they are off by "
+            f"up to {GAMMA:g} times; it {turns}, and may reverse from {gamma_low:.2f} times on",
         )  # fmt: skip
 
 
@@ -227,8 +229,8 @@ def lists(
         return
     yield Reason(
         code="lists", value=seen, limit=liked, remedy=EXPOSURE if balanced else RATINGS,
-        text=f"by these weights the list of {a} was seen {seen:.2f} times as often as that of {b}, where once is "
-        f"right, and what is liked of it {liked:.2f} times: it may be ahead because it was shown more",
+        text=f"under these weights {a}'s list was seen {seen:.2f} times as often as {b}'s, where 1 is right, and its "
+        f"liked items {liked:.2f} times: {a} may be ahead because its list was shown more",
     )  # fmt: skip
 
 
@@ -236,8 +238,7 @@ def unlike_lists() -> Iterator[Reason]:
     """A sum over a user's items whose gain does not begin at 0: what is liked cannot be told from what is listed."""
     yield Reason(
         code="lists", remedy=METRIC,
-        text="the metric's least gain is not 0, so whether these weights hold the lists of both models alike cannot be "
-        "told",
+        text="the metric's least gain is not 0, so the log cannot tell whether these weights treat both lists equally",
     )  # fmt: skip
 
 
@@ -247,11 +248,11 @@ def _times_more(a: float, b: float, *, odds: bool) -> float:
 
 
 def clicks(kappa: float | None, kappa_low: float | None) -> Iterator[Reason]:
-    """A log of positives without exposure: the order must hold whatever share of popularity is exposure."""
+    """A log of positives without exposure: the order must hold for any share of popularity that is exposure."""
     if kappa_low is None:
         yield Reason(
             code="kappa", limit=KAPPA, remedy=EXPOSURE,
-            text="this log has positives only, and how far popularity is exposure could not be tried here",
+            text="this log has positives only, and the share of popularity that is exposure could not be varied here",
         )  # fmt: skip
     elif kappa_low <= KAPPA:
         yield Reason(code="kappa", value=kappa_low, limit=KAPPA, remedy=EXPOSURE, text=_kappa_words(kappa, kappa_low))
@@ -259,9 +260,12 @@ def clicks(kappa: float | None, kappa_low: float | None) -> Iterator[Reason]:
 
 def _kappa_words(kappa: float | None, kappa_low: float) -> str:
     turns = kappa is not None and not math.isinf(kappa)
-    where = f"flips near {percent(kappa)}, and may flip" if turns and kappa is not None else "is no longer significant"
+    where = (
+        f"reverses near {percent(kappa)}, and may reverse"
+        if turns and kappa is not None
+        else "is no longer significant"
+    )
     return (
-        "this log has positives only, which cannot tell popularity that is exposure from popularity that is liking: "
-        f"the order must hold for any share, and it {where} when more than {percent(kappa_low)} of popularity is "
-        "exposure"
+        "this log has positives only, so it cannot separate exposure from liking: the order must hold for any share of "
+        f"popularity that is exposure, and it {where} above {percent(kappa_low)}"
     )

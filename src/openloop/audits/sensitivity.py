@@ -52,8 +52,8 @@ def tilted_curves(result: Comparison, found: Sequence[Contrast]) -> tuple[Curve,
 def tilted_curve(result: Comparison, tilts: Tilts, c: Contrast, against: Against) -> Curve | None:
     """a − b of the weighted means over rows at each point of a grid, and where it turns; None without such a tilt.
 
-    It turns where it first is not of the contrast's sign. Beside a mean over users κ tilts the pooled one, which
-    may have the other sign from the start: then it turns there.
+    It turns at the first point where its sign is not the contrast's. Beside a mean over users κ tilts the pooled
+    one, which may have the other sign from the start: then it turns there.
     """
     sums = tilts.against(against)
     if sums is None or c.estimator != TILTED[against]:

@@ -47,7 +47,7 @@ def _required_words(own: Sequence[PairAnswer]) -> Iterator[str]:
     """What a conditional finding lacks to be a verdict."""
     for given in (p.assumption for p in own if p.level == "conditional" and p.assumption is not None):
         times_likelier = f"up to {given.required:g} times"
-        needed = "whatever share of popularity is exposure" if given.name == "kappa" else times_likelier
+        needed = "for any share of popularity that is exposure" if given.name == "kappa" else times_likelier
         yield f"For a verdict it would have to hold {needed}."
         return
 
@@ -67,18 +67,22 @@ def _beats(answers: Answers, a: str, b: str) -> bool:
 
 
 def condition(given: Assumption) -> str:
-    """Under what an order stays, and where it turns."""
+    """The condition under which an order holds, and where it reverses."""
     turns = math.isfinite(given.flips_at)
     if given.name == "kappa":
-        where = f"it turns near {percent(given.flips_at)}" if turns else "beyond that it is not sure, but never turns"
-        return f"while at most {percent(given.holds_to)} of popularity is exposure; {where}"
-    near = f"it turns near {given.flips_at:.2f} times"
+        where = (
+            f"the order reverses near {percent(given.flips_at)}"
+            if turns
+            else "beyond that the order is uncertain, but never reverses"
+        )
+        return f"if at most {percent(given.holds_to)} of popularity is exposure; {where}"
+    near = f"the order reverses near {given.flips_at:.2f} times"
     if given.name == "gamma":
-        off = f"while propensities are off by at most {given.holds_to:.2f} times, either way"
-        return f"{off}; {near if turns else 'beyond that it is not sure'}"
+        off = f"if propensities are off by at most {given.holds_to:.2f} times, either way"
+        return f"{off}; {near if turns else 'beyond that it is uncertain'}"
     return (
-        f"while a rating one star higher makes being observed at most {given.holds_to:.2f} times likelier than the "
-        f"propensities say; {near if turns else 'beyond that it is not sure, but did not turn as far as was tried'}"
+        f"if each extra star makes being observed at most {given.holds_to:.2f} times likelier than the propensities "
+        f"say; {near if turns else 'beyond that the order is uncertain, but did not reverse in the tested range'}"
     )
 
 
@@ -107,9 +111,9 @@ def _strata_words(found: Evidence, winner: str, other: str) -> Iterator[str]:
 
 def _gamma_words(c: Contrast) -> Iterator[str]:
     if c.gamma == math.inf:
-        yield "no reweighting of the scored rows could flip it"
+        yield "no reweighting of the scored rows could reverse it"
     elif c.gamma is not None:
-        yield f"could flip once propensities are off by more than {times(c.gamma)}"
+        yield f"could reverse once propensities are off by more than {times(c.gamma)}"
 
 
 def _sample_words(e: Estimate) -> Iterator[str]:
@@ -121,7 +125,7 @@ def _sample_words(e: Estimate) -> Iterator[str]:
 
 
 def context(found: Evidence, winner: str) -> Iterator[str]:
-    """What is taken for granted, how often it is best, who agrees, what the plain average says, and paradoxes."""
+    """Assumptions, how often the model is best, who agrees, what the plain average says, and paradoxes."""
     if found.basis.clicks:
         yield (
             "This log has positives only and says nothing about what was shown: every row counts once, as if all of "
@@ -129,15 +133,15 @@ def context(found: Evidence, winner: str) -> Iterator[str]:
         )
         if found.running is None:
             yield (
-                "What was shown to one user and not to another is not seen: if one of the models made these lists, "
-                "name it with running=, as clicks on its own lists favour it."
+                "The log does not say which items each user was shown. If one of the models made these lists, name it "
+                "with running=, since clicks on its own lists favour it."
             )
     if found.assumes:
-        yield f"This rests on propensities by which {found.assumes}."
+        yield f"The propensities assume that {found.assumes}."
     elif found.basis.bare and found.seen().effective_size is not None and not found.evenly_weighted:
         yield (
-            "This takes the propensities as known, like those that a system logged. If they were fitted, name the "
-            "model (assumes): more must hold then."
+            "This treats the propensities as known, like those that a system logs. If they were fitted, name the model "
+            "(assumes): a verdict then needs more."
         )
     share = found.best.get(found.family, {}).get(winner)
     if share is not None and math.isfinite(share) and found.seen().users > 1:
@@ -160,10 +164,12 @@ def _open_loop_words(found: Evidence, winner: str) -> Iterator[str]:
     first = sample.result.ranking(found.metric, "naive")[0]
     right = next((s for s in sample.scores if (s.metric, s.estimator) == found.family), None)
     pairs = (
-        "" if right is None else f"; {found.estimator} has {right.right} of {counted(right.pairs, 'pair')} in its order"
+        ""
+        if right is None
+        else f"; {found.estimator} orders {right.right} of {counted(right.pairs, 'pair')} as it does"
     )
-    first_too = f"has {winner} first too" if first == winner else f"has {first} first"
-    yield f"The open loop, {counted(sample.rows, 'row')} that nobody chose, {first_too}{pairs}."
+    first_too = f"ranks {winner} first, too" if first == winner else f"ranks {first} first"
+    yield f"The open loop ({counted(sample.rows, 'row')} collected uniformly) {first_too}{pairs}."
     if sample.gamma_min is not None and sample.gamma_min > 1:
         yield f"Its ratings show that some weights are off by at least {times(sample.gamma_min)}."
 
@@ -178,12 +184,12 @@ def _paradoxes(found: Evidence) -> Iterator[str]:
 
 
 def _agreement(found: Evidence, winner: str) -> Iterator[str]:
-    """Whether the other estimators have the same model first; a tie is no vote."""
+    """Whether the other estimators have the same model first; a tie is not a vote."""
     firsts = {e: found.first(e) for e in found.witnesses}
     same = [e for e, first in firsts.items() if first == winner]
     if same:
-        yield f"{joined(same)} {'has' if len(same) == 1 else 'have'} {winner} first too."
-    yield from (f"{e} has {first} first." for e, first in firsts.items() if first not in (None, winner))
+        yield f"{joined(same)} {'ranks' if len(same) == 1 else 'rank'} {winner} first, too."
+    yield from (f"{e} ranks {first} first." for e, first in firsts.items() if first not in (None, winner))
     yield from _plain_average(found, winner)
 
 
@@ -194,7 +200,7 @@ def _plain_average(found: Evidence, winner: str) -> Iterator[str]:
     if found.equal(found.estimator, "naive"):
         yield f"{found.estimator} gives every model the plain average here."
     elif top is not None:
-        yield f"The plain average has {top} first too." if top == winner else f"The plain average would pick {top}."
+        yield f"The plain average ranks {top} first, too." if top == winner else f"The plain average would pick {top}."
 
 
 def _elsewhere(found: Evidence, winner: str, metric: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""How many impressions shown at random would settle which of two models of a log of positives is better.
+"""How many impressions shown at random would settle which of two models is better, for a log of positives.
 
 An impression of a cell drawn evenly from the candidates is liked with probability q. Over L liked ones the difference
 of two pooled metrics has variance S²/L, so a two-sided test at 5 % needs L = (z₀.₉₇₅ + z_power)²·S²/Δ² of them, and
@@ -42,17 +42,17 @@ class Settling:
 
     def __str__(self) -> str:
         liking, exposure = (
-            f"about {rounded(n)} at most if the difference is {d:+.3g}, as where {why}" if n is not None
-            else f"no number if there is none, as where {why}"
+            f"at most about {rounded(n)} if {why} (difference {d:+.3g})" if n is not None
+            else f"no number is enough if {why} (no difference)"
             for n, d, why in zip(
                 self.impressions, self.differences, ("popularity is liking", "it is exposure"), strict=True
             )
         )  # fmt: skip
         return (
-            f"Impressions of candidates drawn at random would settle {self.a} against {self.b} on {self.metric}: "
-            f"{liking}, and {exposure}, with {percent(self.power)} power. It assumes that both models are judged by "
-            f"the same impressions, that at least {percent(self.rate)} of them are liked, as many as the log has "
-            "positives among the candidates, and that what is liked varies as it does in the log."
+            f"Impressions of candidates drawn at random would settle {self.a} against {self.b} on {self.metric} with "
+            f"{percent(self.power)} power: {liking}, and {exposure}. This assumes that both models are judged by the "
+            f"same impressions, that at least {percent(self.rate)} of these are liked (the share of the log's "
+            "positives among the candidates), and that liking varies as it does in the log."
         )
 
 

@@ -1,4 +1,4 @@
-"""The audit of rankers by impressions: their values, what those rest on, and the verdict by rules of its own."""
+"""The audit of rankers by impressions: their values, what those rest on, and the verdict by its own rules."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _checked(found: ShownEvidence) -> Iterator[str]:
 
 
 def _rejected(found: Evidence) -> Iterator[Reason]:
-    """A check that speaks against what the estimator assumes, or that nobody could make where it decides."""
+    """A check that speaks against what the estimator assumes, or that could not be made where it decides."""
     assert isinstance(found, ShownEvidence)  # noqa: S101 (this book is for no other)
     check = found.positions.against(found.estimator)
     if check is not None:
@@ -192,7 +192,7 @@ def _witness(found: Evidence) -> Iterator[Reason]:
     if found.estimator not in DECIDING:
         yield Reason(
             code="estimator", remedy=rules.SHUFFLED,
-            text=f"{found.estimator} is a witness beside other estimators, and this log gives none that decides",
+            text=f"{found.estimator} can only confirm other estimators, and this log allows none that decides",
         )  # fmt: skip
 
 

@@ -10,20 +10,20 @@ COPIED = 0.99  # from this share of rows on, predictions that are the ratings ar
 
 
 def copies(source: Source, model: str) -> bool:
-    """Whether a model says the log's own ratings."""
+    """Whether a model's predictions are the log's own ratings."""
     given = source.answers(model)
     return given is not None and given.copied >= COPIED and len(source.about().ratings) != 1
 
 
 def off_scale(given: Answers, about: LogFacts) -> bool:
-    """Whether predictions lie so far outside the ratings that they cannot be any; some models overshoot."""
+    """Whether predictions lie so far outside the ratings that they are on another scale; some models overshoot."""
     low, high = about.span
     reach = 2 * (high - low)
     return given.low < low - reach or given.high > high + reach
 
 
 def suspicions(source: Source, kinds: Collection[str], *, chosen: bool) -> Iterator[str]:
-    """What looks wrong, for the kinds of metrics that look at it; `chosen`: somebody named the metrics."""
+    """What looks wrong, for the kinds of metrics that look at it; `chosen`: the metrics were named by the caller."""
     about = source.about()
     for model in source.models:
         given = source.answers(model)
@@ -35,7 +35,7 @@ def suspicions(source: Source, kinds: Collection[str], *, chosen: bool) -> Itera
                 "trained on the rows that it is judged by?"
             )
         elif given.low == given.high and "rank" in kinds:
-            yield f"model {model!r}: all its scores are {given.low:g}, so that its ranking is a random order"
+            yield f"model {model!r}: all its scores are {given.low:g}, so its ranking is random"
         elif chosen and "prediction" in kinds and off_scale(given, about):
             low, high = about.span
             yield (

@@ -1,4 +1,4 @@
-"""The verdict: which model beats which, under which assumption, and why not where the log cannot say.
+"""The verdict: which model beats which, under which assumption, and why the log may be unable to tell.
 
 Each pair of models has its own answer: a verdict where the difference is significant under Holm's correction and no
 rule speaks against it, conditional where only an assumption carries it, else none. A model wins when it beats all those
@@ -123,7 +123,7 @@ def _needs_rho(found: Evidence) -> bool:
 def _untold(found: Evidence, c: Contrast, *, sound: bool) -> Iterator[Reason]:
     """Two models that cannot be told apart; `sound`: nothing else speaks against the log."""
     if c.value == c.stderr == 0:
-        yield Reason(code="same", text="the two are the same to every user")
+        yield Reason(code="same", text="the two have the same value for every user")
         return
     yield Reason(
         code="untold", value=c.holm, limit=1 - found.result.level, remedy=_telling(found, c, sound=sound),
@@ -134,7 +134,7 @@ def _untold(found: Evidence, c: Contrast, *, sound: bool) -> Iterator[Reason]:
 def _telling(found: Evidence, c: Contrast, *, sound: bool) -> str:
     """What may tell two models apart: fewer pairs where Holm's correction alone is in the way.
 
-    Weights that do not see the rating may hide a difference, and a longer log hides it as well.
+    Weights that ignore the rating may hide a difference, also in a longer log.
     """
     if c.pvalue < 1 - found.result.level:
         return rules.FEWER
@@ -145,7 +145,7 @@ def _telling(found: Evidence, c: Contrast, *, sound: bool) -> str:
 
 
 def doubts(found: Evidence) -> Iterator[Reason]:
-    """Reasons that are known beforehand."""
+    """Reasons that were given beforehand."""
     yield from (doubt if isinstance(doubt, Reason) else Reason(code="doubt", text=doubt) for doubt in found.doubts)
 
 
@@ -164,12 +164,13 @@ def _biased(found: Evidence) -> Iterator[Reason]:
         if found.estimand == SEEN and found.ranked:
             yield Reason(
                 code="estimand", remedy=rules.LIKED,
-                text=f"{found.metric} of positives describes what was seen, whatever share of popularity is exposure",
+                text=f"{found.metric} of positives describes what was seen, for any share of popularity that is "
+                "exposure",
             )  # fmt: skip
     elif found.estimator in PLAIN or (found.equal(found.estimator, "naive") and not found.evenly_weighted):
         yield Reason(
             code="biased", remedy=rules.ESTIMATOR,
-            text=f"{found.estimator} does not correct the selection: an average over what was observed rewards models "
+            text=f"{found.estimator} does not correct for selection: an average over what was observed rewards models "
             "that copy the old system",
         )  # fmt: skip
 
@@ -179,7 +180,7 @@ def _liked(found: Evidence) -> Iterator[Reason]:
     if found.basis.positives and not found.ranked:
         yield Reason(
             code="positives", remedy=rules.LIKED,
-            text=f"this log has positives only, so {found.metric} is known of what was liked, and of nothing else",
+            text=f"this log has positives only, so {found.metric} is known for liked items only",
         )  # fmt: skip
 
 
@@ -188,17 +189,17 @@ def _undebiased(found: Evidence) -> Iterator[Reason]:
     if found.estimand == SEEN and found.estimator not in (*PLAIN, *found.result.own_estimators):
         yield Reason(
             code="estimand", remedy=rules.METRIC,
-            text=f"{found.metric} describes what was seen: its ideal depends on what was not, and no weights mend that",
+            text=f"{found.metric} describes what was seen: its ideal depends on what was not, and no weights fix that",
         )  # fmt: skip
 
 
 def _claimed(found: Evidence) -> Iterator[Reason]:
-    """An estimator of your own: no rule knows how it goes wrong with the propensities."""
+    """An estimator of your own: no rule knows how wrong propensities affect it."""
     if found.estimator in found.result.own_estimators:
         yield Reason(
             code="own-estimator", remedy=rules.OURS,
-            text=f"{found.estimator} is an estimator of your own: what it estimates is its claim, and how far wrong "
-            "propensities would move it is not known here",
+            text=f"{found.estimator} is your own estimator: what it estimates was not verified, and how far wrong "
+            "propensities would move it is unknown",
         )  # fmt: skip
 
 
@@ -227,8 +228,8 @@ def _own_lists(found: Evidence, c: Contrast) -> Iterator[Reason]:
     if found.basis.clicks and c.a == found.running:
         yield Reason(
             code="own-lists", remedy=rules.EXPOSURE,
-            text=f"{c.a} runs now, so the clicks are on what it showed to each user, which favours it whatever share "
-            "of popularity is exposure",
+            text=f"{c.a} runs now, so the clicks are on what it showed to each user, and this favours it for any "
+            "share of popularity that is exposure",
         )  # fmt: skip
 
 
@@ -258,14 +259,14 @@ def _assumed(found: Evidence, c: Contrast) -> Iterator[Reason]:
 
 
 def _shown_more(found: Evidence, c: Contrast) -> Iterator[Reason]:
-    """Lists that the weighted log does not hold alike."""
+    """Lists that the weighted log does not treat equally."""
     if c.a in found.listed and c.b in found.listed and c.estimand != SEEN:
         liked = [found.result[m, *found.family].value for m in (c.a, c.b)]
         seen = [found.listed[m] for m in (c.a, c.b)]
         shares = c.estimand != "per cell"
         if shares and found.gains is not None:  # where a mean lies between the gains of the worst and the best rank
             worst, best = found.gains
-            if not abs(best - worst) > 0:  # no rank gains more than another, or nobody said what ranks gain
+            if not abs(best - worst) > 0:  # no rank gains more than another, or the gains of ranks are unknown
                 yield from rules.unlike_lists()
                 return
             liked, seen = ([(value - worst) / (best - worst) for value in values] for values in (liked, seen))
@@ -283,8 +284,8 @@ def contradicted(found: Evidence, c: Contrast, witnesses: Sequence[str], remedy:
         if theirs is not None and against(found, theirs):
             yield Reason(
                 code="estimators", remedy=remedy,
-                text=f"the estimators disagree: {found.estimator} has {c.a} ahead of {c.b}, {estimator} the reverse, "
-                f"by {size(found, theirs)}",
+                text=f"the estimators disagree: {found.estimator} has {c.a} ahead of {c.b}, {estimator} has the "
+                f"reverse, by {size(found, theirs)}",
             )  # fmt: skip
 
 
@@ -307,7 +308,7 @@ def against(found: Evidence, c: Contrast) -> bool:
 def _against_most(found: Evidence, c: Contrast) -> Iterator[Reason]:
     """A stratum that is most of the population, and prefers the other model.
 
-    Rows that are many because they are the likeliest to be seen do not speak for the others.
+    A stratum with many rows because its cells are likely to be seen does not represent the others.
     """
     for table in found.strata:
         for line, share in _largest(table) if table.metric == found.metric else ():
@@ -358,7 +359,7 @@ def _headline(
     verb = f"{'is' if one else 'are'} ahead of"
     weakest = [p.assumption for a in leaders for p in _of(pairs, a) if p.level == "conditional" and p.assumption]
     stays = condition(min(weakest, key=rules.carried))
-    return f"{joined(leaders)} {verb} {joined(met)} on {found.subject}, and {'stays' if one else 'stay'} so {stays}."
+    return f"{joined(leaders)} {verb} {joined(met)} on {found.subject}, {stays}."
 
 
 def _not_told(found: Evidence, leaders: Sequence[str], pairs: Sequence[PairAnswer]) -> str:

@@ -1,4 +1,4 @@
-"""Rules about what the weights of an audit rest on: where that is too little, the log decides nothing."""
+"""Rules about the weights of an audit: where they rest on too little, the log decides nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Comparison`: estimates by model × metric × estimator over the same users, so that differences are paired."""
+"""`Comparison`: estimates by model × metric × estimator over the same users, so differences are paired."""
 
 from __future__ import annotations
 
@@ -46,9 +46,31 @@ class PairSums:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Comparison(Recorded):
-    """`result[model, metric, estimator]` is an Estimate; `skipped[metric, estimator]` says why one is missing.
+    """Estimates by model × metric × estimator over the same users, so differences are paired.
 
-    `lists` are by (model, metric) what models list for users, which has no estimator: `result[model, metric, "lists"]`.
+    `ol.evaluate` makes it. `result[model, metric, estimator]` is an `Estimate`, `result[model, metric, "lists"]` a
+    measure of what a model lists. Printed, it is a table; a notebook shows it as one, too.
+
+    Attributes:
+        estimates: The estimates by (model, metric, estimator).
+        skipped: Why an estimator gives no estimate of a metric, by (metric, estimator).
+        pairs: The sums of pairs of models, by (model, model, metric, estimator).
+        better: Whether "lower" or "higher" values are better, by metric.
+        notes: What a reader should know about the result.
+        level: The confidence level of printed intervals.
+        lists: What models list for users, by (model, metric). No estimator is involved.
+        tilts: Sums for sensitivity analysis, by metric, where they were asked for.
+        own_metrics: A line on each of your own metrics.
+        own_estimators: A line on each of your own estimators.
+
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> result = ol.evaluate(world.predictions, world.observe(0), metrics=["mae"], estimators=["naive", "snips"])
+        >>> result.ranking("mae", "naive"), result.ranking("mae", "snips")
+        (['Y2', 'Y1', 'Y3'], ['Y1', 'Y2', 'Y3'])
+        >>> gap = result.difference("Y1", "Y2", metric="mae", estimator="snips")
+        >>> round(gap.value, 3), round(gap.stderr, 3)
+        (-0.823, 0.101)
     """
 
     estimates: dict[Key, Estimate]
@@ -109,7 +131,20 @@ class Comparison(Recorded):
         raise InputError(f"Comparison has no estimate for {key}.")
 
     def difference(self, a: str, b: str, *, metric: str, estimator: str) -> Estimate:
-        """The paired estimate of a − b, with the pair's own variance over cells where its sums were taken."""
+        """The paired estimate of a − b.
+
+        Args:
+            a: One model.
+            b: The other model.
+            metric: The metric's name.
+            estimator: The estimator's name.
+
+        Returns:
+            The difference, with the pair's own variance over cells where its sums were taken.
+
+        Raises:
+            UndefinedError: The two models list items for different users.
+        """
         one, other = self[a, metric, estimator], self[b, metric, estimator]
         if estimator == LISTS and not np.array_equal(one.columns[:, -1] != 0, other.columns[:, -1] != 0):
             raise UndefinedError(
@@ -121,23 +156,43 @@ class Comparison(Recorded):
         return replace(found, cell_variance=None if pair is None else pair.cell_variance)
 
     def lift(self, a: str, b: str, *, metric: str, estimator: str) -> Estimate:
-        """The paired estimate of V_a/V_b − 1: by which share of b's value a is larger."""
+        """The paired estimate of V_a/V_b − 1, the relative gain of a over b.
+
+        Args:
+            a: One model.
+            b: The model that it is compared with.
+            metric: The metric's name.
+            estimator: The estimator's name.
+
+        Returns:
+            The relative gain.
+        """
         return self[a, metric, estimator].lift(self[b, metric, estimator])
 
     def pair(self, a: str, b: str, *, metric: str, estimator: str) -> PairSums | None:
-        """The pair's own sums, None where they were not asked for."""
+        """The sums of one pair of models.
+
+        Args:
+            a: One model.
+            b: The other model.
+            metric: The metric's name.
+            estimator: The estimator's name.
+
+        Returns:
+            The pair's sums, None where they were not asked for.
+        """
         if (a, b, metric, estimator) in self.pairs:
             return self.pairs[a, b, metric, estimator]
         turned = self.pairs.get((b, a, metric, estimator))
         return None if turned is None else turned.swapped()
 
     def ranking(self, metric: str, estimator: str) -> list[str]:
-        """The models from best to worst by that estimate."""
+        """The models from best to worst by the estimates of one `metric` and `estimator`."""
         sign = 1 if self.better.get(metric) == "lower" else -1
         return sorted(self.models, key=lambda model: sign * self[model, metric, estimator].value)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One plain record an estimate, those of lists last."""
+        """One plain record per estimate, those of lists last."""
         yield from (self._row(*key, e) for key, e in self.estimates.items())
         yield from (self._row(*key, LISTS, e) for key, e in self.lists.items())
 
@@ -151,14 +206,14 @@ class Comparison(Recorded):
         return dict(zip(COLUMNS, values, strict=True))
 
     def to_frame(self) -> Any:
-        """The estimates as a Polars frame, one row each."""
+        """The estimates as a Polars frame, one row per estimate."""
         import polars as pl
 
         numbers: Any = dict.fromkeys(("value", "stderr", "low", "high", "effective_size"), pl.Float64)
         return pl.DataFrame(list(self.rows()), schema_overrides=numbers)
 
     def to_pandas(self) -> Any:
-        """The same as a pandas frame."""
+        """The estimates as a pandas frame, one row per estimate."""
         if find_spec("pandas") is None:
             raise MissingPackageError(
                 "to_pandas: pandas is not installed; pip install 'openloop[pandas]', or use to_frame()."
@@ -172,7 +227,7 @@ class Comparison(Recorded):
         return markdown_table(*table_of(self))
 
     def to_latex(self) -> str:
-        """The estimates as a tabular in LaTeX, with the rules of booktabs."""
+        """The estimates as a LaTeX tabular, with the rules of booktabs."""
         return latex_table(*table_of(self))
 
     def records(self) -> dict[str, Any]:

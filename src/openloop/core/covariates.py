@@ -15,9 +15,27 @@ LARGEST = 1e15  # the fourth power of it, summed over cells, is still far from t
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Covariates:
-    """One row of finite numbers for each id of a vocabulary, in its order; `names` are the columns'.
+    """What is known about each user, or about each item: one row of finite numbers for each id.
 
-    `notes` says what was done to a table to make them. `Covariates.of` also takes a bare array.
+    `ol.covariates` makes them of a table.
+
+    Args:
+        values: The numbers, (ids, columns), in the order of `ids`.
+        names: The names of the columns.
+        ids: The vocabulary of the users or items, such as `log.items`.
+        notes: What was done to a table to make them.
+
+    Raises:
+        AlignmentError: The shape is not (ids, names).
+        InputError: A value is missing, not finite or above 1e15, or two columns share a name.
+
+    Examples:
+        >>> numbers = np.array([[1.0, 2.0], [0.0, 4.0]])
+        >>> about = ol.Covariates(values=numbers, names=("new", "price"), ids=ol.Vocabulary.range(2))
+        >>> about
+        Covariates(2 × 2: 'new', 'price')
+        >>> about.rank
+        1
     """
 
     values: Floats
@@ -63,7 +81,19 @@ class Covariates:
 
     @classmethod
     def of(cls, given: Any, ids: Vocabulary, side: str) -> Covariates | None:
-        """The covariates of these ids: as given, or from an array (ids, columns) in the vocabulary's order."""
+        """The covariates of one side of a log, from what a caller passed.
+
+        Args:
+            given: Covariates, an array (ids, columns) in the vocabulary's order, or None.
+            ids: The vocabulary of the log's users or items.
+            side: "user" or "item", for messages and names of columns.
+
+        Returns:
+            Covariates of these ids, None where none were given.
+
+        Raises:
+            UnknownIdError: The covariates were made for other ids.
+        """
         if given is None:
             return None
         if isinstance(given, Covariates):
@@ -88,12 +118,12 @@ class Covariates:
 
     @property
     def constant(self) -> tuple[str, ...]:
-        """The names of columns that are the same for every id."""
+        """The names of columns that have the same value for every id."""
         return tuple(name for name, varies in zip(self.names, self._varies, strict=True) if not varies)
 
     @property
     def rank(self) -> int:
-        """How many columns, after centring, are not combinations of others."""
+        """The number of linearly independent columns after centring."""
         X = self.values[:, self._varies]
         if not X.size:
             return 0
@@ -103,14 +133,14 @@ class Covariates:
         return int(np.linalg.matrix_rank(centred / np.abs(centred).max(axis=0)))
 
     def remarks(self, side: str) -> list[str]:
-        """What was done to make them, and which columns say nothing, or the same as others; `side` is user or item."""
+        """What was done to make them, and which columns are constant or redundant; `side` is "user" or "item"."""
         found, rank = list(self.notes), self.rank
         if self.constant:
-            found.append(f"{side} columns that are constant say nothing: {listing(self.constant)}")
+            found.append(f"{side} columns that are constant carry no information: {listing(self.constant)}")
         if rank < len(self.names) - len(self.constant):
             found.append(
                 f"the {len(self.names)} {side} columns have rank {rank}: the penalty shares the weight among "
-                "those that say the same"
+                "redundant ones"
             )
         return found
 
@@ -124,6 +154,6 @@ def _numbers(given: Any, what: str) -> Floats:
         return np.asarray(given, np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{what}: need an array of numbers, one row an id, got {type(given).__name__} ({error}); "
+            f"{what}: need an array of numbers, one row per id, got {type(given).__name__} ({error}); "
             "a table with text becomes Covariates by ol.covariates(table, ids)."
         ) from error

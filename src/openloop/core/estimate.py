@@ -1,9 +1,9 @@
 """`Estimate`: a value and each user's part in it; errors, intervals and differences are arithmetic on parts.
 
-Every estimator is a smooth function f of totals T = Σ_u x_u. A user's part is taken twice: the influence
-ψ_u = U · ∇f(T) · (x_u − x̄), and J_u = f(T − x_u) − f(T), what leaving the user out changes. The standard error is
-the jackknife's, of J; ψ says how many users carry it. A ratio such as SNIPS gets the ratio's error, denominator
-included.
+Every estimator is a smooth function f of totals T = Σ_u x_u. A user's part is taken twice: the influence ψ_u = U ·
+∇f(T) · (x_u − x̄), and J_u = f(T − x_u) − f(T), what leaving the user out changes. The standard error is the
+jackknife's (Tukey 1958), of J; ψ says how many users it rests on. A ratio such as SNIPS gets the ratio's error,
+denominator included.
 """
 
 from __future__ import annotations
@@ -11,44 +11,58 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass, field, replace
-from numbers import Real
-from typing import NamedTuple
 
 import numpy as np
 
 from openloop.core.feedback import Floats, frozen
+from openloop.core.interval import Interval
 from openloop.core.totals import Combined, Function, Lift, Scaled, Shifted, freedom, leave_one_out, smooth, squared
 from openloop.core.weights import Diagnostics
 from openloop.errors import AlignmentError, InputError, UndefinedError
 from openloop.support.arguments import check_level
 
-ROUNDING = 1e-12  # of a value: parts that are smaller come of the order of summation
-TAKEN = ("known", "corrected", "refitted")  # how an interval takes p, from the least that is claimed
+ROUNDING = 1e-12  # of a value: smaller parts are rounding
+TAKEN = ("known", "corrected", "refitted")  # how an interval treats p, the weakest claim first
 _TAKEN_AS = {"known": "taken as known", "corrected": "corrected for their sample", "refitted": "refitted"}
-
-
-class Interval(NamedTuple):
-    """Limits of a confidence interval."""
-
-    low: float
-    high: float
-
-    def __contains__(self, value: object) -> bool:
-        return isinstance(value, Real) and self.low <= float(value) <= self.high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Estimate:
-    """A value, its influence per user (mean zero) and, for cell metrics, its variance over cells.
+    """A value, its influence per user and, for cell metrics, its variance over cells.
 
-    `columns` (U, m) and `function` are what it was computed from, so that a bootstrap need not reread the log.
-    `deviations` are J_u, from the function where they are not given, and `units` is m, the users that take part; with
-    none the value is no sum over users, and has no interval.
-    `denominator_users` is (ΣW_u)²/ΣW_u² of the denominator's parts: what heavy users leave of their number.
-    `sample_effects` are the parts of a uniform sample of `sample_size` ratings: their squares add up to its variance.
-    `replicates` are values in draws of users to which the propensities were fitted again: where there are any, they
-    tell the error. `p_taken` says how the interval takes p: "" (there is none), "known", "corrected" or "refitted".
-    `root`: the value is a square root, and its interval is that of the square, cut at 0.
+    `ol.evaluate` makes estimates. Sums, differences and multiples of estimates are estimates, paired by user.
+
+    Args:
+        value: The estimate.
+        influence: ψ_u, each user's first-order effect on the value, (U,), with mean zero.
+        method: The estimator's name.
+        metric: The metric's name.
+        estimand: What is estimated, in words, such as "per cell".
+        cell_variance: The variance over cells, None where it is not defined.
+        diagnostics: What the estimate rests on: effective sample size, largest weight, flags.
+        columns: The totals of each user that the value is a function of, (U, m). A bootstrap needs no more.
+        function: The function of the summed columns that gives the value.
+        deviations: J_u, the change when user u is left out, (U,); by default computed from the function.
+        squared_deviations: ΣJ_u².
+        units: m, the number of users that take part. With 0 the value is not a sum over users and has no interval.
+        denominator_users: (ΣW_u)²/ΣW_u² of the denominator's parts: the effective number of users in it.
+        sample_effects: What each rating of a uniform sample contributes to the error; the squares add up to its
+            variance.
+        sample_size: The number of ratings in that sample.
+        replicates: Values in draws of users to which the propensities were fitted again. They replace the jackknife's
+            error.
+        p_taken: How the interval takes p: "" (no p), "known", "corrected" or "refitted".
+        whole_users: Whether a split drew users, with all their cells at once.
+        root: Whether the value is a square root. Its interval is that of the square, cut at 0.
+
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> result = ol.evaluate(world.predictions, world.observe(0), metrics=["mae"], estimators=["snips"])
+        >>> gap = result["Y2", "mae", "snips"] - result["Y1", "mae", "snips"]
+        >>> round(gap.value, 2), round(gap.stderr, 2)
+        (0.82, 0.1)
+        >>> 0 in gap.interval(0.95)
+        False
     """
 
     value: float
@@ -88,32 +102,35 @@ class Estimate:
 
     @property
     def n_users(self) -> int:
-        """The users of the population."""
+        """The number of users in the population."""
         return len(self.influence)
 
     @property
     def scored_users(self) -> int:
-        """The users who have rows that count."""
+        """The number of users with rows that count."""
         return self.diagnostics.users or self.n_users
 
     @property
     def effective_users(self) -> float:
-        """(Σψ²)²/Σψ⁴: how many users the estimate's spread rests on, a third of them where ψ is normal."""
+        """(Σψ²)²/Σψ⁴: how many users the spread rests on, Kish's (1965) size of the weights ψ².
+
+        Where ψ is normal it is a third of the users.
+        """
         return self.diagnostics.effective_users or 0.0
 
     @property
     def largest_user_share(self) -> float:
-        """max ψ²/Σψ²: the part of the most influential user."""
+        """max ψ²/Σψ²: the share of the most influential user."""
         return self.diagnostics.largest_user_share or 0.0
 
     @property
     def sample_variance(self) -> float:
-        """What the uniform sample that the propensities were fitted with adds."""
+        """The variance that comes from the uniform sample that the propensities were fitted with."""
         return float(np.square(self.sample_effects).sum())
 
     @property
     def stderr(self) -> float:
-        """√((m−1)/m · ΣJ_u²), the jackknife's, with the sample's part; NaN where there is none."""
+        """√((m−1)/m · ΣJ_u²), the jackknife's, with the sample's part; NaN where it is undefined."""
         return self._spread(self.squared_deviations, self.sample_variance, self.replicates)
 
     def _spread(self, squares: float, sample_variance: float, replicates: Floats) -> float:
@@ -129,7 +146,7 @@ class Estimate:
     def df(self) -> float:
         """The degrees of freedom of t, by `core.totals.freedom`.
 
-        With a uniform sample's part, those of the sum by Satterthwaite.
+        With a uniform sample's part, those of the sum by Satterthwaite (1946).
         """
         users = float(freedom(self.units, self.effective_users, self.denominator_users))
         sample, total = self.sample_variance, self.stderr**2
@@ -139,7 +156,7 @@ class Estimate:
 
     @property
     def cell_stderr(self) -> float:
-        """The standard error over cells: these users and items, only the observation random."""
+        """The standard error over cells: users and items are fixed, only the observation is random."""
         if self.whole_users:
             raise UndefinedError(
                 f"{self.method} of {self.metric}: no variance over cells. The log was split by user, so the cells of a "
@@ -154,7 +171,19 @@ class Estimate:
         return math.sqrt(self.cell_variance)
 
     def interval(self, level: float = 0.95, over: str = "users") -> Interval:
-        """A two-sided interval; `over="users"`: users like these (t), `over="cells"`: exactly these (normal)."""
+        """A two-sided confidence interval.
+
+        Args:
+            level: The confidence level, strictly between 0 and 1.
+            over: What is random. "users": another draw of users like these, by t. "cells": another observation of
+                exactly these users and items, by the normal distribution.
+
+        Returns:
+            The limits.
+
+        Raises:
+            UndefinedError: There is no error of that kind, as with one user.
+        """
         error, quantile = self._error(level, over)
         if not self.root:
             return Interval(self.value - quantile * error, self.value + quantile * error)
@@ -169,7 +198,7 @@ class Estimate:
         return self._spread(squared(squares), 4 * self.value**2 * self.sample_variance, self.replicates**2)
 
     def limits(self, level: float = 0.95) -> Interval:
-        """The interval over users, NaN where there is none."""
+        """The interval over users at `level`, NaN where it is undefined."""
         return self.interval(level) if math.isfinite(self.stderr) else Interval(math.nan, math.nan)
 
     def _error(self, level: float, over: str) -> tuple[float, float]:
@@ -188,15 +217,15 @@ class Estimate:
     def _no_interval(self) -> UndefinedError:
         if not self.units:
             return UndefinedError(
-                f"interval: {self.metric} is no sum over users, so that it has no interval over them; use .value."
+                f"interval: {self.metric} is not a sum over users, so it has no interval over users; use .value."
             )
         counted = min(self.units, self.scored_users)
         if counted < 2:
-            return UndefinedError(f"interval: over users needs at least two users whose rows count, here is {counted}.")
+            return UndefinedError(f"interval: over users needs at least two users with rows that count, got {counted}.")
         lost = int(np.count_nonzero(~np.isfinite(self.deviations)))
         return UndefinedError(
-            f"interval: {self.method} of {self.metric} is undefined without {lost} of its {self.units} users, who "
-            "carry it alone; score more users."
+            f"interval: {self.method} of {self.metric} is undefined without {lost} of its {self.units} users, since "
+            "it rests on them alone; score more users."
         )
 
     @property
@@ -210,7 +239,7 @@ class Estimate:
         return float(2 * stdtr(self.df, -abs(self.value) / error))
 
     def without(self, user: int) -> Estimate:
-        """The estimate with that user, by position, left out."""
+        """The estimate without one `user`, given by position."""
         kept = self.columns.copy(order="K")
         kept[user] = 0.0
         with np.errstate(invalid="ignore", divide="ignore"):  # nothing may be left
@@ -240,13 +269,14 @@ class Estimate:
         return self * -1.0
 
     def lift(self, other: Estimate) -> Estimate:
-        """A/B − 1, paired by user: by which share of the other's value this one is larger."""
+        """A/B − 1, paired by user: the relative gain over the `other` estimate."""
         if not other.value:
             raise UndefinedError(
-                f"lift: {other.method} of {other.metric} is 0 for the other model, so no share of it is."
+                f"lift: {other.method} of {other.metric} is 0 for the other model, so the relative gain is undefined; "
+                "use a difference."
             )
         A, B = self.value, other.value
-        named = self._combine(other, -1.0)  # what is no number: names, sizes and how p was taken
+        named = self._combine(other, -1.0)  # what is not a number: names, sizes and how p was taken
         with np.errstate(invalid="ignore", divide="ignore"):  # nothing may be left without a user
             deviations = (A + self.deviations) / (B + other.deviations) - A / B
         return replace(
@@ -285,7 +315,7 @@ class Estimate:
         return found.linear() if linear else found
 
     def linear(self) -> Estimate:
-        """The same without the sums that it was computed from: as the value less J_u for every user left out."""
+        """The same estimate as a sum of J_u, without the totals that it was computed from."""
         parts, total = self.deviations, float(self.deviations.sum())
         if not math.isfinite(total):  # where nothing is left without a user, the influence is all there is
             parts = np.where(np.isfinite(parts), parts, -self.influence / self.n_users)
@@ -320,7 +350,7 @@ def _flag_list(flags: tuple[str, ...]) -> str:
 
 
 def _concentration(influence: Floats, value: float, units: int) -> tuple[float, float]:
-    """(Σψ²)²/Σψ⁴ and max ψ²/Σψ²; where nothing spreads, users are alike."""
+    """(Σψ²)²/Σψ⁴ and max ψ²/Σψ²; without any spread all users count equally."""
     largest = float(np.abs(influence).max(initial=0.0))
     if not largest > ROUNDING * abs(value):
         return float(units), 1 / max(units, 1)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openloop.core.vocabulary import Array, Floats, Ints, Vocabulary, frozen
 from openloop.errors import (
     AlignmentError,
     DuplicateError,
@@ -24,96 +25,48 @@ from openloop.errors import (
 )
 from openloop.support.wording import rows_at
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int32]
-Array = npt.NDArray[Any]
-
-
-MAX_SPAN = 8  # ids may lie so many times wider than they are many, and still be looked up in a table
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Vocabulary:
-    """The ids of one side of the grid: code c stands for `ids[c]`; integers or strings, sorted, distinct."""
-
-    ids: Array
-
-    def __post_init__(self) -> None:
-        ids = np.asarray(self.ids)
-        if ids.dtype.kind not in "iOU":
-            ids = ids.astype(np.int64) if ids.dtype.kind in "ub" else ids.astype(object)
-        if ids.ndim != 1 or len(ids) == 0:
-            msg = f"Vocabulary: ids must be a non-empty list, got shape {ids.shape}; give all ids of the grid."
-            raise EmptyError(msg)
-        if len(ids) > 1 and not bool(np.all(ids[:-1] < ids[1:])):
-            raise InputError("Vocabulary: ids must be sorted and distinct; use Vocabulary.of(ids).")
-        object.__setattr__(self, "ids", frozen(ids))
-
-    @classmethod
-    def of(cls, ids: npt.ArrayLike) -> Vocabulary:
-        """The vocabulary of any list of ids: sorted, each once."""
-        array = np.asarray(ids)
-        return cls(np.unique(array.astype(object) if array.dtype.kind == "U" else array))
-
-    @classmethod
-    def range(cls, n: int) -> Vocabulary:
-        """The ids 0 … n-1."""
-        return cls(np.arange(n))
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Vocabulary):
-            return NotImplemented
-        return self is other or bool(np.array_equal(self.ids, other.ids))
-
-    def __hash__(self) -> int:
-        return hash((len(self.ids), str(self.ids[0]), str(self.ids[-1])))
-
-    def find(self, values: npt.ArrayLike) -> Ints:
-        """The code of each value, -1 where the vocabulary does not have it."""
-        wanted = np.asarray(values)
-        if (wanted.dtype.kind in "iub") != (self.ids.dtype.kind == "i"):
-            return np.full(wanted.shape, -1, np.int32)
-        if self.ids.dtype.kind == "i" and wanted.size > len(self.ids) and self._span <= MAX_SPAN * len(self.ids):
-            return self.looked_up(wanted)
-        at = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
-        return np.where(self.ids[at] == wanted, at, -1).astype(np.int32)
-
-    @property
-    def _span(self) -> int:
-        return int(self.ids[-1]) - int(self.ids[0]) + 1
-
-    def looked_up(self, wanted: Array) -> Ints:
-        """As `find`, by a table over ids that lie close together: many times faster than a search."""
-        low, high = self.ids[0], self.ids[-1]
-        code = np.full(self._span + 1, -1, np.int32)  # the last place is for what lies outside
-        code[self.ids - low] = np.arange(len(self.ids))
-        inside = (wanted >= low) & (wanted <= high)
-        return code[np.where(inside, wanted.astype(np.int64, copy=False) - low, self._span)]
-
-    def codes(self, values: npt.ArrayLike, what: str = "id") -> Ints:
-        """The code of each value; an unknown one is an error."""
-        codes = self.find(values)
-        unknown = np.unique(np.asarray(values)[codes < 0])
-        if len(unknown):
-            raise UnknownIdError(
-                f"{what}: {len(unknown):,} unknown: {listing(unknown.tolist())}; "
-                f"ids here are {self.ids.dtype.name} like {self.ids[0]!r}; map or drop them first."
-            )
-        return codes
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Feedback:
-    """Observed cells: sorted by (user, item), no pair twice, finite ratings.
+    """Observed cells of a users × items grid: sorted by (user, item), no pair twice, finite ratings.
 
-    `users` × `items` is the population, which may be larger than what was observed. `row` is each cell's
-    position in the input, `share` the probability with which the split that made this part kept an observed
-    row (None: unknown, as after a split by time), `origin` the fingerprint of the log it was split from, `split` how,
-    the first split first. `positives`: a row says that something was liked, and there are no others, as in clicks.
-    `weight` is what learners multiply a row's weight by. `notes` say how it was read and split.
+    `ol.read` makes Feedback of files and dataframes, `Feedback.from_arrays` of codes in any order. `users` × `items` is
+    the population, which may be larger than what was observed. Arrays are read-only.
+
+    Args:
+        user: The user's code of each row, (n,).
+        item: The item's code of each row, (n,).
+        rating: The rating of each row, (n,), as float32.
+        users: The ids of all users of the population.
+        items: The ids of all items of the population.
+        propensity: The probability in (0, 1] with which each row's cell was observed, if the log has it.
+        time: The time of each row, if the log has it.
+        weight: What learners multiply a row's weight by, such as a number of repeats.
+        row: The position of each row in the input; by default the rows are the input.
+        input_rows: The number of rows of the input; by default that of this log.
+        share: The probability with which the split that made this part kept an observed row. None means that it is
+            unknown, as after a split by time.
+        origin: The fingerprint of the log that this part was split from.
+        split: How the log was split, the first split first: "row", "user", "leave-k-out", "time", or "cold", which left
+            out cold rows.
+        item_rows: How many rows each item had in the log that this part was split from, (I,). None means that this is
+            the whole log.
+        uniform: Whether the rows are a uniform sample of the population's cells. Such a sample may not be scored.
+        positives: Whether each row only says that something was liked, as clicks do. Then no row says that it was not.
+        dropped: The number of rows that reading left out.
+        notes: How the log was read and split, in words.
+
+    Raises:
+        InputError: A column breaks a rule above. The message names the column, the rule and the remedy.
+
+    Examples:
+        >>> log = ol.Feedback.from_arrays(user=[1, 0, 1], item=[0, 2, 2], rating=[4, 5, 1], users=2, items=3)
+        >>> log
+        Feedback(3 of 2 users × 3 items)
+        >>> log.rating.tolist()
+        [5.0, 4.0, 1.0]
+        >>> log.align([10.0, 20.0, 30.0]).tolist()
+        [20.0, 10.0, 30.0]
     """
 
     user: Ints
@@ -161,7 +114,7 @@ class Feedback:
         for name in ("item", "rating", "propensity", "time", "weight", "row"):
             values = getattr(self, name)
             if values is not None and values.shape != (n,):
-                msg = f"Feedback: {name} has shape {values.shape}, user has ({n:,},); give one value a row."
+                msg = f"Feedback: {name} has shape {values.shape}, user has ({n:,},); give one value per row."
                 raise AlignmentError(msg)
         self._check_order()
         self._check_values()
@@ -177,7 +130,7 @@ class Feedback:
         twice = np.flatnonzero(step == 0)
         if len(twice):
             pairs = [(self.users.ids[self.user[i]], self.items.ids[self.item[i]]) for i in twice[:3]]
-            msg = f"Feedback: {len(twice):,} (user, item) pairs stand twice, as {pairs[0]}; keep one of each."
+            msg = f"Feedback: {len(twice):,} (user, item) pairs occur twice, such as {pairs[0]}; keep one of each."
             raise DuplicateError(msg)
 
     def _check_values(self) -> None:
@@ -203,11 +156,23 @@ class Feedback:
         items: Vocabulary | int | None = None,
         **columns: Any,
     ) -> Feedback:
-        """Feedback from codes in any order; `users` and `items` are vocabularies or their sizes."""
+        """Feedback from codes in any order.
+
+        Args:
+            user: The user's code of each row.
+            item: The item's code of each row.
+            rating: The rating of each row.
+            users: The users of the population, as a vocabulary or their number. By default the largest code tells.
+            items: The items of the population, likewise.
+            **columns: Other fields of Feedback; those with one value per row are sorted along.
+
+        Returns:
+            The rows sorted by (user, item); `row` has their positions in the input.
+        """
         u, i, y = np.asarray(user), np.asarray(item), np.asarray(rating)
         for name, c in {"item": i, "rating": y, **columns}.items():
             if c is not None and np.ndim(c) == 1 and len(c) != len(u):
-                msg = f"Feedback: {name} has {len(c):,} values, user has {len(u):,}; give one value a row."
+                msg = f"Feedback: {name} has {len(c):,} values, user has {len(u):,}; give one value per row."
                 raise AlignmentError(msg)
         order = np.lexsort((i, u))
         given = {name: np.asarray(c)[order] for name, c in columns.items() if c is not None and np.ndim(c) == 1}
@@ -228,12 +193,12 @@ class Feedback:
 
     @property
     def n_users(self) -> int:
-        """The users of the population."""
+        """The number of users in the population."""
         return len(self.users)
 
     @property
     def n_items(self) -> int:
-        """The items of the population."""
+        """The number of items in the population."""
         return len(self.items)
 
     @property
@@ -248,16 +213,26 @@ class Feedback:
 
     @property
     def rows_of_items(self) -> npt.NDArray[np.int64]:
-        """How many rows each item has in the whole log, (I,)."""
+        """The number of rows that each item has in the whole log, (I,)."""
         return np.bincount(self.item, minlength=self.n_items) if self.item_rows is None else self.item_rows
 
     @property
     def fingerprint(self) -> str:
-        """Which cells of which grid these are: what propensities are checked against."""
+        """A hash of the grid and its observed cells, which propensities are checked against."""
         return fingerprint_of((self.n_users, self.n_items), self.user, self.item)
 
     def align(self, values: npt.ArrayLike) -> Array:
-        """Bring an array in input order (one value per row of the input) into Feedback order."""
+        """Bring an array from the input's order into the order of this Feedback.
+
+        Args:
+            values: One value for each row of the input, in its order.
+
+        Returns:
+            The value of each row of this Feedback.
+
+        Raises:
+            AlignmentError: The array has another length than the input.
+        """
         array = np.asarray(values)
         if array.ndim != 1 or len(array) != self.input_rows:
             raise AlignmentError(
@@ -267,7 +242,15 @@ class Feedback:
         return array[self.row]
 
     def take(self, keep: Array, **changes: Any) -> Feedback:
-        """The rows that `keep` (a mask or sorted positions) names, with their columns."""
+        """A part of the rows with all their columns.
+
+        Args:
+            keep: A mask of the rows, or their positions in rising order.
+            **changes: Fields that the part has other values of.
+
+        Returns:
+            The part; its population is that of the whole.
+        """
         columns = {}
         for name in ("user", "item", "rating", "propensity", "time", "weight", "row", "share"):
             values = getattr(self, name)
@@ -306,13 +289,6 @@ def distinct(values: Array) -> Array:
     """The distinct values, sorted; np.unique hashes integers, which is many times slower than a sort."""
     ordered = np.sort(values, axis=None)
     return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
-
-
-def frozen(values: Array) -> Array:
-    """A read-only view."""
-    view = values.view()
-    view.flags.writeable = False
-    return view
 
 
 LEAST = 1e-100  # a smaller propensity has a weight whose square is infinite

@@ -1,4 +1,4 @@
-"""Functions of your own inside a metric, of the rank alone or of a rating and its prediction; checked."""
+"""Your own functions inside a metric, of the rank alone or of a rating and its prediction; checked."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class RankGain:
         rank = np.arange(1.0, ranks + 1)
         gain = _called(self.name, self.function, (rank,), "write it for arrays, as np.where(rank <= 3, 1.0, 0.0).")
         if not np.array_equal(gain, _called(self.name, self.function, (rank,), "repair it.")):
-            raise InputError(f"metric {self.name!r}: the function gives other values when called again; draw nothing.")
+            raise InputError(
+                f"metric {self.name!r}: the function gives other values when called again; use no random numbers in it."
+            )
         _check_each(self.name, self.function, (rank,), gain)
         if self.k is not None and np.any(gain[self.k :]):
             at = self.k + int(np.flatnonzero(gain[self.k :])[0])
@@ -44,7 +46,7 @@ class RankGain:
 
 
 _NORMALISER = (
-    "what else a gain may need, such as the number of a user's relevant items or a cutoff, is not told to it. "
+    "the function gets nothing else, such as the number of a user's relevant items or a cutoff. "
     'per="user" divides by that number, per="cell" by nothing, a name that ends in @10 declares a cutoff, and a '
     "parameter belongs to a function around it that returns the metric"
 )
@@ -58,7 +60,7 @@ class PairLoss:
     function: Callable[[Any, Any], Any]
 
     def __post_init__(self) -> None:
-        _check_parameters(self.name, self.function, ("rating", "prediction"), "nothing else is told to it")
+        _check_parameters(self.name, self.function, ("rating", "prediction"), "it gets nothing else")
         rating, prediction = probe_pairs()
         loss = _called(
             self.name, self.function, (rating, prediction), "write it for arrays, as np.where(error > 1, 1.0, 0.0)."
@@ -112,7 +114,7 @@ def _check_each(name: str, function: Callable[..., Any], arguments: tuple[Floats
     if not np.allclose(again, found[half], rtol=1e-9, atol=1e-12):
         raise InputError(
             f"metric {name!r}: the function gives other values of the same numbers when fewer are asked for; use each "
-            "number alone, and no length, maximum or mean of the array."
+            "number alone, without the length, maximum or mean of the array."
         )
 
 

@@ -1,4 +1,4 @@
-"""Whether a model is about a log's users and items: the shape of an array, the vocabularies of a recommender."""
+"""Whether a model fits a log's users and items: the shape of an array, the vocabularies of a recommender."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Impressions`: what was shown at which position of which request, and what came of it; sorted and checked.
+"""`Impressions`: what was shown at which position of which request, and its reward; sorted and checked.
 
 Impressions know nothing about files, dataframes, examination or rankers.
 """
@@ -6,7 +6,6 @@ Impressions know nothing about files, dataframes, examination or rankers.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import LEAST, Array, Feedback, Floats, Ints, Vocabulary, frozen
+from openloop.core.impression_columns import (
+    PER_REQUEST,
+    PER_ROW,
+    Bools,
+    Int64s,
+    by_request,
+    check_length,
+    columns_of,
+    rows_in_order,
+    typed,
+    vocabulary_of,
+)
 from openloop.errors import (
     AlignmentError,
     DuplicateError,
@@ -26,31 +37,51 @@ from openloop.errors import (
 )
 from openloop.support.wording import rows_at
 
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-
-PER_ROW = ("request", "position", "item", "reward", "propensity", "exposure", "prefix", "arms", "time", "row")
-PER_REQUEST = ("user", "slate", "shuffled", "pool")
-WHOLE = ("request", "position", "item", "user", "pool", "arms")
-TYPES: Mapping[str, Any] = {
-    **dict.fromkeys(WHOLE, np.int32),
-    **dict.fromkeys(("reward", "propensity", "exposure", "prefix", "slate"), np.float64),
-    "shuffled": np.bool_,
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Impressions:
-    """Rows sorted by (request, position): request n shows `item` a_nk at `position` k = 1 … and earns `reward` c_nk.
+    """What was shown at which position of which request, and the reward it earned; sorted by (request, position).
 
-    A reward is a click, an order, minutes: finite and not negative, since what was not examined earns 0. By row:
-    `propensity` is π0_k(a_k), the probability with which the logging policy showed this item at this position;
-    `exposure` (rows, K) is π0_j(a_k) for every position j, and gives the propensity where that is missing; `prefix`
-    that of the whole list down to this row; `arms` (rows, A) the item's rank under each arm of an experiment, 0 where
-    the arm does not rank it. By request: `user`, `slate` (the probability of the whole list, from `prefix` where that
-    is missing), `shuffled` (the order was drawn at random), `pool` (how many candidates there were). `requests` is
-    None where the log names none: each row then is a request of its own. `users` is None where the log names none:
-    clusters are requests then. `row` is each row's position in the input.
+    `ol.read(..., position=)` makes Impressions of files and dataframes, `Impressions.from_arrays` of codes in any
+    order. Request n shows `item` a_nk at `position` k and earns `reward` c_nk. N is the number of requests, K the
+    largest position.
+
+    Args:
+        request: The request's code of each row, 0 … N-1, (n,).
+        position: The position of each row, from 1, rising within a request, (n,).
+        item: The item's code of each row, (n,).
+        reward: A click, an order, minutes: finite and not negative, (n,). What was not examined earns 0.
+        items: The ids of all items.
+        requests: The ids of the requests. None means that the log names none, and each row is a request.
+        users: The ids of the users. None means that the log names none, and errors are over requests.
+        user: The user's code of each request, (N,).
+        propensity: π0_k(a_k), the probability that the logging policy showed this item at this position, (n,).
+        exposure: π0_j(a_k) for every position j, (n, K); it gives the propensity where that is missing.
+        prefix: The probability of the list from the top down to this row, (n,).
+        slate: The probability of the whole list of each request, (N,); `prefix` gives it where it is missing.
+        shuffled: Whether the order of each request was drawn at random, (N,).
+        pool: The number of candidates of each request, (N,).
+        arms: The rank of each row's item under each arm of an experiment, (n, A); 0 means that the arm does not rank
+            it.
+        time: The time of each row.
+        row: The position of each row in the input; by default the rows are the input.
+        input_rows: The number of rows of the input; by default that of these rows.
+        dropped: The number of rows that reading left out.
+
+    Raises:
+        InputError: A column breaks a rule above. The message names the column, the rule and the first row that breaks
+            it.
+
+    Examples:
+        >>> shown = ol.Impressions.from_arrays(
+        ...     request=[0, 0, 1], position=[1, 2, 1], item=[0, 1, 1], reward=[0, 1, 0], user=[0, 0, 1]
+        ... )
+        >>> shown
+        Impressions(3 of 2 items, 2 requests of 2 users)
+        >>> shown.depth, shown.n_requests
+        (2, 2)
+        >>> shown.to_feedback(np.array([1.0, 0.5])).weight.tolist()
+        [2.0]
     """
 
     request: Ints  # (n,) 0 … N-1, rising
@@ -83,8 +114,8 @@ class Impressions:
             for name in names:
                 values = getattr(self, name)
                 if values is not None:
-                    _check_length(name, values, size)
-                    self._set(name, _typed(name, values))
+                    check_length(name, values, size)
+                    self._set(name, typed(name, values))
         self._check_order()
         self._check_codes()
         self._complete()
@@ -98,7 +129,7 @@ class Impressions:
         if int(position.min()) < 1:
             at = int(np.argmin(position))
             raise InputError(
-                f"Impressions: positions count from 1, {self.where(at)} has {position[at]}; add 1 to each where yours "
+                f"Impressions: positions count from 1, {self.where(at)} has {position[at]}; add 1 to each if yours "
                 "count from 0."
             )
         step = np.diff(request)
@@ -182,23 +213,31 @@ class Impressions:
     ) -> Impressions:  # fmt: skip
         """Impressions from codes in any order, every column with one value per row.
 
-        `request` are codes 0 … N-1, each of which occurs; without them each row is a request. `user`, `slate`,
-        `shuffled` and `pool` must be the same in all rows of a request. `items`, `users` and `requests` are
-        vocabularies, or ids are the codes; `items` may be their number.
+        Args:
+            item: The item's code of each row.
+            position: The position of each row, from 1.
+            reward: The reward of each row.
+            request: The request's code of each row, 0 … N-1; each code occurs. Without it each row is a request.
+            items: The vocabulary of items, or their number. By default the codes are the ids.
+            **columns: Other fields of Impressions. `user`, `slate`, `shuffled` and `pool` must be the same in all rows
+                of a request; `users` and `requests` are vocabularies.
+
+        Returns:
+            The rows sorted by (request, position).
         """
         n = len(np.asarray(position))
         of_row = np.arange(n, dtype=np.int32) if request is None else request
         given: dict[str, Any] = {"request": of_row, "position": position, "item": item, "reward": reward, **columns}
-        fields: dict[str, Any] = _columns(given, n)
+        fields: dict[str, Any] = columns_of(given, n)
         order = rows_in_order(fields["request"], fields["position"])
         if order is not None:
             fields = {"row": order, **{name: values[order] for name, values in fields.items()}}
-        fields |= _by_request(fields)
-        known: dict[str, Any] = {"input_rows": n, **columns, "items": _ids(items, fields["item"])}
+        fields |= by_request(fields)
+        known: dict[str, Any] = {"input_rows": n, **columns, "items": vocabulary_of(items, fields["item"])}
         if "user" in fields:
-            known["users"] = _ids(columns.get("users"), fields["user"])
+            known["users"] = vocabulary_of(columns.get("users"), fields["user"])
         if request is not None:
-            known["requests"] = _ids(columns.get("requests"), fields["request"])
+            known["requests"] = vocabulary_of(columns.get("requests"), fields["request"])
         return cls(**(known | fields))
 
     def __len__(self) -> int:
@@ -212,17 +251,17 @@ class Impressions:
         return f"Impressions({len(self):,} of {self.n_items:,} items, {of}" + (f", with {extra})" if extra else ")")
 
     def where(self, *at: int) -> str:
-        """The name of rows in messages: their numbers in the input."""
+        """The rows `at` these positions as messages name them: by their numbers in the input."""
         return rows_at(self.row[list(at)].tolist())
 
     @property
     def n_requests(self) -> int:
-        """N."""
+        """N, the number of requests."""
         return int(self.request[-1]) + 1
 
     @property
     def n_items(self) -> int:
-        """The items of the vocabulary."""
+        """The number of items in the vocabulary."""
         return len(self.items)
 
     @property
@@ -237,7 +276,7 @@ class Impressions:
 
     @property
     def whole(self) -> bool:
-        """Whether every request has rows from position 1 on without a gap, so that what is above a row is known."""
+        """Whether every request has rows from position 1 on without a gap. Then what is above each row is known."""
         return not bool(self.gapped.any())
 
     @property
@@ -256,17 +295,17 @@ class Impressions:
 
     @property
     def cluster(self) -> Ints:
-        """The cluster of each request, (N,): its user, or itself where no users are logged."""
+        """The cluster of each request, (N,): its user, or the request itself where no users are logged."""
         return np.arange(self.n_requests, dtype=np.int32) if self.user is None else self.user
 
     @property
     def n_clusters(self) -> int:
-        """The users, or the requests where no users are logged."""
+        """The number of users, or of requests where no users are logged."""
         return self.n_requests if self.users is None else len(self.users)
 
     @property
     def fingerprint(self) -> str:
-        """Which rows these are, and what they earned: what a fitted examination is checked against."""
+        """A hash of the rows and their rewards, which a fitted examination is checked against."""
         digest = hashlib.blake2b(f"{self.n_requests},{self.n_clusters},{self.n_items},".encode(), digest_size=16)
         for values in (self.request, self.position, self.item, self.reward, self.cluster):
             digest.update(np.ascontiguousarray(values).data)
@@ -275,16 +314,25 @@ class Impressions:
     def to_feedback(self, exam: Any) -> Feedback:
         """The pairs that earned something, as positives, each with weight Σ c·θ_max/θ_k over its rows.
 
-        A click far down counts for the many that were not examined there, so a learner that takes weights sees what
-        attracts, not what was placed high. `exam` is a fitted examination, or θ (K,) itself. Row and time are those of
-        the pair's first row that earned something.
+        A click at a low position counts for the many that were not examined there. A learner that takes weights then
+        learns what attracts, not what was placed high. Row and time are those of the pair's first rewarded row.
+
+        Args:
+            exam: A fitted examination, or θ (K,) itself.
+
+        Returns:
+            Feedback with `positives` and `weight`.
+
+        Raises:
+            UndefinedError: The log has no users, so it has no pairs.
+            EmptyError: No row has a reward.
         """
         if self.user is None or self.users is None:
             raise UndefinedError("to_feedback: this log has no users, so it has no pairs; read it with user=.")
         theta = _checked_theta(getattr(exam, "theta_", exam), self.depth)
         rows = np.flatnonzero(self.reward > 0)
         if len(rows) == 0:
-            raise EmptyError("to_feedback: no row earned anything, so there is no positive; check the reward column.")
+            raise EmptyError("to_feedback: no row has a reward, so there are no positives; check the reward column.")
         cell = self.user[self.request[rows]].astype(np.int64) * self.n_items + self.item[rows]
         order = np.argsort(cell, kind="stable")
         rows, cell = rows[order], cell[order]
@@ -299,39 +347,6 @@ class Impressions:
         )  # fmt: skip
 
 
-def rows_in_order(request: Array, position: Array) -> Int64s | None:
-    """The rows sorted by (request, position), None where they are; rows at one place stay in their order."""
-    key = request.astype(np.int64) * (int(position.max()) + 1) + position
-    if bool(np.all(key[:-1] <= key[1:])):
-        return None
-    bits = len(key).bit_length()
-    if int(key.min()) < 0 or int(key.max()).bit_length() + bits > 63:
-        return np.lexsort((position, request))
-    # Place and row in one integer: sorting values is several times as fast as sorting positions.
-    key <<= bits
-    key |= np.arange(len(key))
-    key.sort()
-    key &= (1 << bits) - 1
-    return key
-
-
-def _check_length(name: str, values: Any, size: int) -> None:
-    if len(values) != size:
-        msg = f"Impressions: {name} has {len(values):,} values where there must be {size:,}."
-        raise AlignmentError(msg)
-
-
-def _typed(name: str, values: npt.ArrayLike) -> Array:
-    array = np.asarray(values)
-    if name in WHOLE and array.dtype.kind not in "iu":
-        msg = f"Impressions: {name} must be whole numbers, got {array.dtype}; ol.read makes codes of ids."
-        raise InputError(msg)
-    if name in WHOLE and array.dtype.itemsize > 4 and array.size and int(array.max()) >= 2**31:
-        msg = f"Impressions: {name} must be below {2**31:,}, got {array.max()}; ol.read makes codes of ids."
-        raise InputError(msg)
-    return array.astype(TYPES.get(name, array.dtype), copy=False)
-
-
 def _checked_theta(given: npt.ArrayLike, depth: int) -> Floats:
     theta = np.asarray(given, np.float64)
     if theta.ndim != 1 or len(theta) < depth or not bool(np.all(np.isfinite(theta) & (theta > 0))):
@@ -340,43 +355,3 @@ def _checked_theta(given: npt.ArrayLike, depth: int) -> Floats:
             "fit the examination on a log of this depth."
         )
     return theta
-
-
-def _columns(given: Mapping[str, Any], rows: int) -> dict[str, Any]:
-    """The columns that have a value per row, as arrays of their types."""
-    if rows == 0:
-        raise EmptyError("Impressions: no rows; a value needs at least one item that was shown.")
-    found = {name: given[name] for name in (*PER_ROW, *PER_REQUEST) if given.get(name) is not None}
-    for name, values in found.items():
-        _check_length(name, values, rows)
-    return {name: _typed(name, values) for name, values in found.items()}
-
-
-def _by_request(fields: Mapping[str, Array]) -> dict[str, Array]:
-    """The value of each request, (N,), which its rows must share."""
-    request = fields["request"]
-    first = np.flatnonzero(np.diff(request, prepend=-1))
-    if (int(request[0]), int(request[-1])) != (0, len(first) - 1):
-        raise InputError(
-            f"Impressions: request codes must be 0 … N-1, each with rows; {len(first):,} of them lie in "
-            f"{request[0]} … {request[-1]}; ol.read makes codes of ids."
-        )
-    for name in PER_REQUEST:
-        values = fields.get(name)
-        if values is None:
-            continue
-        other = np.flatnonzero((values[1:] != values[:-1]) & (request[1:] == request[:-1]))
-        if len(other):
-            pair = [int(other[0]), int(other[0]) + 1]
-            rows = fields["row"][pair] if "row" in fields else pair
-            raise InputError(
-                f"Impressions: {len(other):,} times two rows of one request differ in {name}, first "
-                f"{rows_at(list(rows))}: {values[pair[0]]} and {values[pair[1]]}; a request has one {name}."
-            )
-    return {name: fields[name][first] for name in PER_REQUEST if name in fields}
-
-
-def _ids(given: Vocabulary | int | None, codes: Array) -> Vocabulary:
-    if isinstance(given, Vocabulary):
-        return given
-    return Vocabulary.range(int(codes.max()) + 1 if given is None else int(given))

@@ -1,4 +1,4 @@
-"""`LevelSample`: how often each rating occurs where nobody chose, from ratings of cells drawn at random."""
+"""`LevelSample`: how often each rating occurs in the population, from ratings of cells drawn at random."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`ListMetric`: what the items are like that a model lists for users, whatever was liked.
+"""`ListMetric`: what kind of items a model lists for users, liked or not.
 
-List metrics need no ratings and no propensities. They describe a model and judge nothing: none has a better side.
+List metrics need no ratings and no propensities. They describe a model and do not judge it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from openloop.core.feedback import Floats
 from openloop.core.metric import Column
 from openloop.errors import InputError
 
-LISTS = "lists"  # stands where the others name an estimator: what is listed is known, and nothing is estimated
+LISTS = "lists"  # in the place of an estimator's name: what is listed is known, so nothing is estimated
 
 
 class ListColumns(Protocol):

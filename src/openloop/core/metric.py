@@ -70,15 +70,41 @@ PerUser = Callable[[Floats, Floats, Floats], Floats]  # (n, summed gain, candida
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A named measure.
+    """A measure by name: the gain or loss δ of a cell, and how cells are averaged.
 
-    `kind="cell"`: R is the average of δ over the population. `kind="user"`: the average over users of
-    `per_user(|S_u|, Σ_{S_u} c, |C_u|)`, S_u being the user's observed relevant items. `additive`: the gain is
-    a sum over cells. `unbiased`: unbiased under Lim's missing-data model. `groups`: the gain of a row depends
-    on the user's other relevant rows, so that it must be computed on whole users. `root`: √ of the estimate.
-    `pooled`: the value of a user is the mean of its gains, so weights average relevant cells. `ideal`: it is divided by
-    the discounts of the ideal order, which weights have, too. `by_rank` and `pair_loss` are the functions of your
-    own that a gain is made of, `about` its line in reports.
+    `ol.metric` finds the library's metrics by name and makes metrics of your own functions. A `kind="cell"` metric is
+    the average of δ over the population. A `kind="user"` metric is the average over users of `per_user(|S_u|, Σ_{S_u}
+    c, |C_u|)`, where S_u are the user's observed relevant items and C_u the candidates.
+
+    Args:
+        name: The canonical name, which `ol.metric` parses back.
+        on: What δ looks at, the prediction or the rank.
+        kind: How cells are averaged, "cell" or "user".
+        gain: δ as a function of `Columns`, which works on arrays and on dataframe expressions.
+        better: Which values are better, "lower" or "higher".
+        per_user: A user's value from its count, summed gain and number of candidates; for `kind="user"` only.
+        k: The rank beyond which gains are 0.
+        additive: Whether the gain is a sum over cells.
+        unbiased: Whether it is unbiased under the missing-data model of Lim et al. (2015).
+        pooled: Whether a user's value is the mean of its gains; weights then average relevant cells.
+        groups: Whether a row's gain depends on the user's other relevant rows, so whole users are needed.
+        ideal: Whether the value is divided by the gain of the ideal order, which is weighted, too.
+        root: Whether the estimate is a square root, as in rmse.
+        binary: Whether the metric needs a threshold of relevance.
+        check: A function that refuses ratings that the metric is not defined on.
+        by_rank: Your own function of the rank, if the gain is made of one.
+        pair_loss: Your own function of rating and prediction, if the gain is made of one.
+        about: The line that reports print about your own metric.
+
+    Raises:
+        InputError: The fields contradict each other.
+
+    Examples:
+        >>> ndcg = ol.metric("nDCG@10")
+        >>> ndcg
+        Metric('ndcg@10')
+        >>> ndcg.on, ndcg.kind, ndcg.better
+        ('rank', 'user', 'higher')
     """
 
     name: str
@@ -126,9 +152,9 @@ USUAL = 4.0  # of five stars
 
 
 def default_threshold(levels: Floats) -> float:
-    """From which rating on an item is relevant, where nobody said: 4, or 1 where ratings are 0 and 1.
+    """The default rating from which an item is relevant: 4, or 1 where ratings are 0 and 1.
 
-    Where all ratings are the same, they are positives: that one, at most.
+    Where all ratings are equal they are positives, and the threshold is at most that rating.
     """
     if all(level in (0.0, 1.0) for level in levels[:3]):
         return 1.0
@@ -138,7 +164,7 @@ def default_threshold(levels: Floats) -> float:
 def reaches(rating: Column, threshold: float) -> Column:
     """Whether ratings are relevant, the one rule for arrays and expressions: float32(rating) ≥ float32(threshold).
 
-    Feedback holds ratings in single precision, so 0.7 reaches 0.7 whatever the precision of its column.
+    Feedback holds ratings in single precision, so 0.7 reaches 0.7 in a column of any precision.
     """
     return rating >= _least(threshold)
 

@@ -23,12 +23,47 @@ SUMS = ("n", "gain", "weight", "wgain", "cut", "cutgain", "ideal", "cutideal", "
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Moments:
-    """Sums of one model's gains under one metric.
+    """The sums of one model's gains under one metric: all that an estimator sees of a log.
 
-    `powers[s, a, b]` is Σ_O (1−p) w^a δ^b in stratum s: what every design-based variance over cells is made of;
-    `cut_powers` the same with cut weights. `caps` maps each candidate cap to its sums. `parts` holds Σad, Σbd₊ and
-    Σbd₋ for the moments of a difference d, w = a + b, `squares` Σwδ² for those of a model. `ids` names the users where
-    rows came from a frame.
+    Moments of parts of the rows add up to the moments of the whole. U is the number of users, S that of strata.
+
+    Args:
+        metric: The metric whose gains δ were summed.
+        sums: Sums by name, (U, S) each. n = |O| or |S_u|, gain = Σδ, weight = Σw, wgain = Σwδ; cut and cutgain are the
+            same with cut weights. ideal and cutideal are sums of the ideal order (nDCG); rows and mass are |O| and Σw
+            over all scored rows, for the shares of strata.
+        cells: |C_u|, the number of candidates of each user, (U,).
+        weights: A summary of the weights.
+        powers: Σ_O (1−p) w^a δ^b by stratum, (S, 3, 3), which every design-based variance over cells is made of.
+        cut_powers: The same with cut weights.
+        cap: The cap of the weights.
+        clipped: The share of rows whose weight was cut.
+        floored: The share of propensities that a floor raised.
+        kept_weight: Σ1/max(p, floor) / Σ1/p.
+        scaled: Whether Σw should add up to the population.
+        unbalanced: Σw/|C| before the weights were balanced, None where they were not.
+        whole_users: Whether a split drew users, with all their cells at once.
+        caps: The sums under each candidate cap, (5,).
+        parts: Σad, Σbd₊ and Σbd₋ of a difference d, where w = a + b.
+        squares: Σwδ².
+        imputed: Σ_{C_u} δ̂, the sum of the imputed losses of each user, (U,).
+        catalogue: The number of candidate cells in each stratum, (U, S), where the grid of p is known.
+        inverse_squares: Σ1/p² over the grid where p < 1.
+        edges: The edges of the strata.
+        sample: The uniform sample that the propensities were fitted with; its levels are the strata.
+        limits: The least and the largest p of the scored rows in each stratum, (S, 2).
+        ids: The ids of the users, where rows came from a frame.
+
+    Raises:
+        AlignmentError: Sums have different shapes.
+
+    Examples:
+        >>> sums = {"n": np.array([[2.0], [1.0]]), "gain": np.array([[1.0], [2.0]])}
+        >>> m = ol.Moments(metric=ol.metric("mae"), sums=sums, cells=np.array([3.0, 3.0]))
+        >>> m.n_users, m.population
+        (2, 6.0)
+        >>> (m + m).sums["gain"].sum()
+        np.float64(6.0)
     """
 
     metric: Metric
@@ -68,12 +103,12 @@ class Moments:
 
     @property
     def n_users(self) -> int:
-        """The users (or clusters of users) of the population."""
+        """The number of users (or clusters of users) in the population."""
         return len(self.cells)
 
     @property
     def n_strata(self) -> int:
-        """The number of strata; 1 when there are none."""
+        """The number of strata, 1 without strata."""
         return self.sums["n"].shape[1]
 
     @property
@@ -83,7 +118,7 @@ class Moments:
 
     @property
     def users(self) -> int:
-        """How many users have a row that counts."""
+        """The number of users with a row that counts."""
         return int(np.count_nonzero(self.sums["n"].sum(axis=1)))
 
     @property
@@ -93,7 +128,7 @@ class Moments:
         return float(self.stack("weight").sum()) / self.population * before
 
     def stack(self, *names: str) -> Floats:
-        """The named sums as one array (U, names, S), each of its columns contiguous."""
+        """The sums with these `names` as one array (U, names, S), each of its columns contiguous."""
         missing = [name for name in names if name not in self.sums]
         if missing:
             raise UndefinedError(
@@ -103,7 +138,7 @@ class Moments:
         return np.stack([self.sums[name].T for name in names]).transpose(2, 0, 1)
 
     def collapse(self) -> Moments:
-        """The same without strata."""
+        """The same moments without strata."""
         if self.n_strata == 1:
             return self
         if self.metric.groups:
@@ -123,7 +158,7 @@ class Moments:
         return self.made["collapsed"]
 
     def as_one_user(self) -> Moments:
-        """The same with the sums of all users: enough for a value and its variance over cells."""
+        """The same moments summed over users: enough for a value and its variance over cells."""
         if "one user" not in self.made:
             self.made["one user"] = replace(
                 self,

@@ -1,4 +1,4 @@
-"""Whether the ratings of a log say of anything that it was not liked."""
+"""Whether the ratings of a log say that anything was not liked."""
 
 from __future__ import annotations
 

@@ -18,15 +18,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Propensities:
-    """Values in (0, 1], in Feedback order; `floor` bounds the weights and is remembered.
+    """The probability with which each row's cell was observed, in the order of one Feedback.
 
-    Made by a model they carry the fingerprint of their Feedback, and another one is refused; made from a bare
-    array only the length can be checked. `sample` is what they were fitted with, where that was a uniform sample.
-    `base` are the p before they were balanced, None where they were not; a balanced p may exceed 1. `blind`: fitted
-    without looking at ratings. `by_items`: the model has fitted each item's p to this log, `by_cells`: that of single
-    cells, beyond their users and items. `by_rating`: p depends on the rating alone. `modelled`: how p depends on the
-    rating comes from the form of a joint model, which no row of the log can check. `means`: functions of predictions
-    whose means over all cells the weights were balanced to.
+    A propensity model's `predict` makes them with the fingerprint of its Feedback, and every other Feedback is refused.
+    With values from a bare array only the length can be checked.
+
+    Args:
+        values: Probabilities in (0, 1], (n,).
+        floor: The least propensity that weights are computed with; weights are at most 1/floor.
+        fingerprint: That of the Feedback that the values belong to, `feedback.fingerprint`.
+        sample: The uniform sample that the propensities were fitted with, if any.
+        base: The propensities before balancing, None where they were not balanced. A balanced value may exceed 1.
+        blind: Whether the model was fitted without looking at ratings.
+        by_items: Whether the model fitted each item's propensity to this log.
+        by_cells: Whether the model fitted single cells, beyond their users and items.
+        by_rating: Whether the propensity depends on the rating alone.
+        modelled: Whether its dependence on the rating comes from the form of a joint model, which no row can check.
+        means: Functions of predictions whose means over all cells the weights were balanced to.
+
+    Raises:
+        PropensityError: A value is outside (0, 1].
+        AlignmentError: The values are not one number per row.
+
+    Examples:
+        >>> p = ol.Propensities(values=np.array([0.5, 0.25, 0.01]), floor=0.05)
+        >>> p.weights.tolist()
+        [2.0, 4.0, 20.0]
+        >>> round(p.clipped, 3)
+        0.333
     """
 
     values: Floats
@@ -44,11 +63,11 @@ class Propensities:
     def __post_init__(self) -> None:
         values = np.asarray(self.values, np.float64)
         if values.ndim != 1 or len(values) == 0:
-            raise AlignmentError(f"Propensities: values must be one number a row, got shape {values.shape}.")
+            raise AlignmentError(f"Propensities: values must be one number per row, got shape {values.shape}.")
         if not 0 <= self.floor <= 1:
             raise InputError(f"Propensities: floor must lie in [0, 1], got {self.floor}.")
         if self.base is None:
-            # A floor makes zeros usable, and nothing else: they count as the floor does.
+            # A floor makes only zeros usable: they count as the floor.
             raised = np.where((values >= 0) & (values < self.floor), self.floor, values)
             remedy = "pass floor= or drop those rows." if self.floor == 0 else "repair those values."
             check_propensities("Propensities", raised, remedy)
@@ -57,7 +76,7 @@ class Propensities:
         object.__setattr__(self, "values", frozen(values))
 
     def _check_balanced(self, values: Floats) -> None:
-        """Weights that were balanced may fall below 1, which p before it could not."""
+        """Balanced weights may fall below 1, but p before balancing must lie in (0, 1]."""
         base = np.asarray(self.base, np.float64)
         if base.shape != values.shape:
             raise AlignmentError(
@@ -82,7 +101,7 @@ class Propensities:
 
     @property
     def used(self) -> Floats:
-        """max(p, floor): what the weights are made of."""
+        """max(p, floor): the propensities that weights are computed from."""
         return np.maximum(self.values, self.floor)
 
     @property
@@ -92,7 +111,7 @@ class Propensities:
 
     @property
     def kept_weight(self) -> float:
-        """Σ1/max(p, floor) over Σ1/p: what the floor leaves of the weight. A p of 0 counts as the floor does."""
+        """Σ1/max(p, floor) / Σ1/p: the share of the weight that the floor keeps. A p of 0 counts as the floor."""
         own = np.where(self.values > 0, self.values, self.floor)
         return float(self.weights.sum() / (1.0 / own).sum())
 
@@ -102,7 +121,17 @@ class Propensities:
         return float(np.mean(self.values < self.floor))
 
     def check(self, feedback: Feedback) -> Propensities:
-        """Refuse a Feedback that these do not belong to."""
+        """Refuse a Feedback that these propensities do not belong to.
+
+        Args:
+            feedback: The log that is to be scored or fitted.
+
+        Returns:
+            These propensities.
+
+        Raises:
+            AlignmentError: The lengths or the fingerprints differ.
+        """
         if len(self) != len(feedback):
             raise AlignmentError(
                 f"Propensities: {len(self):,} values for {len(feedback):,} rows; predict them for this Feedback, "
@@ -128,9 +157,9 @@ def row_propensities(who: str, given: Any, feedback: Feedback) -> Propensities:
 
 
 def predicted_by(who: str, model: Any, feedback: Feedback) -> Propensities:
-    """The p of the rows by a fitted model, checked: a class of your own needs `fit` and `predict` alone.
+    """The p of the rows by a fitted model, checked: your own class needs only `fit` and `predict`.
 
-    What such a class does not say is taken the cautious way, so more must hold for a verdict. Without `sees_rating` its
+    What such a class does not declare is taken cautiously, so a verdict needs more. Without `sees_rating` its
     p are blind to the rating; with it they are a guess that no row can check, unless they have a sample. Unless it says
     fits_cells = False, they may follow single cells.
     """
@@ -171,18 +200,18 @@ def grid_of(model: Any) -> Floats | None:
 
 
 def check_exposure(who: str, p: Propensities, log: Feedback) -> None:
-    """Refuse p that were fitted on a log of positives: they are not the chance that a cell was shown."""
-    if log.positives and p.blind and np.ptp(p.values) > 0:  # the same p for all cells divides nothing out
+    """Refuse p that were fitted on a log of positives: they are not the probability that a cell was shown."""
+    if log.positives and p.blind and np.ptp(p.values) > 0:  # the same p for all cells cancels nothing
         raise not_exposure(who)
 
 
 def not_exposure(who: str) -> UndefinedError:
     """The error of propensities that were fitted on a log of positives."""
     return UndefinedError(
-        f"{who}: this log holds positives only (clicks, plays, purchases), so propensities fitted on it are the chance "
-        "of being shown and liked, and weights 1/p would divide the liking out; give the chance of being shown as a "
-        "column of the log, or pass no propensities: an audit then says up to which share of popularity that is "
-        "exposure the order holds."
+        f"{who}: this log holds positives only (clicks, plays, purchases), so propensities fitted on it are "
+        "probabilities of being shown and liked, and weights 1/p would cancel the liking; give the probability of "
+        "being shown as a column of the log, or pass no propensities: an audit then says for which shares of "
+        "popularity that are exposure the order holds."
     )
 
 
@@ -190,10 +219,28 @@ ROUNDING = 1e-9  # shares of one log add up to 1 only nearly
 
 
 def observed_probability(p: Any, *, share: Any = 1.0, excluded_share: Any = 0.0) -> Any:
-    """π = p·s / (1 − p·t): the probability that a part of a log observes a cell which the excluded part does not hold.
+    """π = p·s / (1 − p·t): the probability that a part of a log observes a cell that the excluded part does not hold.
 
-    The part has share s of the log and the excluded part share t; with t = 0, where nothing is excluded, this is p·s.
-    `p` may be a number, numbers in a list or an array, or an expression of a dataframe library.
+    The scored part has share s of the log, the excluded part share t. With t = 0 nothing is excluded, and π = p·s.
+
+    Args:
+        p: The probability that the whole log observes the cell: a number, a list or array of numbers, or an expression
+            of a dataframe library.
+        share: s in (0, 1], one for all rows or one per row.
+        excluded_share: t in [0, 1), likewise.
+
+    Returns:
+        π, of the type of `p`; lists become arrays.
+
+    Raises:
+        PropensityError: A p is outside (0, 1].
+        InputError: The shares are not those of two parts of one log.
+
+    Examples:
+        >>> ol.observed_probability(0.5, share=0.2)
+        0.1
+        >>> ol.observed_probability([0.5, 0.1], share=0.2, excluded_share=0.8).round(3).tolist()
+        [0.167, 0.022]
     """
     if p is None or isinstance(p, str | list | tuple | np.ndarray) or is_number(p):
         p = _probabilities(p)

@@ -1,4 +1,4 @@
-"""The protocols that models meet: what evaluation may ask of them, and nothing more."""
+"""The protocols of models: what evaluation may ask of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Recommender(Protocol):
     """A model of ratings or preferences; debiasing enters its fit as `sample_weight`.
 
-    A class of your own needs `predict` for metrics on ratings, `scores` for those on ranks, and `fit` where it is
+    Your own class needs `predict` for metrics on ratings, `scores` for those on ranks, and `fit` where it is
     fitted here. Users and items are codes of the scored log; with `users_` and `items_`, the vocabularies that it was
     fitted on, it is found by id. What fits fresh copies needs scikit-learn's `BaseEstimator`.
     """
@@ -41,7 +41,7 @@ def predicted_block(model: Any, users: Any) -> Array:
 
 
 def on_host(values: Any) -> Array:
-    """An array, whatever a model gave: of a tensor the values, wherever it is, and whether or not it wants a gradient.
+    """A model's answer as an array; of a tensor the values, on any device, with or without a gradient.
 
     NumPy has no bfloat16, whose numbers are all single ones.
     """
@@ -76,7 +76,7 @@ class Placeable(Protocol):
 class PropensityModel(Protocol):
     """A model of who saw what.
 
-    A class of your own needs `fit` and `predict`; `matrix` may be missing. `sees_rating = True` says that p may depend
+    Your own class needs `fit` and `predict`; `matrix` may be missing. `sees_rating = True` says that p may depend
     on the rating; else it is taken to be blind to it (`core.propensities.predicted_by`). A fresh copy, for checks on
     held-out cells, needs scikit-learn's `BaseEstimator` or `refit(feedback)`.
     """

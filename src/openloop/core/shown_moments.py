@@ -96,7 +96,7 @@ class ShownMoments:
 
     @property
     def theta(self) -> Floats:
-        """θ, or 1 at every position where nothing is known about examination."""
+        """θ, or 1 at every position where examination is unknown."""
         return np.ones(self.depth) if self.examined is None else self.examined.theta
 
     @property

@@ -1,4 +1,4 @@
-"""`Tilts`: sums that tell how far weights may be off before a difference turns, by cluster of users."""
+"""`Tilts`: sums that tell how far weights may be off before a difference changes its sign, by cluster of users."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 from openloop.core.feedback import Floats
 
-CLUSTERS = 10_000  # of users, at most: enough for a jackknife, whatever the number of users
+CLUSTERS = 10_000  # of users, at most: enough for a jackknife over any number of users
 Against = Literal["gamma", "rho", "kappa"]
 
 

@@ -42,7 +42,7 @@ def leave_one_out(function: Function, columns: Floats) -> Floats:
 
 
 def squared(parts: Floats) -> float:
-    """Σx²; BLAS would wake its threads for it, and those of a busy machine come late."""
+    """Σx²; BLAS would start threads for it, which is slow on a busy machine."""
     return float(np.einsum("u,u", parts, parts))
 
 

@@ -13,13 +13,13 @@ from openloop.core.feedback import Floats
 BINS_PER_OCTAVE = 16  # a quantile is right to 2^(1/16), 4.4 %
 OCTAVES = 64
 N_BINS = BINS_PER_OCTAVE * OCTAVES
-THIN_SAMPLE = 30  # below this many effective rows or users a normal interval is not to be trusted
+THIN_SAMPLE = 30  # below this many effective rows or users a normal interval is unreliable
 HEAVY_SHARE = 0.1
 MASS_RANGE = (0.8, 1.25)  # of Σw/(U·I), which is 1 when the propensities are right
 
 
 def effective_size(w: Floats) -> float:
-    """(Σw)²/Σw²: how many equally weighted rows these are worth."""
+    """(Σw)²/Σw²: the number of equally weighted rows that these are worth (Kish 1965)."""
     w = w / w.max()  # squares stay finite
     return float(w.sum()) ** 2 / float(np.square(w).sum())
 
@@ -85,7 +85,7 @@ class WeightSummary:
 
     @property
     def effective_size(self) -> float:
-        """(Σw)²/Σw²."""
+        """(Σw)²/Σw² (Kish 1965)."""
         return self.total**2 / self.squares if self.squares else 0.0
 
     @property
@@ -115,7 +115,40 @@ def weight_bin(weights: Floats) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostics:
-    """What an estimate rests on; `flags` says in plain words when that is too thin."""
+    """What an estimate rests on; `estimate.diagnostics` has it.
+
+    Attributes:
+        n: The number of rows that count.
+        users: The number of users with such rows.
+        effective_size: (Σw)²/Σw² (Kish 1965); None without weights.
+        largest_share: The largest weight's share of Σw.
+        quantiles: Quantiles of the weights: 0.5, 0.9, 0.99 and the largest.
+        clipped_share: The share of rows whose weight was cut, or whose propensity a floor raised.
+        kept_weight: The sum of the weights over Σ1/p, where a cap or a floor cut them.
+        coarse_share: The share of the population in strata whose propensities differ much.
+        typical_relevant: The median |S_u|, for an average of users' own ratios.
+        cap: The cap of the weights.
+        smallest_propensity: The smallest propensity that was used.
+        mass: Σw divided by the population, about 1 when the propensities are right.
+        shares: The shares of the strata.
+        inverse_squares: Σ1/p² over the grid where p < 1, for `ol.bounds.hoeffding`.
+        population: |C|, the number of candidate cells.
+        loss_variance: S², the variance of δ over the population's cells.
+        effective_users: (Σψ²)²/Σψ⁴, the effective number of users.
+        largest_user_share: max ψ²/Σψ².
+        reach: Σwθ/ΣΘ, the part of a ranker's exposure that impressions support.
+        matches: The number of rows with a weight at each position.
+        effective_clicks: (Σwc)²/Σ(wc)².
+        effective_rows: (Σw)²/Σw² at the position where it is smallest.
+        flags: Why the estimate may be unreliable, in words.
+
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> result = ol.evaluate(world.predictions, world.observe(0), metrics=["mae"], estimators=["snips"])
+        >>> seen = result["Y1", "mae", "snips"].diagnostics
+        >>> seen.n, round(seen.effective_size), round(seen.mass, 2)
+        (2186, 904, 0.98)
+    """
 
     n: int
     users: int
@@ -142,7 +175,7 @@ class Diagnostics:
     flags: tuple[str, ...] = ()
 
     def resting_on(self, effective_users: float, largest_user_share: float) -> Diagnostics:
-        """The same for an estimate with other parts of users, with the flag that they deserve."""
+        """The same with these `effective_users` and `largest_user_share`, and the flag that follows from them."""
         old, new = (_uneven_users(self.users, *found) for found in (
             (self.effective_users, self.largest_user_share), (effective_users, largest_user_share)
         ))  # fmt: skip
@@ -152,7 +185,7 @@ class Diagnostics:
         )
 
     def flagged(self, *flags: str) -> Diagnostics:
-        """The same with more flags."""
+        """The same with more `flags`."""
         return replace(self, flags=(*self.flags, *flags))
 
 
@@ -179,7 +212,10 @@ def mass_flag(mass: float) -> tuple[str, ...]:
     if low <= mass <= high:
         return ()
     return (
-        f"the weights add up to {mass:.2f} of the population, not to 1: propensities or population are off in scale",
+        (
+            f"the weights add up to {mass:.2f} of the population, not to 1: the scale of propensities or population is "
+            "wrong"
+        ),
     )
 
 
@@ -197,7 +233,7 @@ def few_users(users: int) -> list[str]:
     """The flag for too few users."""
     if users >= THIN_SAMPLE:
         return []
-    return [f"only {users} users have scored rows: the interval over users is not to be trusted"]
+    return [f"only {users} users have scored rows, so the interval over users is unreliable"]
 
 
 def _uneven_users(users: int, effective: float | None, largest: float | None) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""`refuse_strange`: NUL bytes and stray carriage returns in delimited text are refused by their line."""
+"""`refuse_strange`: refuses NUL bytes and stray carriage returns in delimited text, and names the line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`click_world`: impression logs of users drawn afresh, whose examination and values of rankers are known.
+"""`click_world`: impression logs of simulated users, whose examination and values of rankers are known.
 
 Letters as in docs/positions.md: q attraction, θ examination, σ rank, c clicks, π0 what the logging policy shows.
 """
@@ -46,22 +46,60 @@ def click_world(
     logging: Logging = "shuffled",
     **settings: Any,
 ) -> ClickWorld:
-    """A world of clicks on lists of `depth` out of `items`; `settings` are the other fields of `ClickWorld`."""
+    """A world of clicks on lists of `depth` out of `items`.
+
+    Args:
+        users: The number of users of a log.
+        items: The number of items.
+        depth: The length of a list.
+        model: How users click: "pbm", "cascade" or "trust".
+        logging: What the logging policy shows: "deterministic", "two-rankers", "shuffled" or "plackett-luce".
+        **settings: Other fields of `ClickWorld`.
+
+    Returns:
+        The world.
+
+    Examples:
+        >>> world = ol.simulate.click_world(users=50)
+        >>> world.observe(0).depth
+        3
+        >>> world.truth("a", population=4096) > world.truth("b", population=4096)
+        True
+    """
     return ClickWorld(users=users, items=items, depth=depth, model=model, logging=logging, **settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClickWorld:
-    """Users like these, the lists they are shown, and how they click.
+    """A world of users, the lists they are shown, and how they click.
 
-    Item i attracts user u with q_ui = sigmoid(base + b_i + f_u·g_i). `model` makes clicks of it: pbm, θ_k q with
-    θ_k = k^−eta; trust, θ_k(q ε⁺ + (1 − q) ε⁻_k); cascade, down the list until the user stops. `logging` is what the
-    logger shows: its ranking; by a coin its ranking or a second one; its ranking or, in a share `shuffle` of requests,
-    any list; a list drawn by Plackett-Luce. `shuffle` may be above 0 with each of them. `feedback`: what was clicked
-    moves to the top of the logger's next list for this user (boost), or to its bottom (hide).
+    Item i attracts user u with probability q_ui = sigmoid(base + b_i + f_u·g_i). There are two rankers to compare: "a"
+    knows tastes better than the logging policy, "b" imitates the logging policy.
 
-    A log has `users` users with `requests` requests each in the mean, a few of them with many. Rankers: "a" knows
-    tastes better than the logger, "b" imitates the logger.
+    Args:
+        users: The number of users of a log.
+        items: The number of items.
+        depth: K, the length of a list.
+        model: How attraction becomes clicks. "pbm": θ_k q with θ_k = k^−eta. "trust": θ_k(q ε⁺ + (1 − q) ε⁻_k).
+            "cascade": down the list until the user stops.
+        logging: What the logging policy shows. "deterministic": its ranking. "two-rankers": its ranking or a second
+            one, by a coin flip. "shuffled": its ranking, or in a share `shuffle` of requests a random order.
+            "plackett-luce": a list drawn by Plackett-Luce.
+        shuffle: The share of requests whose order is random; by default 0.5 for "shuffled", else 0.
+        feedback: How the next list of a user reacts to clicks: "none", "boost" (clicked items move to the top) or
+            "hide" (to the bottom).
+        requests: The mean number of requests per user; a few users have many.
+        eta: How fast examination falls with the position.
+        base: The logit of the attraction of an average item.
+        seed: The seed of tastes and rankers. Logs have seeds of their own.
+
+    Examples:
+        >>> world = ol.simulate.ClickWorld(users=50, model="pbm", depth=3)
+        >>> world.theta.round(2).tolist()
+        [1.0, 0.5, 0.33]
+        >>> shown = world.observe(0)
+        >>> sorted(world.rankers)
+        ['a', 'b']
     """
 
     users: int = 2000
@@ -80,7 +118,9 @@ class ClickWorld:
         for name, known in (("model", Model), ("logging", Logging), ("feedback", Reaction)):
             if getattr(self, name) not in get_args(known):
                 given = str(getattr(self, name))
-                raise InputError(f"click_world: {name}={given!r} is no option.{did_you_mean(given, get_args(known))}")
+                raise InputError(
+                    f"click_world: {name}={given!r} is not an option.{did_you_mean(given, get_args(known))}"
+                )
         object.__setattr__(self, "shuffle", SHARES[self.logging] if self.shuffle is None else self.shuffle)
         _check_sizes(self)
 
@@ -107,13 +147,21 @@ class ClickWorld:
         return self.theta * (right - wrong), self.theta * wrong
 
     def attraction(self, users: npt.ArrayLike) -> Floats:
-        """q_ui of users by their ids, (users, I)."""
+        """q_ui of `users`, given by their ids, (users, I)."""
         return 1 / (1 + np.exp(-self._taste(np.asarray(users))))
 
     def scores(self, name: str, users: npt.ArrayLike) -> Floats:
-        """What ranker "a", "b", the "logger" or its "second" sorts the items by, (users, I)."""
+        """The scores by which a ranker sorts the items.
+
+        Args:
+            name: "a", "b", "logger" or its "second".
+            users: Ids of users.
+
+        Returns:
+            Scores, (users, I).
+        """
         if name not in NOISE:
-            raise InputError(f"click_world: {name!r} is no ranker.{did_you_mean(name, NOISE)}")
+            raise InputError(f"click_world: {name!r} is not a ranker.{did_you_mean(name, NOISE)}")
         who = np.asarray(users)
         if name == "a":
             return self._taste(who) + self._noise("a", who)
@@ -129,11 +177,19 @@ class ClickWorld:
         return _normals(NOISE.index(name) + 8 * self.seed, users, self.items)
 
     def truth(self, name: str, population: int = 2**18) -> float:
-        """V, the expected clicks per request under ranker "a", "b" or the "logger", as the mean over a population."""
+        """V, the expected clicks per request under a ranker, as the mean over a population of users.
+
+        Args:
+            name: "a", "b" or "logger".
+            population: The number of users to average over.
+
+        Returns:
+            The value.
+        """
         return _truth(self, name, population)
 
     def value(self, q: Floats) -> Floats:
-        """Expected clicks on lists whose items attract with q (…, K)."""
+        """The expected clicks on lists whose items attract with probabilities `q` (…, K)."""
         if self.model != "cascade":
             slope, floor = self._response
             return q @ slope + floor.sum()
@@ -148,18 +204,26 @@ class ClickWorld:
         return {name: partial(_score_pairs, self, name) for name in ("a", "b")}
 
     def ranks(self, shown: Impressions) -> dict[str, pl.DataFrame]:
-        """Both as frames of user, item and rank from 1, for the users of a log."""
+        """The lists of both rankers as frames of user, item and rank, for the users of the log `shown`."""
         import polars as pl
 
         if shown.users is None:
-            raise InputError("click_world: this log has no users, so it is none of this world; observe() makes one.")
+            raise InputError("click_world: this log has no users, so it is not of this world; observe() makes one.")
         who = shown.users.ids
         user, item = np.repeat(who, self.items), np.tile(np.arange(self.items), len(who))
         found = {name: ranks(self.scores(name, who)).ravel() for name in ("a", "b")}
         return {name: pl.DataFrame({"user": user, "item": item, "rank": rank}) for name, rank in found.items()}
 
     def clicks(self, q: Floats, rng: np.random.Generator) -> Floats:
-        """Clicks on lists whose items attract with q (N, K)."""
+        """Clicks on lists.
+
+        Args:
+            q: The attraction of each list's items, (N, K).
+            rng: A Generator.
+
+        Returns:
+            0 or 1 for each shown item, (N, K).
+        """
         u = rng.random(q.shape)
         if self.model != "cascade":
             slope, floor = self._response
@@ -171,9 +235,15 @@ class ClickWorld:
         return c
 
     def observe(self, rng: Rng) -> Impressions:
-        """A log of users drawn afresh, its requests in the order of time.
+        """A log of newly drawn users, its requests in the order of time.
 
-        It has the policy's probabilities, but for a deterministic one that never shuffles, which has none to log.
+        It has the policy's probabilities, except for a deterministic policy that never shuffles, which has none to log.
+
+        Args:
+            rng: A seed or a Generator.
+
+        Returns:
+            The impressions.
         """
         draw = generator("ClickWorld.observe", rng)
         users = Vocabulary.of(draw.integers(IDS, size=self.users))
@@ -227,7 +297,7 @@ def _normals(seed: int, users: Array, columns: int) -> Floats:
 @cache
 def _truth(world: ClickWorld, name: str, population: int) -> float:
     if name not in RANKERS:
-        raise InputError(f"click_world: {name!r} is no ranker with a known value.{did_you_mean(name, RANKERS)}")
+        raise InputError(f"click_world: {name!r} is not a ranker with a known value.{did_you_mean(name, RANKERS)}")
     total = 0.0
     for start in range(0, population, BLOCK):
         who = np.arange(start, min(start + BLOCK, population))

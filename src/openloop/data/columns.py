@@ -1,4 +1,4 @@
-"""The columns of a log that is read: a table whose rows wait, and what it is without ratings."""
+"""The columns of a log to be read: a table whose rows are fetched later, and logs without ratings."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ BLOCK = 1 << 20  # bytes that are unpacked at a time
 
 # Text of numbers is rarely packed to less than a tenth; what is packed to a thousandth is zeros or blanks.
 DENSEST = 200
-HARMLESS = 1 << 26  # bytes that a file may unpack to whatever its own size
+HARMLESS = 1 << 26  # bytes that a file of any size may unpack to
 
 # A file's bytes, or its path where they can be read from there.
 Contents = Path | bytes
@@ -55,7 +55,7 @@ def unpacked(path: Path) -> Contents:
     """The path itself, or the bytes where the file is compressed, or Polars does not take its name."""
     zipped = head_of(path, 2) == _GZIP
     if path.suffix.lower() == ".gz" and not zipped:
-        raise FormatError(f"{path}: is named .gz and is no gzip file; rename it or fetch it again.")
+        raise FormatError(f"{path}: is named .gz but is not a gzip file; rename it or fetch it again.")
     if not zipped:
         return path if is_text(str(path)) else path.read_bytes()
     try:

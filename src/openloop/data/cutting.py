@@ -1,4 +1,4 @@
-"""How much of a log is held out, and where it is cut by time: the latest rows, or those from a date on."""
+"""How much of a log is held out, and where time cuts it: the latest rows, or those from a date on."""
 
 from __future__ import annotations
 

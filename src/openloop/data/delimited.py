@@ -63,7 +63,7 @@ class TextForm:
             )
         if self.comment is not None and (not self.comment.strip() or set(self.comment) & set('\r\n"')):
             raise InputError(
-                f"comment={quoted(self.comment)}: give what lines that are no rows begin with, such as '#'."
+                f"comment={quoted(self.comment)}: give what lines that are not rows begin with, such as '#'."
             )
 
     def refuse(self, what: str) -> None:

@@ -31,7 +31,7 @@ def vocabulary(given: Any, what: str) -> Vocabulary | None:
         return given
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         if given < 1:
-            raise EmptyError(f"{what}={given}: a grid has at least one of them; give their number, or all ids.")
+            raise EmptyError(f"{what}={given}: must be at least 1; give their number, or all ids.")
         _refuse_too_many(int(given), what)
         return Vocabulary.range(int(given))
     if isinstance(given, str | bytes | bool) or not isinstance(given, Iterable):

@@ -46,20 +46,40 @@ def covariates(
     separator: str | None = None,
     header: bool | None = None,
 ) -> Covariates:
-    """Covariates of `ids` (`log.users` or `log.items`) from a path or dataframe with one row an id.
+    """Covariates of users or items from a table with one row per id.
 
-    `id` is the column of ids, a name or a position from 0; left out, it is found by an obvious name (id,
-    userId, movie_id …) or, in a file without a header, is the first column. Ids are matched as `ol.read` does:
-    "007" is not 7. `columns` names those to use; left out, all others are.
+    Numbers are standardised to mean 0 and standard deviation 1 over `ids`. Booleans become 0 and 1, and a column of 0
+    and 1 stays as it is. Text becomes one column of 0 and 1 per level, named "column=level". In delimited text a column
+    is numeric if each of its fields is a number; empty fields, NA, NaN and NULL are missing there.
 
-    Numbers are standardised: mean 0 and standard deviation 1 over `ids`; a column of 0 and 1 stays as it is,
-    and booleans become 0 and 1. Text becomes one column of 0 and 1 a level, named "column=level", levels in
-    order. In delimited text a column is numeric if each of its fields is a number; empty fields, NA, NaN and
-    NULL are missing there. A missing value is an error.
+    Columns that carry no information are left out and listed in `.notes`: those that are constant over `ids`, have no
+    value or no name, are neither numbers nor text, or hold text of more than 50 levels. Where `columns` asks for them,
+    all but constant columns are errors. Rows of other ids are ignored and counted in `.notes`.
 
-    Left out, and listed in `.notes`: columns that are constant over `ids`, without any value, without a name,
-    or neither numbers nor text, and text of more than 50 levels. Where `columns` asks for them, all but
-    constant columns are errors. Rows of other ids are not used, and counted in `.notes`.
+    Args:
+        source: A path, or a dataframe of any engine.
+        ids: The ids to describe, `log.users` or `log.items`. They are matched as `ol.read` does: "007" is not 7.
+        id: The column of ids, a name or a position from 0. By default an obvious name (id, userId, movie_id …), or the
+            first column of a file without a header.
+        columns: The columns to use; by default all others.
+        separator: What separates the fields of delimited text; by default its first lines tell.
+        header: Whether delimited text has a header; by default its first lines tell.
+
+    Returns:
+        One row of numbers for each id, in the order of `ids`.
+
+    Raises:
+        InputError: A value is missing, or a column that `columns` asks for cannot be used.
+        UnknownIdError: An id of `ids` has no row.
+
+    Examples:
+        >>> import polars as pl
+        >>> films = pl.DataFrame({"id": [7, 9], "genre": ["horror", "romance"], "year": [1980, 2001]})
+        >>> about = ol.covariates(films, ol.Vocabulary.of([7, 9]))
+        >>> about
+        Covariates(2 × 3: 'genre=horror', 'genre=romance', 'year')
+        >>> about.values.tolist()
+        [[1.0, 0.0, -1.0], [0.0, 1.0, 1.0]]
     """
     _refuse_other(ids)
     asked = [columns] if isinstance(columns, str | int) else columns

@@ -65,7 +65,7 @@ def listed(values: Any) -> pl.Series:
     try:
         return pl.Series(plain, dtype=pl.Float64 if kinds == ["float", "int"] else None)
     except UnicodeEncodeError as error:
-        msg = f"source: id {quoted(error.object)} holds half of a surrogate pair, which is no text; repair it."
+        msg = f"source: id {quoted(error.object)} holds half of a surrogate pair, which is not text; repair it."
         raise InputError(msg) from error
     except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
         msg = f"source: a column mixes {' and '.join(kinds)}; make its values all integers or all text."

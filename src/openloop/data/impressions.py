@@ -45,7 +45,7 @@ _CHECKED: Mapping[str, Check] = {
 class ShownColumns:
     """The columns of a log of impressions, by name or position; `exposure` and `arms` are lists of them.
 
-    `request` and `user` may be False: the log has none, whatever its columns are called.
+    `request` and `user` may be False: the log has none, even if a column has such a name.
     """
 
     position: Column

@@ -70,7 +70,7 @@ def _may_be_mixed(frame: pl.LazyFrame, name: str) -> bool:
 
 
 def _beside(dtype: pl.DataType, name: str) -> re.Pattern[bytes]:
-    """A key with a value that is no text, in a column of text, or that is true or false, in one of numbers."""
+    """A key with a value that is not text, in a column of text, or that is true or false, in one of numbers."""
     value = rb'(?!["\sn])' if dtype == pl.String else rb"(?:true|false)"
     return re.compile(rb'"' + re.escape(json.dumps(name)[1:-1].encode()) + rb'"\s*:\s*' + value)
 

@@ -1,4 +1,4 @@
-"""`refuse_ragged`: every record of a delimited file has as many fields as its first line, or its line is named."""
+"""`refuse_ragged`: refuses a record with another number of fields than the first line, and names its line."""
 
 from __future__ import annotations
 

@@ -69,39 +69,72 @@ def read(
     position: Column = None,
     **shown: Any,
 ) -> Feedback | Impressions:
-    """Feedback from a path (CSV, TSV, `::`, Parquet, JSON lines; also .gz) or any dataframe.
+    """Read a log of ratings, positives or impressions from a file or any dataframe.
 
-    Columns are names, or positions from 0; user, item and rating are found by obvious names (userId,
-    movie_id, stars …) and, in a file without a header, by position: user, item, rating, time; or user, item, time
-    where the third of three columns looks like times. Delimited text is divided as its first lines suggest unless
-    `separator` and `header` say otherwise; the first `skip` lines, and those that begin with `comment`, are no rows.
+    Files are CSV, TSV, `::`-separated text, Parquet or JSON lines, and `.gz` of these. Dataframes are of any engine
+    that narwhals knows. A column is named, or given by its position from 0. `user`, `item` and `rating` are also found
+    by obvious names (userId, movie_id, stars …) and, in a file without a header, by position: user, item, rating, time.
+    Where the third of three columns looks like times, it is the time.
 
-    Ids are integers, text or UUIDs (as text); a column of a delimited file whose ids are not all plain
-    integers stays text, so "007" is not 7. Ratings may be booleans. Times are integers, floats, or dates and
-    datetimes, which become microseconds since 1970 in UTC.
+    Ids are integers, text or UUIDs (as text). A column of a delimited file with any id that is not a plain integer
+    stays text, so "007" is not 7. Ratings may be booleans. Times are integers, floats, or dates and datetimes, which
+    become microseconds since 1970 in UTC.
 
-    `users` and `items` list the whole population where the log does not show everyone (ids, or n for ids
-    0 … n-1); `like` takes both from another Feedback, or from a fitted model. Rows with other ids are an error, or
-    are left out with `unknown="drop"` (counted in `.dropped`; what they show of the other side stays in its
-    vocabulary).
-    A log without ratings, in which none is named or found, or that is read with `rating=False`, has `.positives`, and
-    each rating is 1: a row says that something was liked, and no row says that it was not. So has a log in which all
-    ratings are the same, or 4 to 5. `positive=30` makes positives of a column of counts or durations: rows below are
-    left out, and the others are rated 1.
-    A pair that occurs more than once is an error, or becomes its `duplicates="first"` or `"last"` row (by time where
-    there is one, else by order), the `"mean"` of its ratings, or its last row with `.weight` the `"count"` of its rows,
-    which learners take as weights.
+    A log without ratings has `.positives`, and each rating is 1: a row says that something was liked, and no row says
+    that it was not. A log whose ratings are all the same, or all 4 or 5, has `.positives`, too.
 
-    `.row` is each cell's row in the input, counted from 0 without header and blank lines, so that
-    `.align(array)` brings an array in input order along. `.notes` say what was found or left out. `uniform` marks a
-    uniform sample of the population.
+    With `position=` the log becomes Impressions, one row for each item that was shown, and a pair may occur any number
+    of times.
 
-    `position=` makes it Impressions, one row for each item that was shown: `position` counts from 1, `reward=` is a
-    click, or any number that is not negative, `request=` the list, `user=` whose; a pair may come any number of times.
-    What the logging policy did: `propensity=`, `exposure=[…]` (its probability at each position), `prefix=`, `slate=`,
-    `shuffled=`, `pool=` (how many candidates), `arms=[…]` (ranks under the arms of an experiment). request, user, item
-    and reward are found by obvious names; `request=False` and `user=False` say that there are none. With
-    `unknown="drop"` a request is left out as a whole.
+    Args:
+        source: A path, or a dataframe of any engine.
+        user: The column of users. For impressions `user=False` says that there is none.
+        item: The column of items.
+        rating: The column of ratings; `rating=False` says that every row is a positive.
+        positive: For a rating column of counts or durations: rows below this number are left out, and each other row is
+            a positive.
+        propensity: The column of the probabilities with which rows were observed, or of π0 for impressions.
+        time: The column of times.
+        weight: The column of weights, which learners multiply a row's weight by.
+        users: All users of the population where the log does not show everyone: ids, or n for the ids 0 … n-1.
+        items: All items of the population, likewise.
+        like: A Feedback or fitted model whose users and items are the population.
+        unknown: What happens to rows with ids outside the population: "error", or "drop", which counts them in
+            `.dropped`. Impressions drop whole requests.
+        duplicates: What happens to a pair that occurs more than once: "error"; keep its "first" or "last" row (by time
+            where there is one, else by order); take the "mean" of its ratings; or keep the last row with the "count" of
+            its rows as `.weight`.
+        separator: What separates the fields of delimited text; by default its first lines tell.
+        header: Whether delimited text has a header; by default its first lines tell.
+        skip: The number of lines to skip at the start of delimited text.
+        comment: What lines begin with that are comments.
+        uniform: Whether the log is a uniform sample of the population's cells.
+        position: The column of positions, from 1. It makes the log Impressions.
+        **shown: Columns of impressions: `request` (the list; `request=False` says that there is none), `reward` (a
+            click, or any number that is not negative), and what the logging policy did: `exposure` (a list of columns,
+            the probability at each position), `prefix`, `slate`, `shuffled`, `pool` (the number of candidates) and
+            `arms` (a list of columns, ranks under the arms of an experiment).
+
+    Returns:
+        Feedback, or Impressions where `position` is given. `.row` holds each cell's row in the input, so
+            `.align(array)` brings an array in input order along. `.notes` say what was found or left out.
+
+    Raises:
+        ColumnError: A column is missing, or none could be found.
+        FormatError: The file is empty, truncated or of another format.
+        InputError: A value cannot be used. The message names column, row, rule and remedy.
+
+    Examples:
+        >>> import polars as pl
+        >>> table = pl.DataFrame({"uid": ["ann", "bob", "ann"], "mid": [7, 7, 9], "stars": [5, 2, 4]})
+        >>> log = ol.read(table, user="uid", item="mid", rating="stars")
+        >>> log
+        Feedback(3 of 2 users × 2 items)
+        >>> log.users.ids.tolist()
+        ['ann', 'bob']
+        >>> clicks = pl.DataFrame({"uid": [1, 1, 2], "mid": [7, 9, 7], "pos": [1, 2, 1], "click": [0, 1, 1]})
+        >>> ol.read(clicks, user="uid", item="mid", position="pos", reward="click", request=False)
+        Impressions(3 of 2 items, no request ids of 2 users)
     """
     given = locals()
     request = ReadRequest(**fields_of(ReadRequest, given))
@@ -141,7 +174,7 @@ class ReadRequest:
         _refuse_option("duplicates", self.duplicates, ("error", "first", "last", "mean", "count"))
         if self.positive is not None and not (is_number(self.positive) and abs(self.positive) <= _LARGEST):
             raise InputError(
-                f"positive={quoted(self.positive)}: give the number from which on a row is a positive, as 30."
+                f"positive={quoted(self.positive)}: give the number from which a row is a positive, such as 30."
             )
         if self.positive is not None and (self.uniform or self.rating is False):
             raise InputError(
@@ -203,7 +236,7 @@ class ReadRequest:
             return
         if values.look_like_times(frame[column].head(1000)):
             raise ColumnError(
-                f"{table.name}: column {quoted(column)} was taken for ratings and looks like times, as "
+                f"{table.name}: column {quoted(column)} was taken for ratings but looks like times, such as "
                 f"{quoted(frame[column][0])}; pass rating= with the column of ratings, or rating=False where every "
                 f"row is a positive.{table.note}"
             )
@@ -213,7 +246,7 @@ def _known(users: Any, items: Any, like: Any) -> tuple[Vocabulary | None, Vocabu
     if like is None:
         return vocabulary(users, "users"), vocabulary(items, "items")
     if users is not None or items is not None:
-        raise InputError("like= brings both vocabularies; pass either like= or users= and items=.")
+        raise InputError("like= sets both vocabularies; pass either like= or users= and items=.")
     if isinstance(like, Feedback):
         return like.users, like.items
     known = getattr(like, "users_", None), getattr(like, "items_", None)
@@ -232,7 +265,7 @@ def _refuse_mixture(position: Column, shown: Mapping[str, Any], feedback: Sequen
     """Keywords of impressions need a position, and keywords of Feedback alone have no meaning beside one."""
     known = [field.name for field in fields(ShownColumns)]
     if strange := [name for name in shown if name not in known]:
-        raise InputError(f"read: {strange[0]}= is no keyword.{did_you_mean(strange[0], known)}")
+        raise InputError(f"read: {strange[0]}= is not a keyword.{did_you_mean(strange[0], known)}")
     if position is None and (alone := [name for name, value in shown.items() if value is not None]):
         raise InputError(f"read: {alone[0]}= is for logs with positions; name their column with position=.")
     if position is not None and feedback:
@@ -241,4 +274,4 @@ def _refuse_mixture(position: Column, shown: Mapping[str, Any], feedback: Sequen
 
 def _refuse_option(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise InputError(f"{name}={quoted(value)} is no option.{did_you_mean(str(value), known)}")
+        raise InputError(f"{name}={quoted(value)} is not an option.{did_you_mean(str(value), known)}")

@@ -1,4 +1,4 @@
-"""`split` and `folds`: a log into parts that remember with which probability a row landed in each.
+"""`split` and `folds`: a log into parts that know the probability with which a row landed in each.
 
 A cell that the log observes with probability p is observed by a part with p · share. A share is the realised
 probability (m of n), not the one asked for. Parts keep the vocabularies, so the population stays the same.
@@ -35,21 +35,46 @@ def split(
     repeats: Repeats = "drop",
     **columns: Any,
 ) -> Parts:
-    """Train and test, of a Feedback, or of a path or dataframe with the keywords of `read`.
+    """Split a log into train and test.
 
-    `test` is a fraction below 1, a whole number or, by time, a date; `rng` a seed or a Generator.
+    `by` says how:
 
-    - `by="row"`: `test` of the rows, at random; shares m/n and 1 - m/n.
-    - `by="user"`: all rows of `test` of the users that have rows; shares m/n and 1 - m/n of users.
-    - `by="leave-k-out"`: `k` random rows of each user that has more than k (`test` does not matter); shares
-      k/n_u and 1 - k/n_u, and 1 for users that stay in train whole.
-    - `by="time"`: the latest `test` of the rows, or those from a date on, as "2024-03-01". Rows as late as the latest
-      train row stay in train, so no time is on both sides and test may be smaller than asked. No chance is involved:
-      shares are None. It is the default with `time=`.
+    - `"row"`: `test` of the rows, at random. Shares are m/n and 1 - m/n.
+    - `"user"`: all rows of `test` of the users that have rows. Shares are m/n and 1 - m/n of users.
+    - `"leave-k-out"`: `k` random rows of each user that has more than k. Shares are k/n_u and 1 - k/n_u, and 1 for
+      users that stay in train whole.
+    - `"time"`: the latest `test` of the rows, or those from a date on. Rows as late as the latest train row stay in
+      train, so no time is on both sides and test may be smaller than asked for. No chance is involved, so shares are
+      None.
 
-    A path or dataframe is split by time row by row, and a pair that a part has more than once is merged there, by
-    `duplicates`. Pairs of test that train has, too, are dropped, so that test scores new pairs; `repeats="keep"` keeps
-    them. `.notes` of the parts have the cut and the counts. Other ways split the log as `read` gives it.
+    A path or dataframe is split by time row by row, and a pair that a part has more than once is merged there by
+    `duplicates`.
+
+    Args:
+        log: A Feedback, or a path or dataframe, which is read with `columns`.
+        test: A fraction below 1, a whole number or, by time, a date such as "2024-03-01". Ignored by "leave-k-out".
+        by: The way to split; "time" where `time=` is among the columns, else "row".
+        k: The number of rows to hold out of each user, for "leave-k-out".
+        rng: A seed or a Generator.
+        repeats: What happens, by time, to pairs of test that train has, too: "drop" them, since test should score new
+            pairs, or "keep" them.
+        **columns: Keywords of `ol.read`, where `log` is a path or dataframe.
+
+    Returns:
+        Train and test. Both keep the vocabularies, so the population stays the same; `.share` is the probability with
+            which a row landed in its part, and `.notes` have the cut and the counts.
+
+    Raises:
+        EmptyError: A part would have no row.
+        InputError: An option is unknown or does not fit the others.
+
+    Examples:
+        >>> log = ol.simulate.movie_lovers().observe(0)
+        >>> train, test = ol.split(log, test=0.2, rng=0)
+        >>> len(train), len(test)
+        (1749, 437)
+        >>> round(float(test.share[0]), 3)
+        0.2
     """
     by = by or ("time" if "time" in columns else "row")
     _refuse_options(by, k, repeats)
@@ -69,7 +94,24 @@ def split(
 
 
 def folds(feedback: Feedback, k: int, rng: int | np.random.Generator | None = None) -> Iterator[Parts]:
-    """k pairs of train and validation, each row in one validation part; shares (k-1)/k and 1/k, realised."""
+    """Split a log into k pairs of train and validation, so that each row is in one validation part.
+
+    Args:
+        feedback: The log.
+        k: The number of folds, at least 2.
+        rng: A seed or a Generator.
+
+    Returns:
+        An iterator over the pairs. Their shares are the realised ones, near (k-1)/k and 1/k.
+
+    Raises:
+        InputError: k is not a whole number between 2 and the number of rows.
+
+    Examples:
+        >>> log = ol.simulate.movie_lovers().observe(0)
+        >>> [len(validation) for train, validation in ol.folds(log, 4, rng=0)]
+        [547, 547, 546, 546]
+    """
     n = len(feedback)
     if not (is_whole(k) and 2 <= k <= n):
         raise InputError(f"k={k}: the number of folds must be a whole number in 2 … {n:,}, the rows of the log.")
@@ -208,7 +250,7 @@ def _refuse_unknown_keywords(columns: dict[str, Any]) -> None:
     known = [field.name for field in fields(ReadRequest)]
     for name in columns:
         if name not in known:
-            raise InputError(f"split: {name}= is no keyword of split or read.{did_you_mean(name, known)}")
+            raise InputError(f"split: {name}= is not a keyword of split or read.{did_you_mean(name, known)}")
 
 
 def _refuse_reading(columns: dict[str, Any]) -> None:
@@ -221,9 +263,9 @@ def _refuse_reading(columns: dict[str, Any]) -> None:
 
 def _refuse_options(by: str, k: int | None, repeats: str) -> None:
     if repeats not in ("drop", "keep"):
-        raise InputError(f"repeats={quoted(repeats)} is no option.{did_you_mean(str(repeats), ['drop', 'keep'])}")
+        raise InputError(f"repeats={quoted(repeats)} is not an option.{did_you_mean(str(repeats), ['drop', 'keep'])}")
     if by not in _SPLITS and by != "time":
-        raise InputError(f"by={quoted(by)} is no way to split.{did_you_mean(str(by), [*_SPLITS, 'time'])}")
+        raise InputError(f"by={quoted(by)} is not a way to split.{did_you_mean(str(by), [*_SPLITS, 'time'])}")
     if k is None and by == "leave-k-out":
         raise InputError("by='leave-k-out' needs k, the number of rows to hold out of each user; pass k=1.")
     if k is not None and by != "leave-k-out":

@@ -1,4 +1,4 @@
-"""Estimators of your own: `@estimator("name")` on a function of five totals, with its influence.
+"""Your own estimators: `@estimator("name")` on a function of five totals, with its influence.
 
 The function sees an object s with n = |O|, gain = Σδ, weight = Σw, wgain = Σwδ and cells = |C|, each summed over all
 users, and returns the estimate. It is called with complex numbers, and with many users left out at once.
@@ -128,7 +128,7 @@ class OwnEstimator:
         if metric.kind == "cell":
             return None
         if not metric.pooled:
-            return "an estimator of your own is a function of sums over cells, and this metric is none"
+            return "your own estimator is a function of sums over cells, and this metric is not one"
         if self.scaled or "cells" in self.of.names:
             return "the number of relevant items is unknown, so only functions such as wgain/weight have a meaning"
         return None
@@ -141,15 +141,35 @@ def _carried(parts: dict[str, Floats]) -> Floats:
 
 
 def estimator(name: str) -> Callable[[Callable[[Any], Any]], Method]:
-    """A decorator that makes an estimator of a function of the totals s.n, s.gain, s.weight, s.wgain and s.cells.
+    """A decorator that makes an estimator of your own function of totals.
 
-    `@ol.estimator("mine")` above `def mine(s): return s.wgain / s.weight` is snips. The function must be smooth: it is
-    differentiated by the complex step, so no abs, no comparison and no rounding. It must be a mean, which
-    settles as the log grows. What it estimates is your claim, so no verdict of an audit rests on it.
+    The function sees an object s with s.n = |O|, s.gain = Σδ, s.weight = Σw, s.wgain = Σwδ and s.cells = |C|, each
+    summed over all users. It must be smooth, since it is differentiated by the complex step (Squire & Trapp 1998): no
+    abs, no comparison, no rounding. It must be a mean, which settles as the log grows. What it estimates is your claim,
+    so no verdict of an audit rests on it alone.
+
+    Args:
+        name: The name of the estimator: lower-case letters, digits and _ . : + -.
+
+    Returns:
+        The decorator; the decorated function is then one of `estimators=`.
+
+    Raises:
+        NameFormatError: The name is taken, or has other characters.
+        InputError: The function is not smooth, or not a mean.
+
+    Examples:
+        >>> @ol.estimator("shrunk")
+        ... def shrunk(s):
+        ...     return s.wgain / (s.weight + 10)
+        >>> world = ol.simulate.movie_lovers()
+        >>> result = ol.evaluate(world.predictions, world.observe(0), metrics=["mae"], estimators=[shrunk])
+        >>> round(result["Y1", "mae", "shrunk"].value, 3)
+        0.547
     """
     if not isinstance(name, str) or NAME.fullmatch(name) is None:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NameFormatError(
-            f"estimator {name!r}: a name of your own has lower-case letters, digits and _ . : + -, such as 'shrunk'; "
+            f"estimator {name!r}: your own name has lower-case letters, digits and _ . : + -, such as 'shrunk'; "
             'write @ol.estimator("shrunk").'
         )
     if name in TAKEN:
@@ -186,13 +206,13 @@ def _read(name: str, function: Callable[[Any], Any]) -> tuple[str, ...]:
                 raise
             raise InputError(f"estimator {name!r}: failed on totals {_words_of(probe)}: {error}; repair it.") from error
     if not read:
-        raise InputError(f"estimator {name!r}: reads none of the totals, so it is the same whatever the log; read s.n, "
+        raise InputError(f"estimator {name!r}: reads none of the totals, so it is the same for every log; read s.n, "
                          "s.gain, s.weight, s.wgain or s.cells.")  # fmt: skip
     return tuple(total for total in TOTALS if total in read)
 
 
 def check_smooth(name: str, of: OfTotals, points: Floats) -> None:
-    """Refuse a function that arrays break, that has no derivative, is constant or is no mean, at points (k, m)."""
+    """Refuse a function that arrays break, that has no derivative, is constant or is not a mean, at points (k, m)."""
     try:
         with np.errstate(all="ignore"):
             _check_arrays(name, of, points)

@@ -19,7 +19,7 @@ MAX_CELLS = 2**28  # a float32 grid of 1 GiB
 
 
 def doubly_robust(m: Moments) -> Estimate:
-    """(1/(U·I)) [Σ_all δ̂ + Σ_O w(δ − δ̂)]: mean(imputed) + ips(residual).
+    """(1/(U·I)) [Σ_all δ̂ + Σ_O w(δ − δ̂)]: mean(imputed) + ips(residual) (Robins, Rotnitzky & Zhao 1994).
 
     The moments are those of the residual δ − δ̂, with `imputed` = Σ_{C_u} δ̂; its variance over cells is ips's.
     """
@@ -37,9 +37,28 @@ def corrected(totals: Any) -> Any:
 
 
 def cross_fitted(model: Any, feedback: Feedback, *, folds: int = 5, rng: Any) -> npt.NDArray[np.float32]:
-    """Imputed ratings (U, I), each cell's from a model fitted without the cell's fold.
+    """Imputed ratings of all cells, each from a model fitted without the cell's fold.
 
-    Every cell of the grid, observed or not, is dealt to a fold, so that no scored cell helps to impute itself.
+    Every cell of the grid, observed or not, is in one fold, so no scored cell helps to impute itself (Chernozhukov et
+    al. 2018).
+
+    Args:
+        model: A recommender with `fit` and `scores` or `predictions`; it is copied, not changed.
+        feedback: The log.
+        folds: The number of folds, at least 2.
+        rng: A seed or a Generator.
+
+    Returns:
+        Imputed ratings, (U, I), for `imputation=` of `ol.evaluate`.
+
+    Raises:
+        InputError: The model cannot be fitted, or the grid is too large for memory.
+
+    Examples:
+        >>> log = ol.simulate.movie_lovers(users=20, items=12).observe(0)
+        >>> imputed = ol.cross_fitted(ol.learners.Bias(), log, folds=2, rng=0)
+        >>> imputed.shape
+        (20, 12)
     """
     shape = (feedback.n_users, feedback.n_items)
     if not hasattr(model, "fit"):

@@ -1,4 +1,4 @@
-"""What an estimate is an estimate of, in words: every table, headline and record names it."""
+"""What an estimate estimates, in words: every table, headline and record names it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Propensities fitted with a uniform sample of ratings: estimates as post-stratification by rating level.
+"""Propensities fitted with a uniform sample: post-stratification by rating level (Holt & Smith 1979).
 
-Such weights give level r the share π_r that the sample says, whatever the log holds of it. What is random is then
+Such weights give level r the share π_r that the sample says, not that of the log. What is random is then
 the mean inside each level, and the sample. Of a scored part with share s of the rows that p was fitted on, the
 shares of levels are random too, by √(1 − s).
 """

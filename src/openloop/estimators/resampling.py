@@ -19,7 +19,18 @@ MAX_UNITS = 10_000  # more users are dealt to that many clusters: the sums of us
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Bootstrap:
-    """Replicates of an estimate."""
+    """Replicates of an estimate, from `ol.bootstrap`.
+
+    Attributes:
+        estimate: The estimate.
+        replicates: Its value in each replicate, (B,).
+
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> result = ol.evaluate(world.predictions, world.observe(0), metrics=["mae"], estimators=["naive"])
+        >>> len(ol.bootstrap(result["Y1", "mae", "naive"], replicates=100, rng=0).replicates)
+        100
+    """
 
     estimate: Estimate
     replicates: Floats = field(repr=False)  # (B,)
@@ -30,7 +41,7 @@ class Bootstrap:
         return float(np.nanstd(self.replicates, ddof=1))
 
     def interval(self, level: float = 0.95) -> Interval:
-        """The percentile interval."""
+        """The percentile interval at a confidence `level`."""
         check_level("interval", level)
         low, high = np.nanquantile(self.replicates, [(1 - level) / 2, (1 + level) / 2])
         return Interval(float(low), float(high))
@@ -39,10 +50,31 @@ class Bootstrap:
 def bootstrap(
     estimate: Estimate, *, replicates: int = 2000, rng: Any, threads: int | None = None, device: str | None = None
 ) -> Bootstrap:
-    """f(W·X) with W (replicates × users) of Poisson weights, drawn inside the kernel and never stored.
+    """The Poisson bootstrap over users (Hanley & MacGibbon 2006): f(W·X), W (replicates × users) Poisson weights.
 
-    Where propensities were fitted with a uniform sample that names no users, its part is drawn beside them.
-    `device="cuda"` adds up on a GPU, with the same weights.
+    The log is not read again, and W is drawn inside the kernel and never stored. Where propensities were fitted with a
+    uniform sample that names no users, its part is drawn beside them.
+
+    Args:
+        estimate: The estimate, such as `result[model, metric, estimator]`.
+        replicates: The number of replicates B.
+        rng: A seed or a Generator.
+        threads: The number of threads; by default all. It does not change the result.
+        device: "cuda" adds up on a GPU, with the same weights.
+
+    Returns:
+        The replicates, with `.stderr` and the percentile `.interval(level)`.
+
+    Raises:
+        InputError: There is no estimate, or fewer than 2 replicates.
+
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> result = ol.evaluate(world.predictions, world.observe(0), metrics=["mae"], estimators=["snips"])
+        >>> draws = ol.bootstrap(result["Y1", "mae", "snips"], rng=0)
+        >>> low, high = draws.interval(0.95)
+        >>> round(low, 2), round(high, 2)
+        (0.51, 0.59)
     """
     if not isinstance(estimate, Estimate):  # pyright: ignore[reportUnnecessaryIsInstance]
         msg = f"bootstrap: takes an Estimate, such as result[model, metric, estimator], got {type(estimate).__name__}."

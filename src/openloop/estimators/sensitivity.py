@@ -21,7 +21,7 @@ import numpy.typing as npt
 from openloop.core.feedback import Array, Floats
 from openloop.errors import InputError, UndefinedError
 
-MAX_GAMMA = 1e6  # beyond it nothing is asked: a difference that holds up to here has Γ* = ∞
+MAX_GAMMA = 1e6  # the largest Γ that is tried: a difference that holds up to here has Γ* = ∞
 TOLERANCE = 1e-6  # of Γ*, relative
 ROUNDING = 1e-9  # of a weight: 1/π and (1 − t)/s are equal at p = 1 but for this
 
@@ -208,7 +208,7 @@ def critical_gamma_users(
 
     tilt = Tilt.of("critical_gamma_users", weight, form, certain)
     rows, start = _by_user("critical_gamma_users", delta, tilt, norm, user)
-    # A user whose δ are all 0 has the ratio 0 whatever the weights, and there may be many.
+    # A user whose δ are all 0 has the ratio 0 under all weights, and there may be many.
     rows, start = _of_users(rows, start, np.logical_or.reduceat(rows.delta != 0, start[:-1]))
     value = float(highest_means(rows, start, np.ones(1))[0]) if len(start) > 1 else 0.0
     if value == 0:

@@ -21,7 +21,7 @@ from openloop.errors import NameFormatError, UndefinedError, did_you_mean
 from openloop.estimators.weighted import quotient, side_by_side
 
 METRICS = ("clicks", "ctr", "dcg")
-FEW_CLICKS = 100  # below so many effective clicks an interval is not to be trusted
+FEW_CLICKS = 100  # with fewer effective clicks an interval is unreliable
 FULL_REACH = 0.99  # of the model's exposure
 NOISE = 3.0  # standard errors that a reach estimated from random lists may be off
 MATCHING = ("sips", "rips", "iips")  # kinds whose weights are 0 unless the model shows the same item there
@@ -186,7 +186,7 @@ class ShownMethod:
         return self.form(m, self.name)
 
     def undefined(self, metric: str) -> str | None:
-        """Why there is no such estimate, whatever the rows."""
+        """Why there is no such estimate for any rows."""
         if metric != "dcg" or self.name == "pbm":
             return None
         return f"{self.name} of dcg is undefined: dcg is a sum over items, which pbm alone gives."
@@ -208,12 +208,14 @@ def shown_method(name: str | ShownMethod) -> ShownMethod:
     if isinstance(name, ShownMethod):
         return name
     if str(name).strip().lower() not in METHODS:
-        raise NameFormatError(f"estimator {name!r} is none of impressions.{did_you_mean(str(name), METHODS)}")
+        raise NameFormatError(
+            f"estimator {name!r} is not an estimator of impressions.{did_you_mean(str(name), METHODS)}"
+        )
     return METHODS[str(name).strip().lower()]
 
 
 def shown_metric(name: str) -> str:
     """The metric of that name: clicks, ctr or dcg."""
     if str(name).strip().lower() not in METRICS:
-        raise NameFormatError(f"metric {name!r} is none of impressions.{did_you_mean(str(name), METRICS)}")
+        raise NameFormatError(f"metric {name!r} is not a metric of impressions.{did_you_mean(str(name), METRICS)}")
     return str(name).strip().lower()

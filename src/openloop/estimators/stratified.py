@@ -26,7 +26,7 @@ COARSE_SHARE = 0.25  # of the population in such strata: the estimate is flagged
 
 
 def stratified(m: Moments, share: Shares = None) -> Estimate:
-    """E(Y) = Σ_s P(s) E(Y | s) (Eq. 4); inside a stratum rows count alike.
+    """E(Y) = Σ_s P(s) E(Y | s) (Eq. 4); inside a stratum rows count equally.
 
     `share="catalogue"`: of a cell metric, P(s) is the share of the population's cells in s, exact where the grid is
     known, else Σ_s w/Σw. Of adg, atop and recall@k it is the share of relevant cells, Σ_{S∩s} w/Σ_S w, and E(Y | s)
@@ -61,7 +61,7 @@ def why_no_shares(metric: Metric, share: Shares) -> str | None:
     """Why a metric has no estimate with these shares."""
     if not _is(share, "catalogue") or not _only_seen(metric):
         return None
-    return "it compares with what was not seen, which no shares make good; write :observed for the paper's form"
+    return "it compares with what was not seen, which no shares correct; write :observed for the paper's form"
 
 
 def _only_seen(metric: Metric) -> bool:
@@ -218,6 +218,6 @@ def _coarse_share(m: Moments, shares: Floats) -> float | None:
 def _coarse(held: float | None) -> Iterator[str]:
     if held is not None and held > COARSE_SHARE:
         yield (
-            f"coarse strata: {held:.0%} of the population is in strata inside which propensities differ by more than a "
+            f"coarse strata: {held:.0%} of the population is in strata whose propensities differ by more than a "
             f"factor of {COARSE_SPAN:g}, so their means are biased; snips weights inside them too"
         )

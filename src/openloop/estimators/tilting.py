@@ -1,4 +1,4 @@
-"""Where a difference turns as weights are tilted: Γ* with its limit, and curves against ρ and κ, by jackknife.
+"""Where a difference changes its sign as weights are tilted: Γ* with its limit, curves against ρ and κ.
 
 The sums come by clusters of users, T = Σ_c x_c; a jackknife leaves each cluster out in turn.
 """

@@ -37,7 +37,10 @@ def naive(m: Moments) -> Estimate:
 
 
 def ips(m: Moments) -> Estimate:
-    """Inverse propensity scoring: Σwδ/(U·I) (Eq. 10); snips where balanced weights add up to U·I by construction."""
+    """Inverse propensity scoring: Σwδ/(U·I) (Eq. 10; Horvitz & Thompson 1952).
+
+    Balanced weights add up to U·I by construction, so it is snips there.
+    """
     if m.unbalanced is not None:
         return replace(snips(m), method="ips")
     found = _by_level(m, "ips") if m.sample is not None else ratio(_defined(m, "ips"), "ips", "wgain", "cells")
@@ -45,7 +48,10 @@ def ips(m: Moments) -> Estimate:
 
 
 def snips(m: Moments) -> Estimate:
-    """Self-normalised: Σwδ/Σw (Eq. 11); pooled over relevant cells; nDCG per user over its weights' ideal."""
+    """Self-normalised: Σwδ/Σw (Eq. 11; Swaminathan & Joachims 2015).
+
+    Pooled over relevant cells for user metrics; nDCG per user over its weights' ideal.
+    """
     if m.sample is not None:
         return flag(_by_level(m, "snips"), *_scale_flag(m))
     m = _defined(m, "snips")
@@ -73,7 +79,7 @@ def ips_eq3(m: Moments) -> Estimate:
 
 
 def clipped(m: Moments) -> Estimate:
-    """IPS with weights cut at the moments' cap, min(w, c); for user metrics SNIPS with cut weights."""
+    """IPS with weights cut at the moments' cap, min(w, c) (Ionides 2008); for user metrics SNIPS with cut weights."""
     m = _defined(m, "clipped")
     name = "clipped" if m.cap is None else clipped_name(m.cap)
     if m.metric.kind == "cell" or m.metric.pooled:
@@ -299,7 +305,7 @@ def _diagnostics(m: Moments) -> Diagnostics:
     if m.weights is None:
         return plain_diagnostics(m)
     found = diagnose(m.weights, m.users, m.population, m.floored)
-    # Relevant rows stand for the relevant cells, whose number is not known: their Σw has no yardstick.
+    # Relevant rows represent the relevant cells, whose number is unknown: there is nothing to compare their Σw with.
     before = 1.0 if m.unbalanced is None else m.unbalanced
     mass = found.mass * before if m.metric.kind == "cell" and found.mass is not None else None
     return replace(

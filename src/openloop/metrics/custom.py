@@ -1,4 +1,4 @@
-"""Metrics made of a function of your own: of the rank alone, or of a rating and its prediction."""
+"""Metrics made of your own function: of the rank alone, or of a rating and its prediction."""
 
 from __future__ import annotations
 

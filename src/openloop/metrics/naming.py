@@ -1,4 +1,4 @@
-"""Metrics by name, `metric("ndcg@10")`, and of your own, `@metric("halving", on="rank", better="higher")`.
+"""Metrics by name, `metric("ndcg@10")`, and your own, `@metric("halving", on="rank", better="higher")`.
 
 A canonical name parses back to the same metric; one of your own is the object, which no name leads to.
 """
@@ -62,14 +62,35 @@ def metric(name: str, *, on: On, better: Better, per: Per | None = None) -> Call
 def metric(
     name: str | Metric, *, on: On | None = None, better: Better | None = None, per: Per | None = None
 ) -> Metric | Callable[[Callable[..., Any]], Metric]:
-    """The metric of that name, such as "mae" or "ndcg@10"; a Metric is returned as it is.
+    """The metric of a name, or a decorator that makes a metric of your own function.
 
-    With `on` and `better` a decorator, which makes a metric of a function. `on="rank"`: of a function of the rank
-    alone, an array of 1-based ranks; ties count as their expectation over random order. `per="user"` (default): the
-    value of a user is the mean of f(rank) over its relevant items, as in adg and recall@k, and the metric the mean
-    over users. `per="cell"`: f(rank) of a user's relevant items is summed, and divided by nothing, as in dcg and rbp. A
-    name that ends in @k declares that f is 0 beyond rank k. `on="prediction"`: of a function of the rating and the
-    prediction, averaged over all cells, as in mae.
+    Without keywords it finds a metric of the library. With `on` and `better` it decorates a function. A function of the
+    rank takes an array of 1-based ranks, and ties count as their expectation over random order. A name that ends in @k
+    declares that it is 0 beyond rank k. A function of the prediction takes rating and prediction, and is averaged over
+    all cells, as in mae.
+
+    Args:
+        name: A name such as "mae" or "ndcg@10", or the name of your own metric. A Metric is returned as it is.
+        on: What your function looks at: "rank" or "prediction".
+        better: Which values are better: "higher" or "lower".
+        per: How your function of the rank is averaged. "user" (default): a user's value is the mean of f(rank) over its
+            relevant items, as in adg and recall@k. "cell": f(rank) is summed over a user's relevant items, as in dcg
+            and rbp.
+
+    Returns:
+        The metric, or the decorator.
+
+    Raises:
+        NameFormatError: No metric has that name, or yours is taken.
+
+    Examples:
+        >>> ol.metric("recall@10")
+        Metric('recall@10')
+        >>> @ol.metric("halving", on="rank", better="higher")
+        ... def halving(rank):
+        ...     return 0.5**rank
+        >>> halving.kind
+        'user'
     """
     if on is not None or better is not None or per is not None:
         return decorated(name, on, better, per, taken=_is_known)

@@ -131,7 +131,7 @@ def _auc(n: Floats, gain: Floats, cells: Floats) -> Floats:
 
 
 def area_under_curve() -> Metric:
-    """auc: the chance that a relevant item stands above a candidate outside S_u."""
+    """auc: the probability that a relevant item ranks above a candidate outside S_u."""
     return _user("auc", _auc, lambda x: x.above + (x.tied - 1) / 2.0, additive=False)
 
 

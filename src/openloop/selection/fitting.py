@@ -37,7 +37,7 @@ class Fitting:
         return learner.fit(part, sample_weight=1 / p if part.weight is None else part.weight / p)
 
     def _cells(self, learner: Any, part: Feedback) -> Floats:
-        """p·s of all cells: where rows were kept with different probabilities, nobody knows s of the others."""
+        """p·s of all cells; where rows were kept with different probabilities, s of unobserved cells is unknown."""
         if self.matrix is None or isinstance(self.matrix, str):
             why = f" ({self.matrix})" if self.matrix else ""
             raise UndefinedError(
@@ -54,7 +54,7 @@ class Fitting:
 
 
 def _by_itself(part: Feedback, p: Floats) -> Feedback:
-    """A part as a log of its own, which observes its cells with p: nobody multiplies by its share once more."""
+    """A part as a log of its own, which observes its cells with p, so its share is not multiplied in again."""
     return part if part.share is None else replace(part, propensity=p, share=np.ones(1))
 
 
@@ -80,5 +80,5 @@ def _matrix(given: Any) -> Floats | str | None:
         return None
     try:
         return given.matrix()
-    except OpenloopError as error:  # p that depends on the rating is not known where nobody rated
+    except OpenloopError as error:  # p that depends on the rating is unknown where there is no rating
         return str(error)

@@ -1,4 +1,4 @@
-"""What numbers depend on, as text that is the same in every process: values, arrays, learners and their code."""
+"""What results depend on, as text that is the same in every process: values, arrays, learners, their code."""
 
 from __future__ import annotations
 
@@ -80,6 +80,6 @@ def _text(module: str, kind: type) -> str:
         return inspect.getsource(sys.modules[module])
     except (OSError, TypeError, KeyError) as error:
         raise InputError(
-            f"select: checkpoint= must see whether the code of {kind.__name__} has changed, and {module} is no file; "
-            "define the learner in a file, or leave checkpoint= out."
+            f"select: checkpoint= must see whether the code of {kind.__name__} has changed, and {module} is not a "
+            "file; define the learner in a file, or leave checkpoint= out."
         ) from error

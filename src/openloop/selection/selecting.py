@@ -36,11 +36,21 @@ if TYPE_CHECKING:
 
 
 class Selection(NamedTuple):
-    """The winner, fitted on all rows, and a table with a line for each setting, in the order of the grid.
+    """The winner of `ol.select`, fitted on all rows, and a table with a line for each setting.
 
-    The table has the column `learner` where several were compared, a column for each parameter (null where a learner
-    does not have it), then `value` (the mean over folds of the validation estimate), `stderr` (over users), `fold_1` …,
-    `best`, and `problem`: why a setting has no value.
+    Attributes:
+        model: The learner with the best setting, fitted on the whole log.
+        table: A Polars frame in the order of the grid. Columns: `learner` where several were compared; each parameter
+            (null where a learner does not have it); `value`, the mean over folds of the validation estimate; `stderr`
+            over users; `fold_1` …; `best`; and `problem`, why a setting has no value.
+
+    Examples:
+        >>> log = ol.simulate.movie_lovers(users=20, items=12).observe(0)
+        >>> found = ol.select(ol.learners.Bias(), log, grid={"reg": [1, 10]}, folds=2)
+        >>> found.best
+        {'reg': 10.0}
+        >>> found.table.columns
+        ['reg', 'value', 'stderr', 'fold_1', 'fold_2', 'best', 'problem']
     """
 
     model: Any
@@ -48,7 +58,7 @@ class Selection(NamedTuple):
 
     @property
     def best(self) -> dict[str, Any]:
-        """The winner's setting: its name where several learners were compared, and the parameters of the grids."""
+        """The best setting: the learner's name where several were compared, and the parameters of the grids."""
         names, params = self.table.columns[: self.table.columns.index("value")], self.model.get_params()
         kind = self.table.filter("best").select("learner").row(0, named=True) if "learner" in names else {}
         return kind | {name: params[name] for name in names if name in params}
@@ -70,34 +80,55 @@ def select(
     progress: bool = False,
     rng: int | np.random.Generator = 0,
 ) -> Selection:
-    """Fit `learner` with every setting of the grid on every fold, and the best setting on all rows.
+    """Fit a learner with every setting of a grid on every fold, and the best setting on all rows.
 
-    `grid` maps parameters to the values to try, in all combinations, or lists settings; None is the learner as it is.
-    A learner inside another one is set by scikit-learn's names: `"model__reg"`. Several learners, {name: learner}, are
-    compared with each other; `grid` is then {name: grid}. Of equal values the first wins.
+    Where there are propensities, fits are weighted by 1/p, and learners that need p itself get it. As in Schnabel et
+    al. (2016), section 6.1, the training part of a fold observes a cell with probability p(k−1)/k and the validation
+    part with p/k, and both are weighted accordingly. Where a learner adds λ to a sum over rows (MF, Bias), a fold of
+    n_f of n rows is fitted with λ·n_f/n; the grid, the table and the last fit have λ itself. Ranking metrics leave the
+    training part out of the ranking.
 
-    `propensities` are the rows' Propensities, a fitted propensity model, an array, or None: the log's own. Where there
-    are any, fits are `weighted` by 1/p and validated by the `estimator` "ips" (metrics of users by "snips", or "naive"
-    where they have no other); else they are not, and validated by "naive". Learners that need p itself get it. As in
-    Schnabel et al. 2016, section 6.1, the training part of a fold observes a cell with probability p(k−1)/k and the
-    validation part with p/k, and both are weighted so. There the rows weigh as much against λ in a fold as in the log:
-    where a learner declares that λ stands beside a sum over rows (MF, Bias), a fold of n_f of n rows is fitted with
-    λ·n_f/n. The grid, the table and the last fit have λ itself. Ranking metrics leave the training part out of the
-    ranking. All settings see the same folds; `threads` fits run at once, each on one thread.
+    Args:
+        learner: The learner, unfitted, or several: {name: learner}.
+        feedback: The log.
+        propensities: The rows' Propensities, a fitted propensity model, an array, or None: the log's own.
+        grid: Values to try by parameter, in all combinations, or a list of settings. A learner inside another one is
+            set by scikit-learn's names, such as "model__reg". For several learners {name: grid}. None is the learner as
+            it is.
+        metric: The metric of validation.
+        estimator: The estimator of validation. By default "ips" with propensities ("snips" for metrics of users, or
+            "naive" where they have no other), else "naive".
+        folds: The number of folds.
+        weighted: Whether fits are weighted by 1/p; by default where there are propensities.
+        threshold: The rating from which an item is relevant.
+        checkpoint: A folder that keeps every finished fold. A call that was stopped continues from there, with the same
+            result. A fold is recognised by the log, p, `folds`, `rng`, metric, estimator, the learner's class and
+            parameters, and the version of openloop.
+        threads: The number of fits at once, each on one thread; by default the number of cores.
+        progress: Whether to show a bar.
+        rng: A seed or a Generator for the folds, which are the same for all settings.
 
-    `checkpoint` is a folder in which every finished fold is kept: a call that was stopped goes on from there, with the
-    same result. A fold is found again by the log, p, `folds`, `rng`, metric, estimator, the learner's class and
-    parameters, and the version of openloop; what is not found is computed.
+    Returns:
+        The winner, fitted on all rows, and the table. Of equal values the first wins.
+
+    Raises:
+        UndefinedError: The metric has no meaning for this log.
+
+    Examples:
+        >>> log = ol.simulate.movie_lovers(users=20, items=12).observe(0)
+        >>> found = ol.select(ol.learners.Bias(), log, grid={"reg": [1, 10]}, folds=2)
+        >>> found.model
+        Bias()
     """
     log, wanted = with_propensities(feedback, propensities), metric_named(metric)
     if log.positives and wanted.on == "prediction":
         raise UndefinedError(
-            f"select: every row of this log is a positive, so that {wanted.name} is best for a model that predicts the "
-            'same of all cells; pass a metric of rankings, as metric="recall@10".'
+            f"select: every row of this log is a positive, so {wanted.name} is best for a model that predicts the "
+            'same for all cells; pass a metric of rankings, as metric="recall@10".'
         )
     candidates = candidates_of(learner, grid)
     for each in candidates:
-        for_rows(each.learner, 1.0)  # what is wrong about penalties is no problem of one setting
+        for_rows(each.learner, 1.0)  # wrong penalties are not a problem of one setting
     fits = fitting(log, propensities, [each.learner for each in candidates], weighted=weighted)
     how = usual_estimator(wanted, log) if estimator is None else estimator
     asked = {"metric": metric, "estimator": how, "threshold": threshold, "folds": folds, "rng": rng}

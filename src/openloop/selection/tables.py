@@ -18,7 +18,7 @@ from openloop.selection.candidates import Candidate, parameters_of
 from openloop.support.wording import one_line
 
 Outcome = Estimate | str  # a fold's value, or why there is none
-WIDE = 100  # characters of a parameter that is no number and no text
+WIDE = 100  # characters of a parameter that is neither a number nor text
 
 
 def table_of(candidates: Sequence[Candidate], found: Sequence[Sequence[Outcome]]) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""`Validation`: one fold of one candidate, fitted on its training part and scored on the other, or kept before."""
+"""`Validation`: one fold of one candidate, fitted on its training part and scored on the other, or kept."""
 
 from __future__ import annotations
 

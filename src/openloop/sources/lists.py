@@ -103,7 +103,7 @@ def _estimates(source: ListSource, metrics: Sequence[ListMetric]) -> dict[str, d
     sums = source.sums(metrics)
     for model, own in sums.items():
         if not own.exposure.any():
-            raise UndefinedError(f"model {model!r} lists nothing for anybody; give it candidates.")
+            raise UndefinedError(f"model {model!r} lists nothing for any user; give it candidates.")
     return {m.name: {model: _estimate(m, own) for model, own in sums.items()} for m in metrics}
 
 

@@ -1,4 +1,4 @@
-"""Scores of -inf, as of a history that was masked: how many there are, and whether scored rows are among them."""
+"""Scores of -inf, as of a masked history: how many there are, and whether scored rows are among them."""
 
 from __future__ import annotations
 

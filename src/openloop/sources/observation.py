@@ -1,4 +1,4 @@
-"""How a log came to be seen: probabilities, shares, candidates and strata of its scored rows.
+"""How a log was observed: probabilities, shares, candidates and strata of its scored rows.
 
 A part of a log with share s observes a cell with p·s; where the excluded part has share t, a candidate with
 π = p·s / (1 − p·t).
@@ -107,7 +107,7 @@ def unscaled(log: Feedback) -> str:
 
 
 def overlap(log: Feedback, exclude: Feedback | None) -> int:
-    """How many scored rows are also in an excluded log that is no part of theirs split off at random."""
+    """How many scored rows are also in an excluded log that is not a part of theirs split off at random."""
     if exclude is None or (log.share is not None and one_log(log, exclude)):
         return 0
     return len(places(log, exclude))

@@ -52,7 +52,7 @@ class Exclusion:
         if exclude is None:
             return cls(ptr=np.zeros(scored.n_users + 1, np.int64), item=np.empty(0, np.int32), n_items=scored.n_items)
         if exclude.users != scored.users or exclude.items != scored.items:
-            msg = "exclude: its users and items are not the scored log's; read it with like=log, or split one log."
+            msg = "exclude: its users and items differ from the scored log's; read it with like=log, or split one log."
             raise InputError(msg)
         gone, ptr = places(scored, exclude), exclude.user_ptr
         item = np.delete(exclude.item, gone)

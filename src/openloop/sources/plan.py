@@ -280,7 +280,7 @@ def chosen_pairs(models: Sequence[str], pairs: str | Iterable[tuple[str, str]] |
 
 
 def _undefined(metric: Metric, method: Method) -> str | None:
-    """Why there is no such estimate, whatever the rows."""
+    """Why there is no such estimate for any rows."""
     own = method.estimate
     reason = own.why_undefined(metric) if isinstance(own, OwnEstimator) else why_undefined(metric, _stem(method))
     if reason is None and method.strata is not None:
@@ -350,7 +350,7 @@ def _powers(metric: Metric, method: Method) -> Powers:
 def _tuned(source: Source, metric: Metric) -> float:
     summary = source.summary(metric)
     largest = summary.largest if summary is not None else 1.0
-    # The first cap above the largest weight cuts nothing: it stands for not clipping.
+    # The first cap above the largest weight cuts nothing: it means no clipping.
     caps = CAPS[: sum(cap < largest for cap in CAPS) + 1]
     asked = [Request(metric=metric, models=(model,), wanted=Needed(caps=caps)) for model in source.models]
     found = source.moments(asked)

@@ -23,7 +23,7 @@ from openloop.support.arguments import check_level, is_number
 class Question:
     """What is asked of models and a log; see `evaluate` for each. `groups` are groupings of its rows by name.
 
-    `measures`, `list_measures` and `methods` are what the names of metrics and estimators stand for, each once.
+    `measures`, `list_measures` and `methods` are the metrics and estimators of those names, each once.
     """
 
     metrics: Sequence[str | Metric | ListMetric]
@@ -59,7 +59,7 @@ class Question:
     checked: bool = False  # tables of models were checked before, beside another log
     lenient: bool = False  # metrics that some model cannot serve are left out, with the reason
     parts: Any = None  # ranges of users, by which frames that were put on disk are joined
-    guessed: tuple[str, ...] = ()  # metrics that nobody named: cut where the shortest list ends
+    guessed: tuple[str, ...] = ()  # default metrics: cut where the shortest list ends
     measures: tuple[Metric, ...] = field(init=False)
     list_measures: tuple[ListMetric, ...] = field(init=False)
     methods: tuple[Method, ...] = field(init=False)
@@ -69,11 +69,12 @@ class Question:
         check_missing(self.missing)
         if self.threshold is not None and not (is_number(self.threshold) and -math.inf < self.threshold < math.inf):
             raise InputError(
-                f"evaluate: threshold={quoted(self.threshold)}: give the rating from which on items are relevant, as 4."
+                f"evaluate: threshold={quoted(self.threshold)}: give the rating from which items are relevant, such as "
+                "4."
             )
         check_shares(*self.shares)
         if self.excluded_share is not None and self.exclude is None:
-            raise InputError("evaluate: excluded_share= is the share of the log that exclude= is; pass that, too.")
+            raise InputError("evaluate: excluded_share= is the share of the log in exclude=; pass exclude=, too.")
         asked = _distinct([any_metric(m) for m in listed("metrics", self.metrics)])
         object.__setattr__(self, "measures", tuple(m for m in asked if isinstance(m, Metric)))
         object.__setattr__(self, "list_measures", tuple(m for m in asked if isinstance(m, ListMetric)))
@@ -81,7 +82,7 @@ class Question:
 
     @property
     def trained(self) -> Any:
-        """What models were trained on, None where nobody said."""
+        """What models were trained on, None where unknown."""
         return self.exclude if self.trained_on is None else self.trained_on
 
     @property
@@ -92,7 +93,7 @@ class Question:
 
     @property
     def columns(self) -> dict[str, str | None]:
-        """What columns of the models' tables are called, as far as somebody said: ids as the log's."""
+        """The names of columns of the models' tables, as far as given: ids as in the log."""
         return {"user": self.user, "item": self.item, "score": self.score, "rank": self.rank}
 
     @property
@@ -107,7 +108,7 @@ class Question:
 
 
 def within_lists(asked: Question, depth: int) -> Question:
-    """The question with the metrics that nobody named cut at `depth`, where the shortest list ends."""
+    """The question with the default metrics cut at `depth`, where the shortest list ends."""
 
     def cut(given: str | Metric | ListMetric) -> str | Metric | ListMetric:
         known = any_metric(given)
@@ -136,5 +137,5 @@ def _distinct(values: list[Any]) -> tuple[Any, ...]:
     for value in values:
         other = found.setdefault(value.name, value)
         if other is not value and (getattr(value, "about", "") or getattr(other, "about", "")):
-            raise InputError(f"evaluate: two of your own have the name {value.name!r}; give one of them another.")
+            raise InputError(f"evaluate: two of your own metrics or estimators are called {value.name!r}; rename one.")
     return tuple(found.values())

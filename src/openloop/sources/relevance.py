@@ -1,4 +1,4 @@
-"""Whether a threshold that nobody chose fits the ratings: what it makes relevant, and a better one otherwise."""
+"""Whether the default threshold fits the ratings: what it makes relevant, and a better one otherwise."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Relevance:
     span: tuple[float, float]
     proposal: float
     reached: float | None = None
-    positives: bool = False  # the log says of nothing that it was not liked, whatever the threshold
+    positives: bool = False  # the log does not say of anything that it was not liked, for any threshold
 
     @property
     def warning(self) -> str | None:
@@ -41,8 +41,8 @@ class Relevance:
         why = "four fifths up the scale" if self.reached is None else f"which {percent(self.reached)} of the rows reach"
         return (
             f"ratings run from {low:g} to {high:g}, and the default threshold {self.threshold:g} makes "
-            f"{percent(share)} of the rows relevant, which metrics of relevant items hardly tell apart; pass "
-            f"threshold= with the rating from which on an item is liked, such as threshold={self.proposal:g}, {why}"
+            f"{percent(share)} of the rows relevant, so metrics of relevant items hardly distinguish models; pass "
+            f"threshold= with the rating from which an item is liked, such as threshold={self.proposal:g}, {why}"
         )
 
 

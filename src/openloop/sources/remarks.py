@@ -6,9 +6,9 @@ from openloop.core.metric import Metric
 from openloop.estimators.naming import Method
 
 BY_TIME = "was split by time"
-BY_COUNT = "leaves out a number of rows a user, so that users with few rows cannot be scored"
-POSITIVES = "the log holds positives only: every row says that something was liked, and none that it was not"
-NO_PART = "exclude= is no part of the scored log: it changes the candidates, not their probability"
+BY_COUNT = "leaves out a number of rows per user, so users with few rows cannot be scored"
+POSITIVES = "the log holds positives only: each row says that something was liked, and no row says that it was not"
+NO_PART = "exclude= is not a part of the scored log: it changes the candidates, not their probability"
 
 
 def needs_scale(metric: Metric, method: Method) -> bool:
@@ -18,7 +18,7 @@ def needs_scale(metric: Metric, method: Method) -> bool:
 
 def unknown_share(what: str, split: str, *, lost: bool = True) -> str:
     """Why a part of a log cannot give `what`; `lost`: p is known up to a factor only."""
-    why = f"{split}, so the probability that it observes a cell is known up to a factor only" if lost else split
+    why = f"{split}, so the probability that it observes a cell is known only up to a factor" if lost else split
     return f"{what}: the scored part {why}; split by row, or use snips or stratified."
 
 
@@ -51,8 +51,8 @@ def of_lists(model: str, without: int, gaps: int) -> str:
 def undefined_candidates(what: str, both: int) -> str:
     """Why rankings have no weights where scored rows are excluded by another log."""
     return (
-        f"{what}: {both:,} scored rows are in exclude= too, which is no part of the scored log, so the probability of "
-        "a candidate is undefined; drop them from one of the two."
+        f"{what}: {both:,} scored rows are in exclude= too, which is not a part of the scored log, so the probability "
+        "of a candidate is undefined; drop them from one of the two."
     )
 
 

@@ -26,8 +26,8 @@ LISTED = ("recall", "dcg", "ndcg")  # usual metrics that a short list can serve
 def one_score(model: str, users: int, scored: int) -> str:
     """The note on a model that cannot rank for some users, as with a factor of zeros."""
     return (
-        f"model {model!r}: gives all items one score for {users:,} of {scored:,} users with scored rows, as where a "
-        "user has a factor of zeros; their ranking is a random order"
+        f"model {model!r}: gives all items one score for {users:,} of {scored:,} users with scored rows, as when a "
+        "user has a factor of zeros; their ranking is random"
     )
 
 
@@ -90,7 +90,7 @@ def numbers_in(columns: Sequence[str], given: Mapping[str, Column]) -> set[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Names:
-    """The header of a table that nobody opens yet."""
+    """The header of a table that is not opened yet."""
 
     columns: Sequence[str]
     name: str = ""
@@ -147,9 +147,9 @@ def pairs_twice(what: str, number: int, pairs: Sequence[Any]) -> str:
 
 
 def bad_ranks(what: str) -> PredictionError:
-    """The error of ranks that are none."""
+    """The error of ranks that are not 1, 2, 3 …"""
     return PredictionError(
-        f"{what}: ranks must be whole numbers from 1, each at most once per user; number each user's list 1, 2, 3 …"
+        f"{what}: ranks must be integers starting at 1, unique within each user; number each user's list 1, 2, 3 …"
     )
 
 
@@ -209,7 +209,7 @@ def missing_note(policy: str, gaps: Mapping[str, int], dropped: int) -> str:
     counts = ", ".join(f"{name} {number:,}" for name, number in gaps.items())
     if policy == "worst":
         return f"missing predictions count as the furthest rating: {counts} rows"
-    return f"{dropped:,} rows without a prediction of every model were dropped ({counts}): mind the bias"
+    return f"{dropped:,} rows without a prediction of every model were dropped ({counts}), which may bias the estimates"
 
 
 # -- which metrics predictions can serve ---------------------------------------------------------------------
@@ -219,7 +219,7 @@ def missing_note(policy: str, gaps: Mapping[str, int], dropped: int) -> str:
 class Coverage:
     """What the predictions of one model hold."""
 
-    scores: bool = True  # predicted ratings, whatever their number
+    scores: bool = True  # predicted ratings, few or many
     predicted: bool = True  # those of all scored rows, or `missing=` says what to do about the others
     cells: bool = True  # scores of every cell of the population
     ranks: bool = True  # a rank column, or scores that can be ranked

@@ -72,7 +72,7 @@ def terms(x: WeightedColumns, delta: Column, metric: Metric, wanted: Needed) -> 
         return
     yield from _powers("power", wanted.powers, x.doubt, x.weight, delta)
     if wanted.powers and wanted.cap is not None:
-        cut = tuple((a, b) for a, b in POWERS if a == 2)  # a cut weight stands in every term of its estimators
+        cut = tuple((a, b) for a, b in POWERS if a == 2)  # every term of its estimators has a cut weight
         yield from _powers("cutpower", cut, x.doubt, x.cut(wanted.cap), delta)
     if wanted.powers and not wanted.pair:
         yield "wsquare", x.weight * delta * delta

@@ -15,7 +15,7 @@ from openloop.propensity.solvers.calibration import FEWEST
 RHOS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
 KAPPAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 GRIDS: dict[Against, tuple[float, ...]] = {"rho": RHOS, "kappa": KAPPAS}
-STARS = 4.0  # steps of the scale that ρ is per, whatever the log's scale
+STARS = 4.0  # ρ is per step of a scale of five stars, on any scale of the log
 FEW = 10  # rows of the item below which n^−κ is shrunk
 
 
@@ -56,7 +56,7 @@ def _few(typical: float, enough: int) -> str:
 
 
 def place(rating: Any, span: tuple[float, float]) -> Any:
-    """r = 4(Y − min)/(max − min): ρ is per star of five, whatever the scale."""
+    """r = 4(Y − min)/(max − min): ρ is per star of five, on any scale."""
     return STARS * (rating - span[0]) / (span[1] - span[0])
 
 

@@ -37,7 +37,7 @@ def is_number(value: Any) -> bool:
 
 
 def generator(name: str, rng: Any) -> np.random.Generator:
-    """The generator that a seed stands for, or the one given; `name` is whose argument it is."""
+    """The generator of a seed, or the one given; `name` is whose argument it is."""
     if isinstance(rng, np.random.Generator):
         return rng
     if is_whole(rng) and rng >= 0:

@@ -1,4 +1,4 @@
-"""The clock of results: dates and durations; both stand still where $SOURCE_DATE_EPOCH is set."""
+"""The clock of results: dates and durations; $SOURCE_DATE_EPOCH fixes both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LAST = 253_402_300_799  # of the year 9999
 
 
 def fixed() -> int | None:
-    """The seconds since 1970 at which the clock stands still; None where it goes."""
+    """The seconds since 1970 that the clock is fixed at; None where it runs."""
     given = os.environ.get(VARIABLE, "")
     if given == "":
         return None
@@ -35,5 +35,5 @@ def start() -> float:
 
 
 def seconds_since(began: float) -> float:
-    """How long work took since its `start`; 0 where the clock stands still."""
+    """How long work took since its `start`; 0 where the clock is fixed."""
     return time.perf_counter() - began if fixed() is None else 0.0

@@ -1,4 +1,4 @@
-"""Which column of a table is the user, the item, the rating: named, by position, or by an obvious name."""
+"""Which column of a table is the user, the item, the rating: by name, by position, or by an obvious name."""
 
 from __future__ import annotations
 

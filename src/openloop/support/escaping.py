@@ -1,4 +1,4 @@
-"""`visible`: text from data as a terminal may show it, with nothing left that a terminal would obey."""
+"""`visible`: text from data as a terminal may show it, without characters that a terminal obeys."""
 
 from __future__ import annotations
 

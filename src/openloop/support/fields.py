@@ -1,4 +1,4 @@
-"""Arguments as the fields of a noun, so that nobody lists them twice; without numpy, which slows `--help`."""
+"""Arguments as the fields of a noun, listed once; without numpy, which slows `--help`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Polars after a fork: its threads stay in the parent, so most queries in the child would wait for ever.
+"""Polars after a fork: its threads stay in the parent, so most queries in the child would wait forever.
 
 `import openloop` watches forks. What openloop asks of Polars in a child is refused if Polars had threads before.
 """
@@ -31,7 +31,7 @@ class Forks:
         if self.lost:
             raise OpenloopError(
                 "Polars was used before this process was forked, and its threads are not in the child, where a query "
-                'waits for ever; start processes with multiprocessing.get_context("spawn"), or use Polars and openloop '
+                'waits forever; start processes with multiprocessing.get_context("spawn"), or use Polars and openloop '
                 "in the children alone."
             )
 
@@ -43,7 +43,7 @@ class Forks:
 
 
 def polars_has_threads() -> bool:
-    """Whether the pool of Polars has started, which its first query does; where nobody can say, its import counts."""
+    """Whether the pool of Polars has started, which its first query does; where that is unknown, its import counts."""
     if "polars" not in sys.modules:
         return False
     try:

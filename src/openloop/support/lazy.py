@@ -1,4 +1,4 @@
-"""Names of a package that are imported by their first use, since what stands behind them may take a second."""
+"""Names of a package that are imported on first use, since what they need may take a second to load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Temporary files and folders named after the process that made them; a later one removes what it left.
+"""Temporary files and folders named after the process that made them; later processes remove leftovers.
 
 A name ends in `.HOST-PID-START-RANDOM.openloop`. A process that was killed leaves such a name behind, and the next one
 that writes into the same folder removes it: if it is of this host, and no process has that number, or one that
@@ -94,7 +94,7 @@ def _host() -> str:
 
 
 def _runs(pid: int, start: int) -> bool:
-    """Whether the process of this number that began at this time runs; where nobody can say, it does."""
+    """Whether the process of this number that began at this time runs; where that is unknown, it does."""
     if os.name != "posix":
         return True
     try:

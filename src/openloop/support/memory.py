@@ -33,7 +33,7 @@ def total_memory(root: Path = ROOT) -> int | None:
 
 
 def free_memory(root: Path = ROOT) -> float:
-    """Memory that this process may still take, files that the system can drop included; infinity where nobody says."""
+    """Memory that this process may still take, files that the system can drop included; infinity where unknown."""
     return min([_available(root), *(max(0.0, limit.most - limit.used) for limit in limits(root))])
 
 

@@ -1,4 +1,4 @@
-"""How long work tells of itself: steps, and a bar on a terminal's stderr or in a notebook; nothing elsewhere."""
+"""How long work reports progress: steps, and a bar on a terminal's stderr or in a notebook; nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Advance = Callable[[float, str], None]  # steps done, and what to say beside the
 
 
 def silent(_what: str, _done: float) -> None:
-    """A step that nobody is told of."""
+    """A step that reports nothing."""
 
 
 def check_progress(who: str, show: Any) -> bool:
@@ -70,7 +70,7 @@ EVERY = 0.1  # seconds between two updates: a page need not be told more often
 
 
 def in_notebook() -> bool:
-    """Whether this runs in a Jupyter kernel; IPython is looked at only where somebody else has loaded it."""
+    """Whether this runs in a Jupyter kernel; IPython is looked at only if it is already loaded."""
     python = sys.modules.get("IPython")
     shell = None if python is None else python.get_ipython()
     return getattr(shell, "kernel", None) is not None

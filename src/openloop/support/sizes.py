@@ -1,4 +1,4 @@
-"""Sizes of memory: as they are given, "4 GiB", as they are written, and of a Spark driver."""
+"""Sizes of memory: parsed ("4 GiB"), written in words, and limited by a Spark driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of the operating system by number and file, also where another library tells them in words of its own."""
+"""Errors of the operating system by number and file, also where another library words them differently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of text in Markdown and LaTeX; whatever a cell holds, it stays in its cell."""
+"""Tables of text in Markdown and LaTeX; the content of a cell stays in its cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words that results share: lists of names, percentages, p-values, factors. One way to say each."""
+"""Words that results share: lists of names, percentages, p-values, factors; one way to write each."""
 
 from __future__ import annotations
 

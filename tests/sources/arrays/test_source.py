@@ -37,7 +37,7 @@ def by_time():
     [("mae", "ips"), ("mae", "clipped@2"), ("mae", "clipped"), ("mae", "dr"), ("adg", "ips_eq3")],
 )
 def test_a_split_by_time_refuses_what_needs_the_scale_of_p(by_time, name, estimator):
-    with pytest.raises(UndefinedError, match=r"split by time, so the probability .* is known up to a factor"):
+    with pytest.raises(UndefinedError, match=r"split by time, so the probability .* is known only up to a factor"):
         ol.evaluate(MODELS, by_time[1], metrics=[name], estimators=[estimator], imputation=np.full((30, 12), 3.0))
 
 

@@ -84,7 +84,7 @@ def test_ranking_metrics_need_ranks_or_all_scores():
 @pytest.mark.parametrize("ranks", [[0, 1, 1, 2], [1.5, 1.0, 1.0, 2.0], [1, 1, 1, 2]])
 def test_ranks_are_whole_numbers_from_one_each_once_a_user(ranks):
     lists = SCORES.select("user", "item", rank=pl.Series(ranks))
-    with pytest.raises(PredictionError, match="whole numbers from 1"):
+    with pytest.raises(PredictionError, match="integers starting at 1"):
         evaluate(scores=lists, metrics=["ndcg@1"])
 
 

@@ -52,8 +52,8 @@ def test_scores_are_sorted_and_equal_ones_keep_the_order_of_items():
     ("frame", "error", "told"),
     [
         ({"user": [7], "item": [10], "rank": [1]}, PredictionError, ("'a'", "1 of 2", "no list", 8)),
-        ({"user": [7, 7, 8], "item": [10, 11, 10], "rank": [1, 1, 1]}, PredictionError, ("ranks", "per user")),
-        ({"user": [7, 8], "item": [10, 10], "rank": [1, 0]}, PredictionError, ("ranks", "from 1")),
+        ({"user": [7, 7, 8], "item": [10, 11, 10], "rank": [1, 1, 1]}, PredictionError, ("ranks", "within each user")),
+        ({"user": [7, 8], "item": [10, 10], "rank": [1, 0]}, PredictionError, ("ranks", "starting at 1")),
         ({"user": [7, 8], "item": [10, 10], "rank": [1.0, 1.5]}, PredictionError, ("ranks",)),
         ({"user": [7, 7, 8], "item": [10, 10, 10], "rank": [1, 2, 1]}, PredictionError, ("more than once",)),
         ({"user": [7, 8], "item": [10, 10], "score": [1.0, np.nan]}, PredictionError, ("'score'", "1 of 2")),

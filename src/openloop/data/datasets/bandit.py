@@ -1,6 +1,6 @@
 """Open Bandit (Saito et al. 2021): impressions of two logging policies, each with its propensity.
 
-Its rows have no user ids, only coarse features of users, so they are no cells of a users × items grid: they stay a
+Its rows have no user ids, only coarse features of users, so they are not cells of a users × items grid: they stay a
 table, in which `propensity_score` is the probability that the policy put this item at this position, or become
 Impressions without users and requests.
 """

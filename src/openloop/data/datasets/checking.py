@@ -1,4 +1,4 @@
-"""`check`: are a data set's files there, do they parse, and do they hold what their publisher says?"""
+"""`check`: whether the files of a data set are there, parse, and hold what their publisher documents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,20 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """All that was checked of a data set; `shape` is what the files hold, None where they do not parse."""
+    """The result of checking a data set.
+
+    Attributes:
+        name: The name of the data set.
+        folder: The folder that was looked at.
+        findings: What was checked, whether it is right, and what was found.
+        shape: What the files hold, None where they do not parse.
+        notes: What the loader says about the data set.
+
+    Examples:
+        >>> found = ol.datasets.check("coat", "an empty folder")
+        >>> [(finding.mark, finding.what) for finding in found.findings]
+        [('✗', 'files')]
+    """
 
     name: str
     folder: Path
@@ -54,7 +67,20 @@ class Check:
 
 
 def check(name: str, folder: Folder | None = None) -> Check:
-    """Check the files of a data set; what is wrong is in the findings, not raised."""
+    """Check whether the files of a data set are there, parse, and hold what their publisher documents.
+
+    Args:
+        name: The name of the data set.
+        folder: The data folder; by default $OPENLOOP_DATA, or `data` in the current folder.
+
+    Returns:
+        The findings. What is missing or wrong is a finding, not an error.
+
+    Examples:
+        >>> found = ol.datasets.check("coat", "an empty folder")
+        >>> found.ok
+        False
+    """
     dataset = find(name)
     try:
         found = located(name, folder)

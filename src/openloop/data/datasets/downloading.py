@@ -1,4 +1,4 @@
-"""`download`: an address to a file; what came of one that was cut stays, and the next goes on from there.
+"""`download`: an address to a file; an interrupted download is kept, and the next call continues it.
 
 A part is continued only where the server says that the file is still the same, by the ETag or date that it gave before,
 or where a digest of the whole is known, which the caller compares in the end.
@@ -25,7 +25,7 @@ from openloop.errors import FormatError, InputError, OpenloopError
 from openloop.support.atomic import write_text
 from openloop.support.progress import Step
 
-MOST = 2**34  # bytes of a download whose size nobody knows beforehand: 16 GiB
+MOST = 2**34  # bytes of a download of unknown size: 16 GiB
 BLOCK = 2**18
 PATIENCE = 60  # seconds without a byte
 
@@ -114,7 +114,7 @@ def _streamed(
     if length is not None and done != length:
         file.flush()
         on = bool(partial.begun(source, verified=_verified(archive))[0])
-        remedy = "what came is kept; the same command goes on from there" if on else "fetch it again"
+        remedy = "what came is kept, and the same command continues from there" if on else "fetch it again"
         raise FormatError(f"{dataset.name}: {source} was cut short: {done:,} of {length:,} bytes came; {remedy}.")
     return done, {kind: digest.hexdigest() for kind, digest in digests.items()}
 
@@ -155,7 +155,7 @@ def _alone(dataset: Dataset, path: Path) -> Generator[IO[bytes]]:
             import fcntl
 
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # Windows has none, and lets nobody else write
+        except ImportError:  # Windows has none, and lets no other process write
             pass
         except BlockingIOError as error:
             raise InputError(f"{dataset.name}: another process is downloading it to {str(path)!r}; wait.") from error

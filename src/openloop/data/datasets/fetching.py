@@ -23,7 +23,26 @@ from openloop.support.progress import Step, silent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """What a download brought; `verified` names the digest that it was compared with, None where none is known."""
+    """What a download brought.
+
+    Attributes:
+        name: The name of the data set.
+        folder: The folder with its files.
+        url: The address that it came from.
+        size: The size of the download in bytes.
+        sha256: The SHA-256 of the download.
+        verified: The digest that it was compared with, "sha256" or "md5"; None where none is known.
+        files: The names of the files.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> came = ol.datasets.Fetched(
+        ...     name="coat", folder=Path("data/coat"), url="https://example.org/coat.zip", size=10, sha256="ab12",
+        ...     verified=None, files=("train.ascii",),
+        ... )
+        >>> came.files
+        ('train.ascii',)
+    """
 
     name: str
     folder: Path
@@ -42,9 +61,29 @@ def fetch(
     url: str | None = None,
     step: Step = silent,
 ) -> Fetched:
-    """Download the data set `name` into the data folder; `accept_terms=True` says that you accept its terms.
+    """Download a data set, verify it and unpack it into the data folder.
 
-    `url` is a mirror of its archive. Of an archive whose digest is unknown, `.sha256` is what came.
+    An interrupted download is kept, and the next call continues it.
+
+    Args:
+        name: The name of the data set.
+        folder: The data folder; by default $OPENLOOP_DATA, or `data` in the current folder.
+        accept_terms: True says that you accept the terms of the data set, which the error shows otherwise.
+        url: A mirror of the archive.
+        step: A function that is told about progress, as `step(what, fraction)`.
+
+    Returns:
+        What came. Where no digest is known, `.sha256` is that of the download, and `.verified` is None.
+
+    Raises:
+        InputError: The terms are not accepted, the keeper wants to be asked first, or the folder is taken.
+        FormatError: The archive is not the documented one.
+
+    Examples:
+        >>> ol.datasets.fetch("ml-100k", "data")
+        Traceback (most recent call last):
+            ...
+        openloop.errors.InputError: ml-100k: its terms must be accepted first: Research use; ... Pass accept_terms=True.
     """
     dataset = find(name)
     archive, target = _archive(dataset, folder), data_folder(folder) / dataset.folders[0]
@@ -83,7 +122,7 @@ def file_name(url: str) -> str:
 
 def _unaccepted(dataset: Dataset) -> InputError:
     if dataset.unstated:
-        msg = f"{dataset.name}: its keeper states no terms of use, so nothing says what you may do with it"
+        msg = f"{dataset.name}: its keeper states no terms of use, so what you may do with it is unknown"
         return InputError(f"{msg}; pass accept_terms=True to download it.")
     return InputError(f"{dataset.name}: its terms must be accepted first: {dataset.terms} Pass accept_terms=True.")
 

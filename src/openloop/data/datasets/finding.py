@@ -1,4 +1,4 @@
-"""Where a data set lies: its folder below the data folder, and the files in it that its loader reads."""
+"""Where a data set is: its folder in the data folder, and the files in it that its loader reads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,18 @@ VARIABLE, DEFAULT = "OPENLOOP_DATA", "data"
 
 
 def data_folder(folder: Folder | None = None) -> Path:
-    """The folder of all data sets: as given, or $OPENLOOP_DATA, or `data` in the current folder."""
+    """The folder of all data sets: as given, or $OPENLOOP_DATA, or `data` in the current folder.
+
+    Args:
+        folder: The folder, if it is given.
+
+    Returns:
+        The path, which need not exist.
+
+    Examples:
+        >>> ol.datasets.data_folder("somewhere").name
+        'somewhere'
+    """
     found = Path(folder or os.environ.get(VARIABLE) or DEFAULT).expanduser()
     if found.exists() and not found.is_dir():
         raise InputError(f"data folder {str(found)!r}: must be a folder, and is a file; give the folder above it.")
@@ -26,7 +37,21 @@ def data_folder(folder: Folder | None = None) -> Path:
 
 
 def find(name: str) -> Dataset:
-    """The record of a data set; an unknown name is an error."""
+    """The record of a data set: its source, terms, files and documented numbers.
+
+    Args:
+        name: The name of the data set, such as "coat".
+
+    Returns:
+        Its entry in the catalogue.
+
+    Raises:
+        NameFormatError: No data set has that name.
+
+    Examples:
+        >>> ol.datasets.find("ml-100k").title
+        'MovieLens 100K'
+    """
     for dataset in CATALOGUE:
         if name == dataset.name:
             return dataset
@@ -42,18 +67,60 @@ def places(dataset: Dataset, folder: Folder | None = None) -> tuple[Path, ...]:
 
 
 def present(name: str, folder: Folder | None = None) -> bool:
-    """Whether all files that the loader needs are there."""
+    """Whether all files that the loader needs are in the data folder.
+
+    Args:
+        name: The name of the data set.
+        folder: The data folder; by default as `data_folder` says.
+
+    Returns:
+        True or False.
+
+    Examples:
+        >>> ol.datasets.present("coat", "an empty folder")
+        False
+    """
     return whereabouts(name, folder) is not None
 
 
 def whereabouts(name: str, folder: Folder | None = None) -> Path | None:
-    """The folder in which all files are that the loader needs, None where there is none."""
+    """The folder with all files that the loader needs.
+
+    Args:
+        name: The name of the data set.
+        folder: The data folder; by default as `data_folder` says.
+
+    Returns:
+        The folder, None where files are missing.
+
+    Examples:
+        >>> ol.datasets.whereabouts("coat", "an empty folder") is None
+        True
+    """
     dataset = find(name)
     return next((place for place in places(dataset, folder) if not missing(dataset, place)), None)
 
 
 def files(name: str, folder: Folder | None = None) -> tuple[Path, ...]:
-    """The files that the loader reads, in a fixed order."""
+    """The files that the loader reads, in a fixed order.
+
+    Args:
+        name: The name of the data set.
+        folder: The data folder; by default as `data_folder` says.
+
+    Returns:
+        Their paths.
+
+    Raises:
+        InputError: A file is missing. The message says where it should be, and how to get it.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> Path("data/ml-100k").mkdir(parents=True)
+        >>> Path("data/ml-100k/u.data").touch()
+        >>> [path.name for path in ol.datasets.files("ml-100k", "data")]
+        ['u.data']
+    """
     return tuple(path for role in located(name, folder).values() for path in role)
 
 
@@ -81,7 +148,22 @@ def matches(part: Part, place: Path) -> tuple[Path, ...]:
 
 
 def fingerprint(name: str, folder: Folder | None = None) -> str:
-    """A digest of the names and contents of the files that the loader reads."""
+    """A hash of the names and contents of the files that the loader reads.
+
+    Args:
+        name: The name of the data set.
+        folder: The data folder; by default as `data_folder` says.
+
+    Returns:
+        64 hexadecimal digits.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> Path("data/ml-100k").mkdir(parents=True)
+        >>> Path("data/ml-100k/u.data").touch()
+        >>> len(ol.datasets.fingerprint("ml-100k", "data"))
+        64
+    """
     digest = hashlib.sha256(name.encode())
     for path in files(name, folder):
         digest.update(f"\n{path.name} {path.stat().st_size} {sha256(path)}".encode())

@@ -1,4 +1,4 @@
-"""Delimited files of data sets: read as a log, or refused with the first line that is not of their form."""
+"""Delimited files of data sets: read as a log, or refused with the first line of another form."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from openloop.errors import ColumnError, FormatError, InputError, RatingError, l
 
 Kind = type[int] | type[float] | type[str]
 Kinds = Mapping[str, Kind]  # field, and what its text must be
-Numbered = tuple[int, list[str] | None]  # a line and its fields, None where it is no text
+Numbered = tuple[int, list[str] | None]  # a line and its fields, None where it is not text
 
 AGAIN = "fetch the file again."
 BETWEEN = {"\t": "tabs", "::": "'::'", ",": "commas"}
 NOUNS: Mapping[Kind, str] = {int: "a whole number", float: "a number", str: "text"}
-# What `read` says of its own arguments and of its rows, which are no lines, does not help with a published file.
+# What `read` says of its own arguments and of its rows, which are not lines, does not help with a published file.
 ASIDE = re.compile(r" \((?:it was read as|its first line was taken).*$|,? in rows? .*$")
 
 

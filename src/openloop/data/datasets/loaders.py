@@ -42,18 +42,39 @@ SHOWN: dict[str, Callable[[Files, str, str], Impressions]] = {"open-bandit": ban
 
 
 def load(name: str, folder: Folder | None = None) -> Data:
-    """The data set `name` from the data folder: `folder`, or $OPENLOOP_DATA, or `data` in the current folder."""
+    r"""Load a data set of ratings, plays or purchases from its original files.
+
+    Args:
+        name: The name of the data set, such as "ml-100k"; `ol.datasets.CATALOGUE` has all.
+        folder: The data folder; by default $OPENLOOP_DATA, or `data` in the current folder.
+
+    Returns:
+        The log and what came with it: an open-loop part, propensities, covariates.
+
+    Raises:
+        InputError: A file is missing or damaged.
+        UndefinedError: The data set holds impressions, which `ol.datasets.impressions` loads.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> Path("data/ml-100k").mkdir(parents=True)
+        >>> rows = ["196\t242\t3\t881250949", "186\t302\t3\t891717742", "22\t377\t1\t878887116"]
+        >>> size = Path("data/ml-100k/u.data").write_text("\n".join(rows))
+        >>> ol.datasets.load("ml-100k", "data").log
+        Feedback(3 of 3 users × 3 items, with time)
+    """
     dataset = find(name)
     if dataset.impressions:
         raise UndefinedError(
-            f"{name}: its rows have no user ids, so they are no log of users and items; datasets.impressions({name!r}) "
-            f"gives what was shown at which position, datasets.rows({name!r}) all columns as a table."
+            f"{name}: its rows have no user ids, so they are not a log of users and items; "
+            f"datasets.impressions({name!r}) gives what was shown at which position, datasets.rows({name!r}) all "
+            "columns as a table."
         )
     found = located(name, folder)
     try:
         return loaded(dataset, found)
     except InputError as error:
-        hint = f"`openloop datasets check {name}` holds all its files against what is documented."
+        hint = f"`openloop datasets check {name}` compares all its files with what is documented."
         raise type(error)(f"{error} {hint}") from error
 
 
@@ -83,7 +104,24 @@ def _refuse_off_scale(dataset: Dataset, found: Files, data: Data) -> None:
 
 
 def rows(name: str, folder: Folder | None = None) -> pl.LazyFrame:
-    """Every row as it was logged, with all its columns, left in the files: for data sets that hold impressions."""
+    """Every logged row with all its columns, for data sets of impressions. The rows stay in their files.
+
+    Args:
+        name: The name of the data set.
+        folder: The data folder; by default $OPENLOOP_DATA, or `data` in the current folder.
+
+    Returns:
+        A lazy Polars frame.
+
+    Raises:
+        UndefinedError: The data set holds one rating for each pair of user and item, and no more.
+
+    Examples:
+        >>> ol.datasets.rows("coat", "data")
+        Traceback (most recent call last):
+            ...
+        openloop.errors.UndefinedError: coat: has a rating for each pair of user and item, and no more; ...
+    """
     find(name)
     if name not in ROWS:
         msg = f"{name}: has a rating for each pair of user and item, and no more; datasets.load({name!r}) has them all."
@@ -94,7 +132,26 @@ def rows(name: str, folder: Folder | None = None) -> pl.LazyFrame:
 def impressions(
     name: str, folder: Folder | None = None, *, policy: str = "random", campaign: str = "all"
 ) -> Impressions:
-    """What a policy showed at which position in a campaign, with its propensities: for data sets that log positions."""
+    """What a policy showed at which position in a campaign, with its propensities.
+
+    Args:
+        name: The name of a data set that logs positions, such as "open-bandit".
+        folder: The data folder; by default $OPENLOOP_DATA, or `data` in the current folder.
+        policy: The logging policy, "random" or "bts".
+        campaign: The campaign: "all", "men" or "women".
+
+    Returns:
+        The impressions.
+
+    Raises:
+        UndefinedError: The data set has no positions.
+
+    Examples:
+        >>> ol.datasets.impressions("coat", "data")
+        Traceback (most recent call last):
+            ...
+        openloop.errors.UndefinedError: coat: has no positions; impressions are for 'open-bandit'.
+    """
     find(name)
     if name not in SHOWN:
         raise UndefinedError(f"{name}: has no positions; impressions are for {listing(list(SHOWN))}.")

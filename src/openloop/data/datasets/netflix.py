@@ -1,4 +1,4 @@
-"""The Netflix Prize: lines "user,rating,date" below a line "movie:", in a file a movie or in a few large ones."""
+"""The Netflix Prize: lines "user,rating,date" below a line "movie:", one file per movie or a few large ones."""
 
 from __future__ import annotations
 

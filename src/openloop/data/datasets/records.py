@@ -1,4 +1,4 @@
-"""The nouns of data sets: what is known of one beforehand, and what its loader makes of its files."""
+"""The nouns of data sets: what is known of one beforehand, and what its loader returns."""
 
 from __future__ import annotations
 
@@ -81,12 +81,26 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """What is known of a data set beforehand: where it comes from, under which terms, and what it should hold.
+    """What is known of a data set beforehand: where it comes from, its terms, and what it should hold.
 
-    `archive` is None where its keeper asks for an agreement or an account first, or no longer offers it; `apply`
-    then says where to ask and what to do with the files. `folders` are the names that its folder may have; `get`
-    makes the first. `shapes` are those of its versions, the usual one first; `scale` is that of its ratings. The
-    rows of one with `impressions` have no users, and no ratings.
+    Args:
+        name: The name by which it is loaded.
+        title: Its name in print.
+        home: The address of its page.
+        terms: Its terms of use.
+        parts: The files that its loader reads.
+        shapes: The documented numbers of its versions, the usual version first.
+        archive: What is downloaded. None where its keeper asks for an agreement or an account first, or no longer
+            offers it.
+        apply: Where to ask, and what to do with the files, for a data set without an archive.
+        folders: The names that its folder may have; a download makes the first.
+        impressions: Whether its rows are impressions, without users and ratings.
+        scale: The scale of its ratings.
+
+    Examples:
+        >>> movielens = ol.datasets.find("ml-100k")
+        >>> movielens.gated, str(movielens.scale)
+        (False, 'whole numbers from 1 to 5')
     """
 
     name: str
@@ -109,16 +123,16 @@ class Dataset:
 
     @property
     def gated(self) -> bool:
-        """It is not downloaded: its keeper asks for an agreement or an account first, or no longer offers it."""
+        """Whether it cannot be downloaded: its keeper asks for an agreement first, or no longer offers it."""
         return self.archive is None
 
     @property
     def unstated(self) -> bool:
-        """Its keeper states no terms of use."""
+        """Whether its keeper states no terms of use."""
         return self.terms.startswith("None stated")
 
     def version(self, found: Shape) -> Shape | None:
-        """The documented version that has the numbers of files, None where there is none."""
+        """The documented version with the numbers of the files that were `found`, None where there is none."""
         return next((shape for shape in self.shapes if shape.numbers == found.numbers), None)
 
 
@@ -126,8 +140,20 @@ class Dataset:
 class Data:
     """A data set in memory: the log, and what came with it.
 
-    `open_loop` holds cells that nobody chose, over the vocabularies of the log; it is not marked `uniform`, so
-    that models may be scored on it. `propensities` (U, I) are the publisher's. `notes` say what to know of it.
+    Attributes:
+        name: The name of the data set.
+        log: The log.
+        open_loop: Cells that were drawn at random, over the vocabularies of the log. It is not marked `uniform`, so
+            models may be scored on it.
+        propensities: The publisher's propensities, (U, I).
+        user_covariates: What is known about each user.
+        item_covariates: What is known about each item.
+        notes: What a reader should know about it.
+
+    Examples:
+        >>> data = ol.datasets.Data(name="movie lovers", log=ol.simulate.movie_lovers().observe(0))
+        >>> data
+        Data('movie lovers', Feedback(2,186 of 100 users × 80 items, with propensity))
     """
 
     name: str
@@ -159,7 +185,7 @@ class Data:
 
     @property
     def shape(self) -> Shape:
-        """What the files hold, rows that repeat a pair included."""
+        """The size of the files' content, with rows that repeat a pair."""
         log, drawn = self.log, self.open_loop
         rows = None if drawn is None else drawn.input_rows
         return Shape(users=log.n_users, items=log.n_items, rows=log.input_rows, open_loop=rows)

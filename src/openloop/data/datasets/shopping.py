@@ -31,7 +31,7 @@ def coat(name: str, files: Files) -> Data:
         propensities=_propensities(files["propensities"][0], train) if "propensities" in files else None,
         user_covariates=_covariates(files, "user", users),
         item_covariates=_covariates(files, "item", items),
-        notes=(f"{both:,} cells stand in both files{values}; published numbers keep them in both",) if both else (),
+        notes=(f"{both:,} cells are in both files{values}; published numbers keep them in both",) if both else (),
     )
 
 
@@ -54,7 +54,9 @@ def _covariates(files: Files, side: str, ids: Vocabulary) -> Covariates | None:
     names = named.read_text(encoding="utf-8", errors="replace").split("\n")
     names = [line.strip() for line in names if line.strip()]
     if len(names) != values.shape[1]:
-        raise FormatError(f"{named}: must name {values.shape[1]} columns, one a line, got {len(names)}; {lines.AGAIN}")
+        raise FormatError(
+            f"{named}: must name {values.shape[1]} columns, one per line, got {len(names)}; {lines.AGAIN}"
+        )
     return Covariates(values=values, names=tuple(names), ids=ids)
 
 
@@ -73,7 +75,7 @@ def _propensities(path: Path, train: Floats) -> Floats:
 
 
 def _matrix(path: Path) -> Floats:
-    """Numbers with spaces between, a row a line."""
+    """Numbers with spaces between, one row per line."""
     text = path.read_text(encoding="utf-8", errors="replace").splitlines()
     if not any(line.strip() for line in text):
         raise FormatError(f"{path}: must hold a matrix of numbers, and is empty; {lines.AGAIN}")
@@ -87,7 +89,7 @@ def _matrix(path: Path) -> Floats:
 
 
 def _first_bad(text: list[str]) -> str:
-    """The first line with what is no number, or with more or fewer fields than the first line."""
+    """The first line with what is not a number, or with more or fewer fields than the first line."""
     filled = [(number, line.split()) for number, line in enumerate(text, 1) if line.strip()]
     for number, fields in filled:
         strange = next((field for field in fields if not _finite(field)), None)

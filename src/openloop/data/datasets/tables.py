@@ -1,4 +1,4 @@
-"""Typed columns of large comma-separated files, read or left where they are; what they lack is refused."""
+"""Typed columns of large comma-separated files, read or left in the file; missing fields are refused."""
 
 from __future__ import annotations
 

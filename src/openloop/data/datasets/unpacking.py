@@ -173,7 +173,7 @@ def _refuse_page(file: Path, name: str) -> None:
 
 
 def _unlike(file: Path, name: str, error: Exception) -> FormatError:
-    """An archive that begins as one is broken further on; anything else is no archive."""
+    """An archive that begins as one is broken further on; anything else is not an archive."""
     with file.open("rb") as opened:
         head = opened.read(32)
     if isinstance(error, NotImplementedError):
@@ -181,7 +181,7 @@ def _unlike(file: Path, name: str, error: Exception) -> FormatError:
     if head.startswith(BEGINNINGS):
         return FormatError(f"{name}: cannot be unpacked, since it is truncated or damaged; fetch it again.")
     what = f"begins with {head!r}" if head else "is empty"
-    return FormatError(f"{name}: cannot be unpacked, since it is no archive: it {what}; fetch it again.")
+    return FormatError(f"{name}: cannot be unpacked, since it is not an archive: it {what}; fetch it again.")
 
 
 def _lift(folder: Path) -> None:

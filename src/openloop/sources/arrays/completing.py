@@ -1,4 +1,4 @@
-"""Every cell of the population as a row that could have been scored: its rating, its chance, and models' gains.
+"""Every cell of the population as a row that could be scored: rating, probability, and models' gains.
 
 A log shows a few cells. With a rating for each of the others, any log that might have been drawn instead of it is a
 selection of these rows.
@@ -30,7 +30,7 @@ Ratings = Callable[[Array], Grid]  # consecutive users (B,) → ratings of all i
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Completed:
-    """Grids (U, I) over all cells; `probability` is 0 where a cell is no candidate.
+    """Grids (U, I) over all cells; `probability` is 0 where a cell is not a candidate.
 
     A cell is drawn with factor_u · probability_ui, its weight is 1/probability_ui: the factor is that of users who are
     in a part of the log, or not, and of a probability that is known up to a factor only.

@@ -220,7 +220,7 @@ def _from_array(given: Any, log: Feedback) -> tuple[Floats, Floats | None]:
     if given.shape == (len(log),):
         return Propensities(values=given).used, None
     raise AlignmentError(
-        f"evaluate: an array of propensities must be the grid {(log.n_users, log.n_items)} or one value a row, in "
+        f"evaluate: an array of propensities must be the grid {(log.n_users, log.n_items)} or one value per row, in "
         f"Feedback order ({len(log):,},), got {given.shape}; feedback.align(array) brings input order there."
     )
 

@@ -1,4 +1,4 @@
-"""A bootstrap over users that fits the propensities again to every draw, whatever their model is.
+"""A bootstrap over users that fits the propensities, by any model, again to every draw.
 
 A draw has as many users as the log, some of them several times: each time as a user of its own, with the same rows.
 So the grid keeps its size, no pair is there twice, and a model counts the rows of each. A uniform sample that names
@@ -82,7 +82,7 @@ class Refitting:
         }
         lost = sum(not one for one in drawn)
         less = f", less {lost} in which they could not be fitted" if lost else ""
-        note = f"errors come of {self.replicates} draws of users, with the propensities fitted again to each{less}"
+        note = f"errors come from {self.replicates} draws of users, with the propensities fitted again to each{less}"
         return replace(found, estimates=done, notes=(*found.notes, note))
 
     def _draw(self, wanted: Sequence[Family], seed: int) -> dict[Key, float]:

@@ -86,7 +86,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcome:
-    """One model's answer for each row: a prediction, or how many candidates stand above and tie."""
+    """One model's answer for each row: a prediction, or how many candidates rank above it and tie."""
 
     prediction: Floats | None = None
     above: npt.NDArray[np.int64] | None = None

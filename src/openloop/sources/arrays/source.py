@@ -50,7 +50,7 @@ class Scored:
     kept_weight: float | None = None  # Σ1/max(p, floor) over Σ1/p
     by_items: bool = False  # propensities were fitted to each item's rows of this log
     sample: LevelSample | None = None  # the uniform sample that they were fitted with
-    base: Floats | None = None  # of each row, before propensities were balanced, which are no probabilities any more
+    base: Floats | None = None  # of each row, before propensities were balanced, which are not probabilities any more
     means: CellMeans | None = None  # of functions of predictions, which they were balanced to
     imputation: Any = None  # ratings (U, I), or losses by (model, metric)
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
@@ -145,7 +145,7 @@ class FeedbackSource:
         what = f"{method.name} of {metric.name}"
         rows = self.view(metric.on).rows
         if metric.name == "accuracy" and rows.middles is None:
-            return f"{what}: the log has more than {MAX_LEVELS} distinct ratings, which are no levels; use mae or mse."
+            return f"{what}: the log has more than {MAX_LEVELS} distinct ratings, too many for levels; use mae or mse."
         if method.weighted and rows.probability is None:
             return f"{what} needs propensities; pass them to evaluate, or read the log with propensity=."
         if method.weighted and metric.on == "rank" and self.overlap():
@@ -274,7 +274,7 @@ class FeedbackSource:
         return ArrayLists(self._scored.models, self._log, self.view("rank").exclusion, coverage, asked)
 
     def close(self) -> None:
-        """Nothing: rows in memory go when nobody has them."""
+        """Nothing to do: rows in memory are freed when nothing refers to them."""
 
     def tilts(self, metrics: Sequence[Metric], pairs: Sequence[tuple[str, str]]) -> list[Tilts]:
         """Sums of tilted weights of the rows that count for each metric."""

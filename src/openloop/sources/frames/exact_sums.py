@@ -1,4 +1,4 @@
-"""Sums that Polars takes in any order with the same bits: of integers, which 128 bits hold without rounding.
+"""Sums with the same bits in any order of rows, for Polars: of integers, which 128 bits hold exactly.
 
 Polars adds floats in the order in which its threads finish, so that two runs of one query differ in the last bits. Here
 each float x becomes the integer round(x · 2ᵏ), and sums of integers are exact.
@@ -31,7 +31,7 @@ def exact_tally(
     *,
     apart: bool = False,
 ) -> pl.DataFrame:
-    """Sums, least and largest values by group, ordered by group; the same bits whatever the order of the rows.
+    """Sums, least and largest values by group, ordered by group; the same bits for any order of the rows.
 
     The rows of several frames are taken one frame after the other, and as if they were of one. `apart`: each group has
     rows in one of them alone, and the groups of the first come first.

@@ -38,7 +38,7 @@ def item_ends(frame: Any) -> dict[str, Total]:
 def repeats(pairs: Any, counted: Fact | None = None, parts: Undivided = WHOLE) -> int:
     """How many pairs (u, i) are there more than once; of packed integers, how many rows repeat another.
 
-    `counted` is the fact of `pair_counts`, where somebody foresaw it of pairs that are undivided.
+    `counted` is the fact of `pair_counts`, where it was asked for beforehand of pairs that are undivided.
     """
     pieces = parts.pieces(pairs)
     return sum(_repeats(own, counted if len(pieces) == 1 else None) for own in pieces)

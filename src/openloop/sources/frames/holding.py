@@ -1,4 +1,4 @@
-"""Frames that are read more than once: held where they are, and given back when nobody reads them any more."""
+"""Frames that are read more than once: held in their engine, and released after the last read."""
 
 from __future__ import annotations
 

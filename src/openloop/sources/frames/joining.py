@@ -72,8 +72,8 @@ class Joined:
         for name, most in self.counted.items():
             if most > n_items:
                 raise InputError(
-                    f"model {name!r}: its candidates above and tied, and the items that exclude= has of the user, are "
-                    f"{most:,}, and the population has {n_items:,} items; count without excluded items, or pass "
+                    f"model {name!r}: a user's candidates above and tied and the user's items in exclude= add up to "
+                    f"{most:,}, but the population has {n_items:,} items; count without excluded items, or pass "
                     "population=."
                 )
 
@@ -152,7 +152,7 @@ def _foreseen(
 def _log_table(
     log: Any, models: Mapping[str, Any], propensity: str | None, asked: Question
 ) -> tuple[EngineTable, dict[str, str]]:
-    """The log on its engine, and the column of each role; columns that are models are none of them."""
+    """The log on its engine, and the column of each role; columns that are models are not among them."""
     table = opened("the log", log)
     given = {"user": asked.user, "item": asked.item, "rating": asked.rating, "propensities": propensity}
     named = choose(table, given, taken=log_columns(models))

@@ -71,7 +71,7 @@ class FrameLists:
         """The sums of each model's lists, all of the same users in the same order."""
         k, compared = metrics[0].k, any(m.needs == "running" for m in metrics)
         lists = [self._top(at, k) for at in range(len(self.models))]
-        # All models' lists in one frame, the model as the stratum: each is summed once, whatever their number.
+        # All models' lists in one frame, the model as the stratum: each is summed once.
         tagged = nw.concat([e.with_columns(nw.lit(at).cast(nw.Int64()).alias(STRATUM)) for at, e in enumerate(lists)])
         running = lists[self.models.index(str(self._asked.running))] if compared else None
         gains = {(m.name,): m.gain(EntryColumns(self._users)) for m in metrics if m.gain is not None}

@@ -1,4 +1,4 @@
-"""Predicted ratings beside the rows of a log frame, and what is done about rows that a model does not predict."""
+"""Predicted ratings beside the rows of a log frame, and rows that a model does not predict."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _gaps(frame: Any, serving: Mapping[str, ModelTable]) -> Gaps:
     }  # fmt: skip
     found = only_row(frame.select(**flags).select(*(nw.col(name).sum() for name in flags)))
     counts = {name: int(value or 0) for name, value in found.items()}
-    if (number := counts.pop("nameless")) and counts["any"]:  # they meet no prediction, whatever the model
+    if (number := counts.pop("nameless")) and counts["any"]:  # no model can have predictions for them
         raise InputError(f"evaluate: {number:,} rows of the log have no user or item id; drop or repair them.")
     return Gaps(any=counts.pop("any"), of=counts.pop("of"), rows={own: n for own, n in counts.items() if n})
 

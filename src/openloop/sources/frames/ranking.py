@@ -193,7 +193,7 @@ class Ranked:
         self.frame = self.frame.with_columns(**chosen).drop("end", *left)
 
     def add_counts(self, at: int, table: ModelTable) -> None:
-        """Candidates above and tied, counted by whoever ranked them all: only scored rows need them."""
+        """Candidates above and tied, counted where all were ranked: only scored rows need them."""
         h, e = f"h{at}", f"e{at}"
         if table.frame is None:
             own = [

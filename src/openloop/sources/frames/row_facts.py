@@ -1,4 +1,4 @@
-"""What joined rows are: counts, weights, ratings, ranges of p; asked once, refused where need be."""
+"""Facts about joined rows: counts, weights, ratings, ranges of p; queried once, and refused where wrong."""
 
 from __future__ import annotations
 

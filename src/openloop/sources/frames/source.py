@@ -136,7 +136,7 @@ class FrameSource:
         """Why this frame cannot give that estimate."""
         what, excluded = f"{method.name} of {metric.name}", self._joined.excluded
         if metric.name == "accuracy" and self._middles is None:
-            return f"{what}: the log has more than {MAX_LEVELS} distinct ratings, which are no levels; use mae or mse."
+            return f"{what}: the log has more than {MAX_LEVELS} distinct ratings, too many for levels; use mae or mse."
         if method.weighted and not self._weighted:
             return f"{what} needs propensities; name their column as the third argument."
         if method.weighted and metric.on == "rank" and excluded is not None and excluded.overlap:

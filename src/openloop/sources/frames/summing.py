@@ -1,4 +1,4 @@
-"""Sums by user and over all rows: each taken once, those that are lacking by one query."""
+"""Sums by user and over all rows: each computed once, and missing ones by one query."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ def _checked(given: Any, depth: int) -> Floats:
         theta = np.asarray(given, np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"evaluate: {type(given).__name__} is no examination; pass ol.propensity.Examination(…).fit(log), or θ as "
-            "an array."
+            f"evaluate: {type(given).__name__} is not an examination; pass ol.propensity.Examination(…).fit(log), or θ "
+            "as an array."
         ) from error
     if theta.ndim != 1 or len(theta) < depth:
         raise InputError(

@@ -175,7 +175,7 @@ def _list_table(name: str, model: Any, log: EngineTable, asked: ShownQuestion) -
         raise rules.no_rows(what)
     twice = [rows(_times(frame, key).filter(nw.col("times") > 1)) for key in ("rank", "i")]
     if found["gone:rank"] or found["odd"] or twice[0]:
-        raise PredictionError(f"{what}: ranks must be whole numbers from 1, each at most once per {side}.")
+        raise PredictionError(f"{what}: ranks must be integers starting at 1, unique within each {side}.")
     if twice[1]:
         raise PredictionError(f"{what}: {twice[1]:,} ({side}, item) pairs are in it more than once; keep one of each.")
     return _Lists(what=what, side=side, frame=frame)

@@ -1,7 +1,7 @@
-"""`Ranking`: what a ranker says of the shown rows; from a table, a function, a recommender or an array.
+"""`Ranking`: what a ranker says about the shown rows; from a table, a function, a recommender or an array.
 
 Without candidates="shown" the candidates of a function or a recommender are all items of the log's vocabulary; a table
-brings its lists along. With it, whatever the ranker is orders the items of each request among themselves.
+brings its lists along. With it, a ranker of any kind orders the items of each request.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def read_table(what: str, frame: Any, log: Impressions, asked: ShownQuestion) ->
         table = replace(frame if isinstance(frame, InputTable) else open_frame(frame), name=what)
     except InputError as error:
         raise PredictionError(
-            f"{what}: {type(frame).__name__} is no ranker; give a table (request or user, item, rank or score), a "
+            f"{what}: {type(frame).__name__} is not a ranker; give a table (request or user, item, rank or score), a "
             "function of users and items, a recommender, or ranks of the shown rows."
         ) from error
     side, owner, item = id_columns(table, asked)
@@ -155,7 +155,7 @@ def _checked_ranks(rows: TableRows, rank: Floats) -> npt.NDArray[np.int64]:
     whole = rank.astype(np.int64)
     if bool(np.any((rank < 1) | (rank > rules.LARGEST) | (rank != whole))) or _repeats(rows.owner, whole):
         raise PredictionError(
-            f"{rows.what}: ranks must be whole numbers from 1, each at most once per {rows.side}; number each list "
+            f"{rows.what}: ranks must be integers starting at 1, unique within each {rows.side}; number each list "
             "1, 2, 3 …"
         )
     return whole

@@ -1,0 +1,101 @@
+"""Columns of impressions: their types and lengths, rows in order, and one value for each request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openloop.core.vocabulary import Array, Vocabulary
+from openloop.errors import AlignmentError, EmptyError, InputError
+from openloop.support.wording import rows_at
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+PER_ROW = ("request", "position", "item", "reward", "propensity", "exposure", "prefix", "arms", "time", "row")
+PER_REQUEST = ("user", "slate", "shuffled", "pool")
+WHOLE = ("request", "position", "item", "user", "pool", "arms")
+TYPES: Mapping[str, Any] = {
+    **dict.fromkeys(WHOLE, np.int32),
+    **dict.fromkeys(("reward", "propensity", "exposure", "prefix", "slate"), np.float64),
+    "shuffled": np.bool_,
+}
+
+
+def rows_in_order(request: Array, position: Array) -> Int64s | None:
+    """The rows sorted by (request, position), None where they are; rows at one place stay in their order."""
+    key = request.astype(np.int64) * (int(position.max()) + 1) + position
+    if bool(np.all(key[:-1] <= key[1:])):
+        return None
+    bits = len(key).bit_length()
+    if int(key.min()) < 0 or int(key.max()).bit_length() + bits > 63:
+        return np.lexsort((position, request))
+    # Place and row in one integer: sorting values is several times as fast as sorting positions.
+    key <<= bits
+    key |= np.arange(len(key))
+    key.sort()
+    key &= (1 << bits) - 1
+    return key
+
+
+def check_length(name: str, values: Any, size: int) -> None:
+    """Refuse a column that has not one value for each row or request."""
+    if len(values) != size:
+        msg = f"Impressions: {name} has {len(values):,} values where there must be {size:,}."
+        raise AlignmentError(msg)
+
+
+def typed(name: str, values: npt.ArrayLike) -> Array:
+    """The column as an array of its type; codes and ranks must be integers."""
+    array = np.asarray(values)
+    if name in WHOLE and array.dtype.kind not in "iu":
+        msg = f"Impressions: {name} must be whole numbers, got {array.dtype}; ol.read makes codes of ids."
+        raise InputError(msg)
+    if name in WHOLE and array.dtype.itemsize > 4 and array.size and int(array.max()) >= 2**31:
+        msg = f"Impressions: {name} must be below {2**31:,}, got {array.max()}; ol.read makes codes of ids."
+        raise InputError(msg)
+    return array.astype(TYPES.get(name, array.dtype), copy=False)
+
+
+def columns_of(given: Mapping[str, Any], rows: int) -> dict[str, Any]:
+    """The columns that have a value per row, as arrays of their types."""
+    if rows == 0:
+        raise EmptyError("Impressions: no rows; a value needs at least one item that was shown.")
+    found = {name: given[name] for name in (*PER_ROW, *PER_REQUEST) if given.get(name) is not None}
+    for name, values in found.items():
+        check_length(name, values, rows)
+    return {name: typed(name, values) for name, values in found.items()}
+
+
+def by_request(fields: Mapping[str, Array]) -> dict[str, Array]:
+    """The value of each request, (N,), which its rows must share."""
+    request = fields["request"]
+    first = np.flatnonzero(np.diff(request, prepend=-1))
+    if (int(request[0]), int(request[-1])) != (0, len(first) - 1):
+        raise InputError(
+            f"Impressions: request codes must be 0 … N-1, each with rows; {len(first):,} of them lie in "
+            f"{request[0]} … {request[-1]}; ol.read makes codes of ids."
+        )
+    for name in PER_REQUEST:
+        values = fields.get(name)
+        if values is None:
+            continue
+        other = np.flatnonzero((values[1:] != values[:-1]) & (request[1:] == request[:-1]))
+        if len(other):
+            pair = [int(other[0]), int(other[0]) + 1]
+            rows = fields["row"][pair] if "row" in fields else pair
+            raise InputError(
+                f"Impressions: {len(other):,} times two rows of one request differ in {name}, first "
+                f"{rows_at(list(rows))}: {values[pair[0]]} and {values[pair[1]]}; a request has one {name}."
+            )
+    return {name: fields[name][first] for name in PER_REQUEST if name in fields}
+
+
+def vocabulary_of(given: Vocabulary | int | None, codes: Array) -> Vocabulary:
+    """The vocabulary that was given, or one of integers: as many as given, or as the codes need."""
+    if isinstance(given, Vocabulary):
+        return given
+    return Vocabulary.range(int(codes.max()) + 1 if given is None else int(given))
