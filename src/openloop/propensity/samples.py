@@ -41,8 +41,8 @@ class Drawn:
             ratings = np.empty((0, 0), np.float32)
         if ratings.ndim != 1 or len(ratings) == 0:
             raise InputError(
-                f"{who}: uniform must be a Feedback, a frame or a list of ratings, got {type(uniform).__name__} that "
-                "is none; read the sample with ol.read(..., uniform=True)."
+                f"{who}: uniform must be a Feedback, a frame or a list of ratings, got {type(uniform).__name__}; "
+                "read the sample with ol.read(..., uniform=True), or pass numbers."
             )
         if bad := int(np.sum(~np.isfinite(ratings))):
             raise RatingError(f"{who}: {bad:,} of {len(ratings):,} ratings in uniform are not finite; drop them.")
