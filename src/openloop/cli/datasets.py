@@ -27,7 +27,7 @@ commands = typer.Typer(
 
 Folder = Annotated[
     str | None,
-    typer.Option("--data", metavar="DIR", help="The folder of all data sets; else $OPENLOOP_DATA, else ./data."),
+    typer.Option("--data", metavar="DIR", help="The folder of all data sets; by default $OPENLOOP_DATA, or ./data."),
 ]
 _NAMED = "A data set, as `openloop datasets list` calls it"
 Name = Annotated[str, typer.Argument(metavar="NAME", help=f"{_NAMED}.")]

@@ -54,7 +54,7 @@ REFUSED: dict[int, tuple[str, str, int]] = {
     errno.EPERM: _PRIVATE,
     errno.EROFS: ("is on a file system that is read only", "name another path", MISUSED),
     errno.ENOENT: ("does not exist", "check the path", MISUSED),
-    errno.ENOTDIR: ("lies below a file, not below a folder", "check the path", MISUSED),
+    errno.ENOTDIR: ("is below a file, not below a folder", "check the path", MISUSED),
     errno.EISDIR: ("is a folder", "name a file", MISUSED),
     errno.ELOOP: ("is a link that leads back to itself", "name the file", MISUSED),
     errno.ENAMETOOLONG: ("is longer than a name may be here", "name a shorter path", MISUSED),
@@ -173,7 +173,7 @@ def _undecodable(error: UnicodeDecodeError) -> Failure:
 
 def _unencodable(error: UnicodeEncodeError) -> Failure:
     text = ascii(error.object[error.start : error.end])
-    return Failure(f"text: {text} cannot be written as {error.encoding}; rename what bears it.", MISUSED)
+    return Failure(f"text: {text} cannot be written as {error.encoding}; rename what has this name.", MISUSED)
 
 
 def _package(error: ImportError) -> Failure:

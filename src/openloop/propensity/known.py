@@ -108,7 +108,7 @@ def _grid_values(values: npt.ArrayLike, feedback: Feedback) -> Floats:
         )
     P = given.astype(np.float64)
     if P.shape != grid:
-        msg = f"Known: values must be users × items, {grid}, got shape {P.shape}; give one propensity a cell."
+        msg = f"Known: values must be users × items, {grid}, got shape {P.shape}; give one p per cell."
         raise AlignmentError(msg)
     # A cell that cannot be observed would be judged by no row at all, and IPS would miss it silently.
     check_propensities("Known", P.ravel(), "give probabilities, and leave cells that are never shown out of the grid.")

@@ -95,7 +95,7 @@ def levels_of(who: str, log: Ratings, sample: Ratings) -> Ratings:
     if len(levels) > MAX_LEVELS:
         raise RatingError(
             f"{who}: needs a discrete rating scale, of at most {MAX_LEVELS:,} levels, got {len(levels):,}; "
-            "round the ratings to a few levels, or use a model that does not look at them."
+            "round the ratings to a few levels, or use a model that ignores them."
         )
     return levels
 

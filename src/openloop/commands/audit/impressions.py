@@ -83,7 +83,7 @@ class ShownRequest:
             shown_method(name)
         if self.examines_by not in ("", *WAYS):
             known = did_you_mean(self.examines_by, WAYS)
-            raise InputError(f"--propensity {self.propensity}: no such way to examine.{known}")
+            raise InputError(f"--propensity {self.propensity}: unknown for a log with positions.{known}")
 
     @property
     def examines(self) -> bool:

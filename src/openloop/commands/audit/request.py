@@ -199,16 +199,16 @@ def propensity_choice(wanted: AuditRequest, table: InputTable, notes: list[str])
     return Choice(model=wanted.spec(asked))
 
 
-# Where nobody said how the log came to be: activity and popularity, see docs/choosing.md. They do not see the rating,
-# so the verdict asks how far ratings may matter beyond them.
+# Without --propensity: activity and popularity, see docs/choosing.md. They ignore the rating, so the verdict asks how
+# far ratings may matter beyond them.
 DEFAULT = "logistic"
 GUESSED = (
-    "nobody said with which chance rows were observed: propensities are those of activity and popularity (logistic), "
-    "which do not see the rating; pass --propensity: a column, balanced=SAMPLE, or a model"
+    "no propensities were given; a model of activity and popularity (logistic) is used, which cannot correct for "
+    "people rating what they like; pass --propensity: a column, balanced=SAMPLE, or a model"
 )
 UNEXPOSED = (
-    "the log holds positives only, and propensities fitted on it would be the chance of being shown and liked, so none "
-    "were; pass --propensity with a column that has the chance of being shown"
+    "the log holds positives only, so propensities fitted on it would be the chance of being shown and liked; none "
+    "were fitted; pass --propensity with a column that has the chance of being shown"
 )
 
 
@@ -243,12 +243,12 @@ def split_of(wanted: AuditRequest, common: int, rows: tuple[int, int], notes: li
     if wanted.split is not None:
         return wanted.split
     if common:
-        notes.append(f"log and excluded log share {common:,} pairs, so they are taken as two separate logs")
+        notes.append(f"log and excluded log share {common:,} pairs, so they are treated as two separate logs")
         return "none"
     share = rows[0] / sum(rows)
     notes.append(
-        f"log and excluded log share no pair, so they are taken as one log split at random, {share:.1%} and "
-        f"{1 - share:.1%} of it; pass --split time or --split none if they are not"
+        f"log and excluded log share no pair, so they are treated as one log split at random, {share:.1%} and "
+        f"{1 - share:.1%} of it; otherwise pass --split time or --split none"
     )
     return "random"
 

@@ -163,7 +163,7 @@ class Scan:
         return self.raw.select(**made)
 
     def predictions(self, ids: Mapping[str, ScannedIds]) -> pl.LazyFrame:
-        """The ids, and scores and ranks as they are: whoever reads them says which are no numbers."""
+        """The ids, and scores and ranks unchanged; the code that reads them reports what is not a number."""
         return self.raw.with_columns(ids[side].column.alias(side) for side in SIDES)
 
 
@@ -348,5 +348,5 @@ def _unscaled(wanted: AuditRequest, notes: list[str]) -> dict[str, Any]:
         )
     if wanted.estimators:
         return {}
-    notes.append("the log was split by time: its weights are 1/p, right up to an unknown factor, so ips is left out")
+    notes.append("the log was split by time, so its weights 1/p lack an unknown factor; ips is left out")
     return {"estimators": list(UNSCALED)}

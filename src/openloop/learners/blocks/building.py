@@ -59,7 +59,7 @@ class BlockFacts:
             )
         if self.lost:
             raise InputError(
-                f"{who}: sample_weight differs by more than numbers can tell, {self.lost:,} of {self.rows:,} are 0 "
+                f"{who}: sample_weight spans more than float64 can hold, {self.lost:,} of {self.rows:,} are 0 "
                 "beside the largest; cut the largest."
             )
 

@@ -39,10 +39,31 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The model in a file that `save` wrote: its answers are those of the saved one, bit for bit.
+    """The model in a file that `save` wrote, whose answers are the same bit for bit; or `Factors` of a file of vectors.
 
-    Or `Factors` of a file of vectors: arrays user_factors and item_factors, and where there are such user_bias,
-    item_bias, intercept and the ids of the rows, users and items; .npz, .safetensors of any program, or .parquet.
+    A file of vectors has the arrays user_factors and item_factors, and optionally user_bias, item_bias, intercept and
+    the ids of the rows, users and items.
+
+    Args:
+        path: A model file, or vectors as .npz, .safetensors (of any program) or .parquet.
+
+    Returns:
+        A fitted learner.
+
+    Raises:
+        FormatError: The file is damaged, or is neither.
+
+    Examples:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> model = ol.learners.Bias().fit(log)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(Path(folder, "bias.safetensors"))
+        ...     again = ol.load(Path(folder, "bias.safetensors"))
+        >>> bool((again.scores([0]) == model.scores([0])).all())
+        True
     """
     file = _existing(Path(path).expanduser())
     header, tensors = ({}, {}) if is_vector_file(file) else _read(file)
@@ -55,7 +76,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         return _unpacked(header, tensors)
     except (OpenloopError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         reason = error if isinstance(error, OpenloopError) else f"{type(error).__name__}: {error}"
-        raise FormatError(f"{file}: is no model as save would write it ({reason}); save the model again.") from error
+        raise FormatError(f"{file}: is not a model as save writes it ({reason}); save the model again.") from error
 
 
 # -- model ↔ header and tensors ------------------------------------------------------------------------------
@@ -93,7 +114,7 @@ def _unpacked(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
         raise InputError(f"{len(left):,} tensors belong to nothing: {listing(sorted(left))}")
     odd = [key for key in state if key.startswith("_") or not key.endswith("_") or key in params]
     if odd:
-        raise InputError(f"{listing(odd)} is no learned state, whose names end in _")
+        raise InputError(f"{listing(odd)} is not learned state, whose names end in _")
     model = made(**params)
     vars(model).update(state)
     _check(model)

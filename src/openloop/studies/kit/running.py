@@ -191,13 +191,30 @@ def reproduce(
     cache: FilePath | None = None,
     step: Step = silent,
 ) -> Reproduction:
-    """Recompute items of a paper, beside the published numbers; without `items`, all whose data are present.
+    """Recompute items of a paper, beside the published numbers.
 
-    `paper` is the name of a study, or a module of your own with PAPER and ITEMS.
-    `data` is the folder of the data sets ($OPENLOOP_DATA, or data/ here). `quick` takes fewer trials and models, so
-    that it takes seconds; its numbers are a foretaste, and not held against the published ones. Trials run in
-    `workers` processes, by default one a core (0: in this one), and are kept in `cache` ($XDG_CACHE_HOME/openloop), so
-    that a run that was stopped goes on where it was.
+    Args:
+        paper: The name of a study, such as "schnabel2016", or a module of your own with PAPER and ITEMS.
+        items: The items, such as ["table1"]; empty for all whose data are present.
+        data: The folder of the data sets; by default $OPENLOOP_DATA, or data/ in the working directory.
+        quick: Run fewer trials and models, which takes seconds. Quick numbers are a preview, and are not compared with
+            the published ones.
+        seed: The seed of all trials.
+        workers: The number of processes; None takes one per core, 0 runs in this process.
+        cache: The folder where trials are kept, so an interrupted run continues where it was; by default
+            $XDG_CACHE_HOME/openloop.
+        step: A function of (what, share done) that is told of the progress.
+
+    Returns:
+        The results of the items, and why others were left out.
+
+    Examples:
+        >>> import tempfile
+        >>> import openloop as ol
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found = ol.reproduce("jadidinejad2021", ["table1"], quick=True, workers=0, cache=folder)
+        >>> found.paper.year, len(found.results)
+        (2021, 1)
     """
     found, folder = study(paper), _existing(data)
     name = paper if isinstance(paper, str) else paper.__name__
