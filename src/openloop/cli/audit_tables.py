@@ -50,7 +50,7 @@ def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
 
 
 def _flags(found: Audit) -> list[str]:
-    """What to mind about estimates that have a mark, with where it holds."""
+    """The flags of marked estimates, with the estimates that they apply to."""
     marked: dict[str, list[str]] = {}
     marks = [(f"{how}-{metric}", e) for (_, metric, how), e in found.result.estimates.items()]
     for where, e in (*marks, *((metric, e) for (_, metric), e in found.result.lists.items())):

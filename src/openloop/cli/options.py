@@ -32,7 +32,7 @@ Number = TypeVar("Number", int, float)
 
 
 def request(kind: type[Request], ctx: typer.Context, **more: Any) -> Request:
-    """What a command was asked: its parameters of the names that the request has; others are for the terminal."""
+    """The request of a command: its parameters whose names the request has; others are for the terminal."""
     return kind(**fields_of(kind, ctx.params), **more)
 
 

@@ -198,7 +198,7 @@ def _print_list(lines: list[tuple[str, Item, tuple[str, ...], str | None]], json
 
 
 def _missing(lines: list[tuple[str, Item, tuple[str, ...], str | None]]) -> Iterator[str]:
-    """One line for each data set or package for want of which an item cannot run."""
+    """One line for each missing data set or package without which an item cannot run."""
     from openloop.studies.kit.running import EXTRAS, absent
 
     lacking = [(item, here) for _, item, here, why in lines if why is not None]

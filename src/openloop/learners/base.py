@@ -1,4 +1,4 @@
-"""What learners share: weights at the door, the codes they are asked about, and scores that are one product.
+"""What learners share: checked weights, checked codes of users and items, and scores that are one product.
 
 A learner gives `predict(user, item)` and `scores(users)`; one that learns factors gives the factors, and both follow.
 Learned state ends in `_` and is arrays, numbers or vocabularies, so that a model file can hold it.
@@ -358,7 +358,7 @@ def outside_notes(model: FactorLearner, feedback: Feedback, low: float, high: fl
 
 
 def far_outside_notes(model: FactorLearner, feedback: Feedback) -> list[str]:
-    """The same about what is beyond the ratings by over a quarter of their range; a little beyond is usual."""
+    """The same for predictions beyond the ratings by over a quarter of their range; slightly beyond is usual."""
     low, high = float(feedback.rating.min()), float(feedback.rating.max())
     return outside_notes(model, feedback, low - (high - low) / 4, high + (high - low) / 4)
 

@@ -123,7 +123,7 @@ class ChainRun:
 
 
 def thread_count(model: Any) -> int:
-    """How many threads a model's parameter asks for: None for as many as there are cores."""
+    """The number of threads that a model's parameter asks for: None for one per core."""
     return (os.cpu_count() or 1) if model.threads is None else check_whole(model, "threads")
 
 

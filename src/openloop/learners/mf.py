@@ -287,7 +287,7 @@ def _spread(feedback: Feedback, w: Floats) -> float:
 
 
 def _check_labels(feedback: Feedback) -> None:
-    """Refuse what a logistic loss cannot tell apart."""
+    """Refuse ratings other than 0 and 1 for a logistic loss, and ratings that are all the same."""
     y = feedback.rating
     bad = np.flatnonzero((y != 0) & (y != 1))
     if len(bad):

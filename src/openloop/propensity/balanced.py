@@ -300,7 +300,11 @@ class Balanced(PropensityEstimator):
         return self.item_factors_[self.factor_items_.find(feedback.items.ids)][feedback.item]  # -1: of all others
 
     def frame_parts(self) -> tuple[Sequence[Lookup], Any]:
-        """What is looked up for each row of a frame, and p as an expression of it."""
+        """What is looked up for each row of a frame, and p as an expression of it.
+
+        Returns:
+            Lookups to join, and a narwhals expression of their columns.
+        """
         if self.sample_ is None or len(self.targets_) > 1:
             raise UndefinedError(
                 "Balanced: only weights that are balanced by ratings alone can be a column of a frame; these are also "

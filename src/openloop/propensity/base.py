@@ -195,7 +195,7 @@ class CellModel(PropensityEstimator):
 
 
 def share_of_log(rows: Floats) -> float:
-    """The share of the log that these rows are, each standing for 1/s of it."""
+    """The share of the log that these rows are; each represents 1/s rows."""
     return len(rows) / float(rows.sum())
 
 

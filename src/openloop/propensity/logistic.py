@@ -146,7 +146,13 @@ class Logistic(CellModel):
         return X.values - X.values.mean(axis=0), Z.values - Z.values.mean(axis=0)
 
     def fit_counts(self, rows: Counted, X: Floats, Z: Floats) -> None:
-        """Offsets of each entry of users and items, and W, from the counts of their rows and Σ_O x_u z_iᵀ."""
+        """Find offsets and W from the counts of users and items and Σ_O x_u z_iᵀ.
+
+        Args:
+            rows: The counted log.
+            X: The covariates of users (U, k).
+            Z: The covariates of items (I, l).
+        """
         collapsed, self.scores_, start, known = collapse(rows, X, Z), {}, None, None
         if X.size and self.reg is None and isinstance(rows, CountedRows):
             self.scores_, first = validate(rows, collapsed, X, Z, self.folds, generator("Logistic", self.rng))
@@ -171,7 +177,11 @@ class Logistic(CellModel):
         return np.maximum(sigmoid(z), LEAST)
 
     def frame_parts(self) -> tuple[Sequence[Lookup], Any]:
-        """What is looked up for each row of a frame, and p as an expression of it."""
+        """What is looked up for each row of a frame, and p as an expression of it.
+
+        Returns:
+            Lookups to join, and a narwhals expression of their columns.
+        """
         gamma, beta = "openloop_gamma", "openloop_beta"
         of_user, of_item = {gamma: self.gamma_}, {beta: self.beta_}
         z = nw.col(gamma) + nw.col(beta)

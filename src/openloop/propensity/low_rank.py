@@ -195,7 +195,7 @@ class Search:
         self.nothing = p * np.log(p) + (1 - p) * np.log1p(-p)  # the score of one p for all cells
 
     def score(self, rank: int, power: float) -> float:
-        """Fitted and judged when first asked for."""
+        """The score, computed when it is first asked for."""
         radius = 2.0**power
         if (rank, radius) not in self.scores:
             last = self._at[max(known for known in self._at if known <= rank)]

@@ -92,7 +92,17 @@ class NaiveBayes(PropensityEstimator):
         return self._remember(log, *notes, uniform=uniform)
 
     def fit_counts(self, ratings: Ratings, rows: Floats, sample: Drawn, cells: int) -> Iterator[str]:
-        """p from ratings, each of so many `rows` of the log, and a sample of the `cells`; and what there is to note."""
+        """Find p from ratings and how many rows each of them represents.
+
+        Args:
+            ratings: Ratings of the log.
+            rows: How many rows of the log each of these represents.
+            sample: The uniform sample.
+            cells: The number of cells of the grid.
+
+        Returns:
+            Notes about the fit.
+        """
         levels = levels_of("NaiveBayes", ratings, sample.rating)  # (K,)
         in_log, in_sample = rows_by_level(levels, ratings, rows), rows_by_level(levels, sample.rating)
         _check_support(levels[(in_log > 0) & (in_sample + self.smoothing == 0)])
@@ -147,7 +157,11 @@ class NaiveBayes(PropensityEstimator):
         )
 
     def frame_parts(self) -> tuple[Sequence[Lookup], Any]:
-        """What is looked up for each row of a frame, and p as an expression of it."""
+        """What is looked up for each row of a frame, and p as an expression of it.
+
+        Returns:
+            Lookups to join, and a narwhals expression of their columns.
+        """
         levels, p = self._by_rating()
         return [Lookup(key=RATING, of=levels.astype(np.float64), columns={"openloop_p_rating": p})], nw.col(
             "openloop_p_rating"

@@ -80,9 +80,15 @@ class Popularity(CellModel):
         return self._remember(log, *self.fit_counts(n, log.n_users, size))
 
     def fit_counts(self, n: Floats, n_users: int, size: Floats | None = None) -> Iterator[str]:
-        """`item_propensities_` from the items' counts (I,) alone, and what there is to note about them.
+        """Find `item_propensities_` from the items' counts alone.
 
-        With `size`, so many items have each count.
+        Args:
+            n: The count of each item (I,).
+            n_users: The number of users.
+            size: How many items have each count; None for one each.
+
+        Returns:
+            Notes about the fit.
         """
         times = np.ones(len(n), np.int64) if size is None else size.astype(np.int64)
         expected = min(float(np.repeat(n, times).sum()) / n_users, float(times.sum()))  # |O|/U, of at most every cell
@@ -112,7 +118,11 @@ class Popularity(CellModel):
         return np.broadcast_to(self.item_propensities_[item], np.broadcast(user, item).shape)
 
     def frame_parts(self) -> tuple[Sequence[Lookup], Any]:
-        """What is looked up for each row of a frame, and p as an expression of it."""
+        """What is looked up for each row of a frame, and p as an expression of it.
+
+        Returns:
+            Lookups to join, and a narwhals expression of their columns.
+        """
         return [Lookup(key=ITEM, of=self.items_, columns={"openloop_p_item": self.item_propensities_})], nw.col(
             "openloop_p_item"
         )

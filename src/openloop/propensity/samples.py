@@ -115,7 +115,7 @@ def refuse_sample_frame(who: str, sample: Any, frame: Any) -> None:
 
 
 def refuse_sample(who: str, sample: Any, feedback: Feedback) -> None:
-    """Refuse to speak of a uniform sample, or of cells of the one that a model was fitted with."""
+    """Refuse to score a uniform sample, or cells of the one that a model was fitted with."""
     same = isinstance(sample, Feedback) and sample.fingerprint in {feedback.fingerprint, feedback.origin}
     if same and not feedback.uniform:
         raise LeakError(

@@ -55,7 +55,16 @@ class Uniform(CellModel):
         return self._remember(log, *self.fit_counts(n, log.n_users, size))
 
     def fit_counts(self, n: Floats, n_users: int, size: Floats | None = None) -> tuple[str, ...]:
-        """p from the items' counts (I,) alone, each of `size` items; there is nothing to note about it."""
+        """Find p from the items' counts alone.
+
+        Args:
+            n: The count of each item (I,).
+            n_users: The number of users.
+            size: How many items have each count; None for one each.
+
+        Returns:
+            Notes about the fit: none.
+        """
         rows, items = (n.sum(), len(n)) if size is None else (n @ size, size.sum())
         # p = Σ_O (1/s) / (U·I)
         self.p_ = min(float(rows) / (n_users * float(items)), 1.0)
@@ -66,7 +75,11 @@ class Uniform(CellModel):
         return np.full(np.broadcast(user, item).shape, self.p_)
 
     def frame_parts(self) -> tuple[Sequence[Lookup], Any]:
-        """What is looked up for each row of a frame, and p as an expression of it."""
+        """What is looked up for each row of a frame, and p as an expression of it.
+
+        Returns:
+            Lookups to join, and a narwhals expression of their columns.
+        """
         return (), nw.lit(self.p_)
 
     def matrix(self) -> Floats:

@@ -150,7 +150,7 @@ def _logged(wanted: ShownRequest, table: InputTable, notes: list[str]) -> str | 
 
 
 def _examined(wanted: ShownRequest, log: Impressions, notes: list[str]) -> Examination | None:
-    """θ, where it was asked for, or where nobody said and the log identifies it."""
+    """θ, where it was asked for, or where nothing was asked for and the log identifies it."""
     if wanted.propensity == LOGGED:
         return None
     by = wanted.examines_by or _way(log)

@@ -190,7 +190,7 @@ class _Reading:
     # -- propensities ----------------------------------------------------------------------------------------
 
     def propensities(self, log: Feedback, whole: Feedback) -> Any:
-        """The log's own column, or a model fitted on the whole log; none where nobody said what was shown."""
+        """The log's own column, or a model fitted on the whole log; none if it is unknown what was shown."""
         wanted, model = self.wanted, self.choice.model
         if self.choice.none:
             return None

@@ -32,7 +32,7 @@ def is_model_file(path: FilePath) -> bool:
 
 
 def candidate(name: str, paths: Sequence[FilePath], log: Feedback, named: Mapping[str, Column]) -> tuple[Any, str]:
-    """A model as `ol.evaluate` takes it, and a note on how its file was read, empty where there is none to make.
+    """A model as `ol.evaluate` takes it, and a note on how its file was read, which may be empty.
 
     `named` are the log's columns of user and item, which a table may share, and a table's of score and rank.
     """

@@ -1,4 +1,4 @@
-"""What an audit is asked: its files and options, what they mean, and what of it cannot work."""
+"""The request of an audit: its files and options, what they mean, and which combinations are refused."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class AuditRequest(FitRequest):
         return found
 
     def model_columns(self, log: Mapping[str, str]) -> dict[str, Column]:
-        """What columns of the models' tables are called: ids as the log's, numbers as somebody said."""
+        """The names of columns in the models' tables: ids as in the log, numbers as given by options."""
         return {"user": log["user"], "item": log["item"], "score": self.score, "rank": self.rank}
 
     @property
@@ -336,7 +336,7 @@ def _refuse_for_column(wanted: AuditRequest, column: str) -> None:
 
 
 def _check_samples(wanted: AuditRequest) -> None:
-    """A sample that made the propensities says nothing about them, and the log is none."""
+    """Refuse as open loop the sample that made the propensities, which cannot judge them, and the log itself."""
     named = {"--propensity": wanted.sample, "--open-loop": wanted.open_loop}
     for what, path in named.items():
         if path is not None and same_file(path, wanted.log):

@@ -132,7 +132,7 @@ class Demonstration(Recorded):
 
 
 def demonstrate(users: int = USERS, items: int = ITEMS, *, seed: int = 0, step: Step = silent) -> Demonstration:
-    """Make a world, draw one log of it, and hold the estimates against the truth."""
+    """Make a world, draw one log of it, and compare the estimates with the truth."""
     _check(users, items, seed)
     step("making a world", 0.0)
     draw = np.random.default_rng(seed)
@@ -200,7 +200,7 @@ def _check(users: int, items: int, seed: int) -> None:
 
 
 def _naive_words(shown: Demonstration, metric: str) -> str:
-    """What believing the averages over the log would lead to."""
+    """What one would conclude from plain averages over the log."""
     judged = [shown[model, metric, "naive"] for model in shown.models]
     ratios = [j.value / j.truth for j in judged]
     order, held = shown.order(metric, "naive"), sum(j.covers for j in judged)

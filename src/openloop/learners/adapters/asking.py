@@ -1,4 +1,4 @@
-"""Foreign code is asked about pairs: in blocks, by one thread at a time, its answers checked."""
+"""Scores of pairs from foreign code: asked in blocks, by one thread at a time, with its answers checked."""
 
 from __future__ import annotations
 

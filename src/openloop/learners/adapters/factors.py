@@ -186,7 +186,7 @@ class Factors(FactorLearner):
 
 
 def checked(found: Factors) -> Factors:
-    """The same, once its arrays and ids were looked at: what is wrong with them is said where it is made."""
+    """The same, with its arrays and ids checked, so that an error is raised where the model is made."""
     found.scores([])
     return found
 
@@ -267,7 +267,7 @@ def _taken(values: Array, rows: Array | None) -> Array:
 def _rows(
     side: str, ids: Any, n: int, wanted: Vocabulary | None, unknown: str, notes: list[str]
 ) -> tuple[Vocabulary, Array | None]:
-    """The vocabulary, and the row of each of its ids: None for all rows as they stand, -1 where there is no row."""
+    """The vocabulary, and the row of each of its ids: None for all rows in order, -1 where there is no row."""
     if ids is None:
         if wanted is not None and len(wanted) != n:
             raise AlignmentError(

@@ -1,4 +1,4 @@
-"""`Wrapped`: a model made elsewhere that is no product of factors, as a recommender here."""
+"""`Wrapped`: a model made elsewhere that has no factors, as a recommender here."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from openloop.support.wording import joined
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Models of one kind: how they are told, and how they are wrapped with `users`, `items` and `unknown`."""
+    """Models of one kind: how they are recognised, and wrapped with `users`, `items` and `unknown`."""
 
     name: str
     is_one: Callable[[Any], bool]

@@ -15,7 +15,7 @@ from openloop.kernels.least_squares import Rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockFacts:
-    """What a block has to say of its rows once; facts of blocks add up in their order, so c has the same bits."""
+    """Facts about the rows of a block; those of blocks are added in order, so c has the same bits."""
 
     rows: int
     users: int

@@ -1,4 +1,4 @@
-"""Sums that right propensities get right: the counts of users and items, and the covariates of the whole grid."""
+"""Sums that correct propensities reproduce: counts of users and items, and means of covariates over the grid."""
 
 from __future__ import annotations
 

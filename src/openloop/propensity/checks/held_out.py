@@ -213,7 +213,7 @@ def check_cells(model: Any) -> None:
 
 
 def one_share(model: Any, feedback: Feedback) -> float:
-    """The share of the log that `feedback` is; rows that differ in it do not tell that of unobserved cells."""
+    """The share of the log that `feedback` is; where rows differ in it, that of unobserved cells is unknown."""
     share = 1.0 / row_counts(model, feedback)
     if np.ptp(share) > 1e-9 * share[0]:
         raise UndefinedError(

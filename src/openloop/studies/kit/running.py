@@ -34,7 +34,15 @@ EXTRAS = {"cornac": "cornac", "torch": "torch"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paper:
-    """Where the numbers come from."""
+    """The paper that a study reproduces.
+
+    Attributes:
+        title: The title.
+        authors: The authors, as on the title page.
+        year: The year of publication.
+        venue: The conference or journal.
+        link: Where to read it.
+    """
 
     title: str
     authors: str
@@ -48,11 +56,17 @@ class Paper:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A table or figure: the data sets of which it needs one (none: it needs no data), and about how long it takes.
+    """A table or figure of a paper, and what it takes to compute it.
 
-    `minutes` are those of a full run on two cores; `packages` are optional ones without which it cannot run.
-    `published` gives the tables of the paper's own numbers, which are shown where it cannot run. `of_paper` are the
-    data sets that the paper has there; None: those of `data`.
+    Attributes:
+        name: The name by which it is asked for, such as "table1".
+        title: What it shows.
+        function: The function of a `Run` that computes it.
+        data: The data sets of which it needs one; empty where it needs none.
+        minutes: About how long a full run takes on two cores.
+        packages: Optional packages without which it cannot run.
+        published: A function that gives the paper's own tables, which are shown where the item cannot run.
+        of_paper: The data sets that the paper has there; None means those of `data`.
     """
 
     name: str
@@ -120,9 +134,23 @@ class Took:
 class Reproduction(Recorded):
     """The results of a paper's items, and why others were left out.
 
-    `quoted` are items that cannot run, with the numbers that the paper prints. `of_paper` has the paper's data sets,
-    each with the items that the paper has of it, as far as they were asked for. What changes from run to run (`took`
-    and `notes`) is not in the records.
+    What changes from run to run (`took` and `notes`) is not in the records.
+
+    Attributes:
+        study: The name of the study.
+        paper: The `Paper`.
+        asked: The items that were asked for by name; empty for all.
+        quick: Whether the run was a quick one.
+        seed: The seed of all trials.
+        results: The results of the items.
+        left_out: Why items were left out, by name.
+        data: What was loaded, by data set: its shape, the digest of its files, and what a reader should know.
+        quoted: Items that cannot run, with the numbers that the paper prints.
+        editions: The version of a data set, if it is not the usual one.
+        of_paper: The paper's data sets, each with the items that the paper has of it, among those asked for.
+        took: What each item took.
+        workers: The number of processes.
+        notes: What a reader should know about the run.
     """
 
     study: str
