@@ -117,7 +117,7 @@ def _offered(dataset: Dataset, url: str | None) -> Iterator[str]:
 
 
 def _accepted(dataset: Dataset) -> bool:
-    """Ask; where nobody can be asked, an option must say it."""
+    """Ask on a terminal; without one, an option must give the answer."""
     if _terminal():
         question = "No terms are stated. Download it?" if dataset.unstated else "Do you accept these terms?"
         return typer.confirm(question, err=True)

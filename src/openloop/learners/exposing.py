@@ -125,7 +125,7 @@ class Exposure(FactorLearner):
 
 def _rng(given: Any, k: int) -> np.random.Generator:
     """A stream for each fold, so that a fold's numbers do not depend on the others."""
-    own = generator("Exposure", given)  # which refuses what is no seed
+    own = generator("Exposure", given)  # which refuses what is not a seed
     return own if isinstance(given, np.random.Generator) else np.random.default_rng([given, k])
 
 

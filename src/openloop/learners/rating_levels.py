@@ -1,6 +1,6 @@
 """`RatingDistribution`: learners of the chance of each rating level, and the levels of a log.
 
-Such a learner maximises or samples a likelihood of the rows. It is no sum of losses, so it takes no weights.
+Such a learner maximises or samples a likelihood of the rows. It is not a sum of losses, so it takes no weights.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def check_unweighted(model: Any, feedback: Any, sample_weight: Weights, propensi
             )
     if feedback.positives:
         raise UndefinedError(
-            f"{who}: this log has positives only, so there is no rating to be distributed; use WMF, or read the log "
+            f"{who}: this log has positives only, so there are no ratings to learn from; use WMF, or read the log "
             "with rating=."
         )
     return feedback

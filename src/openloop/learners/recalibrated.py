@@ -121,7 +121,7 @@ class Recalibrated(FactorLearner):
             raise InputError(f"Recalibrated: {base.name} does not predict ratings; put it into a Stack instead.")
         if self.form == "linear" and getattr(base.learner, "linked", False):
             raise InputError(
-                f"Recalibrated: {base.name} predicts through a link, so α + βf̂ is no factor model; pass "
+                f"Recalibrated: {base.name} predicts through a link, so α + βf̂ is not a factor model; pass "
                 'form="isotonic".'
             )
 

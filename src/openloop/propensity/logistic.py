@@ -139,7 +139,7 @@ class Logistic(CellModel):
             )
 
     def _centred(self, log: Feedback | LogFrame) -> tuple[Floats, Floats]:
-        """X (U, k) and Z (I, l), of no column where there is no product; centring moves offsets only."""
+        """X (U, k) and Z (I, l), without columns if there are no products; centring changes the offsets only."""
         X, Z = self.user_covariates_, self.item_covariates_
         if X is None or Z is None:
             return np.zeros((_entries(log.users), 0)), np.zeros((_entries(log.items), 0))

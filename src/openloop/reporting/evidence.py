@@ -204,7 +204,7 @@ def _impressions(s: Setting, shown: Positions) -> Section:
 
 
 def left_out(of: Subject) -> Section:
-    """What is missing, what was assumed, and what to mind."""
+    """What is missing, what was assumed, and warnings."""
     result = of.result
     skipped = tuple(f"{m}, {e}: {reason}" for (m, e), reason in result.skipped.items())
     own = () if of.audit is None else of.audit.notes

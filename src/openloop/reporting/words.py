@@ -102,7 +102,7 @@ def fixed(value: float, decimals: int) -> str:
 
 
 def decimals_of(low: float, high: float) -> int | None:
-    """As many decimals as an interval can speak for: two digits of its half-width; None for a point."""
+    """As many decimals as an interval supports: two digits of its half-width; None for a point."""
     half = (high - low) / 2
     return 1 - math.floor(math.log10(half)) if math.isfinite(half) and half > 0 else None
 

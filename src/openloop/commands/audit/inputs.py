@@ -113,7 +113,7 @@ class _Reading:
     # -- one population --------------------------------------------------------------------------------------
 
     def parts(self) -> tuple[Feedback, Feedback | None, Feedback]:
-        """The log, the excluded log, and the log whose cells propensities speak of; on one grid."""
+        """The log, the excluded log, and the log that propensities are about; on one grid."""
         wanted = self.wanted
         known = [given_ids(role, given, self.chosen[role]) for role, given in self._given()]
         reading: dict[str, Any] = wanted.reading | {

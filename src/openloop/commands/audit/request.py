@@ -156,7 +156,7 @@ class Choice:
 
     column: str | None = None
     model: ModelSpec | None = None
-    guessed: bool = False  # nobody said
+    guessed: bool = False  # not given
 
     @property
     def none(self) -> bool:
@@ -306,10 +306,10 @@ def _check_choices(wanted: AuditRequest) -> None:
                                ("repeats", wanted.repeats, ("drop", "keep")), ("cold", wanted.cold, COLD),
                                ("assumes", wanted.assumes or DEFAULT, tuple(MODELS))):  # fmt: skip
         if value not in known:
-            raise InputError(f"--{name} {value!r} is no option.{did_you_mean(value, known)}")
+            raise InputError(f"--{name} {value!r} is not an option.{did_you_mean(value, known)}")
     for name, value in (("baseline", wanted.baseline), ("running", wanted.running)):
         if value is not None and value not in wanted.tables:
-            raise InputError(f"--{name} {value!r} is no model.{did_you_mean(value, list(wanted.tables))}")
+            raise InputError(f"--{name} {value!r} is not a model.{did_you_mean(value, list(wanted.tables))}")
     if wanted.split is not None and wanted.exclude is None:
         raise InputError(f"--split {wanted.split}: says how one log became LOG and --exclude TRAIN; pass that, too.")
     if not 0 < wanted.level < 1:

@@ -296,7 +296,7 @@ class SplitScans:
 
     @property
     def whole(self) -> list[pl.LazyFrame]:
-        """The log whose cells propensities speak of, in parts."""
+        """The log that propensities are about, in parts."""
         return [self.log] if self.train is None or self.way == "none" else [self.log, self.train]
 
     def more(self, wanted: AuditRequest, notes: list[str], *, complete: bool) -> dict[str, Any]:

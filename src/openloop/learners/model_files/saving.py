@@ -130,7 +130,7 @@ def _check(model: Learner) -> None:
         raise InputError(f"{name}: {listing(missing)} is missing")
     for key in ("users_", "items_"):
         if not isinstance(state[key], Vocabulary):
-            raise InputError(f"{name}: {key} is no vocabulary")
+            raise InputError(f"{name}: {key} is not a vocabulary")
     sizes = {"user_": len(model.users_), "item_": len(model.items_)}
     for key, value in state.items():
         if not key.endswith("_"):
@@ -151,7 +151,7 @@ def _finite(values: Array) -> bool:
 def _check_factors(name: str, V: Array, W: Array, a: Array, b: Array) -> None:
     shapes = [x.shape for x in (V, W, a, b)]
     if [len(shape) for shape in shapes] != [2, 2, 1, 1] or V.shape[1] != W.shape[1]:
-        raise InputError(f"{name}: factors and biases have shapes {shapes}, want (U, K), (I, K), (U,), (I,)")
+        raise InputError(f"{name}: factors and biases have shapes {shapes}, must have (U, K), (I, K), (U,), (I,)")
 
 
 # -- the file ------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def _damage(file: Path, error: str) -> str:
     with file.open("rb") as opened:
         head = opened.read(9)
     if head[8:] != b"{":
-        return "is no safetensors file"
+        return "is not a safetensors file"
     short = file.stat().st_size < 8 + int.from_bytes(head[:8], "little") or "ncomplete" in error
     return "is cut off" if short else "is damaged"
 
@@ -212,7 +212,7 @@ def _header(file: Path, text: str) -> dict[str, Any]:
         raise FormatError(f"{file}: its header is damaged ({error}); fetch or save the model again.") from error
     version: Any = header.get("format") if isinstance(header, dict) else None
     if not isinstance(version, int) or version < 1:
-        raise FormatError(f"{file}: its header has format {version!r}, want 1 … {FORMAT}; save the model again.")
+        raise FormatError(f"{file}: its header has format {version!r}, must have 1 … {FORMAT}; save the model again.")
     if version > FORMAT:
         raise FormatError(
             f"{file}: written by openloop {header.get('library')} in format {version}, and openloop {VERSION} "

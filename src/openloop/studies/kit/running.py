@@ -201,7 +201,9 @@ def study(name: str | ModuleType) -> Any:
     if isinstance(name, ModuleType):
         lacking = [part for part in ("PAPER", "ITEMS") if not hasattr(name, part)]
         if lacking:
-            raise InputError(f"reproduce: module {name.__name__!r} is no study: it has no {joined(lacking)}; add them.")
+            raise InputError(
+                f"reproduce: module {name.__name__!r} is not a study: it has no {joined(lacking)}; add them."
+            )
         return name
     if name not in STUDIES:
         raise InputError(f"reproduce: no study {name!r}.{did_you_mean(str(name), STUDIES)}")
