@@ -260,7 +260,7 @@ def test_propensities_that_predict_nothing_support_no_choice():
 
 def test_what_propensities_take_for_granted_is_in_the_verdict():
     found = ol.audit(WORLD.predictions, LOG, ol.propensity.Uniform().fit(LOG), **QUICK)
-    assert any(re.search(facts("propensities", "nobody chose"), s) for s in found.verdict.sentences)
+    assert any(re.search(facts("propensities", "same probability"), s) for s in found.verdict.sentences)
     told = ol.audit(WORLD.predictions, LOG, assumes="the log is right", doubts=["wait"], **QUICK)
     assert any(re.search(facts("propensities", "the log is right"), s) for s in told.verdict.sentences)
     assert told.verdict.reasons[0].text == "wait"

@@ -198,7 +198,7 @@ def test_lists_are_shown_beside_the_verdict_from_a_stream_as_from_memory(files):
         told = {(e["model"], e["metric"]): e["value"] for e in content["comparison"]["lists"]}
         assert told == pytest.approx({key: e.value for key, e in found.result.lists.items()})
         assert content["verdict"]["headline"] == found.verdict.headline
-    table = run(*given[:-2]).stdout.split("what models list")[1]
+    table = run(*given[:-2]).stdout.split("lists of the models")[1]
     assert table.index("coverage@10") < table.index("overlap@10") < table.index("note: ")
 
 

@@ -212,7 +212,7 @@ def test_a_model_in_the_wrong_order_becomes_constant():
         p = model.predict(LOG).values
         assert np.ptp(p) < 0.02
         assert p.mean() == pytest.approx(len(LOG) / 30_000, rel=0.05)
-    assert re.search(facts("platt", "wrong way"), model.notes_[0])
+    assert re.search(facts("platt", "wrong direction"), model.notes_[0])
 
 
 def test_p_that_separate_observed_cells_from_others_stay_finite():

@@ -85,7 +85,7 @@ def test_counts_suffice_for_models_of_items_as_they_are():
         ("uniform=s.csv", {}, InputError, "uniform=s.csv: only naive-bayes"),
         ("uniform=", {}, InputError, "only naive-bayes"),
         ("uniform:popularity", {}, InputError, "uniform:popularity"),
-        ("uniform:", {}, InputError, "'' is no propensity model"),
+        ("uniform:", {}, InputError, "'' is not a propensity model"),
         ("low-rank", {"item_features": "i.csv"}, InputError, "item_features= .* logistic and boosted, .* low-rank"),
         ("logistic", {"item_features": "i.csv"}, InputError, "logistic: .* user_features= and item_features="),
         ("logistic", {"gamma": 2.0}, InputError, "gamma=2: only popularity .* logistic"),

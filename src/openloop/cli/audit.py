@@ -67,8 +67,8 @@ def _columns(option: str, words: str) -> Any:
 Position = Annotated[
     str | None, _column("The column of positions, from 1: each row of LOG is then an item that was shown.")
 ]
-Request = Annotated[str | None, _column("The list that a row belongs to; else found by its name.")]
-Reward = Annotated[str | None, _column("A click, order or time; else found by its name.")]
+Request = Annotated[str | None, _column("The list that a row belongs to; found by its name by default.")]
+Reward = Annotated[str | None, _column("A click, order or time; found by its name by default.")]
 Shuffled = Annotated[str | None, _column("Whether the request's order was drawn at random.")]
 Pool = Annotated[str | None, _column("How many candidates the request had.")]
 Exposure = Annotated[
@@ -100,11 +100,17 @@ def audit(
     rating: options.Rating = None,
     score: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", callback=name_or_number, help="The models' column of scores; else by its name."),
+        typer.Option(
+            metavar="COLUMN",
+            callback=name_or_number,
+            help="The models' column of scores; found by its name by default.",
+        ),
     ] = None,
     rank: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", callback=name_or_number, help="The models' column of ranks; else by its name."),
+        typer.Option(
+            metavar="COLUMN", callback=name_or_number, help="The models' column of ranks; found by its name by default."
+        ),
     ] = None,
     no_rating: options.NoRating = False,
     positive: options.Positive = None,
@@ -123,13 +129,13 @@ def audit(
     ] = None,
     assumes: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The model that a column of propensities was fitted by, as logistic."),
+        typer.Option(metavar="NAME", help="The model that fitted the column of propensities, such as logistic."),
     ] = None,
     user_features: options.UserFeatures = None,
     item_features: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Covariates of each item, for logistic and boosted, and for how alike lists are."
+            metavar="FILE", help="Covariates of each item, for logistic, boosted and the similarity of lists."
         ),
     ] = None,
     gamma: options.Gamma = None,
@@ -139,13 +145,19 @@ def audit(
     metrics: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric", metavar="NAME", callback=several, help="As recall@10 or mae; the first decides. Repeatable."
+            "--metric",
+            metavar="NAME",
+            callback=several,
+            help="Such as recall@10 or mae; the first one decides. Repeatable.",
         ),
     ] = None,
     estimators: Annotated[
         list[str] | None,
         typer.Option(
-            "--estimator", metavar="NAME", callback=several, help="As snips or clipped@20; likewise. Repeatable."
+            "--estimator",
+            metavar="NAME",
+            callback=several,
+            help="Such as snips or clipped@20; the first one decides. Repeatable.",
         ),
     ] = None,
     test: Annotated[
@@ -153,41 +165,48 @@ def audit(
         typer.Option(
             metavar="SHARE|DATE",
             callback=share_or_date,
-            help="Judge by the latest share of the log, or its rows from a date on; the rest is TRAIN. Needs --time.",
+            help="Score the latest share of the log, or its rows from a date on; the rest is TRAIN. Needs --time.",
         ),
     ] = None,
     repeats: Annotated[
-        str, typer.Option(metavar="WHAT", help="Pairs of --test that its TRAIN has, too: drop, or keep to score them.")
+        str, typer.Option(metavar="WHAT", help="Test pairs that are also in TRAIN: drop, or keep to score them.")
     ] = "drop",
     cold: Annotated[
         str,
-        typer.Option(metavar="WHAT", help="Rows of users or items without rows in TRAIN: keep, drop, or report apart."),
+        typer.Option(
+            metavar="WHAT", help="Rows of users or items without rows in TRAIN: keep, drop, or report separately."
+        ),
     ] = "keep",
     exclude: Annotated[
-        str | None, typer.Option(metavar="TRAIN", help="Leave out of the rankings what this log holds.")
+        str | None, typer.Option(metavar="TRAIN", help="Exclude each user's items in this log from her ranking.")
     ] = None,
     split: Annotated[
         str | None,
         typer.Option(metavar="HOW", help="How one log became LOG and TRAIN: random, time, or none (two logs)."),
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option(parser=number, metavar="X", help="Ratings from here on are relevant.")
+        float | None, typer.Option(parser=number, metavar="X", help="The smallest relevant rating.")
     ] = None,
     strata: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="N|COLUMN", callback=several, help="Strata of propensity, as 5 or 2:width, or a column. Repeatable."
+            metavar="N|COLUMN",
+            callback=several,
+            help="Strata of propensity, such as 5 or 2:width, or a column. Repeatable.",
         ),
     ] = None,
     open_loop: Annotated[
-        str | None, typer.Option(metavar="SAMPLE", help="A uniformly collected test set, to judge the estimators by.")
+        str | None, typer.Option(metavar="SAMPLE", help="A uniform test set, by which estimators are judged.")
     ] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Compare the others with this model only: fewer pairs, told apart sooner."),
+        typer.Option(
+            metavar="NAME", help="Compare the others with this model only; with fewer pairs, tests have more power."
+        ),
     ] = None,
     running: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The model that runs now: how much of its lists the others keep.")
+        str | None,
+        typer.Option(metavar="NAME", help="The model in production; shows how much of its lists the others keep."),
     ] = None,
     min_item_rows: Annotated[
         int, typer.Option(metavar="N", min=0, help="Leave items with fewer rows out of the population.")
@@ -199,7 +218,7 @@ def audit(
     users: Users = None,
     items: Items = None,
     rehearse: Annotated[
-        int, typer.Option(metavar="N", help="Draw N logs like this one: how often would they give a verdict?")
+        int, typer.Option(metavar="N", help="Simulate N logs like this one, and count how often they give a verdict.")
     ] = 0,
     seed: options.Seed = 0,
     check: Annotated[
@@ -207,7 +226,9 @@ def audit(
     ] = True,
     stream: Annotated[
         bool | None,
-        typer.Option("--stream/--no-stream", help="Leave rows on disk; else only where they may not fit into memory."),
+        typer.Option(
+            "--stream/--no-stream", help="Leave rows on disk; by default only if they may not fit into memory."
+        ),
     ] = None,
     device: options.Device = None,
     position: Position = None,
@@ -226,10 +247,10 @@ def audit(
     open_: Open = False,
     json: options.Json = None,
 ) -> None:
-    """Judge models by a biased log: which is better for users, how sure that is, and whether the log can say.
+    """Judge models by a biased log: which is better for users, how certain that is, and whether the log can answer.
 
-    Exit code 0 with a verdict, 3 where the log cannot tell or can under an assumption only, 2 on bad input, 1 where
-    something outside fails, as an output that cannot be written.
+    Exit codes: 0 with a verdict; 3 if the log cannot answer, or only under an assumption; 2 on bad input; 1 if
+    something outside fails, such as writing an output.
 
     With --position the log is one of impressions, and models are rankers: tables of request or user, item, and rank or
     score. --propensity is then examination, logged, or a column.

@@ -63,7 +63,7 @@ def _remedied(found: Audit) -> Iterator[RenderableType]:
 
 
 def _flags(found: Audit) -> list[str]:
-    """What to mind about estimates that have a mark, with where it holds."""
+    """The flags of marked estimates, with the estimates that they apply to."""
     marked: dict[str, list[str]] = {}
     marks = [(f"{how}-{metric}", e) for (_, metric, how), e in found.result.estimates.items()]
     for where, e in (*marks, *((metric, e) for (_, metric), e in found.result.lists.items())):
@@ -94,7 +94,7 @@ def _lists(found: Audit) -> Iterator[RenderableType]:
     result, names = found.result, found.result.list_metrics
     if not names:
         return
-    title = f"what models list for users, which decides nothing; ± {level_of(result.level)} interval over users"
+    title = f"lists of the models, which do not affect the verdict; ± {level_of(result.level)} interval over users"
     for start in range(0, len(result.models), ACROSS):
         models = result.models[start : start + ACROSS]
         lines = [[name, *(_cell(found, model, name, LISTS) for model in models)] for name in names]
@@ -150,9 +150,7 @@ def _exposures(found: Audit) -> Iterator[RenderableType]:
         for c in curves[:MOST_PAIRS]
         for at in [[c.at.index(kappa) for kappa in EXPOSURES]]
     ]  # fmt: skip
-    title = (
-        f"pairs by {found.metric}, per relevant item, where none, half and all of popularity is exposure (? not sure)"
-    )
+    title = f"pairs by {found.metric}, per relevant item, if none, half or all of popularity is exposure (? not sure)"
     yield from titled(title, ["a − b", *EXPOSURES.values(), "order"], lines)
     yield from map(str, found.settling[:MOST_SETTLED])
 
@@ -170,7 +168,7 @@ def _apart(found: Audit) -> Iterator[RenderableType]:
         [model, _shown(found.result[model, *where], found), _shown(cold.result[model, *where], found)]
         for model in found.result.ranking(*where)
     ]
-    title = f"{found.metric} by {found.estimator}, users and items with training rows apart from those without"
+    title = f"{found.metric} by {found.estimator}, users and items with training rows, and those without"
     yield from titled(title, ["model", f"warm, {cold.warm:,} rows", f"cold, {cold.rows:,} rows"], lines)
 
 

@@ -27,7 +27,7 @@ commands = typer.Typer(
 
 Folder = Annotated[
     str | None,
-    typer.Option("--data", metavar="DIR", help="The folder of all data sets; else $OPENLOOP_DATA, else ./data."),
+    typer.Option("--data", metavar="DIR", help="The folder of all data sets; by default $OPENLOOP_DATA, or ./data."),
 ]
 _NAMED = "A data set, as `openloop datasets list` calls it"
 Name = Annotated[str, typer.Argument(metavar="NAME", help=f"{_NAMED}.")]
@@ -117,7 +117,7 @@ def _offered(dataset: Dataset, url: str | None) -> Iterator[str]:
 
 
 def _accepted(dataset: Dataset) -> bool:
-    """Ask; where nobody can be asked, an option must say it."""
+    """Ask on a terminal; without one, an option must give the answer."""
     if _terminal():
         question = "No terms are stated. Download it?" if dataset.unstated else "Do you accept these terms?"
         return typer.confirm(question, err=True)

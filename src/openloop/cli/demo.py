@@ -80,7 +80,7 @@ def _page(shown: Demonstration, *, narrow: bool) -> Iterator[RenderableType]:
         yield ""
         yield _table(shown, metric, narrow=narrow)
     yield ""
-    yield mark(good=True, after=" the interval holds the truth   ") + mark(good=False, after=" it does not")
+    yield mark(good=True, after=" the interval contains the truth   ") + mark(good=False, after=" it does not")
     for finding in shown.findings():
         yield ""
         yield finding

@@ -20,7 +20,7 @@ SIZES = "With --plan: rows=1e9 users=1e8 items=1e6 factors=64 cores=160, and exe
 
 def doctor(
     sizes: Annotated[list[str] | None, typer.Argument(help=SIZES)] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Say what a fit of these sizes would take.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Estimate what a fit of these sizes takes.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Say what is installed, what is missing, and what this machine offers; or what a large fit would take."""

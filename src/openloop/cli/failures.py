@@ -36,7 +36,7 @@ BY_SIGNAL, SIGINT, SIGPIPE = 128, 2, 13
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What is said of a failure, without a full stop if nothing is, and the exit code."""
+    """The message of a failure, empty where there is nothing to say, and the exit code."""
 
     text: str
     code: int
@@ -54,7 +54,7 @@ REFUSED: dict[int, tuple[str, str, int]] = {
     errno.EPERM: _PRIVATE,
     errno.EROFS: ("is on a file system that is read only", "name another path", MISUSED),
     errno.ENOENT: ("does not exist", "check the path", MISUSED),
-    errno.ENOTDIR: ("lies below a file, not below a folder", "check the path", MISUSED),
+    errno.ENOTDIR: ("is below a file, not below a folder", "check the path", MISUSED),
     errno.EISDIR: ("is a folder", "name a file", MISUSED),
     errno.ELOOP: ("is a link that leads back to itself", "name the file", MISUSED),
     errno.ENAMETOOLONG: ("is longer than a name may be here", "name a shorter path", MISUSED),
@@ -67,7 +67,7 @@ MEMORY = "the work needs more than there is"
 
 @contextmanager
 def told(command: Callable[[], Any]) -> Generator[None]:
-    """Tell what ends this block in the words of the command, and exit with its code; typer tells its own errors."""
+    """Report what ends this block in the words of the command, and exit with its code; typer reports its own errors."""
     try:
         yield
     except (SystemExit, GeneratorExit, *TOLD):
@@ -98,7 +98,7 @@ def tell(failure: Failure) -> None:
 
 
 def stdout_error() -> OSError | None:
-    """Why stdout does not take what it has not taken yet, if so."""
+    """Why stdout cannot take what is still to be written, if it cannot."""
     try:
         if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
             sys.stdout.flush()
@@ -108,7 +108,7 @@ def stdout_error() -> OSError | None:
 
 
 def silence_stdout() -> None:
-    """Let what is left for stdout go nowhere: the interpreter would complain of it at its end."""
+    """Discard what is left for stdout; otherwise the interpreter would complain at its end."""
     with suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -150,7 +150,7 @@ def _system(error: BaseException) -> Failure | None:
 
 
 def _reader_has_gone() -> bool:
-    """Whether nobody reads what goes to stdout, as `| head` ends when it has enough."""
+    """Whether nothing reads stdout any more, as when `| head` has enough."""
     try:
         watch = select.poll()
         watch.register(sys.stdout.fileno(), select.POLLOUT)
@@ -173,7 +173,7 @@ def _undecodable(error: UnicodeDecodeError) -> Failure:
 
 def _unencodable(error: UnicodeEncodeError) -> Failure:
     text = ascii(error.object[error.start : error.end])
-    return Failure(f"text: {text} cannot be written as {error.encoding}; rename what bears it.", MISUSED)
+    return Failure(f"text: {text} cannot be written as {error.encoding}; rename what has this name.", MISUSED)
 
 
 def _package(error: ImportError) -> Failure:

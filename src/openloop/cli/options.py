@@ -32,7 +32,7 @@ Number = TypeVar("Number", int, float)
 
 
 def request(kind: type[Request], ctx: typer.Context, **more: Any) -> Request:
-    """What a command was asked: its parameters of the names that the request has; others are for the terminal."""
+    """The request of a command: its parameters whose names the request has; others are for the terminal."""
     return kind(**fields_of(kind, ctx.params), **more)
 
 
@@ -121,13 +121,11 @@ User = Annotated[
 Item = Annotated[str | None, typer.Option(metavar="COLUMN", callback=name_or_number, help="The column of items.")]
 Rating = Annotated[str | None, typer.Option(metavar="COLUMN", callback=name_or_number, help="The column of ratings.")]
 NoRating = Annotated[
-    bool, typer.Option("--no-rating", help="No column is one of ratings: each row is a positive, as a click is.")
+    bool, typer.Option("--no-rating", help="The log has no ratings: each row is a positive, such as a click.")
 ]
 Positive = Annotated[
     float | None,
-    typer.Option(
-        parser=number, metavar="X", help="Rows with a rating from here on are positives, others are left out."
-    ),
+    typer.Option(parser=number, metavar="X", help="Rows with at least this rating are positives; others are left out."),
 ]
 Time = Annotated[
     str | None, typer.Option(metavar="COLUMN", callback=name_or_number, help="The column of times: numbers or dates.")
@@ -136,17 +134,17 @@ Duplicates = Annotated[
     str,
     typer.Option(
         metavar="WHICH",
-        help="A pair's repeated rows: first or last (by time), mean, or count, their number as weight; else error.",
+        help="What repeated pairs become: an error, first or last (by time), mean, or count (their number as weight).",
     ),
 ]
-Separator = Annotated[str | None, typer.Option(metavar="TEXT", help="What is between two fields of a text file.")]
+Separator = Annotated[str | None, typer.Option(metavar="TEXT", help="What separates the fields of a text file.")]
 Header = Annotated[
     bool | None, typer.Option("--header/--no-header", help="Whether the first line of a text file names the columns.")
 ]
-Skip = Annotated[int, typer.Option(metavar="N", min=0, help="Lines of a text file before the log.")]
-Comment = Annotated[str | None, typer.Option(metavar="TEXT", help="Lines of a text file that begin so are no rows.")]
+Skip = Annotated[int, typer.Option(metavar="N", min=0, help="Lines to skip at the start of a text file.")]
+Comment = Annotated[str | None, typer.Option(metavar="TEXT", help="Skip lines of a text file that begin with this.")]
 Users = Annotated[
-    int | None, typer.Option(parser=whole, metavar="N", help="All users are 0 … N-1, also who rated nothing.")
+    int | None, typer.Option(parser=whole, metavar="N", help="All users are 0 … N-1, with those who rated nothing.")
 ]
 Items = Annotated[int | None, typer.Option(parser=whole, metavar="N", help="All items are 0 … N-1.")]
 Seed = Annotated[int, typer.Option(parser=whole, metavar="N", help="The same seed gives the same result.")]
@@ -155,7 +153,9 @@ Device = Annotated[
 ]
 SafeCsv = Annotated[
     bool,
-    typer.Option("--safe-csv", help="Put ' before text in --out that a spreadsheet would compute, as =1+1 or @sum."),
+    typer.Option(
+        "--safe-csv", help="Put ' before text in --out that a spreadsheet would run as a formula, such as =1+1 or @sum."
+    ),
 ]
 Json = Annotated[
     str | None,
@@ -174,7 +174,7 @@ WeightedBy = Annotated[
 ]
 WeightFloor = Annotated[
     float,
-    typer.Option(parser=number, metavar="P", help="Raise smaller propensities to this; 0 is refused all the same."),
+    typer.Option(parser=number, metavar="P", help="Raise smaller propensities to this; a p of 0 is still refused."),
 ]
 Weight = Annotated[
     str | None, typer.Option(metavar="COLUMN", callback=name_or_number, help="Weights instead of propensities.")
@@ -190,13 +190,13 @@ ItemFeatures = Annotated[
     str | None, typer.Option(metavar="FILE", help="A row of covariates for each item, for logistic and boosted.")
 ]
 Gamma = Annotated[
-    float | None, typer.Option(parser=number, metavar="X", help="The exponent of popularity; else estimated.")
+    float | None, typer.Option(parser=number, metavar="X", help="The exponent of popularity; estimated by default.")
 ]
 Calibrate = Annotated[str, typer.Option(metavar="METHOD", help="Correct p on held-out cells: isotonic, platt or none.")]
 Floor = Annotated[float, typer.Option(parser=number, metavar="P", help="Raise smaller propensities to this.")]
 Quantile = Annotated[
     float | None,
-    typer.Option(parser=number, metavar="Q", help="Raise the share Q of smallest propensities to their largest."),
+    typer.Option(parser=number, metavar="Q", help="Raise the smallest share Q of propensities to their quantile Q."),
 ]
 
 
@@ -276,7 +276,7 @@ def tell_reading(log: object, models: Iterable[str]) -> None:
 
 def tell_kept(path: str) -> None:
     """A line on stderr about what an interruption leaves."""
-    say(f"what is done is kept in {path}; run the same again to go on", err=True)
+    say(f"finished work is kept in {path}; the same command continues from there", err=True)
 
 
 def tell_written(*paths: str) -> None:

@@ -34,11 +34,12 @@ def predict(
         str | None, typer.Option(metavar="FILE", help="With --top: rank for these users, not for all.")
     ] = None,
     exclude: Annotated[
-        str | None, typer.Option(metavar="LOG", help="With --top: leave out what this log holds, as the training log.")
+        str | None,
+        typer.Option(metavar="LOG", help="With --top: exclude the pairs of this log, such as the training log."),
     ] = None,
     vectors: Annotated[
         bool,
-        typer.Option("--vectors", help="Or the vectors of users and items, for another system: .npz, .parquet …"),
+        typer.Option("--vectors", help="Or the vectors of users and items, for another system."),
     ] = False,
     user: options.User = None,
     item: options.Item = None,
@@ -49,14 +50,14 @@ def predict(
     safe_csv: options.SafeCsv = False,
     json: options.Json = None,
 ) -> None:
-    """Ask a saved model for the scores of pairs, for the best items of each user, or for its vectors.
+    """Write a saved model's scores of pairs, the best items of each user, or its vectors.
 
-    With --pairs rows, their order and other columns stay as they are.
+    With --pairs the rows keep their order and other columns.
 
     With --top the columns are user, item, score and rank, from 1; of equal scores the smaller id comes first.
 
-    With --vectors --out is .npz, .safetensors or .parquet: user_factors, item_factors, user_bias, item_bias, intercept,
-    users and items. A score is the product of two vectors and the biases and the intercept.
+    With --vectors, --out is .npz, .safetensors or .parquet: user_factors, item_factors, user_bias, item_bias,
+    intercept, users and items. A score is the product of two vectors plus the biases and the intercept.
     """
     from openloop.commands.predict import PredictRequest
     from openloop.commands.predict import predict as ask

@@ -27,7 +27,10 @@ def propensity(
         ),
     ],
     out: Annotated[
-        str, typer.Option(metavar="FILE", callback=writable, help="The log again: .csv, .tsv, .parquet or .jsonl.")
+        str,
+        typer.Option(
+            metavar="FILE", callback=writable, help="The log with the new column: .csv, .tsv, .parquet or .jsonl."
+        ),
     ],
     uniform: Annotated[str | None, typer.Option(metavar="SAMPLE", help="The same as NAME=SAMPLE.")] = None,
     user_features: options.UserFeatures = None,
@@ -50,12 +53,14 @@ def propensity(
     floor: options.Floor = 0.0,
     quantile: options.Quantile = None,
     column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The new column; else propensity, of balanced: weight.")
+        str | None,
+        typer.Option(metavar="NAME", help="The name of the new column; by default propensity, or weight for balanced."),
     ] = None,
     safe_csv: options.SafeCsv = False,
     seed: options.Seed = 0,
     check: Annotated[
-        bool, typer.Option("--check/--no-check", help="Check the propensities on held-out cells; refits the model.")
+        bool,
+        typer.Option("--check/--no-check", help="Check the propensities on held-out cells, which refits the model."),
     ] = True,
     json: Annotated[
         str | None,
@@ -69,8 +74,8 @@ def propensity(
 ) -> None:
     """Estimate who saw what: write the log back with a column of propensities, and check them.
 
-    Rows and other columns stay as they are; a file without a header gets one: user, item, rating, time, column_5 …
-    The log is written before the checks begin.
+    Rows and other columns are unchanged; a file without a header gets one: user, item, rating, time, column_5 … The log
+    is written before the checks begin.
     """
     from openloop.commands.propensity import PropensityRequest, estimate
     from openloop.commands.table_files import refuse_overwriting

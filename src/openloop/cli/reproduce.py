@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 WIDE = 200
 LEGEND = (
-    "✓ can run, – cannot: none of its data sets is there, or a package is missing. Minutes are those of a full run on "
-    "two cores. Where the trials are kept, their analysis is left, and still takes minutes where it resamples much."
+    "✓ can run, – cannot: it has none of its data sets, or a package is missing. Minutes are for a full run on two "
+    "cores. If its trials are kept from an earlier run, only the analysis is left, which may still take minutes."
 )
 
 
@@ -42,10 +42,12 @@ def reproduce(
         str | None, typer.Argument(metavar="PAPER", help="schnabel2016, lim2015, jadidinejad2021 or race.")
     ] = None,
     items: Annotated[
-        list[str] | None, typer.Argument(metavar="[ITEM]...", help="As table1; without any, all whose data are there.")
+        list[str] | None,
+        typer.Argument(metavar="[ITEM]...", help="Such as table1; by default all whose data are present."),
     ] = None,
     data: Annotated[
-        str | None, typer.Option(metavar="DIR", help="The folder of the data sets: $OPENLOOP_DATA, or data/ here.")
+        str | None,
+        typer.Option(metavar="DIR", help="The folder of the data sets; by default $OPENLOOP_DATA, or ./data."),
     ] = None,
     list_: Annotated[
         bool, typer.Option("--list", help="Print every item: what it needs, and about how long it takes.")
@@ -53,10 +55,11 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer trials and models: under a minute.")] = False,
     seed: Annotated[int, typer.Option(parser=whole, metavar="N", help="The same seed gives the same numbers.")] = 0,
     workers: Annotated[
-        int | None, typer.Option(parser=whole, metavar="N", help="Processes; by default one for each core. 0: none.")
+        int | None,
+        typer.Option(parser=whole, metavar="N", help="Processes; by default one per core. 0 runs in this one."),
     ] = None,
     cache: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Where trials are kept, so that a run can go on after a stop.")
+        str | None, typer.Option(metavar="DIR", help="Where trials are kept; an interrupted run continues from there.")
     ] = None,
     json: options.Json = None,
     report: Annotated[
@@ -66,7 +69,7 @@ def reproduce(
 ) -> None:
     """Recompute what a paper prints, by its protocol, and show it beside the published numbers.
 
-    A run that was stopped goes on where it was when the same command is given again, and gives the same numbers.
+    An interrupted run continues when the same command is given again, and gives the same numbers.
     """
     from openloop.commands.table_files import refuse_overwriting
     from openloop.data.datasets import data_folder
@@ -89,7 +92,7 @@ def reproduce(
                 paper, items or (), data=data, quick=quick, seed=seed, workers=workers, cache=cache, step=step
             )
     except KeyboardInterrupt:
-        complain("what is done is kept; the same command goes on from there")
+        complain("finished trials are kept; the same command continues from there")
         raise
     for note in found.notes:
         complain(note)
@@ -104,7 +107,7 @@ def reproduce(
         written = write_page(found, Path(report))
         tell_written(*map(str, written.files))
         for path in written.kept:
-            say(f"kept {path}, which was changed since it was written", err=True)
+            say(f"left {path} alone, since it was changed after it was written", err=True)
 
 
 def _print(found: Reproduction, folder: str) -> None:
@@ -125,7 +128,7 @@ def _print(found: Reproduction, folder: str) -> None:
     compared = sum(result.compared() for result in found.results)
     if compared:
         astray = sum(1 for result in found.results for _ in result.astray())
-        out.print(f"\n{compared - astray:,} of {compared:,} published numbers came out.")
+        out.print(f"\n{compared - astray:,} of {compared:,} published numbers were reproduced.")
     if found.left_out and found.not_run():
         out.print(f"\n{folder}")
 
@@ -195,7 +198,7 @@ def _print_list(lines: list[tuple[str, Item, tuple[str, ...], str | None]], json
 
 
 def _missing(lines: list[tuple[str, Item, tuple[str, ...], str | None]]) -> Iterator[str]:
-    """One line for each data set or package for want of which an item cannot run."""
+    """One line for each missing data set or package without which an item cannot run."""
     from openloop.studies.kit.running import EXTRAS, absent
 
     lacking = [(item, here) for _, item, here, why in lines if why is not None]

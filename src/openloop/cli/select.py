@@ -48,24 +48,26 @@ def select(
         typer.Option(
             metavar="X,X,…",
             callback=listed(number),
-            help="L2 penalties to try; of stack that of its first mf, others follow.",
+            help="L2 penalties to try; for stack that of its first mf, from which the others follow.",
         ),
     ] = None,
     sweeps: Annotated[
         int | None, typer.Option(parser=whole, metavar="N", help="Sweeps of each chain, for ordinal-mf and joint-mnar.")
     ] = None,
-    metric: Annotated[str, typer.Option(metavar="NAME", help="What decides, such as mse, mae or ndcg@10.")] = "mse",
+    metric: Annotated[
+        str, typer.Option(metavar="NAME", help="The metric that decides, such as mse, mae or ndcg@10.")
+    ] = "mse",
     estimator: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="How it is estimated; else ips or snips with propensities, naive without."),
+        typer.Option(metavar="NAME", help="Its estimator; by default ips or snips with propensities, naive without."),
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option(parser=number, metavar="X", help="Ratings from here on are relevant.")
+        float | None, typer.Option(parser=number, metavar="X", help="The smallest relevant rating.")
     ] = None,
     folds: Annotated[int, typer.Option(parser=whole, metavar="N", help="Folds of the cross-validation.")] = 4,
     checkpoint: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Where finished folds are kept, so that a run can go on after a stop."),
+        typer.Option(metavar="DIR", help="Where finished folds are kept; an interrupted run continues from there."),
     ] = None,
     threads: Annotated[int | None, typer.Option(parser=whole, metavar="N", help="Fits at once.")] = None,
     seed: options.Seed = 0,
@@ -73,8 +75,8 @@ def select(
 ) -> None:
     """Compare models and settings by cross-validation under propensities, and save the best.
 
-    A model is tried with every combination of those lists that it takes, and else has its defaults. Of equal values the
-    first wins.
+    A model is tried with every combination of the given lists that apply to it; other settings have its defaults. Of
+    equal values the first wins.
     """
     from openloop.commands.learning import read_log
     from openloop.commands.select import SelectRequest

@@ -14,7 +14,7 @@ AGAIN = 5.0  # seconds in which a signal is the same one: `timeout` sends it to 
 
 
 class Terminated(KeyboardInterrupt):
-    """The system asks this process to end; whoever minds Ctrl-C minds this too."""
+    """The system asks this process to end; code that handles Ctrl-C handles this too."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)

@@ -20,7 +20,7 @@ class Terminal(Console):
         return super().render_str(visible(text, lines=True), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """What is printed, whatever it was made of; rich's own codes are no part of the text of a segment."""
+        """What is printed, whatever it was made of; rich's own codes are not in the text of a segment."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text, lines=True))
 

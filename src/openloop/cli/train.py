@@ -36,10 +36,14 @@ def train(
     factors: Annotated[int | None, typer.Option(parser=whole, metavar="N", help="Latent factors.")] = None,
     reg: Annotated[
         float | None,
-        typer.Option(parser=number, metavar="X", help="The L2 penalty; of stack that of its first mf, others follow."),
+        typer.Option(
+            parser=number,
+            metavar="X",
+            help="The L2 penalty; for stack that of its first mf, from which the others follow.",
+        ),
     ] = None,
     bias_reg: Annotated[
-        float | None, typer.Option(parser=number, metavar="X", help="That of the offsets; 0 leaves them free.")
+        float | None, typer.Option(parser=number, metavar="X", help="The penalty on the offsets; 0 leaves them free.")
     ] = None,
     loss: Annotated[
         str | None,
@@ -48,53 +52,56 @@ def train(
     solver: Annotated[str | None, typer.Option(metavar="NAME", help="cg, cholesky, lbfgs or projected.")] = None,
     iterations: Annotated[int | None, typer.Option(parser=whole, metavar="N", help="Sweeps at most.")] = None,
     tol: Annotated[
-        float | None, typer.Option(parser=number, metavar="X", help="Stop when a sweep gains less of the objective.")
+        float | None,
+        typer.Option(parser=number, metavar="X", help="Stop when a sweep lowers the objective by a smaller share."),
     ] = None,
     updates: Annotated[
         int | None, typer.Option(parser=whole, metavar="N", help="Gradient steps, for adg and auc.")
     ] = None,
     gamma: Annotated[
-        float | None, typer.Option(parser=number, metavar="X", help="Tries are at most (items - 1)/γ, for adg.")
+        float | None, typer.Option(parser=number, metavar="X", help="At most (items - 1)/γ tries, for adg.")
     ] = None,
     rate: Annotated[
         float | None, typer.Option(parser=number, metavar="X", help="The learning rate, for adg and auc.")
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(parser=number, metavar="X", help="Ratings from here on are positives."),
+        typer.Option(parser=number, metavar="X", help="The smallest rating of a positive."),
     ] = None,
     folds: Annotated[
         int | None,
-        typer.Option(parser=whole, metavar="N", help="Folds within a learner, as of stack and dr."),
+        typer.Option(parser=whole, metavar="N", help="Folds within a learner, such as stack and dr."),
     ] = None,
     sweeps: Annotated[
         int | None, typer.Option(parser=whole, metavar="N", help="Sweeps of each chain, for ordinal-mf and joint-mnar.")
     ] = None,
     burn: Annotated[
-        int | None, typer.Option(parser=whole, metavar="N", help="How many of them are dropped at first.")
+        int | None, typer.Option(parser=whole, metavar="N", help="How many of the first sweeps are dropped.")
     ] = None,
     thin: Annotated[
-        int | None, typer.Option(parser=whole, metavar="N", help="Of the others every N-th is kept.")
+        int | None, typer.Option(parser=whole, metavar="N", help="Every N-th of the other sweeps is kept.")
     ] = None,
     chains: Annotated[
-        int | None, typer.Option(parser=whole, metavar="N", help="Chains, by which draws are checked.")
+        int | None, typer.Option(parser=whole, metavar="N", help="Chains, which check each other.")
     ] = None,
     components: Annotated[
         int | None, typer.Option(parser=whole, metavar="N", help="Components of users, for mixture.")
     ] = None,
     missing: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="What being observed depends on, for mixture: cpt-v (rating), logit-vd."),
+        typer.Option(
+            metavar="NAME", help="What being observed depends on, for mixture: cpt-v (rating), logit-vd (and item)."
+        ),
     ] = None,
     restarts: Annotated[
-        int | None, typer.Option(parser=whole, metavar="N", help="Starts of which the best is kept, for mixture.")
+        int | None, typer.Option(parser=whole, metavar="N", help="Starts, of which the best is kept, for mixture.")
     ] = None,
     checkpoint: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
             callback=writable,
-            help="Where sweeps are kept: a fit goes on after a stop, or with more sweeps.",
+            help="Where sweeps are kept; an interrupted fit, or one with more sweeps, continues from there.",
         ),
     ] = None,
     threads: Annotated[int | None, typer.Option(parser=whole, metavar="N", help="Threads to learn with.")] = None,
@@ -104,11 +111,11 @@ def train(
     ] = None,
     json: options.Json = None,
 ) -> None:
-    """Learn a recommender from a log, its rows weighted by the inverse of their propensities, and save it.
+    """Learn a recommender from a log, with rows weighted by the inverse of their propensities, and save it.
 
-    What is not given is the learner's default; an option that the model does not have is refused. stack is mf with the
-    weights, their square roots and none, and who saw what, combined on held-out rows; recalibrated is mf brought to the
-    level and slope of held-out rows.
+    Options that are not given have the learner's defaults; an option that the model does not have is refused. stack
+    combines, on held-out rows, who saw what and mf with the weights, with their square roots and without; recalibrated
+    is mf corrected to the level and slope of held-out rows.
     """
     from openloop.commands.learning import read_log
     from openloop.commands.recipes import PARAMETERS

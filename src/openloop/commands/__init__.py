@@ -1,1 +1,1 @@
-"""WHAT COMMANDS DO: one module per command, without a terminal; messages speak of the options of the command."""
+"""WHAT COMMANDS DO: one module per command, without a terminal; messages name the options of the command."""

@@ -90,13 +90,11 @@ def _ratings(what: str, table: InputTable) -> Array:
 
 def _check_numbers(wanted: FitRequest) -> None:
     if wanted.calibrate not in CALIBRATIONS:
-        raise InputError(
-            f"--calibrate {wanted.calibrate!r} is no way to calibrate.{did_you_mean(wanted.calibrate, CALIBRATIONS)}"
-        )
+        raise InputError(f"--calibrate {wanted.calibrate!r} is unknown.{did_you_mean(wanted.calibrate, CALIBRATIONS)}")
     if wanted.gamma is not None and not 0 < wanted.gamma < math.inf:
         raise InputError(f"--gamma must be positive, got {wanted.gamma:g}; leave it out to estimate it.")
     if not 0 <= wanted.floor <= 1:
-        raise InputError(f"--floor must lie in [0, 1], got {wanted.floor:g}; 0 raises nothing.")
+        raise InputError(f"--floor must lie in [0, 1], got {wanted.floor:g}; 0 means no floor.")
     if wanted.quantile is not None and not 0 < wanted.quantile < 1:
         raise InputError(f"--quantile must lie strictly between 0 and 1, got {wanted.quantile:g}; leave it out.")
     if wanted.seed < 0:

@@ -111,4 +111,4 @@ def _check_weights(wanted: LearnRequest) -> None:
     if wanted.floor and wanted.propensity is None:
         raise InputError("--floor bounds propensities, and there are none; pass --propensity COLUMN, or leave it out.")
     if not 0 <= wanted.floor <= 1:
-        raise InputError(f"--floor must lie in [0, 1], got {wanted.floor:g}; 0 raises nothing.")
+        raise InputError(f"--floor must lie in [0, 1], got {wanted.floor:g}; 0 means no floor.")

@@ -299,7 +299,7 @@ def _check_question(wanted: PredictRequest) -> None:
             "pass one of --pairs FILE, for the scores of its rows, --top K, for the best items, and --vectors."
         )
     if wanted.unknown not in UNKNOWN:
-        raise InputError(f"--unknown {wanted.unknown!r} is no option.{did_you_mean(wanted.unknown, UNKNOWN)}")
+        raise InputError(f"--unknown {wanted.unknown!r} is not an option.{did_you_mean(wanted.unknown, UNKNOWN)}")
     if wanted.vectors:
         _check_vectors(wanted)
     if wanted.top is None:

@@ -94,14 +94,14 @@ class Estimated:
         return (*self.log.notes, *getattr(self.fitted, "notes_", ()))
 
     def summary(self) -> str:
-        """What was read and fitted, in one line, and what was written where that is no p."""
+        """What was read and fitted, in one line, and what was written where that is not p."""
         fitted = f"{log_line(self.wanted.log, self.log)}; fitted {self.wanted.chosen}"
         if not self.wanted.balanced:
-            known = f"an audit takes column {self.wanted.target!r} as known"
-            return f"{fitted}; {known} unless it gets --assumes {self.wanted.chosen.name}, too"
+            known = f"an audit treats column {self.wanted.target!r} as known"
+            return f"{fitted}; {known}, unless you pass --assumes {self.wanted.chosen.name}"
         return (
-            f"{fitted}; column {self.wanted.target!r} has weights, for training; an audit balances each part that it "
-            "scores, so pass it --propensity balanced=SAMPLE"
+            f"{fitted}; column {self.wanted.target!r} has weights for training; for an audit, which balances each part "
+            "that it scores, pass --propensity balanced=SAMPLE"
         )
 
     def check(self, step: Step = silent) -> Check:

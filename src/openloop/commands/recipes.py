@@ -129,7 +129,7 @@ def option(parameter: str) -> str:
 def check_model(name: str, *, propensities: bool) -> None:
     """Refuse a name that no model has, and one that needs p where there is none."""
     if name not in MODELS:
-        raise InputError(f"--model {name!r} is no model.{did_you_mean(name, MODELS)}")
+        raise InputError(f"--model {name!r} is not a model.{did_you_mean(name, MODELS)}")
     if needs_propensities(name) and not propensities:
         raise InputError(f"--model {name}: needs the propensities themselves; pass --propensity COLUMN.")
 

@@ -118,7 +118,7 @@ class Chosen(Recorded):
         return "\n".join(lines)
 
     def closing(self, said: Callable[[str], str] = str) -> str:
-        """What was chosen, a line each; `said` puts a note in the words of whoever asked."""
+        """What was chosen, a line each; `said` puts a note in the words of the caller."""
         found = coefficients_of(self.model)
         setting = ", ".join(f"{name} {value:g}" for name, value in self.best.parameters.items())
         lines = [f"chosen: {self.best.model}" + (f", {setting}" if setting else "") + "; learned from all rows"]

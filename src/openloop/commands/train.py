@@ -71,7 +71,7 @@ class Trained(Recorded):
         return (*self.log.notes, *self.model.notes_)
 
     def summary(self, said: Callable[[str], str] = str) -> str:
-        """What was read and learned, a line each; `said` puts a note in the words of whoever asked."""
+        """What was read and learned, a line each; `said` puts a note in the words of the caller."""
         return "\n".join([*self._lines(), *(f"- {said(note)}" for note in self.notes)])
 
     def _lines(self) -> Iterator[str]:
@@ -100,7 +100,7 @@ def train(wanted: TrainRequest, log: Feedback, *, progress: bool = False) -> Tra
     if "progress" in model.get_params():
         model.set_params(progress=progress)
     model.fit(log, propensities=wanted.propensities(log))
-    once = {"progress": False, "checkpoint": None}  # whoever loads it may want none
+    once = {"progress": False, "checkpoint": None}  # code that loads it may want none
     model.set_params(**{name: value for name, value in once.items() if name in model.get_params()})
     model.save(wanted.out)
     return Trained(wanted=wanted, log=log, weighing=weighing(wanted, log), model=model)

@@ -3,7 +3,7 @@
 numba keeps them where NUMBA_CACHE_DIR says, beside the source, or in the user's cache folder. Where none of these can
 be written they go to a folder of the user's own among the temporary ones, and else they are compiled anew in each run.
 An entry has its digest at its end, and one that lacks it is compiled again: numba reads it with pickle and runs the
-machine code in it. This finds damage, not malice: whoever can write there can run code as the user.
+machine code in it. This finds damage, not malice: anyone who can write there can run code as the user.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ NONE = np.empty((0, 0))
 
 
 class ExaminedRows(NamedTuple):
-    """Rows as the kernels take them; an array without rows stands for one that is not there."""
+    """Rows as the kernels take them; an array without rows means that there is none."""
 
     request: Ints  # (n,)
     position: Ints  # (n,) from 1

@@ -13,7 +13,7 @@ BLOCK = 2**21  # numbers gathered at a time
 
 
 def factor_products(A: Array, B: Array, user: Array, item: Array) -> Array:
-    """a_u·b_i of a block of the grid, whose users stand in a column, or of single cells, a part at a time."""
+    """a_u·b_i of a block of the grid, whose users are in a column, or of single cells, a part at a time."""
     if user.ndim == 2:
         return A[user[:, 0]] @ B[item].T  # (B, I)
     out, size = np.empty(len(user), np.result_type(A, B)), max(1, BLOCK // max(A.shape[1], 1))

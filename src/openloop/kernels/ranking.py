@@ -1,4 +1,4 @@
-"""Exact ranks: how many candidates stand above each wanted item, and how many tie with it.
+"""Exact ranks: how many candidates rank above each wanted item, and how many tie with it.
 
 A user's candidates are all items but the excluded ones; the item being ranked always is one. Scores come in
 blocks of users, so memory is bounded by the block, not by users × items. Wanted and excluded items are lists
@@ -157,7 +157,7 @@ def _lists(name: str, ptr: Array, item: Array, n_users: int, n_items: int) -> tu
 
 
 def _excluded(ptr: Array | None, item: Array | None, n_users: int, n_items: int) -> tuple[Pointers, Ints]:
-    """The excluded lists; an item that stood there twice would be taken out of the counts twice."""
+    """The excluded lists; an item that occurred twice would be taken out of the counts twice."""
     if ptr is None or item is None:
         ptr, item = np.zeros(n_users + 1, np.int64), np.empty(0, np.int32)
     ptr, item = _lists("excluded", ptr, item, n_users, n_items)

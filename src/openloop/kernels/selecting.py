@@ -104,7 +104,7 @@ def fill_best(scores: Array, chosen: Ints, candidates: Pointers) -> None:
                 if size == k:
                     for at in range(k // 2 - 1, -1, -1):
                         _sink(row, heap, at, k)
-            elif x > row[heap[0]]:  # an equal one stands later, hence below
+            elif x > row[heap[0]]:  # an equal one comes later, hence below
                 heap[0] = c
                 _sink(row, heap, 0, k)
         candidates[b] = count
@@ -133,7 +133,7 @@ def _sink(row: Array, heap: Ints, at: int, size: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _order(row: Array, heap: Ints, size: int, k: int) -> None:
-    """Take the worst from the top to the end, until the best stands first."""
+    """Take the worst from the top to the end, until the best is first."""
     if size < k:
         for at in range(size // 2 - 1, -1, -1):
             _sink(row, heap, at, size)

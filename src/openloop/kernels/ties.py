@@ -1,6 +1,6 @@
 """Ranking gains in expectation over the random order of tied items, in closed form.
 
-h candidates stand strictly above an item and e tie with it, itself included, so its rank is any of h+1 … h+e
+h candidates rank strictly above an item and e tie with it, itself included, so its rank is any of h+1 … h+e
 with equal probability (McSherry & Najork 2008). Rows with one group id are one list's relevant items.
 
 Kernels know nothing about metrics: a gain by position is all that they average.

@@ -1,4 +1,4 @@
-"""What learners share: weights at the door, the codes they are asked about, and scores that are one product.
+"""What learners share: checked weights, checked codes of users and items, and scores that are one product.
 
 A learner gives `predict(user, item)` and `scores(users)`; one that learns factors gives the factors, and both follow.
 Learned state ends in `_` and is arrays, numbers or vocabularies, so that a model file can hold it.
@@ -29,7 +29,7 @@ Weights = npt.ArrayLike | Propensities | None
 
 
 class Learner(BaseEstimator):
-    """Learned by every fit: the grid as `users_` and `items_`, what it had to say as `notes_`."""
+    """Learned by every fit: the grid as `users_` and `items_`, and what the fit reports as `notes_`."""
 
     # Parameters that are a λ beside a sum over rows, with weights of mean 1: `select` scales them to a fold's rows.
     penalties_beside_row_sum: ClassVar[tuple[str, ...]] = ()
@@ -45,26 +45,60 @@ class Learner(BaseEstimator):
     notes_: tuple[str, ...]
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
-        """Learn from feedback, its rows weighted by `sample_weight`, in Feedback order, or by 1/p of `propensities`.
+        """Learn from feedback.
 
-        These are Propensities, a fitted propensity model, or an array: p of the rows, or of every cell (U, I).
+        Args:
+            feedback: The training rows.
+            sample_weight: One positive weight per row in Feedback order, or the rows' `Propensities` (weights 1/p).
+                None gives all rows the same weight.
+            propensities: p instead of weights: `Propensities`, a fitted propensity model, or an array with p of each
+                row (n,) or of each cell (U, I). Pass `sample_weight` or `propensities`, not both.
+
+        Returns:
+            The fitted learner itself.
         """
         raise NotImplementedError
 
     def predict(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Array:
-        """The predicted rating of each (user, item) pair of codes."""
+        """The predicted rating of each (user, item) pair of codes.
+
+        Args:
+            user: User codes (n,).
+            item: Item codes (n,), one per user code.
+
+        Returns:
+            One prediction per pair (n,).
+        """
         raise NotImplementedError
 
     def scores(self, users: npt.ArrayLike) -> Array:
-        """The scores of all items for these users, (B, I): what they are ranked by."""
+        """The scores by which items are ranked.
+
+        Args:
+            users: User codes (B,).
+
+        Returns:
+            The scores of all items for each user (B, I).
+        """
         raise NotImplementedError
 
     def predictions(self, users: npt.ArrayLike) -> Array:
-        """What `predict` says of all items for these users, (B, I)."""
+        """What `predict` gives for all items.
+
+        Args:
+            users: User codes (B,).
+
+        Returns:
+            The predictions of all items for each user (B, I).
+        """
         return self.scores(users)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that `ol.load` reads; the file appears whole or not at all."""
+        """Write the model to a file that `ol.load` reads; a write that fails leaves no partial file.
+
+        Args:
+            path: The file.
+        """
         from openloop.learners.model_files.saving import save
 
         save(self, path)
@@ -80,7 +114,7 @@ class Learner(BaseEstimator):
         users, items = self._codes("user", user), self._codes("item", item)
         if users.shape != items.shape:
             raise AlignmentError(
-                f"{type(self).__name__}.predict: {users.shape} users and {items.shape} items; give one item a user."
+                f"{type(self).__name__}.predict: {users.shape} users and {items.shape} items; give one item per user."
             )
         return users, items
 
@@ -93,7 +127,7 @@ class Learner(BaseEstimator):
         codes, size = np.asarray(values), len(self.users_ if side == "user" else self.items_)
         if codes.ndim != 1:
             raise AlignmentError(
-                f"{type(self).__name__}: {side} codes must be a list, got shape {codes.shape}; give one code a row."
+                f"{type(self).__name__}: {side} codes must be a list, got shape {codes.shape}; give one code per row."
             )
         if codes.size and codes.dtype.kind not in "iu":
             raise InputError(
@@ -118,37 +152,78 @@ class FactorLearner(Learner):
 
     @property
     def linked(self) -> bool:
-        """Whether predictions are another function of the scores than the scores themselves."""
+        """Whether predictions are a function of the scores other than the scores themselves."""
         return False
 
     def link(self, z: Array) -> Array:
-        """The prediction of a score z = v_uᵀw_i + a_u + b_i + c: an increasing function, here z itself."""
+        """The prediction of each score z = v_uᵀw_i + a_u + b_i + c: an increasing function, here z itself.
+
+        Args:
+            z: Scores of any shape.
+
+        Returns:
+            Predictions of the same shape.
+        """
         return z
 
     def predict(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Array:
-        """Ŷ of each (user, item) pair of codes."""
+        """The prediction of each (user, item) pair of codes.
+
+        Args:
+            user: User codes (n,).
+            item: Item codes (n,), one per user code.
+
+        Returns:
+            One prediction per pair (n,).
+        """
         return self.link(self.linear(*self._pairs(user, item)))
 
     def predictions(self, users: npt.ArrayLike) -> Array:
-        """Ŷ of all items for these users, (B, I)."""
+        """The predictions of all items.
+
+        Args:
+            users: User codes (B,).
+
+        Returns:
+            The predictions of all items for each user (B, I).
+        """
         return self.link(self.scores(users))
 
     def linear(self, u: Array, i: Array) -> Array:
-        """v_uᵀw_i + a_u + b_i + c of each pair of codes that were checked."""
+        """v_uᵀw_i + a_u + b_i + c of pairs of codes that are known to be valid.
+
+        Args:
+            u: User codes (n,).
+            i: Item codes (n,).
+
+        Returns:
+            One score per pair (n,).
+        """
         products = factor_products(self.user_factors_, self.item_factors_, u, i)
         return products + self.user_bias_[u] + self.item_bias_[i] + self.intercept_
 
     def scores(self, users: npt.ArrayLike) -> Array:
-        """v_uᵀw_i + a_u + b_i + c of all items for these users, (B, I)."""
+        """The scores v_uᵀw_i + a_u + b_i + c of all items.
+
+        Args:
+            users: User codes (B,).
+
+        Returns:
+            The scores of all items for each user (B, I).
+        """
         u = self._users(users)
         products = self.user_factors_[u] @ self.item_factors_.T  # (B, I)
         return products + (self.user_bias_[u] + self.intercept_)[:, None] + self.item_bias_
 
     def to_vectors(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-        """V, W, a, b, c and the ids of their rows, by the names that `Factors` takes; written to `path` when given.
+        """V, W, a, b, c and the ids of their rows, by the names that `Factors` takes.
 
-        The extension says the format: .npz, .safetensors or .parquet. A score is v_uᵀw_i + a_u + b_i + c. `output` is
-        there where predictions are another function of it: "logistic", or points (2, n) of a broken line.
+        Args:
+            path: A file to write them to, as well; the extension gives the format: .npz, .safetensors or .parquet.
+
+        Returns:
+            A dictionary of arrays. It has `output` where predictions are not the scores: "logistic", or the points (2,
+            n) of a piecewise linear function.
         """
         check_fitted(self)
         found: dict[str, Any] = {name: getattr(self, f"{name}_") for name in VECTORS}
@@ -166,7 +241,11 @@ class FactorLearner(Learner):
         return None
 
     def factor_arrays(self) -> tuple[Array, Array, Array]:
-        """V, W and b, which give every user's ranking: a_u and c move all items alike."""
+        """V, W and b, which give each user's ranking, since a_u and c shift all items alike.
+
+        Returns:
+            User factors (U, K), item factors (I, K) and item bias (I,).
+        """
         check_fitted(self)
         return self.user_factors_, self.item_factors_, self.item_bias_
 
@@ -175,7 +254,7 @@ class FactorLearner(Learner):
 
 
 def weights(model: Any, feedback: Any, given: Weights, propensities: Any = None) -> Floats:
-    """One positive weight a row, of mean 1: so a penalty means the same with and without weights.
+    """One positive weight per row, of mean 1, which makes a penalty mean the same with and without weights.
 
     `given` is an array in Feedback order, taken as it is; the Propensities of the rows: 1/p, times the log's own
     `weight` where it has one, as of repeats that were counted; or None: the log's own, else all equal. `propensities`
@@ -190,7 +269,7 @@ def weights(model: Any, feedback: Any, given: Weights, propensities: Any = None)
     w = _raw(feedback, given)
     if w.shape != (len(feedback),):
         raise AlignmentError(
-            f"{name}: sample_weight has shape {w.shape}, the feedback has {len(feedback):,} rows; give one weight a "
+            f"{name}: sample_weight has shape {w.shape}, the feedback has {len(feedback):,} rows; give one weight per "
             "row, in Feedback order (feedback.align(array) brings input order there)."
         )
     bad = np.flatnonzero(~(np.isfinite(w) & (w > 0)))
@@ -201,7 +280,7 @@ def weights(model: Any, feedback: Any, given: Weights, propensities: Any = None)
         )
     w = w / w.max()  # so that no sum overflows
     if w.min() == 0:
-        raise InputError(f"{name}: sample_weight differs by more than numbers can tell; cut the largest.")
+        raise InputError(f"{name}: sample_weight spans more than float64 can hold; clip the largest weights.")
     return w / w.mean()
 
 
@@ -214,7 +293,7 @@ def _raw(feedback: Feedback, given: Weights) -> Floats:
     try:
         return np.asarray(given, np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"sample_weight must be numbers, one a row, or Propensities ({error}).") from error
+        raise InputError(f"sample_weight must be numbers, one per row, or Propensities ({error}).") from error
 
 
 def check_whole(model: Any, name: str, least: int = 1) -> int:
@@ -239,8 +318,8 @@ def liked(model: Any, feedback: Feedback, threshold: Any) -> Array:
     threshold = default_threshold(distinct(feedback.rating)) if threshold is None else threshold
     if not (is_number(threshold) and np.isfinite(threshold)):
         raise InputError(
-            f"{type(model).__name__}: threshold must be a finite number, from which on a rating is a positive, or "
-            f"None, got {threshold!r}."
+            f"{type(model).__name__}: threshold must be a finite number, the smallest rating of a positive, or None, "
+            f"got {threshold!r}."
         )
     keep = reaches(feedback.rating, threshold)
     if not keep.any():
@@ -267,7 +346,7 @@ def weight_notes(w: Floats) -> list[str]:
 
 def few_notes(left: float, n: int) -> list[str]:
     """A sentence where weights leave few of n rows."""
-    few = f"the weights leave {left:,.0f} of {n:,} rows; a floor of the propensities would leave more"
+    few = f"the weights leave {left:,.0f} effective rows of {n:,}; a floor of the propensities would leave more"
     return [few] if left < FEW * n else []
 
 
@@ -279,13 +358,13 @@ def outside_notes(model: FactorLearner, feedback: Feedback, low: float, high: fl
 
 
 def far_outside_notes(model: FactorLearner, feedback: Feedback) -> list[str]:
-    """The same about what is beyond the ratings by over a quarter of their range; a little beyond is usual."""
+    """The same for predictions beyond the ratings by over a quarter of their range; slightly beyond is usual."""
     low, high = float(feedback.rating.min()), float(feedback.rating.max())
     return outside_notes(model, feedback, low - (high - low) / 4, high + (high - low) / 4)
 
 
 def unseen_notes(feedback: Feedback, how: str, what: str = "rating") -> list[str]:
-    """A sentence about users and items without a rating; `how` says what they are predicted by."""
+    """A sentence about users and items without a rating; `how` says how they are predicted."""
     lonely = {
         "user": int(np.sum(np.bincount(feedback.user, minlength=feedback.n_users) == 0)),
         "item": int(np.sum(np.bincount(feedback.item, minlength=feedback.n_items) == 0)),

@@ -18,9 +18,25 @@ from openloop.support.arguments import generator
 
 
 class Random(Learner):
-    """A score in [0, 1) for each cell, from a hash of (seed, user, item): the random permutation of the candidates.
+    """A score in [0, 1) for each cell, from a hash of (seed, user, item): a random ranking of the candidates.
 
-    The same on every call, whatever else is asked for at the same time. Learned: `seed_`.
+    The scores are the same on every call.
+
+    Args:
+        rng: A seed or generator.
+
+    Attributes:
+        seed_: The seed of the hash.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> model = ol.learners.Random(rng=0).fit(log)
+        >>> bool((model.scores([3])[0, :2] == model.predict([3, 3], [0, 1])).all())
+        True
     """
 
     seed_: int
@@ -29,20 +45,46 @@ class Random(Learner):
         self.rng: Any = rng
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Random:
-        """Nothing to learn but the grid; weights change nothing."""
+        """Learn nothing but the grid; weights have no effect.
+
+        Args:
+            feedback: The training rows.
+            sample_weight: One positive weight per row in Feedback order, or the rows' `Propensities` (weights 1/p).
+                None gives all rows the same weight.
+            propensities: p instead of weights: `Propensities`, a fitted propensity model, or an array with p of each
+                row (n,) or of each cell (U, I). Pass `sample_weight` or `propensities`, not both.
+
+        Returns:
+            The fitted learner itself.
+        """
         weights(self, feedback, sample_weight, propensities)
         self.seed_ = int(generator(type(self).__name__, self.rng).integers(2**63))
         return self._remember(feedback)
 
     def predict(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Array:
-        """The score of each (user, item) pair of codes; it is no rating."""
+        """The score of each (user, item) pair of codes; it is not a rating.
+
+        Args:
+            user: User codes (n,).
+            item: Item codes (n,), one per user code.
+
+        Returns:
+            One score per pair (n,).
+        """
         from openloop.kernels.uniforms import cell_uniforms
 
         u, i = self._pairs(user, item)
         return cell_uniforms(self.seed_, u, i)
 
     def scores(self, users: npt.ArrayLike) -> Array:
-        """The scores of all items for these users, (B, I)."""
+        """The scores of all items.
+
+        Args:
+            users: User codes (B,).
+
+        Returns:
+            The scores of all items for each user (B, I).
+        """
         from openloop.kernels.uniforms import block_uniforms
 
         u = self._users(users)
@@ -50,57 +92,157 @@ class Random(Learner):
 
 
 class GlobalAverage(Learner):
-    """Ŷ = Σwy/Σw for every cell. Learned: `mean_`."""
+    """Ŷ = Σwy/Σw for every cell.
+
+    Attributes:
+        mean_: The weighted mean rating.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> naive = ol.learners.GlobalAverage().fit(log).mean_
+        >>> weighted = ol.learners.GlobalAverage().fit(log, sample_weight=1 / log.propensity).mean_
+        >>> round(naive, 1), round(weighted, 1)  # the mean of all cells is 3
+        (4.3, 3.1)
+    """
 
     mean_: float
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> GlobalAverage:
-        """Learn the weighted mean rating."""
+        """Learn the weighted mean rating.
+
+        Args:
+            feedback: The training rows.
+            sample_weight: One positive weight per row in Feedback order, or the rows' `Propensities` (weights 1/p).
+                None gives all rows the same weight.
+            propensities: p instead of weights: `Propensities`, a fitted propensity model, or an array with p of each
+                row (n,) or of each cell (U, I). Pass `sample_weight` or `propensities`, not both.
+
+        Returns:
+            The fitted learner itself.
+        """
         w = weights(self, feedback, sample_weight, propensities)
         self.mean_ = float(np.average(feedback.rating, weights=w))
         return self._remember(feedback)
 
     def predict(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Array:
-        """The mean, for each (user, item) pair of codes."""
+        """The mean, for each (user, item) pair of codes.
+
+        Args:
+            user: User codes (n,).
+            item: Item codes (n,), one per user code.
+
+        Returns:
+            The same number for each pair (n,).
+        """
         u, _ = self._pairs(user, item)
         return np.full(len(u), self.mean_)
 
     def scores(self, users: npt.ArrayLike) -> Array:
-        """The mean for all items and these users, (B, I)."""
+        """The mean, for all items.
+
+        Args:
+            users: User codes (B,).
+
+        Returns:
+            The same number for each user and item (B, I).
+        """
         u = self._users(users)
         return np.full((len(u), len(self.items_)), self.mean_)
 
 
 class Popularity(Learner):
-    """The score of an item is how many rows it has, each counted by its weight (of mean 1).
+    """The score of an item is its number of rows, each counted by its weight, rescaled to mean 1.
 
-    It ranks, and is no rating: do not ask it for mae or mse. Learned: `item_counts_` (I,).
+    The scores rank items and are not ratings, so metrics such as mae and mse do not apply.
+
+    Attributes:
+        item_counts_: The score of each item (I,).
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> model = ol.learners.Popularity().fit(log)
+        >>> float(model.item_counts_.sum()) == len(log)
+        True
     """
 
     item_counts_: Array  # (I,)
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Popularity:
-        """Count the rows of each item, whatever their ratings."""
+        """Count the rows of each item; ratings have no effect.
+
+        Args:
+            feedback: The training rows.
+            sample_weight: One positive weight per row in Feedback order, or the rows' `Propensities` (weights 1/p).
+                None gives all rows the same weight.
+            propensities: p instead of weights: `Propensities`, a fitted propensity model, or an array with p of each
+                row (n,) or of each cell (U, I). Pass `sample_weight` or `propensities`, not both.
+
+        Returns:
+            The fitted learner itself.
+        """
         w = weights(self, feedback, sample_weight, propensities)
         self.item_counts_ = np.bincount(feedback.item, weights=w, minlength=feedback.n_items)
         return self._remember(feedback)
 
     def predict(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Array:
-        """The item's count, for each (user, item) pair of codes."""
+        """The item's count, for each (user, item) pair of codes.
+
+        Args:
+            user: User codes (n,).
+            item: Item codes (n,), one per user code.
+
+        Returns:
+            One count per pair (n,).
+        """
         _, i = self._pairs(user, item)
         return self.item_counts_[i]
 
     def scores(self, users: npt.ArrayLike) -> Array:
-        """The counts of all items for these users, (B, I)."""
+        """The counts of all items.
+
+        Args:
+            users: User codes (B,).
+
+        Returns:
+            The counts of all items for each user (B, I).
+        """
         u = self._users(users)
         return np.tile(self.item_counts_, (len(u), 1))
 
 
 class Bias(FactorLearner):
-    """Ŷ = a_u + b_i + c, which minimises Σ w(y - Ŷ)² + λ(‖a‖² + ‖b‖²), λ = `reg`, w of mean 1; c is free.
+    """Ŷ = a_u + b_i + c, which minimises Σ w(y - Ŷ)² + λ(‖a‖² + ‖b‖²) (Koren 2008); c is not penalised.
 
-    With `reg=0` many (a, b, c) fit equally well; of these it takes the one with the smallest ‖a‖² + ‖b‖², to which
-    a vanishing reg leads. Learned: `user_bias_` (U,), `item_bias_` (I,), `intercept_`; the factors have no columns.
+    With `reg=0` many (a, b, c) fit equally well. The fit takes the one with the smallest ‖a‖² + ‖b‖², the limit for
+    small λ.
+
+    Args:
+        reg: λ, beside a sum over ratings with weights of mean 1.
+
+    Attributes:
+        user_bias_: a (U,).
+        item_bias_: b (I,).
+        intercept_: c.
+        user_factors_: An array without columns (U, 0).
+        item_factors_: An array without columns (I, 0).
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> bias = ol.learners.Bias(reg=1.0).fit(log, sample_weight=1 / log.propensity)
+        >>> bias.predict([0, 0], [0, 40]).round(1)
+        array([4.5, 4.3])
     """
 
     penalties_beside_row_sum = ("reg",)
@@ -109,7 +251,18 @@ class Bias(FactorLearner):
         self.reg = reg
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Bias:
-        """Solve the weighted ridge regression."""
+        """Solve the weighted ridge regression.
+
+        Args:
+            feedback: The training rows.
+            sample_weight: One positive weight per row in Feedback order, or the rows' `Propensities` (weights 1/p).
+                None gives all rows the same weight.
+            propensities: p instead of weights: `Propensities`, a fitted propensity model, or an array with p of each
+                row (n,) or of each cell (U, I). Pass `sample_weight` or `propensities`, not both.
+
+        Returns:
+            The fitted learner itself.
+        """
         w, reg = weights(self, feedback, sample_weight, propensities), check_number(self, "reg")
         U, I = feedback.n_users, feedback.n_items
         a, b, c = offsets(feedback.user, feedback.item, feedback.rating.astype(np.float64), w, (U, I), reg)

@@ -123,7 +123,7 @@ class ChainRun:
 
 
 def thread_count(model: Any) -> int:
-    """How many threads a model's parameter asks for: None for as many as there are cores."""
+    """The number of threads that a model's parameter asks for: None for one per core."""
     return (os.cpu_count() or 1) if model.threads is None else check_whole(model, "threads")
 
 
@@ -242,6 +242,7 @@ def mixing_notes(diagnostics: Mapping[str, Mapping[str, float]]) -> list[str]:
         return []
     rhat, ess = max(diagnostics[n]["rhat"] for n in poor), min(diagnostics[n]["ess"] for n in poor)
     found = (
-        f"{len(poor)} of {len(diagnostics)} watched quantities, as {poor[0]!r}, have a split R̂ of up to {rhat:.2f} or "
+        f"{len(poor)} of {len(diagnostics)} monitored quantities, such as {poor[0]!r}, have a split R̂ of up to "
+        f"{rhat:.2f} or "
     )
     return [f"{found}as few as {ess:.0f} effective draws; these draws may not be enough: raise sweeps="]

@@ -25,12 +25,32 @@ MOST = 10_000  # products: their normal matrix then takes 800 MB
 
 
 class Features(FactorLearner):
-    """A weighted ridge regression on all products of user and item covariates, and on each covariate by itself.
+    """A weighted ridge regression (Hoerl & Kennard 1970) on covariates of users and items, and on all their products.
 
-    Covariates are those of `ol.covariates`, or arrays with a row for each id in the vocabulary's order. One side is
-    enough; the other's is then the constant alone. `reg` is λ beside a *sum* over ratings, whose weights are rescaled
-    to mean 1; it takes covariates in the units that they have. Users and items without a rating are predicted as all
-    others are. Learned: `weights_` is W, (1 + k, 1 + l).
+    Users and items without a rating are predicted like all others. With covariates of one side only, the other side has
+    the constant alone.
+
+    Args:
+        user_features: `Covariates` of users, or an array (U, k) in the order of the vocabulary.
+        item_features: The same for items (I, l).
+        reg: λ beside a *sum* over ratings, with weights rescaled to mean 1. Covariates keep their units, so scale them
+            first.
+
+    Attributes:
+        weights_: W (1 + k, 1 + l).
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> import numpy as np
+        >>> loves_romance = (np.arange(100) >= 50)[:, None].astype(float)  # (U, 1)
+        >>> is_romance = ((np.arange(80) >= 30) & (np.arange(80) < 60))[:, None].astype(float)  # (I, 1)
+        >>> model = ol.learners.Features(loves_romance, is_romance, reg=1.0).fit(log)
+        >>> model.weights_.shape
+        (2, 2)
     """
 
     penalties_beside_row_sum = ("reg",)
@@ -42,7 +62,18 @@ class Features(FactorLearner):
         self.reg = reg
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
-        """Solve the normal equations, in double precision."""
+        """Solve the normal equations, in double precision.
+
+        Args:
+            feedback: The training rows.
+            sample_weight: One positive weight per row in Feedback order, or the rows' `Propensities` (weights 1/p).
+                None gives all rows the same weight.
+            propensities: p instead of weights: `Propensities`, a fitted propensity model, or an array with p of each
+                row (n,) or of each cell (U, I). Pass `sample_weight` or `propensities`, not both.
+
+        Returns:
+            The fitted learner itself.
+        """
         w, reg = weights(self, feedback, sample_weight, propensities), check_number(self, "reg", positive=True)
         users = Covariates.of(self.user_features, feedback.users, "user")
         items = Covariates.of(self.item_features, feedback.items, "item")

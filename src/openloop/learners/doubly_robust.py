@@ -72,22 +72,53 @@ class GridLearner(FactorLearner):
 
 
 class DR(GridLearner):
-    """Ŷ = v_uᵀw_i + a_u + b_i + c, fitted to doubly robust pseudo-outcomes m of all cells D.
+    """Ŷ = v_uᵀw_i + a_u + b_i + c, fitted to doubly robust pseudo-outcomes m of all cells D (Wang et al. 2019).
 
         (|O|/|D|) Σ_D (Ŷ − m)² + λ(‖V‖² + ‖W‖²) + λ_b(‖a‖² + ‖b‖²),    m = r̃ + (o/p)(r − r̃),
 
     which is the loss Σ_D ê + Σ_O (e − ê)/p with e = (Ŷ − r)², ê = (Ŷ − r̃)², up to a constant. r̃ is predicted by
-    `imputation`, fitted without the cell's fold (None: MF with as many factors, whose λ = 5 `select` does not scale to
-    folds, as it does that of a learner which is given). Its squared errors are weighted by v:
-    1/p for "dr-jl" (Wang et al. 2019), (1 − p)/p² for "mrdr" (Guo et al. 2021), (1 − p)²/p³ for "dr-bias", and for
-    "dr-mse" `mix` of "dr-bias" plus 1 − `mix` of "mrdr" (Dai et al. 2022), each first brought to mean 1: as they are,
-    the larger one, by an order of 1/p, would be all of the sum. `targeted`: ê gains ε(1/p − 1), with
-    ε = Σ_O (e − ê)(1/p − 1)/Σ_O (1/p − 1)² (Li et al. 2023), which needs p of all cells. `clip` cuts 1/p at that value.
-    `variant="as_coded"` is the loss of published code, Σ_O e/p − Σ_O ê + Σ_D ê, whose second term should be Σ_O ê/p.
+    `imputation`, fitted without the cell's fold. The weights v of its squared errors are 1/p for "dr-jl" (Wang et al.
+    2019), (1 − p)/p² for "mrdr" (Guo et al. 2021), (1 − p)²/p³ for "dr-bias", and for "dr-mse" `mix` of "dr-bias" plus
+    1 − `mix` of "mrdr" (Dai et al. 2022). For "dr-mse" each part is first scaled to mean 1, since otherwise the larger
+    one, by an order of 1/p, would dominate the sum.
 
-    `fit` needs p itself, that of the log (None: its own column); a part of share s of it observes a cell with p·s.
-    Predictions at training cells that lie outside the ratings' range are counted in `notes_`. `history_` has the
-    objective after each sweep.
+    Args:
+        factors: The number K of factors.
+        reg: λ.
+        bias_reg: λ_b; None takes `reg`.
+        imputation: The learner of r̃. None takes an MF with as many factors and λ = 5, which `select` does not scale to
+            folds, as it does for a given learner.
+        weights: The weights v of the imputation: "dr-jl", "mrdr", "dr-bias" or "dr-mse".
+        mix: The share of "dr-bias" in "dr-mse".
+        targeted: Whether ê gains ε(1/p − 1), with ε = Σ_O (e − ê)(1/p − 1)/Σ_O (1/p − 1)² (Li et al. 2023). Needs p of
+            all cells.
+        folds: The number of folds of the imputation.
+        clip: The largest 1/p; None leaves 1/p unchanged.
+        variant: "textbook", or "as_coded": the loss of published code, Σ_O e/p − Σ_O ê + Σ_D ê, whose second term
+            should be Σ_O ê/p.
+        iterations: The largest number of sweeps.
+        tol: The relative change of the objective at which the fit stops.
+        threads: The number of threads; None takes all cores.
+        progress: Whether to show progress.
+        rng: A seed or generator.
+
+    Attributes:
+        user_factors_: V (U, K).
+        item_factors_: W (I, K).
+        user_bias_: a (U,).
+        item_bias_: b (I,).
+        intercept_: c.
+        history_: The objective after each sweep.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> dr = ol.learners.DR(factors=2, folds=2, rng=0).fit(log)  # p is the log's own column
+        >>> dr.scores([0, 1]).shape
+        (2, 80)
     """
 
     def __init__(
@@ -131,7 +162,18 @@ class DR(GridLearner):
         return bool(self.targeted)
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
-        """Impute, then minimise the objective; p is the log's own column if `propensities` are None."""
+        """Impute, then minimise the objective.
+
+        Args:
+            feedback: The training rows.
+            sample_weight: The rows' `Propensities`; weights alone are refused, since the loss needs p.
+            propensities: `Propensities`, a fitted propensity model, or an array with p of each row (n,) or of each cell
+                (U, I): p of the whole log, of which a part with share s observes a cell with p·s. None takes the log's
+                own column.
+
+        Returns:
+            The fitted learner itself.
+        """
         chances = row_chances(self, feedback, sample_weight, propensities)
         penalties, rng = self._objective(feedback), generator("DR", self.rng)
         self._check_parameters()
@@ -164,9 +206,40 @@ class RelMF(GridLearner):
 
         (|O|/|D|) Σ_D (Ŷ − m)² + λ(‖V‖² + ‖W‖²) + λ_b(‖a‖² + ‖b‖²)
 
-    O are the positives: cells that were shown and liked. p is the chance of being shown, so m has the mean P(liked).
-    It is `DR` with r̃ = 0 and r = 1. Rows with a rating below `threshold` are no positives; None: below 4, or 1 where
-    all ratings are 0 and 1. `fit` needs p itself, and refuses propensities that were fitted on clicks.
+    O are the positives: cells that were shown and liked. p is the chance of being shown, so the mean of m is P(liked).
+    The objective is that of `DR` with r̃ = 0 and r = 1.
+
+    Args:
+        factors: The number K of factors.
+        reg: λ.
+        bias_reg: λ_b; None takes `reg`.
+        floor: A smaller p counts as this.
+        threshold: Rows with a rating below it are not positives. None: below 4, or below 1 where all ratings are 0 and
+            1.
+        iterations: The largest number of sweeps.
+        tol: The relative change of the objective at which the fit stops.
+        threads: The number of threads; None takes all cores.
+        progress: Whether to show progress.
+        rng: A seed or generator.
+
+    Attributes:
+        user_factors_: V (U, K).
+        item_factors_: W (I, K).
+        user_bias_: a (U,).
+        item_bias_: b (I,).
+        intercept_: c.
+        history_: The objective after each sweep.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> rel = ol.learners.RelMF(factors=2, rng=0).fit(log)  # p is the log's own column
+        >>> scores = rel.scores([0])[0]
+        >>> bool(scores[:30].mean() > scores[30:60].mean())  # user 0 loves horror, items 0 to 29
+        True
     """
 
     def __init__(
@@ -195,7 +268,17 @@ class RelMF(GridLearner):
         self.rng = rng
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
-        """Minimise the objective; p is the log's own column if `propensities` are None."""
+        """Minimise the objective.
+
+        Args:
+            feedback: The training rows.
+            sample_weight: The rows' `Propensities`; weights alone are refused, since the loss needs p.
+            propensities: The chance of being shown, as in `DR`; propensities fitted on clicks are refused. None takes
+                the log's own column.
+
+        Returns:
+            The fitted learner itself.
+        """
         chances = row_chances(self, feedback, sample_weight, propensities)
         if not (is_number(self.floor) and 0 <= self.floor <= 1):
             raise InputError(f"RelMF: floor must lie in [0, 1], got {self.floor!r}; p below it count as that.")

@@ -26,16 +26,36 @@ Single = npt.NDArray[np.float32]
 
 
 class Exposure(FactorLearner):
-    """What was seen beyond activity and popularity, by a low-rank model of who saw what; ratings are not looked at.
+    """A low-rank model of who saw what, beyond activity and popularity; it ignores ratings.
 
-    Cells are dealt to Latin folds. For each fold, with O the rows outside it and n_u, n_i, n their counts, the matrix
+    Cells are dealt into Latin folds. For each fold, with O the rows outside it and n_u, n_i, n their counts, the matrix
 
         N = (O − n_u n_i/n)/√((n_u + 1)(n_i + 1)/n), 0 at the fold's own cells,
 
-    has its `rank` largest singular values by a randomised SVD, each reduced by the (rank + 6)th. The score is the mean
-    over folds, each divided by its standard deviation over all cells. In a `Stack` the score, log(n_u + 1) and
-    log(n_i + 1) are three columns, at a training row from the model without that row's fold, by the folds of the stack.
-    Weights change nothing. It ranks, and is no rating.
+    gives its `rank` largest singular values by a randomised SVD (Musco & Musco 2015), each reduced by the (rank + 6)th.
+    The score is the mean over folds, each divided by its standard deviation over all cells. In a `Stack` there are
+    three columns: the score, log(n_u + 1) and log(n_i + 1). For a training row, they come from the model without that
+    row's fold; the folds are those of the stack. The scores rank items and are not ratings.
+
+    Args:
+        rank: The number of singular values.
+        folds: The number of folds.
+        rng: A seed or generator.
+
+    Attributes:
+        user_factors_: Factors of users.
+        item_factors_: Factors of items.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> seen = ol.learners.Exposure(rank=2, rng=0).fit(log)
+        >>> scores = seen.scores([0])[0]
+        >>> bool(scores[:30].mean() > scores[30:60].mean())  # user 0 rates horror, items 0 to 29
+        True
     """
 
     rates = False
@@ -46,7 +66,18 @@ class Exposure(FactorLearner):
         self.rng = rng
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
-        """Find who saw what."""
+        """Find who saw what; weights are checked and have no effect.
+
+        Args:
+            feedback: The training rows.
+            sample_weight: One positive weight per row in Feedback order, or the rows' `Propensities` (weights 1/p).
+                None gives all rows the same weight.
+            propensities: p instead of weights: `Propensities`, a fitted propensity model, or an array with p of each
+                row (n,) or of each cell (U, I). Pass `sample_weight` or `propensities`, not both.
+
+        Returns:
+            The fitted learner itself.
+        """
         weights(self, feedback, sample_weight, propensities)
         folds = latin_folds("Exposure", feedback, self.folds, self.rng)
         found = combined(
@@ -57,7 +88,16 @@ class Exposure(FactorLearner):
         return self._remember(feedback, *unseen_notes(feedback, "0 everywhere", "row"))
 
     def fold_columns(self, feedback: Feedback, folds: LatinFolds, k: int) -> list[FactorColumn]:
-        """The score, activity and popularity, by the rows outside a fold."""
+        """The score, activity and popularity, by the rows outside a fold.
+
+        Args:
+            feedback: All training rows.
+            folds: The folds of the stack.
+            k: The fold that is left out.
+
+        Returns:
+            Three columns.
+        """
         seen = _Seen.of(feedback, folds, k)
         V, W = _low_rank(seen, self._checked_rank(feedback), _rng(self.rng, k))
         unit = _deviation(V, W) or 1.0
@@ -85,7 +125,7 @@ class Exposure(FactorLearner):
 
 def _rng(given: Any, k: int) -> np.random.Generator:
     """A stream for each fold, so that a fold's numbers do not depend on the others."""
-    own = generator("Exposure", given)  # which refuses what is no seed
+    own = generator("Exposure", given)  # which refuses what is not a seed
     return own if isinstance(given, np.random.Generator) else np.random.default_rng([given, k])
 
 

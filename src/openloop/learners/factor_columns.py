@@ -34,11 +34,11 @@ class FactorColumn:
         """The score of a fitted factor model; of one whose predictions are a function of it, still the score."""
         if not isinstance(model, FactorLearner):
             raise InputError(
-                f"{who}: {type(model).__name__} is no factor model, so a combination with it is none; give learners "
+                f"{who}: {type(model).__name__} is not a factor model, so it cannot be combined; give learners "
                 "such as MF, Bias, WMF, PureSVD or Features."
             )
         V, W, a, b = model.user_factors_, model.item_factors_, model.user_bias_, model.item_bias_
-        linked = ["its scores count here, and not the function of them that it predicts"] if model.linked else []
+        linked = ["its scores are used here, not its predictions, which are a function of them"] if model.linked else []
         return cls(name=name, V=V, W=W, a=a, b=b, c=float(model.intercept_), notes=(*model.notes_, *linked))
 
     @property

@@ -27,7 +27,7 @@ from openloop.support.arguments import is_whole
 from openloop.support.memory import total_memory
 from openloop.support.sizes import written
 
-RELEASED = "release() gave back the rows of the fit, and with them its users; fit again, and ask before release()."
+RELEASED = "release() freed the rows of the fit, and with them its users; fit again, and ask before release()."
 ON_FRAME = ("_on_frame", "_released")
 OF_USERS = ("users_", "user_factors_", "user_bias_")
 
@@ -60,9 +60,14 @@ class FittedOnFrames:
     _released = False
 
     def users(self, frame: Any = None) -> Any:
-        """A frame of user, factors and bias: all users of the fit, or those of another frame of ratings.
+        """A frame of user, factors and bias, after a fit on a frame.
 
-        The latter are folded in: solved from their own rows, given the items' factors, as the fit solves its users.
+        Args:
+            frame: None gives all users of the fit. Another frame of ratings gives its users, folded in: solved from
+                their own rows, given the items' factors, as the fit solves its users.
+
+        Returns:
+            A frame of the engine of the fit.
         """
         fit = self._fitted_on_frame("users")
         if frame is None:
@@ -74,11 +79,16 @@ class FittedOnFrames:
         return fit.named(fit.make(table).map(user_table(), replace(fit.ask, scale=scale)))
 
     def ranks(self, held_out: Any) -> Any:
-        """A frame of user, item, above and tied for the pairs of `held_out`, exact among all other items.
+        """The exact ranks of held-out items among all other items, after a fit on a frame.
 
-        Candidates are the items of the fit and of `held_out`, less those that the user was fitted with; `tied` counts
-        the item itself. Who or what the fit did not see has a vector of zeros. `evaluate(..., complete=True)` takes
-        the frame.
+        Candidates are the items of the fit and of `held_out`, less those that the user was fitted with. Users and items
+        that the fit did not see have vectors of zeros. `ol.evaluate(..., complete=True)` takes the frame.
+
+        Args:
+            held_out: A frame of (user, item) pairs.
+
+        Returns:
+            A frame of user, item, above and tied; `tied` counts the item itself.
         """
         fit = self._fitted_on_frame("ranks")
         pairs = open_pairs(f"{type(self).__name__}.ranks: held_out", held_out, fit.table)
@@ -88,14 +98,25 @@ class FittedOnFrames:
         return fit.named(blocks.map(rank_table(), replace(fit.ask, Q=Q)))
 
     def top(self, k: int) -> Any:
-        """A frame of user, item, score and rank: each user's k best items among those that she was not fitted with."""
+        """Each user's k best items that she was not fitted with, after a fit on a frame.
+
+        Args:
+            k: The number of items.
+
+        Returns:
+            A frame of user, item, score and rank.
+        """
         fit = self._fitted_on_frame("top")
         if not (is_whole(k) and k >= 1):
             raise InputError(f"{type(self).__name__}.top: k must be a whole number from 1, got {k!r}.")
         return fit.named(fit.blocks.map(list_table(int(k)), fit.ask))
 
     def to_model(self) -> Any:
-        """The same model with its users in memory, as one fitted on `Feedback`; refused where they do not fit."""
+        """The same model with its users in memory, as if fitted on `Feedback`; refused where they do not fit.
+
+        Returns:
+            A fitted learner.
+        """
         fit = self._fitted_on_frame("to_model")
         n, width = fit.blocks.facts.users, fit.ask.Q.shape[1]
         need, have = (
@@ -110,7 +131,7 @@ class FittedOnFrames:
         return self._with_users(fit)
 
     def release(self) -> None:
-        """Free what the rows of the fit take on the executors or on disk; after it the frames above cannot be made."""
+        """Free what the rows of the fit take on executors or on disk; afterwards the frames above cannot be made."""
         self._fitted_on_frame("release").blocks.release()
         self._on_frame, self._released = None, True
 
@@ -121,7 +142,7 @@ class FittedOnFrames:
             raise UndefinedError(f"{who}: {RELEASED}")
         if name in OF_USERS and vars(self).get("_on_frame") is not None:
             raise UndefinedError(
-                f"{who}: was fitted on a frame, where its users still are; to_model() brings them into memory, and "
+                f"{who}: was fitted on a frame, so its users are not in memory; to_model() brings them there, and "
                 "users(), ranks(held_out) and top(k) are frames."
             )
         raise AttributeError(f"{who!r} object has no attribute {name!r}")

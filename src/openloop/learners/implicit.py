@@ -28,14 +28,43 @@ TARGETS = ("one", "rating")
 
 
 class WMF(FactorLearner):
-    """Ŷ = v_uᵀw_i, least squares over all cells of the grid (Hu et al. 2008).
+    """Ŷ = v_uᵀw_i, by weighted least squares over all cells of the grid (Hu, Koren & Volinsky 2008).
 
         Σ_all C_ui (R_ui - v_uᵀw_i)² + λ(‖V‖² + ‖W‖²)
 
-    A row of the log has R = 1 (`target="one"`; "rating": the rating itself, as in Cornac) and confidence
-    C = rest + (positive - rest)·w, w its `sample_weight` of mean 1; all other cells have R = 0 and C = `rest`. Rows
-    with a rating below `threshold` are among the others; None: below 4, or 1 where all ratings are 0 and 1, and with
-    target="rating" none. `history_` has the objective after each sweep. `device="cuda"` sweeps on a GPU.
+    A row of the log has R = 1, or its rating, and confidence C = rest + (positive - rest)·w, where w is its
+    `sample_weight`, rescaled to mean 1. All other cells have R = 0 and C = `rest`.
+
+    Args:
+        factors: The number K of factors.
+        reg: λ.
+        positive: The confidence of a row.
+        rest: The confidence of all other cells.
+        target: R of a row: "one", or "rating", as in Cornac.
+        threshold: Rows with a rating below it count as unobserved. None: below 4, or below 1 where all ratings are 0
+            and 1; no row with `target="rating"`.
+        iterations: The largest number of sweeps.
+        tol: The relative change of the objective at which the fit stops.
+        threads: The number of threads; None takes all cores.
+        device: "cuda" sweeps on a GPU.
+        progress: Whether to show progress.
+        rng: A seed or generator for the start.
+
+    Attributes:
+        user_factors_: V (U, K).
+        item_factors_: W (I, K).
+        history_: The objective after each sweep.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> wmf = ol.learners.WMF(factors=2, rng=0).fit(log)
+        >>> scores = wmf.scores([0])[0]
+        >>> bool(scores[:30].mean() > scores[30:60].mean())  # user 0 loves horror, items 0 to 29
+        True
     """
 
     rates = False
@@ -71,7 +100,18 @@ class WMF(FactorLearner):
         self.rng = rng
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
-        """Minimise the objective by alternating least squares."""
+        """Minimise the objective by alternating least squares.
+
+        Args:
+            feedback: The training rows.
+            sample_weight: One positive weight per row in Feedback order, or the rows' `Propensities` (weights 1/p).
+                None gives all rows the same weight.
+            propensities: p instead of weights: `Propensities`, a fitted propensity model, or an array with p of each
+                row (n,) or of each cell (U, I). Pass `sample_weight` or `propensities`, not both.
+
+        Returns:
+            The fitted learner itself.
+        """
         w = weights(self, feedback, sample_weight, propensities)
         factors, reg, rest = check_whole(self, "factors"), check_number(self, "reg"), check_number(self, "rest")
         check_rank(self, factors, feedback.n_users, feedback.n_items)
@@ -103,7 +143,7 @@ class WMF(FactorLearner):
         positive = check_number(self, "positive", positive=True)
         if not positive > rest:
             raise InputError(
-                f"WMF: positive must be larger than rest, got {positive:g} and {rest:g}; what was seen says more."
+                f"WMF: positive must be larger than rest, got {positive:g} and {rest:g}; rows need more confidence."
             )
         return positive
 

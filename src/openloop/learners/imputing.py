@@ -43,7 +43,7 @@ def _untold(_done: float, _text: str) -> None:
 
 
 def check_imputation(who: str, learner: Any) -> None:
-    """Refuse what is no factor model of ratings, fitted with weights alone."""
+    """Refuse all but factor models of ratings that are fitted with weights alone."""
     if not isinstance(learner, FactorLearner) or learner.needs_propensities:
         kind = learner.__name__ if isinstance(learner, type) else type(learner).__name__
         raise InputError(

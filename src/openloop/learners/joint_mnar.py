@@ -30,22 +30,52 @@ OF_WARM = 2**32  # added to a chain's number for their random numbers
 
 
 class JointMNAR(JointModel, OrdinalPosterior):
-    """Level l is observed with chance σ(e_iᵀf_j + λ_{i,l} + ψ_{j,l}): HL-MNAR of Hernández-Lobato et al. 2014.
+    """Ratings, and what is observed of them: level l is observed with chance σ(e_iᵀf_j + λ_{i,l} + ψ_{j,l}).
 
-    Ratings are those of `OrdinalMF`, with `factors` numbers in u and v. λ_{i,l} ~ N(m_l, s²), ψ_{j,l} ~ N(0, t²),
-    m_l ~ N(logit of the log's density, 2²), s², t² ~ InvGamma(3, .5); e, f ~ N(0, 1) have `missing_factors` numbers.
-    Sweeps look at every cell, observed or not. The ratings of unobserved ones are summed out, but for the logistic
-    part. `unobserved` is the share of the unobserved cells that a sweep looks at; None: all, up to 20 million cells in
-    the grid, and as many of a larger one. With a share below 1 a sweep draws that share of the users and of the items,
-    chosen anew, each by all of its cells, so more sweeps are needed. Thresholds and m are moved by a fresh sample of
-    the unobserved cells, each counted 1/share times, so their draws spread a little more than the posterior does.
+    The model is HL-MNAR of Hernández-Lobato et al. (2014). Ratings follow `OrdinalMF`, with `factors` numbers in u and
+    v. λ_{i,l} ~ N(m_l, s²), ψ_{j,l} ~ N(0, t²), m_l ~ N(logit of the log's density, 2²), s², t² ~ InvGamma(3, .5); e, f
+    ~ N(0, 1) have `missing_factors` numbers. Sweeps visit every cell, observed or not. The ratings of unobserved cells
+    are summed out, except in the logistic part.
 
-    `predict_proba` of a cell that the log does not have is the chance of each level given that it was not observed;
-    of a cell that it has, the chance of another rating. `sweeps`, `burn`, `thin`, `chains`, `checkpoint` and
-    `diagnostics_` are as in `OrdinalMF`; S is the number of kept draws. `propensities_` has P(observed | rating).
+    `predict_proba` of a cell outside the log is the chance of each level given that it was not observed; of a cell in
+    the log, the chance of another rating. S is the number of kept draws.
 
-    Learned beside: `level_mean_draws_` m (S, L), `spread_draws_` s², t² (S, 2), `user_effect_draws_` λ (U, S, L),
-    `item_effect_draws_` ψ (I, S, L), `user_missing_draws_` e (U, S, d′), `item_missing_draws_` f (I, S, d′).
+    Args:
+        factors: The number of factors of the ratings.
+        missing_factors: The number d′ of factors of what is observed.
+        unobserved: The share of the unobserved cells that a sweep visits. None visits all, up to 20 million cells, and
+            as many of a larger grid. With a share below 1, a sweep draws that share of the users and of the items, each
+            with all its cells, so more sweeps are needed. Thresholds and m are then moved by a fresh sample of
+            unobserved cells, each counted 1/share times, so their draws spread slightly more than the posterior.
+        sweeps: The number of sweeps of each chain.
+        burn: How many of the first sweeps are dropped.
+        thin: Every so many sweeps after these, one draw is kept.
+        chains: The number of chains.
+        threads: The number of threads; None takes all cores.
+        progress: Whether to show progress.
+        checkpoint: A path from which the same call continues an interrupted fit; with more sweeps, a finished one.
+        rng: A seed or generator.
+
+    Attributes:
+        levels_: The rating levels (L,), rising.
+        propensities_: P(observed | rating, cell), a fitted propensity model.
+        diagnostics_: The split R̂ and the effective sample size of identified quantities.
+        level_mean_draws_: m (S, L).
+        spread_draws_: s², t² (S, 2).
+        user_effect_draws_: λ (U, S, L).
+        item_effect_draws_: ψ (I, S, L).
+        user_missing_draws_: e (U, S, d′).
+        item_missing_draws_: f (I, S, d′).
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers(users=12, items=8).observe(rng=0)
+        >>> model = ol.learners.JointMNAR(factors=2, missing_factors=1, sweeps=20, burn=10, thin=5, chains=1, rng=0)
+        >>> model.fit(log).propensities_.predict(log).values.shape == (len(log),)
+        True
     """
 
     user_missing_draws_: Singles
@@ -84,7 +114,16 @@ class JointMNAR(JointModel, OrdinalPosterior):
         self.rng = rng
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
-        """Draw from the posterior given all cells, observed or not; weights and propensities are refused."""
+        """Draw from the posterior given all cells, observed or not.
+
+        Args:
+            feedback: The training rows.
+            sample_weight: Refused: the likelihood covers all cells, so rows have no weights.
+            propensities: Refused for the same reason.
+
+        Returns:
+            The fitted learner itself.
+        """
         check_unweighted(self, feedback, sample_weight, propensities)
         levels, factors, beside = levels_of_log("JointMNAR", feedback), *self._ranks(feedback)
         share, plan = self._share(feedback), ChainPlan.of(self, feedback)
@@ -98,7 +137,7 @@ class JointMNAR(JointModel, OrdinalPosterior):
         self.levels_, self.cells_ = levels, cells
         self._keep_missing_draws(run)
         notes = [*_share_notes(share, self.unobserved), *self._keep_draws(run)]
-        return self._remember(feedback, *unseen_notes(feedback, "the prior and by what was not observed"), *notes)
+        return self._remember(feedback, *unseen_notes(feedback, "the prior and what was not observed"), *notes)
 
     def _ranks(self, feedback: Feedback) -> tuple[int, int]:
         factors, beside = check_whole(self, "factors"), check_whole(self, "missing_factors")
@@ -137,12 +176,12 @@ class JointMNAR(JointModel, OrdinalPosterior):
 
     @property
     def fits_items(self) -> bool:
-        """P(observed | rating) differs by item."""
+        """Whether P(observed | rating) differs by item: it does."""
         return True
 
     @property
     def fits_cells(self) -> bool:
-        """P(observed | rating) differs by cell."""
+        """Whether P(observed | rating) differs by cell: it does."""
         return True
 
     def _proba(self, user: Array, item: Array) -> Floats:

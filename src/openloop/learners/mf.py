@@ -41,21 +41,52 @@ SMOOTHING = 0.05  # of the ratings' standard deviation: how far from 0 the absol
 class MF(FittedOnFrames, FactorLearner):
     """Ŷ = v_uᵀw_i + a_u + b_i + c, fitted to weighted squared or absolute errors (Schnabel et al. 2016, Eq. 14).
 
-    With `loss="logistic"` ratings are labels 0 and 1, and the sum is the logit of P(Y = 1): `scores` gives logits, and
-    `predict` and `predictions` give probabilities. The loss is the log-likelihood's, log(1 + eᶻ) - Yz.
+    With weights 1/p this is MF-IPS. The objective is Σ w·δ(Y, Ŷ) + λ(‖V‖² + ‖W‖²), a *sum* over ratings; weights are
+    rescaled to mean 1, and `reg` then means the same with and without weights. c is the weighted mean rating (with
+    weights 1/p the SNIPS estimate of it; for labels its logit). Free offsets have mean 0, with their mean in c.
 
-    `sample_weight` (1/p for MF-IPS) is rescaled to mean 1, so that `reg` means the same with and without weights: it
-    is λ of λ(‖V‖² + ‖W‖²) beside a *sum* over ratings. `bias_reg` is that of the offsets, by default the same; 0
-    gives the paper's free offsets. c is the weighted mean rating, with weights 1/p what SNIPS says of it (of labels
-    its logit); free offsets have mean 0, and c what they had.
+    With `loss="logistic"`, ratings are labels 0 and 1 and the sum is the logit of P(Y = 1): `scores` gives logits,
+    `predict` and `predictions` give probabilities. The loss is the negative log-likelihood log(1 + eᶻ) - Yz.
 
-    `solver`: "cg" and "cholesky" alternate between users and items by weighted least squares (an absolute or
-    logistic loss by reweighting them), "lbfgs" is the paper's, and "projected" solves all users inside a descent on
-    the items alone, so it also runs on rows that are on disk or on Spark: see `fit`. With a path as `checkpoint`, a
-    projected fit that was interrupted goes on where it stopped, with the same bits. A fit ends when a sweep,
-    or four iterations of "projected" together, lower the objective by no more than `tol` of itself, or after
-    `iterations`; `history_` has the objective after each. Same `rng`, same bits, whatever `threads`. `device="cuda"`
-    sweeps on a GPU, by "cg" in float32, with bits of its own.
+    A fit stops when a sweep, or four iterations of "projected" together, lower the objective by no more than the share
+    `tol`, or after `iterations`. The same `rng` gives the same bits for any `threads`.
+
+    Args:
+        factors: The number K of factors.
+        reg: λ, the penalty on the factors.
+        bias_reg: The penalty on the offsets a and b; None takes `reg`, 0 gives the paper's free offsets.
+        loss: "squared", "absolute" or "logistic".
+        solver: "cg" and "cholesky" alternate between users and items by weighted least squares (an absolute or logistic
+            loss by reweighting). "lbfgs" is the paper's. "projected" solves all users inside a descent on the items
+            alone, so it also takes rows on disk or on Spark.
+        iterations: The largest number of sweeps or iterations.
+        tol: The relative change of the objective at which the fit stops.
+        dtype: The type of the factors, "float32" or "float64".
+        threads: The number of threads; None takes all cores.
+        device: "cuda" sweeps on a GPU, by "cg" in float32; its bits differ from those of the CPU.
+        progress: Whether to show progress.
+        checkpoint: A path from which an interrupted "projected" fit continues, with the same bits.
+        rng: A seed or generator for the start.
+
+    Attributes:
+        user_factors_: V (U, K).
+        item_factors_: W (I, K).
+        user_bias_: a (U,).
+        item_bias_: b (I,).
+        intercept_: c.
+        history_: The objective after each sweep.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> mf = ol.learners.MF(factors=4, reg=1.0, rng=0).fit(log, sample_weight=1 / log.propensity)
+        >>> mf.predict([0, 0], [0, 40]).round(1)
+        array([4.9, 1.5], dtype=float32)
+        >>> mf.scores([0, 1]).shape
+        (2, 80)
     """
 
     penalties_beside_row_sum = ("reg", "bias_reg")
@@ -104,12 +135,23 @@ class MF(FittedOnFrames, FactorLearner):
         blocks: FilePath | None = None,
         memory: int | str | None = None,
     ) -> Self:
-        """Minimise the objective; `sample_weight` is one weight per row in Feedback order, or the rows' Propensities.
+        """Minimise the objective.
 
-        With `solver="projected"`, `feedback` may be rows that stay where they are: a Spark frame, a Polars scan or any
-        other frame, or a path to Parquet files. `user`, `item` and `rating` then name its columns, and `sample_weight`
-        or `propensities` one of weights or of p. Blocks of rows that are not on Spark are made once in the folder
-        `blocks`, by default a temporary one, within `memory`, as "4 GiB".
+        Args:
+            feedback: The training rows. With `solver="projected"` also rows that stay where they are: a Spark frame, a
+                Polars scan, any other frame, or a path to Parquet files.
+            sample_weight: One positive weight per row in Feedback order, or the rows' `Propensities` (weights 1/p). For
+                a frame: the name of a column of weights.
+            propensities: p instead of weights: `Propensities`, a fitted propensity model, or an array with p of each
+                row (n,) or of each cell (U, I). For a frame: the name of a column of p.
+            user: The column of user ids of a frame.
+            item: The column of item ids of a frame.
+            rating: The column of ratings of a frame.
+            blocks: The folder for blocks of rows that are not on Spark, made once; None takes a temporary one.
+            memory: How much memory blocks may use, such as "4 GiB".
+
+        Returns:
+            The fitted learner itself.
         """
         self._check_names()
         given = Rowset(
@@ -149,7 +191,14 @@ class MF(FittedOnFrames, FactorLearner):
         return self.loss == "logistic"
 
     def link(self, z: Array) -> Array:
-        """The prediction of a score: of a logit its probability."""
+        """The prediction of each score; the probability of each logit.
+
+        Args:
+            z: Scores of any shape.
+
+        Returns:
+            Predictions of the same shape.
+        """
         return expit(z) if self.linked else z
 
     def _output(self) -> Any:
@@ -238,7 +287,7 @@ def _spread(feedback: Feedback, w: Floats) -> float:
 
 
 def _check_labels(feedback: Feedback) -> None:
-    """Refuse what a logistic loss cannot tell apart."""
+    """Refuse ratings other than 0 and 1 for a logistic loss, and ratings that are all the same."""
     y = feedback.rating
     bad = np.flatnonzero((y != 0) & (y != 1))
     if len(bad):

@@ -34,24 +34,55 @@ SAME = 1e-6  # of the log-likelihood: a log that it is not equal on is another o
 
 
 class MixtureMNAR(JointModel):
-    """Marlin & Zemel 2009: user u has component z with chance θ_z, her rating of i is v with chance β_{z,i,v}.
+    """User u has component z with chance θ_z, and rates i as v with chance β_{z,i,v} (Marlin & Zemel 2009).
 
-    A rating v is observed with chance μ_v (`missing="cpt-v"`), or with σ(s_v + ω_i), by item (`"logit-vd"`). EM fits
-    them to all cells, observed or not, from `restarts` starts, and keeps the best. `component_prior` users are added to
-    each component, `rating_prior` ratings to each item in a component, by level as in the whole log, `observed_prior`
-    observed and as many unobserved cells to each level; ω_i ~ N(0, `offset_sd`²).
+    A rating v is observed with chance μ_v (`missing="cpt-v"`), or with σ(s_v + ω_i), by item (`"logit-vd"`). EM, with
+    the jumps of SQUAREM (Varadhan & Roland 2008), fits them to all cells, observed or not.
 
-    `predict_proba` is Σ_z P(z | row of u) β_{z,i,v}: the row says which cells she rated, how, and which she did not.
-    That the cell itself was or was not observed counts in P(z | row), and no more.
+    `predict_proba` is Σ_z P(z | row of u) β_{z,i,v}: the user's row says which cells she rated, how, and which she did
+    not. Whether the cell itself was observed enters by P(z | row) only.
 
-    Which ratings go unobserved follows from the model alone: how its components rate, what they leave out, and that the
-    chance of being observed is the same for all users. Many β and μ explain a log nearly equally well where it has few
-    rows per user, or more components than its users have; then the priors and the start (missing at random) decide.
-    `missing_interval` shows how well μ is known, given the model.
+    Which ratings go unobserved follows from the model alone: how its components rate, what they leave out, and the
+    assumption that the chance of being observed is the same for all users. Where a log has few rows per user, or the
+    model has too many components, many β and μ explain the log almost equally well; the priors and the start (missing
+    at random) then decide. `missing_interval` shows how well μ is known, given the model.
 
-    Learned: `component_shares_` θ (Z,), `item_levels_` β (I, L, Z), `user_components_` P(z | row) (U, Z),
-    `observed_chances_` μ_v or σ(s_v) (L,), `item_offsets_` ω (I,), `history_` F of the best start at every step,
-    `ends_` F at the end of each start, `settled_` whether EM had settled there.
+    Args:
+        components: The number Z of components.
+        missing: "cpt-v" or "logit-vd".
+        component_prior: How many users the prior adds to each component.
+        rating_prior: How many ratings the prior adds to each item in a component, by level as in the whole log.
+        observed_prior: How many observed, and as many unobserved, cells the prior adds to each level.
+        offset_sd: The standard deviation of the prior of ω.
+        restarts: The number of starts, of which the best is kept.
+        iterations: The largest number of steps per start.
+        tol: The relative change of the objective at which EM stops.
+        rng: A seed or generator for the starts.
+        progress: Whether to show progress.
+
+    Attributes:
+        levels_: The rating levels (L,), rising.
+        component_shares_: θ (Z,).
+        item_levels_: β (I, L, Z).
+        user_components_: P(z | row) (U, Z).
+        observed_chances_: μ_v or σ(s_v) (L,).
+        item_offsets_: ω (I,).
+        propensities_: P(observed | rating), a fitted propensity model.
+        history_: The objective F of the best start at every step.
+        ends_: F at the end of each start.
+        settled_: Whether EM converged at the best start.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> model = ol.learners.MixtureMNAR(components=2, restarts=1, iterations=50, rng=0).fit(log)
+        >>> model.predict([0], [0]).round(1)
+        array([4.6])
+        >>> model.missing_interval(log).shape
+        (3, 2)
     """
 
     component_shares_: Floats
@@ -91,7 +122,16 @@ class MixtureMNAR(JointModel):
         self.progress = progress
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
-        """Fit the mixture to the observed and the unobserved cells; weights and propensities are refused."""
+        """Fit the mixture to the observed and the unobserved cells.
+
+        Args:
+            feedback: The training rows.
+            sample_weight: Refused: the likelihood covers all cells, so rows have no weights.
+            propensities: Refused for the same reason.
+
+        Returns:
+            The fitted learner itself.
+        """
         check_unweighted(self, feedback, sample_weight, propensities)
         levels = levels_of_log("MixtureMNAR", feedback)
         if check_whole(self, "components") > feedback.n_users:
@@ -112,10 +152,17 @@ class MixtureMNAR(JointModel):
         return self.missing == "logit-vd"
 
     def missing_interval(self, feedback: Feedback, level: float = 0.9) -> Floats:
-        """Intervals of `observed_chances_` (L, 2), from the log that was fitted.
+        """Intervals of `observed_chances_`, from the log that was fitted.
 
-        s = logit μ, plus and minus normal quantiles times its standard error: the inverse information of the penalised
-        likelihood, all other parameters fitted again wherever s is moved to.
+        s = logit μ, plus and minus normal quantiles times its standard error. The error is from the inverse profile
+        information: the penalised likelihood as s moves, with all other parameters fitted again.
+
+        Args:
+            feedback: The log that was fitted.
+            level: The confidence level.
+
+        Returns:
+            Lower and upper limits (L, 2).
         """
         check_level("MixtureMNAR.missing_interval", level)
         cells, at = self._fitted_cells(feedback), self._parameters()

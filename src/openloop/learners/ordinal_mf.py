@@ -20,18 +20,39 @@ if TYPE_CHECKING:
 
 
 class OrdinalMF(OrdinalPosterior):
-    """Level l when b_{l-1} < a ≤ b_l, a ~ N(u_iᵀv_j, γ_i γ_j): HL-MAR of Hernández-Lobato et al. 2014.
+    """Ordinal factors: level l when b_{l-1} < a ≤ b_l, a ~ N(u_iᵀv_j, γ_i γ_j).
 
-    Rows are taken as missing at random. Priors: u_i ~ N(μ_U, diag σ_U²), v_j likewise, μ ~ N(0, 1), σ² ~
-    InvGamma(3, 2), γ ~ InvGamma(5, 4), b_l ~ N(l - L/2, 1) in rising order. Thresholds are common to all items;
-    the published ones differ by item, around common ones. The levels are the log's distinct ratings.
-
-    `chains` chains make `sweeps` sweeps each; the first `burn` are dropped, and of the others every `thin`-th is kept.
-    Predictions are averages over all kept draws: `predict_proba` of the chances of levels, `predict` of the rating. Who
-    has no row is drawn from the prior. `diagnostics_` has the split R̂ and the effective sample size of identified
-    quantities, and a note says where they are poor. With a path as `checkpoint`, a fit that was interrupted goes on
-    from there by the same call, and one with more sweeps from where the last ended. Same `rng`, same bits, whatever
+    The model is HL-MAR of Hernández-Lobato et al. (2014). Rows are assumed missing at random. Priors: u_i ~ N(μ_U, diag
+    σ_U²), v_j likewise, μ ~ N(0, 1), σ² ~ InvGamma(3, 2), γ ~ InvGamma(5, 4), b_l ~ N(l - L/2, 1) in rising order.
+    Thresholds are common to all items; the published ones differ by item, around common ones. The levels are the log's
+    distinct ratings. Users and items without a row are drawn from the prior. The same `rng` gives the same bits for any
     `threads`.
+
+    Args:
+        factors: The number of factors.
+        sweeps: The number of sweeps of each chain.
+        burn: How many of the first sweeps are dropped.
+        thin: Every so many sweeps after these, one draw is kept.
+        chains: The number of chains.
+        threads: The number of threads; None takes all cores.
+        progress: Whether to show progress.
+        checkpoint: A path from which the same call continues an interrupted fit; with more sweeps, a finished one.
+        rng: A seed or generator.
+
+    Attributes:
+        levels_: The rating levels (L,), rising.
+        diagnostics_: The split R̂ and the effective sample size of identified quantities (Vehtari et al. 2021); a note
+            says where they are poor.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers(users=12, items=8).observe(rng=0)
+        >>> model = ol.learners.OrdinalMF(factors=2, sweeps=20, burn=10, thin=5, chains=1, rng=0).fit(log)
+        >>> model.predict_proba([0], [0]).shape  # the chance of each rating of one cell
+        (1, 3)
     """
 
     def __init__(
@@ -58,7 +79,16 @@ class OrdinalMF(OrdinalPosterior):
         self.rng = rng
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
-        """Draw from the posterior given the rows, which have no weights."""
+        """Draw from the posterior given the rows.
+
+        Args:
+            feedback: The training rows.
+            sample_weight: Refused: the likelihood is of single ratings, so rows have no weights.
+            propensities: Refused for the same reason.
+
+        Returns:
+            The fitted learner itself.
+        """
         check_unweighted(self, feedback, sample_weight, propensities)
         factors, levels = check_whole(self, "factors"), levels_of_log("OrdinalMF", feedback)
         check_rank(self, factors, feedback.n_users, feedback.n_items)

@@ -49,7 +49,7 @@ class Rowset:
 
 
 def check_projected(model: Any, given: Rowset) -> None:
-    """Refuse what users cannot be projected out of, and arguments that nobody would use."""
+    """Refuse losses whose users cannot be projected out, and arguments that would have no effect."""
     name = type(model).__name__
     if given.outside and model.solver != "projected":
         raise InputError(

@@ -18,10 +18,27 @@ NOTHING = 1e-7  # of the largest singular value: below it the eigenvalues of R�
 class PureSVD(FactorLearner):
     """R̂ = UΣQᵀ, the `factors` largest singular values of R (Cremonesi, Koren & Turrin 2010, Eq. 4).
 
-    R holds w·y where a rating was observed, and 0 elsewhere: with w = 1/p its expectation is the complete matrix of
-    ratings, up to a factor. It ranks, and is no rating: unseen cells pull the scores towards 0. `rng` draws the vector
-    that the iteration starts from. Learned: `user_factors_` = UΣ (U, K), `item_factors_` = Q (I, K),
-    `singular_values_` (K,).
+    R is w·y where a rating was observed, and 0 elsewhere: with w = 1/p its expectation is the complete matrix of
+    ratings, up to a factor. The scores rank items and are not ratings, since unobserved cells pull them towards 0.
+
+    Args:
+        factors: The number K of singular values.
+        rng: A seed or generator for the start of the iteration.
+
+    Attributes:
+        user_factors_: UΣ (U, K).
+        item_factors_: Q (I, K).
+        singular_values_: The diagonal of Σ (K,).
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> svd = ol.learners.PureSVD(factors=3, rng=0).fit(log)
+        >>> svd.singular_values_.shape, svd.scores([0, 1]).shape
+        ((3,), (2, 80))
     """
 
     rates = False
@@ -32,13 +49,24 @@ class PureSVD(FactorLearner):
         self.rng: Any = rng
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> PureSVD:
-        """Find the largest singular values and their vectors."""
+        """Find the largest singular values and their vectors.
+
+        Args:
+            feedback: The training rows.
+            sample_weight: One positive weight per row in Feedback order, or the rows' `Propensities` (weights 1/p).
+                None gives all rows the same weight.
+            propensities: p instead of weights: `Propensities`, a fitted propensity model, or an array with p of each
+                row (n,) or of each cell (U, I). Pass `sample_weight` or `propensities`, not both.
+
+        Returns:
+            The fitted learner itself.
+        """
         w, K = weights(self, feedback, sample_weight, propensities), check_whole(self, "factors")
         check_rank(self, K, feedback.n_users, feedback.n_items)
         U, I = feedback.n_users, feedback.n_items
         R = coo_array((w * feedback.rating, (feedback.user, feedback.item)), (U, I)).tocsr()
         if not R.data.any():
-            raise InputError("PureSVD: all ratings are 0, which stands for a missing one; add 1 to them.")
+            raise InputError("PureSVD: all ratings are 0, which also represents a missing rating; add 1 to them.")
         P, sigma, Q = _largest(R, K, generator(type(self).__name__, self.rng))
         self.user_factors_, self.item_factors_, self.singular_values_ = np.ascontiguousarray(P * sigma), Q, sigma
         self.user_bias_, self.item_bias_, self.intercept_ = np.zeros(U), np.zeros(I), 0.0

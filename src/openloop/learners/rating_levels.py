@@ -1,6 +1,6 @@
 """`RatingDistribution`: learners of the chance of each rating level, and the levels of a log.
 
-Such a learner maximises or samples a likelihood of the rows. It is no sum of losses, so it takes no weights.
+Such a learner maximises or samples a likelihood of the rows. It is not a sum of losses, so it takes no weights.
 """
 
 from __future__ import annotations
@@ -30,15 +30,38 @@ class RatingDistribution(Learner):
     levels_: Levels  # (L,) rising
 
     def predict_proba(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Floats:
-        """P(rating = level) of each (user, item) pair of codes: (n, L), with the columns of `levels_`."""
+        """The chance of each rating level.
+
+        Args:
+            user: User codes (n,).
+            item: Item codes (n,), one per user code.
+
+        Returns:
+            P(rating = level) of each pair (n, L), with the columns of `levels_`.
+        """
         return self._proba(*self._pairs(user, item))
 
     def predict(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Array:
-        """Σ_l level_l P(rating = level_l) of each (user, item) pair of codes."""
+        """The mean rating Σ_l level_l P(rating = level_l).
+
+        Args:
+            user: User codes (n,).
+            item: Item codes (n,), one per user code.
+
+        Returns:
+            One rating per pair (n,).
+        """
         return self.predict_proba(user, item) @ self.levels_.astype(np.float64)
 
     def scores(self, users: npt.ArrayLike) -> Array:
-        """What `predict` says of all items for these users, (B, I)."""
+        """The mean ratings of all items.
+
+        Args:
+            users: User codes (B,).
+
+        Returns:
+            The mean ratings of all items for each user (B, I).
+        """
         return self._means(self._users(users))
 
     def _proba(self, user: Array, item: Array) -> Floats:
@@ -71,7 +94,7 @@ def check_unweighted(model: Any, feedback: Any, sample_weight: Weights, propensi
             )
     if feedback.positives:
         raise UndefinedError(
-            f"{who}: this log has positives only, so there is no rating to be distributed; use WMF, or read the log "
+            f"{who}: this log has positives only, so there are no ratings to learn from; use WMF, or read the log "
             "with rating=."
         )
     return feedback

@@ -33,7 +33,7 @@ class JointModel(RatingDistribution):
 
     @property
     def fits_cells(self) -> bool:
-        """Whether it differs by cell, beyond what user and item have in common with others."""
+        """Whether P(observed | rating) differs by cell, beyond its user and item."""
         return False
 
     @property
@@ -43,9 +43,16 @@ class JointModel(RatingDistribution):
         return RatingPropensities(self).of_fitted(self)
 
     def observed_by_level(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Floats:
-        """P(observed by the fitted part | rating level) of each (user, item) pair of codes, (n, L).
+        """The chance that the fitted part observes a cell with each rating.
 
-        Of `JointMNAR` it is the harmonic mean over draws: 1/p is the mean weight.
+        For `JointMNAR` it is the harmonic mean over draws, which makes 1/p the mean weight.
+
+        Args:
+            user: User codes (n,).
+            item: Item codes (n,), one per user code.
+
+        Returns:
+            P(observed | rating level) of each pair (n, L), with the columns of `levels_`.
         """
         return self._observed(*self._pairs(user, item))
 
@@ -59,11 +66,28 @@ class JointModel(RatingDistribution):
 
 
 class RatingPropensities(BaseEstimator):
-    """p of a row by its rating, from a joint model such as `MixtureMNAR`: `joint.propensities_` is one, fitted.
+    """p of a row by its rating and cell, from a joint model such as `MixtureMNAR`.
 
-    `RatingPropensities(joint).fit(log)` fits an unfitted copy of the joint model, as a refit to a bootstrap draw does.
-    p is that of the whole log: of a model that was fitted on a share s of the log, the fitted chance divided by s, at
-    most 1. Learned: `model_`, the fitted joint model.
+    The attribute `propensities_` of a fitted joint model is one, fitted. `RatingPropensities(joint).fit(log)` fits an
+    unfitted copy of the joint model, as a refit to a bootstrap draw does. p is that of the whole log: if the model was
+    fitted on a share s of the log, p is the fitted chance divided by s, at most 1.
+
+    Args:
+        joint: `MixtureMNAR` or `JointMNAR`.
+
+    Attributes:
+        model_: The fitted joint model.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> joint = ol.learners.MixtureMNAR(components=2, restarts=1, iterations=50, rng=0)
+        >>> seen = ol.learners.RatingPropensities(joint).fit(log)
+        >>> seen.by_level([0], [0]).shape  # P(observed | rating) of one cell, for ratings 1, 3 and 5
+        (1, 3)
     """
 
     assumes = "being observed depends on the rating as the joint model says"
@@ -79,29 +103,57 @@ class RatingPropensities(BaseEstimator):
         self.joint: Any = joint
 
     def fit(self, feedback: Feedback) -> Self:
-        """Fit a copy of the joint model."""
+        """Fit a copy of the joint model.
+
+        Args:
+            feedback: A log.
+
+        Returns:
+            The fitted model itself.
+        """
         check_feedback("RatingPropensities", feedback)
         _check_share(feedback.share)
         fresh: Any = clone(self.joint)
         return self.of_fitted(fresh.fit(feedback))
 
     def of_fitted(self, model: Any) -> Self:
-        """Take what a fitted joint model has learned."""
+        """Take what a fitted joint model has learned.
+
+        Args:
+            model: A fitted joint model.
+
+        Returns:
+            The fitted model itself.
+        """
         _check_share(model.share_)
         self.model_: Any = model
         self.users_, self.items_, self.notes_, self.side_ = model.users_, model.items_, model.notes_, {}
         return self
 
     def refit(self, feedback: Feedback) -> Self:
-        """A fresh copy, fitted on another part of the log."""
+        """A fresh copy, fitted on another part of the log.
+
+        Args:
+            feedback: Another part of the log.
+
+        Returns:
+            The new fitted model; this one is unchanged.
+        """
         check_fitted(self)
         fresh: Any = clone(self)
         return fresh.fit(feedback)
 
     def by_level(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Floats:
-        """P(observed | rating level) of each (user, item) pair of codes: (n, L), with the columns of `levels_`.
+        """The p of a cell for each rating.
 
-        Of `JointMNAR` it is the harmonic mean over draws: 1/p is the mean weight.
+        For `JointMNAR` it is the harmonic mean over draws, which makes 1/p the mean weight.
+
+        Args:
+            user: User codes (n,).
+            item: Item codes (n,), one per user code.
+
+        Returns:
+            P(observed | rating level) of each pair (n, L), with the columns of `levels_`.
         """
         check_fitted(self)
         return np.minimum(self.model_.observed_by_level(user, item) / self.model_.share_, 1.0)
@@ -113,7 +165,14 @@ class RatingPropensities(BaseEstimator):
         return self.model_.levels_
 
     def predict(self, feedback: Feedback) -> Propensities:
-        """The p of each row, by its cell and rating, carrying the fingerprint of `feedback`."""
+        """The p of each row, by its cell and rating.
+
+        Args:
+            feedback: A log, or a part of one, on the users and items of the fit.
+
+        Returns:
+            `Propensities` in Feedback order, with the fingerprint of `feedback`.
+        """
         self._check_grid(feedback)
         level = self._codes(feedback)
         values = self.by_level(feedback.user, feedback.item)[np.arange(len(level)), level]  # (n,)
@@ -124,7 +183,11 @@ class RatingPropensities(BaseEstimator):
         )  # fmt: skip
 
     def matrix(self) -> Floats:
-        """Undefined: the p of a cell depends on its rating, which is known for observed cells only."""
+        """Undefined: the p of a cell depends on its rating, which is known for observed cells only.
+
+        Raises:
+            UndefinedError: Always.
+        """
         check_fitted(self)
         raise UndefinedError(
             "RatingPropensities: p depends on a cell's rating, which is known for observed cells only, so there is no "
@@ -136,8 +199,8 @@ class RatingPropensities(BaseEstimator):
         check_feedback("RatingPropensities", feedback)
         if self.users_ != feedback.users or self.items_ != feedback.items:
             raise AlignmentError(
-                f"RatingPropensities: fitted on {len(self.users_):,} users × {len(self.items_):,} items, asked about "
-                f"other ids, {feedback.n_users:,} × {feedback.n_items:,}; read that log with like=."
+                f"RatingPropensities: fitted on {len(self.users_):,} users × {len(self.items_):,} items, but this "
+                f"log has other ids, {feedback.n_users:,} × {feedback.n_items:,}; read it with like=."
             )
 
     def _codes(self, feedback: Feedback) -> Array:
@@ -155,6 +218,6 @@ class RatingPropensities(BaseEstimator):
 def _check_share(share: Any) -> None:
     if share is None:
         raise UndefinedError(
-            "RatingPropensities: this part of a log has no share (as after a split by time), so its part of the log "
-            "is unknown; fit on the whole log."
+            "RatingPropensities: this part of a log has no share (as after a split by time), so the size of the "
+            "whole log is unknown; fit on the whole log."
         )

@@ -19,15 +19,36 @@ FORMS = ("linear", "isotonic")
 
 
 class Recalibrated(FactorLearner):
-    """ŷ = α + βf̂, f̂ the prediction of `model`, by weighted least squares on rows that it did not see.
+    """ŷ = α + βf̂, f̂ the prediction of `model`, by weighted least squares on held-out rows (Mincer & Zarnowitz 1969).
 
-    A model fitted by weights 1/p is too extreme for cells that it has not seen: its level and slope are those of its
-    own rows. Here every row is predicted by a model without its Latin fold; β is fitted to these within folds, α to all
-    of them, and then the model to all rows. A slope below 0 counts as 0, so no order is turned round.
+    A model fitted with weights 1/p is too extreme for cells that it has not seen, because its level and slope fit its
+    own rows. Here each row is predicted by a model fitted without its Latin fold. β is fitted to these predictions
+    within folds, α to all of them, and last the model to all rows. A negative slope counts as 0, so no order is
+    reversed.
 
-    `form="isotonic"` fits a non-decreasing function, straight between its knots, instead: `scores` are then the
-    model's own, in the same order, and `predict` gives the function of them. Learned: `slope_` and `level_` (β and α),
-    or `knots_` and `values_` (isotonic).
+    Args:
+        model: A learner with factors.
+        folds: The number of folds.
+        form: "linear", or "isotonic": a non-decreasing function, linear between its knots (Zadrozny & Elkan 2002).
+            `scores` are then the model's own, and `predict` gives the function of them.
+        rng: A seed or generator for the folds.
+        progress: Whether to show progress.
+
+    Attributes:
+        slope_: β ("linear").
+        level_: α ("linear").
+        knots_: Where the function changes its slope ("isotonic").
+        values_: The function at the knots ("isotonic").
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> model = ol.learners.Recalibrated(ol.learners.Bias(reg=0.1), folds=2, rng=0)
+        >>> 0 <= model.fit(log, sample_weight=1 / log.propensity).slope_ <= 1
+        True
     """
 
     slope_: float
@@ -51,7 +72,18 @@ class Recalibrated(FactorLearner):
         self.progress = progress
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
-        """Fit the model without each fold, then the calibration, then the model to all rows."""
+        """Fit the model without each fold, then the calibration, then the model to all rows.
+
+        Args:
+            feedback: The training rows.
+            sample_weight: One positive weight per row in Feedback order, or the rows' `Propensities` (weights 1/p).
+                None gives all rows the same weight.
+            propensities: p instead of weights: `Propensities`, a fitted propensity model, or an array with p of each
+                row (n,) or of each cell (U, I). Pass `sample_weight` or `propensities`, not both.
+
+        Returns:
+            The fitted learner itself.
+        """
         w, (base,) = weights(self, feedback, sample_weight, propensities), bases_of("Recalibrated", [self.model])
         self._check(base)
         held_out, spread = self._held_out(base, feedback, w)
@@ -69,7 +101,14 @@ class Recalibrated(FactorLearner):
         return self.form == "isotonic"
 
     def link(self, z: Array) -> Array:
-        """The step function of a score; without knots the score itself."""
+        """The step function of each score; without knots, the score itself.
+
+        Args:
+            z: Scores of any shape.
+
+        Returns:
+            Predictions of the same shape.
+        """
         return np.interp(z, self.knots_, self.values_) if len(self.knots_) else z
 
     def _output(self) -> Any:
@@ -79,10 +118,10 @@ class Recalibrated(FactorLearner):
         if self.form not in FORMS:
             raise InputError(f"Recalibrated: form={self.form!r} is unknown.{did_you_mean(str(self.form), FORMS)}")
         if base.by_folds:
-            raise InputError(f"Recalibrated: {base.name} predicts no rating; put it into a Stack instead.")
+            raise InputError(f"Recalibrated: {base.name} does not predict ratings; put it into a Stack instead.")
         if self.form == "linear" and getattr(base.learner, "linked", False):
             raise InputError(
-                f"Recalibrated: {base.name} predicts through a link, so α + βf̂ is no factor model; pass "
+                f"Recalibrated: {base.name} predicts through a link, so α + βf̂ is not a factor model; pass "
                 'form="isotonic".'
             )
 

@@ -82,7 +82,7 @@ def _base(who: str, number: int, given: Any) -> Base:
             "give a learner such as MF()."
         )
     if hasattr(learner, "fold_columns") and power != 1:  # pyright: ignore[reportUnknownArgumentType]
-        raise InputError(f"{who}: base {number} looks at no weights, so a power changes nothing; leave it out.")
+        raise InputError(f"{who}: base {number} ignores weights, so a power changes nothing; leave it out.")
     kind = type(learner).__name__  # pyright: ignore[reportUnknownArgumentType]
     return Base(who=who, name=f"{kind}, w^{power:g}" if power != 1 else kind, learner=learner, power=float(power))
 

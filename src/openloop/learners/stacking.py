@@ -20,18 +20,43 @@ FINALS = ("refit", "folds")
 
 
 class Stack(FactorLearner):
-    """ŷ = c + Σ_j β_j z_j: several learners, combined by weighted ridge regression on held-out rows.
+    """ŷ = c + Σ_j β_j z_j: several learners combined by weighted ridge regression on held-out rows (Wolpert 1992).
 
-    A base is a learner, or a pair (learner, power) that is trained with `sample_weight**power`: 1 alone, 0 for equal
-    weights. By K Latin `folds` every row is predicted by models that did not see it, and β minimises
+    A base is a learner, or a pair (learner, power), which is trained with `sample_weight**power`: a learner alone has
+    power 1, and power 0 gives equal weights. Rows are dealt into K Latin folds, and each row is predicted by models
+    that did not see it. β minimises
 
         Σ_O w(y − c_k − zᵀβ)² + λ‖β‖²,
 
-    z the columns less their weighted means, divided by their weighted deviations, both within the row's fold k; λ is
-    `reg`. A column that hardly moves over held-out rows is left out. The columns of a prediction are bases fitted to
-    all rows (`final="refit"`), or means of the fold models ("folds": K times the factors); those of `Exposure` are
-    always means. A fold's penalties are scaled to its rows, as in `select`. Bases must be factor models, and a stack is
-    one again. Learned: `columns_` (names), `coefficients_` (β), `column_means_` and `column_deviations_`, (J,) each.
+    with z the columns less their weighted means, divided by their weighted deviations, both within the row's fold k.
+    Columns that hardly vary over held-out rows are left out. The penalties of a fold's models are scaled to its rows,
+    as in `select`. Bases must be factor models, and a stack is one too.
+
+    Args:
+        bases: The learners, or pairs (learner, power).
+        folds: K.
+        reg: λ.
+        final: What predicts: "refit" fits the bases to all rows; "folds" averages the models of the folds, which takes
+            K times the factors. `Exposure` is always averaged.
+        rng: A seed or generator for the folds.
+        progress: Whether to show progress.
+
+    Attributes:
+        columns_: The names of the columns.
+        coefficients_: β (J,).
+        column_means_: The means of the columns (J,).
+        column_deviations_: Their standard deviations (J,).
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> bases = [ol.learners.Bias(), (ol.learners.Bias(reg=1.0), 0.5), ol.learners.Exposure(rank=2)]
+        >>> stack = ol.learners.Stack(bases, folds=2, rng=0).fit(log, sample_weight=1 / log.propensity)
+        >>> len(stack.columns_) == len(stack.coefficients_)
+        True
     """
 
     penalties_beside_row_sum = ("reg",)
@@ -59,7 +84,18 @@ class Stack(FactorLearner):
         self.progress = progress
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Self:
-        """Fit the bases without each fold, find β, and fit them to all rows."""
+        """Fit the bases without each fold, estimate β, and fit the bases to all rows.
+
+        Args:
+            feedback: The training rows.
+            sample_weight: One positive weight per row in Feedback order, or the rows' `Propensities` (weights 1/p).
+                None gives all rows the same weight.
+            propensities: p instead of weights: `Propensities`, a fitted propensity model, or an array with p of each
+                row (n,) or of each cell (U, I). Pass `sample_weight` or `propensities`, not both.
+
+        Returns:
+            The fitted learner itself.
+        """
         bases = bases_of("Stack", self.bases)
         # In double precision the weights would be the largest array of all, and fits are long.
         w = weights(self, feedback, sample_weight, propensities).astype(np.float32)

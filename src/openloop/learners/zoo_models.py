@@ -55,11 +55,25 @@ SEED = 123
 def zoo(
     families: str | Iterable[str] = FAMILIES, sizes: int | Iterable[int] = SIZES, seed: int = SEED
 ) -> dict[str, Learner]:
-    """Unfitted models by the paper's names, as "MF40": every family, and each that has factors in every size.
+    """The 104 unfitted models of Jadidinejad et al. (2021, section 6.2), by the paper's names, such as "MF40".
 
-    `families` chooses among GA, MostPop, BO and MLP, which have one size, and MF, SVD, PMFL and PMFNL (linear and
-    non-linear), WMF, MMMF, BPR, WBPR, GMF, NeuMF. NMF, which the paper names and does not count among its 104, is
-    there for the asking: `zoo(families=["NMF"])`. Needs the extra `cornac`, and `torch` for WMF, MLP, GMF and NeuMF.
+    Needs the extra `cornac`, and `torch` for WMF, MLP, GMF and NeuMF.
+
+    Args:
+        families: Which families. GA, MostPop, BO and MLP have one size; MF, SVD, PMFL and PMFNL (linear and
+            non-linear), WMF, MMMF, BPR, WBPR, GMF and NeuMF have all `sizes`. NMF, which the paper names but does not
+            count among its 104, must be asked for: `zoo(families=["NMF"])`.
+        sizes: The numbers of factors.
+        seed: The seed of every model.
+
+    Returns:
+        The models by name.
+
+    Examples:
+        >>> import openloop as ol
+        >>> models = ol.learners.zoo(families=["GA", "MF"], sizes=[10, 20])  # doctest: +SKIP
+        >>> list(models)  # doctest: +SKIP
+        ['GA', 'MF10', 'MF20']
     """
     chosen = [families] if isinstance(families, str) else list(dict.fromkeys(families))
     factors = [sizes] if isinstance(sizes, int) else list(dict.fromkeys(sizes))

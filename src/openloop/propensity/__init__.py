@@ -1,7 +1,7 @@
 """FEEDBACK → P: models of who saw what, each loaded when it is first asked for.
 
-A propensity model knows nothing about metrics, estimators or recommenders. It speaks of the whole log: what a
-split kept of it is the business of whoever scores a part.
+A propensity model knows nothing about metrics, estimators or recommenders. Its p is about the whole log; code that
+scores a part corrects for what the split kept.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
@@ -17,73 +16,70 @@ from openloop.core.feedback import Array, Feedback, Floats, check_fitted, distin
 from openloop.core.levels import LevelSample
 from openloop.core.positives import only_positives
 from openloop.core.propensities import Propensities
-from openloop.core.weights import effective_size
 from openloop.errors import BalanceWarning, InputError, RatingError, UndefinedError, listing
 from openloop.propensity.base import PropensityEstimator, check_grid, refuse_frame, row_counts
 from openloop.propensity.checks.held_out import refit, unfitted
-from openloop.propensity.frames.level_cells import LevelCells, level_of
+from openloop.propensity.frames.level_cells import level_of
 from openloop.propensity.frames.log_frame import LogFrame
 from openloop.propensity.frames.lookups import ITEM, RATING, Lookup
 from openloop.propensity.samples import Drawn, Ratings, plain, refuse_sample
 from openloop.propensity.solvers.calibration import FEWEST, Raked
 from openloop.propensity.targets import Target, level_shares, margins_of, means_of, moved, refuse_unreached
+from openloop.propensity.weighed_rows import WeighedRows, item_factors, thin
 from openloop.support.wording import percent
 
-ROWS_EACH = 25  # effective rows for each mean that is balanced: with fewer, weights follow the chance of the rows
-KEPT = 0.5  # of the effective rows: if balancing leaves fewer, the rows are not like the population
 MAX_GROUPS = 10  # of ratings: finer scales are balanced by so many groups
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class WeighedRows:
-    """What is balanced: the rows of a log, or cells of an item and a level that hold several rows, and their Σw."""
-
-    rows: Any  # Feedback | LevelCells
-    w: Floats  # (n,)
-    size: int  # rows of the log
-    typical: float  # rows, in the whole log, of the item of the median row
-    alone: bool  # weights differ by the rating alone, or not at all
-
-    @classmethod
-    def of(cls, log: Feedback | LogFrame, inner: Any, levels: Any) -> WeighedRows:
-        """The rows with the weights of a model that was fitted to them."""
-        if isinstance(log, LogFrame):
-            parts = inner.frame_parts()
-            cells = LevelCells.of(log, parts, levels)
-            alone = cells.ends[0] == cells.ends[1] or all(lookup.key == RATING for lookup in parts[0])
-            return cls(rows=cells, w=cells.w, size=log.rows, typical=log.seen[1].typical, alone=alone)
-        before = inner.predict(log)
-        w = 1.0 / before.used  # (n,)
-        typical = float(np.median(log.rows_of_items[log.item]))
-        return cls(rows=log, w=w, size=len(log), typical=typical, alone=before.by_rating or bool(np.ptp(w) == 0))
-
-
 class Balanced(PropensityEstimator):
-    """w′ = w·g_r·h_i: the weights w of `model` with the population's share of each rating level r.
+    """Another model's weights w, balanced: w′ = w·g_r·h_i has the population's share of each rating level r.
 
-    fit(log, uniform=sample) fits a copy of `model` and takes the shares from ratings of cells that were drawn at
-    random, smoothed: π̂_r = (n_r + 1)/(n₀ + L); 200 ratings do. The sample is a Feedback, a frame or a list, as for
-    NaiveBayes.
-    Where the model has fitted each item's p, it has taken the effect of the ratings for one of the item, so each item
-    keeps its Σw: provided that the item of the median row has 20 rows, and that such weights exist. Scales of over
-    ten levels are balanced by ten groups. A level of which the log has no row leaves its share to its neighbours.
+    This is calibration of weights (Deville & Särndal 1992).
 
-    `margins` are shares of categories, {"age": {"18-25": 0.2, …}}, of columns of the `user_features` or
-    `item_features` given to fit; `functions` are means over the population, {"name": (h, mean)}, h a function of the
-    users, items (codes) and ratings of rows. With either a sample is optional. Then w′ ∝ w·exp(μᵀh).
+    `fit(log, uniform=sample)` fits a copy of `model`. The shares come from ratings of cells drawn at random, smoothed:
+    π̂_r = (n_r + 1)/(n₀ + L); 200 ratings are enough. Where the model has fitted each item's p, it has mistaken an
+    effect of the ratings for one of the item. Each item then keeps its Σw, if the item of the median row has 20 rows
+    and such weights exist. Scales of over ten levels are balanced by ten groups. If the log has no row of a level, the
+    neighbouring levels get its share.
 
-    fit(log, predictions=f) balances f and f², whose means over all cells are known: errors of f are then estimated with
-    less noise. imputed=g, ratings predicted without the scored rows, adds the losses |f − g| and (f − g)². Each is a
-    recommender or a U × I array, f also {name: model}, to compare models by one set of weights. f must not have been
-    trained on the scored rows. Such weights see no more of the ratings than `model` does.
+    `margins` and `functions` are further targets; with either, the sample is optional, and w′ ∝ w·exp(μᵀh).
 
-    A balanced weight may fall below 1, and its p exceed 1. Learned: `inner_`, `sample_` and `levels_` (None without a
-    sample), `factors_` (g of each level), `item_factors_` (h, (I,)), `keeps_items_`, `unseen_share_` (of the
-    population, at levels without a row), `by_rating_` (weights differ by the rating alone), `targets_`, `mu_`,
-    `thin_` (why the rows do not carry the means of predictions, or empty).
+    `fit(log, predictions=f)` balances f and f², whose means over all cells are known, which reduces the noise of
+    estimated errors of f. `imputed=g`, ratings predicted without the scored rows, adds the losses |f − g| and (f − g)².
 
-    fit(frame, uniform=sample, user=, item=, rating=, population=) balances by ratings in the frame's engine, if `model`
-    can be fitted there; `item_factors_` are then of `factor_items_`, the items with a row, and the last of all others.
+    A balanced weight may be below 1, and its p above 1.
+
+    Args:
+        model: A propensity model.
+        margins: Shares of categories, {"age": {"18-25": 0.2, …}}, of columns of the features given to `fit`.
+        functions: Means over the population, {"name": (h, mean)}, with h a function of the users, items (codes) and
+            ratings of rows.
+
+    Attributes:
+        inner_: The fitted copy of `model`.
+        sample_: What was learned from the sample; None without one.
+        levels_: The levels, or groups, of ratings; None without a sample.
+        factors_: g of each level; None without a sample.
+        item_factors_: h of each item (I,). After a fit on a frame: of `factor_items_`, with the one of all others last.
+        factor_items_: The items that `item_factors_` are about.
+        keeps_items_: Whether each item keeps its Σw.
+        unseen_share_: The population's share of levels without a row.
+        by_rating_: Whether weights depend on the rating alone.
+        targets_: What was balanced.
+        mu_: μ of each target.
+        thin_: Why the rows cannot carry the means of predictions; empty if they can.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> sample = [1] * 75 + [3] * 50 + [5] * 75
+        >>> seen = ol.propensity.Balanced(ol.propensity.Logistic()).fit(log, uniform=sample)
+        >>> w = seen.predict(log).weights
+        >>> {rating: round(float(w[log.rating == rating].sum() / w.sum()), 2) for rating in (1, 3, 5)}
+        {1: 0.37, 3: 0.25, 5: 0.37}
     """
 
     def __init__(
@@ -98,13 +94,13 @@ class Balanced(PropensityEstimator):
 
     @property
     def assumes(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What is taken for granted."""
+        """What is assumed."""
         name = type(self.model).__name__
         return f"being observed depends on what {name} sees and, by one factor each, on what was balanced"
 
     @property
     def sees_rating(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether the weights depend on ratings by a sample, or the model inside looks at them."""
+        """Whether the weights depend on ratings, by a sample or by the inner model."""
         return getattr(self, "sample_", None) is not None or getattr(self.model, "sees_rating", False)
 
     @property
@@ -123,7 +119,22 @@ class Balanced(PropensityEstimator):
         item_features: Any = None,
         **columns: Any,
     ) -> Balanced:
-        """Fit the model, then move its weights as little as the targets allow; `columns` are of a frame."""
+        """Fit the model, then change its weights as little as the targets allow.
+
+        Args:
+            feedback: A log, or a frame if `model` takes frames; a frame is balanced by ratings alone, in its engine.
+            uniform: Ratings of cells drawn at random: a Feedback on any grid, a frame or a list.
+            predictions: A recommender, an array (U, I), or {name: model} to compare models by one set of weights. They
+                must not have been trained on the scored rows.
+            imputed: Ratings predicted without the scored rows: a recommender or an array (U, I).
+            user_features: `Covariates` of users, or an array, for `model` and `margins`.
+            item_features: The same for items.
+            **columns: Only for a frame: `user`, `item` and `rating` name its columns, `population` is (users, items)
+                where the log does not show everyone, `distinct=True` says that no pair is repeated.
+
+        Returns:
+            The fitted model itself.
+        """
         log = self._opened(feedback, columns, ["rating"])
         known = predictions is not None or imputed is not None
         if isinstance(log, LogFrame):
@@ -145,7 +156,14 @@ class Balanced(PropensityEstimator):
         return fitted
 
     def refit(self, feedback: Feedback) -> Balanced:
-        """A fresh copy, fitted on another part of the log with the same sample, margins and choices of the model."""
+        """A fresh copy, fitted on another part of the log with the same sample, margins and choices of the model.
+
+        Args:
+            feedback: Another part of the log.
+
+        Returns:
+            The new fitted model; this one is unchanged.
+        """
         check_fitted(self)
         fresh = Balanced(self.model, self.margins, self.functions)
         return fresh._balance(feedback, refit(self.inner_, feedback), self.side_)
@@ -184,12 +202,12 @@ class Balanced(PropensityEstimator):
         notes = [*getattr(inner, "notes_", ()), *self._level_notes(rows.rating)]
         self.targets_ = tuple(self._targets(rows.rating, given))
         found, why = self._calibrated(weighed)
-        self.mu_, self.thin_ = found.mu, _thin(self.targets_, w, found) if self._means else ""
+        self.mu_, self.thin_ = found.mu, thin(self.targets_, w, found) if self._means else ""
         others = len(self.targets_) - 1 - (self._means is not None)  # predictions say nothing about who saw what
         self.by_rating_ = weighed.alone and self.sample_ is not None and not others
         tilted = w * np.exp(self._tilt(rows, found.mu))
         self.factor_items_ = rows.items
-        self.item_factors_ = frozen(_item_factors(rows, w, tilted, by_item=self.keeps_items_))
+        self.item_factors_ = frozen(item_factors(rows, w, tilted, by_item=self.keeps_items_))
         self.factors_ = None if self.sample_ is None else frozen(np.exp(found.mu[: len(self.sample_)]))
         return self._remember(log, *notes, *why, *([self.thin_] if self.thin_ else ()), **given)
 
@@ -260,7 +278,14 @@ class Balanced(PropensityEstimator):
         return np.sum([target.tilt(feedback, part) for target, part in zip(self.targets_, parts, strict=True)], axis=0)
 
     def predict(self, feedback: Feedback) -> Propensities:
-        """1/w′ of each row, and the model's own p as `base`; refused for the sample itself."""
+        """1/w′ of each row, and the model's own p as `base`; refused for the sample itself.
+
+        Args:
+            feedback: A log, or a part of one, on the users and items of the fit.
+
+        Returns:
+            `Propensities` in Feedback order, with the fingerprint of `feedback`.
+        """
         check_grid(self, feedback)
         refuse_sample("Balanced", self.side_.get("uniform"), feedback)
         self._check_ratings(feedback.rating)
@@ -275,7 +300,11 @@ class Balanced(PropensityEstimator):
         return self.item_factors_[self.factor_items_.find(feedback.items.ids)][feedback.item]  # -1: of all others
 
     def frame_parts(self) -> tuple[Sequence[Lookup], Any]:
-        """What is looked up for each row of a frame, and p as an expression of it."""
+        """What is looked up for each row of a frame, and p as an expression of it.
+
+        Returns:
+            Lookups to join, and a narwhals expression of their columns.
+        """
         if self.sample_ is None or len(self.targets_) > 1:
             raise UndefinedError(
                 "Balanced: only weights that are balanced by ratings alone can be a column of a frame; these are also "
@@ -304,7 +333,11 @@ class Balanced(PropensityEstimator):
             )
 
     def matrix(self) -> Floats:
-        """Undefined: a balanced weight is none over a probability, and may depend on a rating that nobody knows."""
+        """Undefined: a balanced weight is not 1 over a probability, and may depend on a rating that is not known.
+
+        Raises:
+            UndefinedError: Always.
+        """
         check_fitted(self)
         raise UndefinedError(
             "Balanced: weights are balanced for the rows of a log, and may depend on ratings, which are known for "
@@ -336,31 +369,6 @@ def _level_notes(sample: LevelSample, present: Array, unseen: float, *, grouped:
             f"the log has no row of ratings {listing(plain(sample.levels[~present]))}, whose share of the population "
             f"is {percent(unseen)}: it is given to the neighbouring levels"
         )
-
-
-def _item_factors(feedback: Any, w: Floats, tilted: Floats, *, by_item: bool) -> Floats:
-    """h_i = Σ_i w/Σ_i w·exp(μᵀh), or one factor for all; items without rows have the latter."""
-    factors = np.full(feedback.n_items, w.sum() / tilted.sum())
-    if by_item:
-        before, after = (np.bincount(feedback.item, x, minlength=feedback.n_items) for x in (w, tilted))
-        np.divide(before, after, out=factors, where=after > 0)
-    return factors
-
-
-def _thin(targets: Sequence[Target], w: Floats, found: Raked) -> str:
-    """A sentence where more is balanced than the weighted rows can carry, or what they are far from."""
-    K, before, after = sum(len(target.names) for target in targets), effective_size(w), effective_size(w * found.factor)
-    if before < K * ROWS_EACH:
-        return (
-            f"{K} means are balanced, and the weights leave {before:,.0f} effective rows, which carry "
-            f"{before / ROWS_EACH:.0f}: one to {ROWS_EACH}; balance fewer models"
-        )
-    if len(targets) == 1 and after < KEPT * before:
-        return (
-            f"balancing leaves {after:,.0f} of {before:,.0f} effective rows: predictions of these rows are unlike "
-            "those of all cells; if models were trained on other rows of the log, score with exclude= those"
-        )
-    return ""
 
 
 def _taken(model: Any) -> set[str]:

@@ -3,7 +3,7 @@
 A log is a Feedback, or a frame whose rows stay where they are.
 
 A model of cells gives `_at(user, item)`, the p of any cells; `predict`, `matrix` and `margins` follow from it.
-Where p depends on more than the cell (a rating, a column of the log) a model says its own `predict`.
+Where p depends on more than the cell (a rating, a column of the log) a model has its own `predict`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ BLOCK = 2**21  # cells at a time where the grid is walked through
 
 
 class PropensityEstimator(BaseEstimator):
-    """Learned by every fit: the grid as `users_` and `items_`, what it had to say as `notes_`.
+    """Learned by every fit: the grid as `users_` and `items_`, and what the fit reports as `notes_`.
 
-    `assumes` says what the model takes for granted; empty where p was given to it. `sees_rating`: p may depend on the
-    rating; else it is blind to it. `fits_items`: each item's p is fitted to the log, `fits_cells`: that of single
-    cells, beyond what their user and item have in common with others.
+    `assumes` says what the model assumes; empty where p was given to it. `sees_rating`: p may depend on the rating.
+    `fits_items`: the p of each item is fitted to the log; `fits_cells`: that of single cells, beyond their user and
+    item.
 
     After a fit on a frame `users_` and `items_` are `FrameIds`, since the ids stay in the engine, and what is learned
     by user or item has one number for each count of rows that occurs.
@@ -78,9 +78,17 @@ class PropensityEstimator(BaseEstimator):
     def with_column(
         self, frame: Any, name: str = "propensity", *, user: Column = None, item: Column = None, rating: Column = None
     ) -> Any:
-        """The frame with the p of each row as its last column, made in its engine; its rows do not leave it.
+        """The frame with the p of each row as its last column, computed in the frame's engine; its rows stay there.
 
-        Columns are called as in the log that the model was fitted on, or by obvious names, unless they are named here.
+        Args:
+            frame: A frame of any engine, with rows about users and items of the fit.
+            name: The name of the new column.
+            user: The column of user ids; by default the name used in the fit, or an obvious one.
+            item: The column of item ids, likewise.
+            rating: The column of ratings, likewise; only for models whose p depends on the rating.
+
+        Returns:
+            A frame of the same engine, with one more column.
         """
         check_fitted(self)
         if not is_frame(frame):
@@ -95,10 +103,14 @@ class PropensityEstimator(BaseEstimator):
         )  # fmt: skip
 
     def frame_parts(self) -> tuple[Sequence[Lookup], Any]:
-        """What is looked up for each row of a frame, and p as an expression of it."""
+        """What is looked up for each row of a frame, and p as an expression of it.
+
+        Returns:
+            Lookups to join, and a narwhals expression of their columns.
+        """
         raise UndefinedError(
-            f"{type(self).__name__}: its p is no sum or product of what a row's user, item and rating have, so no "
-            "engine can add it as a column; predict(feedback) gives the p of a log that was read with ol.read."
+            f"{type(self).__name__}: p is not a simple expression of a row's user, item and rating, so no engine can "
+            "add it as a column; predict(feedback) gives the p of a log that was read with ol.read."
         )
 
     def _found(self, feedback: Feedback, values: Floats, **more: Any) -> Propensities:
@@ -113,7 +125,14 @@ class PropensityEstimator(BaseEstimator):
         )
 
     def refit(self, feedback: Feedback) -> Self:
-        """A fresh copy, fitted on another part of the log with the same side information."""
+        """A fresh copy, fitted on another part of the log with the same side information.
+
+        Args:
+            feedback: Another part of the log.
+
+        Returns:
+            The new fitted model; this one is unchanged.
+        """
         check_fitted(self)
         fresh: Any = clone(self)
         return fresh.fit(feedback, **self.side_)
@@ -127,11 +146,22 @@ class CellModel(PropensityEstimator):
         raise NotImplementedError
 
     def predict(self, feedback: Feedback) -> Propensities:
-        """The p of each row, carrying the fingerprint of `feedback`."""
+        """The p of each row.
+
+        Args:
+            feedback: A log, or a part of one, on the users and items of the fit.
+
+        Returns:
+            `Propensities` in Feedback order, with the fingerprint of `feedback`.
+        """
         return self._found(feedback, self._at(*places(self, feedback)))
 
     def matrix(self) -> Floats:
-        """The p of every cell (U, I), read-only; refused where it would not fit into memory."""
+        """The p of every cell; refused where it would not fit into memory.
+
+        Returns:
+            A read-only array (U, I).
+        """
         check_codes(self)
         U, I = len(self.users_), len(self.items_)
         if U * I > MAX_GRID:
@@ -145,7 +175,11 @@ class CellModel(PropensityEstimator):
         return frozen(grid)
 
     def margins(self) -> tuple[Floats, Floats]:
-        """Σ_i p of each user (U,) and Σ_u p of each item (I,)."""
+        """The sums of p by user and by item.
+
+        Returns:
+            Σ_i p of each user (U,) and Σ_u p of each item (I,).
+        """
         check_codes(self)
         U, I = len(self.users_), len(self.items_)
         by_user, by_item = np.empty(U), np.zeros(I)
@@ -161,7 +195,7 @@ class CellModel(PropensityEstimator):
 
 
 def share_of_log(rows: Floats) -> float:
-    """The share of the log that these rows are, each standing for 1/s of it."""
+    """The share of the log that these rows are; each represents 1/s rows."""
     return len(rows) / float(rows.sum())
 
 
@@ -174,7 +208,7 @@ def check_grid(model: Any, feedback: Feedback) -> None:
     if model.users_ != feedback.users or model.items_ != feedback.items:
         raise AlignmentError(
             f"{type(model).__name__}: fitted on {len(model.users_):,} users × {len(model.items_):,} items, "
-            f"asked about other ids, {feedback.n_users:,} × {feedback.n_items:,}; read that log with like=."
+            f"but this log has other ids, {feedback.n_users:,} × {feedback.n_items:,}; read it with like=."
         )
 
 
@@ -184,7 +218,7 @@ def check_codes(model: Any) -> None:
     if isinstance(model.users_, FrameIds):
         raise UndefinedError(
             f"{type(model).__name__}: fitted on a frame, whose {len(model.users_):,} users and {len(model.items_):,} "
-            "items have no order in memory; with_column(frame) and predict(feedback) give the p of rows."
+            "items stay in its engine; with_column(frame) and predict(feedback) give the p of rows."
         )
 
 
@@ -217,18 +251,18 @@ def refuse_frame(model: Any, given: Any, columns: Mapping[str, Any]) -> None:
     FrameOptions.of(model, columns)  # a mistyped keyword is another error
     if isinstance(given, LogFrame) or is_frame(given) or columns:
         raise InputError(
-            f"{type(model).__name__}: is fitted to rows in memory, and takes a Feedback; read the log, or a sample of "
-            "its users, with ol.read. Uniform, Popularity, NaiveBayes, Logistic and Balanced take frames as they are."
+            f"{type(model).__name__}: needs the rows in memory and takes a Feedback; read the log, or a sample of its "
+            "users, with ol.read. Uniform, Popularity, NaiveBayes, Logistic and Balanced take frames directly."
         )
 
 
 def row_counts(model: Any, feedback: Feedback) -> Floats:
-    """How many rows of the whole log each row stands for: 1/s. A part without shares does not tell."""
+    """How many rows of the whole log each row represents: 1/s; unknown for a part without shares."""
     check_feedback(type(model).__name__, feedback)
     if feedback.share is None:
         raise UndefinedError(
-            f"{type(model).__name__}: this part of a log has no share (as after a split by time), so it does not "
-            "tell how much of the log it is; fit on the whole log."
+            f"{type(model).__name__}: this part of a log has no share (as after a split by time), so the size of the "
+            "whole log is unknown; fit on the whole log."
         )
     return 1.0 / feedback.share
 

@@ -27,19 +27,43 @@ BLOCK = 2**18  # cells whose features are in memory at a time
 
 
 class Boosted(CellModel):
-    """Trees find thresholds and interactions that products of covariates miss.
+    """p by gradient-boosted trees, which find thresholds and interactions of covariates (McCaffrey et al. 2004).
 
-    A cell is described by the covariates of its user and item and by log(1 + count) of both. Observed cells are set
-    against `negatives` unobserved ones each, drawn at random; with rates r and q of the two, the odds of the trees
-    are r/q times too large, which is taken out again: logit p = logit p̃ − log(r/q). Trees are added until cells
-    held out of their growth are no longer predicted better.
+    A cell is described by the covariates of its user and item and by log(1 + count) of both. Each observed cell is set
+    against `negatives` unobserved ones, drawn at random. With sampling rates r and q of the two, the odds of the trees
+    are r/q times too large, which is corrected: logit p = logit p̃ − log(r/q). Trees are added until they no longer
+    predict held-out cells better.
 
     Trees also learn the accidents of the log: p would be too large where a row happens to be, and weights too small.
-    So the cells are dealt into `folds`, and the p of a cell comes from trees that were grown without its fold. Last,
-    the logits of each fold move by one number such that Σp over the grid is |O|.
+    Cells are therefore dealt into `folds`, and the p of a cell comes from trees grown without its fold. Last, the
+    logits of each fold are shifted by one number to make Σp over the grid |O|.
 
-    Learned: `trees_` (a scikit-learn classifier for each fold), `shift_` of their logits, `share_` of the log that
-    the rows are, `user_covariates_`, `item_covariates_`.
+    Args:
+        negatives: Unobserved cells drawn per observed cell.
+        folds: The number of folds.
+        max_iter: The largest number of trees per fold.
+        learning_rate: The shrinkage of each tree.
+        max_leaf_nodes: The largest number of leaves per tree.
+        min_samples_leaf: The smallest number of cells per leaf.
+        rng: A seed or generator.
+
+    Attributes:
+        trees_: A scikit-learn classifier for each fold.
+        shift_: What is added to the logits of each fold.
+        share_: The share of the log that the rows are.
+        user_covariates_: The covariates of users; None without.
+        item_covariates_: The covariates of items; None without.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> seen = ol.propensity.Boosted(negatives=1, folds=2, max_iter=5).fit(log)
+        >>> p = seen.predict(log).values
+        >>> bool((0 < p).all() and (p <= 1).all())
+        True
     """
 
     assumes = "being observed depends on who the user is and what the item is, and not on the rating"
@@ -64,7 +88,17 @@ class Boosted(CellModel):
         self.rng: Any = rng
 
     def fit(self, feedback: Feedback, user_features: Any = None, item_features: Any = None, **columns: Any) -> Boosted:
-        """Grow trees; features are Covariates, or arrays in the vocabulary's order. Frames are refused."""
+        """Grow the trees.
+
+        Args:
+            feedback: A log in memory.
+            user_features: `Covariates` of users, or an array (U, k) in the order of the vocabulary.
+            item_features: The same for items (I, l).
+            **columns: Refused: this model does not take frames.
+
+        Returns:
+            The fitted model itself.
+        """
         refuse_frame(self, feedback, columns)
         _check(self)
         # Plain counts: every cell of an item sees the same number. One without the cell's own row would tell it.
@@ -103,8 +137,8 @@ class Boosted(CellModel):
         fewest = int(np.bincount(observed, minlength=2).min())
         if fewest < FEWEST:
             raise UndefinedError(
-                f"Boosted: needs {FEWEST} observed cells and as many others to grow trees on, one fold of {self.folds} "
-                f"left out, got {fewest}; use Uniform on a log so small or so full."
+                f"Boosted: needs {FEWEST} observed cells and {FEWEST} unobserved ones after one of {self.folds} folds "
+                f"is left out, got {fewest}; use Uniform for a log this small or this full."
             )
         stops: Any = True  # scikit-learn types it as text
         trees = HistGradientBoostingClassifier(
@@ -124,8 +158,8 @@ class Boosted(CellModel):
         z = self._logits(*np.divmod(drawn, I), fold)
         before = float(expit(z).mean()) * cells
         self.shift_ = self.shift_ + [_shift(z[fold == f], rows / cells) for f in range(self.folds)]
-        about = "" if len(drawn) == cells else f", on {len(drawn):,} cells drawn from it"
-        return [f"Σp over the grid was {before / rows:.3f} of the rows before a last shift made it 1{about}"]
+        about = "" if len(drawn) == cells else f", estimated from {len(drawn):,} cells of the grid"
+        return [f"Σp over the grid was {before / rows:.3f} times the number of rows; a shift corrected it{about}"]
 
     def _fold(self, cell: Array) -> Array:
         """The fold of each cell, by a hash of its position (splitmix64), so that none has to be stored."""

@@ -47,13 +47,34 @@ class PlattLine:
 
 
 class Calibrated(CellModel):
-    """Any model with its p corrected on cells that it had not seen (Platt 1999; Zadrozny & Elkan 2002).
+    """Another model with its p corrected on held-out cells (Platt 1999; Zadrozny & Elkan 2002), and a floor for p.
 
-    fit(feedback, ...) fits a copy of `model` with what else it is given, and again without each of `folds` parts;
-    the π of the cells left out, pooled, are regressed on whether they were observed. `method` is "isotonic" (any
-    monotone map), "platt" (a + b·logit p) or None (no map). p below `floor`, or below the `quantile` of the p of
-    the rows fitted on, count as that in weights; Propensities carry the floor and `notes_` say what it raises.
-    Learned: `inner_`, `map_`, `floor_`.
+    `fit` fits a copy of `model`, and one more without each of `folds` parts of the rows. The π of the cells left out,
+    pooled, are regressed on whether they were observed.
+
+    Args:
+        model: A propensity model.
+        method: "isotonic" (any monotone map), "platt" (a + b·logit p) or None (no map).
+        folds: The number of parts.
+        floor: A smaller p counts as this in weights; `notes_` says how many rows it raises.
+        quantile: A further floor: this quantile of the p of the rows that the model is fitted on.
+        rng: A seed or generator for the parts.
+
+    Attributes:
+        inner_: The fitted copy of `model`.
+        map_: The fitted map, a function of p; None without one.
+        floor_: The floor that is used.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> inner = ol.propensity.Popularity(gamma=1)
+        >>> seen = ol.propensity.Calibrated(inner, method="platt", folds=2, floor=0.05).fit(log)
+        >>> seen.predict(log).floor
+        0.05
     """
 
     def __init__(
@@ -74,26 +95,35 @@ class Calibrated(CellModel):
 
     @property
     def assumes(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What the model inside takes for granted."""
+        """What the inner model assumes."""
         return getattr(self.model, "assumes", "")
 
     @property
     def sees_rating(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether the model inside looks at ratings; one that does not say so is taken not to."""
+        """Whether the inner model uses ratings; a model that does not say so is taken not to."""
         return getattr(self.model, "sees_rating", False)
 
     @property
     def fits_items(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether the model inside has fitted each item's p."""
+        """Whether the inner model has fitted the p of each item."""
         return getattr(self.model, "fits_items", False)
 
     @property
     def fits_cells(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether the model inside has fitted the p of single cells."""
+        """Whether the inner model has fitted the p of single cells."""
         return getattr(self.model, "fits_cells", False)
 
     def fit(self, feedback: Feedback, **side: Any) -> Calibrated:
-        """Fit the model, then the map; a fitted `model` lends its side information where none is given."""
+        """Fit the model, then the map.
+
+        Args:
+            feedback: A log in memory.
+            **side: What else the model's fit takes, such as `uniform`. Without it, a fitted `model` lends what it was
+                fitted with.
+
+        Returns:
+            The fitted model itself.
+        """
         refuse_frame(self, feedback, {})
         check_feedback("Calibrated", feedback)
         self._check_parameters()
@@ -105,18 +135,25 @@ class Calibrated(CellModel):
         found = self.inner_.predict(feedback)
         if found.base is not None:
             raise UndefinedError(
-                "Calibrated: balanced weights are no longer one over a probability, which this could map or raise; "
+                "Calibrated: balanced weights are not 1/p of a probability, so they cannot be calibrated; "
                 "balance last: Balanced(Calibrated(model))."
             )
         p = self._mapped(found.used)
         self.floor_ = max(self.floor, 0.0 if self.quantile is None else float(np.quantile(p, self.quantile)))
         if self.floor_ > 0:
             raised = float(np.mean(p < self.floor_))
-            notes.append(f"p below {self.floor_:.3g} count as that: {raised:.1%} of the rows of the log fitted on")
+            notes.append(f"p below the floor {self.floor_:.3g} count as the floor: {raised:.1%} of the fitted rows")
         return self._remember(feedback, *getattr(self.inner_, "notes_", ()), *notes, **side)
 
     def predict(self, feedback: Feedback) -> Propensities:
-        """The mapped p of each row, with the floor."""
+        """The mapped p of each row, with the floor.
+
+        Args:
+            feedback: A log, or a part of one, on the users and items of the fit.
+
+        Returns:
+            `Propensities` in Feedback order, with the fingerprint of `feedback`.
+        """
         check_grid(self, feedback)
         found = self.inner_.predict(feedback)
         values = self._mapped(found.used)
@@ -146,14 +183,12 @@ class Calibrated(CellModel):
     def _check_parameters(self) -> None:
         if self.method is not None and self.method not in METHODS:
             hint = did_you_mean(str(self.method), METHODS)
-            raise InputError(
-                f"Calibrated: method={self.method!r} is no way to calibrate.{hint} None leaves p as it is."
-            )
+            raise InputError(f"Calibrated: method={self.method!r} is unknown.{hint} None leaves p unchanged.")
         if not 0 <= self.floor <= 1:
-            raise InputError(f"Calibrated: floor must lie in [0, 1], got {self.floor}; 0 raises nothing.")
+            raise InputError(f"Calibrated: floor must lie in [0, 1], got {self.floor}; 0 means no floor.")
         if self.quantile is not None and not 0 < self.quantile < 1:
             raise InputError(
-                f"Calibrated: quantile must lie strictly between 0 and 1, got {self.quantile}; None raises nothing."
+                f"Calibrated: quantile must lie strictly between 0 and 1, got {self.quantile}; None means no floor."
             )
 
 
@@ -183,8 +218,8 @@ def _lifted(found: HeldOut, x: Floats, pi: Floats) -> tuple[Floats, list[str]]:
     W = float(found.weight[np.log(found.p) <= x[nothing].max()].sum())
     lifted = min(0.5 / (W + 1), float(pi[~nothing].min()))
     note = (
-        f"of held-out cells with p up to {np.exp(x[nothing].max()):.3g} none was observed ({W:,.0f} over the folds); "
-        "they count as if half a cell had been, so that p stays above 0 and the sum of p moves by half a row"
+        f"no held-out cell with p up to {np.exp(x[nothing].max()):.3g} was observed ({W:,.0f} cells over the folds); "
+        "half a cell is counted as observed, which keeps p above 0 and changes the sum of p by half a row"
     )
     return np.where(nothing, lifted, pi), [note]
 
@@ -206,7 +241,7 @@ def platt(found: HeldOut) -> tuple[PlattLine, list[str]]:
     notes = [f"platt on held-out cells: logit p becomes {a:+.3g} + {b:.3g} · logit p"]
     if b < 0:
         a, b = float(_logistic(found, one[:, None], offset)[0]), 0.0
-        notes = ["platt on held-out cells: the model orders cells the wrong way round, so every p became the same"]
+        notes = ["platt on held-out cells: the model orders cells in the wrong direction, so all p are made equal"]
     return PlattLine(a=a, b=b, share=float(share[0])), notes
 
 

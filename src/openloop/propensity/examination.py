@@ -34,22 +34,45 @@ METHODS: dict[str, tuple[str, ...]] = {
 
 
 class Examination(BaseEstimator):
-    """E[c | item i, position k] = θ_k·q_i with θ_1 = 1: only ratios are identified.
+    """How much each position is looked at: E[c | item i, position k] = θ_k·q_i with θ_1 = 1.
 
-    `by` says where the position is as good as random.
+    Only ratios of θ are identified. The estimates are those of Agarwal et al. (2019). `by` says where the position is
+    as good as random:
 
     - "randomised": in shuffled requests, or everywhere with weights 1/π0. Methods: "shuffled" (the default where the
       log has shuffled requests), "weighted" (all rows, 1/π0), and for trust bias "affine", E[c | i, k] = a_k q_i + b_k.
-    - "assignment": given the item's ranks under all arms of an experiment whose arm is drawn at each request.
-    - "user-item": given the user and the item, if ranks do not react to clicks: checked, and refused where they do.
-    - "item": given the item. Saying so declares that positions do not depend on who asks: no check can tell.
-    - "known": θ is given, as `theta=`, and has no error.
+    - "assignment": given the item's ranks under all arms of an experiment that draws the arm of each request.
+    - "user-item": given the user and the item, if ranks do not react to clicks. This is checked, and refused where they
+      do.
+    - "item": given the item. You declare that positions do not depend on who asks; no check can verify that.
+    - "known": θ is given as `theta`, without error.
 
-    Groups have the methods "harvest" (the default), and for studies "all_pairs" and "em", which have no intervals.
+    All but "randomised" and "known" have the method "harvest" (the default), and for studies "all_pairs" and "em",
+    which have no intervals.
 
-    Learned: `theta_` (K,); `influence_` (U, K) of log θ per user (per request where no users are logged), mean zero,
-    None for the methods of studies; `covariance_` (K, K) of log θ, None likewise; `method_`, `fingerprint_` and
-    `notes_`. "affine" has a_k as `theta_` and `trust_`, b_k as `offset_` with `offset_influence_` (U, K).
+    Args:
+        by: Where the position is as good as random.
+        method: How θ is estimated; None takes the default of `by`.
+        theta: θ of each position (K,), for `by="known"`.
+
+    Attributes:
+        theta_: θ (K,); a_k for "affine".
+        influence_: The influence of each user on log θ (U, K), mean zero; per request where no users are logged. None
+            for methods without intervals.
+        covariance_: The covariance of log θ (K, K); None likewise.
+        method_: The method that was used.
+        fingerprint_: The fingerprint of the log.
+        notes_: What the fit reports, a tuple of sentences.
+        trust_: a_k (K,), for "affine" only.
+        offset_: b_k (K,), for "affine" only.
+        offset_influence_: The influence of each user on b_k (U, K), for "affine" only.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.click_world(users=60, items=6, depth=3).observe(rng=0)
+        >>> exam = ol.propensity.Examination(by="known", theta=[1, 0.5, 0.3]).fit(log)
+        >>> exam.interval(0.95).shape
+        (3, 2)
     """
 
     def __init__(self, by: str = "randomised", method: str | None = None, theta: npt.ArrayLike | None = None) -> None:
@@ -58,7 +81,14 @@ class Examination(BaseEstimator):
         self.theta: Any = theta
 
     def fit(self, log: Impressions) -> Examination:
-        """Estimate θ from a log; refused with the reason where the log does not identify it."""
+        """Estimate θ from a log; refused, with the reason, where the log does not identify it.
+
+        Args:
+            log: Impressions: a log with positions.
+
+        Returns:
+            The fitted model itself.
+        """
         _check_parameters(self.by, self.method, self.theta)
         _check_log(log)
         self.notes_: tuple[str, ...] = ()
@@ -122,7 +152,7 @@ class Examination(BaseEstimator):
 
     @property
     def stderr_(self) -> Floats:
-        """The standard error of log θ, (K,); refused for methods that have none."""
+        """The standard error of log θ (K,); refused for methods without one."""
         psi = self._parts()
         return np.sqrt(np.square(psi).sum(axis=0) / len(psi) / max(len(psi) - 1, 1))
 
@@ -133,7 +163,14 @@ class Examination(BaseEstimator):
         return self.influence_
 
     def interval(self, level: float = 0.95) -> Floats:
-        """Limits of each θ_k, (K, 2), symmetric in log θ: users like these, by t; θ_1 = 1 has no width."""
+        """Intervals of each θ_k, symmetric in log θ, over users like these, by Student's t; θ_1 = 1 has no width.
+
+        Args:
+            level: The confidence level.
+
+        Returns:
+            Lower and upper limits (K, 2).
+        """
         from scipy.special import stdtrit
 
         check_level("Examination.interval", level)
@@ -149,9 +186,14 @@ class Examination(BaseEstimator):
         return freedom(max(2, int(np.count_nonzero(squares.any(axis=1)))), effective, np.inf)
 
     def check(self, log: Impressions, ranks: Array | None = None) -> ExaminationChecks:
-        """Checks of what θ and its use assume: "items above", "reaction", "one theta".
+        """Check what θ and its use assume: "items above", "reaction" and "one theta".
 
-        `ranks` (n,) are a model's ranks of the rows, 0 for none: the first and the last check are sharper with them.
+        Args:
+            log: The log that was fitted.
+            ranks: A model's rank of each row (n,), 0 for none. They make the first and the last check more powerful.
+
+        Returns:
+            The checks that could be made, and the reasons why others could not.
         """
         _check_fitted(self)
         _check_log(log)

@@ -16,11 +16,26 @@ from openloop.support.frames import is_frame
 
 
 class Known(PropensityEstimator):
-    """The experimental setting (Schnabel et al. 2016, section 3.3): the own system decided what is observed.
+    """Propensities known by design: your own system decided what is observed (Schnabel et al. 2016, section 3.3).
 
-    `values=None` takes the propensity column that the log carries; an array (U, I), in the order of the
-    vocabularies, is looked up for each cell. Both speak of the whole log, also when asked about a part of it.
-    Learned: `matrix_` (None without an array).
+    Known propensities are about the whole log, also when the model is asked about a part of it.
+
+    Args:
+        values: An array (U, I) in the order of the vocabularies. None takes the propensity column of the log.
+
+    Attributes:
+        matrix_: The given array; None without one.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> world = ol.simulate.movie_lovers()
+        >>> log = world.observe(rng=0)
+        >>> seen = ol.propensity.Known(world.propensities).fit(log)
+        >>> bool((seen.predict(log).values == log.propensity).all())
+        True
     """
 
     sees_rating = True  # p is given, not fitted: nothing says that it does not depend on the rating
@@ -29,7 +44,15 @@ class Known(PropensityEstimator):
         self.values: Any = values
 
     def fit(self, feedback: Feedback, **columns: Any) -> Known:
-        """Nothing to estimate: checks that the propensities are there and fit the grid. Frames are refused."""
+        """Check that the propensities are there and match the grid; nothing is estimated.
+
+        Args:
+            feedback: A log.
+            **columns: Refused: a frame with propensities needs no model.
+
+        Returns:
+            The fitted model itself.
+        """
         if FrameOptions.of(self, columns) != FrameOptions() or is_frame(feedback):
             raise InputError(
                 "Known: takes a Feedback; a frame that has its propensities needs no model: pass the name of their "
@@ -42,14 +65,25 @@ class Known(PropensityEstimator):
         return self._remember(feedback)
 
     def predict(self, feedback: Feedback) -> Propensities:
-        """The known p of each row, carrying the fingerprint of `feedback`."""
+        """The known p of each row.
+
+        Args:
+            feedback: A log, or a part of one, on the users and items of the fit.
+
+        Returns:
+            `Propensities` in Feedback order, with the fingerprint of `feedback`.
+        """
         check_grid(self, feedback)
         P = self.matrix_
         values = _column(feedback) if P is None else P[feedback.user, feedback.item]  # (n,)
         return self._found(feedback, values)
 
     def matrix(self) -> Floats:
-        """The given array (U, I), read-only; undefined where only the log's column is known."""
+        """The given array; undefined where only the log's column is known.
+
+        Returns:
+            A read-only array (U, I).
+        """
         check_fitted(self)
         if self.matrix_ is None:
             raise UndefinedError(
@@ -74,7 +108,7 @@ def _grid_values(values: npt.ArrayLike, feedback: Feedback) -> Floats:
         )
     P = given.astype(np.float64)
     if P.shape != grid:
-        msg = f"Known: values must be users × items, {grid}, got shape {P.shape}; give one propensity a cell."
+        msg = f"Known: values must be users × items, {grid}, got shape {P.shape}; give one p per cell."
         raise AlignmentError(msg)
     # A cell that cannot be observed would be judged by no row at all, and IPS would miss it silently.
     check_propensities("Known", P.ravel(), "give probabilities, and leave cells that are never shown out of the grid.")

@@ -26,19 +26,39 @@ CERTAIN = 20.0  # a logit beyond it: no log tells p from 0 or 1 so exactly
 
 
 class Logistic(CellModel):
-    """Who sees what, by who they are and what it is (Schnabel et al. 2016, section 5.1 and appendix).
+    """p by user and item: P_ui = σ(wᵀX_ui + β_i + γ_u) (Schnabel et al. 2016, section 5.1 and appendix).
 
-    Covariates enter as products only, since the offsets take up what belongs to a user or an item alone; without
-    covariates the offsets are all there is. `reg` is λ of the penalty λ/2 ‖w‖² on the products, by default the one
-    with the best log-likelihood in cross-validation by `folds` parts of the rows. Offsets are not penalised, so
-    each user's and item's Σp is its count. Only users and items without a row, of which half a row is expected, add
-    to that, and those with every row take off as much; `notes_` say how many there are and what Σp comes to.
+    Covariates enter as products only, since the offsets already cover what belongs to a user or an item alone. Without
+    covariates the model has offsets only. Offsets are not penalised, so Σp of each user and item equals its count. The
+    exceptions are users and items without a row, of which half a row is expected, and those with every row, which are
+    treated alike; `notes_` says how many there are and what Σp comes to.
 
-    Learned: `gamma_` (U,), `beta_` (I,), `weights_` (k, l) or None, `reg_`, `scores_` (log-likelihood of held-out
-    cells by candidate), `log_likelihood_` (penalised), and `user_covariates_`, `item_covariates_`.
+    Args:
+        reg: λ of the penalty λ/2 ‖w‖² on the products. None chooses the one with the best log-likelihood in
+            cross-validation.
+        folds: Into how many random parts cross-validation splits the rows.
+        rng: A seed or generator for these parts.
 
-    fit(frame, user=, item=, population=) counts in the frame's engine, and offsets are by count. Features are then
-    Covariates of the whole population, made by `ol.covariates`, and `reg` must be given. with_column(frame) appends p.
+    Attributes:
+        gamma_: γ, the offset of each user (U,). After a fit on a frame: by count of rows.
+        beta_: β, the offset of each item (I,), likewise.
+        weights_: w as a matrix (k, l); None without products.
+        reg_: The λ that was used.
+        scores_: The log-likelihood of held-out cells by candidate λ.
+        log_likelihood_: The penalised log-likelihood.
+        user_covariates_: The covariates of users; None without.
+        item_covariates_: The covariates of items; None without.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> seen = ol.propensity.Logistic().fit(log)
+        >>> by_user, by_item = seen.margins()
+        >>> round(float(by_user.sum()), 3) == len(log)
+        True
     """
 
     assumes = "being observed depends on who the user is and what the item is, and not on the rating"
@@ -52,9 +72,19 @@ class Logistic(CellModel):
     def fit(
         self, feedback: Feedback | Any, user_features: Any = None, item_features: Any = None, **columns: Any
     ) -> Logistic:
-        """Maximise the penalised log-likelihood; features are Covariates, or arrays in the vocabulary's order.
+        """Maximise the penalised log-likelihood; ratings are not needed.
 
-        `columns` are of a frame: `user`, `item`, `population`, `distinct`. It needs no ratings.
+        Args:
+            feedback: A log, or a frame, whose rows are counted in its engine. A frame needs `reg` if there are
+                features.
+            user_features: `Covariates` of users, or an array (U, k) in the order of the vocabulary. With a frame:
+                `Covariates` of the whole population, made by `ol.covariates`.
+            item_features: The same for items (I, l).
+            **columns: Only for a frame: `user`, `item` and `rating` name its columns, `population` is (users, items)
+                where the log does not show everyone, `distinct=True` says that no pair is repeated.
+
+        Returns:
+            The fitted model itself.
         """
         log, both = self._opened(feedback, columns), user_features is not None and item_features is not None
         if isinstance(log, LogFrame):
@@ -87,7 +117,14 @@ class Logistic(CellModel):
         return log.known(user.ids, item.ids)
 
     def refit(self, feedback: Feedback) -> Logistic:
-        """A fresh copy, fitted on another part of the log with the same covariates and the penalty chosen here."""
+        """A fresh copy, fitted on another part of the log with the same covariates and the penalty chosen here.
+
+        Args:
+            feedback: Another part of the log.
+
+        Returns:
+            The new fitted model; this one is unchanged.
+        """
         check_fitted(self)
         fresh = Logistic(reg=self.reg_ if self.scores_ else self.reg, folds=self.folds, rng=self.rng)
         return fresh.fit(feedback, **self.side_)
@@ -102,14 +139,20 @@ class Logistic(CellModel):
             )
 
     def _centred(self, log: Feedback | LogFrame) -> tuple[Floats, Floats]:
-        """X (U, k) and Z (I, l), of no column where there is no product; centring moves offsets only."""
+        """X (U, k) and Z (I, l), without columns if there are no products; centring changes the offsets only."""
         X, Z = self.user_covariates_, self.item_covariates_
         if X is None or Z is None:
             return np.zeros((_entries(log.users), 0)), np.zeros((_entries(log.items), 0))
         return X.values - X.values.mean(axis=0), Z.values - Z.values.mean(axis=0)
 
     def fit_counts(self, rows: Counted, X: Floats, Z: Floats) -> None:
-        """Offsets of each entry of users and items, and W, from the counts of their rows and Σ_O x_u z_iᵀ."""
+        """Find offsets and W from the counts of users and items and Σ_O x_u z_iᵀ.
+
+        Args:
+            rows: The counted log.
+            X: The covariates of users (U, k).
+            Z: The covariates of items (I, l).
+        """
         collapsed, self.scores_, start, known = collapse(rows, X, Z), {}, None, None
         if X.size and self.reg is None and isinstance(rows, CountedRows):
             self.scores_, first = validate(rows, collapsed, X, Z, self.folds, generator("Logistic", self.rng))
@@ -134,7 +177,11 @@ class Logistic(CellModel):
         return np.maximum(sigmoid(z), LEAST)
 
     def frame_parts(self) -> tuple[Sequence[Lookup], Any]:
-        """What is looked up for each row of a frame, and p as an expression of it."""
+        """What is looked up for each row of a frame, and p as an expression of it.
+
+        Returns:
+            Lookups to join, and a narwhals expression of their columns.
+        """
         gamma, beta = "openloop_gamma", "openloop_beta"
         of_user, of_item = {gamma: self.gamma_}, {beta: self.beta_}
         z = nw.col(gamma) + nw.col(beta)
@@ -147,7 +194,11 @@ class Logistic(CellModel):
         return lookups, p.clip(lower_bound=LEAST)
 
     def margins(self) -> tuple[Floats, Floats]:
-        """Σ_i p of each user and Σ_u p of each item: their counts. By classes, so quick on any grid."""
+        """The sums of p by user and by item, which are their counts; computed by classes, so fast on any grid.
+
+        Returns:
+            Σ_i p of each user (U,) and Σ_u p of each item (I,).
+        """
         check_codes(self)
         grid, logits = self.classes_
         by_user, by_item, _ = sums(grid, logits)

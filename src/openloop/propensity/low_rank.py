@@ -41,20 +41,44 @@ Scores = dict[tuple[int, float], float]
 
 
 class LowRank(CellModel):
-    """One-bit matrix completion (Davenport et al. 2014; Ma & Chen 2019): a few tastes decide who sees what.
+    """One-bit matrix completion: a few tastes decide who sees what (Davenport et al. 2014; Ma & Chen 2019).
 
-    P = σ(A), A = μ + LRᵀ, maximises Σ (O/s)·A − log(1 + e^A) over all cells under ‖A − μ‖_* ≤ τ√(U·I) ("nuclear")
-    or ‖A − μ‖_max ≤ τ ("max", which also keeps every |A_ui − μ| below τ). The intercept μ is free: the logits of a
-    sparse log lie far below 0, and their mean alone would use up τ. Being free, it makes Σp = |O|.
+    P = σ(A), A = μ + LRᵀ, maximises Σ (O/s)·A − log(1 + e^A) over all cells under ‖A − μ‖_* ≤ τ√(U·I) ("nuclear") or ‖A
+    − μ‖_max ≤ τ ("max", which also keeps every |A_ui − μ| below τ). The intercept μ is not bounded, since the logits of
+    a sparse log are far below 0 and their mean alone would use up τ. For the same reason Σp = |O|.
 
-    `radius` is τ and `rank` the columns of L and R. By default they have the best likelihood of held-out cells, which
-    are `folds` random parts of the grid in turn (of a large grid, fewer of them). With a rank that the data do not
-    use up, the bound alone decides; a small one makes p less prone to follow the log's own accidents, which IPS
-    suffers from. Each iteration walks through all U·I cells about twice. Users and items without a row get a p as
-    well, because the bound keeps it from 0.
+    Rank and radius have the best likelihood of held-out cells unless they are given. A small rank keeps p from
+    following the accidents of the log, which would harm IPS. Each iteration visits all U·I cells about twice. Users and
+    items without a row get a p too, because the bound keeps it above 0.
 
-    Learned: `mu_`, `user_factors_`, `item_factors_`, `radius_`, `rank_`, `scores_` (log-likelihood a held-out cell by
-    rank and radius), `path_` (log-likelihood by iteration), `log_likelihood_`.
+    Args:
+        constraint: The norm that is bounded, "nuclear" or "max".
+        radius: τ; None chooses it on held-out cells.
+        rank: The number of columns of L and R; None chooses it on held-out cells.
+        folds: How many random parts of the grid are held out in turn; of a large grid, fewer parts are used.
+        tol: A fit stops when the likelihood changes by no more than this share.
+        max_iter: The largest number of iterations.
+        rng: A seed or generator for the parts and the start.
+
+    Attributes:
+        mu_: μ.
+        user_factors_: L (U, rank).
+        item_factors_: R (I, rank).
+        radius_: The τ that was used.
+        rank_: The rank that was used.
+        scores_: The log-likelihood per held-out cell by rank and radius; empty where both were given.
+        path_: The log-likelihood by iteration.
+        log_likelihood_: The log-likelihood at the end.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers(users=30, items=20).observe(rng=0)
+        >>> seen = ol.propensity.LowRank(rank=2, radius=2.0).fit(log)
+        >>> round(float(seen.matrix().sum())) == len(log)
+        True
     """
 
     assumes = "being observed depends on a taste that many share, and not on the rating"
@@ -80,7 +104,15 @@ class LowRank(CellModel):
         self.rng: Any = rng
 
     def fit(self, feedback: Feedback, **columns: Any) -> LowRank:
-        """Choose the radius, unless it is given, and maximise the likelihood. Frames, and `columns`, are refused."""
+        """Choose rank and radius, unless they are given, and maximise the likelihood.
+
+        Args:
+            feedback: A log in memory.
+            **columns: Refused: this model does not take frames.
+
+        Returns:
+            The fitted model itself.
+        """
         refuse_frame(self, feedback, columns)
         rows = row_counts(self, feedback)
         _check(self, feedback)
@@ -97,7 +129,14 @@ class LowRank(CellModel):
         return self._remember(feedback, *_notes(self, feedback, found))
 
     def refit(self, feedback: Feedback) -> LowRank:
-        """A fresh copy, fitted on another part of the log with the rank and radius chosen here."""
+        """A fresh copy, fitted on another part of the log with the rank and radius chosen here.
+
+        Args:
+            feedback: Another part of the log.
+
+        Returns:
+            The new fitted model; this one is unchanged.
+        """
         check_fitted(self)
         fresh: Any = clone(self)
         chosen = {"rank": self.rank_, "radius": self.radius_} if self.scores_ else {}
@@ -156,7 +195,7 @@ class Search:
         self.nothing = p * np.log(p) + (1 - p) * np.log1p(-p)  # the score of one p for all cells
 
     def score(self, rank: int, power: float) -> float:
-        """Fitted and judged when first asked for."""
+        """The score, computed when it is first asked for."""
         radius = 2.0**power
         if (rank, radius) not in self.scores:
             last = self._at[max(known for known in self._at if known <= rank)]
@@ -224,8 +263,8 @@ def _check(model: LowRank, feedback: Feedback) -> None:
     U, I = feedback.n_users, feedback.n_items
     if U * I > MAX_GRID:
         raise UndefinedError(
-            f"LowRank: walks through all cells some hundred times, at most {MAX_GRID:,} of them; {U:,} × {I:,} would "
-            "take hours; use Popularity, Logistic or Boosted."
+            f"LowRank: visits all cells about a hundred times and takes at most {MAX_GRID:,} of them; {U:,} × {I:,} "
+            "would take hours; use Popularity, Logistic or Boosted."
         )
 
 
@@ -233,7 +272,7 @@ def _notes(model: LowRank, feedback: Feedback, found: Found) -> Iterator[str]:
     U, I = feedback.n_users, feedback.n_items
     for what, codes, size in (("users", feedback.user, U), ("items", feedback.item, I)):
         if empty := size - len(distinct(codes)):
-            yield f"{empty:,} of {size:,} {what} have no row; the bound keeps their p from 0"
+            yield f"{empty:,} of {size:,} {what} have no row; the bound keeps their p above 0"
     if model.radius is None and model.radius_ == RADII[0]:
         yield f"the radius {model.radius_:.3g} is the smallest tried: held-out cells show hardly any structure"
     if model.radius is None and model.radius_ == RADII[-1]:
@@ -243,6 +282,6 @@ def _notes(model: LowRank, feedback: Feedback, found: Found) -> Iterator[str]:
     if not found.converged:
         change = 1 - found.path[-1] / found.path[max(-WINDOW - 1, -len(found.path))]
         yield (
-            f"the likelihood had not settled after {model.max_iter:,} iterations (the last {WINDOW} changed it by "
-            f"{change:.1g} of itself); raise max_iter="
+            f"the likelihood had not converged after {model.max_iter:,} iterations (the last {WINDOW} changed it by "
+            f"a share of {change:.1g}); raise max_iter="
         )

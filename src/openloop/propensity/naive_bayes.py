@@ -27,19 +27,35 @@ from openloop.support.arguments import generator, is_whole
 
 
 class NaiveBayes(PropensityEstimator):
-    """Schnabel et al. 2016, Eq. 18: P(O=1 | Y=r) = P(Y=r | O=1) · P(O=1) / P(Y=r), capped at 1.
+    """p by rating: P(O=1 | Y=r) = P(Y=r | O=1) · P(O=1) / P(Y=r), capped at 1 (Schnabel et al. 2016, Eq. 18).
 
-    The log tells P(Y=r | O=1) and P(O=1); `fit(log, uniform=sample)` takes P(Y=r) from ratings of cells that were
-    drawn at random, smoothed (Laplace): (n_r + smoothing) / (n + smoothing·K), K the levels of log and sample.
-    The sample is a Feedback, on any grid, a frame or a list of ratings; `sample_size` of them, drawn with `rng`,
-    degrade it on purpose (Figure 4). Any scale with a few levels will do. Scoring a Feedback, or the very frame, that
-    served as sample is an error; a list of ratings does not tell where it comes from, and cannot be guarded.
+    The log gives P(Y=r | O=1) and P(O=1). A uniform sample, ratings of cells drawn at random, gives P(Y=r), smoothed by
+    Laplace's rule: (n_r + smoothing) / (n + smoothing·K), where K is the number of levels of log and sample. Ratings
+    may be on any scale with few levels.
 
-    Learned: `propensity_by_rating_`, a dictionary of the ratings in the log; `levels_` (K,), and for each
-    `observed_share_`, P(Y=r | O=1), and `population_share_`, P(Y=r); `observation_rate_`, P(O=1); `sample_`.
+    Args:
+        smoothing: What is added to the count of each rating in the sample; 1 is Laplace's rule, 0 is no smoothing.
+        sample_size: Use so many ratings of the sample, drawn with `rng`, as in Figure 4 of the paper. None uses all.
+        rng: A seed or generator for `sample_size`.
 
-    fit(frame, uniform=sample, user=, item=, rating=, population=) counts in the frame's engine; with_column(frame)
-    appends p.
+    Attributes:
+        propensity_by_rating_: The p of each rating in the log, a dictionary.
+        levels_: The ratings of log and sample (K,), rising.
+        observed_share_: P(Y=r | O=1) of each level (K,).
+        population_share_: P(Y=r) of each level (K,).
+        observation_rate_: P(O=1).
+        sample_: What was learned from the sample.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> sample = [1] * 75 + [3] * 50 + [5] * 75
+        >>> seen = ol.propensity.NaiveBayes().fit(log, uniform=sample)
+        >>> {rating: round(p, 2) for rating, p in seen.propensity_by_rating_.items()}
+        {1.0: 0.05, 3.0: 0.27, 5.0: 0.5}
     """
 
     assumes = "being observed depends on the rating alone"
@@ -53,7 +69,19 @@ class NaiveBayes(PropensityEstimator):
         self.rng = rng
 
     def fit(self, feedback: Feedback | Any, uniform: Any = None, **columns: Any) -> NaiveBayes:
-        """Count the ratings of the log and of the uniform sample; `columns` are of a frame, `distinct` with them."""
+        """Count the ratings of the log and of the uniform sample.
+
+        Args:
+            feedback: A log, or a frame, whose rows are counted in its engine.
+            uniform: Ratings of cells drawn at random: a Feedback on any grid, a frame, or a list of ratings. A Feedback
+                or frame that served as sample cannot be scored later; a list does not say where it comes from, so the
+                library cannot guard against that.
+            **columns: Only for a frame: `user`, `item` and `rating` name its columns, `population` is (users, items)
+                where the log does not show everyone, `distinct=True` says that no pair is repeated.
+
+        Returns:
+            The fitted model itself.
+        """
         _check_parameters(self)
         log = self._opened(feedback, columns, ["rating"])
         if isinstance(log, LogFrame):
@@ -64,7 +92,17 @@ class NaiveBayes(PropensityEstimator):
         return self._remember(log, *notes, uniform=uniform)
 
     def fit_counts(self, ratings: Ratings, rows: Floats, sample: Drawn, cells: int) -> Iterator[str]:
-        """p from ratings, each of so many `rows` of the log, and a sample of the `cells`; and what there is to note."""
+        """Find p from ratings and how many rows each of them represents.
+
+        Args:
+            ratings: Ratings of the log.
+            rows: How many rows of the log each of these represents.
+            sample: The uniform sample.
+            cells: The number of cells of the grid.
+
+        Returns:
+            Notes about the fit.
+        """
         levels = levels_of("NaiveBayes", ratings, sample.rating)  # (K,)
         in_log, in_sample = rows_by_level(levels, ratings, rows), rows_by_level(levels, sample.rating)
         _check_support(levels[(in_log > 0) & (in_sample + self.smoothing == 0)])
@@ -83,7 +121,7 @@ class NaiveBayes(PropensityEstimator):
         if uniform is None:
             raise InputError(
                 "NaiveBayes: needs a uniform sample, ratings of cells drawn at random, to learn how often each rating "
-                "occurs where nobody chose; pass fit(log, uniform=sample), or use Popularity or Logistic, which need "
+                "occurs among all cells; pass fit(log, uniform=sample), or use Popularity or Logistic, which need "
                 "none."
             )
         drawn = Drawn.of("NaiveBayes", uniform, log)
@@ -92,7 +130,14 @@ class NaiveBayes(PropensityEstimator):
         return drawn.some("NaiveBayes", self.sample_size, generator("NaiveBayes", self.rng))
 
     def predict(self, feedback: Feedback) -> Propensities:
-        """The p of each row's rating, carrying the fingerprint of `feedback`; refused for the sample itself."""
+        """The p of each row's rating; refused for the sample itself.
+
+        Args:
+            feedback: A log, or a part of one, on the users and items of the fit.
+
+        Returns:
+            `Propensities` in Feedback order, with the fingerprint of `feedback`.
+        """
         check_grid(self, feedback)
         refuse_sample("NaiveBayes", self.side_["uniform"], feedback)
         levels, p = self._by_rating()
@@ -112,14 +157,22 @@ class NaiveBayes(PropensityEstimator):
         )
 
     def frame_parts(self) -> tuple[Sequence[Lookup], Any]:
-        """What is looked up for each row of a frame, and p as an expression of it."""
+        """What is looked up for each row of a frame, and p as an expression of it.
+
+        Returns:
+            Lookups to join, and a narwhals expression of their columns.
+        """
         levels, p = self._by_rating()
         return [Lookup(key=RATING, of=levels.astype(np.float64), columns={"openloop_p_rating": p})], nw.col(
             "openloop_p_rating"
         )
 
     def matrix(self) -> Floats:
-        """Undefined: the p of a cell depends on its rating, which is known for observed cells only."""
+        """Undefined: the p of a cell depends on its rating, which is known for observed cells only.
+
+        Raises:
+            UndefinedError: Always.
+        """
         check_fitted(self)
         raise UndefinedError(
             "NaiveBayes: p depends on a cell's rating, which is known for observed cells only, so there is no matrix "

@@ -139,7 +139,7 @@ def _those(what: str) -> str:
 def _check_names(spec: ModelSpec) -> None:
     for name in (spec.name, spec.inner):
         if name is not None and name not in MODELS:
-            raise InputError(f"{name!r} is no propensity model.{did_you_mean(name, MODELS)}")
+            raise InputError(f"{name!r} is not a propensity model.{did_you_mean(name, MODELS)}")
     if spec.inner is not None and not MODELS[spec.name].inside:
         raise InputError(f"{spec}: {spec.name} has no model within it; write {spec.name}.")
 
@@ -163,8 +163,8 @@ def _check_features(spec: ModelSpec) -> None:
         )
     if "both" in taken and not all(given):
         raise InputError(
-            f"{spec}: uses products of user and item features, so one side alone says nothing; pass both "
-            "user_features= and item_features=, or neither."
+            f"{spec}: uses products of user and item features, so it needs both sides; pass both user_features= and "
+            "item_features=, or neither."
         )
 
 
@@ -173,6 +173,6 @@ def _check_settings(spec: ModelSpec) -> None:
         raise InputError(f"gamma={spec.gamma:g}: only {_those('gamma')} has it, the model is {spec}; leave it out.")
     if spec.calibrate != "none" and not all(entry.calibrates for entry in spec.entries):
         raise UndefinedError(
-            f"calibrate={spec.calibrate}: {spec} knows the p of observed cells only, since it depends on the rating, "
-            "so there are no others to calibrate on; leave it out."
+            f"calibrate={spec.calibrate}: {spec} cannot be calibrated, since its p depends on the rating, which "
+            "unobserved cells do not have; leave it out."
         )

@@ -20,23 +20,37 @@ ROUNDING = 1e-9
 
 
 class Popularity(CellModel):
-    """Jadidinejad et al. 2021, Eq. 7: p_i ∝ n_i^((γ+1)/2), the same for every user.
+    """p by the item's popularity, p_i ∝ n_i^((γ+1)/2), for every user (Jadidinejad et al. 2021, Eq. 7).
 
-    γ is the exponent of a power law on the items' counts (`fit_power_law`), unless `gamma` is given; `x_min` is
-    where the law begins, else estimated. Items without a row count as 1; p is capped at 1 and scaled so that
-    U·Σp = |O|.
+    γ is the exponent of a power law on the items' counts (Clauset, Shalizi & Newman 2009). Items without a row count as
+    1. p is capped at 1 and scaled to U·Σp = |O|.
 
-    With `gamma=1` p_i is n_i/U, which converges to the truth where p depends on the item alone. A larger γ says
-    that items differ more in exposure than they do in rows; rows are all a log has, so it cannot confirm that.
+    With `gamma=1`, p_i is n_i/U, which converges to the truth where p depends on the item alone. A larger γ says that
+    items differ more in exposure than in rows. A log holds nothing but rows, so it cannot confirm that.
 
-    `variant="as_coded"` is the published code, for the study: n^γ above x_min, n up to it, no cap. Ratios are the
-    code's; one factor brings U·Σp to |O|, or, where a p would then exceed 1, the largest p to 1.
+    Args:
+        gamma: γ; None estimates it.
+        x_min: The count from which the power law holds; None estimates it.
+        variant: "paper" is Eq. 7. "as_coded" is the published code: n^γ above x_min, n up to it, no cap. Only the
+            ratios are the code's: one factor brings U·Σp to |O|, or the largest p to 1 where a p would otherwise exceed
+            1.
 
-    Learned: `gamma_`, `x_min_` (None where neither given nor estimated), `power_law_` (None where nothing was
-    estimated), `item_propensities_` (I,), and `log_scores_` (I,), their logarithms before scale and cap.
+    Attributes:
+        gamma_: The γ that was used.
+        x_min_: The given or estimated `x_min`; None where there is neither.
+        power_law_: The estimated power law; None where nothing was estimated.
+        item_propensities_: p_i (I,). After a fit on a frame: by count of rows.
+        log_scores_: log p_i before scale and cap (I,).
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
 
-    fit(frame, user=, item=, population=) counts in the frame's engine, and these are by count; with_column(frame)
-    appends p.
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> seen = ol.propensity.Popularity(gamma=1).fit(log)
+        >>> round(float(seen.predict(log).values.max()), 2)
+        0.41
     """
 
     assumes = "being observed depends on the item's popularity alone"
@@ -50,16 +64,31 @@ class Popularity(CellModel):
         self.variant: Literal["paper", "as_coded"] = variant
 
     def fit(self, feedback: Feedback | Any, **columns: Any) -> Popularity:
-        """Count, estimate γ, scale; `columns` are of a frame: `user`, `item`, `population`, `distinct`."""
+        """Count the rows of each item, estimate γ unless it is given, and scale p.
+
+        Args:
+            feedback: A log, or a frame, whose rows are counted in its engine.
+            **columns: Only for a frame: `user`, `item` and `rating` name its columns, `population` is (users, items)
+                where the log does not show everyone, `distinct=True` says that no pair is repeated.
+
+        Returns:
+            The fitted model itself.
+        """
         _check(self)
         log = self._opened(feedback, columns)
         n, size = item_counts(self, log)
         return self._remember(log, *self.fit_counts(n, log.n_users, size))
 
     def fit_counts(self, n: Floats, n_users: int, size: Floats | None = None) -> Iterator[str]:
-        """`item_propensities_` from the items' counts (I,) alone, and what there is to note about them.
+        """Find `item_propensities_` from the items' counts alone.
 
-        With `size`, so many items have each count.
+        Args:
+            n: The count of each item (I,).
+            n_users: The number of users.
+            size: How many items have each count; None for one each.
+
+        Returns:
+            Notes about the fit.
         """
         times = np.ones(len(n), np.int64) if size is None else size.astype(np.int64)
         expected = min(float(np.repeat(n, times).sum()) / n_users, float(times.sum()))  # |O|/U, of at most every cell
@@ -89,18 +118,30 @@ class Popularity(CellModel):
         return np.broadcast_to(self.item_propensities_[item], np.broadcast(user, item).shape)
 
     def frame_parts(self) -> tuple[Sequence[Lookup], Any]:
-        """What is looked up for each row of a frame, and p as an expression of it."""
+        """What is looked up for each row of a frame, and p as an expression of it.
+
+        Returns:
+            Lookups to join, and a narwhals expression of their columns.
+        """
         return [Lookup(key=ITEM, of=self.items_, columns={"openloop_p_item": self.item_propensities_})], nw.col(
             "openloop_p_item"
         )
 
     def matrix(self) -> Floats:
-        """The p of each item for every user, (U, I), read-only; takes the memory of one row."""
+        """The p of each item for every user; takes the memory of one row.
+
+        Returns:
+            A read-only array (U, I).
+        """
         check_codes(self)
         return np.broadcast_to(self.item_propensities_, (len(self.users_), len(self.items_)))
 
     def margins(self) -> tuple[Floats, Floats]:
-        """Σp for each user, U·p_i for each item."""
+        """The sums of p by user and by item.
+
+        Returns:
+            Σ_i p_i for each user (U,) and U·p_i for each item (I,).
+        """
         check_codes(self)
         U, p = len(self.users_), self.item_propensities_
         return np.full(U, p.sum()), U * p

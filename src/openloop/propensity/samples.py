@@ -41,8 +41,8 @@ class Drawn:
             ratings = np.empty((0, 0), np.float32)
         if ratings.ndim != 1 or len(ratings) == 0:
             raise InputError(
-                f"{who}: uniform must be a Feedback, a frame or a list of ratings, got {type(uniform).__name__} that "
-                "is none; read the sample with ol.read(..., uniform=True)."
+                f"{who}: uniform must be a Feedback, a frame or a list of ratings, got {type(uniform).__name__}; "
+                "read the sample with ol.read(..., uniform=True), or pass numbers."
             )
         if bad := int(np.sum(~np.isfinite(ratings))):
             raise RatingError(f"{who}: {bad:,} of {len(ratings):,} ratings in uniform are not finite; drop them.")
@@ -95,7 +95,7 @@ def levels_of(who: str, log: Ratings, sample: Ratings) -> Ratings:
     if len(levels) > MAX_LEVELS:
         raise RatingError(
             f"{who}: needs a discrete rating scale, of at most {MAX_LEVELS:,} levels, got {len(levels):,}; "
-            "round the ratings to a few levels, or use a model that does not look at them."
+            "round the ratings to a few levels, or use a model that ignores them."
         )
     return levels
 
@@ -115,7 +115,7 @@ def refuse_sample_frame(who: str, sample: Any, frame: Any) -> None:
 
 
 def refuse_sample(who: str, sample: Any, feedback: Feedback) -> None:
-    """Refuse to speak of a uniform sample, or of cells of the one that a model was fitted with."""
+    """Refuse to score a uniform sample, or cells of the one that a model was fitted with."""
     same = isinstance(sample, Feedback) and sample.fingerprint in {feedback.fingerprint, feedback.origin}
     if same and not feedback.uniform:
         raise LeakError(

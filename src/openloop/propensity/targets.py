@@ -84,8 +84,8 @@ def refuse_unreached(targets: Sequence[Target], found: Raked, rows: int) -> None
     far = np.abs(found.off) > REACHED
     missed = [f"{name} ({mean:g})" for name, mean in zip(names[far], means[far], strict=True)]
     raise BalanceError(
-        f"Balanced: no weights of these {rows:,} rows have the means {listing(missed, 10)}; they may "
-        "contradict each other, or lie outside what the rows hold: correct them, or leave some out."
+        f"Balanced: no weights of these {rows:,} rows have the means {listing(missed, 10)}; they may contradict each "
+        "other, or be out of the range of the rows; correct them, or leave some out."
     )
 
 

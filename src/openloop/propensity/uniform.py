@@ -14,27 +14,57 @@ from openloop.propensity.frames.lookups import Lookup
 
 
 class Uniform(CellModel):
-    """Missing completely at random: p = |O|/(U·I) for every cell. Under it IPS and SNIPS are naive.
+    """Missing completely at random: p = |O|/(U·I) for every cell. IPS and SNIPS then equal the naive estimate.
 
-    A part that kept each row with share s gives p = |O|/(U·I·s), capped at 1; where shares differ by row,
-    each row counts as 1/s rows of the log. Learned: `p_`, and `item_propensities_` (I,), the same for each item.
+    A part of a log whose rows were kept with share s gives p = |O|/(U·I·s), capped at 1. Where shares differ by row,
+    each row counts as 1/s rows of the log.
 
-    fit(frame, user=, item=, population=) counts in the frame's engine; with_column(frame) appends p.
+    Attributes:
+        p_: The p of every cell.
+        item_propensities_: The same number for each item (I,).
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> seen = ol.propensity.Uniform().fit(log)
+        >>> round(seen.p_, 3)
+        0.273
     """
 
-    assumes = "nobody chose what was observed"
+    assumes = "every cell was observed with the same probability"
 
     def __init__(self) -> None:
         pass
 
     def fit(self, feedback: Feedback | Any, **columns: Any) -> Uniform:
-        """Count; `columns` are of a frame: `user`, `item`, `population`, `distinct`."""
+        """Count the rows.
+
+        Args:
+            feedback: A log, or a frame, whose rows are counted in its engine.
+            **columns: Only for a frame: `user`, `item` and `rating` name its columns, `population` is (users, items)
+                where the log does not show everyone, `distinct=True` says that no pair is repeated.
+
+        Returns:
+            The fitted model itself.
+        """
         log = self._opened(feedback, columns)
         n, size = item_counts(self, log)
         return self._remember(log, *self.fit_counts(n, log.n_users, size))
 
     def fit_counts(self, n: Floats, n_users: int, size: Floats | None = None) -> tuple[str, ...]:
-        """p from the items' counts (I,) alone, each of `size` items; there is nothing to note about it."""
+        """Find p from the items' counts alone.
+
+        Args:
+            n: The count of each item (I,).
+            n_users: The number of users.
+            size: How many items have each count; None for one each.
+
+        Returns:
+            Notes about the fit: none.
+        """
         rows, items = (n.sum(), len(n)) if size is None else (n @ size, size.sum())
         # p = Σ_O (1/s) / (U·I)
         self.p_ = min(float(rows) / (n_users * float(items)), 1.0)
@@ -45,16 +75,28 @@ class Uniform(CellModel):
         return np.full(np.broadcast(user, item).shape, self.p_)
 
     def frame_parts(self) -> tuple[Sequence[Lookup], Any]:
-        """What is looked up for each row of a frame, and p as an expression of it."""
+        """What is looked up for each row of a frame, and p as an expression of it.
+
+        Returns:
+            Lookups to join, and a narwhals expression of their columns.
+        """
         return (), nw.lit(self.p_)
 
     def matrix(self) -> Floats:
-        """The same p for each cell, (U, I), read-only; takes the memory of one number."""
+        """The same p for each cell; takes the memory of one number.
+
+        Returns:
+            A read-only array (U, I).
+        """
         check_codes(self)
         return np.broadcast_to(np.float64(self.p_), (len(self.users_), len(self.items_)))
 
     def margins(self) -> tuple[Floats, Floats]:
-        """p·I for each user, p·U for each item."""
+        """The sums of p by user and by item.
+
+        Returns:
+            p·I for each user (U,) and p·U for each item (I,).
+        """
         check_codes(self)
         U, I = len(self.users_), len(self.items_)
         return np.full(U, self.p_ * I), np.full(I, self.p_ * U)

@@ -45,7 +45,24 @@ def ordered(result: Comparison, metric: str, estimator: str | None = None) -> li
 def leaderboard_chart(
     result: Comparison, metric: str, estimator: str | None = None, open_loop: Comparison | None = None
 ) -> Chart:
-    """Every model's estimates with their intervals, one mark an estimator; best first by `estimator`."""
+    """The estimates of every model with their intervals, one mark per estimator; best model first.
+
+    Args:
+        result: A comparison.
+        metric: The metric to show.
+        estimator: The estimator that ranks the models; None takes the first one.
+        open_loop: A comparison on a uniform sample, whose naive values are shown too.
+
+    Returns:
+        An Altair chart.
+
+    Examples:
+        >>> import openloop as ol
+        >>> world = ol.simulate.movie_lovers(users=40, items=20)
+        >>> models = {name: world.predictions[name] for name in ("Y1", "Y2")}
+        >>> found = ol.evaluate(models, world.observe(rng=0), metrics=["mae"], estimators=["naive", "snips"])
+        >>> chart = ol.figures.leaderboard_chart(found, "mae", "snips")
+    """
     models = ordered(result, metric, estimator)[:MODELS]
     names = estimators_of(result, metric)
     rows = [_mark(model, name, result[model, metric, name], result.level) for model in models for name in names]
@@ -92,11 +109,30 @@ def _marks(rows: Rows, order: Sequence[str], names: Sequence[str], title: str) -
 
 def _cut(names: Sequence[str], shown: Sequence[str]) -> list[str]:
     left = len(names) - len(shown)
-    return [f"{left} models that rank below are left out."] if left else []
+    return [f"{left} lower-ranked models are left out."] if left else []
 
 
 def forest_plot(result: Comparison, metric: str, estimator: str, found: Sequence[Contrast] | None = None) -> Chart:
-    """Paired differences of all pairs with unadjusted intervals and p-values by Holm; the better ranked model first."""
+    """Paired differences of all pairs of models, with unadjusted intervals and Holm's p-values (Holm 1979).
+
+    Of each pair the model that ranks better is first.
+
+    Args:
+        result: A comparison.
+        metric: The metric to show.
+        estimator: The estimator to show.
+        found: The contrasts to show; None computes those of all pairs.
+
+    Returns:
+        An Altair chart.
+
+    Examples:
+        >>> import openloop as ol
+        >>> world = ol.simulate.movie_lovers(users=40, items=20)
+        >>> models = {name: world.predictions[name] for name in ("Y1", "Y2")}
+        >>> found = ol.evaluate(models, world.observe(rng=0), metrics=["mae"], estimators=["naive", "snips"])
+        >>> chart = ol.figures.forest_plot(found, "mae", "snips")
+    """
     found = contrasts(result, metric, estimator) if found is None else found
     shown, left = facing(result, metric, estimator, found)
     better = direction(result, metric)
@@ -113,12 +149,12 @@ def forest_plot(result: Comparison, metric: str, estimator: str, found: Sequence
                 "label": f"{isolated(c.a)} − {isolated(c.b)}", "beside": f"Holm p {chance(c.holm)}",
                 "value": c.value, "low": None if math.isnan(c.low) else c.low,
                 "high": None if math.isnan(c.high) else c.high, "interval": span(c.low, c.high),
-                "clear": "told apart" if c.better else "not told apart",
+                "clear": "significant" if c.better else "not significant",
             }
             for c in shown
         ],
         f"difference in {metric}",
-        ("told apart", "not told apart"),
+        ("significant", "not significant"),
         rule_at(0),
     )  # fmt: skip
     return styled(chart.properties(title=title))
@@ -161,7 +197,23 @@ def _labelled(rows: Rows, title: str, kinds: tuple[str, str], *behind: Any) -> A
 
 
 def bump_chart(result: Comparison, metric: str, open_loop: Comparison | None = None) -> Chart:
-    """The models' places under each estimator, and in the open loop where there is one; crossing lines are flips."""
+    """The rank of each model under each estimator, and in the open loop if there is one; crossing lines are reversals.
+
+    Args:
+        result: A comparison.
+        metric: The metric to show.
+        open_loop: A comparison on a uniform sample, whose ranking is shown too.
+
+    Returns:
+        An Altair chart.
+
+    Examples:
+        >>> import openloop as ol
+        >>> world = ol.simulate.movie_lovers(users=40, items=20)
+        >>> models = {name: world.predictions[name] for name in ("Y1", "Y2")}
+        >>> found = ol.evaluate(models, world.observe(rng=0), metrics=["mae"], estimators=["naive", "snips"])
+        >>> chart = ol.figures.bump_chart(found, "mae")
+    """
     import altair as alt
 
     places = ranks(result, metric, open_loop)
@@ -194,7 +246,7 @@ def bump_chart(result: Comparison, metric: str, open_loop: Comparison | None = N
         for column, side, shift in ((columns[0], "left", -6), (columns[-1], "right", 6))
         for around in (HALO, {})
     ]
-    title = titled(f"Places by {metric}", "1 is best. Lines that cross are pairs that change order.",
+    title = titled(f"Places by {metric}", "1 is best. Crossing lines are pairs that change order.",
                    *_cut(result.models, models))  # fmt: skip
     chart = alt.layer(base.mark_line(strokeWidth=2), points, *names)
     return styled(chart.properties(width=WIDTH, height=min(44, 1200 / lowest) * lowest + 20, title=title))
@@ -209,7 +261,23 @@ def ranks(result: Comparison, metric: str, open_loop: Comparison | None = None) 
 
 
 def strata_chart(table: StrataTable, level: float = 0.95) -> Chart:
-    """Every model's estimate in each line of a table by strata, with its interval; weighted inside the strata."""
+    """The estimate of every model in each line of a table by strata, with its interval; weighted inside the strata.
+
+    Args:
+        table: A table of an audit's `strata`.
+        level: The confidence level of the intervals.
+
+    Returns:
+        An Altair chart.
+
+    Examples:
+        >>> import openloop as ol
+        >>> world = ol.simulate.movie_lovers(users=40, items=20)
+        >>> log = world.observe(rng=0)
+        >>> models = {name: world.predictions[name] for name in ("Y1", "Y2")}
+        >>> found = ol.audit(models, log, metrics=["mae"], rehearse=0)
+        >>> chart = ol.figures.strata_chart(found.strata[0])
+    """
     lines = [line for line in table.lines if line.estimates]
     models = list(dict.fromkeys(model for line in lines for model in line.estimates))[:MODELS]
     rows = [
@@ -223,9 +291,21 @@ def strata_chart(table: StrataTable, level: float = 0.95) -> Chart:
 
 
 def critical_difference_chart(found: Friedman) -> Chart:
-    """Mean ranks within users, each with half of Nemenyi's critical difference either way."""
+    """Mean ranks within users, each with half of Nemenyi's critical difference on either side (Demšar 2006).
+
+    Args:
+        found: Friedman's test, by `ol.rankings.friedman` or an audit's `friedman`.
+
+    Returns:
+        An Altair chart.
+
+    Examples:
+        >>> import openloop as ol
+        >>> values = [[0.9, 0.5, 0.1], [0.8, 0.6, 0.2], [0.7, 0.9, 0.3], [0.9, 0.4, 0.2]]  # (users, models)
+        >>> chart = ol.figures.critical_difference_chart(ol.rankings.friedman(values, ["a", "b", "c"]))
+    """
     half = found.critical_difference / 2
-    best, kinds = min(found.ranks.values()), ("not told apart from the best", "ranked below the best")
+    best, kinds = min(found.ranks.values()), ("not significantly below the best", "significantly below the best")
     rows: Rows = [
         {
             "label": isolated(model), "beside": f"mean rank {number(rank, 3)}", "value": rank, "low": rank - half,

@@ -24,7 +24,21 @@ SHOWN = 30  # means, the furthest moved first
 
 
 def balancing_plot(found: Balancing) -> Chart:
-    """The means that were balanced, beside those of the population; and the weights before and after."""
+    """The means that were balanced, beside those of the population, and the weights before and after.
+
+    Args:
+        found: The `balancing` of a check of a `Balanced` model.
+
+    Returns:
+        An Altair chart.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers(users=40, items=20).observe(rng=0)
+        >>> sample = [1] * 75 + [3] * 50 + [5] * 75
+        >>> seen = ol.propensity.Balanced(ol.propensity.Uniform()).fit(log, uniform=sample)
+        >>> chart = ol.figures.balancing_plot(ol.propensity.check(seen, log, folds=None).balancing)
+    """
     return styled(balancing_charts(found))
 
 
@@ -77,7 +91,7 @@ def _weights(found: Balancing) -> Any:
     ends = found.edges[0], found.edges[-1]
     title = titled(
         "Weights before and after",
-        f"The rows count as {number(found.effective_before)} before, as {number(found.effective_after)} after.",
+        f"They are worth {number(found.effective_before)} equal rows before, {number(found.effective_after)} after.",
     )
     return (
         data(rows)

@@ -125,10 +125,21 @@ AUDIT: Keys = ("holm1979", "hanley2006")
 
 
 def cite(*used: Any) -> str:
-    """BibTeX of openloop, and of the papers behind results, metrics and models: `ol.cite(found, seen, mf)`.
+    """BibTeX of openloop, and of the papers behind results, metrics and models.
 
-    Takes audits, comparisons, selections, estimates, metrics, learners and propensity models. A result knows its
-    metrics and estimators, but not the models that were scored or that gave p: pass these too.
+    A result knows its metrics and estimators, but not the models that were scored or that gave p; pass these too.
+
+    Args:
+        *used: Audits, comparisons, selections, estimates, metrics, learners and propensity models.
+
+    Returns:
+        BibTeX entries.
+
+    Examples:
+        >>> import openloop as ol
+        >>> text = ol.cite(ol.learners.MF(), ol.propensity.NaiveBayes(), ol.metric("mae"))
+        >>> [line for line in text.splitlines() if line.startswith("@")]
+        ['@misc{openloop,', '@inproceedings{schnabel2016,']
     """
     keys = dict.fromkeys(key for each in used for key in _keys(each))  # each paper once, in the order of use
     return "\n\n".join(entry.bibtex() for entry in (SOFTWARE, *(REFERENCES[key] for key in keys))) + "\n"

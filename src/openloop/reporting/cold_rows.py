@@ -19,7 +19,7 @@ def cold(of: Subject) -> Iterator[Section]:
         return
     blocks: list[Any] = [Text(text=f"{part}.")]
     if part.reason:
-        blocks.append(Text(text=f"What the models make of them is not known: {part.reason}"))
+        blocks.append(Text(text=f"How the models do on them is unknown: {part.reason}"))
     blocks += [table for metric in of.metrics for table in _tables(of, part, metric)]
     yield Section(id="cold", title="Users and items without training rows", blocks=tuple(blocks))
 
@@ -29,8 +29,8 @@ def _tables(of: Subject, part: ColdPart, metric: str) -> Iterator[TableBlock]:
     if cold is None or any((model, metric, main) not in cold.estimates for model in of.result.models):
         return
     yield TableBlock(
-        caption=f"{metric} by {main}, with {level_of(of.result.level)} intervals over users. Cold are rows whose user "
-        "or item has no row in what the models were trained on; the verdict is about the others",
+        caption=f"{metric} by {main}, with {level_of(of.result.level)} intervals over users. Cold rows have a "
+        "user or an item without training rows; the verdict is about the others",
         columns=("model", f"warm, {part.warm:,} rows", f"cold, {part.rows:,} rows"),
         rows=tuple(
             (name(model), *(estimated(found[model, metric, main], of.result.level) for found in (of.result, cold)))

@@ -28,8 +28,8 @@ MANY_MODELS = 6  # from here on Friedman's summary has a section
 
 READING = (
     "An estimate is of all users and items, as if all had been observed; its interval is over users like these.",
-    "Two intervals that overlap may still belong to models that differ: the paired differences are what to look at.",
-    "All but naive rest on the propensities; Γ* says how wrong these would have to be to turn the order.",
+    "Models may differ although their intervals overlap; look at the paired differences.",
+    "All estimators but naive rely on the propensities. Γ* says how wrong these must be to reverse the order.",
     "The effective sample says how many equally weighted rows the log is worth. When it is small, a few rows decide.",
     "A model that wins under naive only may just resemble the system that made the log.",
 )
@@ -38,8 +38,8 @@ READING = (
 SHOWN = (
     "An estimate is of requests like these, had the model made their lists; its interval is over users like these.",
     READING[1],
-    "Each estimator assumes something about what a click depends on; the checks say whether the log speaks against it.",
-    "Estimators that rest on the same assumption err together: their agreement proves little.",
+    "Each estimator assumes something about what a click depends on; the checks show whether the log contradicts it.",
+    "Estimators with the same assumption err together, so their agreement proves little.",
 )
 
 
@@ -65,7 +65,7 @@ def weights(of: Subject) -> Iterator[Section]:
 def _weights(summary: WeightSummary) -> Iterator[Any]:
     heavy = percent(carried_by(summary, 0.01))
     yield Text(
-        text=f"A row that had the chance p to be here counts 1/p times. The {counted(summary.n, 'row')} count as "
+        text=f"A row observed with probability p has the weight 1/p. The {counted(summary.n, 'row')} are worth "
         f"{summary.effective_size:,.0f} equally weighted ones; the largest weight is {number(summary.largest, 3)}, "
         f"{percent(summary.largest_share)} of their sum."
     )
@@ -83,7 +83,7 @@ def _weights(summary: WeightSummary) -> Iterator[Any]:
 
 
 def _check(check: Check) -> Iterator[Any]:
-    trust = f"{counted(len(check.flags), 'thing')} to mind." if check.flags else "Nothing stands out."
+    trust = f"{counted(len(check.flags), 'flag')}." if check.flags else "No flags."
     yield Text(text=f"{check.model} on {counted(check.rows, 'row')}. {trust}")
     if check.flags:
         yield Bullets(title="To mind", items=check.flags)
@@ -99,8 +99,8 @@ def _check(check: Check) -> Iterator[Any]:
     if check.balancing is not None:
         worth = tuple(map(number, (check.balancing.effective_before, check.balancing.effective_after)))
         alts = [
-            f"The means of {len(check.balancing.moved)} things that were balanced, before and after.",
-            f"Weights before balancing, worth {worth[0]} rows, and after, worth {worth[1]}.",
+            f"The {len(check.balancing.moved)} balanced means, before and after.",
+            f"Weights before balancing (worth {worth[0]} equally weighted rows) and after (worth {worth[1]}).",
         ]
         yield from figures(balancing_plot(check.balancing), alts, [check_tables.balancing(check)])
     balance = check_tables.balance(check)
@@ -110,8 +110,9 @@ def _check(check: Check) -> Iterator[Any]:
         alt = f"Standardised differences of {len(balance.rows)} covariates between rows and grid; {words}."
         yield from figures(love_plot(check), [alt], [balance])
     common = check.overlap.coefficient
-    words = "" if common is None else f"; {percent(common)} is common to both"
-    alt = f"Propensities of the rows and of all cells, the least of a row {number(check.overlap.smallest, 2)}{words}."
+    words = "" if common is None else f"; the two overlap by {percent(common)}"
+    least = number(check.overlap.smallest, 2)
+    alt = f"Propensities of the rows and of all cells; the smallest of a row is {least}{words}."
     yield from figures(overlap_plot(check), [alt], [check_tables.overlap(check)])
     if check.margins:
         alts = [
@@ -132,12 +133,12 @@ def open_loop(of: Subject) -> Iterator[Section]:
     words = "" if nearest is None else f" By {of.metric} the nearest estimator is {nearest.estimator}, on average "
     words += "" if nearest is None else f"{number(nearest.error, 3)} away."
     intro = Text(
-        text=f"A sample of {counted(found.rows, 'row')} that nobody chose shows the models without selection. Each "
-        f"estimator is held against it; its values are in the charts above as “open loop”.{words}"
+        text=f"A uniform sample of {counted(found.rows, 'row')} shows the models without selection. Each estimator is "
+        f"compared with it; its values are in the charts above as “open loop”.{words}"
     )
     note = Text(
-        text="Pairs right: pairs of models that the estimator has in the open loop's order, of all pairs and of those "
-        "that the open loop itself tells apart."
+        text="Pairs right: pairs of models that the estimator orders as the open loop does, of all pairs and of those "
+        "that differ significantly in the open loop."
     )
     folds = [Fold(summary=m, blocks=_against(of, found, m)) for m in of.metrics[1:] if m in found.result.metrics]
     first = _against(of, found, of.metric) if of.metric in found.result.metrics else ()
@@ -203,7 +204,7 @@ def _impressions(s: Setting, shown: Positions) -> Section:
 
 
 def left_out(of: Subject) -> Section:
-    """What is missing, what was assumed, and what to mind."""
+    """What is missing, what was assumed, and warnings."""
     result = of.result
     skipped = tuple(f"{m}, {e}: {reason}" for (m, e), reason in result.skipped.items())
     own = () if of.audit is None else of.audit.notes
@@ -211,7 +212,7 @@ def left_out(of: Subject) -> Section:
     flags = tuple(dict.fromkeys(flag for e in result.estimates.values() for flag in e.diagnostics.flags))
     found = [("Left out", skipped), ("Notes", notes), ("To mind", flags)]
     blocks = tuple(Bullets(title=title, items=items) for title, items in found if items)
-    nothing = Text(text="Nothing was left out, and there is nothing to mind.")
+    nothing = Text(text="Nothing was left out, and there are no warnings.")
     return Section(id="notes", title="Left out, and notes", blocks=blocks or (nothing,))
 
 

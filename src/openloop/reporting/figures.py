@@ -46,27 +46,92 @@ MARKS = {"observed, with 95% interval": (BLUE, "circle"), "none observed": (ORAN
 
 
 def calibration_curve(check: Check) -> Chart:
-    """Observed against predicted π of held-out cells, in bins, beside the diagonal where they are equal."""
+    """Observed against predicted π of held-out cells, in bins, beside the diagonal where they are equal.
+
+    Args:
+        check: What `ol.propensity.check` found.
+
+    Returns:
+        An Altair chart.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers(users=40, items=20).observe(rng=0)
+        >>> check = ol.propensity.check(ol.propensity.Popularity(gamma=1).fit(log), log, folds=2)
+        >>> chart = ol.figures.calibration_curve(check)
+    """
     return styled(_calibration(check))
 
 
 def love_plot(check: Check) -> Chart:
-    """The standardised difference of each covariate between rows and grid, without and with weights."""
+    """The standardised difference of each covariate between rows and grid, without and with weights.
+
+    Args:
+        check: What `ol.propensity.check` found.
+
+    Returns:
+        An Altair chart.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers(users=40, items=20).observe(rng=0)
+        >>> check = ol.propensity.check(ol.propensity.Popularity(gamma=1).fit(log), log, folds=2)
+        >>> chart = ol.figures.love_plot(check)
+    """
     return styled(_love(check))
 
 
 def overlap_plot(check: Check) -> Chart:
-    """The p of rows and of all cells, as histograms over log p."""
+    """The p of rows and of all cells, as histograms over log p.
+
+    Args:
+        check: What `ol.propensity.check` found.
+
+    Returns:
+        An Altair chart.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers(users=40, items=20).observe(rng=0)
+        >>> check = ol.propensity.check(ol.propensity.Popularity(gamma=1).fit(log), log, folds=2)
+        >>> chart = ol.figures.overlap_plot(check)
+    """
     return styled(_overlap(check))
 
 
 def margins_plot(check: Check) -> Chart:
-    """Σp against the rows of each user and of each item."""
+    """Σp against the number of rows, of each user and of each item.
+
+    Args:
+        check: What `ol.propensity.check` found.
+
+    Returns:
+        An Altair chart.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers(users=40, items=20).observe(rng=0)
+        >>> check = ol.propensity.check(ol.propensity.Popularity(gamma=1).fit(log), log, folds=2)
+        >>> chart = ol.figures.margins_plot(check)
+    """
     return styled(_margins(check))
 
 
 def check_figures(check: Check) -> Chart:
-    """All four in one chart, and of balanced weights what balancing did."""
+    """All figures of a check in one chart; for balanced weights also what balancing did.
+
+    Args:
+        check: What `ol.propensity.check` found.
+
+    Returns:
+        An Altair chart.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers(users=40, items=20).observe(rng=0)
+        >>> check = ol.propensity.check(ol.propensity.Popularity(gamma=1).fit(log), log, folds=2)
+        >>> chart = ol.figures.check_figures(check)
+    """
     import altair as alt
 
     return styled(
@@ -84,7 +149,23 @@ def check_figures(check: Check) -> Chart:
 
 
 def save(chart: Chart, path: str | os.PathLike[str]) -> None:
-    """Write a chart as .html (which needs no network), .svg, .png, .pdf or .json, whole or not at all."""
+    """Write a chart to a file; a write that fails leaves no partial file.
+
+    Args:
+        chart: A chart of `ol.figures`, or any Altair chart.
+        path: The file; its extension gives the format: .html (which needs no network), .svg, .png, .pdf or .json.
+
+    Examples:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import openloop as ol
+        >>> chart = ol.figures.ratings_chart([(1, 30), (3, 50), (5, 120)], threshold=4)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ol.figures.save(chart, Path(folder, "ratings.json"))
+        ...     text = Path(folder, "ratings.json").read_text(encoding="utf-8")
+        >>> text[:1]
+        '{'
+    """
     kind = Path(path).suffix.lower().removeprefix(".")
     if kind not in FORMATS:
         known = [f".{name}" for name in FORMATS]
@@ -122,8 +203,8 @@ def _calibration(check: Check) -> Any:
     bars = base.mark_rule(color=GREY, strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
     title = titled(
         "Calibration on held-out cells",
-        "Right p lie on the dashed line.",
-        f"Expected calibration error {found.error:.2g}; about {found.chance:.2g} is chance.",
+        "Correct p lie on the dashed line.",
+        f"Expected calibration error {found.error:.2g}; chance alone gives about {found.chance:.2g}.",
     )
     return alt.layer(_diagonal(ends), bars, points).properties(width=WIDTH, height=HEIGHT, title=title)
 
@@ -161,8 +242,8 @@ def _love(check: Check) -> Any:
     limits = alt.Chart(alt.Data(values=[{"at": -UNBALANCED}, {"at": UNBALANCED}]))
     title = titled(
         "Balance of covariates",
-        f"Weighted rows belong between the dashed lines at ±{UNBALANCED}.",
-        *([f"{left} covariates that are nearer are left out."] if left else []),
+        f"Weighted rows should lie between the dashed lines at ±{UNBALANCED}.",
+        *([f"{left} covariates with smaller differences are left out."] if left else []),
     )
     return alt.layer(
         alt.Chart(alt.Data(values=[{"at": 0}])).mark_rule(color=GREY).encode(x="at:Q"),
@@ -201,11 +282,11 @@ def _overlap(check: Check) -> Any:
     scale = alt.Scale(type="log", domain=ends, nice=False)
     axis = log_axis(*ends)
     words = (
-        [f"Only rows have a known p; the least is {found.smallest:.2g}."]
+        [f"Only rows have a known p; the smallest is {found.smallest:.2g}."]
         if found.coefficient is None
         else [
-            f"Weights carry rows over to all cells: {found.coefficient:.0%} is common to both,",
-            f"and {found.below or 0.0:.1%} of the cells have a p below {found.smallest:.2g}, the least of a row.",
+            f"Weighted rows represent all cells. The two overlap by {found.coefficient:.0%},",
+            f"and {found.below or 0.0:.1%} of the cells have a p below {found.smallest:.2g}, the smallest of a row.",
         ]
     )
     names = [name for name, shares in series.items() if shares is not None]
@@ -252,8 +333,8 @@ def _margin(m: Margin) -> Any:
     )
     title = titled(
         f"Counts of {m.side}s",
-        "Right p scatter about the dashed line.",
-        f"Off by {m.off:.0%}; about {m.chance:.0%} is chance.",
+        "Correct p scatter around the dashed line.",
+        f"Off by {m.off:.0%}; chance alone gives about {m.chance:.0%}.",
     )
     return alt.layer(_diagonal([0, most]), encoded).properties(width=WIDTH * 0.72, height=HEIGHT, title=title)
 

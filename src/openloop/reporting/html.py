@@ -27,9 +27,27 @@ STATES: dict[Level, Literal["supported", "conditional", "unsupported"]] = {
 
 
 def report(result: Audit | Comparison | Changes, path: str | os.PathLike[str], *, title: str | None = None) -> None:
-    """Write the report of an audit, or what a comparison can fill of it, as one HTML file, whole or not at all.
+    """Write the report of an audit, or the parts that a comparison can fill, as one HTML file.
 
-    The changes from one audit to another, `new.since(old)`, have a page of their own.
+    The changes from one audit to another, `new.since(old)`, have their own page. A write that fails leaves no partial
+    file.
+
+    Args:
+        result: An `Audit`, a `Comparison`, or the `Changes` between two audits.
+        path: The file.
+        title: The title of the page; None names the models.
+
+    Examples:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import openloop as ol
+        >>> world = ol.simulate.movie_lovers()
+        >>> found = ol.evaluate(world.predictions, world.observe(rng=0), metrics=["mae"], estimators=["naive", "snips"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ol.report(found, Path(folder, "report.html"))
+        ...     size = Path(folder, "report.html").stat().st_size
+        >>> size > 100_000
+        True
     """
     if not isinstance(result, Audit | Comparison | Changes):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(

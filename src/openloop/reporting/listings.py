@@ -19,8 +19,8 @@ def lists(of: Subject) -> Iterator[Section]:
     if not names:
         return
     intro = Text(
-        text="What the models list for users, whatever these would like. No column has a better side, and none decides "
-        "the verdict."
+        text="What the models list for users, regardless of what they like. In no column is high or low better, and "
+        "none affects the verdict."
     )
     meaning = Terms(items=tuple((metric, about_metric(metric), "") for metric in names))
     yield Section(id="lists", title="What the models list", blocks=(intro, _table(of.result), meaning))

@@ -154,8 +154,8 @@ def strata(table: StrataTable, level: float) -> TableBlock:
     return TableBlock(
         caption=f"{table.metric} by {table.by}; * marks a model that beats every other one in its line "
         f"(paired over users, Holm, {level_of(level)}); share is that of what the metric averages over the population. "
-        "Means inside a stratum are weighted, which a verdict may use; those marked plain are not: the paper's, which "
-        "Simpson's paradox is about",
+        "Means inside a stratum are weighted, and a verdict may use them; those marked plain are unweighted, as in the "
+        "paper on Simpson's paradox",
         columns=("evaluation", *models, "rows", "items", "share", "propensity"),
         rows=rows,
     )
@@ -243,7 +243,7 @@ def scores(found: OpenLoop, metric: str) -> TableBlock:
         for s in found.scores
         if s.metric == metric
     )  # fmt: skip
-    columns = ("estimator", "mean error", "Kendall's τ", "pairs right", "of those told apart")
+    columns = ("estimator", "mean error", "Kendall's τ", "pairs right", "of significant pairs")
     return TableBlock(
         caption=f"Each estimator of {metric} against the open loop, over the models", columns=columns, rows=rows
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from openloop.reporting.style import Chart
 
 WIDTH, HEIGHT = 560, 260
-UNSEEN = "The rows stay in their engine, where positions were summed and not looked at one by one."
+UNSEEN = "The rows stay in their engine, where only sums by position were computed."
 EXAMINATION, RATES = "examination θ", "clicks per row, by those at position 1"
 
 

@@ -11,15 +11,15 @@ from openloop.support.wording import counted, level_of, percent
 
 
 def rehearsal(of: Subject) -> Iterator[Section]:
-    """How often equal models are told apart, and how often the estimated difference is found."""
+    """How often equal models are declared different, and how often the estimated difference is found."""
     found = None if of.audit is None else of.audit.rehearsal
     if found is None:
         return
     intro = Text(
         text=f"{counted(found.draws, 'log')} like this one were drawn from its propensities, with about "
-        f"{found.rows:,.0f} rows that count for {found.metric}. Each was judged by the rules of the verdict on "
-        f"{found.estimator} of {found.metric}, twice: with {found.a} and {found.b} made equal, where every verdict is "
-        f"false, and with the estimated difference of {abs(found.difference):.3g} put in, where {found.a} is better."
+        f"{found.rows:,.0f} rows that count for {found.metric}. The rules of the verdict judged each of them twice, by "
+        f"{found.estimator} of {found.metric}: with {found.a} and {found.b} made equal, where every verdict is false, "
+        f"and with the estimated difference of {abs(found.difference):.3g} added, where {found.a} is better."
     )
     blocks = (intro, Text(text=_judged(found)), _table(found), Bullets(title="What it assumes", items=_assumed()))
     yield Section(id="rehearsal", title="Rehearsal of this log", blocks=blocks)
@@ -29,8 +29,8 @@ def _judged(found: Rehearsal) -> str:
     low, high = (percent(x) for x in found.false_interval)
     least, most = (percent(x) for x in found.power_interval)
     return (
-        f"Equal models are told apart in {percent(found.false_rate)} of the logs ({level_of(LEVEL)} {low} to {high}). "
-        f"The better model is found in {percent(found.power)} ({least} to {most}) and the worse one named in "
+        f"Equal models are declared different in {percent(found.false_rate)} of the logs ({level_of(LEVEL)} {low} to "
+        f"{high}). The better model is found in {percent(found.power)} ({least} to {most}) and the worse one named in "
         f"{percent(found.different.wrong / found.draws)}."
     )
 

@@ -161,7 +161,7 @@ def differences(of: Subject) -> Section:
     """Forest plots, and a table an estimator behind each."""
     blocks: list[Any] = [
         Text(
-            text="Models compared pair by pair over the same users. A pair counts as told apart when its p-value, "
+            text="Models compared pair by pair over the same users. A pair differs significantly when its p-value, "
             f"adjusted by Holm over all pairs of one metric and estimator, is below {1 - of.result.level:.2g}."
         ),
         *_differences(of, of.metric),

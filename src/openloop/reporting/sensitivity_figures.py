@@ -52,9 +52,22 @@ TILTS: Mapping[Against, TiltAxis] = {
 
 
 def sensitivity_chart(curves: Sequence[Curve] | Curve, critical: float | None = None) -> Chart:
-    """Estimates, or one difference, as weights are tilted: against Γ bounds, against ρ and κ with intervals.
+    """Estimates, or one difference, as the weights are perturbed: against Γ as bounds, against ρ and κ with intervals.
 
-    `critical` is where a difference turns; that of the curve, or read off it, where it is not given.
+    Args:
+        curves: One curve of an audit, or several against the same letter.
+        critical: Where a difference changes its sign; None takes the value of the curve, or reads it off the curve.
+
+    Returns:
+        An Altair chart.
+
+    Examples:
+        >>> import openloop as ol
+        >>> world = ol.simulate.movie_lovers(users=40, items=20)
+        >>> log = world.observe(rng=0)
+        >>> models = {name: world.predictions[name] for name in ("Y1", "Y2")}
+        >>> found = ol.audit(models, log, metrics=["mae"], rehearse=0)
+        >>> chart = ol.figures.sensitivity_chart([curve for curve in found.curves if curve.b is None])
     """
     import altair as alt
 

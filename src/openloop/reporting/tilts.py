@@ -23,20 +23,20 @@ HEADINGS: Mapping[Against, str] = {
     "kappa": "If popularity is exposure",
 }
 INTRODUCTIONS: Mapping[Against, str] = {
-    "rho": "Propensities that do not look at ratings miss that people rate what they like. Suppose that each star more "
-    "made a row ρ times likelier to be observed than its propensity says. Then the difference would be the line, and "
-    "the band its interval. ρ* is where the order turns; the interval covers 0 before that.",
+    "rho": "Propensities that ignore ratings miss that people rate what they like. Suppose that each additional star "
+    "made a row ρ times likelier to be observed than its propensity says. The line is the difference in that case, and "
+    "the band its interval. The order turns at ρ*; the interval covers 0 before that.",
     "kappa": "Clicks mix what was shown and what was liked. κ is the share of popularity that is exposure: at 0 % "
     "popular items are liked more, at 100 % they were only shown more. The line is the difference with items weighted "
-    "accordingly, every relevant item counted once, and the band its interval. κ* is where the order turns.",
+    "accordingly, every relevant item counted once, and the band its interval. The order turns at κ*.",
 }
 ODDS = (
     "Propensities are never quite right. If the odds of being observed may be off by a factor of up to Γ either way, "
-    "row by row, an estimate can lie anywhere in the band. Γ* is where a difference may first be 0."
+    "in each row, an estimate can lie anywhere in the band. Γ* is the smallest Γ at which a difference may be 0."
 )
 RATIO = (
     "Propensities are never quite right, and these have no scale. If every weight may be off by a factor of up to Γ "
-    "either way, row by row, an estimate can lie anywhere in the band. Γ* is where a difference may first be 0."
+    "either way, an estimate can lie anywhere in the band. Γ* is the smallest Γ at which a difference may be 0."
 )
 
 

@@ -26,7 +26,22 @@ BARS = 40  # of a histogram, at most
 
 
 def weights_chart(summary: WeightSummary) -> Chart:
-    """The propensities of the rows, by number of rows and by the weight 1/p that these carry."""
+    """The propensities of the rows, by number of rows and by the weight 1/p that these rows have.
+
+    Args:
+        summary: The weights of an audit.
+
+    Returns:
+        An Altair chart.
+
+    Examples:
+        >>> import openloop as ol
+        >>> world = ol.simulate.movie_lovers(users=40, items=20)
+        >>> log = world.observe(rng=0)
+        >>> models = {name: world.predictions[name] for name in ("Y1", "Y2")}
+        >>> found = ol.audit(models, log, metrics=["mae"], rehearse=0)
+        >>> chart = ol.figures.weights_chart(found.weights)
+    """
     import altair as alt
 
     names = ["share of rows", "share of weight"]
@@ -91,7 +106,22 @@ def carried_by(summary: WeightSummary, share: float) -> float:
 
 
 def concentration_chart(summary: WeightSummary) -> Chart:
-    """The share of all weight that the heaviest rows carry, beside that of equal weights."""
+    """The share of all weight that the heaviest rows have, beside that of equal weights.
+
+    Args:
+        summary: The weights of an audit.
+
+    Returns:
+        An Altair chart.
+
+    Examples:
+        >>> import openloop as ol
+        >>> world = ol.simulate.movie_lovers(users=40, items=20)
+        >>> log = world.observe(rng=0)
+        >>> models = {name: world.predictions[name] for name in ("Y1", "Y2")}
+        >>> found = ol.audit(models, log, metrics=["mae"], rehearse=0)
+        >>> chart = ol.figures.concentration_chart(found.weights)
+    """
     import altair as alt
 
     shares = np.geomspace(max(1e-4, 1 / summary.n), 1.0, 60)
@@ -125,7 +155,19 @@ def concentration_chart(summary: WeightSummary) -> Chart:
 
 
 def ratings_chart(ratings: Sequence[tuple[float, int]], threshold: float | None = None) -> Chart:
-    """How often each rating was given; relevant ones have another colour."""
+    """How often each rating was given; relevant ratings have another colour.
+
+    Args:
+        ratings: Pairs (rating, rows).
+        threshold: The rating from which items are relevant; None marks none.
+
+    Returns:
+        An Altair chart.
+
+    Examples:
+        >>> import openloop as ol
+        >>> chart = ol.figures.ratings_chart([(1, 30), (3, 50), (5, 120)], threshold=4)
+    """
     import altair as alt
 
     names = ["below the threshold", "relevant"]

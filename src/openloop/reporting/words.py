@@ -49,7 +49,7 @@ ESTIMATORS = {
     "snips_user": "each user's own weighted ratio, averaged over users",
     "clipped": "as ips, with weights cut at a cap: less variance for some bias",
     "dr": "imputed losses everywhere, corrected by the weighted residuals of observed rows",
-    "stratified": "means inside strata of propensity, put together by the strata's shares of the population: snips "
+    "stratified": "means inside strata of propensity, combined by the strata's shares of the population: snips "
     "with weights averaged inside strata",
     "snpbm": "clicks weighted by how much the item's position in the model's list is looked at over how much the item "
     "was, divided by what that gives a click everywhere; right when a click is examination times attraction",
@@ -102,7 +102,7 @@ def fixed(value: float, decimals: int) -> str:
 
 
 def decimals_of(low: float, high: float) -> int | None:
-    """As many decimals as an interval can speak for: two digits of its half-width; None for a point."""
+    """As many decimals as an interval supports: two digits of its half-width; None for a point."""
     half = (high - low) / 2
     return 1 - math.floor(math.log10(half)) if math.isfinite(half) and half > 0 else None
 
@@ -131,7 +131,7 @@ def direction(result: Comparison, metric: str) -> str:
 def outcome(c: Contrast) -> str:
     """What a contrast says, names first."""
     if c.better is None:
-        return f"{c.a} and {c.b} are not told apart"
+        return f"{c.a} and {c.b} do not differ significantly"
     (other,) = c.models - {c.better}
     return f"{c.better} is ahead of {other}"
 

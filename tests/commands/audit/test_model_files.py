@@ -77,7 +77,7 @@ def test_scores_and_a_list_go_together(files, tmp_path):
         with pytest.raises(PredictionError, match=r"model 'm': several tables of one model must be two.*rank column"):
             read(files, *(files / name for name in pair))
     for other in ("a.npy", "bias.safetensors", "a_wide.parquet"):
-        with pytest.raises(PredictionError, match=r"is given more than once, and .* is no table of pairs"):
+        with pytest.raises(PredictionError, match=r"is given more than once, and .* is not a table of pairs"):
             read(files, files / "a", files / other)
 
 
@@ -93,7 +93,7 @@ def test_matrices_are_users_by_items_in_order_of_id(files, tmp_path):
     with pytest.raises(PredictionError, match="must hold numbers"):
         read(files, tmp_path / "text.npy")
     (tmp_path / "no.npy").write_text("no array")
-    with pytest.raises(FormatError, match=r"is no array that numpy\.save wrote"):
+    with pytest.raises(FormatError, match=r"is not an array that numpy\.save wrote"):
         read(files, tmp_path / "no.npy")
     with pytest.raises(FormatError, match="no such file"):
         read(files, tmp_path / "none.npy")
@@ -265,7 +265,7 @@ def test_vectors_are_asked_as_the_model_that_they_are_of(files, bias, tmp_path, 
     found, note = read(files, tmp_path / f"v{ending}")
     assert note == ""
     np.testing.assert_allclose(found.scores(np.arange(U)), bias.scores(np.arange(U)), atol=1e-6)
-    with pytest.raises(PredictionError, match="is no table of pairs"):
+    with pytest.raises(PredictionError, match="is not a table of pairs"):
         read(files, files / "a", tmp_path / f"v{ending}")
 
 

@@ -250,7 +250,7 @@ def test_a_file_that_is_not_there(tmp_path):
 )
 def test_files_of_other_formats(tmp_path, content):
     (tmp_path / "model").write_bytes(content)
-    with pytest.raises(FormatError, match=facts(tmp_path / "model", "no safetensors")):
+    with pytest.raises(FormatError, match=facts(tmp_path / "model", "not a safetensors")):
         ol.load(tmp_path / "model")
 
 

@@ -67,7 +67,7 @@ def test_the_flags_say_what_is_wrong():
     for sign in (
         facts("population", f"{found.weights.mass:.2f}"),
         facts("held-out", "Calibrated"),
-        facts("held-out", "one p"),
+        facts("held-out", "constant p"),
         facts("Σp", "users"),
         facts("covariates", 0.1),
     ):

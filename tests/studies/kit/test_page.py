@@ -13,7 +13,7 @@ from openloop.studies.kit.results import Claim, Table, Value, unjudged
 from openloop.studies.kit.running import reproduce
 from tests.facts import facts
 
-ASTRAY_TITLE = "Published numbers that did not come out"
+ASTRAY_TITLE = "Published numbers that were not reproduced"
 
 
 def section(text, title):

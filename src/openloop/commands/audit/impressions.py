@@ -83,7 +83,7 @@ class ShownRequest:
             shown_method(name)
         if self.examines_by not in ("", *WAYS):
             known = did_you_mean(self.examines_by, WAYS)
-            raise InputError(f"--propensity {self.propensity}: no such way to examine.{known}")
+            raise InputError(f"--propensity {self.propensity}: unknown for a log with positions.{known}")
 
     @property
     def examines(self) -> bool:
@@ -150,7 +150,7 @@ def _logged(wanted: ShownRequest, table: InputTable, notes: list[str]) -> str | 
 
 
 def _examined(wanted: ShownRequest, log: Impressions, notes: list[str]) -> Examination | None:
-    """θ, where it was asked for, or where nobody said and the log identifies it."""
+    """θ, where it was asked for, or where nothing was asked for and the log identifies it."""
     if wanted.propensity == LOGGED:
         return None
     by = wanted.examines_by or _way(log)

@@ -132,7 +132,7 @@ class _Reading:
     # -- one population --------------------------------------------------------------------------------------
 
     def parts(self) -> tuple[Feedback, Feedback | None, Feedback]:
-        """The log, the excluded log, and the log whose cells propensities speak of; on one grid."""
+        """The log, the excluded log, and the log that propensities are about; on one grid."""
         wanted = self.wanted
         known = [given_ids(role, given, self.chosen[role]) for role, given in self._given()]
         reading: dict[str, Any] = wanted.reading | {
@@ -209,7 +209,7 @@ class _Reading:
     # -- propensities ----------------------------------------------------------------------------------------
 
     def propensities(self, log: Feedback, whole: Feedback) -> Any:
-        """The log's own column, or a model fitted on the whole log; none where nobody said what was shown."""
+        """The log's own column, or a model fitted on the whole log; none if it is unknown what was shown."""
         wanted, model = self.wanted, self.choice.model
         if self.choice.none:
             return None

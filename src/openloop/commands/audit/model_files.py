@@ -32,7 +32,7 @@ def is_model_file(path: FilePath) -> bool:
 
 
 def candidate(name: str, paths: Sequence[FilePath], log: Feedback, named: Mapping[str, Column]) -> tuple[Any, str]:
-    """A model as `ol.evaluate` takes it, and a note on how its file was read, empty where there is none to make.
+    """A model as `ol.evaluate` takes it, and a note on how its file was read, which may be empty.
 
     `named` are the log's columns of user and item, which a table may share, and a table's of score and rank.
     """
@@ -53,8 +53,8 @@ def _second(name: str, path: FilePath, log: Feedback, named: Mapping[str, Column
     )
     if not isinstance(found, Predictions):
         raise PredictionError(
-            f"model {name!r}: is given more than once, and {path} is no table of pairs; only a table of scores and a "
-            "list with ranks go together, so give other models other names."
+            f"model {name!r}: is given more than once, and {path} is not a table of pairs; only a table of scores and "
+            "a list with ranks go together, so give other models other names."
         )
     return found
 
@@ -122,7 +122,7 @@ def _matrix(what: str, path: Path) -> Array:
     try:
         found: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError, SyntaxError, TokenError) as error:  # a header is Python text
-        raise FormatError(f"{what}: is no array that numpy.save wrote ({error}); write it again.") from error
+        raise FormatError(f"{what}: is not an array that numpy.save wrote ({error}); write it again.") from error
     if found.dtype.kind not in "fiu":
         raise PredictionError(f"{what}: must hold numbers, got {found.dtype}; save scores as floats.")
     return found

@@ -1,4 +1,4 @@
-"""What an audit is asked: its files and options, what they mean, and what of it cannot work."""
+"""The request of an audit: its files and options, what they mean, and which combinations are refused."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class AuditRequest(FitRequest):
         return found
 
     def model_columns(self, log: Mapping[str, str]) -> dict[str, Column]:
-        """What columns of the models' tables are called: ids as the log's, numbers as somebody said."""
+        """The names of columns in the models' tables: ids as in the log, numbers as given by options."""
         return {"user": log["user"], "item": log["item"], "score": self.score, "rank": self.rank}
 
     @property
@@ -160,7 +160,7 @@ class Choice:
 
     column: str | None = None
     model: ModelSpec | None = None
-    guessed: bool = False  # nobody said
+    guessed: bool = False  # not given
 
     @property
     def none(self) -> bool:
@@ -203,16 +203,16 @@ def propensity_choice(wanted: AuditRequest, table: InputTable, notes: list[str])
     return Choice(model=wanted.spec(asked))
 
 
-# Where nobody said how the log came to be: activity and popularity, see docs/choosing.md. They do not see the rating,
-# so the verdict asks how far ratings may matter beyond them.
+# Without --propensity: activity and popularity, see docs/choosing.md. They ignore the rating, so the verdict asks how
+# far ratings may matter beyond them.
 DEFAULT = "logistic"
 GUESSED = (
-    "nobody said with which chance rows were observed: propensities are those of activity and popularity (logistic), "
-    "which do not see the rating; pass --propensity: a column, balanced=SAMPLE, or a model"
+    "no propensities were given; a model of activity and popularity (logistic) is used, which cannot correct for "
+    "people rating what they like; pass --propensity: a column, balanced=SAMPLE, or a model"
 )
 UNEXPOSED = (
-    "the log holds positives only, and propensities fitted on it would be the chance of being shown and liked, so none "
-    "were; pass --propensity with a column that has the chance of being shown"
+    "the log holds positives only, so propensities fitted on it would be the chance of being shown and liked; none "
+    "were fitted; pass --propensity with a column that has the chance of being shown"
 )
 
 
@@ -247,12 +247,12 @@ def split_of(wanted: AuditRequest, common: int, rows: tuple[int, int], notes: li
     if wanted.split is not None:
         return wanted.split
     if common:
-        notes.append(f"log and excluded log share {common:,} pairs, so they are taken as two separate logs")
+        notes.append(f"log and excluded log share {common:,} pairs, so they are treated as two separate logs")
         return "none"
     share = rows[0] / sum(rows)
     notes.append(
-        f"log and excluded log share no pair, so they are taken as one log split at random, {share:.1%} and "
-        f"{1 - share:.1%} of it; pass --split time or --split none if they are not"
+        f"log and excluded log share no pair, so they are treated as one log split at random, {share:.1%} and "
+        f"{1 - share:.1%} of it; otherwise pass --split time or --split none"
     )
     return "random"
 
@@ -310,10 +310,10 @@ def _check_choices(wanted: AuditRequest) -> None:
                                ("repeats", wanted.repeats, ("drop", "keep")), ("cold", wanted.cold, COLD),
                                ("assumes", wanted.assumes or DEFAULT, tuple(MODELS))):  # fmt: skip
         if value not in known:
-            raise InputError(f"--{name} {value!r} is no option.{did_you_mean(value, known)}")
+            raise InputError(f"--{name} {value!r} is not an option.{did_you_mean(value, known)}")
     for name, value in (("baseline", wanted.baseline), ("running", wanted.running)):
         if value is not None and value not in wanted.tables:
-            raise InputError(f"--{name} {value!r} is no model.{did_you_mean(value, list(wanted.tables))}")
+            raise InputError(f"--{name} {value!r} is not a model.{did_you_mean(value, list(wanted.tables))}")
     if wanted.split is not None and wanted.exclude is None:
         raise InputError(f"--split {wanted.split}: says how one log became LOG and --exclude TRAIN; pass that, too.")
     if not 0 < wanted.level < 1:
@@ -340,7 +340,7 @@ def _refuse_for_column(wanted: AuditRequest, column: str) -> None:
 
 
 def _check_samples(wanted: AuditRequest) -> None:
-    """A sample that made the propensities says nothing about them, and the log is none."""
+    """Refuse as open loop the sample that made the propensities, which cannot judge them, and the log itself."""
     named = {"--propensity": wanted.sample, "--open-loop": wanted.open_loop}
     for what, path in named.items():
         if path is not None and same_file(path, wanted.log):

@@ -138,7 +138,7 @@ def told_by_rows(rows: pl.LazyFrame, fields: pl.Series | None, check: Check, wha
 
 
 def _wrong(what: str) -> None:
-    raise InputError(f"{what}: some values are missing or are no numbers; drop or repair those rows.")
+    raise InputError(f"{what}: some values are missing or are not numbers; drop or repair those rows.")
 
 
 def _parts(rows: pl.LazyFrame) -> Iterator[tuple[int, pl.Series]]:

@@ -165,7 +165,7 @@ class Scan:
         return self.raw.select(**made)
 
     def predictions(self, ids: Mapping[str, ScannedIds]) -> pl.LazyFrame:
-        """The ids, and scores and ranks as they are: whoever reads them says which are no numbers."""
+        """The ids, and scores and ranks unchanged; the code that reads them reports what is not a number."""
         return self.raw.with_columns(ids[side].column.alias(side) for side in SIDES)
 
 
@@ -326,7 +326,7 @@ class SplitScans:
 
     @property
     def whole(self) -> list[pl.LazyFrame]:
-        """The log whose cells propensities speak of, in parts."""
+        """The log that propensities are about, in parts."""
         return [self.log] if self.train is None or self.way == "none" else [self.log, self.train]
 
     def more(self, *, complete: bool) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def audited_world(users: int, items: int, *, seed: int = 0, step: Step = silent)
 
 
 def _drawn(world: World, log: Feedback, draw: np.random.Generator) -> tuple[Any, Feedback]:
-    """Ratings of cells that nobody chose: some to learn propensities from, and others as an open loop."""
+    """Ratings of cells drawn at random: some to learn propensities from, and others as an open loop."""
     wanted = min(DRAWN + OPEN_LOOP, int(MAX_DRAWN * world.ratings.size))
     cells = draw.choice(world.ratings.size, wanted, replace=False)
     learned = max(min(DRAWN, wanted // 2), 1)

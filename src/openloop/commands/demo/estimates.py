@@ -111,7 +111,7 @@ class Demonstration(Recorded):
             f"A made-up world of {self.users:,} users × {self.items:,} items, where every rating is known. "
             f"People rate what they like: one star is seen {ALPHA**-3:.0f} times less often than four or "
             f"five. The log has {self.observed:,} of {cells:,} ratings ({self.observed / cells:.1%}). Five models "
-            f"are judged by it, ± half of a {LEVEL:.0%} interval (the same users and items, another log)."
+            f"are judged by it; ± is half of a {LEVEL:.0%} interval over logs of the same users and items."
         )
 
     def findings(self) -> list[str]:
@@ -132,7 +132,7 @@ class Demonstration(Recorded):
 
 
 def demonstrate(users: int = USERS, items: int = ITEMS, *, seed: int = 0, step: Step = silent) -> Demonstration:
-    """Make a world, draw one log of it, and hold the estimates against the truth."""
+    """Make a world, draw one log of it, and compare the estimates with the truth."""
     _check(users, items, seed)
     step("making a world", 0.0)
     draw = np.random.default_rng(seed)
@@ -200,14 +200,14 @@ def _check(users: int, items: int, seed: int) -> None:
 
 
 def _naive_words(shown: Demonstration, metric: str) -> str:
-    """What believing the averages over the log would lead to."""
+    """What one would conclude from plain averages over the log."""
     judged = [shown[model, metric, "naive"] for model in shown.models]
     ratios = [j.value / j.truth for j in judged]
     order, held = shown.order(metric, "naive"), sum(j.covers for j in judged)
-    verdict = "has the order right" if order.right else f"prefers {_mistake(shown, order)}"
+    verdict = "ranks the models correctly" if order.right else f"prefers {_mistake(shown, order)}"
     return (
         f"By {metric}, naive {verdict}. Its values are {min(ratios):.2g} to {max(ratios):.2g} times the "
-        f"truth; {held} of its {len(judged)} intervals hold it."
+        f"truth; {held} of its {len(judged)} intervals contain the truth."
     )
 
 
@@ -228,7 +228,7 @@ def _weighted_words(shown: Demonstration) -> str:
     held = sum(j.covers for j in judged)
     return (
         f"With the known propensities, {_verdict(shown, names)}; {held} of their {len(judged)} intervals "
-        f"hold the truth, where {LEVEL:.0%} should."
+        f"contain the truth, where {LEVEL:.0%} should."
     )
 
 

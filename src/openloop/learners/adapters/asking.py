@@ -1,4 +1,4 @@
-"""Foreign code is asked about pairs: in blocks, by one thread at a time, its answers checked."""
+"""Scores of pairs from foreign code: asked in blocks, by one thread at a time, with its answers checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLOCK = 2**18  # pairs that are asked about at once
 
 Pairs = Callable[[Array, Array], Any]  # users and items, pair by pair → a score of each
 
-_LOCK = threading.RLock()  # nobody promised that a model may be asked from several threads
+_LOCK = threading.RLock()  # a model may not be safe to ask from several threads
 
 
 def answers(what: str, pairs: Pairs, user: Array, item: Array) -> Array:

@@ -40,25 +40,34 @@ REMEDIES = {
 class CornacModel(Learner):
     """A model of Cornac, trained on the users and items that the log shows.
 
-    `model` is any `cornac.models.Recommender` that scores a user without more data. `fit` trains a silent copy of it
-    under the model's own seed and leaves `model` alone. Models of ratings (MF, SVD, PMF, NMF, BaselineOnly) learn
-    the rating; models of preference (BPR, WBPR, MMMF, GMF, MLP, NeuMF, MostPop) take every row for a like, whatever
-    its rating.
+    `fit` trains a silent copy of `model` with the model's own seed. Models of ratings (MF, SVD, PMF, NMF, BaselineOnly)
+    learn the rating; models of preference (BPR, WBPR, MMMF, GMF, MLP, NeuMF, MostPop) take every row as a like,
+    whatever its rating. A user without a row gets, for each item, the mean score over the users with rows.
 
-    A user whom the log does not show gets, for each item, the mean of the scores of the users it shows. An item that
-    the log does not show gets by `unknown`
+    Args:
+        model: Any `cornac.models.Recommender` that scores a user without more data.
+        unknown: What an item without a row gets: "lowest", the user's lowest score, as Cornac ranks such items; "mean",
+            the user's mean score, the better guess where scores are ratings; or "error", which refuses such a log in
+            `fit`.
+        order: The order in which Cornac meets the rows. It matters to models that draw a start for each user and item,
+            or visit the rows one by one. "sorted": by user and item. "input": as in the input, with users and items
+            numbered as they appear, which is what Cornac makes of the same file.
+        data_seed: The seed of what Cornac's data set draws (batches, unrated items); None takes the model's own.
 
-    - "lowest": the lowest score that the user gives an item, as Cornac ranks such items;
-    - "mean": the user's mean score, the better guess where scores are ratings;
-    - "error": nothing; fit refuses a log that leaves users or items of its vocabulary unseen.
+    Attributes:
+        model_: Cornac's fitted model.
+        user_index_: Cornac's index of each user (U,).
+        shown_items_: The item codes by Cornac's index.
+        average_: The scores of a user without a row; empty where there is none.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
 
-    `order` says in which order Cornac meets the rows, which matters to a model that draws a start for each user and
-    item or goes through the rows one by one: "sorted" by user and item, whatever the order of the input, or as in the
-    "input", users and items numbered as they appear, which is what Cornac makes of the same file. `data_seed` is for
-    what Cornac's data set draws (the order of rows in batches, unrated items); None: the model's own seed.
-
-    Learned: `model_` (Cornac's, fitted), `user_index_` (U,) and `shown_items_` (codes by Cornac's index), `average_`
-    (the scores of an unseen user; empty where there is none).
+    Examples:
+        >>> import cornac  # doctest: +SKIP
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> model = ol.learners.CornacModel(cornac.models.BPR(k=10, seed=0)).fit(log)  # doctest: +SKIP
     """
 
     def __init__(
@@ -70,7 +79,16 @@ class CornacModel(Learner):
         self.data_seed = data_seed
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> CornacModel:
-        """Train a fresh copy of the model; Cornac knows no weights, so only equal ones are taken."""
+        """Train a fresh copy of the model.
+
+        Args:
+            feedback: The training rows.
+            sample_weight: Only equal weights are accepted, since Cornac knows no weights.
+            propensities: Only equal p are accepted, likewise.
+
+        Returns:
+            The fitted learner itself.
+        """
         _check_equal(weights(self, feedback, sample_weight, propensities))
         if self.order not in ORDERS:
             raise InputError(f"CornacModel: order must be one of {', '.join(ORDERS)}, got {self.order!r}; pass one.")
@@ -89,7 +107,15 @@ class CornacModel(Learner):
         return self._remember(feedback, *notes)
 
     def predict(self, user: npt.ArrayLike, item: npt.ArrayLike) -> Array:
-        """The score of each (user, item) pair of codes, as `scores` gives it."""
+        """The score of each (user, item) pair of codes, as `scores` gives it.
+
+        Args:
+            user: User codes (n,).
+            item: Item codes (n,), one per user code.
+
+        Returns:
+            One score per pair (n,).
+        """
         u, i = self._pairs(user, item)
         out = np.empty(u.shape)
         order = np.argsort(u, kind="stable")
@@ -101,7 +127,14 @@ class CornacModel(Learner):
         return out
 
     def scores(self, users: npt.ArrayLike) -> Array:
-        """The scores of all items for these users, (B, I)."""
+        """The scores of all items.
+
+        Args:
+            users: User codes (B,).
+
+        Returns:
+            The scores of all items for each user (B, I).
+        """
         u = self._users(users)
         out = np.empty((len(u), len(self.items_)))
         with _one_thread():
@@ -110,7 +143,11 @@ class CornacModel(Learner):
         return out
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Refused: a Cornac model keeps its state in objects of its own, which only pickle could write."""
+        """Refused: only pickle could write the objects of a Cornac model.
+
+        Args:
+            path: Not used.
+        """
         raise UndefinedError(
             "CornacModel: a Cornac model cannot be written without pickle; keep the log and the seed and fit again, "
             "or save model.model_ in Cornac's own format (model.model_.save(folder))."
@@ -125,8 +162,8 @@ class CornacModel(Learner):
             )
         if isinstance(self.model, models.NextBasketRecommender | models.NextItemRecommender):
             raise InputError(
-                f"CornacModel: {type(self.model).__name__} scores the next step of a history, which a Recommender is "
-                "not asked about; pass a model whose score takes a user alone."
+                f"CornacModel: {type(self.model).__name__} scores the next step of a history, which openloop "
+                "does not evaluate; pass a model whose score takes a user alone."
             )
         return self.model.clone({"verbose": False})
 
@@ -314,7 +351,7 @@ def _missing(what: str, error: ModuleNotFoundError) -> MissingPackageError:
 
 @contextmanager
 def _packages(model: Any) -> Generator[None]:
-    """Say which extra a model wants that imports its package when it is fitted, or what it wants beside ratings."""
+    """Name the extra that a model needs whose package is imported by its fit, or what it needs beside ratings."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -23,22 +23,45 @@ SINGLE = ("float16", "float32")  # the precision in which these are kept
 class Factors(FactorLearner):
     """Ŷ = v_uᵀw_i + a_u + b_i + c with given V (U, K), W (I, K), and, where the model has them, a, b and c.
 
-    Arrays of NumPy, PyTorch, implicit's GPU matrices, and columns of lists are read. `users` and `items` are the ids of
-    the rows, in the rows' order; `fit(log)` then finds the rows of the log's users and items by id. Without them row c
-    is code c of the log, whose ids are sorted. `unknown` says what becomes of the log's ids that have no row: "error",
-    or "zero" factors and bias. Before `fit` the codes are those of the sorted ids, or the rows themselves, and
-    `ol.evaluate` finds the rows by id. `clip` (low, high) bounds predictions, and leaves rankings as they are.
-
-    `output` says what is predicted: None for Ŷ, "logistic" for σ(Ŷ), or points (2, n) of an increasing broken line,
-    values of Ŷ above what they become. Items are ranked by Ŷ.
-
-    `ol.wrap` makes these from models of other libraries. What it does not know goes in by hand, as Spark's, which has
-    rows only for users and items that it was trained on:
+    Arrays of NumPy, PyTorch, implicit's GPU matrices, and columns of lists are read. `ol.wrap` makes Factors from
+    models of other libraries. Pass by hand what it does not know, such as Spark's ALS:
 
         u, i = model.userFactors.toPandas(), model.itemFactors.toPandas()
         Factors(u["features"], i["features"], users=u["id"], items=i["id"], unknown="zero")
 
-    Learned: `user_factors_`, `item_factors_`, `user_bias_`, `item_bias_`, `intercept_`, in the order of the log.
+    `fit(log)` finds the rows of the log's users and items by id; nothing is trained. Without `fit`, `ol.evaluate` finds
+    them. Items are ranked by Ŷ.
+
+    Args:
+        user_factors: V (U, K).
+        item_factors: W (I, K).
+        user_bias: a (U,); None for none.
+        item_bias: b (I,); None for none.
+        intercept: c.
+        users: The ids of the rows of V. None: row c is code c of the log, whose ids are sorted.
+        items: The ids of the rows of W, likewise.
+        unknown: What ids of the log without a row get: "error", or "zero" for zero factors and bias.
+        clip: (low, high): bounds of predictions; rankings are unchanged.
+        output: What is predicted: None for Ŷ, "logistic" for σ(Ŷ), or the points (2, n) of an increasing piecewise
+            linear function, values of Ŷ above the predictions.
+
+    Attributes:
+        user_factors_: V in the order of the log.
+        item_factors_: W in the order of the log.
+        user_bias_: a in the order of the log.
+        item_bias_: b in the order of the log.
+        intercept_: c.
+        users_: The users of the log, a `Vocabulary`.
+        items_: The items of the log, a `Vocabulary`.
+        notes_: What the fit reports, a tuple of sentences.
+
+    Examples:
+        >>> import polars as pl
+        >>> import openloop as ol
+        >>> model = ol.learners.Factors([[1.0], [2.0]], [[3.0], [1.0]], users=["ann", "bob"], items=["x", "y"])
+        >>> log = ol.read(pl.DataFrame({"user": ["ann", "bob"], "item": ["x", "y"], "rating": [3, 2]}))
+        >>> model.fit(log).predict([0, 1], [0, 0])
+        array([3., 6.])
     """
 
     def __init__(
@@ -66,14 +89,31 @@ class Factors(FactorLearner):
         self.output = output
 
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Factors:
-        """Bring the rows into the order of the log's users and items; nothing is trained."""
+        """Put the rows into the order of the log's users and items; nothing is trained.
+
+        Args:
+            feedback: A log.
+            sample_weight: Ignored: there is nothing to train.
+            propensities: Ignored likewise.
+
+        Returns:
+            The same model, in the codes of the log.
+        """
         weights(self, feedback, sample_weight, propensities)
         given = sample_weight is not None or propensities is not None
         notes = ["weights changed nothing: the factors were trained elsewhere"] if given else []
         return self._place(feedback.users, feedback.items, notes)
 
     def placed(self, users: Vocabulary, items: Vocabulary) -> Factors:
-        """The same model with the rows of these ids; what has none is zero or refused, as `unknown` says."""
+        """The same model with the rows of these ids; ids without a row get zeros or are refused, as `unknown` says.
+
+        Args:
+            users: The users.
+            items: The items.
+
+        Returns:
+            A model in these codes.
+        """
         found = Factors(
             self.user_factors_, self.item_factors_, self.user_bias_, self.item_bias_, self.intercept_,
             self.users_.ids, self.items_.ids, self.unknown, self.clip, self.output,
@@ -81,17 +121,31 @@ class Factors(FactorLearner):
         return found._place(users, items, list(self.notes_))
 
     def by_position(self, side: str) -> bool:
-        """Whether the rows of "users" or "items" have no ids, neither given nor those of a log, but their positions."""
+        """Whether the rows have no ids, neither given nor those of a log, but positions.
+
+        Args:
+            side: "users" or "items".
+
+        Returns:
+            True if rows are known by position only.
+        """
         own = getattr(self, f"{side}_")
         return getattr(self, side) is None and own == Vocabulary.range(len(own))
 
     @property
     def linked(self) -> bool:
-        """Whether predictions are cut, or another function of the scores."""
+        """Whether predictions are clipped, or another function of the scores."""
         return self.clip is not None or self.output is not None
 
     def link(self, z: Array) -> Array:
-        """The prediction of a score: cut to `clip`, or what `output` makes of it."""
+        """The prediction of each score: limited to `clip`, or the function given by `output`.
+
+        Args:
+            z: Scores of any shape.
+
+        Returns:
+            Predictions of the same shape.
+        """
         if self.clip is not None:
             return np.clip(z, *self.clip)
         if isinstance(self.output, str):
@@ -132,7 +186,7 @@ class Factors(FactorLearner):
 
 
 def checked(found: Factors) -> Factors:
-    """The same, once its arrays and ids were looked at: what is wrong with them is said where it is made."""
+    """The same, with its arrays and ids checked, so that an error is raised where the model is made."""
     found.scores([])
     return found
 
@@ -213,7 +267,7 @@ def _taken(values: Array, rows: Array | None) -> Array:
 def _rows(
     side: str, ids: Any, n: int, wanted: Vocabulary | None, unknown: str, notes: list[str]
 ) -> tuple[Vocabulary, Array | None]:
-    """The vocabulary, and the row of each of its ids: None for all rows as they stand, -1 where there is no row."""
+    """The vocabulary, and the row of each of its ids: None for all rows in order, -1 where there is no row."""
     if ids is None:
         if wanted is not None and len(wanted) != n:
             raise AlignmentError(
@@ -236,7 +290,7 @@ def _rows(
 
 
 def _own(side: str, ids: Any, n: int) -> Array:
-    """The given ids, integers or strings, one a row."""
+    """The given ids, integers or strings, one per row."""
     values = as_array(ids)
     if values.shape != (n,):
         raise AlignmentError(

@@ -1,4 +1,4 @@
-"""`Wrapped`: a model made elsewhere that is no product of factors, as a recommender here."""
+"""`Wrapped`: a model made elsewhere that has no factors, as a recommender here."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Wrapped(Learner):
     def fit(self, feedback: Feedback, sample_weight: Weights = None, propensities: Any = None) -> Wrapped:
         """There is nothing to fit."""
         raise UndefinedError(
-            f"{self.name}: was trained elsewhere, and is asked as it is; pass it to evaluate or audit, which find its "
+            f"{self.name}: was trained elsewhere and cannot be fitted; pass it to evaluate or audit, which find its "
             "users and items by id."
         )
 
@@ -56,11 +56,9 @@ class Wrapped(Learner):
         found = type(self)(*given, covers=self.covers)
         found.users_, found.user_rows_ = users, _rows(self.users_, self.user_rows_, users)
         found.items_, found.item_rows_ = items, _rows(self.items_, self.item_rows_, items)
-        answer = (
-            "it has an answer of its own about them" if self.covers else "their score is 0, among the others' scores"
-        )
+        answer = "it has scores of its own for them" if self.covers else "their score is 0, among the others' scores"
         found.notes_ = tuple(
-            f"{number:,} of {len(rows):,} {side} are not known to it; {answer}"
+            f"{number:,} of {len(rows):,} {side} are unknown to it; {answer}"
             for side, rows in (("users", found.user_rows_), ("items", found.item_rows_))
             if (number := int((rows < 0).sum()))
         )
@@ -136,7 +134,5 @@ def _ordered(name: str, side: str, ids: Any) -> tuple[Vocabulary, Ints]:
     order = np.argsort(own, kind="stable")
     twice = own[order][1:][own[order][1:] == own[order][:-1]]
     if len(twice):
-        raise DuplicateError(
-            f"{name}: {len(twice):,} of {side} are there twice: {listing(twice.tolist())}; keep one of each."
-        )
+        raise DuplicateError(f"{name}: {len(twice):,} {side} occur twice: {listing(twice.tolist())}; keep one of each.")
     return Vocabulary(own[order]), order.astype(np.int32)

@@ -1,6 +1,6 @@
 """`wrap`: a model of another library as a recommender here, recognised by its attributes.
 
-No library is imported for it: whoever has a model of one has imported it.
+No library is imported for it: code that holds a model of a library has imported that library.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from openloop.support.wording import joined
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Models of one kind: how they are told, and how they are wrapped with `users`, `items` and `unknown`."""
+    """Models of one kind: how they are recognised, and wrapped with `users`, `items` and `unknown`."""
 
     name: str
     is_one: Callable[[Any], bool]
@@ -54,19 +54,32 @@ KINDS = (
 
 
 def wrap(model: Any, users: Any = None, items: Any = None, unknown: str = "error") -> Any:
-    """A model that was made elsewhere, as `ol.evaluate` and `ol.audit` take it: its users and items are found by id.
+    """A model made elsewhere, as `ol.evaluate` and `ol.audit` take it; its users and items are found by id.
 
-    `model` is one of implicit, LightFM, Surprise or LensKit, a torch module f(users, items) of positions, a pair of
-    vectors (users, items), of vectors and a flat FAISS index, of a decomposition of scikit-learn and the matrix that it
-    transforms, or (LightFM, user features, item features); a matrix of scores or a function, with the ids that they are
-    about; or a fitted learner, for another `unknown`.
+    Args:
+        model: One of: a model of implicit, LightFM, Surprise or LensKit; a torch module f(users, items) of positions; a
+            pair of vectors (users, items), of vectors and a flat FAISS index, or of a decomposition of scikit-learn and
+            the matrix that it transforms; (LightFM, user features, item features); a matrix of scores or a function,
+            with the ids that they are about; a fitted learner, to change `unknown`.
+        users: The ids of its rows: an array, a column, or a mapping from ids to rows. Surprise and LensKit have their
+            own. Elsewhere, without ids, row r is id r, and a log with other or fewer ids is refused.
+        items: The ids of its items, likewise.
+        unknown: What ids of the log that the model lacks get: "error", or "zero" for zero factors and bias, or score.
 
-    `users` and `items` are the ids of its rows: arrays, columns, or what maps ids to rows. Surprise and LensKit have
-    their own; elsewhere, without ids, row r is id r, and a log with other or fewer ids is refused. `unknown` says what
-    becomes of the log's ids that the model lacks: an "error", or "zero" factors and bias, or score.
+    Returns:
+        A recommender.
+
+    Examples:
+        >>> import polars as pl
+        >>> import openloop as ol
+        >>> model = ol.wrap(([[1.0], [2.0]], [[3.0], [1.0]]), users=["ann", "bob"], items=["x", "y"])
+        >>> log = ol.read(pl.DataFrame({"user": ["ann", "bob"], "item": ["x", "y"], "rating": [3, 2]}))
+        >>> found = ol.evaluate({"vectors": model}, log, metrics=["mae"], estimators=["naive"])
+        >>> found["vectors", "mae", "naive"].value
+        0.0
     """
     if unknown not in UNKNOWN:
-        raise InputError(f"wrap: unknown={unknown!r} is no option.{did_you_mean(str(unknown), UNKNOWN)}")
+        raise InputError(f"wrap: unknown={unknown!r} is not an option.{did_you_mean(str(unknown), UNKNOWN)}")
     given: dict[str, Any] = {"users": row_ids("users", users), "items": row_ids("items", items), "unknown": unknown}
     if isinstance(model, tuple):
         return _several(model, given)  # pyright: ignore[reportUnknownArgumentType]
@@ -82,7 +95,7 @@ def wrap(model: Any, users: Any = None, items: Any = None, unknown: str = "error
     if callable(model):
         return _function(model, **given)
     raise InputError(
-        f"wrap: cannot tell what {type(model).__name__} is; pass one of: {KINDS}; or tables of its scores."
+        f"wrap: {type(model).__name__} is not a known kind of model; pass one of: {KINDS}; or tables of its scores."
     )
 
 
@@ -98,8 +111,8 @@ def _several(parts: tuple[Any, ...], given: dict[str, Any]) -> Any:
         return wrap_lightfm(*parts, **given)
     if len(parts) != 2:
         raise InputError(
-            f"wrap: a tuple of {len(parts)} is no model; pass (user vectors, item vectors), or LightFM with user and "
-            "item features."
+            f"wrap: a tuple of {len(parts)} is not a model; pass (user vectors, item vectors), or LightFM with user "
+            "and item features."
         )
     if is_decomposition(parts[0]):
         return wrap_decomposition(*parts, **given)
@@ -160,8 +173,8 @@ def _function(function: Any, users: Any, items: Any, unknown: str) -> Any:
     missing = [side for side, ids in (("users", users), ("items", items)) if ids is None]
     if missing:
         raise InputError(
-            f"wrap: a function of ids is a model as it is: pass it to evaluate or audit; or pass "
-            f"{joined([f'{side}=' for side in missing])} the ids that it knows."
+            f"wrap: a function of ids needs no wrapping: pass it to evaluate or audit; or pass the ids that it knows "
+            f"as {joined([f'{side}=' for side in missing])}."
         )
     named = getattr(function, "__name__", type(function).__name__)
     return Wrapped(named, lambda user, item: function(users[user], items[item]), users, items, unknown)

@@ -15,7 +15,7 @@ from openloop.kernels.least_squares import Rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockFacts:
-    """What a block has to say of its rows once; facts of blocks add up in their order, so c has the same bits."""
+    """Facts about the rows of a block; those of blocks are added in order, so c has the same bits."""
 
     rows: int
     users: int
@@ -59,7 +59,7 @@ class BlockFacts:
             )
         if self.lost:
             raise InputError(
-                f"{who}: sample_weight differs by more than numbers can tell, {self.lost:,} of {self.rows:,} are 0 "
+                f"{who}: sample_weight spans more than float64 can hold, {self.lost:,} of {self.rows:,} are 0 "
                 "beside the largest; cut the largest."
             )
 

@@ -34,7 +34,7 @@ COPIES, THREAD_COPIES = 2 * MEMORY + 20, 4
 
 STORED = 0.6  # spark.memory.fraction: the part of an executor's memory in which blocks are kept
 JVM = 2**30  # what a JVM takes beside
-USUAL_CORES = 16  # of an executor, where nobody says
+USUAL_CORES = 16  # of an executor, by default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ from openloop.support.leftovers import marked, sweep, work_folder
 from openloop.support.memory import total_memory
 from openloop.support.sizes import bytes_of, written
 
-# The name of a folder that nobody else gives one: what bears it is used and deleted.
+# A name that no other program gives a folder: folders with this name are used and deleted.
 READY, CONTENTS = "openloop-blocks", "blocks.json"
 PARTS = ("ptr", "item", "y", "w")
 

@@ -16,7 +16,7 @@ SAVED = (
 def kind(name: Any) -> Any:
     """The class of a learner."""
     if name not in SAVED:
-        raise InputError(f"class {name!r} is no learner.{did_you_mean(str(name), SAVED)}")
+        raise InputError(f"class {name!r} is not a learner.{did_you_mean(str(name), SAVED)}")
     return getattr(learners, name)
 
 

@@ -116,7 +116,7 @@ def unpack(node: Any, left: Tensors) -> Any:
     """The value of a JSON node; the tensors that it uses leave `left`."""
     if not isinstance(node, dict):
         if isinstance(node, list):
-            raise InputError("a list stands where a value should")
+            raise InputError("there is a list in place of a value")
         return node
     ((kind, inside),) = node.items()
     if kind not in _MAKE:

@@ -39,10 +39,31 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The model in a file that `save` wrote: its answers are those of the saved one, bit for bit.
+    """The model in a file that `save` wrote, whose answers are the same bit for bit; or `Factors` of a file of vectors.
 
-    Or `Factors` of a file of vectors: arrays user_factors and item_factors, and where there are such user_bias,
-    item_bias, intercept and the ids of the rows, users and items; .npz, .safetensors of any program, or .parquet.
+    A file of vectors has the arrays user_factors and item_factors, and optionally user_bias, item_bias, intercept and
+    the ids of the rows, users and items.
+
+    Args:
+        path: A model file, or vectors as .npz, .safetensors (of any program) or .parquet.
+
+    Returns:
+        A fitted learner.
+
+    Raises:
+        FormatError: The file is damaged, or is neither.
+
+    Examples:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> model = ol.learners.Bias().fit(log)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(Path(folder, "bias.safetensors"))
+        ...     again = ol.load(Path(folder, "bias.safetensors"))
+        >>> bool((again.scores([0]) == model.scores([0])).all())
+        True
     """
     file = _existing(Path(path).expanduser())
     header, tensors = ({}, {}) if is_vector_file(file) else _read(file)
@@ -55,7 +76,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         return _unpacked(header, tensors)
     except (OpenloopError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         reason = error if isinstance(error, OpenloopError) else f"{type(error).__name__}: {error}"
-        raise FormatError(f"{file}: is no model as save would write it ({reason}); save the model again.") from error
+        raise FormatError(f"{file}: is not a model as save writes it ({reason}); save the model again.") from error
 
 
 # -- model ↔ header and tensors ------------------------------------------------------------------------------
@@ -93,7 +114,7 @@ def _unpacked(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
         raise InputError(f"{len(left):,} tensors belong to nothing: {listing(sorted(left))}")
     odd = [key for key in state if key.startswith("_") or not key.endswith("_") or key in params]
     if odd:
-        raise InputError(f"{listing(odd)} is no learned state, whose names end in _")
+        raise InputError(f"{listing(odd)} is not learned state, whose names end in _")
     model = made(**params)
     vars(model).update(state)
     _check(model)
@@ -109,7 +130,7 @@ def _check(model: Learner) -> None:
         raise InputError(f"{name}: {listing(missing)} is missing")
     for key in ("users_", "items_"):
         if not isinstance(state[key], Vocabulary):
-            raise InputError(f"{name}: {key} is no vocabulary")
+            raise InputError(f"{name}: {key} is not a vocabulary")
     sizes = {"user_": len(model.users_), "item_": len(model.items_)}
     for key, value in state.items():
         if not key.endswith("_"):
@@ -130,7 +151,7 @@ def _finite(values: Array) -> bool:
 def _check_factors(name: str, V: Array, W: Array, a: Array, b: Array) -> None:
     shapes = [x.shape for x in (V, W, a, b)]
     if [len(shape) for shape in shapes] != [2, 2, 1, 1] or V.shape[1] != W.shape[1]:
-        raise InputError(f"{name}: factors and biases have shapes {shapes}, want (U, K), (I, K), (U,), (I,)")
+        raise InputError(f"{name}: factors and biases have shapes {shapes}, must have (U, K), (I, K), (U,), (I,)")
 
 
 # -- the file ------------------------------------------------------------------------------------------------
@@ -179,7 +200,7 @@ def _damage(file: Path, error: str) -> str:
     with file.open("rb") as opened:
         head = opened.read(9)
     if head[8:] != b"{":
-        return "is no safetensors file"
+        return "is not a safetensors file"
     short = file.stat().st_size < 8 + int.from_bytes(head[:8], "little") or "ncomplete" in error
     return "is cut off" if short else "is damaged"
 
@@ -191,7 +212,7 @@ def _header(file: Path, text: str) -> dict[str, Any]:
         raise FormatError(f"{file}: its header is damaged ({error}); fetch or save the model again.") from error
     version: Any = header.get("format") if isinstance(header, dict) else None
     if not isinstance(version, int) or version < 1:
-        raise FormatError(f"{file}: its header has format {version!r}, want 1 … {FORMAT}; save the model again.")
+        raise FormatError(f"{file}: its header has format {version!r}, must have 1 … {FORMAT}; save the model again.")
     if version > FORMAT:
         raise FormatError(
             f"{file}: written by openloop {header.get('library')} in format {version}, and openloop {VERSION} "

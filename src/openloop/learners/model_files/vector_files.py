@@ -104,7 +104,9 @@ def _read_npz(file: Path) -> Vectors:
         try:
             opened = np.load(handle, allow_pickle=False)
         except _BROKEN as error:
-            raise FormatError(f"{file}: is no file that numpy.savez wrote ({_line(error)}); write it again.") from error
+            raise FormatError(
+                f"{file}: is not a file that numpy.savez wrote ({_line(error)}); write it again."
+            ) from error
         if isinstance(opened, np.ndarray):
             raise FormatError(f"{file}: is one array that numpy.save wrote; write all with numpy.savez.")
         found = {key: _array(file, opened, name) for key, name in _names(file, opened.files).items()}
@@ -123,7 +125,7 @@ def _array(file: Path, opened: Any, name: str) -> Array:
         )
         raise FormatError(f"{file}: array {name!r} cannot be read ({_line(error)}); {remedy}.") from error
     if not isinstance(found, np.ndarray):
-        raise FormatError(f"{file}: {name!r} is no array that numpy.savez wrote; write it again.")
+        raise FormatError(f"{file}: {name!r} is not an array that numpy.savez wrote; write it again.")
     return found
 
 

@@ -42,7 +42,7 @@ def is_vector_table(path: FilePath) -> bool:
 
 
 def misnamed(names: Iterable[str], known: Iterable[str]) -> str | None:
-    """The first name that is not known and still speaks of what vectors have; others may be ignored."""
+    """The first unknown name that seems to be meant for vectors; others may be ignored."""
     return next((name for name in names if name not in known and any(word in name.lower() for word in TELLING)), None)
 
 

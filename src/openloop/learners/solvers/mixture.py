@@ -72,7 +72,7 @@ class ClimbPlan:
 
 
 def log_prior(at: Parameters, priors: Priors) -> float:
-    """The part of F that is no likelihood."""
+    """The part of F that is not the likelihood."""
     levels = log_expit(at.s) + log_expit(-at.s)
     spread = 0.0 if priors.offset_sd is None else np.sum(at.omega**2) / (2 * priors.offset_sd**2)
     ratings = np.sum(priors.ratings * np.log(at.beta).sum(axis=(0, 2)))

@@ -85,7 +85,7 @@ class Solution:
 
     def notes(self, iterations: int, tol: float) -> list[str]:
         """A sentence where it was cut short."""
-        why = f"stopped after {iterations} sweeps, before the objective had settled to tol={tol:g}"
+        why = f"stopped after {iterations} sweeps, before the objective had converged to tol={tol:g}"
         return [] if self.settled else [why]
 
 

@@ -1,4 +1,4 @@
-"""Sums that right propensities get right: the counts of users and items, and the covariates of the whole grid."""
+"""Sums that correct propensities reproduce: counts of users and items, and means of covariates over the grid."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def _sums(model: Any, feedback: Feedback, floor: float) -> tuple[Floats, Floats]
     check_cells(model)
     if U * I > MAX_GRID:
         raise UndefinedError(
-            f"{type(model).__name__}: the sums of p take a walk over {U:,} × {I:,} cells, more than {MAX_GRID:,}; "
-            "model.margins() walks where the model has it."
+            f"{type(model).__name__}: the sums of p need all {U:,} × {I:,} cells, more than {MAX_GRID:,}; "
+            "call model.margins(), which visits all of them, if the model has it."
         )
     by_user, by_item, size = np.empty(U), np.zeros(I), max(1, BLOCK // I)
     for start in range(0, U, size):
@@ -106,7 +106,7 @@ def margin(side: str, ids: Vocabulary, expected: Floats, count: Floats, each: fl
     def point(at: Any) -> Point:
         return Point(id=plain(ids.ids[at]), expected=float(expected[at]), count=float(count[at]))
 
-    # A count is about Poisson, a row of a part stands for 1/s: E|Σp − n| = √(2/π · Σp/s)
+    # A count is about Poisson, a row of a part counts as 1/s rows: E|Σp − n| = √(2/π · Σp/s)
     noise = float(np.sqrt(2 / np.pi * np.maximum(expected, 0.0) * each).sum())
     return Margin(
         side=side, expected=float(expected.sum()), count=total, correlation=_correlation(expected, count),

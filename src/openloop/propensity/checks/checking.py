@@ -38,11 +38,33 @@ WORSE = 5.0  # nats: a fitted p for all cells gains this on a true p for all in 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check(Recorded):
-    """What a check found; `not_computed` has the reason for each part that is None or empty.
+    """What `ol.propensity.check` found; printed as text, shown in a notebook, or read by its fields.
 
-    `calibration` is on held-out cells, `margins` by user and by item, `balance` by covariate, `heaviest` are the
-    rows with the largest weights, `notes` the model's own, `flags` what to mind. `balancing` is of `Balanced`, and then
-    calibration, margins and overlap are of the model within it.
+    For a `Balanced` model, calibration, margins and overlap describe the model inside it.
+
+    Attributes:
+        model: The name of the model.
+        rows: The number of rows.
+        users: The number of users.
+        items: The number of items.
+        calibration: Predicted against observed on held-out cells; None where it could not be computed.
+        margins: Sums of p against counts, by user and by item.
+        balance: The difference between rows and grid of each covariate, without and with weights.
+        weights: Diagnostics of the weights, such as the effective sample size.
+        heaviest: The rows with the largest weights.
+        overlap: The p of rows beside the p of all cells.
+        balancing: What balancing moved; None for models other than `Balanced`.
+        not_computed: The reason for each part that is None or empty.
+        notes: The notes of the model.
+        flags: What needs attention, as sentences.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> seen = ol.propensity.Uniform().fit(log)
+        >>> found = ol.propensity.check(seen, log, folds=None)
+        >>> found.model, found.users, sorted(found.not_computed)
+        ('Uniform', 100, ['calibration'])
     """
 
     model: str
@@ -62,7 +84,7 @@ class Check(Recorded):
 
     @property
     def no_better_than_none(self) -> bool:
-        """Whether one p for all cells predicts held-out cells better than the model does."""
+        """Whether a constant p predicts held-out cells better than the model does."""
         found = self.calibration
         return found is not None and worse_than_uniform(found)
 
@@ -78,21 +100,40 @@ class Check(Recorded):
         return f'<pre style="font-family:monospace">{html.escape(str(self))}</pre>'
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, text, lists and dictionaries, as JSON has them."""
+        """All results as plain numbers, text, lists and dictionaries, as JSON has them.
+
+        Returns:
+            A dictionary by field.
+        """
         return finite(asdict(self))
 
 
 def check(
     model: Any, feedback: Feedback, covariates: Any = None, *, folds: int | None = 5, bins: int = 10, rng: Any = 0
 ) -> Check:
-    """Check a fitted model on a log, or a part of one.
+    """Check a fitted propensity model on a log, or on a part of one.
 
-    Sums, balance, weights and overlap are of the p that the model gives. The calibration on held-out cells is of the
-    model refitted on this feedback without each fold, since p of its own rows would judge itself.
+    Sums, balance, weights and overlap use the p that the model gives. Calibration uses models that are refitted on
+    `feedback` without one fold each, since the p of a model's own rows would judge itself. Large grids are sampled.
 
-    `covariates` is a pair (of users, of items), each Covariates, an array or None; by default the model's own. The
-    model is refitted `folds` times for the calibration on held-out cells; None leaves that out. Large grids are
-    sampled.
+    Args:
+        model: A fitted propensity model.
+        feedback: A log, or a part of one.
+        covariates: A pair (of users, of items), each `Covariates`, an array or None. None takes the model's own.
+        folds: How many times the model is refitted for the calibration on held-out cells; None skips the calibration.
+        bins: The number of bins of the calibration curve.
+        rng: A seed or generator for the folds and samples.
+
+    Returns:
+        A `Check`.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.movie_lovers().observe(rng=0)
+        >>> seen = ol.propensity.Popularity(gamma=1).fit(log)
+        >>> found = ol.propensity.check(seen, log, folds=2)
+        >>> found.calibration.folds, found.no_better_than_none
+        (2, True)
     """
     check_feedback("check", feedback)
     p = predicted_by("check", model, feedback).check(feedback)
@@ -165,7 +206,7 @@ def _covariates(model: Any, feedback: Feedback, given: Any) -> tuple[Covariates 
 
 
 def name_of(model: Any) -> str:
-    """The model's class, and what it stands around."""
+    """The model's class, and the model inside it."""
     inner = getattr(model, "inner_", None)
     return type(model).__name__ + ("" if inner is None else f"({name_of(inner)})")
 
@@ -179,47 +220,47 @@ def flags_of(
     for m in sums:
         if m.off > 2 * m.chance:
             yield (
-                f"Σp misses the counts of {m.side}s by {m.off:.0%} of the rows, where {m.chance:.0%} would be chance"
+                f"Σp differs from the counts of {m.side}s by {m.off:.0%} of the rows; chance alone gives {m.chance:.0%}"
             )
     far = [(d.after, d.name) for d in differences if d.after and not -UNBALANCED <= d.after <= UNBALANCED + d.own]
     if far:
         most, name = max(far, key=lambda found: abs(found[0]))
         yield (
-            f"{len(far)} of {sum(d.after is not None for d in differences)} covariates stay more than {UNBALANCED} sd "
-            f"away from the grid after weighting, the furthest {name!r} ({most:+.2f})"
+            f"after weighting, {len(far)} of {sum(d.after is not None for d in differences)} covariates still differ "
+            f"from the grid by more than {UNBALANCED} sd, most of all {name!r} ({most:+.2f})"
         )
     if spread.coefficient is not None and spread.coefficient < POOR_OVERLAP:
-        yield f"poor overlap: the p of rows and of the grid have {spread.coefficient:.0%} in common"
+        yield f"poor overlap: the p of rows and the p of the grid overlap by {spread.coefficient:.0%} only"
     if spread.below is not None and spread.below > UNSEEN:
-        yield f"{spread.below:.0%} of the grid have a p below that of every row: nothing in the log speaks for them"
+        yield f"{spread.below:.0%} of the grid has a p below that of every row; no row represents these cells"
 
 
 def exposure_flags(*, positives: bool, blind: bool) -> Iterator[str]:
     """What to mind of p that were fitted on a log of positives without seeing ratings."""
     if positives and blind:
         yield (
-            "the log holds positives only: these are the chances of being shown and liked, which weights must not be "
-            "made of, and evaluating with them is refused"
+            "the log holds positives only, so these p are the chance of being shown and liked; weights cannot be made "
+            "of them, and evaluating with them is refused"
         )
 
 
 def worse_than_uniform(judged: Calibration) -> bool:
-    """Whether the held-out likelihood is below that of one p for all cells, beyond chance."""
+    """Whether the held-out likelihood is below that of a constant p, beyond chance."""
     return (judged.uniform - judged.log_likelihood) * sum(b.weight for b in judged.curve) > WORSE
 
 
 def _calibration_flags(judged: Calibration) -> Iterator[str]:
     if judged.error > max(2 * judged.chance, MISCALIBRATED * judged.mean_observed):
         yield (
-            f"on held-out cells p is off by {judged.error / judged.mean_observed:.0%} of its mean, "
-            f"{judged.chance / judged.mean_observed:.0%} would be chance: Calibrated may mend it"
+            f"on held-out cells p is off by {judged.error / judged.mean_observed:.0%} of its mean; chance alone gives "
+            f"{judged.chance / judged.mean_observed:.0%}; Calibrated may correct it"
         )
     off = [b for b in judged.curve if b.observed > FACTOR * b.predicted and b.observed - b.predicted > SURE * b.stderr]
     if off:
         worst = max(off, key=lambda b: b.observed / b.predicted)
         yield (
-            f"of {len(judged.curve)} bins of held-out cells {len(off)} have more rows than p says, up to "
-            f"{worst.observed / worst.predicted:.1f} times as many: the weights there are too large"
+            f"{len(off)} of {len(judged.curve)} bins of held-out cells have more rows than p predicts, up to "
+            f"{worst.observed / worst.predicted:.1f} times as many; the weights there are too large"
         )
     if worse_than_uniform(judged):
-        yield "on held-out cells the model predicts worse than one p for all cells"
+        yield "the model predicts held-out cells worse than a constant p"

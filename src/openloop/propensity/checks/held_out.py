@@ -29,7 +29,7 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeldOut:
-    """Cells of all folds that are not in their train part; `weight` is how many cells each stands for.
+    """Cells of all folds that are not in their train part; `weight` is how many cells each one represents.
 
     `p` is of the whole log, `pi` the chance to be in the fold, `observed` 1 where the cell is in it, `s` and `t`
     the shares of the log that are the train part and the fold. Cells that are alike may be one entry: `cells` is how
@@ -218,14 +218,14 @@ def check_cells(model: Any) -> None:
         return
     if not hasattr(inner, "matrix"):
         raise UndefinedError(
-            f"{type(inner).__name__}: has no matrix(), so nothing says that its p depends on the cell alone; give it "
-            "matrix(), the p of every cell as users × items."
+            f"{type(inner).__name__}: has no matrix(), so it is unknown whether its p depends on the cell alone; give "
+            "it matrix(), the p of every cell as users × items."
         )
     inner.matrix()
 
 
 def one_share(model: Any, feedback: Feedback) -> float:
-    """The share of the log that `feedback` is; rows that differ in it do not tell that of unobserved cells."""
+    """The share of the log that `feedback` is; where rows differ in it, that of unobserved cells is unknown."""
     share = 1.0 / row_counts(model, feedback)
     if np.ptp(share) > 1e-9 * share[0]:
         raise UndefinedError(
@@ -237,7 +237,7 @@ def one_share(model: Any, feedback: Feedback) -> float:
 
 
 def _cells(feedback: Feedback, held: Array, budget: int, rng: np.random.Generator) -> tuple[Int64s, Floats, Floats]:
-    """Cells outside the train part in order, whether each is in the fold, and how many cells it stands for."""
+    """Cells outside the train part in order, whether each is in the fold, and how many cells it represents."""
     own = feedback.cell
     n_held, n_others = int(held.sum()), feedback.n_users * feedback.n_items - len(own)
     rows = np.flatnonzero(held)[some_of(n_held, max(budget // 2, budget - n_others), rng)]

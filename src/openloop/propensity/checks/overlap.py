@@ -1,4 +1,4 @@
-"""What the weights rest on: how far observed cells speak for the grid, and which rows weigh most."""
+"""Overlap of the p of rows and of the grid: how well rows represent the grid, and which rows weigh most."""
 
 from __future__ import annotations
 

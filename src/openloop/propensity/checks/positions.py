@@ -30,9 +30,26 @@ CHECKED_ROWS = 2**23  # of a larger log, every n-th user is checked for reaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionCheck:
-    """One check: its statistic (z, or χ² with `df` degrees of freedom), p-value, and what it means in words.
+    """One check of an impression log: its statistic, its p-value, and what it means in words.
 
-    `meanings` are what it means that it rejects, and that it does not.
+    Attributes:
+        name: The name of the check.
+        statistic: z, or χ² with `df` degrees of freedom.
+        pvalue: The p-value.
+        df: The degrees of freedom.
+        clusters: How many users, or requests, the check is based on.
+        meanings: What a rejection means, and what no rejection means.
+        letter: "z" or "χ²".
+        tries: Of how many tests this is the smallest p-value, which was multiplied by their number.
+
+    Examples:
+        >>> from openloop.propensity import PositionCheck
+        >>> words = "rewards depend on the items above", "no sign that they do"
+        >>> found = PositionCheck(name="above", statistic=2.5, pvalue=0.012, df=80, clusters=81, meanings=words)
+        >>> found.rejects
+        True
+        >>> print(found.words)
+        rewards depend on the items above (z +2.5, p = 0.012)
     """
 
     name: str
@@ -46,13 +63,20 @@ class PositionCheck:
 
     @property
     def words(self) -> str:
-        """What it means, with its numbers."""
+        """What the check means, with its numbers."""
         tries = "" if self.tries == 1 else f" after {self.tries} tries"
         value = f"{self.statistic:+.1f}" if self.letter == "z" else f"{self.statistic:.1f} with {self.df:g}"
         return f"{self.meanings[0 if self.rejects else 1]} ({self.letter} {value}, p {chance(self.pvalue)}{tries})"
 
     def one_of(self, tests: int) -> PositionCheck:
-        """The same as the least p-value of so many tests (Bonferroni)."""
+        """The same check as the smallest p-value of several tests (Bonferroni's correction).
+
+        Args:
+            tests: The number of tests.
+
+        Returns:
+            The check with its p-value times `tests`, at most 1.
+        """
         return replace(self, pvalue=min(1.0, self.pvalue * tests), tries=tests)
 
     @property
@@ -63,7 +87,20 @@ class PositionCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaminationChecks(Recorded):
-    """The checks that could be made, by name, and for each other one the reason why not."""
+    """The checks of an impression log that could be made, and the reasons why others could not.
+
+    Attributes:
+        checks: Each `PositionCheck` by name.
+        not_computed: The reason for each check that could not be made, by name.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.click_world(users=60, items=6, depth=3).observe(rng=0)
+        >>> exam = ol.propensity.Examination(by="known", theta=[1, 0.5, 0.3]).fit(log)
+        >>> found = exam.check(log)
+        >>> sorted([*found.checks, *found.not_computed])
+        ['items above', 'one theta', 'reaction']
+    """
 
     checks: dict[str, PositionCheck] = field(default_factory=dict[str, PositionCheck])
     not_computed: dict[str, str] = field(default_factory=dict[str, str])
@@ -81,7 +118,11 @@ class ExaminationChecks(Recorded):
         return "\n".join(made + [f"{name}: not computed, {why}" for name, why in self.not_computed.items()])
 
     def records(self) -> dict[str, Any]:
-        """Everything as plain values, with what each check decides."""
+        """All checks as plain values.
+
+        Returns:
+            A dictionary with `checks` and `not_computed`.
+        """
         made = {
             name: asdict(found) | {"rejects": found.rejects, "words": found.words}
             for name, found in self.checks.items()
@@ -93,20 +134,38 @@ class ExaminationChecks(Recorded):
 
 
 def items_above_check(log: Impressions, ranks: Array | None = None) -> PositionCheck:
-    """Whether a reward depends on the items above it, from shuffled requests, which draw what is above.
+    """Whether a reward depends on the items above it, from shuffled requests, where the items above are random.
 
-    Rewards at k, demeaned within the item's own label and position, are regressed on the mean q̂ of the items above; q̂
-    of a label is fitted without these users. The label is the item's rank under a model: `ranks` (n,), one for each
-    row of the log, 0 where the model does not rank it. Without ranks it is the rank under the first arm of the log, or
-    where its exposure is largest, or at last the item itself, which tells least where tastes differ. Where requests
-    have candidates of their own, the mean q̂ above is taken less that of all other items of the request.
+    Rewards at position k, demeaned within the item's own label and position, are regressed on the mean q̂ of the items
+    above; q̂ of a label is fitted on other users. Where requests have candidates of their own, the mean q̂ of all other
+    items of the request is subtracted from the mean q̂ above.
+
+    Args:
+        log: Impressions that name their requests.
+        ranks: The label of each row: its rank under a model (n,), 0 where the model does not rank it. None takes the
+            rank under the first arm of the log, or the rank of largest exposure, or else the item itself, which is the
+            least powerful label where tastes differ.
+
+    Returns:
+        The check, as z over users.
+
+    Raises:
+        UndefinedError: The log names no requests, some requests are incomplete, or too few users or requests have
+            informative rows.
+
+    Examples:
+        >>> import openloop as ol
+        >>> log = ol.simulate.click_world(users=200).observe(rng=0)
+        >>> found = ol.propensity.items_above_check(log)
+        >>> found.name, found.rejects
+        ('items above', False)
     """
     if log.requests is None:
         raise UndefinedError(
-            "items above: the log names no requests, so nobody knows what was above; read it with request=."
+            "items above: the log names no requests, so the items above are unknown; read it with request=."
         )
     if not log.whole:
-        raise UndefinedError("items above: some requests lack rows above others, so nobody knows what was above.")
+        raise UndefinedError("items above: some requests lack rows above others, so the items above are unknown.")
     rows = shuffled_rows(log)
     label = _label(log, ranks)
     q, fold = quality(log, label, _shuffled_theta(log, rows)), per_cluster(log, rows) % 2
@@ -221,7 +280,7 @@ def reaction_check(log: Impressions) -> PositionCheck:
 
 def _in_time(log: Impressions) -> Array:
     if log.time is None:  # the order of the input may be any
-        raise UndefinedError("reaction: the log has no times, so what follows a click is not known; read it with time=")
+        raise UndefinedError("reaction: the log has no times, so what follows a click is unknown; read it with time=")
     return np.argsort(log.time, kind="stable")
 
 
@@ -253,7 +312,7 @@ def one_theta_check(better: ThetaCurve, worse: ThetaCurve) -> PositionCheck:
     m, U, p = int(np.count_nonzero(psi.any(axis=1))), len(psi), len(d)
     if m < max(FEW, 2 * p):
         raise UndefinedError(
-            f"one theta: {m} users or requests carry θ of better and worse items; {max(FEW, 2 * p)} are needed"
+            f"one theta: {m} users or requests inform θ of better or worse items; {max(FEW, 2 * p)} are needed"
         )
     squared = float(d @ np.linalg.solve(psi.T @ psi / U / (U - 1), d))
     pvalue = float(fdtrc(p, m - p, squared * (m - p) / (p * (m - 1))))
@@ -281,7 +340,7 @@ def _by_cluster(name: str, x: Floats, cluster: Array, size: int, words: tuple[st
     parts = parts[parts != 0]
     m = len(parts)
     if m < FEW:
-        raise UndefinedError(f"{name}: {m} users or requests have rows that tell; {FEW} are needed")
+        raise UndefinedError(f"{name}: {m} users or requests have informative rows; {FEW} are needed")
     error = math.sqrt(m / (m - 1) * float(np.square(parts - parts.mean()).sum()))
     z = float(parts.sum()) / error
     df = float(freedom(m, effective_size(np.square(parts)), math.inf))

@@ -38,7 +38,7 @@ def _calibration(check: Check) -> Iterator[str]:
         f"  expected calibration error {number(found.error)}, about {number(found.chance)} by chance; "
         f"mean {number(found.mean_predicted)} for {number(found.mean_observed)} observed"
     )
-    yield f"  log-likelihood a cell {found.log_likelihood:.5f}, with one p for all cells {found.uniform:.5f}"
+    yield f"  log-likelihood per cell {found.log_likelihood:.5f}, with a constant p {found.uniform:.5f}"
 
 
 def _margins(check: Check) -> Iterator[str]:
@@ -63,7 +63,7 @@ def _point(point: Point) -> str:
 
 
 def _balance(check: Check) -> Iterator[str]:
-    yield "balance: means, and how far rows are from the grid, in its sd, without and with weights"
+    yield "balance: means, and rows minus grid in sd of the grid, without and with weights"
     moving = [d for d in check.balance if d.after is not None]
     furthest = sorted(moving, key=lambda d: -abs(d.after or 0.0))
     rows = [
@@ -73,20 +73,20 @@ def _balance(check: Check) -> Iterator[str]:
     if rows:
         yield from _table([("covariate", "of grid", "of rows", "weighted", "without", "with"), *rows], left=(0,))
     if len(moving) > COVARIATES:
-        yield f"  and {len(moving) - COVARIATES} nearer ones"
+        yield f"  and {len(moving) - COVARIATES} with smaller differences"
     own = [f"{d.name} {d.own:+.3f}" for d in moving if d.own >= 0.0005]
     if own:
-        yield from _wrapped(f"of which a row's own count makes, whatever p is: {', '.join(own)}", indent="  ")
+        yield from _wrapped(f"of this, due to a row's own count, whatever p is: {', '.join(own)}", indent="  ")
     constant = [_short(d.name) for d in check.balance if d.after is None]
     if constant:
-        yield from _wrapped(f"the same for all, so without a difference: {', '.join(constant)}", indent="  ")
+        yield from _wrapped(f"constant, so without a difference: {', '.join(constant)}", indent="  ")
 
 
 def _balancing(check: Check) -> Iterator[str]:
     found = check.balancing
     if found is None:
         return
-    yield "balancing: means of the rows, weighted by the model within, balanced, and of the population"
+    yield "balancing: means of the rows, weighted by the inner model, balanced, and of the population"
     rows = [(_short(m.name, 40), *map(number, (m.rows, m.before, m.after, m.target))) for m in found.moved]
     yield from _table([("", "rows", "model", "balanced", "target"), *rows], left=(0,))
     yield f"  effective rows {number(found.effective_before)} before, {number(found.effective_after)} after"
@@ -109,7 +109,7 @@ def _overlap(check: Check) -> Iterator[str]:
         yield from _missing("overlap", check.not_computed["overlap"])
         return
     some = "" if found.cells == check.users * check.items else f" (from {found.cells:,} cells)"
-    yield f"overlap: p of rows and of the grid have {found.coefficient:.1%} in common{some}"
+    yield f"overlap: the p of rows and the p of the grid overlap by {found.coefficient:.1%}{some}"
     yield f"  {found.below:.2%} of the grid have a p below {number(found.smallest)}, the smallest of a row"
 
 

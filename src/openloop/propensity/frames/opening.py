@@ -1,4 +1,4 @@
-"""A log frame at the door of a propensity model: columns chosen, ids and ratings checked by small queries."""
+"""A log frame given to a propensity model: columns are chosen, ids and ratings checked by small queries."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Users or items with no row, or with every row, have no finite offset at the optimum. They leave the grid, again and
 again until none is left, and get an offset afterwards: half a row is expected of them, or all rows but half a one.
-In a part of a log a row stands for several, and so does the half.
+In a part of a log a row counts as several rows of the whole log, and so does the half.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Counted(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CountedRows:
-    """Observed cells: codes, how many rows of the log each stands for, and the size of the grid."""
+    """Observed cells: codes, how many rows of the log each represents, and the size of the grid."""
 
     user: Array
     item: Array

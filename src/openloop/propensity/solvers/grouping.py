@@ -124,12 +124,12 @@ def _informative(found: Grouped) -> Grouped:
 
 
 def refuse_silent(clicks: Floats, where: str) -> None:
-    """Refuse rewards by position (K,) that are 0 somewhere: such a θ cannot be told from 0."""
+    """Refuse rewards by position (K,) that are 0 somewhere: such a θ may be 0."""
     silent = np.flatnonzero(clicks == 0) + 1
     if len(silent):
         raise UndefinedError(
             f"Examination: no clicks at position {listing(silent.tolist(), limit=10)} of {len(clicks)} {where}, so its "
-            "θ cannot be told from 0; leave the rows there out."
+            "θ may be 0; leave the rows there out."
         )
 
 

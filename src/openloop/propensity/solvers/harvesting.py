@@ -71,7 +71,7 @@ def refuse_cut(cells: Cells, depth: int) -> None:
     if len(cells.start) < 2:
         raise UndefinedError(
             "Examination: nothing is identified. No group was shown at two positions and clicked, so position and item "
-            'cannot be told apart; shuffle some requests and use by="randomised".'
+            'cannot be separated; shuffle some requests and use by="randomised".'
         )
     beats = links(cells, depth)
     parts, part = connected_components(beats, directed=True, connection="strong")

@@ -53,8 +53,8 @@ def logged_weights(log: Impressions) -> Floats:
     sure = int(np.count_nonzero(log.propensity == 1))
     if sure:
         raise UndefinedError(
-            f"Examination: {sure:,} of {len(log):,} rows have π0 = 1. What is shown there for sure cannot be "
-            'elsewhere, and 1/π0 does not make up for it; use by="assignment" or "user-item", or shuffle some requests.'
+            f"Examination: {sure:,} of {len(log):,} rows have π0 = 1. Their items are never shown elsewhere, and 1/π0 "
+            'cannot correct that; use by="assignment" or "user-item", or shuffle some requests.'
         )
     rows = 0 if log.exposure is None else int(np.count_nonzero(_without_chance(log, log.exposure)))
     if rows:
@@ -132,8 +132,9 @@ def affine(log: Impressions) -> Affine:
     a = v / v[0]
     if not (values[-1] > 0 and bool(np.all(a > 0))):
         raise UndefinedError(
-            "Examination(method='affine'): the rewards of two requests that show a user an item go together at no "
-            f"common rate (a = {np.round(a, 3).tolist()}); the log has too few such pairs, or items are too alike."
+            "Examination(method='affine'): rewards of two requests that show the same item to the same user do not "
+            f"vary together as the model says (a = {np.round(a, 3).tolist()}); the log has too few such pairs, or its "
+            "items are too similar."
         )
     y = _moved(log, found, Products(pairs=pairs, mean=mean, second=S + mean * mean.T), v)  # (U, K) dS v
     turned = y @ np.linalg.pinv(values[-1] * np.eye(len(v)) - S, hermitian=True)  # (U, K) dv

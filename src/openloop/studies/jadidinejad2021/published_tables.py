@@ -49,7 +49,7 @@ def published_table6(data: str) -> Table:
     rows = [(cut, *map(only_published, found["tau"][data][cut]), apart(found["differs"][data][cut])) for cut in CUTS]
     return Table(
         name=f"table6_{data}_published", rows=tuple(rows),
-        columns=("metric", *(METHOD_HEADS[name] for name in METHODS), "told apart"),
+        columns=("metric", *(METHOD_HEADS[name] for name in METHODS), "significantly different"),
         caption=f"{TITLES[data]}: Table 6 as published, τ with the open loop, and which methods it marks as "
         f"significantly different. {not_rerun(data)}",
     )  # fmt: skip

@@ -123,7 +123,7 @@ def _coded_table(found: Experiment, coded: ScoresByCut, marks: dict[str, dict[st
     ]  # fmt: skip
     return Table(
         name=f"table6_{found.name}_as_coded", rows=tuple(rows),
-        columns=("metric", *METHOD_HEADS.values(), *(["told apart, published"] if published else [])),
+        columns=("metric", *METHOD_HEADS.values(), *(["significantly different, published"] if published else [])),
         caption=f"{found.name}: τ with the open loop as coded, mean over {len(found.splits)} splits. In square "
         "brackets, the methods that it differs from in the first split, by the test as coded.",
         error_is="standard deviation over splits. The paper has one split: allowed are the 95 % limits (t) of one more "

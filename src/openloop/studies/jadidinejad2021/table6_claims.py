@@ -147,9 +147,9 @@ def ips_told_apart(data: str, coded: ScoresByCut) -> Claim:
     told = {cut: _told_apart(coded, cut) for cut in CUTS}
     apart = [cut for cut, splits in told.items() if in_most(splits)]
     return Claim(
-        text=f"{data}: as coded, IPS and holdout are told apart at no cut-off (section 7.2), {OWN_TEST}",
+        text=f"{data}: as coded, IPS and holdout differ significantly at no cut-off (section 7.2), {OWN_TEST}",
         holds=not apart,
-        found=f"told apart at {joined(apart or ['none'])}; "
+        found=f"they differ at {joined(apart or ['none'])}; "
         f"{joined([f'in {int(s.sum())} ({cut})' for cut, s in told.items()])} of "
         f"{counted(len(told['ndcg']), 'split')}",
     )  # fmt: skip

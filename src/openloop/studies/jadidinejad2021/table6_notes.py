@@ -63,7 +63,7 @@ def same_marks(data: str, marks: dict[str, dict[str, str]]) -> Iterator[str]:
             same += others - len(here ^ theirs)
     yield (
         f"{data}: by the test as coded, in the first split, {same // 2} of "
-        f"{len(CUTS) * len(METHODS) * others // 2} pairs of methods are told apart, or not, as in Table 6."
+        f"{len(CUTS) * len(METHODS) * others // 2} pairs of methods differ significantly, or do not, as in Table 6."
     )
 
 

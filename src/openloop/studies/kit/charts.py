@@ -196,7 +196,7 @@ def _axis(kind: str, field: str, values: Sequence[float], title: str, *, log: bo
         axis = alt.Axis(labelFlush=False)  # labels at the ends that are moved inwards meet their neighbours
         return make(f"{field}:Q", title=title, scale=alt.Scale(zero=False, **alone), axis=axis)
     if min(known) <= 0:
-        raise InputError(f"chart: a log axis wants positive values, {field} has {min(known)}; leave its scale linear.")
+        raise InputError(f"chart: a log axis needs positive values, {field} has {min(known)}; leave its scale linear.")
     wide = [min(known) / MARGIN, max(known) * MARGIN]  # a point at the edge is drawn whole
     return make(f"{field}:Q", title=title, scale=alt.Scale(type="log", domain=wide, nice=False), axis=log_axis(*wide))
 

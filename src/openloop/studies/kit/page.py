@@ -37,14 +37,14 @@ class Part:
 
 
 def parts(found: Reproduction) -> Iterator[Part]:
-    """The page from top to bottom: what came out, the items, what did not come out, long tables, what it took."""
+    """The page from top to bottom: what was reproduced, the items, what was not, long tables, what it took."""
     yield Part(f"{found.paper.title} ({found.paper.year})", tuple(_overview(found)))
     for result in found.results:
         yield Part(f"{result.item}: {result.title}", tuple(_item(result, quick=found.quick)))
     for result in found.quoted:
         yield Part(f"{result.item}: {result.title} (not rerun)", tuple(_quoted(result)))
     if not found.quick:
-        yield Part("Published numbers that did not come out", tuple(_astray(found.results)))
+        yield Part("Published numbers that were not reproduced", tuple(_astray(found.results)))
     long = [(result, table) for result in found.results for table in result.tables if _is_long(table)]
     if long:
         yield Part(APPENDIX, tuple(_grid(f"{r.item}. {caption(t)}", t.columns, t.rows) for r, t in long))
@@ -63,7 +63,7 @@ def _overview(found: Reproduction) -> Iterator[Block]:
 
 
 def summary(found: Reproduction) -> Iterator[str]:
-    """What came out, what did not, what is not decided, and on what data."""
+    """What was reproduced, what was not, what is not decided, and on what data."""
     if found.quick:
         yield "**A quick run decides nothing**: the same command without `--quick` says what comes out."
     else:
@@ -74,7 +74,7 @@ def summary(found: Reproduction) -> Iterator[str]:
 def _verdicts(found: Reproduction) -> Iterator[str]:
     every = [claim for result in found.results for claim in result.claims]
     judged, undecided = [c for c in every if c.judged], [c for c in every if c.undecided]
-    for head, holds in (("Came out", True), ("Did not come out", False)):
+    for head, holds in (("Reproduced", True), ("Not reproduced", False)):
         these = [claim for claim in judged if claim.holds == holds]
         tallies = (*_tallies(these, judged), *_numbers(found.results, came_out=holds))
         yield f"**{head}**: {', '.join(tallies)}.{_gists(these)}"
@@ -93,7 +93,7 @@ def _tallies(these: Sequence[Claim], of: Sequence[Claim] | None = None) -> Itera
 
 
 def _numbers(results: Sequence[Result], *, came_out: bool) -> Iterator[str]:
-    """How many published numbers came out, or did not, of those that were compared."""
+    """How many published numbers were reproduced, or were not, of those that were compared."""
     compared = sum(result.compared() for result in results)
     astray = sum(1 for result in results for _ in result.astray())
     if compared:
@@ -149,10 +149,10 @@ def marks(found: Reproduction) -> str:
 
 
 def _items(results: Sequence[Result], *, quick: bool) -> TableBlock:
-    """What came out of each item, unless the run was quick; claims of ours have a column, where there are such."""
+    """What was found in each item, unless the run was quick; claims of ours have a column, where there are such."""
     ours = any(claim.ours for result in results for claim in result.claims)
     claims = ("claims of the paper that hold", "claims of ours that hold") if ours else ("claims that hold",)
-    header = ("item", "what", "data", *(() if quick else (*claims, "published numbers that came out")))
+    header = ("item", "what", "data", *(() if quick else (*claims, "published numbers that were reproduced")))
     rows = [(*_named(result), *_shares(result, len(claims)))[: len(header)] for result in results]
     return _grid("", header, rows)
 
@@ -178,7 +178,7 @@ def _item(result: Result, *, quick: bool) -> Iterator[Block]:
     if aside:
         yield Text(text=f"In the appendix: {'; '.join(aside)}.")
     if result.claims:
-        yield Heading(text="What should come out" + (", by the few trials of a quick run" if quick else ""))
+        yield Heading(text="Claims" + (", by the few trials of a quick run" if quick else ""))
         yield Bullets(items=tuple(map(told, result.claims)))
     if result.notes:
         yield Heading(text="Notes")
@@ -193,7 +193,7 @@ def told(claim: Claim) -> str:
     """A claim in a line."""
     asides = [
         *(["ours"] if claim.ours else []),
-        *([] if claim.counted else ["not counted: it could not have come out otherwise"]),
+        *([] if claim.counted else ["not counted: the outcome was certain in advance"]),
         *([f"not decided: {claim.undecided}"] if claim.undecided else []),
     ]
     aside = f" ({'; '.join(asides)})" if asides else ""

@@ -74,7 +74,7 @@ def check_place(path: Path, items: Sequence[str] = ()) -> None:
 
 
 def _is_page(path: Path) -> bool:
-    """Whether a file is a page that openloop wrote; an empty one is nobody's loss."""
+    """Whether a file is a page that openloop wrote; an empty one may be replaced."""
     text = path.read_text(encoding="utf-8", errors="replace")
     return not text.strip() or re.search(SIGNATURE, text, re.MULTILINE) is not None
 
@@ -98,7 +98,7 @@ def manifest(folder: Path) -> dict[str, str]:
         listed, coming = _digests(held["pictures"]), _digests(held.get("coming", {}))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FormatError(
-            f"{file}: is no list of pictures that openloop wrote; move it, or give the page another name."
+            f"{file}: is not a list of pictures that openloop wrote; move it, or give the page another name."
         ) from error
     if any(Path(name).name != name for name in (*listed, *coming)):
         raise FormatError(f"{file}: lists files outside its folder; move it, or give the page another name.")

@@ -17,10 +17,10 @@ from openloop.errors import InputError
 class Value:
     """A number, beside the one that the paper prints.
 
-    `value` is None where only the paper has one. `error` is what stands behind ±, and the table says which error that
+    `value` is None where only the paper has one. `error` is what follows ±, and the table says which error that
     is. `tolerance` is how far chance and rounding may put ours from the published number; without one it is half a
-    unit of the last of the `digits` that are printed. `mark` stands behind the number, as a star for significance.
-    `judged` says whether ours was computed thoroughly enough to be held against the published number.
+    unit of the last of the `digits` that are printed. `mark` follows the number, as a star for significance.
+    `judged` says whether ours was computed thoroughly enough to be compared with the published number.
     """
 
     value: float | None
@@ -63,7 +63,7 @@ class Value:
         return self.printed(self.published, self.published_error) if self.published is not None else "–"
 
     def printed(self, value: float, error: float | None) -> str:
-        """A number, and what stands behind its ±, in as many digits as the paper prints."""
+        """A number, and what follows its ±, in as many digits as the paper prints."""
         text = f"{value:.{self.digits}f}"
         return text if error is None else f"{text} ± {error:.{self.digits}f}"
 
@@ -93,7 +93,7 @@ class Table:
                 )
 
     def values(self) -> Iterator[tuple[str, Value]]:
-        """Each Value, and where it stands."""
+        """Each Value, and its place."""
         for row in self.rows:
             for column, cell in zip(self.columns[1:], row[1:], strict=True):
                 if isinstance(cell, Value):
@@ -116,7 +116,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What should come out, whether it did, and the numbers that say so.
+    """A claim, whether it holds, and the numbers that show it.
 
     `gist` is the claim in a few words, for the top of the page; most claims have none. Claims that say the same `on`
     several data sets share a gist, which is then told once. `counted` is False for what can
@@ -142,13 +142,13 @@ class Claim:
 
     @property
     def judged(self) -> bool:
-        """Whether it could have come out otherwise, and its numbers decide."""
+        """Whether its outcome was open, and its numbers decide."""
         return self.counted and not self.undecided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """An item of a paper, recomputed: on which data, what came out, and what a reader should know.
+    """An item of a paper, recomputed: on which data, what was found, and what a reader should know.
 
     `reproduce` gives it the title of its `Item`. `not_rerun` says why an item has published numbers only.
     """
@@ -168,7 +168,7 @@ class Result:
         return sum(counted), len(counted)
 
     def astray(self) -> Iterator[tuple[str, str, Value]]:
-        """The published numbers that did not come out: table, place, numbers."""
+        """The published numbers that were not reproduced: table, place, numbers."""
         for table in self.tables:
             for place, value in table.values():
                 if value.came_out is False:
@@ -193,7 +193,7 @@ class Result:
 
 
 def unjudged(result: Result) -> Result:
-    """The same, its numbers beside the published ones but not held against them."""
+    """The same, its numbers beside the published ones but not compared with them."""
     return replace(result, tables=tuple(_unjudged_table(table) for table in result.tables))
 
 

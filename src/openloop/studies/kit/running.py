@@ -34,7 +34,15 @@ EXTRAS = {"cornac": "cornac", "torch": "torch"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paper:
-    """Where the numbers come from."""
+    """The paper that a study reproduces.
+
+    Attributes:
+        title: The title.
+        authors: The authors, as on the title page.
+        year: The year of publication.
+        venue: The conference or journal.
+        link: Where to read it.
+    """
 
     title: str
     authors: str
@@ -48,11 +56,17 @@ class Paper:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A table or figure: the data sets of which it needs one (none: it needs no data), and about how long it takes.
+    """A table or figure of a paper, and what it takes to compute it.
 
-    `minutes` are those of a full run on two cores; `packages` are optional ones without which it cannot run.
-    `published` gives the tables of the paper's own numbers, which are shown where it cannot run. `of_paper` are the
-    data sets that the paper has there; None: those of `data`.
+    Attributes:
+        name: The name by which it is asked for, such as "table1".
+        title: What it shows.
+        function: The function of a `Run` that computes it.
+        data: The data sets of which it needs one; empty where it needs none.
+        minutes: About how long a full run takes on two cores.
+        packages: Optional packages without which it cannot run.
+        published: A function that gives the paper's own tables, which are shown where the item cannot run.
+        of_paper: The data sets that the paper has there; None means those of `data`.
     """
 
     name: str
@@ -120,9 +134,23 @@ class Took:
 class Reproduction(Recorded):
     """The results of a paper's items, and why others were left out.
 
-    `quoted` are items that cannot run, with the numbers that the paper prints. `of_paper` has the paper's data sets,
-    each with the items that the paper has of it, as far as they were asked for. What changes from run to run (`took`
-    and `notes`) is not in the records.
+    What changes from run to run (`took` and `notes`) is not in the records.
+
+    Attributes:
+        study: The name of the study.
+        paper: The `Paper`.
+        asked: The items that were asked for by name; empty for all.
+        quick: Whether the run was a quick one.
+        seed: The seed of all trials.
+        results: The results of the items.
+        left_out: Why items were left out, by name.
+        data: What was loaded, by data set: its shape, the digest of its files, and what a reader should know.
+        quoted: Items that cannot run, with the numbers that the paper prints.
+        editions: The version of a data set, if it is not the usual one.
+        of_paper: The paper's data sets, each with the items that the paper has of it, among those asked for.
+        took: What each item took.
+        workers: The number of processes.
+        notes: What a reader should know about the run.
     """
 
     study: str
@@ -173,7 +201,9 @@ def study(name: str | ModuleType) -> Any:
     if isinstance(name, ModuleType):
         lacking = [part for part in ("PAPER", "ITEMS") if not hasattr(name, part)]
         if lacking:
-            raise InputError(f"reproduce: module {name.__name__!r} is no study: it has no {joined(lacking)}; add them.")
+            raise InputError(
+                f"reproduce: module {name.__name__!r} is not a study: it has no {joined(lacking)}; add them."
+            )
         return name
     if name not in STUDIES:
         raise InputError(f"reproduce: no study {name!r}.{did_you_mean(str(name), STUDIES)}")
@@ -191,13 +221,30 @@ def reproduce(
     cache: FilePath | None = None,
     step: Step = silent,
 ) -> Reproduction:
-    """Recompute items of a paper, beside the published numbers; without `items`, all whose data are present.
+    """Recompute items of a paper, beside the published numbers.
 
-    `paper` is the name of a study, or a module of your own with PAPER and ITEMS.
-    `data` is the folder of the data sets ($OPENLOOP_DATA, or data/ here). `quick` takes fewer trials and models, so
-    that it takes seconds; its numbers are a foretaste, and not held against the published ones. Trials run in
-    `workers` processes, by default one a core (0: in this one), and are kept in `cache` ($XDG_CACHE_HOME/openloop), so
-    that a run that was stopped goes on where it was.
+    Args:
+        paper: The name of a study, such as "schnabel2016", or a module of your own with PAPER and ITEMS.
+        items: The items, such as ["table1"]; empty for all whose data are present.
+        data: The folder of the data sets; by default $OPENLOOP_DATA, or data/ in the working directory.
+        quick: Run fewer trials and models, which takes seconds. Quick numbers are a preview, and are not compared with
+            the published ones.
+        seed: The seed of all trials.
+        workers: The number of processes; None takes one per core, 0 runs in this process.
+        cache: The folder where trials are kept, so an interrupted run continues where it was; by default
+            $XDG_CACHE_HOME/openloop.
+        step: A function of (what, share done) that is told of the progress.
+
+    Returns:
+        The results of the items, and why others were left out.
+
+    Examples:
+        >>> import tempfile
+        >>> import openloop as ol
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found = ol.reproduce("jadidinejad2021", ["table1"], quick=True, workers=0, cache=folder)
+        >>> found.paper.year, len(found.results)
+        (2021, 1)
     """
     found, folder = study(paper), _existing(data)
     name = paper if isinstance(paper, str) else paper.__name__

@@ -276,6 +276,6 @@ def _outcome(future: Future[Computed], trial: Trial) -> Computed:
     with suppress(BrokenProcessPool):
         return future.result()
     raise OpenloopError(
-        f"{trial.__qualname__}: a worker process was killed, perhaps for want of memory; run again with fewer workers: "
+        f"{trial.__qualname__}: a worker process was killed, perhaps for lack of memory; run again with fewer workers: "
         "what is done is kept."
     )

@@ -210,7 +210,7 @@ NOTES = (
     ),
     (
         "KuaiRec is not raced on: its small matrix is a block of the grid, not a uniform sample, its ratings are watch "
-        "ratios, and nothing tells its propensities."
+        "ratios, and its propensities are unknown."
     ),
     DIFFERS,
     (

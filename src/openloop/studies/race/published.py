@@ -39,7 +39,7 @@ DIFFERS = (
     "have no offsets for users and items; they learn the label, not the rating; their propensities are naive Bayes "
     "from a part of the test labels; settings were tuned on the test set, or the papers do not say on what; their "
     "“doubly robust” loss subtracts ê where the estimator subtracts ê/p; and a user without positives counts as nDCG "
-    "1. So a bracketed number is beside ours, not held against it; the items `as_published` and `leaks` take the "
+    "1. So bracketed numbers are shown beside ours and not judged; the items `as_published` and `leaks` examine the "
     "differences one by one."
 )
 
@@ -50,7 +50,7 @@ def printed_step() -> float:
 
 
 def beside(name: str, metric: str, value: float, error: float | None = None) -> Value:
-    """A number of ours beside a printed one, which is not held against it: the protocols differ. No `name`: alone."""
+    """A number of ours beside a printed one; they are not compared, since protocols differ. No `name`: alone."""
     printed = getattr(PRINTED[name], metric) if name else None
     return Value(value=value, error=error, published=printed, judged=False)
 

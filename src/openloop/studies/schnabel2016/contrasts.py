@@ -19,7 +19,7 @@ OVER_CELLS, BY_USER = "over test cells, as in the paper", "by user"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodGap:
-    """The error of method `a` less that of `b`, for the seed that speaks least for `a`, over cells and by user."""
+    """The error of method `a` less that of `b`, for the seed least favourable to `a`, over cells and by user."""
 
     a: str
     b: str
@@ -41,7 +41,7 @@ def contrast(test: Feedback, a: Tested, b: Tested) -> MethodGap:
 
 
 def _least(by_seed: Sequence[Mean]) -> Mean:
-    """The seed that speaks least for `a`: the largest gap that is not negative, or else the largest p."""
+    """The seed least favourable to `a`: the largest gap that is not negative, or else the largest p."""
     return max(by_seed, key=lambda gap: (gap.value >= 0, gap.value if gap.value >= 0 else gap.pvalue))
 
 
@@ -71,7 +71,7 @@ def contrast_table(name: str, caption: str, rows: Sequence[tuple[str, MethodGap]
     ]  # fmt: skip
     return Table(
         name=name,
-        caption=f"{caption}, of the seed that speaks least for the first method: paired over test cells, as in the "
+        caption=f"{caption}, of the seed least favourable to the first method: paired over test cells, as in the "
         "paper, and paired by user, since ratings of one user are not independent",
         columns=("", "over cells", "p", "by user", "p by user"),
         rows=tuple(cells),
@@ -86,6 +86,6 @@ def outperforms(name: str, ours: str, theirs: str, how: str, found: Sequence[Met
         text=f"{name}: {ours} outperforms {theirs} in {metrics} (paired t-test {how}, p < 0.001, for each seed)",
         holds=all(gap.value < 0 and gap.pvalue < 0.001 for gap in gaps.values()),
         found="; ".join(f"{metric} {gap.value:+.3f}, p {chance(gap.pvalue)}" for metric, gap in gaps.items())
-        + f", each for the seed that speaks least for {ours}",
+        + f", each for the seed least favourable to {ours}",
         gist=f"{ours} outperforms {theirs} on {name} in {metrics} (p < 0.001 {how})",
     )

@@ -56,7 +56,7 @@ _NOTES = (
     ),
     (
         "With propensities by naive Bayes from the scored log, IPS and SNIPS are the same: Σ1/P̂ is U·I (Eq. 18), "
-        "unless a P̂ came out above 1 and was cut to it, as small samples may make it."
+        "unless a P̂ was above 1 and was cut to it, as small samples may make it."
     ),
     INTERVALS,
 )
