@@ -1,0 +1,126 @@
+"""Tutorials: jupytext scripts that run as notebooks, and become pages with what their cells printed and drew.
+
+With OPENLOOP_DOCS_RUN=0 they become pages without outputs, which takes no time.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+SOURCES = Path(__file__).resolve().parents[1] / "tutorials"
+SECONDS = 1800  # for one cell
+PICTURES = {"image/svg+xml": "svg", "image/png": "png"}
+# Charts come as drawings, for a page has no program that draws them; Matplotlib is not asked for.
+FIRST = "import altair\n\naltair.renderers.enable('svg')\nNone"
+
+log = logging.getLogger("mkdocs.hooks.tutorials")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Leave tutorials that are not written yet out of the navigation."""
+    for section in config.nav or []:
+        if pages := section.get("Tutorials"):
+            missing = [page for page in pages if page != "tutorials/index.md" and not source_of(page).is_file()]
+            for page in missing:
+                log.info("There is no %s, so %s is left out.", source_of(page).name, page)
+                pages.remove(page)
+    return config
+
+
+def source_of(page: str) -> Path:
+    """The script of a page."""
+    return SOURCES / Path(page).with_suffix(".py").name
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add a page for each script, its notebook, and its pictures."""
+    listed = []
+    for source in sorted(SOURCES.glob("*.py")):
+        notebook = executed(source)
+        page, pictures = rendered(notebook, source.stem)
+        made: dict[str, str | bytes] = {f"{source.stem}.md": page, f"{source.stem}.ipynb": as_text(notebook)} | pictures
+        for name, content in made.items():
+            files.append(File.generated(config, f"tutorials/{name}", content=content))
+        listed.append(entry(page, source.stem))
+    index = files.src_uris["tutorials/index.md"]
+    files.remove(index)
+    files.append(File.generated(config, index.src_uri, content="\n".join([index.content_string, *listed])))
+    return files
+
+
+def entry(page: str, stem: str) -> str:
+    """A line of the list of tutorials: its title, and its first paragraph."""
+    title = re.search(r"^# (.+)$", page, re.MULTILINE)
+    first = re.search(r"^# .+\n+((?:[^#\n`!].*\n?)+)", page, re.MULTILINE)
+    return f"- [{title[1] if title else stem}]({stem}.md): {' '.join(first[1].split()) if first else ''}"
+
+
+def executed(source: Path) -> Any:
+    """The notebook of a script, run from top to bottom in an empty folder; an error in a cell ends the build."""
+    import jupytext
+
+    notebook = jupytext.read(source)
+    if os.environ.get("OPENLOOP_DOCS_RUN") == "0":
+        return notebook
+    import nbclient
+    import nbformat
+
+    log.info("Running %s", source.name)
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(FIRST))
+    with tempfile.TemporaryDirectory() as folder:
+        nbclient.NotebookClient(notebook, timeout=SECONDS, resources={"metadata": {"path": folder}}).execute()
+    del notebook.cells[0]
+    return notebook
+
+
+def as_text(notebook: Any) -> str:
+    """The notebook as a file."""
+    import nbformat
+
+    return nbformat.writes(nbformat.v4.upgrade(notebook))
+
+
+def rendered(notebook: Any, stem: str) -> tuple[str, dict[str, bytes]]:
+    """The page of a notebook, and its pictures by name."""
+    parts, pictures = [], {}
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            parts.append(cell.source)
+            continue
+        parts.append(f"```python\n{cell.source}\n```")
+        # A picture takes the next number, so they come in order.
+        parts += [shown(output, f"{stem}-{len(pictures) + 1}", pictures) for output in cell.get("outputs", [])]
+    parts.append(f"[This page as a notebook]({stem}.ipynb)")
+    return "\n\n".join(filter(None, parts)) + "\n", pictures
+
+
+def shown(output: Any, name: str, pictures: dict[str, bytes]) -> str:
+    """What a cell printed, drew or returned, in the richest form that a page can show."""
+    if output.output_type == "stream":
+        return printed(output.text) if output.name == "stdout" else ""
+    data = output.get("data", {})
+    for kind, suffix in PICTURES.items():
+        if kind in data:
+            content = data[kind]
+            pictures[f"{name}.{suffix}"] = content.encode() if suffix == "svg" else base64.b64decode(content)
+            return f"![]({name}.{suffix})"
+    if "text/html" in data:  # without empty lines, which would end the element in Markdown
+        return '<div class="output">' + re.sub(r"\n\s*\n", "\n", data["text/html"]).strip() + "</div>"
+    return printed(data["text/plain"]) if "text/plain" in data else ""
+
+
+def printed(text: str) -> str:
+    """Text as it came, without the codes that colour a terminal."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text).rstrip("\n")
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", plain)), default=0))
+    return f'<div class="output" markdown>\n\n{fence}text\n{plain}\n{fence}\n\n</div>'
