@@ -10,6 +10,7 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 
 DOCS = Path(__file__).resolve().parents[1]
+WIDE = 600  # beyond which a phone would make the text too small
 PICTURE = re.compile(r'<img alt="([^"]*)" src="(?:\.\./)*(pictures/[\w-]+\.svg)"\s*/?>')
 
 
@@ -21,4 +22,6 @@ def on_page_content(html: str, *, page: Page, config: MkDocsConfig, files: Files
 def inlined(source: str) -> str:
     """The picture as HTML: a `figure` may not stand in a paragraph, but a `span` may."""
     drawing = (DOCS / source).read_text(encoding="utf-8")
-    return f'<span class="picture">{drawing}</span>'
+    width = float(re.search(r'viewBox="0 0 (\d+)', drawing)[1])
+    wide = " wide" if width > WIDE else ""
+    return f'<span class="picture{wide}">{drawing}</span>'

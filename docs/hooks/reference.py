@@ -1,4 +1,4 @@
-"""The API reference: a heading with its state before each public name, which mkdocstrings documents."""
+"""The API reference: each public name is documented by mkdocstrings, under a heading that has its state."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ SHORT = {
     "data.datasets": "datasets", "data.simulate": "simulate", "estimators.bounds": "bounds",
     "audits.paradox": "paradox", "audits.rankings": "rankings", "reporting.figures": "figures",
 }  # fmt: skip
+NAME = re.compile(r'<h2 id="openloop\.[^"]+" class="doc doc-heading">\s*(ol\.[\w.]+)')
 ENTRY = re.compile(r"^::: openloop\.(\S+)$", re.MULTILINE)
 
 
@@ -24,17 +25,32 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     if not page.file.src_uri.startswith("reference/"):
         return markdown
     known = states(STATES.read_text(encoding="utf-8"))
-    return ENTRY.sub(lambda entry: heading(entry[1], known) + entry[0], markdown)
+    return ENTRY.sub(lambda entry: asked(entry[1], known), markdown)
 
 
-def heading(path: str, known: dict[str, str]) -> str:
-    """The heading of `openloop.path`, with the name that users write."""
+def on_page_content(html: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Put the state behind each name, and leave members out of the table of contents."""
+    if not page.file.src_uri.startswith("reference/"):
+        return html
+    for title in page.toc:
+        for name in title.children:
+            name.children = []
+    known = states(STATES.read_text(encoding="utf-8"))
+    return NAME.sub(lambda found: found[0] + label(known[found[1]]), html)
+
+
+def label(state: str) -> str:
+    """The state of a name, which leads to what it means."""
+    return f' <a class="status {state}" href="../stability.html">{state}</a>'
+
+
+def asked(path: str, known: dict[str, str]) -> str:
+    """What mkdocstrings is asked for `openloop.path`: with the name that users write for a heading."""
     module, _, last = path.rpartition(".")
     name = ".".join(filter(None, ("ol", SHORT.get(module, module), last)))
     if name not in known:
         raise PluginError(f"{name} has no state; give it one in {STATES.name}, or take it out of the reference.")
-    label = f'<a class="status {known[name]}" href="../stability.html">{known[name]}</a>'
-    return f"## `{name}` {label} {{ #{name} data-toc-label='{name}' }}\n\n"
+    return f"::: openloop.{path}\n    options:\n      toc_label: {name}\n      heading: {name}\n"
 
 
 def states(text: str) -> dict[str, str]:

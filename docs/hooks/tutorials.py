@@ -14,26 +14,34 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 SOURCES = Path(__file__).resolve().parents[1] / "tutorials"
 SECONDS = 1800  # for one cell
 PICTURES = {"image/svg+xml": "svg", "image/png": "png"}
-# Charts come as drawings, for a page has no program that draws them; Matplotlib is not asked for.
-FIRST = "import altair\n\naltair.renderers.enable('svg')\nNone"
+QUIET = "--IPKernelApp.log_level=ERROR"  # a kernel warns that others on this machine could listen
 
 log = logging.getLogger("mkdocs.hooks.tutorials")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Leave tutorials that are not written yet out of the navigation."""
-    for section in config.nav or []:
-        if pages := section.get("Tutorials"):
-            missing = [page for page in pages if page != "tutorials/index.md" and not source_of(page).is_file()]
-            for page in missing:
-                log.info("There is no %s, so %s is left out.", source_of(page).name, page)
-                pages.remove(page)
+    section = section_of(config)
+    for page in [page for page in pages_of(config) if not source_of(page).is_file()]:
+        log.info("There is no %s, so %s is left out.", source_of(page).name, page)
+        section.remove(page)
     return config
+
+
+def section_of(config: MkDocsConfig) -> list[str]:
+    """The pages of the navigation's part for tutorials."""
+    return next(section["Tutorials"] for section in config.nav or [] if "Tutorials" in section)
+
+
+def pages_of(config: MkDocsConfig) -> list[str]:
+    """The same without the list of them."""
+    return [page for page in section_of(config) if page != "tutorials/index.md"]
 
 
 def source_of(page: str) -> Path:
@@ -44,7 +52,7 @@ def source_of(page: str) -> Path:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add a page for each script, its notebook, and its pictures."""
     listed = []
-    for source in sorted(SOURCES.glob("*.py")):
+    for source in map(source_of, pages_of(config)):
         notebook = executed(source)
         page, pictures = rendered(notebook, source.stem)
         made: dict[str, str | bytes] = {f"{source.stem}.md": page, f"{source.stem}.ipynb": as_text(notebook)} | pictures
@@ -59,9 +67,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def entry(page: str, stem: str) -> str:
     """A line of the list of tutorials: its title, and its first paragraph."""
-    title = re.search(r"^# (.+)$", page, re.MULTILINE)
-    first = re.search(r"^# .+\n+((?:[^#\n`!].*\n?)+)", page, re.MULTILINE)
-    return f"- [{title[1] if title else stem}]({stem}.md): {' '.join(first[1].split()) if first else ''}"
+    start = re.match(r"# (.+)\n\n((?:.+\n)+)", page)
+    if start is None:
+        raise PluginError(f"{stem}.py must begin with a Markdown cell that has a title and a paragraph.")
+    return f"- **[{start[1]}]({stem}.md)** {' '.join(start[2].split())}"
 
 
 def executed(source: Path) -> Any:
@@ -72,15 +81,12 @@ def executed(source: Path) -> Any:
     if os.environ.get("OPENLOOP_DOCS_RUN") == "0":
         return notebook
     import nbclient
-    import nbformat
 
     log.info("Running %s", source.name)
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook.cells.insert(0, nbformat.v4.new_code_cell(FIRST))
     with tempfile.TemporaryDirectory() as folder:
-        nbclient.NotebookClient(notebook, timeout=SECONDS, resources={"metadata": {"path": folder}}).execute()
-    del notebook.cells[0]
-    return notebook
+        place = {"metadata": {"path": folder}}
+        return nbclient.NotebookClient(notebook, timeout=SECONDS, resources=place, extra_arguments=[QUIET]).execute()
 
 
 def as_text(notebook: Any) -> str:

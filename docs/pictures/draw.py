@@ -79,12 +79,13 @@ def the_problem() -> None:
         ("openloop, weighted by 1/p", {m: seen[m, "mae", "snips"] for m in models}),
         ("Truth: all 8,000 ratings", {m: truth[m, "mae", "naive"] for m in models}),
     ]
-    title = (
-        "A log in which people mostly rate what they like. The plain average of the log prefers model B; "
-        "weighted by one "
-        "over the probability of being observed, the same log prefers model A, as the truth does."
+    left = "A log of 100 users and 80 movies: a dot for each rating. Most dots are where people love the genre."
+    picture("log.svg", 400, 372, left, list(observed(log)))
+    right = (
+        "The errors of two models. The plain average of the log prefers model B. Weighted by one over the probability "
+        "of being observed, the same log prefers model A, and so does the truth."
     )
-    picture("problem.svg", 900, 384, title, [*observed(log), *errors(lines)])
+    picture("errors.svg", 440, 384, right, list(errors(lines)))
 
 
 def observed(log: ol.Feedback) -> Iterator[str]:
@@ -109,16 +110,14 @@ def observed(log: ol.Feedback) -> Iterator[str]:
 
 def errors(lines: Sequence[tuple[str, dict[str, ol.Estimate]]]) -> Iterator[str]:
     """The error of both models, by three ways to look at them."""
-    left, width, most = 450, 400, 1.75
+    left, width, most = 10, 420, 1.75
     names, inks = {"Y1": "A", "Y2": "B"}, {"Y1": "blue", "Y2": "vermillion"}
 
     def at(value: float) -> float:
         return left + width * value / most
 
     yield text(left, 24, "Which model errs less?", more=BOLD)
-    yield text(
-        left, 43, "mean absolute error in stars, with 95 % intervals: further left is better", ink="muted", more=SMALL
-    )
+    yield text(left, 43, "mean absolute error with 95 % intervals; left is better", ink="muted", more=SMALL)
     for n, (words, found) in enumerate(lines):
         y = 84 + 92 * n
         best = min(found, key=lambda model: found[model].value)
@@ -158,9 +157,9 @@ def box(x: float, y: float, width: float, head: str, lines: Sequence[str] = (), 
     """A box with a heading and lines under it; a coloured one is an answer."""
     height = 34 + 18 * len(lines)
     fill = "shade" if ink == "line" else "paper"
+    look = f'rx="6" fill="{colour(fill)}" stroke="{colour(ink)}" stroke-width="1.5"'
     parts = [
-        f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="6" fill="{colour(fill)}" stroke="{colour(ink)}" '
-        'stroke-width="1.5"/>',
+        f'<rect x="{x}" y="{y}" width="{width}" height="{height}" {look}/>',
         text(x + width / 2, y + 22, head, anchor="middle", more=BOLD),
     ]
     parts += [
