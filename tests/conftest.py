@@ -225,7 +225,7 @@ def pypa_build() -> ModuleType:
 @pytest.fixture(scope="session")
 def mkdocs() -> str:
     """The name of the module that builds the site, with the theme and the reference that it needs."""
-    for package in ("material", "mkdocstrings", "jupytext", "mkdocs"):
+    for package in ("material", "mkdocstrings", "jupytext", "nbclient", "ipykernel", "mkdocs"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is an extra: pip install 'openloop[docs]'")
     return "mkdocs"

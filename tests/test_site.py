@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import inspect
 import itertools
 import json
@@ -21,7 +22,15 @@ from tests.browser import page
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-sys.path.insert(0, str(DOCS / "hooks"))
+
+
+def hook(name):
+    """A module of docs/hooks, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"docs_hooks_{name}", DOCS / "hooks" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
 
 SPACES = ("datasets", "simulate", "propensity", "learners", "bounds", "paradox", "rankings", "figures", "errors")
 
@@ -100,8 +109,7 @@ def resolved(entry):
 
 
 def test_every_public_name_is_stable_or_provisional():
-    from reference import states
-
+    states = hook("states").states
     text = (DOCS / "stability.md").read_text(encoding="utf-8")
     assert sorted(states(text)) == sorted(PUBLIC)
     listed = re.findall(r"`[^`]+`", text.partition("## Every name\n")[2].partition("|---|")[2])
@@ -117,6 +125,43 @@ def test_readme_is_short():
 
 
 # -- the built site ------------------------------------------------------------------------------------------
+
+
+TUTORIAL = """# %% [markdown]
+# # A title
+#
+# What it is about.
+
+# %%
+print("first \u001b[1mline\u001b[0m")
+1 + 1
+
+# %%
+from IPython.display import SVG
+
+SVG("<svg xmlns='http://www.w3.org/2000/svg'/>")
+"""
+
+
+def test_a_tutorial_becomes_a_page_with_what_its_cells_printed_and_drew(tmp_path, mkdocs):
+    tutorials = hook("tutorials")
+    (tmp_path / "try.py").write_text(TUTORIAL, encoding="utf-8")
+    page, pictures = tutorials.rendered(tutorials.executed(tmp_path / "try.py"), "try")
+    assert page.startswith("# A title\n\nWhat it is about.\n")
+    assert "first line\n" in page
+    assert "\n2\n" in page
+    assert list(pictures) == ["try-1.svg"]
+    assert "![](try-1.svg)" in page
+    assert tutorials.entry(page, "try") == "- **[A title](try.md)** What it is about."
+
+
+def test_a_tutorial_that_fails_or_has_no_title_ends_the_build(tmp_path, mkdocs):
+    tutorials = hook("tutorials")
+    (tmp_path / "try.py").write_text("# %%\nraise ValueError('no such column')\n", encoding="utf-8")
+    with pytest.raises(Exception, match="no such column"):
+        tutorials.executed(tmp_path / "try.py")
+    with pytest.raises(Exception, match="must begin with a Markdown cell"):
+        tutorials.entry("```python\n1\n```\n", "try")
 
 
 @pytest.fixture(scope="module")

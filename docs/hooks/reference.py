@@ -9,6 +9,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
+from states import states
 
 STATES = Path(__file__).resolve().parents[1] / "stability.md"
 # Modules that `import openloop as ol` offers under a shorter name than their path.
@@ -51,16 +52,3 @@ def asked(path: str, known: dict[str, str]) -> str:
     if name not in known:
         raise PluginError(f"{name} has no state; give it one in {STATES.name}, or take it out of the reference.")
     return f"::: openloop.{path}\n    options:\n      toc_label: {name}\n      heading: {name}\n"
-
-
-def states(text: str) -> dict[str, str]:
-    """The state of each public name, from the table under "## Every name"."""
-    table = text.partition("## Every name\n")[2]
-    found = {}
-    for line in table.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 3 and cells[0].startswith("`"):
-            home = cells[0].strip("`")
-            for state, names in zip(("stable", "provisional"), cells[1:], strict=True):
-                found |= {f"{home}.{name}": state for name in re.findall(r"`([^`]+)`", names)}
-    return found
