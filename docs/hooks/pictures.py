@@ -24,4 +24,4 @@ def inlined(source: str) -> str:
     drawing = (DOCS / source).read_text(encoding="utf-8")
     width = float(re.search(r'viewBox="0 0 (\d+)', drawing)[1])
     wide = " wide" if width > WIDE else ""
-    return f'<span class="picture{wide}">{drawing}</span>'
+    return f'<span class="picture{wide}" data-search-exclude>{drawing}</span>'
