@@ -89,6 +89,7 @@ check: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m bench
 
+# A tutorial has a part on Spark, which runs with OPENLOOP_TUTORIAL=full, the extra spark and Java.
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@echo "Open site/index.html in a browser."
