@@ -18,9 +18,11 @@ EXTRA_core  :=
 EXTRA_test  := [test]
 EXTRA_dev   := [dev]
 EXTRA_bench := [bench]
+EXTRA_docs  := [docs]
 HOLDS_test  := core
 HOLDS_dev   := core test
 HOLDS_bench := core
+HOLDS_docs  := core
 
 # The caller's Python settings would make .venv's interpreter import packages from elsewhere, or keep no bytecode: then
 # every process compiles all modules again, and pytest rewrites all asserts again.
@@ -34,14 +36,14 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo          run the demonstration, and write demo/report.html"
 	@echo "make test          run the tests (ARGS='-k ranking' passes options to pytest)"
-	@echo "make test-extras   run those that need torch, Triton, Cornac, Chromium, axe-core, implicit, LightFM, Surprise,"
+	@echo "make test-extras   run those that need torch, Triton, Cornac, Chromium, axe-core, MkDocs, implicit, LightFM, Surprise,"
 	@echo "                   LensKit, FAISS or build, which you install yourself (.ci/run says which versions)"
 	@echo "make test-minimum  run most tests with the lowest version of every dependency, in $(MINIMUM)"
 	@echo "make faults        kill each command 50 times, and count what is torn or left behind (ARGS='--each 5 train')"
 	@echo "make fuzz          try changed files for MINUTES=30, and print the counts (SEED=0)"
 	@echo "make check         style, types and layers"
 	@echo "make bench         measure against other libraries"
-	@echo "make docs          run every Python block of README.md and docs/"
+	@echo "make docs          build the documentation in site/, with the tutorials run (their code is tested by make test)"
 	@echo "make clean         remove .venv, caches and what the commands wrote"
 
 demo: $(VENV)/.installed-core
@@ -87,12 +89,13 @@ check: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m bench
 
-docs: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -q tests/test_docs.py
-	@echo "The guide is plain Markdown: start at README.md, then docs/."
+# A tutorial has a part on Spark, which runs with OPENLOOP_TUTORIAL=full, the extra spark and Java.
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+	@echo "Open site/index.html in a browser."
 
 clean:
-	rm -rf $(VENV) $(MINIMUM) demo dist build bench/.envs bench/results.json .pytest_cache .ruff_cache .import_linter_cache .hypothesis \
+	rm -rf $(VENV) $(MINIMUM) demo dist build site bench/.envs bench/results.json .pytest_cache .ruff_cache .import_linter_cache .hypothesis \
 	  spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

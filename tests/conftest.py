@@ -39,7 +39,7 @@ hypothesis.settings.load_profile("ci" if CI else "dev")
 
 LIBRARIES = {"implicit", "lightfm", "surprise", "lenskit", "faiss"}  # whose models `ol.wrap` takes
 # The fixtures below that `make` alone does not install.
-EXTRAS = {"torch", "triton", "cornac", "chromium", "axe_core", "pypa_build", "nbclient", *LIBRARIES}
+EXTRAS = {"torch", "triton", "cornac", "chromium", "axe_core", "mkdocs", "nbclient", "pypa_build", *LIBRARIES}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -228,6 +228,15 @@ def pypa_build() -> ModuleType:
     for package in ("hatchling", "twine", "build"):
         found = pytest.importorskip(package, reason=f"{package} is an extra: pip install 'openloop[release]'")
     return found
+
+
+@pytest.fixture(scope="session")
+def mkdocs() -> str:
+    """The name of the module that builds the site, with the theme and the reference that it needs."""
+    for package in ("material", "mkdocstrings", "jupytext", "nbclient", "ipykernel", "mkdocs"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is an extra: pip install 'openloop[docs]'")
+    return "mkdocs"
 
 
 @pytest.fixture(scope="session")

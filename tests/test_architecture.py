@@ -83,14 +83,14 @@ def test_tests_mirror_the_tree():
     assert missing == []
 
 
-def test_public_names_are_those_of_readme():
-    assert ol.__all__ == documented_names((ROOT / "README.md").read_text(encoding="utf-8"))
+def test_public_names_are_those_of_the_reference():
+    assert ol.__all__ == documented_names((ROOT / "docs" / "reference" / "index.md").read_text(encoding="utf-8"))
 
 
-def documented_names(readme: str) -> list[str]:
+def documented_names(page: str) -> list[str]:
     """The names `ol.x` in the first column of the table under "## Public names"."""
-    section = re.search(r"^## Public names\n(.*?)(?=^## |\Z)", readme, re.MULTILINE | re.DOTALL)
-    assert section, 'README.md has no section "## Public names"'
+    section = re.search(r"^## Public names\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    assert section, 'The reference has no section "## Public names"'
     rows = [line for line in section[1].splitlines() if line.startswith("|")][2:]  # after head and rule
     names = []
     for row in rows:

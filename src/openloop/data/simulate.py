@@ -25,8 +25,8 @@ __all__ = [
 Rng = np.random.Generator | int
 Ratings = npt.NDArray[np.float32]
 
-# Marlin & Zemel (2009): what users give to songs drawn at random, ratings 1 … 5.
 MARGINALS = (0.526, 0.242, 0.144, 0.062, 0.026)
+"""The shares of ratings 1 to 5 that users give to songs drawn at random (Marlin & Zemel 2009)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -213,3 +213,4 @@ CATALOGUE: tuple[Dataset, ...] = (
         impressions=True,
     ),
 )  # fmt: skip
+"""The data sets that `load` knows, each with its source, terms and expected contents."""
