@@ -12,9 +12,12 @@
 # %% [markdown]
 # # My log has positions
 #
-# You know more than who clicked on what. For each request your log has the whole list that was shown: which item, at which position, and whether it was clicked. A new ranker is ready. How many clicks would it earn?
+# You know more than who clicked on what. For each request your log has the whole list that was shown: which item, at
+# which position, and whether it was clicked. A new ranker is ready. How many clicks would it earn?
 #
-# Clicks alone favour the ranker that made the lists. People look at the top of a list more often than further down, and the running ranker decided what was at the top. This tutorial separates looking from liking, and then counts the clicks that the new ranker would get. It takes ten minutes to read and a few seconds to run.
+# Clicks alone favour the ranker that made the lists. People look at the top of a list more often than further down,
+# and the running ranker decided what was at the top. This tutorial separates looking from liking, and then counts the
+# clicks that the new ranker would get. It takes ten minutes to read and a few seconds to run.
 
 # %%
 import altair as alt
@@ -28,7 +31,9 @@ _ = alt.renderers.enable("svg")  # charts as pictures, which need no network
 # %% [markdown]
 # ## The data
 #
-# We make the log ourselves, because then we know the truth. An app has 8 offers and shows each user 4 of them in a list. The running ranker orders them. In 30 % of the requests the list is drawn at random instead. That share costs some clicks, and is what makes this log so informative.
+# We make the log ourselves, because then we know the truth. An app has 8 offers and shows each user 4 of them in a
+# list. The running ranker orders them. In three of ten requests the list is drawn at random instead. That share costs
+# some clicks, and is what makes this log so informative.
 
 # %%
 app = ol.simulate.click_world(users=2500, items=8, depth=4, logging="shuffled", shuffle=0.3)
@@ -55,7 +60,10 @@ impressions = pl.read_parquet("impressions.parquet")
 print(impressions.head(4))
 
 # %% [markdown]
-# **With your own log** start here. You need a row for every item that was shown, clicked or not, with request, user, item, position (from 1) and click. Add what your system knows of its own randomness: which lists were drawn at random, and with which probability an item came to its position. [Which log identifies what](../positions.md#which-log-identifies-what) says what each column buys.
+# **With your own log** start here. You need a row for every item that was shown, clicked or not, with request, user,
+# item, position (from 1) and click. Add what your system knows of its own randomness: which lists were drawn at
+# random, and with which probability an item came to its position. [Which log identifies
+# what](../positions.md#which-log-identifies-what) says what each column buys.
 
 # %%
 shown = ol.read("impressions.parquet", position="position", shuffled="shuffled", propensity="propensity", time="time")
@@ -65,7 +73,8 @@ assert shown.whole  # no list has a gap
 # %% [markdown]
 # ## The rankers
 #
-# A ranker is a table of user, item and rank (or score). `current` is the one that made the lists. `new` knows the users' tastes better.
+# A ranker is a table of user, item and rank (or score). `current` is the one that made the lists. `new` knows the
+# users' tastes better.
 
 
 # %%
@@ -90,11 +99,14 @@ for name, rows in rankers.items():
     print(f"{name:8} mean of 1/rank of clicked offers {(1 / found_at).mean():.2f}")
 
 # %% [markdown]
-# `current` looks far better. It would do so against nearly any rival: what it puts at the top is looked at, so it is clicked, so `current` has put the clicked offers at the top.
+# `current` looks far better. It would do so against nearly any rival: what it puts at the top is looked at, so it is
+# clicked, so `current` has put the clicked offers at the top.
 #
 # ## How often is each position looked at?
 #
-# Now the requests in random order help. In them every offer is as often at position 4 as at position 1. If position 4 still gets fewer clicks, people look at it less. *Examination* θ is how often a position is looked at, compared with position 1.
+# Now the requests in random order help. In them every offer is as often at position 4 as at position 1. If position 4
+# still gets fewer clicks, people look at it less. *Examination* θ is how often a position is looked at, compared with
+# position 1.
 
 # %%
 exam = ol.propensity.Examination(by="randomised").fit(shown)
@@ -104,7 +116,8 @@ for k in range(4):
 assert np.all((low <= app.theta) & (app.theta <= high))
 
 # %% [markdown]
-# Each interval holds the truth. The click rates of the ordered lists fall faster, since the running ranker puts worse offers further down:
+# Each interval holds the truth. The click rates of the ordered lists fall faster, since the running ranker puts worse
+# offers further down:
 
 # %%
 ordered = impressions.filter(~pl.col("shuffled")).group_by("position").agg(rate=pl.col("click").mean()).sort("position")
@@ -126,7 +139,8 @@ alt.Chart(rates, width=420, height=240).mark_line(point=True).encode(
 # %% [markdown]
 # ## Ask
 #
-# With θ, a click at position 4 counts for more than one at position 1, and each offer gets the position that the ranker would give it. The audit estimates the clicks per request under each ranker, and their difference:
+# With θ, a click at position 4 counts for more than one at position 1, and each offer gets the position that the
+# ranker would give it. The audit estimates the clicks per request under each ranker, and their difference:
 
 # %%
 found = ol.audit(rankers, shown, exam)
@@ -142,7 +156,8 @@ assert found.verdict.winner == "new"
 ol.figures.leaderboard_chart(found.result, "clicks")
 
 # %% [markdown]
-# Two estimators agree. `snpbm` uses θ, and has the narrower intervals. `sniips` uses nothing but the logged probabilities. In this app we can compare with the truth:
+# Two estimators agree. `snpbm` uses θ, and has the narrower intervals. `sniips` uses nothing but the logged
+# probabilities. In this app we can compare with the truth:
 
 # %%
 for name, in_app in {"current": "logger", "new": "a"}.items():
@@ -162,11 +177,13 @@ for name, in_app in {"current": "logger", "new": "a"}.items():
 # - ranks do not react to earlier clicks of the same user (this needs `time=`);
 # - better and worse items have the same θ.
 #
-# None of them speaks against the estimate here. If one does, the audit takes an estimator that does not need the assumption, or gives no verdict.
+# None of them speaks against the estimate here. If one does, the audit takes an estimator that does not need the
+# assumption, or gives no verdict.
 #
 # ## What could go wrong
 #
-# **Users read from the top and stop.** Let us make such an app. Its users go down the list, and are likely to stop after a click. So whether an offer is looked at depends on the offers above it, and no θ describes that.
+# **Users read from the top and stop.** Let us make such an app. Its users go down the list, and are likely to stop
+# after a click. So whether an offer is looked at depends on the offers above it, and no θ describes that.
 
 # %%
 reading = ol.simulate.click_world(users=2500, items=8, depth=4, logging="shuffled", shuffle=0.3, model="cascade")
@@ -180,9 +197,11 @@ assert stopped.verdict.level == "none"
 # %% [markdown]
 # The audit notices, and gives no verdict:
 #
-# > This log cannot tell new from current on clicks, expected clicks per request: rewards depend on the items above, as in a cascade
+# > This log cannot tell new from current on clicks, expected clicks per request: rewards depend on the items above,
+# > as in a cascade
 #
-# **The probabilities were not logged.** Without them the audit knows where each offer was, and not where else it could have been. Then it reaches only a part of what `new` would show, and refuses to guess the rest:
+# **The probabilities were not logged.** Without them the audit knows where each offer was, and not where else it
+# could have been. Then it reaches only a part of what `new` would show, and refuses to guess the rest:
 
 # %%
 bare = ol.read("impressions.parquet", position="position", shuffled="shuffled")
@@ -194,9 +213,11 @@ else:
     raise AssertionError("without probabilities the new ranker is out of reach")
 
 # %% [markdown]
-# The message lists each estimator and the column that it misses. The cheapest remedy is the first one: log the probability of each offer at its position, from now on.
+# The message lists each estimator and the column that it misses. The cheapest remedy is the first one: log the
+# probability of each offer at its position, from now on.
 #
-# **Only clicks were logged.** Many systems store a request only if it had a click, or only the clicked rows. Then `shown.whole` is false, and there is no verdict. Log what was not clicked, too.
+# **Only clicks were logged.** Many systems store a request only if it had a click, or only the clicked rows. Then
+# `shown.whole` is false, and there is no verdict. Log what was not clicked, too.
 #
 # ## The same from the command line
 #
@@ -213,7 +234,8 @@ for name, rows in rankers.items():
 # new beats current on clicks, expected clicks per request.
 # ```
 #
-# The columns `request`, `user`, `item`, `click` and `propensity` are found by their names. The report shows θ beside the raw click rates, and what each estimate rests on.
+# The columns `request`, `user`, `item`, `click` and `propensity` are found by their names. The report shows θ beside
+# the raw click rates, and what each estimate rests on.
 #
 # ## Read on
 #

@@ -23,7 +23,7 @@
 # second one. It takes ten minutes to read and a few seconds to run.
 
 # %%
-import datetime
+import datetime as dt
 
 import altair as alt
 import numpy as np
@@ -38,9 +38,9 @@ _ = alt.renderers.enable("svg")  # charts as pictures, which need no network
 # %% [markdown]
 # ## The data
 #
-# We make the log ourselves, because then we know the truth and can check every answer. The shop has 1,500 users and 200
-# books, and a user likes one book in five. How prominently a book is displayed has nothing to do with how good it is. The
-# most prominent book is ten times as likely to be seen as the least prominent one.
+# We make the log ourselves, because then we know the truth and can check every answer. The shop has 1,500 users and
+# 200 books, and a user likes one book in five. How prominently a book is displayed has nothing to do with how good it
+# is. The most prominent book is ten times as likely to be seen as the least prominent one.
 
 # %%
 users, books = 1500, 200
@@ -53,7 +53,7 @@ shop = ol.simulate.World(ratings=ratings, propensities=np.tile(seen, (users, 1))
 
 shown = shop.observe(rng=1)  # what each user came across
 clicked = shown.take(shown.rating >= 4)  # what they clicked: the only thing that is logged
-start = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC).timestamp()
+start = dt.datetime(2024, 1, 1, tzinfo=dt.UTC).timestamp()
 when = start + 86_400 * rng.uniform(0, 90, len(clicked))
 clicks = pl.DataFrame({"user": clicked.user, "item": clicked.item, "timestamp": when.astype(np.int64)})
 again = clicks.sample(2000, seed=0).with_columns(pl.col("timestamp") + 86_400)  # some come back a day later
@@ -61,13 +61,13 @@ pl.concat([clicks, again]).sample(fraction=1, shuffle=True, seed=0).write_parque
 print(pl.read_parquet("events.parquet").head(3))
 
 # %% [markdown]
-# **With your own log** start here. You need a table with a user, an item and a time: Parquet, CSV, or any dataframe. Ids
-# may be numbers or text, and other column names are passed as `user=`, `item=` and `time=`.
+# **With your own log** start here. You need a table with a user, an item and a time: Parquet, CSV, or any dataframe.
+# Ids may be numbers or text, and other column names are passed as `user=`, `item=` and `time=`.
 #
 # ## Split by time
 #
-# Models learn from what came before 9 March, and are judged by what came after. A random split would let them learn from
-# the future.
+# Models learn from what came before 9 March, and are judged by what came after. A random split would let them learn
+# from the future.
 
 # %%
 events = {"time": "timestamp", "duplicates": "first", "users": users, "items": books}
@@ -79,13 +79,13 @@ for note in test.notes:
 
 # %% [markdown]
 # The notes say what was decided for you. There is no column of ratings, so every row is a *positive*. A pair that was
-# clicked twice counts once. A click on a book that the same user had clicked before 9 March is left out, as recommending
-# it again helps nobody.
+# clicked twice counts once. A click on a book that the same user had clicked before 9 March is left out, as
+# recommending it again helps nobody.
 #
 # ## Two models
 #
-# `popular` recommends what was clicked most. `svd` is a factorisation by scikit-learn. `ol.wrap` takes it as it is, and
-# needs the ids of its rows and columns. Here these are the ids of the log in their order.
+# `popular` recommends what was clicked most. `svd` is a factorisation by scikit-learn. `ol.wrap` takes it as it is,
+# and needs the ids of its rows and columns. Here these are the ids of the log in their order.
 
 # %%
 X = csr_matrix((np.ones(len(train)), (train.user, train.item)), shape=(users, books))
@@ -94,8 +94,8 @@ svd = ol.wrap((fitted, X), users=train.users.ids, items=train.items.ids)
 popular = ol.learners.Popularity().fit(train)
 
 # %% [markdown]
-# Models of implicit, LightFM, Surprise, LensKit, PyTorch and FAISS work the same way
-# ([models from elsewhere](../models.md)). With implicit's ALS, for example:
+# Models of implicit, LightFM, Surprise, LensKit, PyTorch and FAISS work the same way ([models from
+# elsewhere](../models.md)). With implicit's ALS, for example:
 #
 # ```python
 # import implicit
@@ -130,12 +130,12 @@ ol.figures.leaderboard_chart(found.result, "recall@10")
 # %% [markdown]
 # ## What the verdict rests on
 #
-# The log knows what was clicked, and not what was shown. So popular books may be liked more, or shown more. openloop calls
-# κ (kappa) the share of popularity that is exposure. With κ = 0 every click counts once. With κ = 1 clicks on a book that
-# has ten times the clicks count a tenth.
+# The log knows what was clicked, and not what was shown. So popular books may be liked more, or shown more. openloop
+# calls κ (kappa) the share of popularity that is exposure. With κ = 0 every click counts once. With κ = 1 clicks on a
+# book that has ten times the clicks count a tenth.
 #
-# Nobody knows κ. So the audit tries all values from 0 to 1, and gives a verdict only if the order is the same for all of
-# them. Here it is: the whole band is on one side of zero.
+# Nobody knows κ. So the audit tries all values from 0 to 1, and gives a verdict only if the order is the same for all
+# of them. Here it is: the whole band is on one side of zero.
 
 
 # %%
@@ -162,13 +162,13 @@ for name, recall in truth({"popular": popular, "svd": svd}).items():
 assert truth({"svd": svd})["svd"] > 2 * truth({"popular": popular})["popular"]
 
 # %% [markdown]
-# The order is right. The level is not: the log shows nearly twice the recall that `svd` has, because later clicks favour
-# prominent books as much as earlier ones did. Take the order of models from a log of clicks, never the level.
+# The order is right. The level is not: the log shows nearly twice the recall that `svd` has, because later clicks
+# favour prominent books as much as earlier ones did. Take the order of models from a log of clicks, never the level.
 #
 # ## A question that this log cannot answer
 #
-# A colleague says: "Prominent books have more clicks, and `svd` learns that. Divide its scores by popularity." Her model
-# has the same vectors, with each book's vector divided by the book's clicks to the power of ¾.
+# A colleague says: "Prominent books have more clicks, and `svd` learns that. Divide its scores by popularity." Her
+# model has the same vectors, with each book's vector divided by the book's clicks to the power of ¾.
 
 # %%
 P, Q = fitted.transform(X), fitted.components_.T
@@ -191,8 +191,8 @@ assert second.verdict.winner is None
 against_kappa(second)
 
 # %% [markdown]
-# In this shop *all* of popularity is exposure. So she is right, and the plain count of later clicks would have chosen the
-# wrong model:
+# In this shop *all* of popularity is exposure. So she is right, and the plain count of later clicks would have chosen
+# the wrong model:
 
 # %%
 both = {"svd": svd, "discounted": discounted}
@@ -211,8 +211,8 @@ assert second.result.ranking("recall@10", "naive") == ["svd", "discounted"]
 print(*second.settling)
 
 # %% [markdown]
-# These are upper limits. The shop tries fewer: of the books that a user has not clicked yet, it shows her one in ten, drawn
-# at random, and logs the clicks on them together with that probability.
+# These are upper limits. The shop tries fewer: of the books that a user has not clicked yet, it shows her one in ten,
+# drawn at random, and logs the clicks on them together with that probability.
 
 # %%
 experiment = ol.simulate.World(ratings=ratings, propensities=np.full((users, books), 0.1)).observe(rng=5)
@@ -234,9 +234,9 @@ assert settled.verdict.winner == "discounted"
 #
 # ## What could go wrong
 #
-# **Propensities fitted on clicks.** You may know inverse propensity weighting, and fit a model of who clicks what. On a
-# log of clicks this estimates the chance of being shown *and* liked. Weighting by it removes the liking, too. openloop
-# refuses:
+# **Propensities fitted on clicks.** You may know inverse propensity weighting, and fit a model of who clicks what. On
+# a log of clicks this estimates the chance of being shown *and* liked. Weighting by it removes the liking, too.
+# openloop refuses:
 
 # %%
 try:
@@ -247,18 +247,19 @@ else:
     raise AssertionError("propensities fitted on clicks must be refused")
 
 # %% [markdown]
-# **The model made the log.** If `svd` chose what people saw, clicks on its own lists favour it, whatever κ is. Name it:
-# `ol.audit(…, running="svd")`. Then it cannot win by such clicks.
+# **The model made the log.** If `svd` chose what people saw, clicks on its own lists favour it, whatever κ is. Name
+# it: `ol.audit(…, running="svd")`. Then it cannot win by such clicks.
 #
-# **The model has seen the answers.** Fit on `train` only. If you load a model that was fitted on the whole log, nothing
-# in its file says so.
+# **The model has seen the answers.** Fit on `train` only. If you load a model that was fitted on the whole log,
+# nothing in its file says so.
 #
 # **Ids in another order.** `users=` and `items=` are the ids of the model's rows. If they are in the wrong order, the
 # model becomes a random one. If one is missing, the error names it.
 #
 # ## The same from the command line
 #
-# Models travel as files. `popular` is saved by openloop. The vectors of `svd` go into a file that any program can write.
+# Models travel as files. `popular` is saved by openloop. The vectors of `svd` go into a file that any program can
+# write.
 
 # %%
 popular.save("popular.safetensors")
@@ -272,8 +273,8 @@ discounted.to_vectors("discounted.npz")
 # svd beats popular on recall@10, per user.
 # ```
 #
-# The exit code is 0 where there is a verdict, and 3 where the answer is conditional or the log cannot tell. So a script
-# can use it. `which.html` has the charts, and opens without a network.
+# The exit code is 0 where there is a verdict, and 3 where the answer is conditional or the log cannot tell. So a
+# script can use it. `which.html` has the charts, and opens without a network.
 #
 # ```console
 # $ openloop audit events.parquet svd=svd.npz discounted=discounted.npz \
