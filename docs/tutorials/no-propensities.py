@@ -79,9 +79,7 @@ for name, predicted in models.items():
 # %%
 log = ol.read("ratings.parquet", users=users, items=films)  # n means the ids 0 … n − 1
 print(log)
-print(
-    f"mean rating in the log {log.rating.mean():.2f}, of all cells {ratings.mean():.2f}"
-)
+print(f"mean rating: log {log.rating.mean():.2f}, all cells {ratings.mean():.2f}")
 
 # %% [markdown]
 # The log is almost a star too kind. In real life you would not know the second number.
@@ -107,15 +105,11 @@ assert found.verdict.level == "conditional"
 #
 # openloop calls this number ρ (rho). With ρ = 1 the propensities are right. With ρ = 2
 # each star more makes a rating twice as likely to be in the log as they say. The chart
-# has the difference between the two models for every ρ:
+# has the difference between the two models for ρ from 1 to 3:
 
 # %%
-curves = [
-    c
-    for c in found.curves
-    if c.against == "rho" and {c.a, c.b} == {"current", "challenger"}
-]
-ol.figures.sensitivity_chart(curves)
+of_both = [c for c in found.curves if {c.a, c.b} == {"current", "challenger"}]
+ol.figures.sensitivity_chart([c for c in of_both if c.against == "rho"])
 
 # %% [markdown]
 # ## Which ρ is plausible?

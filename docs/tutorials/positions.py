@@ -160,7 +160,7 @@ assert np.all(ordered_rate[1:] < exam.theta_[1:])
 alt.Chart(rates, width=420, height=240).mark_line(point=True).encode(
     x=alt.X("position:O", axis=alt.Axis(labelAngle=0)),
     y="compared with position 1:Q",
-    color=alt.Color("from:N", title=None),
+    color=alt.Color("from:N", title=None, legend=alt.Legend(orient="bottom")),
 )
 
 # %% [markdown]
