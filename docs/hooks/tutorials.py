@@ -25,15 +25,6 @@ QUIET = "--IPKernelApp.log_level=ERROR"  # a kernel warns that others on this ma
 log = logging.getLogger("mkdocs.hooks.tutorials")
 
 
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Leave tutorials that are not written yet out of the navigation."""
-    section = section_of(config)
-    for page in [page for page in pages_of(config) if not source_of(page).is_file()]:
-        log.info("There is no %s, so %s is left out.", source_of(page).name, page)
-        section.remove(page)
-    return config
-
-
 def section_of(config: MkDocsConfig) -> list[str]:
     """The pages of the navigation's part for tutorials."""
     return next(section["Tutorials"] for section in config.nav or [] if "Tutorials" in section)
