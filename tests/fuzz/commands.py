@@ -123,15 +123,16 @@ def select(folder: Path, rng: Random) -> bool:
 
 
 def reproduce(folder: Path, rng: Random) -> bool:
-    """A study with a changed trial in its cache, which counts as absent: the numbers stay."""
+    """A study with a changed trial in its cache, which counts as absent: the numbers stay. Whether it was taken."""
     kept, first = _tossed()
     shutil.copytree(kept, folder / "cache")
     trial = rng.choice(sorted(path for path in (folder / "cache").rglob("*") if path.is_file()))
-    trial.write_bytes(mutated(trial.read_bytes(), rng))
+    changed = mutated(trial.read_bytes(), rng)
+    trial.write_bytes(changed)
     again = _toss(folder / "cache")
-    if again.exit_code == 0 and json.loads(again.stdout) != first:
-        raise FailureError("oracle", f"{trial.name} changed: {again.stdout!r}")
-    return again.exit_code == 0
+    if again.exit_code != 0 or json.loads(again.stdout) != first:
+        raise FailureError("oracle", f"{trial.name} changed: {again.stdout!r} {again.stderr[-300:]!r}")
+    return trial.read_bytes() == changed  # else the trial was made again
 
 
 @cache

@@ -9,6 +9,7 @@ import openloop as ol
 from openloop.data.simulate import schnabel_world
 from openloop.evaluation import prepared
 from openloop.metrics.naming import metric
+from openloop.sources.arrays.tilting import _levels
 from openloop.sources.question import Question
 from openloop.sources.tilts import KAPPAS, RHOS
 from tests.examples import same
@@ -94,3 +95,12 @@ def test_a_split_by_time_and_balanced_weights_have_no_odds():
     assert source.form == "ratio"
     assert (found.parts[:, :, 0] == 0).all()
     assert tilts("mae")[0].form == "odds"
+
+
+def test_ratings_between_the_steps_of_a_scale_have_their_own_place():
+    rating = np.array([0.0, 1 / 3, 1 / np.pi, 1.0])  # the third is no multiple of 1/2520
+    level, r = _levels(rating)
+    same(r[level], 4 * rating)
+    level, r = _levels(rating[[0, 1, 3]])
+    assert len(r) == 2521
+    same(r[level], 4 * rating[[0, 1, 3]])

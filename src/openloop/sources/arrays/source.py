@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from openloop.core.cell_means import CellMeans
-from openloop.core.feedback import Array, Feedback, Floats, distinct
+from openloop.core.feedback import Feedback, Floats, distinct
 from openloop.core.levels import LevelSample
 from openloop.core.metric import Metric, reaches
 from openloop.core.moments import Moments
@@ -230,14 +230,11 @@ class FeedbackSource:
             rows=len(self._log), users=self._log.n_users, items=self._log.n_items,
             scored_users=len(distinct(self._log.user)), span=span,
             ratings=tuple(zip(levels.tolist(), counts.tolist(), strict=True)) if listed else (),
-            masses=() if weight is None or not listed else self._masses(levels, weight),
+            masses=() if weight is None or not listed
+            else tuple(np.bincount(np.searchsorted(levels, self._log.rating), weight).tolist()),
             threshold=self._scored.threshold, dropped=self._scored.dropped,
             excluded=None if self._scored.exclude is None else len(self._scored.exclude),
         )  # fmt: skip
-
-    def _masses(self, levels: Array, weight: Floats) -> tuple[float, ...]:
-        """Σw of the rows of each rating."""
-        return tuple(np.bincount(np.searchsorted(levels, self._log.rating), weight).tolist())
 
     def _answers(self, model: str) -> Answers | None:
         """What a model says of the scored rows."""

@@ -51,6 +51,11 @@ def _users_of(rows: Any, groups: int) -> Floats:
     return by_cluster(users, "users", groups)
 
 
+def in_clusters(dealt: Any) -> Any:
+    """Rows with their cluster in the place of their user."""
+    return dealt.drop(USER).rename({"cluster": USER})
+
+
 def by_cluster(dealt: Any, column: str, groups: int) -> Floats:
     """The sum of a column in each cluster, (groups,)."""
     table = collected(dealt.select("cluster", column).group_by("cluster").agg(nw.col(column).sum()))

@@ -21,7 +21,7 @@ from openloop.estimators.naming import Method
 from openloop.metrics.rating import MAX_LEVELS, midpoints
 from openloop.sources import remarks
 from openloop.sources.frames import facts as frame_facts
-from openloop.sources.frames.dealing import Deal, by_cluster, dealt
+from openloop.sources.frames.dealing import Deal, by_cluster, dealt, in_clusters
 from openloop.sources.frames.item_cells import ItemCells, weight_on_rare
 from openloop.sources.frames.joining import Joined
 from openloop.sources.frames.listing import ListGaps
@@ -126,7 +126,7 @@ class FrameSource:
         self._deal = Deal.of(frame, left_out, groups, self._n_users)
         self._check_users(int(self._deal.known.sum()), self._n_users)
         self.notes.append(f"{self._n_users:,} users were dealt to {groups:,} clusters: intervals are over clusters")
-        return _renamed(frame)
+        return in_clusters(frame)
 
     def close(self) -> None:
         """Give back what the engine holds."""
@@ -359,7 +359,7 @@ class FrameSource:
         users, pairs = np.ones(self._n_users), None if excluded is None else excluded.pairs
         if self._deal is not None:
             users = self._deal.users
-            pairs = None if pairs is None else _renamed(dealt(pairs, self._deal.groups))
+            pairs = None if pairs is None else in_clusters(dealt(pairs, self._deal.groups))
         whole: Any = self._whole
         return ItemCells(frame=self._joined.frame, whole=whole, users=users, excluded=pairs)
 
@@ -399,8 +399,3 @@ class FrameSource:
             return np.arange(groups), by_cluster(dealt(excluded.counts, groups), "excluded", groups)
         table = self._seen.excluded.table
         return plain_ids(table[USER]), table["excluded"].cast(nw.Float64()).to_numpy()
-
-
-def _renamed(dealt_rows: Any) -> Any:
-    """Rows with their cluster in the place of their user."""
-    return dealt_rows.drop(USER).rename({"cluster": USER})
