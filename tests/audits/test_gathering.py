@@ -7,7 +7,8 @@ import math
 import pytest
 
 import openloop as ol
-from openloop.audits.gathering import all_rows, benchmarks_of, check_of, gains_of_ends, rare_share
+from openloop.audits.checks import benchmarks_of, check_of
+from openloop.audits.gathering import all_rows, gains_of_ends, rare_share
 from openloop.metrics.naming import metric
 from tests.audits.cases import LOG, WORLD
 
@@ -36,8 +37,19 @@ def test_only_a_fitted_model_is_checked():
     assert benchmarks_of(LOG.propensity, LOG) == ()
 
 
-def test_rows_of_a_frame_have_no_share_of_rare_items():
-    assert rare_share(None, {"user": [1]}) == 0.0
+class Told:
+    """A source with that share of Σw on rare items, and so many rows on others; None where it is unknown."""
+
+    def __init__(self, found):
+        self.found = found
+
+    def weight_on_rare(self, fewest):
+        return self.found
+
+
+@pytest.mark.parametrize(("found", "share"), [(None, 0.0), ((0.4, 99), 0.0), ((0.4, 100), 0.4)])
+def test_the_share_of_rare_items_is_known_and_leaves_enough_rows(found, share):
+    assert rare_share(Told(found)) == share
 
 
 def test_the_setting_says_where_propensities_come_from():

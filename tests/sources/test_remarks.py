@@ -25,7 +25,7 @@ def test_an_unknown_share_names_the_split_and_what_to_use():
     assert re.search(facts("ips of mae", "split by time", "factor", "snips", "stratified"), lost)
     counted = remarks.unknown_share("ips of mae", remarks.BY_COUNT, lost=False)
     assert "factor" not in counted
-    assert "number of rows a user" in counted
+    assert "number of rows per user" in counted
 
 
 @pytest.mark.parametrize("excluded", [True, False])

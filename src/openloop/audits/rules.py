@@ -68,7 +68,7 @@ def cheapest(reasons: Sequence[Reason]) -> str:
 
 def unfit() -> Iterator[Reason]:
     """Propensities that a check on held-out cells refutes."""
-    text = "the propensities predict held-out cells worse than one p for all cells would"
+    text = "the propensity model predicts held-out cells worse than a constant"
     yield Reason(code="doubt", text=text, remedy=GIVEN)
 
 

@@ -142,7 +142,7 @@ class Calibrated(CellModel):
         self.floor_ = max(self.floor, 0.0 if self.quantile is None else float(np.quantile(p, self.quantile)))
         if self.floor_ > 0:
             raised = float(np.mean(p < self.floor_))
-            notes.append(f"p below the floor {self.floor_:.3g} count as the floor: {raised:.1%} of the fitted rows")
+            notes.append(floor_note(self.floor_, raised))
         return self._remember(feedback, *getattr(self.inner_, "notes_", ()), *notes, **side)
 
     def predict(self, feedback: Feedback) -> Propensities:
@@ -266,3 +266,8 @@ def _logistic(found: HeldOut, X: Floats, offset: Floats) -> Floats:
         if np.abs(step).max() < 1e-10:
             break
     return theta
+
+
+def floor_note(floor: float, raised: float) -> str:
+    """What a floor did to the rows of the fit."""
+    return f"p below the floor {floor:.3g} count as the floor: {raised:.1%} of the fitted rows"

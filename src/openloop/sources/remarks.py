@@ -38,7 +38,7 @@ def still_candidates(again: int) -> str:
 
 def lists_none(model: str) -> str:
     """The note on a list without any scored row."""
-    return f"model {model!r} lists none of the scored rows; was it made to leave them out?"
+    return f"model {model!r} lists none of the scored rows; was it trained to leave them out?"
 
 
 def of_lists(model: str, without: int, gaps: int) -> str:

@@ -24,5 +24,5 @@ def test_lists_with_gaps_and_without_users_are_noted_alike():
     stream = ol.evaluate(frames, LOG.lazy(), metrics=["recall@1"], estimators=["naive"], **names).notes
     told = [note for note in memory if note.startswith("model")]
     assert told == [note for note in stream if note.startswith("model")]
-    assert "model 'others' lists none of the scored rows; was it made to leave them out?" in told
+    assert "model 'others' lists none of the scored rows; was it trained to leave them out?" in told
     assert any("1 users with scored rows have no list" in note and "1 users have gaps" in note for note in told)

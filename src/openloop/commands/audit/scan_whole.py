@@ -16,11 +16,13 @@ from openloop.commands.audit.scan_columns import collected
 from openloop.core.feedback import Floats, Vocabulary
 from openloop.core.positives import only_positives
 from openloop.core.propensities import not_exposure
+from openloop.propensity.calibrated import floor_note
 from openloop.propensity.checks.by_item import CountModel
 from openloop.propensity.checks.checking import Check
 from openloop.propensity.checks.counted import CountedLog, check_counts
 from openloop.propensity.checks.overlap import HEAVIEST
 from openloop.propensity.naming import ModelSpec
+from openloop.sources.frames.exact_sums import exact_tally
 from openloop.sources.whole import WholeLog
 from openloop.support.frames import plain_ids
 
@@ -55,7 +57,7 @@ class ScannedWhole:
         told = [*model.fit_counts(self.counts.astype(np.float64), len(self.known["user"]))]
         if floor > 0:
             raised = float(self.counts[model.item_propensities_ < floor].sum() / self.counts.sum())
-            told.append(f"p below {floor:.3g} count as that: {raised:.1%} of the rows of the log fitted on")
+            told.append(floor_note(floor, raised))
         notes += [f"{spec}: {note}" for note in told]
         return CountModel(model=model, floor=floor)
 
@@ -67,7 +69,8 @@ class ScannedWhole:
     def check(self, model: CountModel, wanted: AuditRequest, notes: Sequence[str], *, positives: bool) -> Check:
         """The check of a model that was fitted here."""
         rows = self.with_p(pl.concat([part.select("user", "item") for part in self.parts]), model.fitted, "p")
-        by_user = collected(rows.group_by("user").agg(n=pl.len(), mass=(1.0 / pl.col("p")).sum()))
+        weighed = rows.select("user", mass=1.0 / pl.col("p"))
+        by_user = exact_tally([weighed], {"mass": ("mass", "sum")}, by=["user"], count="n")
         users = pl.DataFrame({"user": self.known["user"]}).join(by_user, on="user", how="left", maintain_order="left")
         heaviest = collected(rows.bottom_k(HEAVIEST, by=["p", "user", "item"])).sort("p", "user", "item")
         ids = {role: Vocabulary(plain_ids(self.known[role])) for role in ("user", "item")}
@@ -116,8 +119,7 @@ def _check_exposure(spec: ModelSpec, log: pl.LazyFrame, *, positives: bool) -> N
 def _raised(log: pl.LazyFrame, floor: float) -> dict[str, float]:
     """The share of p that a floor raises, and what it leaves of Σ1/p."""
     p = pl.col("propensity")
-    found = log.select(
-        floored=(p < floor).mean(), kept=(1.0 / p.clip(lower_bound=floor)).sum(), all=(1.0 / p).sum()
-    )  # fmt: skip
-    floored, kept, whole = collected(found).row(0)
-    return {"floored": floored, "kept_weight": kept / whole}
+    named = log.select(raised=(p < floor).cast(pl.Float64), kept=1.0 / p.clip(lower_bound=floor), all=1.0 / p)
+    totals = {name: (name, "sum") for name in ("raised", "kept", "all")}
+    (found,) = exact_tally([named], totals, by=[], count="n").rows(named=True)
+    return {"floored": found["raised"] / found["n"], "kept_weight": found["kept"] / found["all"]}

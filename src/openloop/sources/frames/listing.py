@@ -1,7 +1,8 @@
-"""What lists with ranks leave out: users of scored rows, places in a list, or all scored rows."""
+"""What lists with ranks leave out: users of scored rows, positions in a list, or all scored rows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,50 +11,67 @@ import narwhals as nw
 from openloop.sources import remarks
 from openloop.sources.frames.collecting import FrameTally
 from openloop.sources.frames.joining import Joined
+from openloop.sources.frames.model_tables import ModelTable
 from openloop.sources.frames.rows import USER
 from openloop.support.frames import flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListGaps:
-    """The share of scored rows whose users have no list, how many users these are, and how many lists have gaps."""
+    """The share of scored rows whose users have no list, the number of these users, and the lists with gaps.
+
+    `none`: the list has none of the scored rows.
+    """
 
     rows: float
     users: int
     gaps: int
+    none: bool
 
-    @classmethod
-    def of(cls, joined: Joined, model: str) -> ListGaps | None:
-        """Those of a model; None where it gives no lists of its own."""
-        table = joined.rankings[model]
-        if table.frame is None or table.rank is None:
-            return None
-        rank, one = nw.col(table.rank), nw.lit(1.0)
-        own = table.frame.filter(~rank.is_null()).select(USER, one.alias("length"), rank.alias("deepest"))
-        lists = own.group_by(USER).agg(nw.col("length").sum(), nw.col("deepest").max())
-        scored = joined.frame.select(USER, one.alias("rows")).group_by(USER).agg(nw.col("rows").sum())
-        beside = scored.join(lists.select(USER, "length"), on=USER, how="left")
-        none = flag(nw.col("length").is_null())
-        gone = FrameTally.sums(
-            beside.select("rows", users=none, without=none * nw.col("rows")), ["rows", "users", "without"]
+
+def list_gaps(joined: Joined) -> dict[str, ListGaps]:
+    """The gaps of each model that gives lists of its own, by one query for all of them."""
+    listed = {at: joined.rankings[m] for at, m in enumerate(joined.models) if _is_list(joined.rankings[m])}
+    if not listed:
+        return {}
+    table = _by_user(joined, listed).result
+    found = {name: float(table[name][0] or 0.0) for name in table.columns}
+    whole = {at: joined.coverage[joined.models[at]].depth is not None for at in listed}  # else it was not read to its end
+    return {
+        joined.models[at]: ListGaps(
+            rows=found[f"without{at}"] / found["rows"], users=int(found[f"users{at}"]), gaps=int(found[f"gaps{at}"]),
+            none=whole[at] and found.get(f"known{at}") == 0,
         )
-        odd = FrameTally.sums(lists.select(gaps=flag(nw.col("deepest") > nw.col("length"))), ["gaps"])
-        found, gaps = gone.result, int(odd.result["gaps"][0] or 0)
-        return cls(rows=float(found["without"][0] / found["rows"][0]), users=int(found["users"][0]), gaps=gaps)
+        for at in listed
+    }  # fmt: skip
 
 
-def list_notes(joined: Joined, gaps: dict[str, ListGaps | None]) -> list[str]:
+def list_notes(gaps: Mapping[str, ListGaps]) -> list[str]:
     """What is odd about the lists of models."""
-    found = [remarks.lists_none(m) for at, m in enumerate(gaps) if gaps[m] is not None and _lists_none(joined, at, m)]
-    return found + [told for m, own in gaps.items() if own and (told := remarks.of_lists(m, own.users, own.gaps))]
+    found = [remarks.lists_none(model) for model, own in gaps.items() if own.none]
+    return found + [told for model, own in gaps.items() if (told := remarks.of_lists(model, own.users, own.gaps))]
 
 
-def _lists_none(joined: Joined, at: int, model: str) -> bool:
-    """Whether a list has none of the scored rows; of a list that is longer than what is looked at nobody knows."""
-    place, depth = f"r{at}", joined.coverage[model].depth
-    if place not in joined.frame.collect_schema().names():
-        return False
-    found: Any = FrameTally(
-        frame=joined.frame.select(place, known=flag(~nw.col(place).is_null())), totals={"known": ("known", "sum")}
-    ).result
-    return not found["known"][0] and depth is not None
+def _is_list(table: ModelTable) -> bool:
+    return table.frame is not None and table.rank is not None
+
+
+def _by_user(joined: Joined, listed: Mapping[int, ModelTable]) -> FrameTally:
+    """Rows, list lengths and deepest ranks of each user: one group-by of a union, where joins would cost more."""
+    one, none = nw.lit(1.0), nw.lit(0.0)
+    columns = joined.frame.collect_schema().names()
+    known = {f"known{at}": flag(~nw.col(f"r{at}").is_null()) for at in listed if f"r{at}" in columns}
+    names = ["rows", *known, *(f"{what}{at}" for at in listed for what in ("length", "deepest"))]
+    parts = [joined.frame.select(USER, **dict.fromkeys(names, none) | {"rows": one} | known)]
+    for at, table in listed.items():
+        rank = nw.col(str(table.rank))
+        own = {f"length{at}": one, f"deepest{at}": rank.cast(nw.Float64())}
+        parts.append(table.frame.filter(~rank.is_null()).select(USER, **dict.fromkeys(names, none) | own))
+    sums = [nw.col(name).sum() for name in names if not name.startswith("deepest")]
+    users = nw.concat(parts).group_by(USER).agg(*sums, *(nw.col(f"deepest{at}").max() for at in listed))
+    flags: dict[str, Any] = {name: nw.col(name) for name in ("rows", *known)}
+    for at in listed:
+        absent = flag((nw.col("rows") > 0) & (nw.col(f"length{at}") == 0))
+        flags |= {f"users{at}": absent, f"without{at}": absent * nw.col("rows")}
+        flags[f"gaps{at}"] = flag(nw.col(f"deepest{at}") > nw.col(f"length{at}"))
+    return FrameTally.sums(users.select(**flags), list(flags))

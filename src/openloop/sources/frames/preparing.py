@@ -29,7 +29,7 @@ def from_frame(models: Mapping[str, Any], log: Any, propensity: Any, asked: Ques
         source.held = until.pop_all()
     notes = [*joined.notes, *source.notes, *_notes(joined, asked)]
     if "rank" in asked.kinds:
-        notes += list_notes(joined, {model: source.gaps(model) for model in source.models})
+        notes += list_notes(source.gaps())
     return source, notes
 
 

@@ -24,7 +24,7 @@ from openloop.sources.frames import facts as frame_facts
 from openloop.sources.frames.dealing import Deal, by_cluster, dealt, in_clusters
 from openloop.sources.frames.item_cells import ItemCells, weight_on_rare
 from openloop.sources.frames.joining import Joined
-from openloop.sources.frames.listing import ListGaps
+from openloop.sources.frames.listing import list_gaps
 from openloop.sources.frames.lists import FrameLists
 from openloop.sources.frames.parting import WHOLE
 from openloop.sources.frames.population import population
@@ -85,7 +85,7 @@ class FrameSource:
         self.exclusions = cache(self._exclusions)
         self.tilter = cache(self._tilter)
         self.items_within = cache(self._items_within)
-        self.gaps = cache(lambda model: ListGaps.of(joined, model))
+        self.gaps = cache(lambda: list_gaps(joined))
         self.item_cells, self.inverse_squares = cache(self._item_cells), cache(self._inverse_squares)
 
     def remarks(self) -> list[str]:
@@ -219,8 +219,7 @@ class FrameSource:
 
     def unlisted(self, model: str) -> float:
         """The share of scored rows whose users have no list of a model."""
-        gaps = self.gaps(model)
-        return 0.0 if gaps is None else gaps.rows
+        return self.gaps()[model].rows if model in self.gaps() else 0.0
 
     def weight_on_rare(self, fewest: int) -> tuple[float, int] | None:
         """The share of Σw on items with fewer rows in the whole log, where that is known, and the rows on others."""
