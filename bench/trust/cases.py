@@ -224,9 +224,9 @@ def measure(asked: Asked) -> Part:
         Goal(text="right where a veto was wrong: at least half", found=missed(short), met=not short),
     )
     table = Table(header=("case", "logs", *ANSWERS, "wrong, at most"), rows=tuple(rows))
-    return Part(title="Where audits were once sure and wrong", words=WORDS, tables=(table,), goals=goals)
+    return Part(title="Where audits were once confident and wrong", words=WORDS, tables=(table,), goals=goals)
 
 
-WORDS = """Each line is a world whose truth is known, made so that an earlier version named the worse model with
-confidence, or stated a number that was not so. Where the models are equal, any verdict is wrong. "Undecided" includes
-refusals with a reason; "conditional" answers name the assumption that carries them."""
+WORDS = """Each line is a world whose truth is known. It was made because an earlier version confidently named the
+worse model there, or stated a wrong number. If the models are equal, any verdict is wrong. "Undecided" includes
+refusals with a reason. "Conditional" answers name the assumption that they need."""

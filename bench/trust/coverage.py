@@ -119,7 +119,7 @@ def _with_users(asked: Asked, users: int, truth: Floats) -> tuple[Table, Goal]:
                 astray.append(f"{way}, {estimator} of {metric} ({rate:.3f})")
     few = users < MANY_ENOUGH
     text = f"at least {FIRM:.0%}" if few else f"{BAND[0]:.0%} to {BAND[1]:.0%}"
-    where = f"{users} users{', where the support rule lets an interval pass' if few else ''}"
+    where = f"{users} users{', intervals that the support rule accepts' if few else ''}"
     table = Table(header=("propensities", *(f"{e} of {m}" for m, e in ESTIMATES)), rows=tuple(rows), caption=where)
     goal = Goal(text=f"{where}: {text}, within two standard errors", found=missed(astray), met=not astray)
     return table, goal
@@ -131,7 +131,8 @@ def _kept(rate: float, n: int, users: int) -> bool:
     return rate >= FIRM - slack if users < MANY_ENOUGH else BAND[0] - slack <= rate <= BAND[1] + slack
 
 
-WORDS = f"""Every log has new users, drawn like those before them, and the same {ITEMS} items. The truth is that of
-{MANY:,} such users, all cells seen. A rating one star higher is {STEP} times as likely to be seen, {STEP_OF_FEW:g}
-times with 40 users; popular items are seen more often too, but for NaiveBayes, which takes p to depend on the rating
-alone. recall@10 is per relevant item. Behind ± is the standard error of the share of logs."""
+WORDS = f"""Every log has new users, drawn from the same distribution, and the same {ITEMS} items. The truth is the
+value for {MANY:,} such users with all cells seen. A rating one star higher is {STEP} times as likely to be seen,
+{STEP_OF_FEW:g} times with 40 users. Popular items are also seen more often, except for NaiveBayes, which assumes that
+p depends on the rating alone. recall@10 is per relevant item. The number after ± is the standard error of the share of
+logs."""

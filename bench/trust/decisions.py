@@ -185,7 +185,7 @@ def _by_bias(found: Found) -> Table:
         steps = [float(outcome["step"]) for outcomes in own.values() for outcome in outcomes]
         cells = [sum((_counts(own, kind, metric) for metric in METRICS), Counter[str]()) for kind in KINDS]
         rows.append((bias, f"{np.mean(steps):.2f}", *(f"{c['wrong']} of {_decided(c)}" for c in cells)))
-    return Table(header=("biased by", "a star", *KINDS), rows=tuple(rows), caption="Wrong, of all verdicts")
+    return Table(header=("biased by", "per star", *KINDS), rows=tuple(rows), caption="Wrong, of all verdicts")
 
 
 def _conditions(found: Found) -> Table:
@@ -206,7 +206,7 @@ def _goals(found: Found) -> Iterator[Goal]:
         within = STEP if kind in BLIND else np.inf
         counts = sum((_counts(found, kind, metric, at_most=within) for metric in METRICS), Counter[str]())
         decided, open_ones = _decided(counts), counts["undecided"] + counts["conditional"]
-        where = f" in worlds with up to {STEP} a star" if kind in BLIND else ""
+        where = f" in worlds with up to {STEP} per star" if kind in BLIND else ""
         yield Goal(
             text=f"{kind}: at most {limit:.0%} of verdicts wrong{where}",
             found=f"{counts['wrong']} of {decided} wrong; no verdict in {share(open_ones, decided + open_ones)}",
@@ -214,12 +214,12 @@ def _goals(found: Found) -> Iterator[Goal]:
         )
 
 
-WORDS = f"""MovieLens logs are completed by factorisation plus noise, so that every rating is known; Coat's randomly
-drawn ratings are taken as they are. From each world a log is drawn that is biased in one of eight ways. Two models that
-differ by at least {CLEAR:g} standard errors in truth, one of the closer half of such pairs, are audited with the
-propensities that the line names; NaiveBayes
-and Balanced (of Logistic) have {SAMPLE} ratings drawn at random. "A star" is how many times likelier one more star
-makes a rating to be seen, within items. Logistic, LowRank and Popularity are blind to the rating: they give a verdict
-only where the order would hold with up to {STEP} a star, and on rankings with p off by up to {GAMMA:g} times. By
-LowRank and Balanced a list must lead by more than it was shown more. A conditional answer is false where the worse
-model is said to be ahead up to a ρ that is at least the world's own."""
+WORDS = f"""MovieLens logs are completed by factorisation plus noise, so that every rating is known. Coat's randomly
+drawn ratings are used unchanged. From each world a log is drawn that is biased in one of eight ways. Each audit
+compares two models whose true difference is at least {CLEAR:g} standard errors, from the closer half of such pairs.
+The propensities are those in the first column. NaiveBayes and Balanced (of Logistic) have {SAMPLE} ratings drawn at
+random. "Per star" is how many times likelier each extra star makes a rating to be seen, within items. Logistic,
+LowRank and Popularity ignore the rating: they give a verdict only if the order would hold with up to {STEP} per star,
+and for rankings with p off by up to {GAMMA:g} times. With LowRank and Balanced, a model must lead by more than its
+list was shown more. A conditional answer is false if it says that the worse model is ahead up to a ρ that is at least
+the world's own."""

@@ -10,7 +10,7 @@ from bench.trust.parts import Part, Sizes, Table
 from openloop.support.version import VERSION
 
 WIDTH = 120
-MET, MISSED = "kept", "**missed**"
+MET, MISSED = "met", "**missed**"
 
 
 def page(parts: Sequence[Part], sizes: Sizes, command: str) -> str:
@@ -25,8 +25,8 @@ def _blocks(parts: Sequence[Part], sizes: Sizes, command: str) -> Iterator[str]:
     yield f"Written by `{command}` with openloop {VERSION}. Sizes: {behind}."
     goals = [(part.title, goal.text, goal.found, MET if goal.met else MISSED) for part in parts for goal in part.goals]
     if goals:
-        yield "## What was promised"
-        yield table(Table(header=("part", "goal", "found", ""), rows=tuple(goals)))
+        yield "## Goals and results"
+        yield table(Table(header=("part", "goal", "result", ""), rows=tuple(goals)))
     for part in parts:
         yield f"## {part.title}"
         yield fill(part.words, WIDTH)
@@ -43,6 +43,6 @@ def table(given: Table) -> str:
 
 INTRODUCTION = (
     "An audit gives one of three answers: a verdict, a finding under an assumption that it names, or that the log "
-    "cannot tell. This page measures, where the truth is known, how often a verdict is wrong, how often an interval "
-    "holds the truth, and how often there is no verdict. Where a goal is missed, the page says so."
+    "cannot tell. This page measures, on data with known truth, how often a verdict is wrong, how often an interval "
+    "covers the truth, and how often there is no verdict. If a goal is missed, the page says so."
 )

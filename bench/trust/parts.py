@@ -88,4 +88,4 @@ def with_error(rate: float, n: int) -> str:
 
 def missed(names: Sequence[str]) -> str:
     """The settings that miss a goal, for the page."""
-    return "all keep it" if not names else f"missed by {', '.join(names)}"
+    return "all meet it" if not names else f"missed by {', '.join(names)}"

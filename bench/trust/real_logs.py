@@ -84,7 +84,7 @@ KINDS = (
     ("clicks, recall@10", "recall@10", True),
 )
 
-WORDS = f"""Here nobody knows the truth: the table shows what caution costs. Six models make fifteen pairs, and
-{HELD_OUT:.0%} of the rows are held out at random. "Significant" pairs differ under Holm's correction, which once was
-enough for a verdict; the next columns are what the rules leave of it. Clicks are ratings of {LIKED} and
-more without their stars."""
+WORDS = f"""Nobody knows the truth of these logs. The table shows the cost of caution. Six models make fifteen pairs,
+and {HELD_OUT:.0%} of the rows are held out at random. "Significant" pairs differ under Holm's (1979) correction, which
+was once enough for a verdict. The next columns show how many of them the rules leave. Clicks are ratings of {LIKED}
+and more without their stars."""

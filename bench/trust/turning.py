@@ -60,6 +60,6 @@ def measure(asked: Asked) -> Part:
     return Part(title="How far propensities may be off", words=WORDS, tables=(table,), goals=(goal,))
 
 
-WORDS = f"""Two models that are equally good, {USERS} users and {ITEMS} items. The odds of being seen are off by exactly
-Γ₀ on every cell, in the direction that favours one of them. Γ*₉₅ promises that an error smaller than it leaves the
-order as it is; here the order has no truth at Γ₀, so it should be above Γ₀ in about 2.5 % of logs."""
+WORDS = f"""Two models are equally good, with {USERS} users and {ITEMS} items. The odds of being seen are off by
+exactly Γ₀ in every cell, in the direction that favours one of them. Γ*₉₅ promises that a smaller error leaves the
+order unchanged. At Γ₀ neither model is truly ahead, so Γ*₉₅ should be above Γ₀ in about 2.5 % of logs."""

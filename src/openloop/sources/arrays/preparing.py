@@ -58,7 +58,7 @@ def from_feedback(
             check(array)
     notes += [note for name, model in ready.items() for note in told(f"model {name!r}", model)]
     notes += _notes(scored.log, asked.exclude, propensities, weighted=values is not None)
-    return FeedbackSource(scored), notes + _list_notes(scored, ranked="rank" in asked.kinds)
+    return FeedbackSource(scored), notes + _list_notes(scored, asked)
 
 
 def _check_device(device: Any) -> None:
@@ -152,9 +152,9 @@ def _notes(log: Feedback, exclude: Feedback | None, propensities: Any, *, weight
     return notes
 
 
-def _list_notes(scored: Scored, *, ranked: bool) -> list[str]:
-    """What is odd about the lists of models, where rankings are asked for."""
-    if not ranked:
+def _list_notes(scored: Scored, asked: Question) -> list[str]:
+    """What is odd about the lists of models, where rankings are asked for and nothing was said of them before."""
+    if "rank" not in asked.kinds or asked.checked:
         return []
     lists = {name: model for name, model in scored.models.items() if isinstance(model, Predictions)}
     notes = [remarks.lists_none(name) for name, model in lists.items() if model.lists_none(scored.log.cell)]

@@ -9,7 +9,7 @@ from typing import Any
 import narwhals as nw
 
 from openloop.sources import remarks
-from openloop.sources.frames.collecting import FrameTally
+from openloop.sources.frames.collecting import Fact, FrameTally
 from openloop.sources.frames.joining import Joined
 from openloop.sources.frames.model_tables import ModelTable
 from openloop.sources.frames.rows import USER
@@ -29,14 +29,21 @@ class ListGaps:
     none: bool
 
 
-def list_gaps(joined: Joined) -> dict[str, ListGaps]:
-    """The gaps of each model that gives lists of its own, by one query for all of them."""
-    listed = {at: joined.rankings[m] for at, m in enumerate(joined.models) if _is_list(joined.rankings[m])}
-    if not listed:
+def gaps_query(joined: Joined) -> Fact | None:
+    """The query for the gaps of all models that give lists of their own; None if no model does."""
+    listed = _listed(joined)
+    return Fact(lambda: _by_user(joined, listed)) if listed else None
+
+
+def list_gaps(joined: Joined, asked: Fact | None) -> dict[str, ListGaps]:
+    """The gaps of each model that gives lists of its own, from the answer to their query."""
+    if asked is None:
         return {}
-    table = _by_user(joined, listed).result
-    found = {name: float(table[name][0] or 0.0) for name in table.columns}
-    whole = {at: joined.coverage[joined.models[at]].depth is not None for at in listed}  # else it was not read to its end
+    found = {name: float(value or 0.0) for name, value in asked.row.items()}
+    listed = _listed(joined)
+    whole = {
+        at: joined.coverage[joined.models[at]].depth is not None for at in listed
+    }  # else it was not read to its end
     return {
         joined.models[at]: ListGaps(
             rows=found[f"without{at}"] / found["rows"], users=int(found[f"users{at}"]), gaps=int(found[f"gaps{at}"]),
@@ -52,8 +59,10 @@ def list_notes(gaps: Mapping[str, ListGaps]) -> list[str]:
     return found + [told for model, own in gaps.items() if (told := remarks.of_lists(model, own.users, own.gaps))]
 
 
-def _is_list(table: ModelTable) -> bool:
-    return table.frame is not None and table.rank is not None
+def _listed(joined: Joined) -> dict[int, ModelTable]:
+    """The lists of models, by the models' places."""
+    tables = enumerate(joined.rankings[model] for model in joined.models)
+    return {at: table for at, table in tables if table.frame is not None and table.rank is not None}
 
 
 def _by_user(joined: Joined, listed: Mapping[int, ModelTable]) -> FrameTally:

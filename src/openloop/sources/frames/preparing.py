@@ -28,7 +28,7 @@ def from_frame(models: Mapping[str, Any], log: Any, propensity: Any, asked: Ques
         source = FrameSource(joined, asked)
         source.held = until.pop_all()
     notes = [*joined.notes, *source.notes, *_notes(joined, asked)]
-    if "rank" in asked.kinds:
+    if "rank" in asked.kinds and not asked.checked:
         notes += list_notes(source.gaps())
     return source, notes
 

@@ -16,6 +16,7 @@ from openloop.metrics.rating import MAX_LEVELS
 from openloop.sources.frames.collecting import Fact, FrameTally, Total, foresee
 from openloop.sources.frames.facts import FrameLadder, item_ends, rating_query, weight_query, weight_summary
 from openloop.sources.frames.joining import Joined
+from openloop.sources.frames.listing import gaps_query
 from openloop.sources.question import Question
 from openloop.sources.relevance import Relevance, of_levels, of_scale
 from openloop.support.arguments import are_counts
@@ -46,6 +47,7 @@ class RowFacts:
             liked = frame.filter(reaches(nw.col("y"), asked.threshold))
             kinds = {(m.kind, joined.weights[m.on].weight) for m in asked.measures if m.kind != "cell"}
             self._weights |= {key: Fact(partial(weight_query, liked, key[1])) for key in sorted(kinds)}
+        self.gaps = gaps_query(joined) if ranked and not asked.checked else None
         self.excluded = None if excluded is None else Fact(lambda: excluded.counted)
         size = asked.population if are_counts(asked.population) else None
         listed = size is not None and size[0] <= asked.max_users  # users are not dealt out
@@ -53,6 +55,7 @@ class RowFacts:
             self.rows, *self._weights.values(), *([self.ratings] if ranked else []),
             *([self.ladder.ranges] if joined.weights and self._strata else []),
             *([self.excluded] if self.excluded is not None and ranked and listed else []),
+            *([self.gaps] if self.gaps is not None else []),
         ], frame)  # fmt: skip
 
     @cached_property

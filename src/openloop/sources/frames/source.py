@@ -85,7 +85,7 @@ class FrameSource:
         self.exclusions = cache(self._exclusions)
         self.tilter = cache(self._tilter)
         self.items_within = cache(self._items_within)
-        self.gaps = cache(lambda: list_gaps(joined))
+        self.gaps = cache(lambda: list_gaps(joined, self._seen.gaps))
         self.item_cells, self.inverse_squares = cache(self._item_cells), cache(self._inverse_squares)
 
     def remarks(self) -> list[str]:
