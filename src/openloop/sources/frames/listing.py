@@ -24,7 +24,7 @@ class ListGaps:
 
     @classmethod
     def of(cls, joined: Joined, model: str) -> ListGaps | None:
-        """Those of a model; None where it gives no lists of its own."""
+        """The gaps of a model's lists; None if it has no lists."""
         table = joined.rankings[model]
         if table.frame is None or table.rank is None:
             return None
@@ -49,7 +49,7 @@ def list_notes(joined: Joined, gaps: dict[str, ListGaps | None]) -> list[str]:
 
 
 def _lists_none(joined: Joined, at: int, model: str) -> bool:
-    """Whether a list has none of the scored rows; of a list that is longer than what is looked at nobody knows."""
+    """Whether a list has none of the scored rows; unknown if the list is longer than the part that is read."""
     place, depth = f"r{at}", joined.coverage[model].depth
     if place not in joined.frame.collect_schema().names():
         return False
