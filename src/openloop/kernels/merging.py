@@ -1,4 +1,4 @@
-"""Positions of sorted values among other sorted values: one walk along both, instead of a search for each value."""
+"""Positions of sorted values among sorted values: one walk along both, instead of a search for each value."""
 
 from __future__ import annotations
 
