@@ -22,8 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> ol.Audit:
     pair = {"user": asked.user, "item": asked.item}
     named = {**pair, "rating": asked.rating}
 
-    # 1. Who is held out: MD5 of the pair, so every run, engine and order of rows cuts alike, whatever the rating is.
-    number = f.md5(f.concat_ws("|", *pair.values()))  # 32 hexadecimal digits, as evenly spread as dice
+    # 1. Hold out rows by the MD5 of the pair: every run, engine and order of rows gives the same split, for any rating.
+    number = f.md5(f.concat_ws("|", *pair.values()))  # 32 hexadecimal digits, uniformly distributed
     held_out = number < format(round(asked.test * 2**32), "08x")
     log = spark.read.parquet(asked.log)
     if missing := set(named.values()) - set(log.columns):
@@ -31,20 +31,20 @@ def main(arguments: Sequence[str] | None = None) -> ol.Audit:
     log = log.select(*named.values()).withColumn("held_out", held_out)
     facts = f.countDistinct(asked.user), f.countDistinct(asked.item), f.min(asked.rating)
     users, items, least, share = log.agg(*facts, f.avg(f.col("held_out").cast("double"))).first()
-    if least is None or least >= asked.threshold:  # p fitted to positives is the chance of being liked, too
+    if least is None or least >= asked.threshold:  # p fitted to positives includes the probability of being liked
         raise SystemExit(f"{asked.log} has no rating below {asked.threshold}: give one with what was not liked.")
     sizes = spark.createDataFrame([(users, items, share)], "users long, items long, share double")
-    sizes.write.parquet(f"{asked.work}/sizes")  # where the folder is there already, this fails before the work begins
+    sizes.write.parquet(f"{asked.work}/sizes")  # if the folder exists, this fails before the work begins
     told(f"{users:,} users, {items:,} items, {share:.4f} of the rows held out")
 
-    # 2. p of the whole log, by activity and popularity. Written once, as every step below reads it.
+    # 2. Fit p on the whole log, by activity and popularity. Write it once, because every step below reads it.
     seen = ol.propensity.Logistic().fit(log, **pair, population=(users, items))
     seen.with_column(log).write.parquet(f"{asked.work}/log")
     log = spark.read.parquet(f"{asked.work}/log")
     train, test = log.where("not held_out"), log.where("held_out")
     told("propensities written")
 
-    # 3. Two models, alike but for the weights 1/p, and where each ranks what was held out among items not trained on.
+    # 3. Train two models that differ only in the weights 1/p, and rank the held-out items among items not trained on.
     ranks = {}
     for name, p in {"MF": None, "MF-IPS": "propensity"}.items():
         model = ol.learners.MF(asked.factors, asked.reg, solver="projected", iterations=asked.iterations, rng=0)
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> ol.Audit:
         ranks[name] = spark.read.parquet(f"{asked.work}/ranks/{name}")
         told(f"{name}: ranks written")
 
-    # 4. The verdict. A held-out candidate was seen with π = p·s/(1 − p·t), s and t the shares of the two parts.
+    # 4. Audit. A held-out candidate is observed with π = p·s/(1 − p·t); s and t are the shares of the two parts.
     found = ol.audit(
         ranks,
         test,
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> ol.Audit:
         share=share,
         excluded_share=1 - share,
         complete=True,  # ranks are among all candidates
-        distinct=True,  # Logistic has refused pairs that are there twice
+        distinct=True,  # Logistic refuses repeated pairs
         assumes=seen,  # p does not depend on the rating: the verdict says what follows if it does
     )
     ol.report(found, asked.report)
@@ -77,10 +77,10 @@ def main(arguments: Sequence[str] | None = None) -> ol.Audit:
 
 
 def arguments_of(given: Sequence[str] | None) -> argparse.Namespace:
-    """What was asked on the command line."""
+    """The arguments of the command line."""
     parser = argparse.ArgumentParser(description="An audit on Spark, from a log of ratings in Parquet to a report.")
     parser.add_argument("log", help="Parquet with a row for each rating: a path, or the URL of an object store")
-    parser.add_argument("work", help="a new folder or URL for what lies between: the log with p, and ranks")
+    parser.add_argument("work", help="a new folder or URL for intermediate results: the log with p, and ranks")
     parser.add_argument("report", help="the page to write, on the driver")
     parser.add_argument("--user", default="user")
     parser.add_argument("--item", default="item")
@@ -100,7 +100,7 @@ def arguments_of(given: Sequence[str] | None) -> argparse.Namespace:
 
 
 def told(*sentences: str) -> None:
-    """Say what is done, as each step takes a while."""
+    """Print progress, because each step takes a while."""
     print("\n".join(filter(None, sentences)), flush=True)
 
 

@@ -6,35 +6,36 @@ from bench.scaling import curves
 from bench.scaling.curves import COUNTS, Curve, ScalingCase
 
 EVALUATE_WORDS = """\
-Time is linear in rows beyond the constant cost of planning a query, and so is that of users, for each of whom sums
-are kept; items add nothing. Memory beside the rows themselves does not grow with them, as moments of chunks are
-merged. The bare group-by makes six sums per user; openloop also checks values, and sums what diagnostics, intervals
-and caps need."""
+Beyond the constant cost of planning a query, time is linear in rows, and in users, because sums are kept per user.
+Items add nothing. Memory other than for the rows themselves does not grow with them, because moments of chunks are
+merged. The plain group-by computes six sums per user; openloop also checks values, and computes the sums for
+diagnostics, intervals and caps."""
 
 RANKS_WORDS = """\
-Time is linear in users, and in items until their vectors leave the cache: from there on the bare product grows faster
-too. More factors cost only the product, so the two approach each other. Each held-out row is compared with all items,
-so counting is linear in held-out rows. A search among sorted ones was tried: with 10,000 items it is slower up to a
-thousand held-out rows per user, as comparisons are made many at a time."""
+Time is linear in users, and in items until their vectors no longer fit into the cache: beyond that the plain product
+also grows faster. More factors only make the product more expensive, so the two curves converge. Each held-out row is
+compared with all items, so counting is linear in held-out rows. A search among sorted scores was tried: with 10,000
+items it is slower up to a thousand held-out rows per user, because comparisons are vectorised."""
 
 MF_WORDS = """\
-A sweep is linear in rows, and in users and items, each of which has a vector to solve: where a user has one row,
-vectors outweigh rows. Time grows more slowly than factors: a step of conjugate gradients is linear in them, where
-normal equations would be quadratic, and part of the work does not depend on them. implicit weighs all cells: another
-problem, of about the same work."""
+A sweep is linear in rows, and in users and items, because each has a vector to solve for: if users have one row each,
+the vectors cost more than the rows. Time grows more slowly than the number of factors: a step of conjugate gradients
+is linear in it (normal equations would be quadratic), and part of the work does not depend on it. implicit weights
+all cells, which is a different problem with about the same amount of work."""
 
 LOGISTIC_WORDS = """\
-With covariates the work is by cells, users × items, and hardly by rows: a fit takes 7 or 8 gradients at each number
-of users. The lines bend where the grid is first cut into blocks, whose cells cost less. Products of covariates are
-the square of what a side has. scikit-learn gets a row per cell, and is measured where that is small. Without
-covariates, users and items with equal counts are one class. Of n rows there are at most 2n pairs of classes, so time
-is linear in rows in the end; here the share of pairs that occur still rises, and it grows faster."""
+With covariates, the work depends on cells, users × items, and hardly on rows: a fit takes 7 or 8 gradients at each
+number of users. The lines bend where the grid is first divided into blocks, whose cells cost less. The number of
+products of covariates is the square of the number per side. scikit-learn gets one row per cell, and is measured where
+the grid is small. Without covariates, users and items with equal counts form one class. n rows have at most 2n pairs
+of classes, so time is linear in rows for large n; here the share of pairs that occur still rises, and time grows
+faster."""
 
 AUDIT_WORDS = """\
-At these sizes nothing has grown in proportion yet: diagnostics, bootstrap and bounds cost much already for few rows.
-With 100,000 items rankings are nine tenths of the work, and they are linear in users and items. Eight models take
-less than three times as long as two, as rows, weights and propensities are common to all. Beyond 2²⁸ cells Σ1/π² over
-all of them is not computed."""
+At these sizes, time grows less than proportionally: diagnostics, bootstrap and bounds are already expensive for few
+rows. With 100,000 items, rankings are nine tenths of the work, and they are linear in users and items. Eight models
+take less than three times as long as two, because rows, weights and propensities are shared. Beyond 2²⁸ cells, Σ1/π²
+over all cells is not computed."""
 
 EVALUATE = ScalingCase(
     name="evaluate", title="`evaluate` of a Polars frame", input="rows", sides=curves.evaluate,

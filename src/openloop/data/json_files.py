@@ -1,6 +1,6 @@
 """JSON lines and arrays of records as lazy tables; a column that mixes text, numbers and booleans is refused.
 
-Polars makes text of such a mixture, or 1 of true, so that "2" and 2, or true and 1, would become one id.
+Polars converts such a mixture to text, or true to 1: "2" and 2, or true and 1, would become the same id.
 """
 
 from __future__ import annotations

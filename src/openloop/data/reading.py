@@ -149,7 +149,7 @@ def read(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
-    """What `read` is told beside the source; see there for each."""
+    """The arguments of `read` besides the source; `read` documents each."""
 
     user: Column = None
     item: Column = None

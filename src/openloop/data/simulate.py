@@ -137,7 +137,7 @@ def movie_lovers(users: int = 100, items: int = 80, p: float = 0.5) -> World:
 
 
 def _genres(items: int) -> npt.NDArray[np.int64]:
-    # Fewer dramas than hated movies, so that Y1 is right more often than Y2; enough of them to mislead naive.
+    # Fewer dramas than hated movies: Y1 is then right more often than Y2. Enough dramas to mislead naive.
     drama = -(-items // 4)
     horror = -(-(items - drama) // 2)
     return np.repeat([0, 1, 2], [horror, items - drama - horror, drama])

@@ -37,7 +37,7 @@ def ids(column: pl.Series, what: str, *, text: bool = False, keep_text: bool = F
     """The ids as Int64 or String, none missing.
 
     With `text` the fields carry no type: they are integers if each is written as Python would write that
-    integer (or as 7.0, what a float column leaves behind), so that "007" stays text; `keep_text` leaves them
+    integer (or as 7.0, what a float column leaves behind), so "007" stays text; `keep_text` leaves them
     all as text.
     """
     column = _plain(column)
@@ -129,11 +129,11 @@ def ratings(column: pl.Series, what: str) -> npt.NDArray[np.float32]:
 
 
 def refuse_alike(rows: pl.LazyFrame, what: str) -> None:
-    """Refuse distinct values of the column "rating" that 32 bits do not tell apart.
+    """Refuse distinct values of the column "rating" that become equal in 32 bits.
 
-    Every conversion rounds, and ratings of many digits that then meet are no harm: their difference is lost in that
-    of the others. It counts where it is one of whole numbers, where it is more than a millionth of all ratings' span,
-    and where small numbers become zero. None of this happens to ratings of usual size, so one look at them suffices.
+    Every conversion rounds. Ratings of many digits may become equal without harm, because their difference is tiny
+    compared with the others. A lost difference matters between integers, if it is more than a millionth of the range of
+    ratings, and if small numbers become zero. None of this happens to ratings of usual size, so one check suffices.
     """
     rating = pl.col("rating")
     low, high, small = _facts(rows.select(

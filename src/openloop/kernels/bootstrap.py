@@ -33,7 +33,7 @@ CUTS = np.cumsum(COUNTS)[:-1].astype(np.uint8)
 USERS = 1024  # a block's columns and weights stay in the first-level cache; a multiple of 8
 
 # splitmix64 (Steele, Lea & Flood 2014): word j of a stream is mix(start + j·γ). Replicate b owns words
-# b·n … (b+1)·n - 1 of one stream, so streams never overlap and no thread has a state of its own.
+# b·n … (b+1)·n - 1 of one stream, so streams never overlap and threads hold no state.
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -59,7 +59,7 @@ def _check(X: npt.NDArray[Any], replicates: int) -> None:
 
 
 def _start(seed: int) -> np.uint64:
-    """Where the stream begins: mixed, so that neighbouring seeds are far apart."""
+    """The start of the stream: mixed, because neighbouring seeds should be far apart."""
     return mix(np.array([seed % 2**64], np.uint64) + GAMMA)[0]
 
 

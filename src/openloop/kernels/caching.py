@@ -41,9 +41,9 @@ def keep(kernel: Any) -> Any:
 
 
 def private_folder() -> Path | None:
-    """A folder among the temporary ones that nobody else can write; made if need be, None if there is none.
+    """A temporary folder that no other user can write to, created if needed; None if there is none.
 
-    Its name is no secret, so another user may have made it before, to have their code run.
+    Its name is predictable, so another user may have created it first, to have their code run.
     """
     try:
         folder = Path(tempfile.gettempdir()) / f"openloop-numba-{_user()}"
@@ -76,7 +76,7 @@ class _Temporary(_SourceFileBackedLocatorMixin, _CacheLocator):  # pyright: igno
 
     def get_cache_path(self) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
         if self._place is None:
-            raise FileNotFoundError("there is no temporary folder that nobody else can write")  # numba looks further
+            raise FileNotFoundError("there is no temporary folder that is private to this user")  # numba looks further
         return str(self._place / self.get_suitable_cache_subpath(self._py_file))
 
 

@@ -1,8 +1,8 @@
 """Weights of impressions under examination θ, and how their sums move with it: one pass over rows each.
 
-The weight of a row is top/below. top is Σ_j θ_j π_j(a) of the model, θ_σ where its list is certain, or any function of
-the rank. below is the log's: Σ_j θ_j π0_j(a) ("exposure"), π0_k(a)·Σ_j θ_j ("propensity"), or θ_k ("shown"). Sums run
-over the positions j ≤ K_n of the row's request. Each function has a plain twin, which is its definition.
+The weight of a row is top/below. top is Σ_j θ_j π_j(a) of the model, θ_σ if its list is deterministic, or any function
+of the rank. below belongs to the log: Σ_j θ_j π0_j(a) ("exposure"), π0_k(a)·Σ_j θ_j ("propensity"), or θ_k ("shown").
+Sums run over the positions j ≤ K_n of the row's request. Each function has a plain reference version, which defines it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Half a sweep of least squares over all cells of a grid: low rank plus rows, so that no grid is in memory.
+"""Half a sweep of least squares over all cells of a grid: low rank plus rows, without a grid in memory.
 
 Every cell has a target r̃_ui, a grid of low-rank blocks, and a row of the log adds v f² − 2 s f for its cell. Given the
 items' vectors X, user u gets, with f = p·x_i + b_i + c,
@@ -6,10 +6,10 @@ items' vectors X, user u gets, with f = p·x_i + b_i + c,
     argmin_p  ρ[Σ_i (f − r̃_ui)² + Σ_rows (v f² − 2 s f)] + pᵀ diag(λ) p,    A_u p = g_u,
     A_u = ρ(ZᵀZ + Σ_rows v z zᵀ) + diag λ,    g_u = ρ(Σ_i (r̃_ui − b_i − c) z_i + Σ_rows (s − v(b_i + c)) z_i).
 
-The last entry of p is the user's offset, so that of z_i is 1; b_i is what X has there. ZᵀZ is the same for all users
-(Hu et al. 2008), and R̃Z costs what the blocks' factors cost; where all v are 0 there is one Cholesky factor for all.
+The last entry of p is the user's offset, that of z_i is 1, and X has b_i in its place. ZᵀZ is the same for all users
+(Hu et al. 2008), and R̃Z costs as much as the blocks' factors. If all v are 0, all users share one Cholesky factor.
 
-Kernels know nothing about models. Every user is solved by one thread, in one order: bits do not depend on threads.
+Kernels know nothing about models. One thread solves for each user, in a fixed order: bits do not depend on threads.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ Written for users: user u has the rows ptr[u]:ptr[u + 1], each an item i, a targ
 
     argmin_p  Σ w (y - c - b_i - x_iᵀp)² + pᵀ(G + diag λ)p,
 
-exactly (Cholesky), or by a few steps of conjugate gradients from where it stands. With offsets the last entry of p is
-the user's own, a, so that of x is 1, and b_i is what the item's vector has there. G is a prior that all users share.
-The absolute and the logistic loss are lowered through squares that lie above them, so they never rise.
+exactly (Cholesky), or by a few steps of conjugate gradients from the present vector. With offsets, the last entry of p
+is the user's offset a, the last entry of x is 1, and b_i is the last entry of the item's vector. All users share the
+prior G. The absolute and the logistic loss are minimised through quadratic upper bounds, so they never rise.
 
-Kernels know nothing about models. Every user is solved by one thread, in one order: bits do not depend on threads.
+Kernels know nothing about models. One thread solves for each user, in a fixed order: bits do not depend on threads.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 Pointers = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
 
-# Parts have about equally many rows, so that threads end together, and enough that starting one costs nothing.
+# Parts have about equally many rows, so threads end together, and enough rows that starting a part costs nothing.
 PARTS, PART_ROWS = 64, 20_000
 
 
@@ -52,7 +52,7 @@ class Rows:
 
     @property
     def filled(self) -> npt.NDArray[np.bool_]:
-        """Who has a row."""
+        """Which owners have rows."""
         return np.diff(self.ptr) > 0
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Losses of a row as weighted squares: a loss itself, or the square that touches it at the present prediction.
+"""Losses of rows as weighted squares: the loss itself, or a quadratic bound that touches it at the prediction.
 
     (y - z)²;    |y - z|, and (y - z)²/2ε + ε/2 within ε of 0;    log(1 + eᶻ) - yz, y a label 0 or 1, z a logit.
 

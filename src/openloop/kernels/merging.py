@@ -1,4 +1,4 @@
-"""Where sorted values stand among sorted values: one walk along both, where a search would start anew for each."""
+"""Positions of sorted values among sorted values: one walk along both, instead of a search for each value."""
 
 from __future__ import annotations
 

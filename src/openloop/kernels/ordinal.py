@@ -4,8 +4,8 @@ A row (i, j) has level l = 0 … L - 1 when b_l < a_ij ≤ b_{l+1} (b_0 = -∞, 
 the priors u_i ~ N(μ, diag σ²), likewise v_j, and γ ~ InvGamma. So P(level l) = Φ((b_{l+1} - m)/s) - Φ((b_l - m)/s)
 with m = u_iᵀv_j and s² = γ_i γ_j.
 
-Nothing is written in place: each function returns a draw, which its caller may take or not. The draw of a user or a row
-is a function of the word and its own number alone (`kernels.streams`), whatever the threads. Plain twins are below.
+Nothing is written in place: each function returns a draw, which the caller may accept or reject. The draw of a user or
+row depends only on the word and its number (`kernels.streams`), not on threads. Plain reference versions are below.
 """
 
 from __future__ import annotations

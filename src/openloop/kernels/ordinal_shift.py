@@ -91,7 +91,7 @@ def _add_row(x: Floats, y: Any, weight: float, A: Floats, t: Floats, h: Floats) 
 
 @inlined
 def _add_system(L: Floats, t: Floats, h: Floats, variance: Floats, Z: Floats, out: Floats) -> None:
-    """L⁻¹t and L⁻¹h in their places, Z = (L⁻¹S)ᵀ, so that SΛ⁻¹S = ZZᵀ and SΛ⁻¹t = Z(L⁻¹t); the lower triangle."""
+    """L⁻¹t and L⁻¹h in place, and Z = (L⁻¹S)ᵀ. Then SΛ⁻¹S = ZZᵀ and SΛ⁻¹t = Z(L⁻¹t); the lower triangle."""
     d = t.size
     for j in range(d):
         t[j] = (t[j] - dot(L[j, :j], t[:j])) / L[j, j]

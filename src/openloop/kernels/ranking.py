@@ -107,7 +107,7 @@ def factor_scorer(user_factors: Array, item_factors: Array, item_bias: Array | N
 def block_users(n_items: int, n_users: int) -> int:
     """Users a block, whatever the number of threads; a multiple of 32 suits the matrix product.
 
-    A few users still make several blocks, so that threads end together.
+    Even few users are divided into several blocks, because threads should end together.
     """
     row = 4 * max(n_items, 1)
     fit = min(BLOCK_BYTES // row, 1024, max(64, n_users // 16))

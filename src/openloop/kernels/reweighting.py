@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
 
 BLOCK = 2**16  # rows whose gains are brought side by side, which fit into a cache
-PARTS = 4  # of the rows, each summed by a thread of its own
+PARTS = 4  # of the rows, each summed by a separate thread
 WIDTH = 8  # grid points: a width that is known beforehand is one instruction
 
 

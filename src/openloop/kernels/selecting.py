@@ -85,7 +85,7 @@ def _tied(scores: Array, chosen: Ints) -> int:
 
 @njit(cache=True, nogil=True)
 def fill_best(scores: Array, chosen: Ints, candidates: Pointers) -> None:
-    """One pass a row, its k best so far in a heap with the worst of them on top."""
+    """One pass per row, with the k best so far in a heap whose top is the worst of them."""
     k = chosen.shape[1]
     for b in range(scores.shape[0]):
         row, heap = scores[b], chosen[b]

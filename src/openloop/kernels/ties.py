@@ -93,7 +93,7 @@ def expected_reciprocal_rank(h: Array, e: Array, r: Array) -> Floats:
     """
     value = np.where(r > 0, 1 / (h + 1.0), 0.0)
     mixed = np.flatnonzero((r > 0) & (e > r))
-    # Users of one model share few distinct blocks; the longest come first, so that the live ones lead.
+    # Users of one model share few distinct blocks. The longest come first, so the unfinished blocks form a prefix.
     blocks = np.stack([r - e, h, e, r])[:, mixed].astype(np.int64)
     kinds, which = np.unique(blocks, axis=1, return_inverse=True)
     value[mixed] = _first_of_block(kinds)[which]

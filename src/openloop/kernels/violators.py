@@ -1,9 +1,9 @@
-"""Stochastic steps on pairs of items: a liked one, and one that should stand below it and does not.
+"""Stochastic steps on pairs of items: a liked one, and another that should rank below it but does not.
 
 ADG: Lim, McAuley & Lanckriet 2015, Algorithm 1 (OPT-ADG), where the other item is a violator found by drawing.
 AUC: their MF-AUC, where the other item is drawn once, from those that the user does not like.
 
-The model is f(u, i) = v_u·w_i + b_i (Eq. 1), in rows V = [v 1 0…] and W = [w b 0…], so that f is one product of
+The model is f(u, i) = v_u·w_i + b_i (Eq. 1), in rows V = [v 1 0…] and W = [w b 0…]: f is then one product of
 rows whose length suits vector instructions. Likes are lists by user: user u owns item[ptr[u]:ptr[u + 1]], ascending.
 
 Kernels know nothing about ratings: who likes what, and how strongly, is the caller's matter.
@@ -103,7 +103,7 @@ def _unbarred(r: Any, barred: Ints) -> Any:
 
 @njit(nogil=True, cache=True)
 def alias_table(ptr: Pointers, weight: Floats) -> tuple[Rows, Pointers]:
-    """`keep` and `other` of Likes. Equal weights keep every place, so that they change no draw."""
+    """`keep` and `other` of Likes. Equal weights keep every place, so they change no draw."""
     keep, other = np.ones(weight.size, np.float32), np.arange(weight.size)
     for u in range(ptr.size - 1):
         first, last = ptr[u], ptr[u + 1]
@@ -159,7 +159,7 @@ def violator(v: Rows, W: Rows, i: Any, barred: Ints, tries: int, z: np.uint64) -
     """Draw items that are not `barred` until one violates the margin of i: that item, the draw n = 0, 1, …, its hinge.
 
     After `tries` draws without a violator: the last item, n = tries, and a hinge that is not positive. A product that
-    is no number counts as a violator, so that sums of hinges tell.
+    is NaN counts as a violator, so it shows in sums of hinges.
     """
     f, others = _product(v, W[i]), len(W) - barred.size
     j, hinge = np.int64(i), np.float32(0)

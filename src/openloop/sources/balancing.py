@@ -19,11 +19,11 @@ from openloop.sources.outcomes import Exclusion
 
 
 def balanced_probability(w: Floats, cells: float, log: Feedback, targets: Sequence[Target]) -> Floats:
-    """1/w′ of each scored row: w′ ∝ w with what the candidates have of the targets, and Σw′ = |C|.
+    """1/w′ of each scored row: w′ ∝ w, balanced to the candidates' targets, and Σw′ = |C|.
 
-    `w` are the weights of the part with what balancing did to them in the whole log, `cells` is |C|. Without targets
-    they stay as they are. Weights that balance shares say nothing about the number of cells, which is known: with Σ1/π
-    for it, which items without a row leave short of |C|, intervals of ips covered .80.
+    `w` are the weights of the part, as balanced in the whole log; `cells` is |C|. Without targets they stay unchanged.
+    Balanced shares do not determine the number of cells, but |C| is known. Σ1/π in its place falls short of |C| if
+    items have no rows, and intervals of ips then covered .80.
     """
     if targets:
         found = moved(targets, log, w)
@@ -59,10 +59,10 @@ def candidate_levels(sample: LevelSample, log: Feedback, exclude: Feedback | Non
 
 
 def with_leverage(sample: LevelSample, whole: Floats, left: Floats) -> LevelSample:
-    """The sample where a level has `left` (L,) of the `whole` (L,) cells that it says: d log left_r/d log π_r.
+    """The sample if `left` (L,) of the `whole` (L,) cells that it predicts per level remain: d log left_r/d log π_r.
 
-    left_r = U·I·π_r − excluded_r, so that this is whole_r/left_r. (Taken for 1 the sample's error was a third too small
-    in rankings of a log that held 30 % of all cells.)
+    left_r = U·I·π_r − excluded_r, so the derivative is whole_r/left_r. (With 1 in its place, the sample's error was a
+    third too small in rankings of a log that held 30 % of all cells.)
     """
     known = left > 0
     return replace(sample, leverage=np.where(known, np.maximum(1.0, whole / np.where(known, left, 1.0)), 1.0))

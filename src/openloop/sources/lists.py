@@ -1,4 +1,4 @@
-"""What models list for users: from the sums of lists to values, with intervals over users where they are means.
+"""Metrics of lists: from the sums of lists to values, with intervals over users if they are means.
 
 Where lists come from is the business of arrays and frames; here they are sums by user and by item.
 """

@@ -37,18 +37,18 @@ class Observation:
     grid: Floats | None
     scored: Floats | None  # s of each row, None when unknown
     excluded: Floats  # t of each user: the share of the log that `exclude` is
-    scaled: bool = True  # False: p has no scale of its own, as where it was balanced
+    scaled: bool = True  # False: p has no absolute scale, for example if it was balanced
 
     def probability(self, user: npt.NDArray[np.int32]) -> Floats:
-        """π = p·s / (1 − p·t): a candidate is observed in the scored part; p·s where nothing is excluded.
+        """π = p·s / (1 − p·t): a candidate is observed in the scored part; p·s if nothing is excluded.
 
-        Where s is not known, p: right up to a factor.
+        If s is unknown, s = 1: the result is right up to a factor.
         """
         s = 1.0 if self.scored is None else self.scored
         return part_probability(self.values, s, self.excluded[user])
 
     def certain(self, user: npt.NDArray[np.int32]) -> Floats | None:
-        """(1 − t)/s, the weight of a row with p = 1; None where p has no scale, and so no odds."""
+        """(1 − t)/s, the weight of rows with p = 1; None if p has no scale, and therefore no odds."""
         if self.scored is None or not self.scaled:
             return None
         if np.ptp(self.scored) or np.ptp(self.excluded):

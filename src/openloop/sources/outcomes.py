@@ -135,10 +135,10 @@ def predicts(model: Any) -> bool:
 
 
 def predictions(name: str, model: Any, log: Feedback, *, partly: bool = True, lenient: bool = False) -> Floats | None:
-    """The predicted rating of each row, NaN where a model has none; None where predictions are ranks alone.
+    """The predicted rating of each row, NaN if the model has none; None if predictions are ranks alone.
 
-    Without `partly` also None where a list with scores and ranks lacks a row: it was made for rankings. With `lenient`
-    also where scores are masked, as -inf; else that is an error.
+    Without `partly`, also None if a list with scores and ranks lacks a row, because it was made for rankings. With
+    `lenient`, also None if scores are masked, as -inf; otherwise masked scores are an error.
     """
     found = _predictions(name, model, log, partly=partly)
     masked = 0 if found is None else int(np.isneginf(found).sum())
@@ -172,7 +172,7 @@ def ranks(
 ) -> Outcome:
     """How many candidates rank above and tie with each row's item; counted on `device`, or where the scores are.
 
-    `masks` is told which scores are -inf, unless a model says so of what it lacks.
+    `masks` receives which scores are -inf, unless the model itself marks missing items this way.
     """
     if isinstance(model, Predictions):
         model = model.ranking

@@ -102,7 +102,7 @@ class Source(Protocol):
 
     models: tuple[str, ...]
     in_one_pass: bool  # whether asking for much at once is cheaper than asking often
-    levelled: bool  # whether propensities were fitted with a uniform sample, so that there is a grouping LEVELS
+    levelled: bool  # whether propensities were fitted with a uniform sample; then there is a grouping LEVELS
 
     @property
     def form(self) -> str:
@@ -150,9 +150,9 @@ class Source(Protocol):
         ...
 
     def weight_on_rare(self, fewest: int) -> tuple[float, int] | None:
-        """The share of Σw on items with fewer rows in the whole log, and the rows on others; None where none can say.
+        """The share of Σw on items with fewer rows in the whole log, and the rows on others; None if unknown.
 
-        That is without weights, or of a frame of which nobody said what log it is a part of.
+        It is unknown without weights, and for a frame whose whole log was not given.
         """
         ...
 
@@ -326,7 +326,7 @@ def _with_caps(source: Source, wanted: Sequence[tuple[Metric, Method]]) -> _Reso
             caps[metric.name, method.name] = _tuned(source, metric)
     strata: dict[str, Strata | None] = {}
     for metric, method in wanted:
-        # Sums in strata add up to the whole, so that one set of moments serves all, unless users' gains do not.
+        # Sums in strata add up to the whole, so one set of moments serves all, unless users' gains do not add up.
         if not metric.groups and not metric.ideal and strata.get(metric.name) is None:
             strata[metric.name] = method.stratification
     weighted = {metric.name: source.summary(metric) is not None for metric, _ in wanted}

@@ -96,7 +96,7 @@ class PartlyRecoded:
 
 
 def by_id(what: str, model: Any, users: Vocabulary, items: Vocabulary) -> Any:
-    """A recommender in the codes of these ids; without vocabularies of its own it is taken to be in them.
+    """A recommender in the codes of these ids; if it has no vocabularies, it is assumed to use these codes.
 
     It may know more ids. Those that it lacks are refused, unless it was wrapped to answer about them.
     """

@@ -1,4 +1,4 @@
-"""What is said of how a log was split and what it holds: refusals and notes, the same wherever its rows are."""
+"""Refusals and notes about how a log was split and what it contains, the same in memory and in engines."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ def one_score(model: str, users: int, scored: int) -> str:
 def pair_columns(table: Header, given: Mapping[str, Column]) -> dict[str, str]:
     """The columns of user, item, and score or rank or both, wherever a table of predictions comes from.
 
-    `given` are names by role. Those of ids may be the log's, and count where the table has them; else, as where nobody
-    named any, ids have obvious names.
+    `given` are names by role. The names of ids may be the log's: they are used if the table has them. Otherwise, and if
+    none are given, ids must have obvious names.
     """
     return id_columns(table, given) | number_columns(table, given)
 

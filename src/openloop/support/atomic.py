@@ -26,7 +26,7 @@ UNABLE = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # a file system that knows 
 def replacing(path: FilePath) -> Generator[Path]:
     """Yield a temporary path beside `path`; rename it to `path` if the block succeeds, else remove it.
 
-    The bytes are on the disk before the name is, so that no crash leaves a name with other bytes. A file that was there
+    The bytes are on the disk before the name is, so no crash leaves the name with other bytes. A file that is replaced
     keeps its mode.
     """
     target = Path(os.path.realpath(path))  # the file behind a link, not the link, is replaced

@@ -1,4 +1,4 @@
-"""The clock of results: dates and durations; $SOURCE_DATE_EPOCH fixes both."""
+"""The clock of results: dates and durations. $SOURCE_DATE_EPOCH fixes both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`visible`: text from data as a terminal may show it, without characters that a terminal obeys."""
+"""`visible`: text from data made safe for a terminal, without control characters."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def _control_groups(root: Path) -> Iterator[Limit]:
 
 
 def _nested(mounted: Path, path: str, names: tuple[str, ...], used: str, dropped: str) -> Iterator[Limit]:
-    """A group and those around it, each with limits of its own; a container sees its own group as the outermost."""
+    """A group and its enclosing groups, each with its limits; a container sees its group as the outermost."""
     inner = PurePosixPath(path.lstrip("/") or ".")
     for group in dict.fromkeys([inner, *inner.parents]):
         held = _value(mounted / group / used)

@@ -1,4 +1,4 @@
-"""How long work reports progress: steps, and a bar on a terminal's stderr or in a notebook; nothing elsewhere."""
+"""Progress of long work: steps, and a bar on a terminal's stderr or in a notebook; nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_progress(who: str, show: Any) -> bool:
 
 @contextmanager
 def progress(what: str, total: int, *, show: bool) -> Generator[Advance]:
-    """Yield a function that is told how many of `total` steps are done; `what` is whose argument `show` is."""
+    """Yield a function to call with the number of steps done, out of `total`; `what` names the owner of `show`."""
     if not check_progress(what, show):
         yield lambda _done, _text: None
         return

@@ -29,7 +29,7 @@ def fitting(kind: type[T], value: Any, where: str) -> Any:
 
 
 def refuse(where: str, rule: str, value: Any) -> NoReturn:
-    """An error about a value, of which no more than its size is told where it has parts."""
+    """Raise an error about a value; of an object or a list it gives only the size."""
     sizes = {dict: "an object with {:,} keys", list: "a list of {:,}"}
     got = sizes[type(value)].format(len(value)) if type(value) in sizes else "null" if value is None else quoted(value)
     raise FormatError(f"{where} {rule}, got {got}; write the file again.")

@@ -31,8 +31,8 @@ def impressions(files: Files) -> pl.LazyFrame:
 def shown(files: Files, policy: str, campaign: str) -> Impressions:
     """The impressions of one policy in one campaign; its items are those that either policy showed there.
 
-    A file names neither requests nor users, so each row is a request of its own. The random policy puts any item at
-    any position alike, so its rows are shuffled.
+    A file names neither requests nor users, so each row is a separate request. The random policy puts every item at
+    every position with the same probability, so its rows are shuffled.
     """
     here = {path.parts[-3]: path for role in files.values() for path in role if path.parts[-2] == campaign}
     campaigns = sorted({path.parts[-2] for role in files.values() for path in role})

@@ -155,7 +155,7 @@ def _alone(dataset: Dataset, path: Path) -> Generator[IO[bytes]]:
             import fcntl
 
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # Windows has none, and lets no other process write
+        except ImportError:  # Windows has no flock, and allows no other process to write
             pass
         except BlockingIOError as error:
             raise InputError(f"{dataset.name}: another process is downloading it to {str(path)!r}; wait.") from error

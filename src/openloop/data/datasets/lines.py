@@ -21,7 +21,7 @@ Numbered = tuple[int, list[str] | None]  # a line and its fields, None where it 
 AGAIN = "fetch the file again."
 BETWEEN = {"\t": "tabs", "::": "'::'", ",": "commas"}
 NOUNS: Mapping[Kind, str] = {int: "a whole number", float: "a number", str: "text"}
-# What `read` says of its own arguments and of its rows, which are not lines, does not help with a published file.
+# Remarks of `read` on its arguments and on rows, which are not lines, do not help with a published file.
 ASIDE = re.compile(r" \((?:it was read as|its first line was taken).*$|,? in rows? .*$")
 
 

@@ -165,7 +165,7 @@ def refuse_no_room(what: str, size: int, free: int, most: int, remedy: str) -> N
 
 
 def _refuse_page(file: Path, name: str) -> None:
-    """A server that has moved a file often answers with a page of its own."""
+    """Refuse a web page: a server often answers with one if a file has moved."""
     with file.open("rb") as opened:
         head = opened.read(256).lstrip().lower()
     if head.startswith((b"<!doctype html", b"<html")):

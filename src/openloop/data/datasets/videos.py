@@ -58,7 +58,7 @@ def watched(files: Files) -> pl.LazyFrame:
 
 
 def _table(paths: tuple[Path, ...], types: dict[str, Any], time: str) -> pl.DataFrame:
-    """The rows of all files in the order of time, so that of a pair that repeats the latest row is the last."""
+    """The rows of all files in order of time: the latest row of a repeated pair is then the last."""
     rows = pl.concat([tables.columns(path, types, gaps=(time,)) for path in paths])
     return rows.sort(time, nulls_last=False, maintain_order=True)
 

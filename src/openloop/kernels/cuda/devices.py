@@ -1,7 +1,7 @@
 """Where kernels run on a GPU: the device that is asked for, its free memory, and products in full float32.
 
-With TRITON_INTERPRET=1 Triton runs kernels in Python on tensors of the CPU; "cuda" then means that, so that all of
-this can be tested without a GPU.
+With TRITON_INTERPRET=1 Triton runs kernels in Python on tensors of the CPU. "cuda" then means this mode, in which all
+of it can be tested without a GPU.
 """
 
 # Types are checked where torch and Triton need not be installed, and what Triton compiles has none.

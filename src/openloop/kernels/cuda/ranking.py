@@ -1,7 +1,7 @@
-"""Exact ranks on a GPU: scores in blocks of users, and one kernel that counts what is above and what ties.
+"""Exact ranks on a GPU: scores in blocks of users, and one kernel that counts items above and tied items.
 
-Lists are ragged, as in `kernels/ranking.py`. A block's thresholds are read from the block itself, so that an item ties
-with itself bit by bit; its excluded scores become NaN, which is counted nowhere. Inside the loop nothing waits for the
+Lists are ragged, as in `kernels/ranking.py`. A block's thresholds are read from the block itself: an item then ties
+with itself bit by bit. Excluded scores become NaN, which is never counted. Inside the loop nothing waits for the
 host. Counts are sums of whole numbers, which atomics add without rounding: same scores, same counts.
 """
 

@@ -1,9 +1,9 @@
 """Weighted alternating least squares: users, then items, each given the other, until the objective settles.
 
-Two things beyond the textbook. A sweep starts beyond where the last one ended, by Nesterov's momentum, and again
-without it if the objective rose: so it never rises, and settles in fewer sweeps. And the objective costs no pass over
-the rows of its own: each half sweep returns it (of an absolute or logistic loss a bound, which it meets where
-sweeps settle).
+Two things differ from the textbook. A sweep starts ahead of the last solution, by Nesterov's momentum. If the objective
+rises, the sweep is repeated without momentum: the objective never rises, and converges in fewer sweeps. The objective
+needs no separate pass over the rows: each half sweep returns it (for an absolute or logistic loss, an upper bound that
+is tight at convergence).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from openloop.learners.base import check_number, check_whole
 from openloop.learners.solvers.objective import Objective, Solution
 from openloop.support.progress import Advance
 
-CG_STEPS = 3  # from where a vector stands; more lower the objective of a sweep by less than a part in a thousand
+CG_STEPS = 3  # from the present vector; more steps lower the objective of a sweep by less than a thousandth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ def settle(improve: Sweep, found: Solution, plan: AlternationPlan) -> Solution:
     P and Q are arrays, or tensors on a GPU.
     """
     ahead = Solution(deepcopy(found.P), deepcopy(found.Q), found.c)
-    run, momentum = 0, 0.0  # sweeps that went well in a row, and how far beyond the last one this one starts
+    run, momentum = 0, 0.0  # consecutive successful sweeps, and how far ahead of the last one this one starts
     with ThreadPoolExecutor(plan.threads) as pool:
         for sweep in range(1, plan.iterations + 1):
             value = improve(ahead, pool)

@@ -2,7 +2,7 @@
 
 The ratings of unobserved cells are summed out wherever the rating part is drawn. What the observed rows propose for u,
 γ_u, v and γ_v is reversible with respect to their own posterior, so it is accepted with the ratio of Π S over the cells
-concerned (S of `kernels.joint_cells`). Levels of unobserved cells are drawn for the logistic part and forgotten then.
+concerned (S of `kernels.joint_cells`). Levels of unobserved cells are drawn for the logistic part and then discarded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sweeps of the ordinal factor model: a state, where it begins, and the order in which its parts are drawn.
 
-The order matters. Thresholds move with the latent scores a summed out, and a is drawn right after, so that the two
-together are one draw of (b, a) given the rest; everything else is drawn given a. Between sweeps a is not needed.
+The order matters. Thresholds move with the latent scores a summed out, and a is drawn right after: together this is
+one draw of (b, a) given the rest. Everything else is drawn given a. Between sweeps a is not needed.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def growth(surplus: Any, sweep: int) -> Any:
 
 # -- a stretch of everything ---------------------------------------------------------------------------------
 # While γ is fixed, the size of b and m = uᵀv together moves most slowly. (b, u, v) → (kb, √k u, √k v), and with them
-# (μ, σ²) → (√k μ, kσ²), so that the priors of u and v change by their Jacobian alone. What is left is the likelihood of
+# (μ, σ²) → (√k μ, kσ²): the priors of u and v then change by their Jacobian alone. What remains is the likelihood of
 # the levels, with a summed out, the priors of b, μ and σ², and the Jacobian of these, k^{(L - 1) + d + 2d}.
 
 

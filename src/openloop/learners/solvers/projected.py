@@ -125,7 +125,7 @@ def descend(blocks: Blocks, ask: Ask, found: Descent, plan: DescentPlan) -> tupl
             if len(found.values) > plan.iterations:
                 return here.totals, False
             there = _lower(blocks, ask, found, here)
-            if there is None:  # nothing that numbers can tell apart is lower
+            if there is None:  # no step gives a lower value within floating-point precision
                 break
             _remember(found, here, there)
             here = there

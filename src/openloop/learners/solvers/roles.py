@@ -1,4 +1,4 @@
-"""What random numbers are drawn for in a sweep: each role has a stream of its own.
+"""Roles of the random numbers in a sweep: each role has a separate stream.
 
 Values are parts of keys (`SweepKey.word`), so a change of one changes all draws after it.
 """

@@ -1,4 +1,4 @@
-"""Priors of the ordinal model, and the draws that are theirs: thresholds by Metropolis steps, and variances.
+"""Priors of the ordinal model and their draws: thresholds by Metropolis steps, and variances.
 
 σ² ~ InvGamma(3, 2), γ ~ InvGamma(5, 4), and b_l ~ N(l - L/2, 1) in rising order. A level's likelihood depends on its
 two thresholds alone, so every second threshold can move at once, each accepted by itself. Latent scores a are summed

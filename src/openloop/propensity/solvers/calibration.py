@@ -39,8 +39,8 @@ class Raked:
 def calibrate(w: Floats, H: Floats, means: Floats, block: Array | None = None) -> Raked:
     """The w′ nearest to w in relative entropy under which each column of H (n, K) has its mean (K,).
 
-    Σw′ = Σw, also within each block of rows where `block` (n,) says to which a row belongs. A column that is its mean
-    in all rows, but for rounding, is met.
+    Σw′ = Σw, also within each block if `block` (n,) assigns rows to blocks. A column that equals its mean in all rows,
+    except for rounding, is already balanced.
     """
     reach = np.abs(H - means).max(axis=0)
     varies = reach > REACHED * np.abs(H).max(axis=0)
@@ -118,7 +118,7 @@ def _minimum(rows: _Rows) -> Floats:
 def rake(w: Floats, level: Int64s, shares: Floats, block: Array | None = None) -> Raked:
     """w′ = w·g_r·h_b, g = exp(μ): each level r (of 0 … L−1) has its share (L,) of Σw, and each block keeps its Σw.
 
-    Every level that has a share needs a row. Rows of one block and level have one factor, so few cells are moved.
+    Every level with a share needs a row. Rows of one block and level share a factor, so few cells are adjusted.
     """
     L = len(shares)
     cell = level if block is None else block.astype(np.int64) * L + level

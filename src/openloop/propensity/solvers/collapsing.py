@@ -1,8 +1,8 @@
 """Rows of a log, or counts of them, to a grid of classes, and its solution back to every user and item.
 
-Users or items with no row, or with every row, have no finite offset at the optimum. They leave the grid, again and
-again until none is left, and get an offset afterwards: half a row is expected of them, or all rows but half a one.
-In a part of a log a row counts as several rows of the whole log, and so does the half.
+Users or items with no row, or with every row, have no finite offset at the optimum. They are removed from the grid,
+repeatedly until none is left. Afterwards they get the offset at which half a row is expected, or half a row less than
+all rows. In a part of a log, a row counts as several rows of the whole log, and so does half a row.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class CountedRows:
         return X.T @ np.column_stack(weighted)
 
     def _left(self, state_u: Array, state_i: Array) -> CountedRows:
-        """Rows with both ends on the grid; ids without a row have none to look for."""
+        """Rows whose user and item are both on the grid; ids without rows need no filter."""
         if not (state_u > 0).any() and not (state_i > 0).any():
             return self
         return self.taken((state_u[self.user] == 0) & (state_i[self.item] == 0))
@@ -118,7 +118,7 @@ class CountedIds:
         return self.size
 
     def counts(self, state_u: Array, state_i: Array) -> tuple[Floats, Floats]:
-        """Each id still on the grid has a row with every id that had all rows, and none with those that had none."""
+        """Rows per id. Each id on the grid has a row with every id that had all rows, and none with those without."""
         (count_u, count_i), (size_u, size_i) = self.count, self.size
         return count_u - size_i[state_i > 0].sum(), count_i - size_u[state_u > 0].sum()
 
@@ -157,12 +157,12 @@ class Collapsed:
     def _afterwards(self, z: Floats, n: Floats, side: Side) -> Floats:
         """The offset of each class that left the grid; z (left, H) are the logits of its cells without it."""
         sign = -side.state[~side.fitted].astype(np.float64)  # (left,)
-        # Every row but half a one: as half a row, with the logits' signs turned.
+        # Half a row less than all rows: like half a row, with the signs of the logits reversed.
         return sign * expecting(self.half, sign[:, None] * z, n)
 
 
 def collapse(rows: Counted, X: Floats, Z: Floats) -> Collapsed:
-    """The grid of classes; X (U, k) and Z (I, l) are centred covariates, a row for each entry."""
+    """The grid of classes; X (U, k) and Z (I, l) are centred covariates, one row per entry."""
     state_u, state_i = extremes(rows)
     (count_u, count_i), (size_u, size_i) = rows.counts(state_u, state_i), rows.sizes
     users, items = classes(state_u, count_u, X, size_u), classes(state_i, count_i, Z, size_i)
@@ -206,7 +206,7 @@ def extremes(rows: Counted) -> tuple[Array, Array]:
 
 
 def _extreme(count: Floats, most: float) -> Array:
-    # Rows of a part stand for 1/s rows each, so that their sum may pass the number of cells.
+    # Each row of a part represents 1/s rows, so their sum may exceed the number of cells.
     return (count >= most * (1 - 1e-9)).astype(np.int8) - (count <= 0).astype(np.int8)
 
 

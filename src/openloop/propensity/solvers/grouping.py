@@ -50,7 +50,7 @@ def by_item(log: Impressions) -> Ints:
 def by_assignment(log: Impressions) -> Ints:
     """The item's rank under every arm, in lists of one length.
 
-    Below the end of a short list an item is seen under one arm only: lists of other lengths must not stand in for it.
+    Below the end of a short list an item is seen under one arm only: lists of other lengths must not replace it.
     """
     if log.arms is None:
         raise ColumnError(

@@ -1,8 +1,8 @@
 """Logits γ_u + β_i + x_uᵀ W z_i over a grid of classes: gradient, Hessian and Newton, without a design matrix.
 
-Users of equal covariates and equal count share γ_u, because the likelihood sees them through these alone; items
-likewise. So the grid has a row for each class of users and a column for each class of items, counted m_u and n_i
-times. Rows are eliminated by a Schur complement, so the larger side should stand in rows.
+Users with equal covariates and equal count share γ_u, because the likelihood depends on nothing else; items likewise.
+So the grid has one row per class of users and one column per class of items, counted m_u and n_i times. Rows are
+eliminated by a Schur complement, so the larger side should be the rows.
 """
 
 from __future__ import annotations

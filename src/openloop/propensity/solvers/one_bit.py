@@ -1,7 +1,7 @@
 """One-bit matrix completion: the likelihood of O under P = σ(μ + LRᵀ), and its maximum under a bound on LRᵀ.
 
-Works on the whole grid in blocks of users, so that memory never holds more than a few blocks. Knows nothing about
-radii: `LowRank` chooses them.
+It works on the whole grid in blocks of users, and never holds more than a few blocks in memory. `LowRank` chooses the
+radii.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def project_max(L: Floats, R: Floats, radius: float) -> tuple[Floats, Floats]:
     """The nearest factors whose rows have squared norms of at most τ: long rows are cut.
 
     ‖LRᵀ‖_max is the least bound on those over all factors of the same product. It bounds every entry, and
-    ‖LRᵀ‖_* ≤ √(U·I)·‖LRᵀ‖_max, so that the two radii are of one size.
+    ‖LRᵀ‖_* ≤ √(U·I)·‖LRᵀ‖_max, so the two radii are comparable.
     """
     return _cut(L, radius), _cut(R, radius)
 

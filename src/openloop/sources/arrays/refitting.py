@@ -1,8 +1,8 @@
 """A bootstrap over users that fits the propensities, by any model, again to every draw.
 
-A draw has as many users as the log, some of them several times: each time as a user of its own, with the same rows.
-So the grid keeps its size, no pair is there twice, and a model counts the rows of each. A uniform sample that names
-users is drawn with them; of one that does not, ratings are drawn.
+A draw has as many users as the log. A user drawn several times becomes several users with the same rows: the grid keeps
+its size, no pair repeats, and a model counts the rows of each user. If a uniform sample names users, it is drawn with
+them; otherwise its ratings are drawn.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ class ArrayColumns:
         return dense, len(found)
 
     def _on_first(self, values: Floats) -> Column:
-        """A group's value on the first of its rows, so that summing rows gives it back."""
+        """A group's value on its first row, and 0 on the others: the sum over rows is the value."""
         column = np.zeros(len(self._rows))
         column[self._grouped[1]] = values
         return column

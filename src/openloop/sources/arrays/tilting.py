@@ -26,7 +26,7 @@ NEAR = 1e-9  # of a step
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowFactors:
-    """What the weight of a row is multiplied by: one factor by its level, one by its item, at each grid point."""
+    """The factors of a row's weight at each grid point: one for its level, and one for its item."""
 
     level: Array  # (n,) of every scored row
     by_level: Floats  # (L, G)

@@ -1,6 +1,6 @@
 """Sums with the same bits in any order of rows, for Polars: of integers, which 128 bits hold exactly.
 
-Polars adds floats in the order in which its threads finish, so that two runs of one query differ in the last bits. Here
+Polars adds floats in the order in which its threads finish, so two runs of one query differ in the last bits. Here
 each float x becomes the integer round(x · 2ᵏ), and sums of integers are exact.
 """
 
@@ -55,9 +55,9 @@ def _size(largest: float) -> float:
 
 
 def _powers(largest: float) -> Powers:
-    """Each k for a column whose largest value has this size, so that small values beside it are not lost.
+    """Each k for a column whose largest value has this size. Several k keep the small values, too.
 
-    None where it is not finite, since its sum is not either.
+    Empty if it is not finite, because its sum is not finite either.
     """
     if not math.isfinite(largest):
         return ()
@@ -99,9 +99,9 @@ def _grouped(rows: pl.LazyFrame, by: Sequence[str], asked: Sequence[pl.Expr]) ->
 
 
 def _with_parts(frame: pl.LazyFrame, powers: Mapping[str, Powers]) -> pl.LazyFrame:
-    """The frame with each column as whole numbers: each of what is left of the one before.
+    """The frame with each column as integer parts: each part rounds the remainder of the part before.
 
-    What is left has a column of its own: within one expression it would be written twice for each part.
+    Each remainder is a separate column: within one expression it would be repeated twice for each part.
     """
     import polars as pl
 

@@ -105,8 +105,8 @@ class FrameLadder:
     """The rows by narrow ranges of p, and by each value of p in the ranges where an edge lies.
 
     Engines have no weighted quantile, and p may have as many values as rows. Values are therefore counted only where
-    an edge must be: two passes find the edges that all values would give. `foreseen` are strata that will be asked for,
-    so that the second pass serves them all.
+    an edge must be: two passes find the edges that all values would give. `foreseen` are the strata that will be
+    asked for; the second pass serves all of them.
     """
 
     def __init__(self, frame: Any, foreseen: Sequence[tuple[int, Bins]] = ()) -> None:

@@ -1,7 +1,7 @@
 """One joined frame from a log and predictions, on the engine that they are in.
 
 Its columns are u, i, y (rating), p, its weights, and each model's prediction s or its counts h and e of candidates
-above and tied. One backend, one type of id: DuckDB and Spark would match "1" with 1, so that is refused at the door.
+above and tied. One backend, one type of id: DuckDB and Spark would match "1" with 1, so mixed types are refused.
 """
 
 from __future__ import annotations

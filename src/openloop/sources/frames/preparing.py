@@ -1,4 +1,4 @@
-"""A log frame and models checked and joined, and what the reader of its estimates should know."""
+"""A log frame and models, checked and joined, with notes for readers of the estimates."""
 
 from __future__ import annotations
 

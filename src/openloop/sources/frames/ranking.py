@@ -118,7 +118,7 @@ class Ranked:
             if self.excluded is not None and not self.asked.checked:
                 self.excluded.refuse(table)
             self.frame = self.parts.each(beside_pairs, self.frame, self._within_reach(listed, own))
-        # An unscored row with a rank of its own moves no other; with another's it lets more than k into the top k.
+        # An unscored row with a unique rank moves no other row; with a repeated rank, more than k are in the top k.
         if not self.asked.checked:
             self._refuse_repeats(table, self.frame if self.asked.distinct else listed, own)
         self.depths[at] = depth
@@ -214,7 +214,7 @@ class Ranked:
         self._by_rank(at, self.counted[at], tied=tied > 0)
 
     def _most_candidates(self, table: ModelTable, above: str, tied: str) -> int:
-        """How many items counts of scored rows tell of at most, those that a row's user has excluded among them."""
+        """The largest number of items that counts of scored rows imply, including the items excluded for the user."""
         h, e = nw.col(above), nw.col(tied)
         others = nw.lit(0.0) if self.excluded is None else nw.col("excluded")
         rows = self.frame.select(gone=flag(h.is_null() | e.is_null()), most=h + e + others)
@@ -288,7 +288,7 @@ def with_ranks(
 
 
 def _odd_and_tied(counts: Any, above: str, tied: str) -> tuple[int, int]:
-    """How many rows cannot be counts, and how many have ties; a row where all is missing says nothing."""
+    """How many rows have impossible counts, and how many have ties; rows without any counts are ignored."""
     h, e = nw.col(above), nw.col(tied)
     bad = absent(h) | absent(e) | (h < 0) | (e < 1) | (h != h.floor()) | (e != e.floor()) | (h + e > rules.LARGEST)
     flags = {"odd": flag(bad & ~(h.is_null() & e.is_null())), "tied": flag(~absent(e) & (e > 1))}

@@ -28,7 +28,7 @@ NOTES = (
         "WMF32, which is not among the 104, three open-loop values."
     ),
     (
-        "Three things beside the seed decide a value of the open loop. They are here as in the published code. Cornac "
+        "Three things besides the seed decide a value of the open loop. They are here as in the published code. Cornac "
         "numbers users and items as they appear in the file, and draws their starts in that order. Rows are learned in "
         "the file's order. Ties are left as NumPy's quicksort left them in 2021; today NumPy sorts by the processor's "
         "vector instructions, which leave them otherwise."

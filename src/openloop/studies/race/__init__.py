@@ -12,7 +12,7 @@ PAPER = Paper(
     title="A race of debiased learners without leaks",
     authors="openloop",
     year=2026,
-    venue="A study of its own, beside what the debiasing papers since 2016 print for Coat",
+    venue="An original study, with the numbers that debiasing papers since 2016 print for Coat",
 )
 
 COAT = ("coat",)

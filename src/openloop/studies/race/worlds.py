@@ -171,11 +171,11 @@ def _wrong(found: Found) -> Iterator[str]:
                 "no significant difference": [who for who, one in rivals.items() if not (one.wins or one.loses)],
             }
             told = (f"{what}: {_by_how_much(rivals, who)}" for what, who in parts.items())
-            yield f"Where {SEEN[kind]} and learners are told that of offsets alone, a wrong p: {'; '.join(told)}."
+            yield f"Where {SEEN[kind]} and learners get a p from offsets alone, which is wrong: {'; '.join(told)}."
 
 
 def _by_how_much(rivals: Mapping[str, Against], who: Sequence[str]) -> str:
-    return ", ".join(f"{name} ({-100 * rivals[name].less:+.1f} %)" for name in who) or "nobody"
+    return ", ".join(f"{name} ({-100 * rivals[name].less:+.1f} %)" for name in who) or "none"
 
 
 SEEN = {

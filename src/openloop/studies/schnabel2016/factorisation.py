@@ -179,7 +179,7 @@ def notes(found: Sequence[Errors], run: Run) -> tuple[str, ...]:
     chosen = (
         f"{len(found[0].values)} trials each; d = {FACTORS}. Each trial chooses the λ of each method by {FOLDS} folds "
         "of its observed ratings: by IPS under the method's propensities, or by the plain average for MF-Naive, never "
-        "by the truth. λ is beside an average over ratings with weights of mean 1, so it weighs as much in a fold as "
+        "by the truth. λ is added to an average over ratings with weights of mean 1, so it weighs as much in a fold as "
         f"in the log. The grid has {len(grid)} values from {min(grid):g} to {max(grid):g}, each twice the one before."
     )
     outwards = (
