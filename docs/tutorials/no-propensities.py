@@ -100,9 +100,9 @@ assert found.verdict.level == "conditional"
 # %% [markdown]
 # This is a *conditional* answer, not a verdict:
 #
-# > current is ahead of challenger and old on mae, per cell, and stays so while a rating
-# > one star higher makes being observed at most 1.15 times likelier than the
-# > propensities say; it turns near 1.28 times.
+# > current is ahead of challenger and old on mae, per cell, if each extra star makes
+# > being observed at most 1.15 times likelier than the propensities say; the order
+# > reverses near 1.28 times.
 #
 # openloop calls this number ρ (rho). With ρ = 1 the propensities are right. With ρ = 2
 # each star more makes a rating twice as likely to be in the log as they say. The chart
@@ -229,9 +229,9 @@ assert lost.verdict.level == "none"
 # ```console
 # $ openloop audit ratings.parquet current=current.parquet old=old.parquet \
 #     challenger=challenger.parquet --metric mae --report ratings.html
-# current is ahead of challenger and old on mae, per cell, and stays so while a
-# rating one star higher makes being observed at most 1.15 times likelier than the
-# propensities say; it turns near 1.28 times.
+# current is ahead of challenger and old on mae, per cell, if each extra star makes
+# being observed at most 1.15 times likelier than the propensities say; the order
+# reverses near 1.28 times.
 #
 # $ openloop audit ratings.parquet challenger=challenger.parquet old=old.parquet \
 #     --metric mae

@@ -210,8 +210,8 @@ assert second.verdict.winner is None
 # %% [markdown]
 # This is no verdict. It is a *conditional* answer:
 #
-# > svd is ahead of discounted on recall@10, per user, and stays so while at most 35 %
-# > of popularity is exposure
+# > svd is ahead of discounted on recall@10, per user, if at most 35 % of popularity is
+# > exposure
 #
 # If most of popularity is liking, `svd` is better. If it is exposure, the colleague is
 # right. The curve crosses zero:
@@ -319,8 +319,8 @@ discounted.to_vectors("discounted.npz")
 # ```console
 # $ openloop audit events.parquet svd=svd.npz discounted=discounted.npz \
 #     --time timestamp --test 2024-03-09 --duplicates first
-# svd is ahead of discounted on recall@10, per user, and stays so while at most 35
-# % of popularity is exposure; it turns near 62 %.
+# svd is ahead of discounted on recall@10, per user, if at most 35 % of popularity
+# is exposure; the order reverses near 62 %.
 # ```
 #
 # ## Read on

@@ -236,7 +236,7 @@ def test_gamma_is_the_exponent_of_popularity(files, tmp_path):
             facts("'user'", 7, "--users", "--items"),
             id="few users",
         ),
-        pytest.param("user,item,rating\n1,1,5\n", ("--users", "0"), facts("--users 0", "one"), id="no users"),
+        pytest.param("user,item,rating\n1,1,5\n", ("--users", "0"), facts("--users 0", "at least 1"), id="no users"),
     ],
 )
 def test_errors_name_options_and_no_keywords(tmp_path, content, more, told):

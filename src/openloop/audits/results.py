@@ -171,6 +171,7 @@ class Audit(Recorded):
         rehearsal: How often drawn logs give a verdict, where that was asked for.
         weights: A summary of the weights of all scored rows.
         check: The check of a propensity model that was fitted.
+        not_computed: Results that rows on disk or in an engine do not allow, with the reasons.
         cold: The rows of users or items without training rows, which the verdict leaves out.
         settling: The number of randomised impressions that would settle each pair, for a log of positives.
         setting: What was audited and how, to repeat it.
@@ -283,16 +284,33 @@ class Audit(Recorded):
 
     @classmethod
     def from_json(cls, path: FilePath) -> Audit:
-        """The audit that `to_json` wrote to a file, without the users' parts: for its page, its words and its numbers.
+        """The audit that `to_json` wrote to a file: for its page, its words and its numbers.
 
-        Files from anywhere may be given: what is not an audit is refused, with the place where it is not.
+        The file may come from anywhere: what is not an audit is refused, with the place where it is not. The file lacks
+        the contributions of users, so its estimates cannot be subtracted or resampled.
+
+        Args:
+            path: The JSON file of an audit.
+
+        Returns:
+            The audit; `ol.report` writes the same page for it as for the original.
+
+        Raises:
+            FormatError: The file is not an audit of this schema.
         """
         from openloop.audits.restoring import audit_in
 
         return audit_in(path)
 
     def since(self, old: Audit) -> Changes:
-        """What changed from an older audit to this one: settings, verdict, order, estimates and what they rest on."""
+        """What changed from an older audit to this one: settings, verdict, order, estimates and what they rest on.
+
+        Args:
+            old: The older audit.
+
+        Returns:
+            The changes, with a text, `records()` and a page by `ol.report`.
+        """
         from openloop.audits.changing import changes_between
 
         return changes_between(old, self)

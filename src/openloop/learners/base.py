@@ -346,7 +346,7 @@ def weight_notes(w: Floats) -> list[str]:
 
 def few_notes(left: float, n: int) -> list[str]:
     """A sentence where weights leave few of n rows."""
-    few = f"the weights leave {left:,.0f} effective rows of {n:,}; a floor of the propensities would leave more"
+    few = f"the weights leave an effective {left:,.0f} of {n:,} rows; a floor of the propensities would leave more"
     return [few] if left < FEW * n else []
 
 

@@ -29,7 +29,7 @@ def test_a_floor_is_noted_and_kept():
     notes: list[str] = []
     model = ScannedWhole.of(PARTS, KNOWN).fitted(ModelSpec(name="popularity", gamma=1.0), 0.5, notes)
     np.testing.assert_array_equal(model.fitted, np.maximum(model.model.item_propensities_, 0.5))
-    assert any("p below 0.5 count as that: 25.0% of the rows" in note for note in notes)
+    assert any("p below the floor 0.5 count as the floor: 25.0%" in note for note in notes)
 
 
 @pytest.mark.parametrize("floor", [0.0, 0.4])

@@ -52,8 +52,8 @@ def test_ids_that_it_lacks_score_zero():
     np.testing.assert_array_equal(model.scores(range(6)), wanted)
     np.testing.assert_array_equal(model.predict([5, 0, 2], [1, 0, 3]), wanted[[5, 0, 2], [1, 0, 3]])
     of_users, of_items = model.notes_
-    assert re.search(facts("1 of 6 users", "not known", 0), of_users)
-    assert re.search(facts("1 of 5 items", "not known", 0), of_items)
+    assert re.search(facts("1 of 6 users", "unknown", 0), of_users)
+    assert re.search(facts("1 of 5 items", "unknown", 0), of_items)
     assert make().placed(USERS, ITEMS).notes_ == ()
 
 

@@ -56,9 +56,9 @@ class Wrapped(Learner):
         found = type(self)(*given, covers=self.covers)
         found.users_, found.user_rows_ = users, _rows(self.users_, self.user_rows_, users)
         found.items_, found.item_rows_ = items, _rows(self.items_, self.item_rows_, items)
-        answer = "it has scores of its own for them" if self.covers else "their score is 0, among the others' scores"
+        answer = "it has its own scores for them" if self.covers else "their score is 0, among the others' scores"
         found.notes_ = tuple(
-            f"{number:,} of {len(rows):,} {side} are unknown to it; {answer}"
+            f"{number:,} of {len(rows):,} {side} are unknown to the model; {answer}"
             for side, rows in (("users", found.user_rows_), ("items", found.item_rows_))
             if (number := int((rows < 0).sum()))
         )

@@ -41,9 +41,7 @@ def list_gaps(joined: Joined, asked: Fact | None) -> dict[str, ListGaps]:
         return {}
     found = {name: float(value or 0.0) for name, value in asked.row.items()}
     listed = _listed(joined)
-    whole = {
-        at: joined.coverage[joined.models[at]].depth is not None for at in listed
-    }  # else it was not read to its end
+    whole = {at: joined.coverage[joined.models[at]].depth is not None for at in listed}  # read to its end
     return {
         joined.models[at]: ListGaps(
             rows=found[f"without{at}"] / found["rows"], users=int(found[f"users{at}"]), gaps=int(found[f"gaps{at}"]),
