@@ -64,7 +64,7 @@ def test_a_model_that_covers_them_is_asked_about_row_minus_one():
     model = Wrapped("theirs", all_pairs, ["a", "b"], [1, 2], "zero", covers=True)
     placed = model.placed(Vocabulary.of(["b", "c"]), Vocabulary.of([2, 3]))
     assert placed.scores([0, 1]).tolist() == [[0, 7], [7, 7]]
-    assert all("answer of its own" in note for note in placed.notes_)
+    assert all("its own scores" in note for note in placed.notes_)
 
 
 def test_it_is_asked_and_not_fitted():
