@@ -29,11 +29,11 @@ from openloop.support.wording import TURNS, chance, counted, critical, joined, l
 PREFERRED = ("snips", "stratified", "ips", "dr", "clipped")  # for a comparison, which names no estimator itself
 NO_GAMMA = "not known, or a difference to another model covers 0"
 TURNING = {
-    "gamma": "the order could turn once propensities are off by more than this",
-    "rho": "the order reverses if each extra star makes being observed this many times likelier than the propensities say",
-    "kappa": "the order turns where so much of popularity is exposure",
+    "gamma": "the order could reverse if propensities are off by more than this factor",
+    "rho": "the order reverses if each extra star makes being observed this much likelier than the propensities say",
+    "kappa": "the order reverses if this share of popularity is exposure",
 }
-NEVER = "as far as was tried, the order does not turn"
+NEVER = "the order does not reverse in the range that was tried"
 SPOKEN = 10  # pairs or models in a text that describes a chart
 
 
