@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import webbrowser
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from openloop.cli.opening import UNNAMED
 from tests.audit_files import audit_files
 from tests.cli.running import run
+from tests.facts import facts
 from tests.pages import Reader
 
 
@@ -41,6 +43,27 @@ def test_without_a_name_it_is_in_this_folder(asked, tmp_path):
     found = audited(tmp_path, "--open")
     assert asked == [(tmp_path / UNNAMED).as_uri()]
     assert f"wrote {UNNAMED}" in found.stderr
+
+
+def test_a_file_of_another_program_is_not_replaced(asked, tmp_path):
+    (tmp_path / UNNAMED).write_text("mine", encoding="utf-8")
+    found = audited(tmp_path, "--open")
+    assert found.exit_code == 2
+    assert re.search(facts(UNNAMED, "did not write", "--report"), found.stderr)
+    assert ((tmp_path / UNNAMED).read_text(encoding="utf-8"), asked) == ("mine", [])
+
+
+def test_a_report_of_its_own_is_replaced(asked, tmp_path):
+    for _ in range(2):
+        assert audited(tmp_path, "--open").exit_code in (0, 3)
+    assert len(asked) == 2
+
+
+def test_the_report_of_a_file_is_opened_too(asked, tmp_path):
+    audited(tmp_path, "--json", "audit.json")
+    found = run("report", "audit.json", "--report", "again.html", "--open")
+    assert found.exit_code == 0, found.output
+    assert asked == [(tmp_path / "again.html").as_uri()]
 
 
 def test_without_a_browser_a_line_says_where_it_is(asked, tmp_path, monkeypatch):

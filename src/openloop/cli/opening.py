@@ -12,14 +12,20 @@ from openloop.cli.options import page, say
 # In the folder of the user: a browser that is kept apart from the system, as by snap, sees no temporary files.
 UNNAMED = "openloop-report.html"
 
+GENERATOR, HEAD = b'<meta name="generator" content="openloop ', 2**12  # what a page of openloop has in its first bytes
+
 Open = Annotated[
     bool, typer.Option("--open", help=f"Open the report in the browser; without --report it is {UNNAMED}.")
 ]
 
 
 def named(report: str | None, *, wanted: bool) -> str | None:
-    """Where the report goes: as asked for, and where it is only to be opened, into this folder."""
-    return page(UNNAMED) if wanted and report is None else report
+    """The report's file: as asked for, else one in this folder if it is to be opened; no other program's file."""
+    if report is not None or not wanted:
+        return report
+    if Path(UNNAMED).is_file() and GENERATOR not in Path(UNNAMED).read_bytes()[:HEAD]:
+        raise typer.BadParameter(f"{UNNAMED!r} is a file that openloop did not write; name another with --report.")
+    return page(UNNAMED)
 
 
 def show_page(path: str) -> None:

@@ -9,6 +9,7 @@ import typer
 from openloop.cli import options
 from openloop.cli.audit_tables import printed
 from openloop.cli.change_tables import changed
+from openloop.cli.opening import Open, named, show_page
 from openloop.cli.options import files, page, request, say, show, tell_written
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def report(
     report: Annotated[
         str | None, typer.Option(metavar="FILE.html", callback=page, help="Write the page, the same as the audit's.")
     ] = None,
+    open_: Open = False,
     json: options.Json = None,
 ) -> None:
     """Make the report of an audit again from its JSON, without the data; or compare two audits.
@@ -38,6 +40,7 @@ def report(
     from openloop.commands.report import ReportRequest, consistent, found_in, write_page
     from openloop.commands.table_files import refuse_overwriting
 
+    report = named(report, wanted=open_)
     wanted = request(ReportRequest, ctx)
     refuse_overwriting(files(report, json), wanted.inputs)
     found = found_in(wanted)
@@ -52,6 +55,8 @@ def report(
         say(found.to_json())
     else:
         show(parts)
+    if open_ and report is not None:
+        show_page(report)
 
 
 def _parts(found: Any, ctx: typer.Context) -> Iterable[RenderableType]:
