@@ -64,7 +64,7 @@ def test_what_would_change_the_order_is_said_beside_the_verdict(subject, bare):
     found = sections.changes(replace(subject, found={("mae", "snips"): known}))
     assert [(term, value) for term, value, _ in found] == [("Γ*", "1.5×"), ("ρ*", "∞")]
     assert "more than this" in found[0][2]
-    assert "does not turn" in found[1][2]
+    assert "does not reverse" in found[1][2]
 
 
 def test_agreement_of_the_estimators_is_said(subject):

@@ -29,11 +29,11 @@ from openloop.support.wording import TURNS, chance, counted, critical, joined, l
 PREFERRED = ("snips", "stratified", "ips", "dr", "clipped")  # for a comparison, which names no estimator itself
 NO_GAMMA = "not known, or a difference to another model covers 0"
 TURNING = {
-    "gamma": "the order could turn once propensities are off by more than this",
-    "rho": "the order reverses if each extra star makes being observed this many times likelier than the propensities say",
-    "kappa": "the order turns where so much of popularity is exposure",
+    "gamma": "the order could reverse once propensities are off by more than this",
+    "rho": "the order reverses if each extra star makes being observed so many times likelier, beyond the propensities",
+    "kappa": "the order reverses if this share of popularity is exposure",
 }
-NEVER = "as far as was tried, the order does not turn"
+NEVER = "as far as was tried, the order does not reverse"
 SPOKEN = 10  # pairs or models in a text that describes a chart
 
 
@@ -110,7 +110,7 @@ def facts(of: Subject) -> Terms:
 
 
 def changes(of: Subject) -> list[tuple[str, str, str]]:
-    """Where the order of the model in front turns: Γ*, ρ* or κ*, as far as they are known."""
+    """Where the order of the model in front reverses: Γ*, ρ* or κ*, as far as they are known."""
     if of.shown is not None:
         return []
     leader = None if of.audit is None else of.audit.verdict.leader
