@@ -14,7 +14,8 @@ STREAMED = ", streamed from disk"
 NAMED = re.compile(r"(model '\w+') \([^)]*\)")  # errors of read tables name their files, those of streamed ones do not
 UNREAD = re.compile(r"^.*cut short or of another format[^:]*: ")  # only where rows are read it is known of which file
 TIED = "lists that end among tied items"
-FLIP = "; could flip once propensities"  # of the sentence that has gamma, up to the next semicolon
+# The part of a sentence that has gamma.
+REVERSED = re.compile(r"; (?:could reverse once propensities|no reweighting of the scored rows)[^;]*(?=;|\.$)")
 
 
 def unlike(run: Callable[..., Any], *words: Any) -> tuple[int, str | None]:
@@ -53,16 +54,11 @@ def _leave_out(kept: dict[str, Any], absent: dict[str, str]) -> None:
             c["gamma"] = None
     if f"gamma of {kept['metric']} by {kept['estimator']}" in absent:
         verdict = kept["verdict"]
-        verdict["sentences"] = [_without_flip(sentence) for sentence in verdict["sentences"]]
+        verdict["sentences"] = [REVERSED.sub("", sentence) for sentence in verdict["sentences"]]
     if any(part.endswith("tied items") for part in absent):
         for notes in (kept["notes"], kept["comparison"]["notes"]):
             notes[:] = [note for note in notes if not note.startswith(TIED)]
     kept["not_computed"] = absent
-
-
-def _without_flip(sentence: str) -> str:
-    head, found, tail = sentence.partition(FLIP)
-    return head + found and head + tail[tail.index(";") :] if found else sentence
 
 
 def differences(a: Any, b: Any, where: str = "") -> Iterator[str]:

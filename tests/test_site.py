@@ -15,9 +15,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 import openloop as ol
 import openloop.testing
+from openloop.cli import app
 from tests.browser import page
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -99,6 +101,11 @@ def test_every_public_name_is_in_the_reference():
     missing = [n for n, value in PUBLIC.items() if not inspect.ismodule(value) and id(value) not in documented]
     assert missing == []
     assert documented <= {id(value) for value in PUBLIC.values()}
+
+
+def test_every_command_is_in_the_reference():
+    text = (DOCS / "reference" / "index.md").read_text(encoding="utf-8").partition("## Commands\n")[2]
+    assert sorted(re.findall(r"^\| `openloop (\S+)` \|", text, re.MULTILINE)) == sorted(get_command(app).commands)
 
 
 def resolved(entry):

@@ -18,7 +18,7 @@ def test_the_words_say_what_was_and_what_is():
     assert text.splitlines()[0] == "The older audit chooses a, the newer one cannot tell the models apart."
     assert "threshold: 4.0 → 3.0" in text
     assert "snips of mae: a, <b> → <b>, a" in text
-    assert "a was ahead of <b>; now they are not told apart" in text
+    assert "a was ahead of <b>; now neither is ahead" in text
     assert "\x1b" not in text
     assert repr(changes()) == text
 
@@ -27,8 +27,8 @@ def test_the_words_say_what_was_and_what_is():
     ("old", "new", "told"),
     [
         ("a", "<b>", "<b> is now ahead of a; it was behind"),
-        (None, "<b>", "<b> is now ahead of a; they were not told apart"),
-        ("<b>", None, "<b> was ahead of a; now they are not told apart"),
+        (None, "<b>", "<b> is now ahead of a; before, neither was ahead"),
+        ("<b>", None, "<b> was ahead of a; now neither is ahead"),
     ],
 )
 def test_pairs_are_told_in_each_way(old, new, told):

@@ -22,7 +22,7 @@ def test_all_that_changed_is_printed():
     text = shown(changes())
     assert text.startswith("The older audit chooses a, the newer one cannot tell")
     for part in ("old: a wins.", "new: Nobody wins.", "- threshold: 4 → 3", "places by snips of mae",
-                 "- a was ahead of <b>; now they are not told apart", "0.80 … 1.20", "+1.00"):  # fmt: skip
+                 "- a was ahead of <b>; now neither is ahead", "0.80 … 1.20", "+1.00"):  # fmt: skip
         assert part in text
     assert "\x1b" not in text
 

@@ -36,7 +36,7 @@ def test_report_writes_it(tmp_path):
     text = (tmp_path / "diff.html").read_text(encoding="utf-8")
     assert "<title>Week 3 &lt;4&gt;</title>" in text
     assert "is no test" in text
-    assert "now they are not told apart" in text
+    assert "now neither is ahead" in text
 
 
 def test_nothing_in_common_leaves_words():

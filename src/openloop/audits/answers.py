@@ -129,7 +129,7 @@ class Verdict:
 
 
 def plain(value: Any) -> Any:
-    """Plain values with "infinite" for ∞ and "-infinite" for −∞: JSON has neither, and they are no missing values."""
+    """Plain values with "infinite" for ∞ and "-infinite" for −∞: JSON has neither, and they are not missing values."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, list | tuple):

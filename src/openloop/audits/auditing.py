@@ -131,8 +131,8 @@ def audit(
         doubts: Your own reasons against any choice.
         assumes: What the propensities take for granted; by default what their model does. For a frame's column, pass
             the model that made it.
-        baseline: The model that the others are compared with, and with no other. Fewer pairs are told apart more
-            easily.
+        baseline: The model that the others are compared with, and with no other. With fewer pairs a difference is
+            significant more easily.
         min_item_rows: Items with fewer rows in the whole log leave the population.
         cold: What happens to rows whose user or item has no row in `trained_on`: "keep", "drop", or "report" them
             apart. The verdict is then about the others.

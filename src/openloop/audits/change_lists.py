@@ -44,7 +44,7 @@ class Verdicts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairChange:
-    """a − b of two models in both audits, and which one each audit tells to be better; None for neither."""
+    """a − b of two models in both audits, and which one each audit finds better; None for neither."""
 
     a: str
     b: str
@@ -59,9 +59,9 @@ class PairChange:
 
     def __str__(self) -> str:
         if self.old_better is None:
-            return f"{self.new_better} is now ahead of {self._other(self.new_better)}; they were not told apart"
+            return f"{self.new_better} is now ahead of {self._other(self.new_better)}; before, neither was ahead"
         if self.new_better is None:
-            return f"{self.old_better} was ahead of {self._other(self.old_better)}; now they are not told apart"
+            return f"{self.old_better} was ahead of {self._other(self.old_better)}; now neither is ahead"
         return f"{self.new_better} is now ahead of {self.old_better}; it was behind"
 
     def _other(self, model: str | None) -> str:
@@ -70,7 +70,7 @@ class PairChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderChange:
-    """The models of both audits from best to worst, and the pairs that are told apart otherwise."""
+    """The models of both audits from best to worst, and the pairs with another answer."""
 
     metric: str
     estimator: str
@@ -80,7 +80,7 @@ class OrderChange:
 
     @property
     def changed(self) -> bool:
-        """Whether models changed places, or a pair is told apart otherwise."""
+        """Whether models changed places, or a pair has another answer."""
         return self.old != self.new or bool(self.pairs)
 
 

@@ -66,7 +66,7 @@ class Change:
     dropped: tuple[str, ...] = ()
     log: bool = False  # needs another log
     pair: bool = False  # leaves all but two models out
-    where: tuple[str, ...] = ()  # sentences on what stands in capitals, each beginning with it
+    where: tuple[str, ...] = ()  # sentences on the words in capitals, each beginning with it
 
 
 # A model that has not seen the scored rows has to be trained first, which is no command of an audit.

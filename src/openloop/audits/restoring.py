@@ -5,8 +5,8 @@ The numbers are those of the file; users' parts are not in it, so the estimates 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from openloop.audits.results import (
     SCHEMA,
     Audit,
     Curve,
-    Family,
     LineKind,
     OpenLoop,
     Score,
@@ -45,6 +44,8 @@ from openloop.support.typed import below, built, fitting, part, refuse
 
 AGAIN = "write it by `openloop audit … --json FILE`"
 
+K = TypeVar("K")
+
 
 def audit_in(path: FilePath) -> Audit:
     """The audit in a file, which may come from anywhere."""
@@ -58,7 +59,7 @@ def audit_in(path: FilePath) -> Audit:
 
 
 def _check_schema(record: Any, where: str) -> None:
-    """A result of another kind, and an audit by another version, are told from what is none."""
+    """A result of another kind, and an audit by another version, get their own messages."""
     known = record.get("schema") if isinstance(record, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
     if known == SCHEMA:
         return
@@ -116,9 +117,6 @@ def _audit(r: Record) -> Audit:
     result = _comparison(r.of("comparison"))
     if r("level", float) != result.level:
         refuse(below(r.where, "level"), f"must be that of comparison.level, {result.level}", r("level", float))
-    families: dict[Family, tuple[Contrast, ...]] = {}
-    for c in r("contrasts", tuple[Contrast, ...]):
-        families[c.metric, c.estimator] = (*families.get((c.metric, c.estimator), ()), c)
     best = {
         (b("metric", str), b("estimator", str)): b("models", dict[str, float])
         for b in r.each("probability_of_being_best")
@@ -126,7 +124,8 @@ def _audit(r: Record) -> Audit:
     loop, shown, weights, cold = (r.optional(name) for name in ("open_loop", "positions", "weights", "cold"))
     return Audit(
         verdict=r("verdict", Verdict), metric=r("metric", str), estimator=r("estimator", str), result=result,
-        contrasts=families, best=best, strata=tuple(_table(t, result.level) for t in r.each("strata")),
+        contrasts=_contrasts(r, lambda c: (c.metric, c.estimator)), best=best,
+        strata=tuple(_table(t, result.level) for t in r.each("strata")),
         paradoxes=r("paradoxes", tuple[Paradox, ...]), curves=r("sensitivity", tuple[Curve, ...]),
         benchmarks=r("benchmarks", tuple[str, ...]), friedman=r("friedman", Friedman | None),
         open_loop=None if loop is None else _open_loop(loop), positions=None if shown is None else _positions(shown),
@@ -163,6 +162,14 @@ def _estimate(r: Record, level: float) -> KeptEstimate:
     )  # fmt: skip
 
 
+def _contrasts(r: Record, family: Callable[[Contrast], K]) -> dict[K, tuple[Contrast, ...]]:
+    """The contrasts by family, in the order of the file."""
+    found: dict[K, list[Contrast]] = {}
+    for c in r("contrasts", tuple[Contrast, ...]):
+        found.setdefault(family(c), []).append(c)
+    return {key: tuple(pairs) for key, pairs in found.items()}
+
+
 def _table(r: Record, level: float) -> StrataTable:
     metric = r("metric", str)
     return StrataTable(metric=metric, by=r("by", str), lines=tuple(_line(x, metric, level) for x in r.each("lines")))
@@ -192,12 +199,9 @@ def _mean(r: Record, metric: str, level: float) -> KeptEstimate:
 
 
 def _open_loop(r: Record) -> OpenLoop:
-    pairs: dict[str, tuple[Contrast, ...]] = {}
-    for c in r("contrasts", tuple[Contrast, ...]):
-        pairs[c.metric] = (*pairs.get(c.metric, ()), c)
     return OpenLoop(
         rows=r("rows", int), result=_comparison(r.of("comparison")), scores=r("scores", tuple[Score, ...]),
-        contrasts=pairs, gamma_min=r("gamma_min", float | None),
+        contrasts=_contrasts(r, lambda c: c.metric), gamma_min=r("gamma_min", float | None),
     )  # fmt: skip
 
 

@@ -259,12 +259,9 @@ def clicks(kappa: float | None, kappa_low: float | None) -> Iterator[Reason]:
 
 
 def _kappa_words(kappa: float | None, kappa_low: float) -> str:
-    turns = kappa is not None and not math.isinf(kappa)
-    where = (
-        f"reverses near {percent(kappa)}, and may reverse"
-        if turns and kappa is not None
-        else "is no longer significant"
-    )
+    where = "is no longer significant"
+    if kappa is not None and not math.isinf(kappa):
+        where = f"reverses near {percent(kappa)}, and may reverse"
     return (
         "this log has positives only, so it cannot separate exposure from liking: the order must hold for any share of "
         f"popularity that is exposure, and it {where} above {percent(kappa_low)}"

@@ -19,26 +19,22 @@ def changed(found: Changes) -> Iterator[RenderableType]:
     """The headline, and a table for each thing that differs."""
     from rich.text import Text
 
+    from openloop.reporting.change_sections import in_full
+
     yield Text(visible(f"{found.headline}."), style="bold")
     yield from map(visible, found.sentences)
     yield from map(visible, (f"old: {found.verdicts.old}", f"new: {found.verdicts.new}"))
     if found.settings:
         yield Text("\nsettings that differ", style="bold")
     for d in found.settings:
-        yield f"- {visible(d.name)}: {visible(_plain(d.old))} → {visible(_plain(d.new))}"
+        yield f"- {visible(d.name)}: {visible(in_full(d.old))} → {visible(in_full(d.new))}"
     for order in found.orders:
         if order.changed:
             yield from _order(order)
     yield from _estimates(found)
     if found.support:
-        lines = [[d.name, _plain(d.old), _plain(d.new)] for d in found.support]
+        lines = [[d.name, in_full(d.old), in_full(d.new)] for d in found.support]
         yield from titled("what they rest on", ["", "old", "new"], lines)
-
-
-def _plain(held: str | float | None) -> str:
-    from openloop.reporting.words import number
-
-    return held if isinstance(held, str) else f"{held:,}" if isinstance(held, int) else number(held)
 
 
 def _order(order: OrderChange) -> Iterator[RenderableType]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from openloop.core.feedback import Floats, frozen
 from openloop.core.interval import Interval
+from openloop.core.showing import html_list
 from openloop.core.totals import Combined, Function, Lift, Scaled, Shifted, freedom, leave_one_out, smooth, squared
 from openloop.core.weights import Diagnostics
 from openloop.errors import AlignmentError, InputError, UndefinedError
@@ -341,12 +342,7 @@ class Estimate:
         shown = named | {"value": f"{self.value:.4g}", "95 % interval over users": interval}
         head = "".join(f"<th>{name}</th>" for name in shown)
         cells = "".join(f'<td style="white-space:nowrap">{html.escape(text)}</td>' for text in shown.values())
-        return f"<table><tr>{head}</tr><tr>{cells}</tr></table>{_flag_list(self.diagnostics.flags)}"
-
-
-def _flag_list(flags: tuple[str, ...]) -> str:
-    """What to mind, as a list."""
-    return f"<ul>{''.join(f'<li>{html.escape(flag)}</li>' for flag in flags)}</ul>" if flags else ""
+        return f"<table><tr>{head}</tr><tr>{cells}</tr></table>{html_list(self.diagnostics.flags)}"
 
 
 def _concentration(influence: Floats, value: float, units: int) -> tuple[float, float]:

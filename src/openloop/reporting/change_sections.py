@@ -25,8 +25,8 @@ from openloop.support.wording import counted, level_of
 
 COLUMNS = ("what", "old", "new")
 TESTED = (
-    "Models are tested inside each audit, over its users. That a pair is told apart in one audit and not in the other "
-    "does not show that its difference changed: one log may only hold less."
+    "Models are tested inside each audit, over its users. A difference that is significant in one audit only "
+    "need not have changed: the other log may hold less."
 )
 
 
@@ -44,7 +44,7 @@ def _verdicts(found: Changes) -> Section:
     told = (("old", named(v.old_level, v.old_winner), v.old), ("new", named(v.new_level, v.new_winner), v.new))
     blocks: list[Block] = [Terms(items=told), Heading(text="Settings")]
     if found.settings:
-        rows = tuple((Cell(text=d.name), *(name(_plain(x).text) for x in (d.old, d.new))) for d in found.settings)
+        rows = tuple((Cell(text=d.name), *(name(in_full(x)) for x in (d.old, d.new))) for d in found.settings)
         blocks.append(TableBlock(caption="Settings that differ", columns=COLUMNS, rows=rows))
     else:
         blocks.append(Text(text="No setting that a file keeps differs."))
@@ -58,10 +58,12 @@ def differing(caption: str, found: tuple[Differing, ...]) -> TableBlock:
 
 
 def _plain(held: str | float | None) -> Cell:
+    return name(held) if isinstance(held, str) else value(held, in_full(held))
+
+
+def in_full(held: str | float | None) -> str:
     """Text, a number in full, or a dash."""
-    if isinstance(held, str):
-        return name(held)
-    return value(held, f"{held:,}" if isinstance(held, int) else number(held))
+    return held if isinstance(held, str) else f"{held:,}" if isinstance(held, int) else number(held)
 
 
 def _orders(found: Changes) -> Section:

@@ -110,7 +110,7 @@ def facts(of: Subject) -> Terms:
 
 
 def changes(of: Subject) -> list[tuple[str, str, str]]:
-    """Where the order of the model in front turns: Γ*, ρ* or κ*, as far as they are known."""
+    """Where the order of the model in front reverses: Γ*, ρ* or κ*, as far as they are known."""
     if of.shown is not None:
         return []
     leader = None if of.audit is None else of.audit.verdict.leader

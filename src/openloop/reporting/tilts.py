@@ -25,10 +25,10 @@ HEADINGS: Mapping[Against, str] = {
 INTRODUCTIONS: Mapping[Against, str] = {
     "rho": "Propensities that ignore ratings miss that people rate what they like. Suppose that each additional star "
     "made a row ρ times likelier to be observed than its propensity says. The line is the difference in that case, and "
-    "the band its interval. The order turns at ρ*; the interval covers 0 before that.",
+    "the band its interval. The order reverses at ρ*; the interval covers 0 before that.",
     "kappa": "Clicks mix what was shown and what was liked. κ is the share of popularity that is exposure: at 0 % "
     "popular items are liked more, at 100 % they were only shown more. The line is the difference with items weighted "
-    "accordingly, every relevant item counted once, and the band its interval. The order turns at κ*.",
+    "accordingly, every relevant item counted once, and the band its interval. The order reverses at κ*.",
 }
 ODDS = (
     "Propensities are never quite right. If the odds of being observed may be off by a factor of up to Γ either way, "

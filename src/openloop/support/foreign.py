@@ -13,7 +13,7 @@ from openloop.errors import FormatError, InputError, quoted
 from openloop.support.atomic import FilePath
 from openloop.support.sizes import written
 
-MOST_BYTES = 2**28  # 256 MiB: 500 models give a tenth of it
+MOST_BYTES = 2**28  # 256 MiB; an audit of 40 models, all pairs compared, has 5
 MOST_DIGITS = 400  # of a number: float64 ends at 309
 
 

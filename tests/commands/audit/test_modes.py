@@ -147,6 +147,13 @@ def test_streamed_rows_give_the_same_bytes_again(tmp_path, monkeypatch):
     assert once == again != ""
 
 
+def test_an_order_whose_gamma_needs_the_rows_is_otherwise_the_same(tmp_path):
+    asked = words(PLAIN | {"metrics": ["ndcg@3"], "estimators": ["snips"], "seed": 6, "split": "random"}, tmp_path)
+    assert "could reverse once propensities" in run("audit", *asked, "--no-stream", "--json", "-").stdout
+    assert '"gamma of ndcg@3 by snips"' in run("audit", *asked, "--stream", "--json", "-").stdout
+    assert unlike(run, *asked) == (3, None)
+
+
 def test_what_streamed_rows_cannot_tell_is_said(tmp_path):
     asked = words(PLAIN | {"ratings": "positives", "metrics": ["ndcg@3"], "seed": 3}, tmp_path)
     found = run("audit", *asked, "--stream", "--json", "-").stdout

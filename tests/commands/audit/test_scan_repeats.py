@@ -38,5 +38,5 @@ def test_excluded_rows_are_looked_at_where_fewer_pairs_are_left():
 def test_scores_are_numbers(score, told):
     rows = pl.DataFrame({"user": [0, 1], "item": [0, 0], "score": score}).lazy()
     with pytest.raises(PredictionError, match=facts("model 'a'", *told)):
-        check_numbers("model 'a' (a.csv)", rows)
-    check_numbers("model 'a' (a.csv)", rows.head(1))
+        check_numbers("a", "model 'a' (a.csv)", rows)
+    check_numbers("a", "model 'a' (a.csv)", rows.head(1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,9 +14,9 @@ from openloop.data.events import pairs_repeat
 from openloop.sources.frames.model_tables import of_frame
 from openloop.sources.frames.opening import EngineTable
 from openloop.sources.frames.parting import Undivided
+from openloop.sources.rules import SIDES
 
-PAIR = ["user", "item"]
-NAMED = re.compile(r"^model '(.*)' \(.*\)$", re.DOTALL)
+PAIR = [*SIDES]
 
 
 class ScannedLog(NamedTuple):
@@ -60,8 +59,8 @@ def _twice(pairs: pl.LazyFrame) -> pl.DataFrame:
     return collected(pairs.group_by(PAIR).len().filter(pl.col("len") > 1).select(PAIR))
 
 
-def check_numbers(what: str, rows: pl.LazyFrame) -> None:
-    """Refuse what a table of predictions must not hold as scores or ranks."""
+def check_numbers(model: str, what: str, rows: pl.LazyFrame) -> None:
+    """Refuse what a table of a model's predictions must not hold as scores or ranks."""
     frame: Any = nw.from_native(rows)
     table = EngineTable(name=what, frame=frame, columns=tuple(frame.collect_schema().names()), ids=tuple(PAIR))
-    of_frame(NAMED.sub(r"\1", what), table, (None, None), {}).check()
+    of_frame(model, table, (None, None), {}).check()

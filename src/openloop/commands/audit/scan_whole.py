@@ -80,9 +80,7 @@ class ScannedWhole:
             by_user=users["n"].fill_null(0).cast(pl.Int64).to_numpy(), mass=users["mass"].fill_null(0.0).to_numpy(),
             heaviest=list(zip(*codes, strict=True)), positives=positives,
         )  # fmt: skip
-        return check_counts(
-            model, log, folds=check_folds_of(int(self.counts.sum())), rng=wanted.seed, notes=notes
-        )  # fmt: skip
+        return check_counts(model, log, folds=check_folds_of(int(self.counts.sum())), rng=wanted.seed, notes=notes)
 
 
 def with_whole(

@@ -206,7 +206,7 @@ def _gathered(wanted: AuditRequest, notes: list[str], step: Step, until: ExitSta
     for scan in logs:  # after the ids, as where rows are read
         scan.check()
     known = {role: ids for role, (ids, _) in found.items()}
-    predicted = {name: [_predicted(scan, known) for scan in scans] for name, scans in models.items()}
+    predicted = {name: [_predicted(name, scan, known) for scan in scans] for name, scans in models.items()}
     logged = [scan.frame({role: next(own) for role, (_, own) in found.items()}) for scan in logs]
     step("looking for rows that are there twice", 0.5)
     tables, ranges = by_user([*logged, *(own for scans in predicted.values() for own in scans)], until, step)
@@ -271,11 +271,11 @@ def _within(scan: Scan, role: str, known: pl.Series) -> ScannedIds:
     return found
 
 
-def _predicted(scan: Scan, known: Mapping[str, pl.Series]) -> pl.LazyFrame:
+def _predicted(model: str, scan: Scan, known: Mapping[str, pl.Series]) -> pl.LazyFrame:
     if collected(scan.raw.head(1)).height == 0:
         raise no_rows(scan.what)
     found = scan.predictions({role: _within(scan, role, known[role]) for role in SIDES})
-    check_numbers(scan.what, found)  # before pairs, as where rows are read
+    check_numbers(model, scan.what, found)  # before pairs, as where rows are read
     return found
 
 

@@ -98,7 +98,7 @@ def _sums(model: Any, feedback: Feedback, floor: float) -> tuple[Floats, Floats]
 
 
 def margin(side: str, ids: Vocabulary, expected: Floats, count: Floats, each: float) -> Margin:
-    """Σp against counts of one side; a count stands for `each` rows of the log."""
+    """Σp against counts of one side; a count represents `each` rows of the log."""
     gap, total = np.abs(expected - count), float(count.sum())
     relative = np.where(count > 0, gap / np.maximum(count, 1e-300), -1.0)
     some = np.linspace(0, len(ids) - 1, min(len(ids), POINTS)).round().astype(np.int64)

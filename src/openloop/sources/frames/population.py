@@ -10,10 +10,8 @@ from openloop.support.arguments import are_counts
 from openloop.support.frames import rows
 
 
-def population(
-    joined: Joined, seen: RowFacts, given: tuple[int, int] | None, notes: list[str]
-) -> tuple[int, int]:  # fmt: skip
-    """The numbers of users and items; `notes` learn where they were counted."""
+def population(joined: Joined, seen: RowFacts, given: tuple[int, int] | None, notes: list[str]) -> tuple[int, int]:
+    """The numbers of users and items; a note is added if they were counted."""
     if given is not None and not are_counts(given):
         raise InputError(f"evaluate: population= must be (users, items), two whole numbers, got {given!r}.")
     items = _items(joined, seen, None if given is None else int(given[1]))

@@ -55,7 +55,7 @@ def errors_of_fit(
     p = _propensities(world, log, by, size, [seed, SAMPLES, draw, size])
 
     def ask(regs: Sequence[float]) -> Validated:
-        beside_average = {reg * len(log): reg for reg in regs}  # MF's λ stands beside a sum
+        beside_average = {reg * len(log): reg for reg in regs}  # MF's λ is added to a sum
         found = select(
             learner, log, p, grid={"reg": list(beside_average)}, metric=METRICS[loss], folds=FOLDS, threads=1,
             rng=np.random.default_rng([seed, CHOOSE, draw]),
@@ -69,7 +69,7 @@ def errors_of_fit(
 
 
 def _propensities(world: World, log: Feedback, by: str, size: int, stream: Sequence[int]) -> Propensities | None:
-    """Those of Naive Bayes; None stands for the log's own."""
+    """Those of Naive Bayes; None means the log's own."""
     if by != "bayes":
         return None
     sample = uniform_sample(world, size, np.random.default_rng(stream))

@@ -56,7 +56,7 @@ def predicted(
     `by` names the propensities in `given`, or is "naive". `prediction` is for the test cells, whose ratings it lacks.
     """
     log, weighted = feedback(given), by != "naive"
-    beside_average = {reg * len(log): reg for reg in lambdas}  # MF's λ stands beside a sum
+    beside_average = {reg * len(log): reg for reg in lambdas}  # MF's λ is added to a sum
     learner = MF(loss=loss, tol=TOL, iterations=SWEEPS, threads=1, rng=seed)  # pyright: ignore[reportArgumentType]
     found = select(
         learner, log, np.asarray(given[by], np.float64) if weighted else None,

@@ -28,7 +28,7 @@ ALPHA = 0.25  # the realistic observation model
 OBSERVED = 0.05  # the share of the cells that a log shows, whatever α
 MODELS = ("REC_ONES", "REC_FOURS", "ROTATE", "SKEWED", "COARSENED")
 
-# Section 6.2 does not say which d and λ were tried; λ stands beside a sum over ratings, as in Eq. 14.
+# Section 6.2 does not say which d and λ were tried; λ is added to a sum over ratings, as in Eq. 14.
 FACTORS = (5, 10, 20, 40)
 PENALTIES = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0)
 HELD_OUT = 0.1
