@@ -121,10 +121,10 @@ seen.with_column(frame).sink_parquet("with-p.parquet")
 print(pl.read_parquet("with-p.parquet", n_rows=3))
 
 # %% [markdown]
-# Second, you say what the arrays said before. `population=` is the number of all users
-# and items, rated or not. `assumes=` is the model that made the column of p. Without it
-# openloop takes the column as logged by your system, and does not ask what follows if
-# people rate what they like.
+# Second, a frame needs two facts that arrays had with them. `population=` is the number
+# of all users and items, rated or not. `assumes=` is the model that made the column of
+# p. Without it openloop takes the column as logged by your system, and does not ask
+# what follows if people rate what they like.
 
 # %%
 asked = {**named, "rating": "rating", "metrics": ["mae"], "assumes": seen}

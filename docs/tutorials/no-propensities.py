@@ -123,8 +123,8 @@ ol.figures.sensitivity_chart([c for c in of_both if c.against == "rho"])
 # - Does everyone rate everything that they used, as after a course or a ride? Then ρ is
 #   near 1 among what was used.
 #
-# A verdict by propensities that do not see the rating needs an order that holds up to ρ
-# = 1.5. This one does not.
+# If propensities ignore the rating, a verdict needs an order that holds up to ρ = 1.5.
+# This one does not.
 #
 # In our world we know ρ. It is beyond the point where the order turns, and `challenger`
 # is better indeed:
@@ -182,7 +182,8 @@ assert contrast.rho == np.inf
 #
 # **Covariates.** If you know who the users are and what the films are about, a model
 # with covariates explains a part of the choice: `ol.propensity.Logistic().fit(log,
-# user_features=…, item_features=…)`. Then the same ρ is asked of what is left.
+# user_features=…, item_features=…)`. The audit then asks about ρ for the part that
+# they leave unexplained.
 #
 # **A few random ratings.** The last line of the answer names the cheapest remedy: 200
 # ratings of pairs that were drawn at random. With them `challenger` wins. [Two hundred

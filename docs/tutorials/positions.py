@@ -263,8 +263,8 @@ else:
     raise AssertionError("without probabilities the new ranker is out of reach")
 
 # %% [markdown]
-# The message lists each estimator and the column that it misses. The cheapest remedy is
-# the first one: log the probability of each offer at its position, from now on.
+# The message begins with what helps most: log the probability of each offer at its
+# position, from now on. Then it lists the other estimators and the columns they miss.
 #
 # **Only clicks were logged.** Many systems store the clicked rows alone. Then lists
 # have gaps, and there is no verdict:

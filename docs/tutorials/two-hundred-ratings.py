@@ -121,9 +121,9 @@ checked = ol.propensity.check(balanced, log, folds=None)
 ol.figures.balancing_plot(checked.balancing)
 
 # %% [markdown]
-# On the left, the weights of `Logistic` hardly move the shares. Balanced ones meet the
-# sample's. On the right is the price: weights differ more, and fewer rows carry the
-# estimate.
+# On the left, the weights of `Logistic` hardly change the shares, and balanced weights
+# match those of the sample. On the right is the price: weights differ more, and fewer
+# rows carry the estimate.
 #
 # ## Ask again
 
@@ -239,8 +239,8 @@ assert wrong.verdict.winner == "current"  # which is false
 # users answer, you have volunteers again. Report how many of the drawn pairs were
 # answered.
 #
-# **The sample is scored.** Its ratings have made the weights, so it cannot judge the
-# models, too. openloop refuses:
+# **The sample is scored.** Its ratings set the weights, so they must not judge the
+# models as well. openloop refuses:
 
 # %%
 try:
@@ -252,8 +252,8 @@ else:
 
 # %% [markdown]
 # **A rating is missing from the log.** If the sample has one-star ratings and the log
-# has none, no weight can stand for them. Then there is no verdict as soon as more than
-# a twentieth of the population is concerned.
+# has none, no weights can make up for them. If more than 5 % of the population has such
+# ratings, there is no verdict.
 #
 # ## The same from the command line
 #

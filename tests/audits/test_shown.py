@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -18,8 +19,8 @@ from openloop.reporting.sections import Subject
 from tests.facts import facts
 
 
-def world_of(model="pbm", logging="shuffled", **settings):
-    return ol.simulate.click_world(2000, 6, 3, model=model, logging=logging, **settings)
+def world_of(model="pbm", logging="shuffled", users=2000, items=6, depth=3, **settings):
+    return ol.simulate.click_world(users, items, depth, model=model, logging=logging, **settings)
 
 
 def audited(world, rng, **asked):
@@ -213,6 +214,20 @@ def test_pi_needs_lists_that_fill_every_position_and_never_decides():
     one = ol.audit(world.ranks(log), log, None, estimators=["pi"])
     assert not one.verdict.supported
     assert "estimator" in {reason.code for reason in one.verdict.reasons}
+
+
+def test_a_log_without_propensities_is_told_to_log_them_first():
+    world = world_of(logging="shuffled", shuffle=0.3, items=8, depth=3, users=300)
+    log = replace(world.observe(rng=1), propensity=None, exposure=None, prefix=None, slate=None)
+    exam = Examination(by="randomised").fit(log)
+    with pytest.raises(UndefinedError, match=r"^snpbm.*as propensity=.*other estimators.*sniips.*prefix=") as refused:
+        ol.audit(world.ranks(log), replace(log, pool=None), exam)
+    assert "pool=" in str(refused.value)
+    one = ol.audit(world.ranks(log), log, exam)  # with the number of candidates pi is defined, and decides nothing
+    assert (one.estimator, one.verdict.level) == ("pi", "none")
+    assert re.search(facts("probability of each item at its position"), one.verdict.remedy)
+    assert "sniips" in one.next_steps[0].command
+    assert not any("propensities as known" in sentence for sentence in one.verdict.sentences)
 
 
 def test_examination_with_trust_brings_its_own_estimator():

@@ -190,6 +190,16 @@ def test_the_plain_average_under_another_name_is_no_ground_for_a_choice():
     assert re.search(facts("stratified@1", "selection"), found.headline)
 
 
+def test_errors_that_are_the_same_in_every_row_need_no_correction():
+    still = {"mf": np.full(200, 0.3), "bpr": np.full(200, 0.3)}
+    same = decide(evidence(comparison(still, estimators=["snips", "naive"])))
+    assert [reason.code for reason in same.reasons] == ["same"]
+    assert not re.search("selection", same.headline)
+    assert any(re.search(facts("weights", "change nothing"), s) for s in same.sentences)
+    moving = decide(evidence(comparison(CLEAR, estimators=["stratified@1", "naive"])))
+    assert "biased" in {reason.code for reason in moving.reasons}
+
+
 def test_equal_weights_are_the_plain_average_by_assumption_and_said_so():
     result = comparison(CLEAR, estimators=["snips", "ips", "naive"], effective_size=4000.0)
     found = decide(evidence(result, assumes="nobody chose what was observed"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -19,10 +20,10 @@ WORLD = small_world(users=80)
 LOG = WORLD.observe(1)
 
 
-def shown(found) -> str:
+def shown(found, command=None) -> str:
     stream = io.StringIO()
     terminal = Console(file=stream, width=100, highlight=False, markup=False)
-    for part in printed(found, None):
+    for part in printed(found, command):
         terminal.print(part)
     return stream.getvalue()
 
@@ -65,6 +66,13 @@ def test_estimands_answers_and_what_turns_an_order_are_shown(many):
     tilted = replace(many, contrasts={("mae", "snips"): tuple(replace(c, rho=1.7, kappa=0.4) for c in pair)})
     assert re.search(r"Γ\* +ρ\* +κ\* +answer", shown(tilted))
     assert re.search(r"1\.7× +40 % ", shown(tilted))
+
+
+def test_sentences_of_the_verdict_name_options(many):
+    said = replace(many, verdict=replace(many.verdict, sentences=("If it runs now, name it with running=, please.",)))
+    command = SimpleNamespace(params=[SimpleNamespace(name="running", opts=["--running"])])
+    assert "name it with --running, please" in shown(said, command)
+    assert "name it with running=, please" in shown(said)
 
 
 def test_the_remedy_closes_the_verdict_in_the_words_of_the_command(many):

@@ -35,6 +35,12 @@ def test_a_sample_shares_the_names_of_the_log_or_has_obvious_ones(tmp_path, colu
     assert found.propensity_by_rating_ == ol.propensity.NaiveBayes().fit(LOG, uniform=LOG.rating).propensity_by_rating_
 
 
+def test_the_users_of_a_sample_are_those_of_the_log_as_in_python(tmp_path):
+    pl.DataFrame({"uid": LOG.user, "mid": LOG.item, "stars": LOG.rating}).write_csv(tmp_path / "sample.csv")
+    found = fit(ModelSpec.parse(f"naive-bayes={tmp_path / 'sample.csv'}"), LOG, COLUMNS, 0)
+    np.testing.assert_array_equal(found.sample_.user, LOG.user)
+
+
 def test_a_sample_of_something_else_is_refused_by_its_name(tmp_path):
     (tmp_path / "sample.csv").write_text("mid,stars\n1,4\n")
     with pytest.raises(ColumnError, match=facts("naive-bayes=", "sample.csv", "'mid'", "'stars'")):

@@ -121,6 +121,16 @@ def test_factors_rank_as_their_product(factors, biased, block, threads):
     np.testing.assert_array_equal(found, ranks_numpy(scores, *wanted, *excluded))
 
 
+@pytest.mark.parametrize("size", [1e-40, 1e-22])
+def test_factors_that_shrank_far_below_the_bias_leave_its_order(size):
+    P, Q = (np.full((shape, 2), size, np.float32) for shape in (3, 60))
+    bias = np.linspace(0.1, 0.2, 60, dtype=np.float32)
+    wanted = lists([[0, 30, 59]] * 3)
+    for small in (np.float32(1.0), np.float32(1e-33)):
+        found = factor_ranks(P, Q, bias * small, *wanted)
+        np.testing.assert_array_equal(found, factor_ranks(0 * P, 0 * Q, bias, *wanted))
+
+
 def test_same_bits_whatever_the_thread_count():
     rng = np.random.default_rng(4)
     P, Q = rng.normal(size=(300, 8)), rng.normal(size=(5000, 8))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -69,6 +71,15 @@ def test_rows_of_a_part_stand_for_the_rows_of_the_log():
     assert by_user.tolist() == [4.0, 4.0, 1.0]
     assert by_item.tolist() == [7.0, 2.0, 0.0, 0.0]
     assert row_counts(None, log).sum() == 9
+
+
+def test_a_part_of_a_log_of_positives_is_not_sent_to_the_whole_log():
+    part = log_of(4, share=None)
+    with pytest.raises(UndefinedError, match=facts("fit on the whole log.")):
+        row_counts(Uniform(), part)
+    liked = replace(part, rating=np.ones(4), positives=True)
+    with pytest.raises(UndefinedError, match=facts("Uniform", "positives", "would not help", "no propensities")):
+        row_counts(Uniform(), liked)
 
 
 @pytest.mark.parametrize(

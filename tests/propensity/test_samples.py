@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from openloop.core.feedback import Feedback
+from openloop.data.reading import read
 from openloop.errors import InputError, LeakError, RatingError
 from openloop.propensity.samples import Drawn, level_codes, levels_of, refuse_sample, refuse_sample_frame
 from tests.facts import facts
@@ -25,9 +26,19 @@ def test_a_sample_of_the_logs_users_names_them_and_another_does_not():
     sample = Feedback.from_arrays([0, 2], [1, 0], [5, 2], users=3, items=2)
     found = Drawn.of("Model", sample, LOG).level_sample(LEVELS, np.full(3, 1 / 3), 4.0)
     assert (found.user.tolist(), found.level.tolist(), found.size, found.rows) == ([0, 2], [2, 1], 2, 4.0)
-    strangers = Feedback.from_arrays([0, 2], [1, 0], [5, 2], users=4, items=2)
+    strangers = Feedback.from_arrays([0, 3], [1, 0], [5, 2], users=4, items=2)
     found = Drawn.of("Model", strangers, LOG).level_sample(LEVELS, np.full(3, 1 / 3), 4.0)
     assert (found.user, found.level) == (None, None)
+
+
+def test_users_of_a_sample_read_alone_are_found_by_their_ids():
+    log = read(pl.DataFrame({"user": ["a", "b", "c"], "item": [1, 2, 3], "rating": [1, 2, 5]}))
+    alone = pl.DataFrame({"user": ["c", "a"], "item": [9, 1], "rating": [5, 2]})
+    found = Drawn.of("Model", read(alone, uniform=True), log)
+    assert sorted(zip(found.user.tolist(), found.rating.tolist(), strict=True)) == [(0, 2.0), (2, 5.0)]
+    other = alone.with_columns(user=pl.Series(["c", "x"]))
+    assert Drawn.of("Model", read(other, uniform=True), log).user is None
+    assert Drawn.of("Model", read(alone.with_columns(user=pl.Series([0, 1])), uniform=True), log).user is None
 
 
 def test_a_part_of_a_sample_keeps_users_beside_their_ratings():

@@ -25,7 +25,7 @@ from openloop.support.wording import (
 
 
 def test_rows_count_from_1_and_long_lists_of_them_are_cut():
-    assert rows_at([3]) == "row 4 (counted from 1, without a header)"
+    assert rows_at([3]) == "row 4 (the first row below a header is 1)"
     cut = rows_at(range(100))
     assert cut.startswith("rows 1, 2, 3, 4, 5, … (100 in all)")
     assert "6" not in cut

@@ -50,6 +50,7 @@ class Evidence:
     listed: Mapping[str, float] = field(default_factory=dict[str, float])
     gains: tuple[float, float] | None = None  # of the worst and the best rank, by a metric of your own
     running: str | None = None  # the model whose lists were shown
+    weighted: bool = True  # by propensities, whose origin `basis` tells
 
     @property
     def family(self) -> Family:
@@ -95,6 +96,17 @@ class Evidence:
         """Whether all rows have one weight, so that a weighted estimate is the plain average."""
         seen = self.seen()
         return seen.effective_size is not None and math.isclose(seen.effective_size, seen.n, rel_tol=SAME)
+
+    @property
+    def constant(self) -> bool:
+        """Whether every model has one value in all rows, so that no weights change any average."""
+        return self.equal(self.estimator, "naive") and all(
+            self._still(m, e) for m in self.result.models for e in (self.estimator, "naive")
+        )
+
+    def _still(self, model: str, estimator: str) -> bool:
+        found = self.result[model, self.metric, estimator]
+        return found.stderr <= SAME * abs(found.value)
 
     def first(self, estimator: str) -> str | None:
         """The model that an estimator has first; None where two tie there."""

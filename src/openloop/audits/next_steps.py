@@ -92,6 +92,10 @@ CHANGES: Mapping[str, Change] = {
     rules.CHECKED: Change(columns={"time": "COLUMN"}, where=("COLUMN is the log's column of times.",)),
     rules.COMPLETE: Change(log=True, where=LOGGED),
     rules.SHOWN: Change(asked={"candidates": "shown"}),
+    rules.POSITIONED: Change(
+        log=True, asked={"estimators": ["snpbm", "sniips"]},
+        where=("NEW_LOG is the log once it has these probabilities in a column named propensity.",),
+    ),
     rules.ABOVE: Change(
         asked={"estimators": ["snrips"]}, columns={"prefix": "COLUMN"},
         where=("COLUMN is the log's column of the probability of the list down to a row.",),

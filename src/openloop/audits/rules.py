@@ -49,11 +49,12 @@ TRUST = "sniips, which needs propensities, or affine, which allows for trust bia
 CHECKED = "reading the log with ol.read, and with time= where ranks change over time, so that this is checked"
 COMPLETE = "logging every row that was shown, also without a click"
 SHOWN = 'asking what reordering the shown items would earn, candidates="shown"'
+POSITIONED = "logging the probability of each item at its position, which an audit reads as propensities"
 SHUFFLED = "shuffling more requests, and logging which"
 RANDOMISED = "showing some impressions at random and logging them: what is never shown cannot be judged"
 REMEDIES = (
     METRIC, LIKED, OURS, ESTIMATOR, UNCUT, COUNTED, MODEL, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, CHECKED,
-    COMPLETE, SHOWN, ABOVE, TRUST, LONGER, EXPOSURE, SHUFFLED, RANDOMISED,
+    COMPLETE, SHOWN, POSITIONED, ABOVE, TRUST, LONGER, EXPOSURE, SHUFFLED, RANDOMISED,
 )  # fmt: skip
 
 

@@ -138,10 +138,10 @@ def context(found: Evidence, winner: str) -> Iterator[str]:
             )
     if found.assumes:
         yield f"The propensities assume that {found.assumes}."
-    elif found.basis.bare and found.seen().effective_size is not None and not found.evenly_weighted:
+    elif found.weighted and found.basis.bare and found.seen().effective_size is not None and not found.evenly_weighted:
         yield (
-            "This treats the propensities as known, like those that a system logs. If they were fitted, name the model "
-            "(assumes): a verdict then needs more."
+            "This takes the propensities as known, like those that a system logs. If a model was fitted to get them, "
+            "name it with assumes=. A verdict then needs more."
         )
     share = found.best.get(found.family, {}).get(winner)
     if share is not None and math.isfinite(share) and found.seen().users > 1:
@@ -197,7 +197,9 @@ def _plain_average(found: Evidence, winner: str) -> Iterator[str]:
     if found.estimator in PLAIN or (found.metric, "naive") not in found.contrasts:
         return
     top = found.first("naive")
-    if found.equal(found.estimator, "naive"):
+    if found.constant:
+        yield f"Each model has the same {found.metric} in every row, so weights change nothing here."
+    elif found.equal(found.estimator, "naive"):
         yield f"{found.estimator} gives every model the plain average here."
     elif top is not None:
         yield f"The plain average ranks {top} first, too." if top == winner else f"The plain average would pick {top}."

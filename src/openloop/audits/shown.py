@@ -124,7 +124,7 @@ def _evidence(result: Comparison, asked: ShownAuditQuestion, seen: Positions) ->
     metric, estimator = _family(result, seen)
     return ShownEvidence(
         result=result, metric=metric, estimator=estimator, contrasts=found, best=best, doubts=tuple(asked.doubts),
-        positions=seen,
+        positions=seen, weighted=False,
     )  # fmt: skip
 
 
@@ -191,7 +191,7 @@ def _witness(found: Evidence) -> Iterator[Reason]:
     """Estimators that may contradict, and do not decide."""
     if found.estimator not in DECIDING:
         yield Reason(
-            code="estimator", remedy=rules.SHUFFLED,
+            code="estimator", remedy=rules.POSITIONED,
             text=f"{found.estimator} can only confirm other estimators, and this log allows none that decides",
         )  # fmt: skip
 

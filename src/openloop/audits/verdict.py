@@ -167,7 +167,9 @@ def _biased(found: Evidence) -> Iterator[Reason]:
                 text=f"{found.metric} of positives describes what was seen, for any share of popularity that is "
                 "exposure",
             )  # fmt: skip
-    elif found.estimator in PLAIN or (found.equal(found.estimator, "naive") and not found.evenly_weighted):
+    elif found.estimator in PLAIN or (
+        found.equal(found.estimator, "naive") and not found.evenly_weighted and not found.constant
+    ):
         yield Reason(
             code="biased", remedy=rules.ESTIMATOR,
             text=f"{found.estimator} does not correct for selection: an average over what was observed rewards models "

@@ -30,7 +30,7 @@ def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
     from rich.text import Text
 
     yield Text(visible(found.verdict.headline), style="bold")
-    yield from map(visible, found.verdict.sentences)
+    yield from (visible(for_command(sentence, command)) for sentence in found.verdict.sentences)
     yield from (f"- {visible(reason)}" for reason in found.verdict.told)
     if found.verdict.remedy:
         yield Text(visible(for_command(found.verdict.remedy, command)), style="bold")

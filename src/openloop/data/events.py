@@ -109,5 +109,6 @@ def pairs_repeat(name: str, number: int, shown: tuple[Any, ...], rows: list[int]
     """The error of pairs that a log has more than once; `shown` is one of them, `rows` are its rows from 0."""
     return DuplicateError(
         f"{name}: {number:,} (user, item) pairs occur more than once, as {shown} in {rows_at(rows)}; pass "
-        "duplicates='first', 'last', 'mean' or 'count', or drop all but one of each."
+        "duplicates='first', 'last', 'mean' or 'count', or drop all but one of each, or pass position= where rows are "
+        "impressions."
     )

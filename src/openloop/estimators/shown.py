@@ -158,10 +158,11 @@ def _check_reach(m: ShownMoments, method: str) -> None:
     remedy = (
         "every item must have a chance at every position where only the propensity of the shown one is logged"
         if m.denominator == "propensity"
-        else 'ask for candidates="shown", which reorders what was shown'
+        else "where lists were drawn at random, pass the probability of each item at its position as propensity=, or "
+        'ask for candidates="shown", which reorders what was shown'
     )
     raise _undefined(
-        m, method, f"the log reaches {found:.2f} of what the model shows, and {FULL_REACH} is needed; {remedy}"
+        m, method, f"the log holds {found:.2f} of what the model shows, and {FULL_REACH} is needed; {remedy}"
     )
 
 

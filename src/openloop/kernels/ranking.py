@@ -135,9 +135,12 @@ def _within_range(user: Array, item: Array, bias: Array | None) -> tuple[Array, 
     P, Q = (float(np.abs(x).max(initial=0.0)) for x in (user, item))
     if bias is not None and abs(middle := float(bias.mean(dtype=np.float64))) > 16 * (np.ptp(bias) + P * Q):
         bias = bias.astype(np.float64) - middle
-    if P * Q == 0 or LEAST < P * Q < 1 / LEAST:
+    if bias is None:
+        return (user, item, None) if P * Q == 0 or LEAST < P * Q < 1 / LEAST else (user / P, item / Q, None)
+    most = max(P * Q, float(np.abs(bias).max(initial=0.0)))  # shrunk factors may be far below the bias
+    if P * Q == 0 or LEAST < most < 1 / LEAST:
         return user, item, bias
-    return user / P, item / Q, None if bias is None else bias / (P * Q)
+    return user / P, item / Q * (P * Q / most), bias.astype(np.float64) / most
 
 
 def checked_block(scores: Array, n_users: int, n_items: int) -> Array:

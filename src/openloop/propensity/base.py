@@ -259,6 +259,12 @@ def refuse_frame(model: Any, given: Any, columns: Mapping[str, Any]) -> None:
 def row_counts(model: Any, feedback: Feedback) -> Floats:
     """How many rows of the whole log each row represents: 1/s; unknown for a part without shares."""
     check_feedback(type(model).__name__, feedback)
+    if feedback.share is None and feedback.positives:
+        raise UndefinedError(
+            f"{type(model).__name__}: this part of a log of positives has no share (as after a split by time), and a "
+            "fit on the whole log would not help: it gives probabilities of being shown and liked, which an audit "
+            "refuses. Pass the audit no propensities, or the probability of being shown as a column of the log."
+        )
     if feedback.share is None:
         raise UndefinedError(
             f"{type(model).__name__}: this part of a log has no share (as after a split by time), so the size of the "

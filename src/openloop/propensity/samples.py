@@ -32,7 +32,7 @@ class Drawn:
     def of(cls, who: str, uniform: Any, log: Feedback | LogFrame) -> Drawn:
         """From a Feedback, on any grid, a frame, or a list of ratings."""
         if isinstance(uniform, Feedback):
-            return cls(rating=uniform.rating, user=uniform.user if uniform.users == log.users else None)
+            return cls(rating=uniform.rating, user=_users_of(uniform, log))
         if is_frame(uniform):
             return cls(rating=_ratings_of(who, uniform, log.opened.chosen if isinstance(log, LogFrame) else {}))
         try:
@@ -70,6 +70,14 @@ class Drawn:
         """What the sample tells about the population, for propensities fitted on `rows` rows of the log."""
         level = None if self.user is None else level_codes(levels, self.rating)
         return LevelSample(levels=levels, shares=shares, size=len(self), rows=rows, user=self.user, level=level)
+
+
+def _users_of(sample: Feedback, log: Feedback | LogFrame) -> Ints | None:
+    """The log's codes of the sample's users, found by their ids; None where the log lacks any of them."""
+    if not isinstance(log, Feedback) or sample.users == log.users:
+        return sample.user if sample.users == log.users else None
+    user = log.users.find(sample.users.ids)[sample.user]
+    return None if bool((user < 0).any()) else user
 
 
 def _ratings_of(who: str, sample: Any, known: Mapping[str, str]) -> Ratings:

@@ -52,7 +52,7 @@ def leaderboard(
         for model in result.ranking(metric, estimator)
     )
     lower = direction(result, metric) == "lower"
-    tests = ["how many others each model is significantly ahead of"] * (len(wins) > 1) + [
+    tests = ["how many other models each one is significantly ahead of"] * (len(wins) > 1) + [
         "its chance to be best"
     ] * bool(best)
     return TableBlock(
@@ -153,9 +153,9 @@ def strata(table: StrataTable, level: float) -> TableBlock:
     )
     return TableBlock(
         caption=f"{table.metric} by {table.by}; * marks a model that beats every other one in its line "
-        f"(paired over users, Holm, {level_of(level)}); share is that of what the metric averages over the population. "
-        "Means inside a stratum are weighted, and a verdict may use them; those marked plain are unweighted, as in the "
-        "paper on Simpson's paradox",
+        f"(paired over users, Holm, {level_of(level)}); share is the part of the population that the "
+        "metric averages over. Means inside a stratum are weighted, and a verdict may use them; those marked plain are "
+        "unweighted, as in the paper on Simpson's paradox",
         columns=("evaluation", *models, "rows", "items", "share", "propensity"),
         rows=rows,
     )

@@ -218,9 +218,10 @@ def strata(of: Subject) -> Iterator[Section]:
         return
     blocks: list[Any] = [
         Text(
-            text="What holds over all rows may be reversed in most of them (Simpson's paradox). So the models are "
-            "compared inside each stratum too, by means weighted inside it, as its rows were not equally likely to be "
-            "seen either. The paradox is looked for in plain means: it describes the log, and decides nothing."
+            text="An order of two models over all rows may be reversed in the stratum with most of them (Simpson's "
+            "paradox). The models are therefore compared inside each stratum, too. Means inside a stratum are "
+            "weighted, because its rows were not equally likely to be seen. The paradox itself is about plain means: "
+            "it describes the log, and does not affect the verdict."
         ),
         _paradoxes(of.audit),
     ]
@@ -241,8 +242,8 @@ def _paradoxes(audit: Audit) -> Any:
     if not audit.strata:
         return Text(text="No strata, so no paradox could be looked for.")
     return Text(
-        text="No paradox was found: no pair of models has a significant order in a stratum with over half of the rows "
-        "that the plain average over all rows reverses or hides."
+        text="No paradox was found: wherever a stratum with over half of the rows has a significant order of two "
+        "models, the plain average over all rows shows it, too."
     )
 
 

@@ -20,6 +20,7 @@ from openloop.errors import PredictionError, UnknownIdError, listing
 from openloop.sources import remarks, rules
 from openloop.sources.rules import LARGEST, SIDES, Coverage
 from openloop.support.frames import is_frame
+from openloop.support.wording import counted
 
 MAX_DENSE = 2**28  # cells of a grid made from a table of scores: 2 GiB
 
@@ -188,7 +189,7 @@ def unknown_ids(what: str, side: str, strange: pl.Series, rows: int, *, integers
         kinds = ("integers", "text") if integers else ("text", "integers")
         remedy = f"the log's are {kinds[0]} and these {kinds[1]}, so cast one of them"
     return UnknownIdError(
-        f"{what}: {len(strange):,} {side}s in {rows:,} rows are not in the population, such as "
+        f"{what}: {counted(len(strange), side)} ({counted(rows, 'row')}) not in the population, such as "
         f"{listing(strange.sort().head(3).to_list())}; {remedy}."
     )
 

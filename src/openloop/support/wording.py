@@ -67,10 +67,10 @@ def estimands(found: Mapping[str, str]) -> str:
 
 
 def rows_at(positions: Sequence[int]) -> str:
-    """Rows of an input by their numbers, of positions from 0: "row 4 (counted from 1, without a header)"."""
+    """Rows of an input by their numbers, of positions from 0: "row 4 (the first row below a header is 1)"."""
     numbers = [position + 1 for position in positions]
     named = f"row {numbers[0]:,}" if len(numbers) == 1 else f"rows {listing(numbers)}"
-    return f"{named} (counted from 1, without a header)"
+    return f"{named} (the first row below a header is 1)"
 
 
 def counted(n: int, noun: str) -> str:

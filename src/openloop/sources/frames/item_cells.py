@@ -16,7 +16,7 @@ from openloop.sources.frames.collecting import FrameTally
 from openloop.sources.frames.rows import STRATUM, USER
 from openloop.sources.observation import MAX_GRID
 from openloop.sources.whole import WholeLog
-from openloop.support.frames import flag, table_beside
+from openloop.support.frames import plain_ids, table_beside
 
 ITEM = "i"
 
@@ -68,8 +68,8 @@ class ItemCells:
 
 def weight_on_rare(frame: Any, weight: str, whole: WholeLog, fewest: int) -> tuple[float, int]:
     """The share of Σw on items with fewer rows in the whole log, and how many rows are on others."""
-    joined = frame.join(item_table(frame, whole, n=whole.rows), on=ITEM, how="inner")
-    rare = flag(nw.col("n") < fewest)
-    named = joined.select(all=nw.col(weight), rare=rare * nw.col(weight), others=1.0 - rare)
-    found = FrameTally.sums(named, ["all", "rare", "others"]).result
-    return float(found["rare"][0] / found["all"][0]), int(found["others"][0])
+    named = frame.select(nw.col(ITEM), sum=nw.col(weight))  # by item: a join of all rows might hold them
+    found = FrameTally.sums(named, ["sum"], by=[ITEM], count="n").result
+    of_item, n = (found[name].cast(nw.Float64()).to_numpy() for name in ("sum", "n"))
+    rare = whole.rows[np.searchsorted(whole.items, plain_ids(found[ITEM]))] < fewest
+    return float(of_item[rare].sum() / of_item.sum()), int(n[~rare].sum())

@@ -63,6 +63,7 @@ def shown_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQue
 def conclude_shown(source: ShownSource, asked: ShownQuestion) -> Comparison:
     """Every estimate; those of one kind of weights share their moments."""
     skipped: dict[tuple[str, str], str] = {}
+    out_of_reach: dict[tuple[str, str], str] = {}
     families: dict[Kind, list[tuple[str, ShownMethod]]] = {}
     for metric in asked.measures:
         for method in asked.methods:
@@ -75,14 +76,23 @@ def conclude_shown(source: ShownSource, asked: ShownQuestion) -> Comparison:
     estimates: dict[Key, Estimate] = {}
     for kind, family in families.items():
         found, lost = _estimates(source, kind, family)
-        estimates, skipped = estimates | found, skipped | lost
+        estimates, out_of_reach = estimates | found, out_of_reach | lost
     if not estimates:
-        raise UndefinedError(" ".join(reasons(skipped)))
+        raise _none(skipped, out_of_reach)
     order = [(m, x, e.name) for m in source.models for x in asked.measures for e in asked.methods]
     return Comparison(
-        estimates={key: estimates[key] for key in order if key in estimates}, skipped=skipped, level=asked.level,
+        estimates={key: estimates[key] for key in order if key in estimates}, skipped=skipped | out_of_reach,
+        level=asked.level,
         better=dict.fromkeys(asked.measures, "higher"), notes=source.notes,
     )  # fmt: skip
+
+
+def _none(skipped: Mapping[tuple[str, str], str], out_of_reach: Mapping[tuple[str, str], str]) -> UndefinedError:
+    """The error where nothing is left: first what the rows themselves refuse, with what would help."""
+    tried, lacking = reasons(out_of_reach), reasons(skipped)
+    if tried and lacking:
+        lacking = ["The other estimators are undefined, too:", *lacking]
+    return UndefinedError(" ".join([*tried, *lacking]))
 
 
 def _refused(support: LogSupport, metric: str, method: ShownMethod, kind: str) -> str | None:

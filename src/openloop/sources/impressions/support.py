@@ -79,7 +79,7 @@ class LogSupport:
             return "it takes shuffled requests alone, and what they show is not what the others show"
         if not self.shuffled:
             return "it needs shuffled requests; pass shuffled="
-        return None if self.pool else "it needs the number of candidates; pass pool="
+        return None if self.pool else "it needs the column with each request's number of candidates; pass pool="
 
     def _examined_reason(self, kind: str) -> str | None:
         if not self.theta:
