@@ -30,7 +30,9 @@ PREFERRED = ("snips", "stratified", "ips", "dr", "clipped")  # for a comparison,
 NO_GAMMA = "not known, or a difference to another model covers 0"
 TURNING = {
     "gamma": "the order could turn once propensities are off by more than this",
-    "rho": "the order reverses if each extra star makes being observed this many times likelier than the propensities say",
+    "rho": (
+        "the order reverses if each extra star makes being observed this many times likelier than the propensities say"
+    ),
     "kappa": "the order turns where so much of popularity is exposure",
 }
 NEVER = "as far as was tried, the order does not turn"
