@@ -83,6 +83,30 @@ def test_estimates_of_two_logs_have_welchs_interval(old, new):
     np.testing.assert_allclose(2 * t.sf(abs(v.difference) / error, _freedom(half / error)), told.pvalue, rtol=1e-6)
 
 
+def test_relevant_items_by_another_threshold_get_no_interval():
+    """Of another log; mae does not look at the threshold, and recall does."""
+    first, other, third = (
+        ol.audit(WORLD.predictions, WORLD.observe(rng), metrics=["mae", "recall@5"], threshold=x, check=False)
+        for rng, x in ((1, 4), (2, 4), (2, 3))
+    )
+    told = {(v.metric, v.low is None) for v in changes_between(first, third).values}
+    assert told == {("mae", False), ("recall@5", True)}
+    assert {v.low is None for v in changes_between(first, other).values} == {False}
+
+
+def test_the_same_log_with_fewer_items_is_not_called_another_log():
+    log = WORLD.observe(1)
+    counts = np.bincount(log.item, minlength=log.n_items)
+    options = {"metrics": ["mae"], "check": False}
+    all_items = ol.audit(WORLD.predictions, log, **options)
+    fewer = ol.audit(WORLD.predictions, log, min_item_rows=int(np.median(counts)), **options)
+    text = " ".join(changes_between(all_items, fewer).sentences)
+    assert "logs differ." not in text
+    assert "scored rows differ" in text
+    assert "same population" in text
+    assert "same population" not in " ".join(changes_between(all_items, audited(2)).sentences)
+
+
 def _freedom(quantile):
     """The degrees of freedom at which t has this 97.5 % quantile."""
     from scipy.optimize import brentq

@@ -86,7 +86,10 @@ class OrderChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueChange:
-    """An estimate in both audits. `low` and `high` are of new − old, if the two logs share no user; else None."""
+    """An estimate in both audits. `low` and `high` are of new − old, if the two logs share no user; else None.
+
+    They are None, too, where the audits do not measure the same.
+    """
 
     model: str
     metric: str
@@ -152,8 +155,11 @@ class Changes(Recorded):
         if self.orders:
             of = counted(len(self.orders), "order")
             yield f"{len(turned)} of {of} of the models changed." if turned else f"None of {of} of the models changed."
-        if any(d.name == "threshold" for d in self.settings):
+        differ = {d.name for d in self.settings}
+        if "threshold" in differ:
             yield "The thresholds differ, so metrics of relevant items do not measure the same in both."
+        if "items" in differ:
+            yield "The numbers of items differ, so the audits are not of the same population."
         yield self.about_intervals
 
     @property
@@ -167,9 +173,9 @@ class Changes(Recorded):
                 "keep, so the differences have no interval."
             )
         return (
-            f"The logs differ. The {level_of(self.level)} intervals of differences take the logs as independent, as "
-            "where they share no user; an interval without 0 is no test, as many are looked at and logs may differ in "
-            "what they hold."
+            f"The scored rows differ. The {level_of(self.level)} intervals of differences take the logs as "
+            "independent, as where they share no user; an interval without 0 is no test, as many are looked at and "
+            "logs may differ in what they hold."
         )
 
     def records(self) -> dict[str, Any]:

@@ -15,6 +15,9 @@ from openloop.audits.contrasts import Contrast, estimators_of
 from openloop.audits.results import Audit
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate, Interval
+from openloop.core.metric import Metric
+from openloop.errors import NameFormatError
+from openloop.metrics.naming import any_metric
 
 SAME_LOG = ("rows", "users", "items", "scored_users", "ratings", "span", "dropped")
 SETTINGS = ("log", "propensity", "rows", "users", "items", "scored_users", "threshold", "excluded", "dropped")
@@ -25,6 +28,7 @@ def changes_between(old: Audit, new: Audit) -> Changes:
     shared = tuple(model for model in new.models if model in old.models)
     one_log = all(getattr(old.setting, name) == getattr(new.setting, name) for name in SAME_LOG)
     families = [family for family in _families(new.result) if family in set(_families(old.result))]
+    unlike = _unlike(old, new)
     return Changes(
         verdicts=Verdicts(
             old=old.verdict.headline, old_level=old.verdict.level, old_winner=old.verdict.winner,
@@ -36,7 +40,9 @@ def changes_between(old: Audit, new: Audit) -> Changes:
         settings=tuple(_settings(old, new)),
         orders=tuple(_order(old, new, family, shared) for family in families if len(shared) > 1),
         values=tuple(
-            _value(old.result, new.result, (model, *family), one_log=one_log) for family in families for model in shared
+            _value(old.result, new.result, (model, *family), paired=one_log, unlike=family[0] in unlike)
+            for family in families
+            for model in shared
         ),
         support=tuple(_support(old, new)),
         one_log=one_log,
@@ -114,11 +120,26 @@ def _pair(old: Contrast, new: Contrast) -> PairChange:
 # -- estimates ------------------------------------------------------------------------------------------------
 
 
-def _value(old: Comparison, new: Comparison, key: tuple[str, str, str], *, one_log: bool) -> ValueChange:
-    """An estimate in both audits, and their difference."""
+def _unlike(old: Audit, new: Audit) -> set[str]:
+    """The metrics that do not measure the same in both: of relevant items, by another threshold."""
+    if old.setting.threshold == new.setting.threshold:
+        return set()
+    return {name for name in new.result.metrics if name in new.result.own_metrics or _binary(name)}
+
+
+def _binary(name: str) -> bool:
+    try:
+        found = any_metric(name)
+    except NameFormatError:  # by another version: what it measures is unknown
+        return True
+    return isinstance(found, Metric) and found.binary
+
+
+def _value(old: Comparison, new: Comparison, key: tuple[str, str, str], *, paired: bool, unlike: bool) -> ValueChange:
+    """An estimate in both audits, and their difference, which has an interval where rows differ and measures do not."""
     a, b = old[key], new[key]
-    comparable = a.estimand == b.estimand and math.isfinite(a.stderr) and math.isfinite(b.stderr)
-    low, high = welch(a, b, new.level) if comparable and not one_log else (None, None)
+    comparable = a.estimand == b.estimand and not unlike and math.isfinite(a.stderr) and math.isfinite(b.stderr)
+    low, high = welch(a, b, new.level) if comparable and not paired else (None, None)
     before, after = a.limits(old.level), b.limits(new.level)
     return ValueChange(
         model=key[0], metric=key[1], estimator=key[2], old=a.value, old_low=before.low, old_high=before.high,

@@ -11,9 +11,11 @@ import polars as pl
 import pytest
 
 from openloop.errors import ColumnError, PredictionError
+from openloop.kernels import ties
 from openloop.sources.frames.model_tables import ModelTable, of_frame
 from openloop.sources.frames.opening import opened
 from openloop.sources.frames.ranking import ExcludedPairs, with_ranks
+from openloop.sources.frames.rows import discount_name
 from openloop.sources.question import Question
 from tests.examples import same
 from tests.facts import facts
@@ -63,6 +65,22 @@ def test_full_scores_are_ranked_with_ties_among_the_candidates():
     assert found.scored == {0: 3}
     without = ranked(table(GRID), excluded((2, 1), (1, 1)), complete=True)  # (1, 1) is scored, so it stays
     assert columns(without, "h0") == [[0.0, 1.0, 1.0]]
+
+
+@pytest.mark.parametrize("k", [3, 7])
+def test_the_expectations_over_tied_blocks_have_the_same_bits_in_any_order_of_rows(k):
+    item = np.arange(1, 41)
+    score = np.repeat([4.0, 3.0, 2.0, 1.0], [1, 4, 20, 15])
+    grid = pl.DataFrame({"user": np.repeat([1, 2], 40), "item": [*item, *item], "score": [*score, *np.roll(score, 7)]})
+    for seed in range(3):
+        options = {"complete": True, "metrics": [f"dcg@{k}", "dcg"]}
+        found = ranked(table(grid.sample(fraction=1, shuffle=True, seed=seed)), **options)
+        h, e = (np.array(x, np.int64) for x in columns(found, "h0", "e0"))
+        assert e.tolist() == [1, 4, 15]
+        for cut in (k, None):
+            (told,) = columns(found, discount_name(0, cut))
+            assert told == ties.expected_discount(h, e, cut).tolist()
+        np.testing.assert_array_equal(columns(found, "harmonic0")[0], ties.harmonic(h, e))
 
 
 def test_excluded_pairs_are_counted_once_and_without_those_scored():

@@ -156,12 +156,13 @@ class Ranked:
         self.frame = self.parts.each(partial(self._scored_beside, at), self.frame, scores, *excluded)
         if gone := count(self.frame, nw.col(f"h{at}").is_null()):
             raise rules.incomplete(table.what, f"{gone:,} scored rows have no score")
+        self._expect(at, self.frame)
         self._by_rank(at, int(found["most"] or 0))
 
     def _scored_beside(self, at: int, frame: Any, scores: Any, *excluded: Any) -> Any:
         for pairs in excluded:
             scores = scores.join(pairs, on=list(PAIR), how="anti")
-        return beside_pairs(frame, with_scores(scores, at, self._cuts).drop(f"s{at}"))
+        return beside_pairs(frame, with_scores(scores, at).drop(f"s{at}"))
 
     @property
     def _cuts(self) -> list[int | None]:
@@ -231,10 +232,10 @@ class Ranked:
             gain = 1.0 / (nw.col(h) + 2.0).log(2)
             name = discount_name(at, k)
             plain[name] = gain if k is None else nw.when(nw.col(h) < k).then(gain).otherwise(nw.lit(0.0))
-        if counts is None:
+        table = None if counts is None else collected(counts.filter(nw.col(e) > 1).select(h, e).unique())
+        if table is None or not len(table):
             self.frame = self.frame.with_columns(**plain)
             return
-        table = collected(counts.filter(nw.col(e) > 1).select(h, e).unique())
         above, tied = (table[name].to_numpy().astype(np.int64) for name in (h, e))
         known = {f"block:{discount_name(at, k)}": ties.expected_discount(above, tied, k) for k in self._cuts}
         known |= {

@@ -6,7 +6,7 @@ above and tied). Named columns are made first, then plain sums: the order that e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,28 +156,13 @@ def check_columns(loss: PairLoss) -> None:
         raise loss.needs_arrays("it gives other numbers there")
 
 
-def with_scores(frame: Any, model: int, cuts: Iterable[int | None]) -> Any:
-    """Scores of all candidates (u, i, s) with h, e and the expectations over tied blocks that metrics need.
-
-    The expectation over random order is the mean over the block, so no lookup table is needed.
-    """
+def with_scores(frame: Any, model: int) -> Any:
+    """Scores of all candidates (u, i, s) with h and e; both are counts, so the order of rows changes no bit of them."""
     score = f"s{model}"
-    by_user = nw.col(score).rank("ordinal", descending=True).over(USER)
-    frame = frame.with_columns(
+    return frame.with_columns(
         (nw.col(score).rank("min", descending=True).over(USER).cast(nw.Float64()) - 1.0).alias(f"h{model}"),
         nw.len().over(USER, score).cast(nw.Float64()).alias(f"e{model}"),
-        by_user.cast(nw.Float64()).alias("place"),
     )
-    frame = frame.with_columns((1.0 / nw.col("place")).alias("inverse"))
-    frame = frame.with_columns(nw.col("inverse").sum().over(USER, score).alias(f"harmonic{model}"))
-    for k in cuts:
-        discount = 1.0 / (nw.col("place") + 1.0).log(2)
-        if k is not None:
-            discount = nw.when(nw.col("place") <= k).then(discount).otherwise(nw.lit(0.0))
-        name = discount_name(model, k)
-        frame = frame.with_columns(discount.alias("gain"))
-        frame = frame.with_columns((nw.col("gain").sum().over(USER, score) / nw.col(f"e{model}")).alias(name))
-    return frame.drop("place", "inverse", *(["gain"] if list(cuts) else []))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
