@@ -13,6 +13,7 @@ RELATIVE, ABSOLUTE = 1e-9, 1e-11
 STREAMED = ", streamed from disk"
 NAMED = re.compile(r"(model '\w+') \([^)]*\)")  # errors of read tables name their files, those of streamed ones do not
 UNREAD = re.compile(r"^.*cut short or of another format[^:]*: ")  # only where rows are read it is known of which file
+DAMAGED = re.compile(r"(File out of specification): [^;]*")  # of several damages, which is met first differs
 TIED = "lists that end among tied items"
 # The part of a sentence that has gamma.
 REVERSED = re.compile(r"; (?:could reverse once propensities|no reweighting of the scored rows)[^;]*(?=;|\.$)")
@@ -39,7 +40,7 @@ def unlike(run: Callable[..., Any], *words: Any) -> tuple[int, str | None]:
 def errors(ended: Any) -> str:
     """What a command says of its end."""
     told = ended.stderr.partition("openloop: ")[2]
-    return UNREAD.sub("", NAMED.sub(r"\1", told))
+    return DAMAGED.sub(r"\1", UNREAD.sub("", NAMED.sub(r"\1", told)))
 
 
 def _leave_out(kept: dict[str, Any], absent: dict[str, str]) -> None:

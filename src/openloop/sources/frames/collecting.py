@@ -9,6 +9,7 @@ from typing import Any, Literal
 import narwhals as nw
 
 from openloop.sources.frames.exact_sums import exact_tally
+from openloop.sources.frames.parting import Undivided
 from openloop.support.frames import collected, on_spark
 
 BANKS: Mapping[str, Any] = {"text": nw.String(), "whole": nw.Int64(), "number": nw.Float64()}
@@ -26,6 +27,12 @@ class FrameTally:
     count: str | None = None  # what the number of rows is called, where it is asked: a sum of ones takes longer
     pieces: Sequence[Any] = ()  # the same rows, of Polars, in parts that are taken one after the other
     apart: bool = False  # whether each group has rows in one of them alone
+
+    @classmethod
+    def divided(cls, frame: Any, parts: Undivided, make: Callable[[Any], Any], **tally: Any) -> FrameTally:
+        """A tally of what is made of a frame, one range of users at a time, because groups by item would hold rows."""
+        rows, *pieces = map(make, (frame, *parts.pieces(frame)))
+        return cls(frame=rows, pieces=pieces, **tally)
 
     @classmethod
     def sums(cls, frame: Any, columns: Sequence[str], by: Sequence[str] = (), **more: Any) -> FrameTally:

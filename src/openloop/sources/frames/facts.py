@@ -184,11 +184,14 @@ def answers(frame: Any, column: str) -> Answers | None:
     return None if found["low"] is None else Answers(**{name: float(value) for name, value in found.items()})
 
 
-def items_within(frame: Any, levels: Sequence[tuple[Any, int]]) -> list[list[int]]:
+def items_within(
+    frame: Any, levels: Sequence[tuple[Any, int]], parts: Undivided = WHOLE
+) -> list[list[int]]:  # fmt: skip
     """How many items each stratum has rows of, for several stratifications: an expression, and how many it has."""
     flags = {
         f"g{g}s{s}": flag(level == float(s)) for g, (level, strata) in enumerate(levels) for s in range(strata)
     }  # fmt: skip
-    by_item = frame.select("i", **flags).group_by("i").agg(*(nw.col(name).max() for name in flags))
+    totals = {name: (name, "max") for name in flags}
+    by_item = FrameTally.divided(frame, parts, lambda rows: rows.select("i", **flags), totals=totals, by=["i"]).small
     found = only_row(by_item.select(*(nw.col(name).sum() for name in flags)))
     return [[int(found[f"g{g}s{s}"] or 0) for s in range(strata)] for g, (_, strata) in enumerate(levels)]

@@ -161,9 +161,8 @@ class FrameSource:
         return self.common("cell", on, None).mass
 
     def _weight_summary(self, kind: str, on: str) -> WeightSummary | None:
-        if not self._weighted:
-            return None
-        return self._seen.weights(kind, self._joined.weights[on].weight, self._rows_for(kind, None))
+        weight = self._joined.weights[on].weight if self._weighted else None
+        return None if weight is None else self._seen.weights(kind, weight, self._rows_for(kind, None))
 
     def _about(self) -> LogFacts:
         """What is scored."""
@@ -202,7 +201,8 @@ class FrameSource:
         return (*self._stratifications, *([] if strata in self._stratifications else [strata]))
 
     def _items_within(self, groupings: tuple[Strata, ...]) -> list[list[int]]:
-        return frame_facts.items_within(self._frame, [(self._level(s), self._n_strata(s)) for s in groupings])
+        levels = [(self._level(s), self._n_strata(s)) for s in groupings]
+        return frame_facts.items_within(self._frame, levels, self._parts)
 
     def scored(self, metric: Metric, models: Sequence[str]) -> None:
         """Rows stay in the engine: bounds for each Γ, which need them sorted, are left out."""
@@ -223,9 +223,9 @@ class FrameSource:
 
     def weight_on_rare(self, fewest: int) -> tuple[float, int] | None:
         """The share of Σw on items with fewer rows in the whole log, where that is known, and the rows on others."""
-        if self._whole is None or not self._weighted or self._joined.dropped:
+        if (whole := self._whole) is None or not self._weighted or (joined := self._joined).dropped:
             return None
-        return weight_on_rare(self._joined.frame, self._joined.weights["prediction"].weight, self._whole, fewest)
+        return weight_on_rare(joined.frame, joined.weights["prediction"].weight, whole, fewest, joined.parts)
 
     def tilts(self, metrics: Sequence[Metric], pairs: Sequence[tuple[str, str]]) -> list[Tilts]:
         """Sums of tilted weights of the rows that count for each metric."""

@@ -57,7 +57,9 @@ def _tilt(g: int) -> str:
     return f"tilt{g}"
 
 
-def with_rating_tilts(frame: Any, rows: Any, weight: str, span: tuple[float, float], *, raked: bool) -> Any:
+def with_rating_tilts(
+    frame: Any, rows: Any, weight: str, span: tuple[float, float], parts: Undivided, *, raked: bool
+) -> Any:
     """The frame with a column wρ^−r for each ρ; raked, h_i(ρ) = Σ_i w / Σ_i wρ^−r over all scored `rows` beside it."""
     r = place(nw.col("y"), span)
     columns = [
@@ -66,7 +68,10 @@ def with_rating_tilts(frame: Any, rows: Any, weight: str, span: tuple[float, flo
     tilted, names = frame.with_columns(*columns), [_tilt(g) for g in range(len(columns))]
     if not raked:
         return tilted
-    sums = FrameTally.sums(rows.with_columns(*columns).select(ITEM, *names), names, by=[ITEM]).small
+    sums = FrameTally.divided(
+        rows, parts, lambda own: own.with_columns(*columns).select(ITEM, *names),
+        totals={name: (name, "sum") for name in names}, by=[ITEM],
+    ).small  # fmt: skip
     held = sums.select(ITEM, *((nw.col(names[0]) / nw.col(name)).alias(f"h_{name}") for name in names))
     joined = tilted.join(held, on=ITEM, how="inner")
     return joined.with_columns(*((nw.col(name) * nw.col(f"h_{name}")).alias(name) for name in names))
@@ -166,7 +171,8 @@ class FrameTilter:
         frame = self.rows_for(metric.kind)
         if "rho" in self.plan.against:
             weight = self.joined.weights[metric.on].weight
-            return with_rating_tilts(frame, self.rows_for("cell"), weight, self.span, raked=self.plan.raked)
+            rows = self.rows_for("cell")
+            return with_rating_tilts(frame, rows, weight, self.span, self.parts, raked=self.plan.raked)
         return frame if self.counts is None or not self.plan.against else with_popularity_tilts(frame, self.counts)
 
     def _tilted(self, sums: Mapping[Key, Floats], against: Against) -> TiltedSums:
