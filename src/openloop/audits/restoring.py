@@ -72,7 +72,7 @@ def _check_schema(record: Any, where: str) -> None:
             "is a comparison, which keeps no paired differences; audit the models, or call ol.report on the comparison"
         )
     else:
-        rule = f"is no audit: its schema must be {SCHEMA!r}, got {'none' if known is None else quoted(known)}"
+        rule = f"is not an audit: its schema must be {SCHEMA!r}, got {'none' if known is None else quoted(known)}"
     raise FormatError(f"{where}{rule}; {AGAIN}.")
 
 
