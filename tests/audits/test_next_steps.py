@@ -85,6 +85,8 @@ def test_an_option_that_is_given_several_times_is_replaced_as_a_whole():
 
 def test_weights_are_balanced_on_top_of_the_model_that_was_asked_for():
     assert step(rules.RATINGS, ASKED).command.endswith("--metric mae --propensity balanced:popularity=SAMPLE")
+    same = ASKED.replace("popularity", "logistic")
+    assert step(rules.RATINGS, same).command.endswith("--metric mae --propensity balanced=SAMPLE")
     other = ASKED.replace("popularity", "p") + " --assumes logistic"
     assert step(rules.RATINGS, other).command.endswith("--metric mae --propensity balanced=SAMPLE")
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from openloop.audits import rules
 from openloop.audits.planning import confirmation
+from openloop.propensity.naming import MODELS
 
 if TYPE_CHECKING:
     from openloop.audits.results import Audit
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 COMMAND = ["openloop", "audit"]
 FLAGS = {"metrics": "--metric", "estimators": "--estimator"}  # options with another name than their keyword
 OF_A_MODEL = ("user_features", "gamma", "quantile", "calibrate", "assumes")  # a column of propensities refuses them
+INSIDE = MODELS["balanced"].inside  # of weights that name no model
 NEW_LOG = "NEW_LOG"
 BALANCED = "ol.propensity.Balanced(ol.propensity.Logistic()).fit(log, uniform=SAMPLE)"
 SNIPS: Mapping[str, Any] = {"estimators": ["snips"]}
@@ -203,8 +205,8 @@ def _without(words: Sequence[str], flags: set[str]) -> Iterator[str]:
 def _nested(propensity: str, words: Sequence[str]) -> str:
     """Weights are balanced on top of the model that was asked for, where that is one that takes no sample."""
     asked = words[words.index("--propensity") + 1] if "--propensity" in words[:-1] else ""
-    plain = propensity.startswith("balanced") and asked in ("popularity", "low-rank", "boosted")
-    return propensity.replace("balanced", f"balanced:{asked}", 1) if plain else propensity
+    plain = propensity.startswith("balanced") and asked in MODELS and not MODELS[asked].sample
+    return propensity.replace("balanced", f"balanced:{asked}", 1) if plain and asked != INSIDE else propensity
 
 
 # -- as a call -----------------------------------------------------------------------------------------------
