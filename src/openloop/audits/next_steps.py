@@ -71,7 +71,7 @@ class Change:
     where: tuple[str, ...] = ()  # sentences on the words in capitals, each beginning with it
 
 
-# A model that has not seen the scored rows has to be trained first, which is no command of an audit.
+# A model that has not seen the scored rows has to be trained first, which `openloop audit` does not do.
 CHANGES: Mapping[str, Change] = {
     rules.METRIC: Change(asked={"metrics": ["recall@10"]}),
     rules.LIKED: Change(asked={"metrics": ["recall@10"]}),

@@ -274,7 +274,7 @@ def _incomplete(result: Comparison, name: str) -> Iterable[str]:
 
 
 def _models_named(found: Audit) -> Iterable[str]:
-    """The models that parts speak of."""
+    """The models that parts name."""
     v = found.verdict
     yield from (name for name in (v.winner, v.leader, *v.unbeaten) if name is not None)
     for pair in (*v.pairs, *(c for pairs in found.contrasts.values() for c in pairs), *found.settling):

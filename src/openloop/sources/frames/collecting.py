@@ -39,7 +39,7 @@ class FrameTally:
         how: How = "sum",
         **more: Any,
     ) -> FrameTally:
-        """A tally of what is made of a frame, one range of users at a time, because groups by item would hold rows."""
+        """A tally of what is made of a frame, one range of users at a time: all groups at once would hold rows."""
         rows, *pieces = map(make, (frame, *parts.pieces(frame)))
         return cls(frame=rows, totals={name: (name, how) for name in names}, pieces=pieces, **more)
 

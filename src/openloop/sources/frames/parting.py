@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PART = 6_000_000  # rows of all tables in a range of users, which are joined in memory
 RUN = 4_000_000  # rows that are sorted at a time
-GROUP, JOINED = 2**15, 2**18  # rows whose least and largest user a file tells: within a run, and of joined rows
+GROUP, JOINED = 2**15, 2**18  # rows per group of a file, which states the range of its users: in a run, and joined
 LEAST = 4  # bytes for each row of a table; about 12 where ids and numbers have 64 bits
 NAME = "openloop-rows"
 
