@@ -91,6 +91,13 @@ def test_weights_are_balanced_on_top_of_the_model_that_was_asked_for():
     assert step(rules.RATINGS, other).command.endswith("--metric mae --propensity balanced=SAMPLE")
 
 
+@pytest.mark.parametrize("remedy", CHANGES)
+def test_rows_stay_on_disk_where_the_command_can_stream_them(remedy):
+    words = shlex.split(step(remedy, f"{ASKED} --stream").command)
+    held = "--min-item-rows" in words or "=SAMPLE" in words[words.index("--propensity") + 1]
+    assert ("--stream" in words) is not held
+
+
 def test_fewer_models_are_the_two_that_may_be_told_apart():
     few = Reason(code="untold", text="", remedy=rules.FEWER)
     pairs = [

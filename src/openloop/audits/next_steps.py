@@ -23,6 +23,7 @@ COMMAND = ["openloop", "audit"]
 FLAGS = {"metrics": "--metric", "estimators": "--estimator"}  # options with another name than their keyword
 OF_A_MODEL = ("user_features", "gamma", "quantile", "calibrate", "assumes")  # a column of propensities refuses them
 INSIDE = MODELS["balanced"].inside  # of weights that name no model
+STREAM = "--stream"
 NEW_LOG = "NEW_LOG"
 BALANCED = "ol.propensity.Balanced(ol.propensity.Logistic()).fit(log, uniform=SAMPLE)"
 SNIPS: Mapping[str, Any] = {"estimators": ["snips"]}
@@ -68,6 +69,7 @@ class Change:
     dropped: tuple[str, ...] = ()
     log: bool = False  # needs another log
     pair: bool = False  # leaves all but two models out
+    memory: bool = False  # needs the rows in memory: --stream goes
     where: tuple[str, ...] = ()  # sentences on the words in capitals, each beginning with it
 
 
@@ -80,17 +82,19 @@ CHANGES: Mapping[str, Change] = {
     rules.UNCUT: Change(asked=SNIPS, dropped=("floor", "quantile")),
     rules.COUNTED: Change(asked=SNIPS),
     rules.MODEL: Change(
-        propensities=("MODEL=SAMPLE", "MODEL.fit(log, uniform=SAMPLE)"), dropped=("assumes",),
+        propensities=("MODEL=SAMPLE", "MODEL.fit(log, uniform=SAMPLE)"), dropped=("assumes",), memory=True,
         where=("MODEL is the model that made the column.", "SAMPLE are the ratings that it was fitted with."),
     ),
     rules.PER_USER: Change(asked={"estimators": ["snips_user"]}),
-    rules.RARE: Change(asked={"min_item_rows": rules.RARE_ROWS}),
+    rules.RARE: Change(asked={"min_item_rows": rules.RARE_ROWS}, memory=True),
     rules.FEWER: Change(pair=True, dropped=("baseline", "running")),
     rules.GIVEN: Change(
         propensities=("COLUMN", "MODEL.fit(log)"), dropped=OF_A_MODEL,
         where=("COLUMN is the log's column of propensities.", "MODEL is one of ol.propensity."),
     ),
-    rules.RATINGS: Change(propensities=("balanced=SAMPLE", BALANCED), dropped=("assumes",), where=SAMPLED),
+    rules.RATINGS: Change(
+        propensities=("balanced=SAMPLE", BALANCED), dropped=("assumes",), memory=True, where=SAMPLED
+    ),
     rules.CHECKED: Change(columns={"time": "COLUMN"}, where=("COLUMN is the log's column of times.",)),
     rules.COMPLETE: Change(log=True, where=LOGGED),
     rules.SHOWN: Change(asked={"candidates": "shown"}),
@@ -180,6 +184,7 @@ def _command(found: Audit, change: Change, words: Sequence[str]) -> str:
     if change.propensities is not None:
         options["--propensity"] = [_nested(change.propensities[0], words)]
     kept = list(_without(words, {*options, *map(_flag, change.dropped)}))
+    kept = [word for word in kept if not (change.memory and word == STREAM)]
     first = next((n for n, word in enumerate(kept) if word.startswith("--")), len(kept))
     log, models = kept[2:3], kept[3:first]
     if change.pair:
