@@ -25,14 +25,10 @@ QUIET = "--IPKernelApp.log_level=ERROR"  # a kernel warns that others on this ma
 log = logging.getLogger("mkdocs.hooks.tutorials")
 
 
-def section_of(config: MkDocsConfig) -> list[str]:
-    """The pages of the navigation's part for tutorials."""
-    return next(section["Tutorials"] for section in config.nav or [] if "Tutorials" in section)
-
-
 def pages_of(config: MkDocsConfig) -> list[str]:
-    """The same without the list of them."""
-    return [page for page in section_of(config) if page != "tutorials/index.md"]
+    """The pages of the navigation's part for tutorials, without the list of them."""
+    section = next(section["Tutorials"] for section in config.nav or [] if "Tutorials" in section)
+    return [page for page in section if page != "tutorials/index.md"]
 
 
 def source_of(page: str) -> Path:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from openloop.audits.change_lists import SCHEMA, OrderChange, Verdicts, named
+from openloop.audits.change_lists import SCHEMA, Differing, OrderChange, Verdicts, named
 from tests.change_cases import PAIR, changes
 from tests.facts import facts
 
@@ -33,6 +33,10 @@ def test_the_words_say_what_was_and_what_is():
 )
 def test_pairs_are_told_in_each_way(old, new, told):
     assert str(replace(PAIR, old_better=old, new_better=new)) == told
+
+
+def test_a_setting_that_one_audit_lacks_is_a_dash():
+    assert "excluded: – → 1234" in str(changes(settings=(Differing(name="excluded", old=None, new=1234),)))
 
 
 def test_verdicts_that_are_the_same_are_told_once():

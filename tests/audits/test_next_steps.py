@@ -85,8 +85,17 @@ def test_an_option_that_is_given_several_times_is_replaced_as_a_whole():
 
 def test_weights_are_balanced_on_top_of_the_model_that_was_asked_for():
     assert step(rules.RATINGS, ASKED).command.endswith("--metric mae --propensity balanced:popularity=SAMPLE")
+    same = ASKED.replace("popularity", "logistic")
+    assert step(rules.RATINGS, same).command.endswith("--metric mae --propensity balanced=SAMPLE")
     other = ASKED.replace("popularity", "p") + " --assumes logistic"
     assert step(rules.RATINGS, other).command.endswith("--metric mae --propensity balanced=SAMPLE")
+
+
+@pytest.mark.parametrize("remedy", CHANGES)
+def test_rows_stay_on_disk_where_the_command_can_stream_them(remedy):
+    words = shlex.split(step(remedy, f"{ASKED} --stream").command)
+    held = "--min-item-rows" in words or "=SAMPLE" in words[words.index("--propensity") + 1]
+    assert ("--stream" in words) is not held
 
 
 def test_fewer_models_are_the_two_that_may_be_told_apart():

@@ -166,13 +166,13 @@ def test_a_key_that_is_missing_is_named(read, record, key):
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ({}, ("no audit", SCHEMA)),
-        ([], ("no audit", SCHEMA)),
-        ("3", ("no audit", SCHEMA)),
-        ({"schema": 3}, ("no audit", "3")),
+        ({}, ("not an audit", SCHEMA)),
+        ([], ("not an audit", SCHEMA)),
+        ("3", ("not an audit", SCHEMA)),
+        ({"schema": 3}, ("not an audit", "3")),
         ({"schema": "openloop/audit/9"}, ("openloop/audit/9", SCHEMA, "audit again")),
         ({"verdict": {}, "setting": {}}, ("older", "audit again")),
-        ({"schema": "openloop/changes/1"}, ("no audit", "openloop/changes/1")),
+        ({"schema": "openloop/changes/1"}, ("not an audit", "openloop/changes/1")),
     ],
 )
 def test_another_file_is_told_from_an_audit(read, content, told):

@@ -56,6 +56,12 @@ def test_estimates_that_need_care_are_marked_and_explained():
     assert re.search(facts("! snips-mae, naive-mae", "12 users"), text)
 
 
+def test_what_was_not_computed_is_told(many):
+    text = shown(replace(many, not_computed={"bounds against gamma": "it sorts the rows"}))
+    assert "not computed: bounds against gamma: it sorts the rows" in text
+    assert "not computed" not in shown(many)
+
+
 def test_estimands_answers_and_what_turns_an_order_are_shown(many):
     text = shown(many)
     assert "snips per cell; naive on what was seen" in text

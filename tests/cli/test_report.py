@@ -57,7 +57,7 @@ def test_two_audits_are_compared_as_text_as_json_and_as_a_page(made, tmp_path):
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("{}", "is no audit"),
+        ("{}", "is not an audit"),
         ("[" * 200_000, "nested"),
         ('{"schema": "openloop/audit/1"}', "lacks the key 'comparison'"),
         ("\x1b[2J<script>", "must be JSON"),

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from openloop.core.feedback import Feedback, Vocabulary
-from openloop.core.grids import check_shape, check_vocabulary
+from openloop.core.grids import check_ids, check_shape, check_vocabulary
 from openloop.errors import AlignmentError, PredictionError
 from tests.facts import facts
 
@@ -27,3 +27,11 @@ def test_a_model_is_of_the_logs_ids_or_says_nothing_of_them(side):
     check_vocabulary("f", SimpleNamespace(), LOG)
     with pytest.raises(AlignmentError, match=facts("f", side, "7 ids")):
         check_vocabulary("f", SimpleNamespace(**own | {f"{side}_": Vocabulary.range(7)}), LOG)
+
+
+@pytest.mark.parametrize("side", ["users", "items"])
+def test_a_fitted_model_is_asked_about_its_own_ids_only(side):
+    own = {"users_": LOG.users, "items_": LOG.items}
+    check_ids(SimpleNamespace(**own), LOG)
+    with pytest.raises(AlignmentError, match=facts("fitted on", "7", "2 × 3", "like=")):
+        check_ids(SimpleNamespace(**own | {f"{side}_": Vocabulary.range(7)}), LOG)

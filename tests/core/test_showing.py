@@ -34,6 +34,11 @@ def test_a_notebook_has_a_table_per_metric_with_every_model_and_estimator(page):
     assert "lower is better" in text
 
 
+def test_a_level_is_told_in_full():
+    header, _ = table_of(replace(comparison(), level=0.995))
+    assert "99.5 % interval over users" in header
+
+
 def test_the_best_model_is_first(page):
     result = comparison(HOSTILE)
     text = "".join(page.text)

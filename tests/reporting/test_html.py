@@ -154,3 +154,13 @@ def test_an_unwritable_path_is_named_before_any_work(tmp_path, monkeypatch):
 def test_other_things_are_refused(tmp_path):
     with pytest.raises(InputError, match=facts("Audit", "Comparison", "dict")):
         report({}, tmp_path / "r.html")
+
+
+def test_an_audit_is_offered_where_there_are_models_to_compare():
+    alone, two = (page(Subject.of(comparison(names, ("mae",)))) for names in (("ones",), ("ones", "fours")))
+    assert ("ol.audit(" in "".join(Reader(alone).text), "ol.audit(" in "".join(Reader(two).text)) == (False, True)
+
+
+def test_what_was_not_computed_is_told():
+    found = replace(small_audit(winner=False), not_computed={"bounds against gamma": "it sorts the rows"})
+    assert "bounds against gamma: it sorts the rows" in "".join(Reader(page(Subject.of(found))).text)

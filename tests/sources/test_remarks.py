@@ -30,7 +30,7 @@ def test_an_unknown_share_names_the_split_and_what_to_use():
 
 @pytest.mark.parametrize("excluded", [True, False])
 def test_weights_without_a_scale_depend_on_p_only_where_something_is_excluded(excluded):
-    assert ("exclude=" in remarks.unscaled(remarks.BY_TIME, excluded=excluded)) is excluded
+    assert ("exclude=" in remarks.up_to_factor(remarks.BY_TIME, excluded=excluded)) is excluded
 
 
 def test_numbers_are_told():

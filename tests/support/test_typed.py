@@ -75,7 +75,7 @@ def test_whole_numbers_stay_whole():
         ({"many": [{"x": 1}, {"x": {}}]}, ("f: many[1].x", "number", "object with 0 keys")),
         ({"by": {"half": 1}}, ("f: by", "numbers as keys", "'half'")),
         ({"by": {"0.5": "x"}}, ("f: by.0.5", "whole number")),
-        ({"some": {}}, ("f: some", "no value")),
+        ({"some": {}}, ("f: some", "single value")),
         ({"sure": 1}, ("f: sure", "true or false", "got 1")),
         ({"name": "x" * 9000, "n": "y" * 9000}, ("f: n", "whole number", f"'{'y' * 200}'")),
     ],

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import html
-import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from openloop.core.showing import html_list
+from openloop.support.typed import INFINITE
 
 Level = Literal["verdict", "conditional", "none"]
 Assumed = Literal["rho", "kappa", "gamma"]
+WORDS = {number: word for word, number in INFINITE.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,11 +130,9 @@ class Verdict:
 
 
 def plain(value: Any) -> Any:
-    """Plain values with "infinite" for ∞ and "-infinite" for −∞: JSON has neither, and they are not missing values."""
+    """Plain values with words for ∞ and −∞: JSON has neither, and they are not missing values."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
-    if not isinstance(value, float) or not math.isinf(value):
-        return value
-    return "infinite" if value > 0 else "-infinite"
+    return WORDS.get(value, value) if isinstance(value, float) else value

@@ -316,18 +316,16 @@ def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: 
         (m, e): probability_of_being_best({x: result[x, m, e] for x in result.models}, result.better[m], rng=asked.rng)
         for m, e in found
     }
-    metric, estimator = _family(result)
-    on = next(m.on for m in judged if m.name == metric)
+    name, estimator = _family(result)
+    metric = next(m for m in judged if m.name == name)
     about = ready.source.about()
     scaled = estimator not in PLAIN and not basis.positives  # of positives Σw is the liking rate
     return Evidence(
-        result=result, metric=metric, estimator=estimator, contrasts=found, best=best, strata=tables,
+        result=result, metric=name, estimator=estimator, contrasts=found, best=best, strata=tables,
         paradoxes=paradoxes(tables, result), leaks=tuple(m for m in ready.source.models if copies(ready.source, m)),
-        basis=basis, ranked=on == "rank", liked=bool(reaches(about.span[0], about.threshold)),
-        mass=ready.source.mass(on) if scaled else None,
-        listed=listed_scores(ready.source, next(m for m in judged if m.name == metric), basis), running=asked.running,
-        gains=gains_of_ends(next(m for m in judged if m.name == metric), about.items),
-        **known,
+        basis=basis, ranked=metric.on == "rank", liked=bool(reaches(about.span[0], about.threshold)),
+        mass=ready.source.mass(metric.on) if scaled else None, listed=listed_scores(ready.source, metric, basis),
+        running=asked.running, gains=gains_of_ends(metric, about.items), **known,
     )  # fmt: skip
 
 

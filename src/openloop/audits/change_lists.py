@@ -24,6 +24,10 @@ class Differing:
     old: str | float | None
     new: str | float | None
 
+    def __str__(self) -> str:
+        old, new = ("–" if held is None else held for held in (self.old, self.new))
+        return f"{self.name}: {old} → {new}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
@@ -77,6 +81,11 @@ class OrderChange:
     old: tuple[str, ...]
     new: tuple[str, ...]
     pairs: tuple[PairChange, ...] = ()
+
+    @property
+    def places(self) -> tuple[tuple[str, int, int], ...]:
+        """Each model with its place in the older and in the newer audit, 1 is best."""
+        return tuple((model, self.old.index(model) + 1, place) for place, model in enumerate(self.new, 1))
 
     @property
     def changed(self) -> bool:
@@ -174,8 +183,8 @@ class Changes(Recorded):
             )
         return (
             f"The scored rows differ. The {level_of(self.level)} intervals of differences take the logs as "
-            "independent, as where they share no user; an interval without 0 is no test, as many are looked at and "
-            "logs may differ in what they hold."
+            "independent, as if they shared no user. An interval that excludes 0 is no test: many are shown, and the "
+            "logs may hold other things."
         )
 
     def records(self) -> dict[str, Any]:
@@ -192,7 +201,7 @@ class Changes(Recorded):
     def _lines(self) -> Iterator[str]:
         yield f"{self.headline}."
         yield from self.sentences
-        yield from (f"{d.name}: {d.old} → {d.new}" for d in self.settings)
+        yield from map(str, self.settings)
         for order in self.orders:
             if order.changed:
                 yield f"{order.estimator} of {order.metric}: {', '.join(order.old)} → {', '.join(order.new)}"

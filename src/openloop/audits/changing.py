@@ -40,7 +40,7 @@ def changes_between(old: Audit, new: Audit) -> Changes:
         settings=tuple(_settings(old, new)),
         orders=tuple(_order(old, new, family, shared) for family in families if len(shared) > 1),
         values=tuple(
-            _value(old.result, new.result, (model, *family), paired=one_log, unlike=family[0] in unlike)
+            _value(old.result, new.result, (model, *family), one_log=one_log, unlike=family[0] in unlike)
             for family in families
             for model in shared
         ),
@@ -135,11 +135,12 @@ def _binary(name: str) -> bool:
     return isinstance(found, Metric) and found.binary
 
 
-def _value(old: Comparison, new: Comparison, key: tuple[str, str, str], *, paired: bool, unlike: bool) -> ValueChange:
-    """An estimate in both audits, and their difference, which has an interval where rows differ and measures do not."""
+def _value(old: Comparison, new: Comparison, key: tuple[str, str, str], *, one_log: bool, unlike: bool) -> ValueChange:
+    """An estimate in both audits, and the difference, with an interval if the logs differ and the measure does not."""
     a, b = old[key], new[key]
-    comparable = a.estimand == b.estimand and not unlike and math.isfinite(a.stderr) and math.isfinite(b.stderr)
-    low, high = welch(a, b, new.level) if comparable and not paired else (None, None)
+    alike = a.estimand == b.estimand and not unlike
+    known = not one_log and alike and math.isfinite(a.stderr) and math.isfinite(b.stderr)
+    low, high = welch(a, b, new.level) if known else (None, None)
     before, after = a.limits(old.level), b.limits(new.level)
     return ValueChange(
         model=key[0], metric=key[1], estimator=key[2], old=a.value, old_low=before.low, old_high=before.high,

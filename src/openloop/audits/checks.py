@@ -9,17 +9,20 @@ from openloop.core.feedback import Feedback
 MANY_ROWS = 5_000_000  # so many hold out enough cells in two folds: each is a refit
 
 
-def check_of(propensities: Any, log: Any, rng: Any) -> Any:
-    """The check of a propensity model that was fitted, where it is not there yet; bare numbers have none to refit."""
+def check_of(propensities: Any, wanted: Any, rng: Any) -> Any:
+    """The check of a propensity model on the log `wanted`, or `wanted` itself where it is a check; else None.
+
+    Bare numbers cannot be refitted, and False says that no check is wanted.
+    """
     from openloop.propensity.checks.checking import Check
 
-    if isinstance(log, Check):
-        return log
-    if not hasattr(propensities, "fit") or not isinstance(log, Feedback):  # False: no check is wanted
+    if isinstance(wanted, Check):
+        return wanted
+    if not hasattr(propensities, "fit") or not isinstance(wanted, Feedback):
         return None
     from openloop import propensity
 
-    return propensity.check(propensities, log, folds=check_folds_of(len(log)), rng=rng)
+    return propensity.check(propensities, wanted, folds=check_folds_of(len(wanted)), rng=rng)
 
 
 def check_folds_of(rows: int) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from openloop.audits import rules
 from openloop.audits.planning import confirmation
+from openloop.propensity.naming import MODELS
 
 if TYPE_CHECKING:
     from openloop.audits.results import Audit
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 COMMAND = ["openloop", "audit"]
 FLAGS = {"metrics": "--metric", "estimators": "--estimator"}  # options with another name than their keyword
 OF_A_MODEL = ("user_features", "gamma", "quantile", "calibrate", "assumes")  # a column of propensities refuses them
+INSIDE = MODELS["balanced"].inside  # of weights that name no model
+STREAM = "--stream"
 NEW_LOG = "NEW_LOG"
 BALANCED = "ol.propensity.Balanced(ol.propensity.Logistic()).fit(log, uniform=SAMPLE)"
 SNIPS: Mapping[str, Any] = {"estimators": ["snips"]}
@@ -66,10 +69,11 @@ class Change:
     dropped: tuple[str, ...] = ()
     log: bool = False  # needs another log
     pair: bool = False  # leaves all but two models out
+    memory: bool = False  # needs the rows in memory: --stream goes
     where: tuple[str, ...] = ()  # sentences on the words in capitals, each beginning with it
 
 
-# A model that has not seen the scored rows has to be trained first, which is no command of an audit.
+# A model that has not seen the scored rows has to be trained first, which `openloop audit` does not do.
 CHANGES: Mapping[str, Change] = {
     rules.METRIC: Change(asked={"metrics": ["recall@10"]}),
     rules.LIKED: Change(asked={"metrics": ["recall@10"]}),
@@ -78,17 +82,19 @@ CHANGES: Mapping[str, Change] = {
     rules.UNCUT: Change(asked=SNIPS, dropped=("floor", "quantile")),
     rules.COUNTED: Change(asked=SNIPS),
     rules.MODEL: Change(
-        propensities=("MODEL=SAMPLE", "MODEL.fit(log, uniform=SAMPLE)"), dropped=("assumes",),
+        propensities=("MODEL=SAMPLE", "MODEL.fit(log, uniform=SAMPLE)"), dropped=("assumes",), memory=True,
         where=("MODEL is the model that made the column.", "SAMPLE are the ratings that it was fitted with."),
     ),
     rules.PER_USER: Change(asked={"estimators": ["snips_user"]}),
-    rules.RARE: Change(asked={"min_item_rows": rules.RARE_ROWS}),
+    rules.RARE: Change(asked={"min_item_rows": rules.RARE_ROWS}, memory=True),
     rules.FEWER: Change(pair=True, dropped=("baseline", "running")),
     rules.GIVEN: Change(
         propensities=("COLUMN", "MODEL.fit(log)"), dropped=OF_A_MODEL,
         where=("COLUMN is the log's column of propensities.", "MODEL is one of ol.propensity."),
     ),
-    rules.RATINGS: Change(propensities=("balanced=SAMPLE", BALANCED), dropped=("assumes",), where=SAMPLED),
+    rules.RATINGS: Change(
+        propensities=("balanced=SAMPLE", BALANCED), dropped=("assumes",), memory=True, where=SAMPLED
+    ),
     rules.CHECKED: Change(columns={"time": "COLUMN"}, where=("COLUMN is the log's column of times.",)),
     rules.COMPLETE: Change(log=True, where=LOGGED),
     rules.SHOWN: Change(asked={"candidates": "shown"}),
@@ -178,6 +184,7 @@ def _command(found: Audit, change: Change, words: Sequence[str]) -> str:
     if change.propensities is not None:
         options["--propensity"] = [_nested(change.propensities[0], words)]
     kept = list(_without(words, {*options, *map(_flag, change.dropped)}))
+    kept = [word for word in kept if not (change.memory and word == STREAM)]
     first = next((n for n, word in enumerate(kept) if word.startswith("--")), len(kept))
     log, models = kept[2:3], kept[3:first]
     if change.pair:
@@ -203,8 +210,8 @@ def _without(words: Sequence[str], flags: set[str]) -> Iterator[str]:
 def _nested(propensity: str, words: Sequence[str]) -> str:
     """Weights are balanced on top of the model that was asked for, where that is one that takes no sample."""
     asked = words[words.index("--propensity") + 1] if "--propensity" in words[:-1] else ""
-    plain = propensity.startswith("balanced") and asked in ("popularity", "low-rank", "boosted")
-    return propensity.replace("balanced", f"balanced:{asked}", 1) if plain else propensity
+    plain = propensity.startswith("balanced") and asked in MODELS and not MODELS[asked].sample
+    return propensity.replace("balanced", f"balanced:{asked}", 1) if plain and asked != INSIDE else propensity
 
 
 # -- as a call -----------------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ def confirmation(contrast: Contrast) -> str | None:
     """The size of an A/B test of the pair in a sentence; None where it cannot be planned."""
     try:
         needed = plan(contrast)
-    except UndefinedError:  # as without an error over cells: nobody asked, so nothing is missed
+    except UndefinedError:  # as without an error over cells; the sentence is then left out
         return None
     shown = "" if needed.impressions is None else f" of {needed.impressions:g} impressions each"
     test = f"an A/B test of {contrast.a} against {contrast.b}"

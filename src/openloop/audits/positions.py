@@ -15,7 +15,7 @@ from openloop.propensity.checks.positions import ExaminationChecks, PositionChec
 if TYPE_CHECKING:
     from openloop.propensity import Examination
 
-# What each check speaks of: estimators whose weights assume it.
+# What each check is about: estimators whose weights assume it.
 ASSUMED: Mapping[str, tuple[str, ...]] = {
     "items above": ("pbm", "snpbm", "iips", "sniips", "affine", "pbm_dr", "iips_dr"),
     "one theta": ("pbm", "snpbm", "pbm_dr"),

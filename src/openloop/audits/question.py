@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from openloop.core.feedback import Feedback
 from openloop.core.lists import ListMetric
@@ -15,6 +15,9 @@ from openloop.estimators.naming import Method, method
 from openloop.metrics.naming import any_metric
 from openloop.sources.plan import Strata
 from openloop.sources.question import Question, listed, strata_of
+
+if TYPE_CHECKING:
+    from openloop.propensity.checks.checking import Check
 
 METRICS = ("recall@10", "dcg@10", "mae", "mse")  # those of them that the predictions can be judged by
 LISTED = ("coverage@10", "gini@10", "popularity@10", "novelty@10", "new@10")  # shown beside rankings
@@ -43,14 +46,14 @@ class AuditQuestion(Question):
     estimators: Sequence[str | Method] = ESTIMATORS
     strata: Sequence[int | str] = STRATA
     open_loop: Any = None
-    check: bool | Feedback = True
+    check: bool | Feedback | Check = True  # a check that was made before stays
     doubts: Sequence[str] = ()
     assumes: str | None = None
     blind: bool = False
     sampled: int | None = None
     modelled: bool = False
     baseline: str | None = None  # compare the others with this model only
-    min_item_rows: int = 0  # items with fewer rows in the whole log are no part of the population
+    min_item_rows: int = 0  # items with fewer rows in the whole log leave the population
     cold: Cold = "keep"  # rows of users or items without training rows
     rehearse: int = 0  # logs to draw from the propensities, to see how often they give a verdict
 

@@ -190,7 +190,7 @@ def _signs(x: Floats) -> Floats:
 def _tau(a: Floats, b: Floats, weights: Floats | None = None) -> Any:
     """τ-b, each pair of models counted weight·weight times; NaN where undefined.
 
-    A model drawn twice is tied with itself in both lists, so that its copies are no pair.
+    A model drawn twice is tied with itself in both lists, and its copies do not count as a pair.
     """
     w = np.ones((1, len(a))) if weights is None else weights  # (B, n)
     # (B,) each, whole numbers

@@ -72,7 +72,7 @@ def _check_schema(record: Any, where: str) -> None:
             "is a comparison, which keeps no paired differences; audit the models, or call ol.report on the comparison"
         )
     else:
-        rule = f"is no audit: its schema must be {SCHEMA!r}, got {'none' if known is None else quoted(known)}"
+        rule = f"is not an audit: its schema must be {SCHEMA!r}, got {'none' if known is None else quoted(known)}"
     raise FormatError(f"{where}{rule}; {AGAIN}.")
 
 
@@ -274,7 +274,7 @@ def _incomplete(result: Comparison, name: str) -> Iterable[str]:
 
 
 def _models_named(found: Audit) -> Iterable[str]:
-    """The models that parts speak of."""
+    """The models that parts name."""
     v = found.verdict
     yield from (name for name in (v.winner, v.leader, *v.unbeaten) if name is not None)
     for pair in (*v.pairs, *(c for pairs in found.contrasts.values() for c in pairs), *found.settling):

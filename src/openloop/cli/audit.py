@@ -184,9 +184,7 @@ def audit(
         str | None,
         typer.Option(metavar="HOW", help="How one log became LOG and TRAIN: random, time, or none (two logs)."),
     ] = None,
-    threshold: Annotated[
-        float | None, typer.Option(parser=number, metavar="X", help="The smallest relevant rating.")
-    ] = None,
+    threshold: options.Threshold = None,
     strata: Annotated[
         list[str] | None,
         typer.Option(

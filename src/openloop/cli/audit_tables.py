@@ -47,7 +47,8 @@ def printed(found: Audit, command: Any) -> Iterator[RenderableType]:
             yield from _leaderboard(found, metric)
     yield from _lists(found)
     yield ""
-    left_out = (f"left out: {reason}" for reason in reasons(found.result.skipped))
+    left_out = [f"left out: {reason}" for reason in reasons(found.result.skipped)]
+    left_out += [f"not computed: {part}: {why}" for part, why in found.not_computed.items()]
     lines = (*left_out, *(f"! {flag}" for flag in _flags(found)), *(f"note: {note}" for note in found.notes))
     yield from (Text(visible(for_command(line, command)), style="dim") for line in lines)
 

@@ -38,7 +38,7 @@ def changed(found: Changes) -> Iterator[RenderableType]:
 
 
 def _order(order: OrderChange) -> Iterator[RenderableType]:
-    lines = [[m, f"{order.old.index(m) + 1}", f"{place}"] for place, m in enumerate(order.new, 1)]
+    lines = [[model, f"{before}", f"{after}"] for model, before, after in order.places]
     yield from titled(f"places by {order.estimator} of {order.metric}", ["model", "old", "new"], lines)
     yield from (f"- {visible(str(pair))}" for pair in order.pairs)
 

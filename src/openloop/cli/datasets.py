@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openloop.cli.options import FAILED, Json, answer, mark, progress, say
+from openloop.cli.options import FAILED, DataFolder, Json, answer, mark, progress, say
 from openloop.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,10 +25,6 @@ commands = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Folder = Annotated[
-    str | None,
-    typer.Option("--data", metavar="DIR", help="The folder of all data sets; by default $OPENLOOP_DATA, or ./data."),
-]
 _NAMED = "A data set, as `openloop datasets list` calls it"
 Name = Annotated[str, typer.Argument(metavar="NAME", help=f"{_NAMED}.")]
 Names = Annotated[str | None, typer.Argument(metavar="NAME", help=f"{_NAMED}; without it, all that are here.")]
@@ -40,7 +36,7 @@ _FOOTER = (
 
 
 @commands.command("list")
-def list_(data: Folder = None, json: Json = None) -> None:
+def list_(data: DataFolder = None, json: Json = None) -> None:
     """List the data sets: what they are, their terms, and which are here."""
     from openloop.data.datasets import CATALOGUE, data_folder, whereabouts
 
@@ -54,7 +50,7 @@ def list_(data: Folder = None, json: Json = None) -> None:
 @commands.command()
 def get(
     name: Name,
-    data: Folder = None,
+    data: DataFolder = None,
     yes: Annotated[bool, typer.Option("--yes", help="Accept the terms of use without being asked.")] = False,
     url: Annotated[str | None, typer.Option(metavar="URL", help="A mirror of the archive.")] = None,
     json: Json = None,
@@ -82,7 +78,7 @@ def get(
 
 
 @commands.command()
-def check(name: Names = None, data: Folder = None, json: Json = None) -> None:
+def check(name: Names = None, data: DataFolder = None, json: Json = None) -> None:
     """Check that the files of a data set are there, parse, and hold what is documented; exit code 1 if not.
 
     Without NAME, all data sets that are here.

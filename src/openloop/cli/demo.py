@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from openloop.cli.opening import Open, named, show_page
-from openloop.cli.options import answer, console, files, mark, page, progress, say, show, whole, writable
+from openloop.cli.options import Json, Seed, answer, console, files, mark, page, progress, say, show, whole
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -25,13 +25,8 @@ DIGITS = {"mae": 3, "dcg@50": 2}  # as in the paper's Table 1
 def demo(
     users: Annotated[int, typer.Option(parser=whole, metavar="N", help="Users of the world.")] = 944,
     items: Annotated[int, typer.Option(parser=whole, metavar="N", help="Items of the world.")] = 1683,
-    seed: Annotated[
-        int, typer.Option(parser=whole, metavar="N", help="The same seed gives the same world and log.")
-    ] = 0,
-    json: Annotated[
-        str | None,
-        typer.Option(metavar="FILE|-", callback=writable, help="Write JSON to a file, or to stdout instead of tables."),
-    ] = None,
+    seed: Seed = 0,
+    json: Json = None,
     report: Annotated[
         str | None,
         typer.Option(metavar="FILE.html", callback=page, help="Train three models, audit them, and report."),

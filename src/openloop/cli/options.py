@@ -148,6 +148,11 @@ Users = Annotated[
 ]
 Items = Annotated[int | None, typer.Option(parser=whole, metavar="N", help="All items are 0 … N-1.")]
 Seed = Annotated[int, typer.Option(parser=whole, metavar="N", help="The same seed gives the same result.")]
+Threshold = Annotated[float | None, typer.Option(parser=number, metavar="X", help="The smallest relevant rating.")]
+DataFolder = Annotated[
+    str | None,
+    typer.Option("--data", metavar="DIR", help="The folder of all data sets; by default $OPENLOOP_DATA, or ./data."),
+]
 Device = Annotated[
     str | None, typer.Option(metavar="cuda", help="Work on a GPU; needs the extra cuda (torch and Triton).")
 ]
@@ -178,6 +183,9 @@ WeightFloor = Annotated[
 ]
 Weight = Annotated[
     str | None, typer.Option(metavar="COLUMN", callback=name_or_number, help="Weights instead of propensities.")
+]
+Sweeps = Annotated[
+    int | None, typer.Option(parser=whole, metavar="N", help="Sweeps of each chain, for ordinal-mf and joint-mnar.")
 ]
 
 # -- options of a propensity model ---------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from openloop.cli import options
 from openloop.cli.audit_tables import printed
 from openloop.cli.change_tables import changed
 from openloop.cli.opening import Open, named, show_page
-from openloop.cli.options import files, page, request, say, show, tell_written
+from openloop.cli.options import answer, files, page, request, tell_written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +35,7 @@ def report(
     The page is the one that `openloop audit --report` writes, byte for byte. Of two audits it says what changed:
     settings, verdict, order of the models, estimates and what they rest on.
 
-    Exit code 0 whatever the verdict, 2 where a file is no audit, 1 where something outside fails.
+    Exit code 0 whatever the verdict, 2 if a file is not an audit, 1 if something outside fails.
     """
     from openloop.commands.report import ReportRequest, consistent, found_in, write_page
     from openloop.commands.table_files import refuse_overwriting
@@ -46,15 +46,11 @@ def report(
     found = found_in(wanted)
     with consistent(wanted):
         parts = list(_parts(found, ctx))  # what cannot be printed is not written either
+        content = None if json is None else found.records()
     if report is not None:
         write_page(found, report, wanted)
-    if json is not None and json != "-":
-        found.to_json(json)
-    tell_written(*files(report, json))
-    if json == "-":
-        say(found.to_json())
-    else:
-        show(parts)
+        tell_written(report)
+    answer(json, content, parts)
     if open_ and report is not None:
         show_page(report)
 

@@ -45,15 +45,12 @@ def reproduce(
         list[str] | None,
         typer.Argument(metavar="[ITEM]...", help="Such as table1; by default all whose data are present."),
     ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="The folder of the data sets; by default $OPENLOOP_DATA, or ./data."),
-    ] = None,
+    data: options.DataFolder = None,
     list_: Annotated[
         bool, typer.Option("--list", help="Print every item: what it needs, and about how long it takes.")
     ] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer trials and models: under a minute.")] = False,
-    seed: Annotated[int, typer.Option(parser=whole, metavar="N", help="The same seed gives the same numbers.")] = 0,
+    seed: options.Seed = 0,
     workers: Annotated[
         int | None,
         typer.Option(parser=whole, metavar="N", help="Processes; by default one per core. 0 runs in this one."),

@@ -51,9 +51,7 @@ def select(
             help="L2 penalties to try; for stack that of its first mf, from which the others follow.",
         ),
     ] = None,
-    sweeps: Annotated[
-        int | None, typer.Option(parser=whole, metavar="N", help="Sweeps of each chain, for ordinal-mf and joint-mnar.")
-    ] = None,
+    sweeps: options.Sweeps = None,
     metric: Annotated[
         str, typer.Option(metavar="NAME", help="The metric that decides, such as mse, mae or ndcg@10.")
     ] = "mse",
@@ -61,9 +59,7 @@ def select(
         str | None,
         typer.Option(metavar="NAME", help="Its estimator; by default ips or snips with propensities, naive without."),
     ] = None,
-    threshold: Annotated[
-        float | None, typer.Option(parser=number, metavar="X", help="The smallest relevant rating.")
-    ] = None,
+    threshold: options.Threshold = None,
     folds: Annotated[int, typer.Option(parser=whole, metavar="N", help="Folds of the cross-validation.")] = 4,
     checkpoint: Annotated[
         str | None,

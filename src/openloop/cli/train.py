@@ -72,9 +72,7 @@ def train(
         int | None,
         typer.Option(parser=whole, metavar="N", help="Folds within a learner, such as stack and dr."),
     ] = None,
-    sweeps: Annotated[
-        int | None, typer.Option(parser=whole, metavar="N", help="Sweeps of each chain, for ordinal-mf and joint-mnar.")
-    ] = None,
+    sweeps: options.Sweeps = None,
     burn: Annotated[
         int | None, typer.Option(parser=whole, metavar="N", help="How many of the first sweeps are dropped.")
     ] = None,

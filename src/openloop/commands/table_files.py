@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from openloop.core.feedback import Feedback, Floats
+from openloop.core.vocabulary import Int64s
 from openloop.data import values
-from openloop.data.cells import Int64s
 from openloop.data.columns import Column, InputTable, names_a
 from openloop.data.delimited import FOUND, TextForm
 from openloop.data.encoding import find

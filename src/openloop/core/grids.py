@@ -18,6 +18,15 @@ def check_shape(what: str, shape: tuple[int, ...], log: Feedback) -> None:
         )
 
 
+def check_ids(model: Any, log: Feedback) -> None:
+    """Refuse a log of other users or items than those of the log that a model was fitted on."""
+    if model.users_ != log.users or model.items_ != log.items:
+        raise AlignmentError(
+            f"{type(model).__name__}: fitted on {len(model.users_):,} users × {len(model.items_):,} items, but this "
+            f"log has other ids, {log.n_users:,} × {log.n_items:,}; read it with like=."
+        )
+
+
 def check_vocabulary(what: str, model: Any, log: Feedback) -> None:
     """Refuse a model of other ids: codes of another vocabulary would be other users and items."""
     for side, ids in (("users", log.users), ("items", log.items)):

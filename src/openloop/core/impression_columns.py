@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.vocabulary import Array, Vocabulary
+from openloop.core.vocabulary import Array, Int64s, Vocabulary
 from openloop.errors import AlignmentError, EmptyError, InputError
 from openloop.support.wording import rows_at
-
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 PER_ROW = ("request", "position", "item", "reward", "propensity", "exposure", "prefix", "arms", "time", "row")
 PER_REQUEST = ("user", "slate", "shuffled", "pool")

@@ -16,8 +16,6 @@ from openloop.core.feedback import LEAST, Array, Feedback, Floats, Ints, Vocabul
 from openloop.core.impression_columns import (
     PER_REQUEST,
     PER_ROW,
-    Bools,
-    Int64s,
     by_request,
     check_length,
     columns_of,
@@ -25,6 +23,7 @@ from openloop.core.impression_columns import (
     typed,
     vocabulary_of,
 )
+from openloop.core.vocabulary import Bools, Int64s
 from openloop.errors import (
     AlignmentError,
     DuplicateError,

@@ -20,7 +20,7 @@ MINDED = 5  # flags that a notebook shows without a click
 
 def table_of(found: Comparison) -> tuple[Cells, list[Cells]]:
     """The header and the cells of a table for documents, one line per estimate."""
-    interval = f"{found.level:.0%} interval over users"
+    interval = f"{level_of(found.level)} interval over users"
     header = ("model", "metric", "estimator", "estimand", "value", interval, "effective n", "p")
     return header, [_cells(row) for row in found.rows()]
 

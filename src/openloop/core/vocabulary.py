@@ -12,8 +12,9 @@ from openloop.errors import EmptyError, InputError, UnknownIdError, listing
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]
-
 
 MAX_SPAN = 8  # ids may lie so many times wider than they are many, and still be looked up in a table
 

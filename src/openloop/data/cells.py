@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-Int64s = npt.NDArray[np.int64]
+from openloop.core.vocabulary import Floats, Int64s
+
 Duplicates = Literal["error", "first", "last", "mean", "count"]
-Floats = npt.NDArray[np.float64]
 
 
 def sort_cells(cell: Int64s) -> tuple[Int64s, Int64s]:

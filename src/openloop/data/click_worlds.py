@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from openloop.core.feedback import Array, Floats, Vocabulary
 from openloop.core.impressions import Impressions
-from openloop.data.logging_policies import Int64s, Lists, draw_lists, ranks
+from openloop.core.vocabulary import Int64s
+from openloop.data.logging_policies import Lists, draw_lists, ranks
 from openloop.errors import InputError, did_you_mean
 from openloop.support.arguments import generator, is_number, is_whole
 

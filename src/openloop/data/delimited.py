@@ -67,7 +67,7 @@ class TextForm:
             )
 
     def refuse(self, what: str) -> None:
-        """Refuse all of it for what is no delimited text."""
+        """Refuse any option for a file that is not delimited text."""
         if self != FOUND:
             raise InputError(
                 f"{what}: separator=, header=, skip= and comment= are for files of delimited text; leave them out."

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from openloop.core.feedback import Ints, Vocabulary
-from openloop.data.cells import Int64s
+from openloop.core.vocabulary import Int64s
 from openloop.data.columns import InputTable
 from openloop.data.frames import listed
 from openloop.data.values import ids

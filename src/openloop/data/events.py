@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import Array, Feedback, Ints, Vocabulary
-from openloop.data.cells import Duplicates, Int64s, mean_of_each, one_of_each, repeated, sort_cells, sum_of_each
+from openloop.core.vocabulary import Int64s
+from openloop.data.cells import Duplicates, mean_of_each, one_of_each, repeated, sort_cells, sum_of_each
 from openloop.errors import DuplicateError, EmptyError, quoted
 from openloop.support.wording import counted, rows_at
 

@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from math import comb
 
 import numpy as np
-import numpy.typing as npt
 
 from openloop.core.feedback import Floats
-
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from openloop.core.vocabulary import Bools, Int64s
 
 MAX_SETS = 1_000  # sets of items above a position, over which Plackett-Luce is summed for its marginals
 

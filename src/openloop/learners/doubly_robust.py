@@ -316,9 +316,7 @@ def imputation_weights(model: DR, p: Floats) -> Floats:
 
 def _of_mean_one(v: Floats) -> Floats:
     if not v.any():
-        raise UndefinedError(
-            'DR: every p is 1, so that these weights of the imputation are all 0; use weights="dr-jl".'
-        )
+        raise UndefinedError('DR: every p is 1, so these weights of the imputation are all 0; use weights="dr-jl".')
     v = v / v.mean()
     return np.maximum(v, NEGLIGIBLE)
 

@@ -168,8 +168,8 @@ class MixtureMNAR(JointModel):
         cells, at = self._fitted_cells(feedback), self._parameters()
         if not self.settled_:
             raise UndefinedError(
-                f"MixtureMNAR.missing_interval: EM had not settled after iterations={self.iterations} steps, so there "
-                "is no maximum to have an interval around; fit with more iterations=."
+                f"MixtureMNAR.missing_interval: EM had not settled after iterations={self.iterations} steps, so the "
+                "maximum that an interval is around is unknown; fit with more iterations=."
             )
         J = information(cells, self._priors(cells), at, ClimbPlan(iterations=10 * self.iterations, tol=self.tol / 10))
         if np.linalg.eigvalsh(J)[0] <= 0:

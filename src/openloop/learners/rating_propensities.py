@@ -13,8 +13,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback, check_fitted, distinct
+from openloop.core.grids import check_ids
 from openloop.core.propensities import Propensities
-from openloop.errors import AlignmentError, RatingError, UndefinedError, listing
+from openloop.errors import RatingError, UndefinedError, listing
 from openloop.learners.rating_levels import RatingDistribution, level_codes, plain
 
 
@@ -197,11 +198,7 @@ class RatingPropensities(BaseEstimator):
     def _check_grid(self, feedback: Feedback) -> None:
         check_fitted(self)
         check_feedback("RatingPropensities", feedback)
-        if self.users_ != feedback.users or self.items_ != feedback.items:
-            raise AlignmentError(
-                f"RatingPropensities: fitted on {len(self.users_):,} users × {len(self.items_):,} items, but this "
-                f"log has other ids, {feedback.n_users:,} × {feedback.n_items:,}; read it with like=."
-            )
+        check_ids(self, feedback)
 
     def _codes(self, feedback: Feedback) -> Array:
         levels = self.model_.levels_

@@ -15,8 +15,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback, check_fitted, frozen
+from openloop.core.grids import check_ids
 from openloop.core.propensities import Propensities
-from openloop.errors import AlignmentError, InputError, UndefinedError, UnknownIdError, listing
+from openloop.errors import InputError, UndefinedError, UnknownIdError, listing
 from openloop.propensity.frames.appending import appended
 from openloop.propensity.frames.frame_ids import FrameIds
 from openloop.propensity.frames.log_frame import LogFrame
@@ -203,13 +204,8 @@ def check_grid(model: Any, feedback: Feedback) -> None:
     """Refuse a model that is not fitted, and a feedback on other users or items than it was fitted on."""
     check_fitted(model)
     check_feedback(type(model).__name__, feedback)
-    if isinstance(model.users_, FrameIds):  # whose ids are looked up
-        return
-    if model.users_ != feedback.users or model.items_ != feedback.items:
-        raise AlignmentError(
-            f"{type(model).__name__}: fitted on {len(model.users_):,} users × {len(model.items_):,} items, "
-            f"but this log has other ids, {feedback.n_users:,} × {feedback.n_items:,}; read it with like=."
-        )
+    if not isinstance(model.users_, FrameIds):  # those are looked up
+        check_ids(model, feedback)
 
 
 def check_codes(model: Any) -> None:

@@ -196,7 +196,7 @@ def _check_parameters(model: Any) -> None:
 def _check_support(missing: Ratings) -> None:
     if len(missing):
         raise RatingError(
-            f"NaiveBayes: the uniform sample has no rating {listing(plain(missing))}, which the log has, so that "
+            f"NaiveBayes: the uniform sample has no rating {listing(plain(missing))}, which the log has, so "
             "their p would be infinite; pass smoothing=1, or a larger sample."
         )
 

@@ -8,18 +8,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from openloop.core.cell_means import CellMeans
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.core.levels import LevelSample, spread
+from openloop.core.vocabulary import Int64s
 from openloop.errors import BalanceError, InputError, listing
 from openloop.propensity.samples import plain
 from openloop.propensity.solvers.calibration import REACHED, Raked, calibrate, rake
 from openloop.support.arguments import is_number
-
-Int64s = npt.NDArray[np.int64]
 
 ROUNDING = 1e-6  # by which shares may miss 1
 

@@ -79,11 +79,7 @@ def _orders(found: Changes) -> Section:
 
 def _order(order: OrderChange) -> Iterator[Block]:
     yield Heading(text=f"{order.estimator} of {order.metric}")
-    rows = tuple(
-        (name(m), value(before, f"{before}"), value(after, f"{after}"))
-        for after, m in enumerate(order.new, 1)
-        for before in [order.old.index(m) + 1]
-    )
+    rows = tuple((name(m), value(before, f"{before}"), value(after, f"{after}")) for m, before, after in order.places)
     caption = f"Places by {order.estimator} of {order.metric} among the models of both audits, 1 is best"
     yield TableBlock(caption=caption, columns=("model", "old", "new"), rows=rows)
     if order.pairs:

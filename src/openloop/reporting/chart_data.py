@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from openloop.reporting.blocks import Cell, FigureBlock, TableBlock
-from openloop.reporting.words import number
+from openloop.reporting.page_tables import value
 
 ROWS = 200  # in a table, at most
 Record = Mapping[str, Any]
@@ -42,7 +41,7 @@ def _is_records(rows: Any) -> bool:
 
 def rows_table(shown: str, rows: Sequence[Record]) -> tuple[TableBlock, ...]:
     """A table of the fields that hold one value each, names first; none where there is no such field."""
-    values = {key: value for row in rows for key, value in row.items() if _is_shown(value)}
+    values = {key: held for row in rows for key, held in row.items() if _is_shown(held)}
     columns = sorted(values, key=lambda key: not isinstance(values[key], str))
     left = len(rows) - ROWS
     table = TableBlock(
@@ -54,13 +53,12 @@ def rows_table(shown: str, rows: Sequence[Record]) -> tuple[TableBlock, ...]:
     return (table,) if columns else ()
 
 
-def _is_shown(value: Any) -> bool:
+def _is_shown(held: Any) -> bool:
     """Whether a reader wants to see it: no colour, and nothing nested."""
-    return not isinstance(value, dict | list | tuple | None) and not str(value).startswith(("#", "var(--"))
+    return not isinstance(held, dict | list | tuple | None) and not str(held).startswith(("#", "var(--"))
 
 
-def _cell(value: Any) -> Cell:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        known = not math.isnan(value)
-        return Cell(text=number(value), value=float(value) if known else math.inf)
-    return Cell(text="–" if value is None else str(value), name=isinstance(value, str))
+def _cell(held: Any) -> Cell:
+    if isinstance(held, int | float) and not isinstance(held, bool):
+        return value(float(held))
+    return Cell(text="–" if held is None else str(held), name=isinstance(held, str))

@@ -207,10 +207,11 @@ def left_out(of: Subject) -> Section:
     """What is missing, what was assumed, and warnings."""
     result = of.result
     skipped = tuple(f"{m}, {e}: {reason}" for (m, e), reason in result.skipped.items())
-    own = () if of.audit is None else of.audit.notes
+    absent, own = ({}, ()) if of.audit is None else (of.audit.not_computed, of.audit.notes)
+    uncomputed = tuple(f"{part}: {why}" for part, why in absent.items())
     notes = tuple(dict.fromkeys((*result.notes, *own)))
     flags = tuple(dict.fromkeys(flag for e in result.estimates.values() for flag in e.diagnostics.flags))
-    found = [("Left out", skipped), ("Notes", notes), ("To mind", flags)]
+    found = [("Left out", skipped), ("Not computed", uncomputed), ("Notes", notes), ("To mind", flags)]
     blocks = tuple(Bullets(title=title, items=items) for title, items in found if items)
     nothing = Text(text="Nothing was left out, and there are no warnings.")
     return Section(id="notes", title="Left out, and notes", blocks=blocks or (nothing,))

@@ -99,7 +99,8 @@ def _sections(of: Subject) -> Iterator[Section]:
 def _verdict(of: Subject) -> VerdictBlock:
     if of.audit is None:
         call = f"ol.audit(models, log, propensities, metrics={of.metrics!r})"
-        steps = (NextStep(words="an audit, which says whether that can be trusted", command=call),)
+        step = NextStep(words="an audit, which says whether that can be trusted", command=call)
+        steps = (step,) if len(of.result.models) > 1 else ()  # which compares models
         turns = tuple(sections.changes(of))
         return VerdictBlock(state="neutral", headline=_comparison_words(of), changes=turns, steps=steps)
     verdict, steps = of.audit.verdict, of.audit.next_steps

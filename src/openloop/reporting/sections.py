@@ -75,6 +75,12 @@ class Subject:
         """The positions of an audit of impressions; None where rows are ratings or positives."""
         return None if self.audit is None else self.audit.positions
 
+    @property
+    def front(self) -> str:
+        """The model in front: the leader of the verdict, or else the one that ranks first."""
+        leader = None if self.audit is None else self.audit.verdict.leader
+        return leader or self.result.ranking(self.metric, self.estimator)[0]
+
     def main(self, metric: str) -> str:
         """The estimator that a metric is ordered by."""
         known = estimators_of(self.result, metric)
@@ -91,21 +97,20 @@ class Subject:
 
 def facts(of: Subject) -> Terms:
     """A few numbers that matter, of the model in front."""
-    first = of.result.ranking(of.metric, of.estimator)[0]
-    winner = first if of.audit is None else of.audit.verdict.leader or first
-    e = of.result[winner, of.metric, of.estimator]
+    front = of.front
+    e = of.result[front, of.metric, of.estimator]
     seen = e.diagnostics
-    share = of.best(of.metric, of.estimator).get(winner)
+    share = of.best(of.metric, of.estimator).get(front)
     effective = seen.n if seen.effective_size is None else seen.effective_size
     weighted = "unweighted" if seen.effective_size is None else "after weighting"
     text, interval = rounded(e.value, *e.limits(of.result.level))
     items = [
-        (f"{of.estimator} of {of.metric}", text, f"{winner}, {e.estimand}; {interval}"),
+        (f"{of.estimator} of {of.metric}", text, f"{front}, {e.estimand}; {interval}"),
         ("effective sample", f"{effective:,.0f}", f"of {counted(seen.n, 'row')}, {weighted}"),
         ("users who count", f"{seen.users:,}", "they have rows for this metric; intervals are over them"),
     ]
     if share is not None:
-        items.append(("chance to be best", percent(share), f"{winner}, by bootstrap over users"))
+        items.append(("chance to be best", percent(share), f"{front}, by bootstrap over users"))
     return Terms(items=tuple(items), large=True)
 
 
@@ -113,9 +118,7 @@ def changes(of: Subject) -> list[tuple[str, str, str]]:
     """Where the order of the model in front reverses: Γ*, ρ* or κ*, as far as they are known."""
     if of.shown is not None:
         return []
-    leader = None if of.audit is None else of.audit.verdict.leader
-    first = leader or of.result.ranking(of.metric, of.estimator)[0]
-    turns = {name: value for name in TURNING if (value := _least(of, first, name)) is not None}
+    turns = {name: value for name in TURNING if (value := _least(of, of.front, name)) is not None}
     found = [
         (TURNS[name], critical(name, value), TURNING[name] if math.isfinite(value) else NEVER)
         for name, value in turns.items()

@@ -22,7 +22,7 @@ def unknown_share(what: str, split: str, *, lost: bool = True) -> str:
     return f"{what}: the scored part {why}; split by row, or use snips or stratified."
 
 
-def unscaled(split: str, *, excluded: bool) -> str:
+def up_to_factor(split: str, *, excluded: bool) -> str:
     """The note on weights that are right up to a factor."""
     factor = ", which under exclude= depends on p" if excluded else ""
     return f"the log {split}: its weights are 1/p, right up to an unknown factor{factor}"

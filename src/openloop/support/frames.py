@@ -66,8 +66,8 @@ def flag(condition: Any) -> Any:
 
 
 def rows(frame: Any) -> int:
-    """How many rows a frame has."""
-    return int(only_row(frame.select(nw.len().alias("n")))["n"])
+    """How many rows a frame has, of narwhals or of an engine."""
+    return int(only_row(nw.from_native(frame).select(nw.len().alias("n")))["n"])
 
 
 # -- ids -----------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ SCALARS: dict[Any, tuple[str, tuple[type, ...]]] = {
     bool: ("true or false", (bool,)), int: ("a whole number", (int,)), float: ("a number", (int, float)),
     str: ("text", (str,)), dict: ("an object", (dict,)), list: ("a list", (list,)),
 }  # fmt: skip
-INFINITE = {"infinite": math.inf, "-infinite": -math.inf}  # as `audits.answers.plain` writes them
+INFINITE = {"infinite": math.inf, "-infinite": -math.inf}  # words for the numbers that JSON lacks
 
 
 def fitting(kind: type[T], value: Any, where: str) -> Any:
@@ -51,11 +51,8 @@ def below(where: str, name: str) -> str:
 def built(kind: Any, value: Any, where: str) -> Any:
     """The value as `kind`: a dataclass, a tuple, a dict, a choice or a simple value; keys that it lacks are ignored."""
     if kind is Any:
-        return (
-            value
-            if value is None or isinstance(value, bool | int | float | str)
-            else refuse(where, "is no value", value)
-        )
+        simple = value is None or isinstance(value, bool | int | float | str)
+        return value if simple else refuse(where, "must be a single value", value)
     if kind is float and value is None:
         return math.nan  # JSON has no other way to say it
     if kind is float:

@@ -248,10 +248,9 @@ def _check_blind(name: str, models: tuple[Any, Any], log: Feedback, fit: Fit, p:
     same = bool(np.allclose(moved, p.values, rtol=RTOL, atol=ATOL))
     half = log.take(np.arange(len(log)) % 2 == 0, share=np.full((len(log) + 1) // 2, 0.5))
     learned = _propensities(name, _fitted(name, model, half, fit), log).values if same and not blind else p.values
+    given = bool(np.allclose(learned, p.values, rtol=RTOL, atol=ATOL))  # like a column of the log, not fitted
     require(
-        bool(
-            np.allclose(learned, p.values, rtol=RTOL, atol=ATOL)
-        ),  # given, like a column of the log: it was not fitted
+        given,
         f"{name}: says that it sees ratings, and its p is the same after ratings are exchanged between rows; set "
         "sees_rating = False, or pass blind=True to its Propensities: a verdict then asks for more.",
     )

@@ -27,7 +27,7 @@ def notes(train=TRAIN, **options):
 
 
 def test_a_split_by_time_has_weights_without_a_scale():
-    assert remarks.unscaled(remarks.BY_TIME, excluded=True) in notes(scaled=False, excluded_share=0.0)
+    assert remarks.up_to_factor(remarks.BY_TIME, excluded=True) in notes(scaled=False, excluded_share=0.0)
 
 
 def test_another_log_is_no_part_of_this_one():

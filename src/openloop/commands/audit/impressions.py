@@ -9,7 +9,7 @@ from openloop import learners, propensity
 from openloop.audits.results import Audit
 from openloop.audits.shown import ESTIMATORS, ShownAuditQuestion, conduct_shown
 from openloop.commands.audit.model_files import is_model_file
-from openloop.commands.audit.request import ModelFile
+from openloop.commands.audit.request import OWN, ModelFile
 from openloop.core.impressions import Impressions
 from openloop.data.columns import Column, InputTable
 from openloop.data.delimited import TextForm
@@ -31,7 +31,6 @@ EXAMINATION, LOGGED = "examination", "logged"
 AFFINE = "affine"
 UNEXAMINED = "examination was not fitted"
 WAYS = (*EXAMINED_BY, AFFINE)
-OWN = "propensity"  # the column that is taken without being asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

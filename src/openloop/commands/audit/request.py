@@ -347,7 +347,7 @@ def _check_samples(wanted: AuditRequest) -> None:
             raise LeakError(f"{what} {path}: is the log itself, not a uniform sample; give another file.")
     if wanted.sample is not None and wanted.open_loop is not None and same_file(wanted.sample, wanted.open_loop):
         raise LeakError(
-            f"--open-loop {wanted.open_loop}: is also the sample of --propensity, so that it would judge propensities "
+            f"--open-loop {wanted.open_loop}: is also the sample of --propensity, so it would judge propensities "
             "made from it; split it in two files."
         )
 

@@ -31,7 +31,7 @@ Known = Mapping[str, pl.Series]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScannedWhole:
-    """The log whose cells propensities speak of, in parts, of which the first is scored; and all ids."""
+    """The log that propensities are about, in parts, of which the first is scored; and all ids."""
 
     parts: Sequence[pl.LazyFrame]
     known: Known

@@ -46,7 +46,7 @@ from openloop.errors import InputError, PredictionError
 from openloop.propensity.naming import MODELS, is_model
 from openloop.sources.frames.model_tables import refuse_repeats
 from openloop.sources.frames.opening import PAIR
-from openloop.sources.frames.parting import Undivided, by_user
+from openloop.sources.frames.parting import Division, by_user
 from openloop.sources.predictions import unknown_ids
 from openloop.sources.rules import SIDES, no_rows, pair_columns
 from openloop.support.atomic import FilePath
@@ -72,7 +72,7 @@ def rows_stay_on_disk(wanted: AuditRequest, notes: list[str]) -> bool:
         return True
     if wanted.stream is False:
         return False
-    rows, free = [_rows_of(path) for path in wanted.inputs], free_memory()
+    rows, free = [_about_rows(path) for path in wanted.inputs], free_memory()
     needed = KEPT * sum(rows) + WORKED * max(rows)
     if needed <= USABLE * free or reason is not None:
         return False
@@ -107,7 +107,7 @@ def refusal(wanted: AuditRequest) -> str | None:
     return None if named is None else f"--strata {named} is a column, and only strata of propensity can be streamed"
 
 
-def _rows_of(path: FilePath) -> float:
+def _about_rows(path: FilePath) -> float:
     """About how many rows a file has; none where it stays on disk or cannot be read, which is reported elsewhere."""
     file = Path(path).expanduser()
     if not file.is_file() or suffix(path) == MATRIX:
@@ -167,10 +167,6 @@ class Scan:
     def predictions(self, ids: Mapping[str, ScannedIds]) -> pl.LazyFrame:
         """The ids, and scores and ranks unchanged; the code that reads them reports what is not a number."""
         return self.raw.with_columns(ids[side].column.alias(side) for side in SIDES)
-
-
-def _rows(frame: pl.LazyFrame) -> int:
-    return int(collected(frame.select(pl.len())).item())
 
 
 # -- one audit -----------------------------------------------------------------------------------------------
@@ -266,7 +262,7 @@ def _within(scan: Scan, role: str, known: pl.Series) -> ScannedIds:
     found = scan.ids(role, keep_text=known.dtype == pl.String)
     strange = found.unknown(known)
     if strange.height:
-        rows = _rows(scan.raw.filter(pl.col(role).is_in(strange["field"].implode())))
+        rows = rows_of(scan.raw.filter(pl.col(role).is_in(strange["field"].implode())))
         raise unknown_ids(scan.what, role, strange["id"].unique(), rows, integers=known.dtype == pl.Int64)
     return found
 
@@ -279,7 +275,7 @@ def _predicted(model: str, scan: Scan, known: Mapping[str, pl.Series]) -> pl.Laz
     return found
 
 
-def _refuse_repeats(scan: Scan, frame: pl.LazyFrame, ranges: Undivided) -> pl.LazyFrame:
+def _refuse_repeats(scan: Scan, frame: pl.LazyFrame, ranges: Division) -> pl.LazyFrame:
     refuse_repeats(scan.what, _pairs(frame), PredictionError, parts=ranges)
     return frame
 
@@ -295,7 +291,7 @@ def _complete(
     """Whether every model has the scores of all cells, and none has ranks."""
     cells = len(known["user"]) * len(known["item"])
     listed = any("rank" in scan.columns for scans in models.values() for scan in scans)
-    return not listed and all(_rows(frame) == cells for found in frames.values() for frame in found)
+    return not listed and all(rows_of(frame) == cells for found in frames.values() for frame in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,13 +309,13 @@ class SplitScans:
         wanted: AuditRequest,
         log: pl.LazyFrame,
         train: pl.LazyFrame | None,
-        ranges: Undivided,
+        ranges: Division,
         notes: list[str],
     ) -> SplitScans:
         """As said, or as the pairs of the two suggest."""
         if train is None:
-            return cls(log=log, train=None, way="none", rows=(_rows(log), 0))
-        rows = _rows(log), _rows(train)
+            return cls(log=log, train=None, way="none", rows=(rows_of(log), 0))
+        rows = rows_of(log), rows_of(train)
         both = zip(*(ranges.pieces(_pairs(frame)) for frame in (train, log)), strict=True)
         common = sum(rows_of(own.join(logged, on=list(PAIR), how="semi")) for own, logged in both)
         return cls(log=log, train=train, way=split_of(wanted, common, rows, notes), rows=rows)

@@ -14,13 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, log_expit, logit, softmax
 
+from openloop.core.vocabulary import Floats
 from openloop.errors import DivergenceError
 from openloop.kernels.mixture_em import ExpectedCounts, Mixture, RatedCells, components, expected
-
-Floats = npt.NDArray[np.float64]
 
 ROUNDING = 1e-10  # of |F|, by which it may fall
 HALVINGS = 30

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
 from openloop.core.feedback import Feedback, Floats, frozen
+from openloop.core.vocabulary import Int64s
 from openloop.errors import UndefinedError
 from openloop.propensity.base import row_counts
 from openloop.propensity.calibrated import Calibrated
@@ -23,8 +23,6 @@ from openloop.propensity.popularity import Popularity
 from openloop.propensity.uniform import Uniform
 
 MOST = 10**9  # rows that NumPy deals to folds by their counts
-
-Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from openloop.core.feedback import Floats, Vocabulary
+from openloop.core.vocabulary import Int64s
 from openloop.core.weights import WeightSummary, repeated_quantile
 from openloop.propensity.checks.balance import differences, margin, named, plain
 from openloop.propensity.checks.by_item import CountModel, calibrated, overlap
@@ -18,8 +18,6 @@ from openloop.propensity.checks.held_out import Calibration
 from openloop.propensity.checks.overlap import QUANTILES, Heavy, described
 
 BINS = 10
-
-Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,19 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, frozen
 from openloop.core.propensities import part_probability, predicted_by
+from openloop.core.vocabulary import Int64s
 from openloop.errors import InputError, UndefinedError
 from openloop.propensity.base import CellModel, row_counts
 from openloop.support.arguments import generator, is_whole
 
 CELLS = 2**21  # cells judged over all folds: what does not fit in is sampled
 LARGEST_PI = 1 - 1e-12  # a cell called certain and not observed costs 28 nats, not infinitely many
-
-Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

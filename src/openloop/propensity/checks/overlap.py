@@ -96,7 +96,7 @@ def overlap(model: Any, feedback: Feedback, p: Floats, rng: Any = 0) -> Overlap:
 
 
 def spread(p: Floats, rows: Array | None, grid: Floats, cells: int) -> Overlap:
-    """The p of rows, of `rows` each, beside those of the grid, of which each speaks for as many of the `cells`."""
+    """The p of rows, of `rows` each, beside those of the grid, of which each represents as many of the `cells`."""
     edges = _edges(float(min(p.min(), grid.min())), float(max(p.max(), grid.max())))
     own, all_cells = _shares(p, edges, rows), _shares(grid, edges)
     return Overlap(

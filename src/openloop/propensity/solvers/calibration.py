@@ -8,11 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from openloop.core.feedback import Array, Floats
-
-Int64s = npt.NDArray[np.int64]
+from openloop.core.vocabulary import Int64s
 
 REACHED = 1e-6  # of the range of h: so near its target a mean counts as met
 FEWEST = 20  # rows of the median row's item in the whole log: with fewer, an item's Σw is held by chance

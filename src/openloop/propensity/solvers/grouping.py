@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from openloop.core.feedback import Array, Floats
 from openloop.core.impressions import Impressions
+from openloop.core.vocabulary import Bools, Int64s
 from openloop.errors import ColumnError, UndefinedError, listing
 from openloop.kernels.harvesting import Cells, coded
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 LARGEST = 2**62  # of a key, below what 64 bits hold
 SLOTS = 16  # of a table of hashed keys, for each key in it: 1 of 16 other keys passes it
@@ -26,8 +23,8 @@ class Grouped:
     """Cells of groups, and the rows in them, in the order of the log."""
 
     cells: Cells
-    row: Ints  # (m,) of the log
-    cell: Ints  # (m,)
+    row: Int64s  # (m,) of the log
+    cell: Int64s  # (m,)
 
     @property
     def groups(self) -> int:
@@ -35,19 +32,19 @@ class Grouped:
         return len(self.cells.start) - 1
 
 
-def by_user_item(log: Impressions) -> Ints:
+def by_user_item(log: Impressions) -> Int64s:
     """A user and an item."""
     if log.user is None:
         raise ColumnError('Examination(by="user-item"): the log names no users; read it with user=.')
     return combined(log.user[log.request], log.item)
 
 
-def by_item(log: Impressions) -> Ints:
+def by_item(log: Impressions) -> Int64s:
     """An item, in lists of one length."""
     return combined(log.item, log.lengths[log.request])
 
 
-def by_assignment(log: Impressions) -> Ints:
+def by_assignment(log: Impressions) -> Int64s:
     """The item's rank under every arm, in lists of one length.
 
     Below the end of a short list an item is seen under one arm only: lists of other lengths must not replace it.
@@ -60,14 +57,14 @@ def by_assignment(log: Impressions) -> Ints:
     return combined(*log.arms.T, log.lengths[log.request])
 
 
-KEYS: dict[str, Callable[[Impressions], Ints]] = {
+KEYS: dict[str, Callable[[Impressions], Int64s]] = {
     "assignment": by_assignment,
     "user-item": by_user_item,
     "item": by_item,
 }
 
 
-def combined(*columns: Array, last: int = 0) -> Ints:
+def combined(*columns: Array, last: int = 0) -> Int64s:
     """One key for each combination of values from 0; `last` is how many values the last column may have, if given."""
     key = np.zeros(len(columns[0]), np.int64)
     for at, column in enumerate(columns):
@@ -79,7 +76,7 @@ def combined(*columns: Array, last: int = 0) -> Ints:
     return key
 
 
-def group(log: Impressions, key: Ints, *, rows: Array | None = None, every: bool = False) -> Grouped:
+def group(log: Impressions, key: Int64s, *, rows: Array | None = None, every: bool = False) -> Grouped:
     """The groups of equal keys among `rows`; without `every`, those with clicks at one of two or more positions."""
     if rows is None:
         rows = np.arange(len(log))
@@ -95,7 +92,7 @@ def group(log: Impressions, key: Ints, *, rows: Array | None = None, every: bool
     return found if every else _informative(found)
 
 
-def _may_be_clicked(key: Ints, clicked: Bools) -> Bools:
+def _may_be_clicked(key: Int64s, clicked: Bools) -> Bools:
     """Rows whose key has a click, and a few more: by a table of hashed keys, which costs less than sorting all rows."""
     bits = max(4, int(SLOTS * np.count_nonzero(clicked)).bit_length())
     slot = (key.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)

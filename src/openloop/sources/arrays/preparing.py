@@ -144,7 +144,7 @@ def _notes(log: Feedback, exclude: Feedback | None, propensities: Any, *, weight
     if isinstance(propensities, np.ndarray) and propensities.ndim == 1 and bool(np.any(np.diff(log.row) < 0)):
         notes.append("propensities= was taken in Feedback order; an array in input order goes through log.align(array)")
     if log.share is None and weighted:
-        notes.append(remarks.unscaled(unscaled(log), excluded=exclude is not None))
+        notes.append(remarks.up_to_factor(unscaled(log), excluded=exclude is not None))
     if exclude is not None and (again := len(places(log, exclude))):
         notes.append(remarks.still_candidates(again))
     if exclude is not None and weighted and not one_log(log, exclude):

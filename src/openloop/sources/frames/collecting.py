@@ -9,12 +9,13 @@ from typing import Any, Literal
 import narwhals as nw
 
 from openloop.sources.frames.exact_sums import exact_tally
-from openloop.sources.frames.parting import Undivided
+from openloop.sources.frames.parting import Division
 from openloop.support.frames import collected, on_spark
 
 BANKS: Mapping[str, Any] = {"text": nw.String(), "whole": nw.Int64(), "number": nw.Float64()}
 ROWS = "rows"  # the number of a group's rows, where several tallies are one
-Total = tuple[str, Literal["sum", "min", "max"]]  # a column, and how its values become one
+How = Literal["sum", "min", "max"]
+Total = tuple[str, How]  # a column, and how its values become one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +30,18 @@ class FrameTally:
     apart: bool = False  # whether each group has rows in one of them alone
 
     @classmethod
-    def divided(cls, frame: Any, parts: Undivided, make: Callable[[Any], Any], **tally: Any) -> FrameTally:
-        """A tally of what is made of a frame, one range of users at a time, because groups by item would hold rows."""
+    def divided(
+        cls,
+        frame: Any,
+        parts: Division,
+        make: Callable[[Any], Any],
+        names: Sequence[str],
+        how: How = "sum",
+        **more: Any,
+    ) -> FrameTally:
+        """A tally of what is made of a frame, one range of users at a time: all groups at once would hold rows."""
         rows, *pieces = map(make, (frame, *parts.pieces(frame)))
-        return cls(frame=rows, pieces=pieces, **tally)
+        return cls(frame=rows, totals={name: (name, how) for name in names}, pieces=pieces, **more)
 
     @classmethod
     def sums(cls, frame: Any, columns: Sequence[str], by: Sequence[str] = (), **more: Any) -> FrameTally:

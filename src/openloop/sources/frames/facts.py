@@ -13,7 +13,7 @@ from openloop.core.weights import BINS_PER_OCTAVE, N_BINS, WeightSummary
 from openloop.estimators.edges import Bins, Ladder, check_strata, cut_by, of_ladder
 from openloop.sources.frames.collecting import Fact, FrameTally, Total
 from openloop.sources.frames.opening import PAIR
-from openloop.sources.frames.parting import WHOLE, Undivided
+from openloop.sources.frames.parting import WHOLE, Division
 from openloop.sources.plan import Answers
 from openloop.support.frames import absent, collected, flag, on_spark, only_row, times
 
@@ -35,7 +35,7 @@ def item_ends(frame: Any) -> dict[str, Total]:
     return {"low_i": ("i", "min"), "high_i": ("i", "max")} if frame.collect_schema()["i"].is_integer() else {}
 
 
-def repeats(pairs: Any, counted: Fact | None = None, parts: Undivided = WHOLE) -> int:
+def repeats(pairs: Any, counted: Fact | None = None, parts: Division = WHOLE) -> int:
     """How many pairs (u, i) are there more than once; of packed integers, how many rows repeat another.
 
     `counted` is the fact of `pair_counts`, where it was asked for beforehand of pairs that are undivided.
@@ -184,14 +184,11 @@ def answers(frame: Any, column: str) -> Answers | None:
     return None if found["low"] is None else Answers(**{name: float(value) for name, value in found.items()})
 
 
-def items_within(
-    frame: Any, levels: Sequence[tuple[Any, int]], parts: Undivided = WHOLE
-) -> list[list[int]]:  # fmt: skip
+def items_within(frame: Any, levels: Sequence[tuple[Any, int]], parts: Division = WHOLE) -> list[list[int]]:
     """How many items each stratum has rows of, for several stratifications: an expression, and how many it has."""
     flags = {
         f"g{g}s{s}": flag(level == float(s)) for g, (level, strata) in enumerate(levels) for s in range(strata)
     }  # fmt: skip
-    totals = {name: (name, "max") for name in flags}
-    by_item = FrameTally.divided(frame, parts, lambda rows: rows.select("i", **flags), totals=totals, by=["i"]).small
+    by_item = FrameTally.divided(frame, parts, lambda own: own.select("i", **flags), list(flags), "max", by=["i"]).small
     found = only_row(by_item.select(*(nw.col(name).sum() for name in flags)))
     return [[int(found[f"g{g}s{s}"] or 0) for s in range(strata)] for g, (_, strata) in enumerate(levels)]

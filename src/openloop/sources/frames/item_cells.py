@@ -13,7 +13,7 @@ from openloop.core.feedback import Array, Floats
 from openloop.core.propensities import part_probability
 from openloop.estimators.bounds import inverse_squares
 from openloop.sources.frames.collecting import FrameTally
-from openloop.sources.frames.parting import WHOLE, Undivided
+from openloop.sources.frames.parting import WHOLE, Division
 from openloop.sources.frames.rows import STRATUM, USER
 from openloop.sources.observation import MAX_GRID
 from openloop.sources.whole import WholeLog
@@ -67,14 +67,11 @@ class ItemCells:
         return found - float(FrameTally.sums(gone, ["squares"]).result["squares"][0] or 0.0)
 
 
-def weight_on_rare(
-    frame: Any, weight: str, whole: WholeLog, fewest: int, parts: Undivided = WHOLE
-) -> tuple[float, int]:
+def weight_on_rare(frame: Any, weight: str, whole: WholeLog, fewest: int, parts: Division = WHOLE) -> tuple[float, int]:
     """The share of Σw on items with fewer rows in the whole log, and how many rows are on others."""
     found = FrameTally.divided(
-        frame, parts, lambda rows: rows.select(ITEM, sum=nw.col(weight)),
-        totals={"sum": ("sum", "sum")}, by=[ITEM], count="n",
-    ).result  # fmt: skip
+        frame, parts, lambda rows: rows.select(ITEM, sum=nw.col(weight)), ["sum"], by=[ITEM], count="n"
+    ).result
     of_item, n = (found[name].cast(nw.Float64()).to_numpy() for name in ("sum", "n"))
     rare = whole.rows[np.searchsorted(whole.items, plain_ids(found[ITEM]))] < fewest
     return float(of_item[rare].sum() / of_item.sum()), int(n[~rare].sum())

@@ -24,7 +24,7 @@ from openloop.sources.frames.facts import pair_counts
 from openloop.sources.frames.holding import held
 from openloop.sources.frames.model_tables import ModelTable, of_frame, of_log, refuse_repeats
 from openloop.sources.frames.opening import PAIR, EngineTable, beside, common_types, log_columns, opened
-from openloop.sources.frames.parting import WHOLE, Undivided
+from openloop.sources.frames.parting import WHOLE, Division
 from openloop.sources.frames.predicting import with_predictions
 from openloop.sources.frames.ranking import ExcludedPairs, foreseen, with_ranks
 from openloop.sources.frames.rows import Weights, check_columns
@@ -55,7 +55,7 @@ class Joined:
     held: Mapping[str, int]  # the fewest scores that a user of a model has, where all were promised
     counted: Mapping[str, int]  # the most items that a model's counts tell of, with those excluded
     rows: int | None  # as many as there should be; None: not checked
-    parts: Undivided  # ranges of users
+    parts: Division  # ranges of users
     dropped: int = 0  # rows that some model does not predict
     notes: tuple[str, ...] = ()
 

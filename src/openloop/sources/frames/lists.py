@@ -16,7 +16,7 @@ from openloop.errors import UndefinedError
 from openloop.sources.frames.collecting import FrameTally, together
 from openloop.sources.frames.joining import Joined
 from openloop.sources.frames.opening import PAIR
-from openloop.sources.frames.predicting import beside_pairs
+from openloop.sources.frames.predicting import beside_pairs, without_pairs
 from openloop.sources.frames.rows import STRATUM, USER, Pass
 from openloop.sources.lists import list_notes
 from openloop.sources.question import Question
@@ -135,10 +135,8 @@ class FrameLists:
 
 def _first(k: int, scores: Any, *excluded: Any) -> Any:
     """The entries (u, i) of k items with the highest scores of each user, of those that are not excluded."""
-    for pairs in excluded:
-        scores = scores.join(pairs, on=list(PAIR), how="anti")
     # Of equal scores the smaller id leads: the place of a tied block, and inside it that of the id.
-    placed = scores.with_columns(
+    placed = without_pairs(scores, *excluded).with_columns(
         nw.col("s").rank("min", descending=True).over(USER).cast(nw.Float64()).alias("block"),
         nw.col("i").rank("min").over(USER, "s").cast(nw.Float64()).alias("inside"),
     )

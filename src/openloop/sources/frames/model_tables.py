@@ -14,7 +14,7 @@ from openloop.sources import rules
 from openloop.sources.frames.collecting import Fact, FrameTally, Total
 from openloop.sources.frames.facts import pair_counts, repeats
 from openloop.sources.frames.opening import PAIR, EngineTable
-from openloop.sources.frames.parting import WHOLE, Undivided
+from openloop.sources.frames.parting import WHOLE, Division
 from openloop.sources.rules import LARGEST
 from openloop.support.frames import absent, collected, flag, only_row, rows, times
 
@@ -98,7 +98,7 @@ class ModelTable:
         first = only_row(self.frame.filter(absent(nw.col(column))).select(*PAIR).sort(*PAIR).head(1))
         return [first[key] for key in PAIR]
 
-    def refuse_repeats(self, parts: Undivided = WHOLE) -> None:
+    def refuse_repeats(self, parts: Division = WHOLE) -> None:
         """Refuse pairs that are there more than once."""
         if self.frame is not None:
             refuse_repeats(self.what, self.frame, PredictionError, parts=parts)
@@ -179,7 +179,7 @@ def refuse_repeats(
     frame: Any,
     error: type[InputError] = DuplicateError,
     counted: Fact | None = None,
-    parts: Undivided = WHOLE,
+    parts: Division = WHOLE,
 ) -> None:
     """Refuse pairs (u, i) that are in a frame more than once; `counted` as in `repeats`."""
     if not repeats(frame.select(*PAIR), counted, parts):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 
 from openloop.errors import InputError
-from openloop.support.frames import collected
+from openloop.support.frames import collected, rows
 from openloop.support.leftovers import work_folder
 from openloop.support.progress import Step, silent
 from openloop.support.sizes import written
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 PART = 6_000_000  # rows of all tables in a range of users, which are joined in memory
 RUN = 4_000_000  # rows that are sorted at a time
-GROUP, JOINED = 2**15, 2**18  # rows whose least and largest user a file tells: within a run, and of joined rows
+GROUP, JOINED = 2**15, 2**18  # rows per group of a file, which states the range of its users: in a run, and joined
 LEAST = 4  # bytes for each row of a table; about 12 where ids and numbers have 64 bits
 NAME = "openloop-rows"
 
 
 @dataclass(frozen=True, slots=True)
-class Undivided:
-    """Rows that are one part: an engine joins them by one plan."""
+class Division:
+    """How rows are divided by their users: here not at all, and an engine joins them by one plan."""
 
     def pieces(self, frame: Any, user: str = "u") -> list[Any]:
-        """The rows of each range of users, with windows that were taken before."""
+        """The rows of each range of users; windows that the frame has were taken over all its rows."""
         del user
         return [frame]
 
@@ -47,11 +47,11 @@ class Undivided:
         return make(*frames)
 
 
-WHOLE = Undivided()
+WHOLE = Division()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class UserParts(Undivided):
+class UserParts(Division):
     """Ranges of users, small enough for memory: what is joined within one is put on disk."""
 
     home: Path
@@ -75,20 +75,20 @@ class UserParts(Undivided):
         files = [folder / f"{at}.parquet" for at in range(len(self.cuts) + 1)]
         for at, own in enumerate(zip(*map(self.pieces, frames), strict=True)):
             self.step(f"joining, part {at + 1:,} of {len(files):,}", 1.0)
-            rows = collected(make(*own)).to_native()
+            joined = collected(make(*own)).to_native()
             with _writing(folder):
-                rows.write_parquet(files[at], row_group_size=JOINED)
+                joined.write_parquet(files[at], row_group_size=JOINED)
         return nw.from_native(pl.scan_parquet(files, glob=False))
 
 
 def by_user(
     frames: Sequence[pl.LazyFrame], until: ExitStack, step: Step = silent, user: str = "user"
-) -> tuple[list[pl.LazyFrame], Undivided]:
+) -> tuple[list[pl.LazyFrame], Division]:
     """Frames whose rows may be too many for memory, put on disk until `until` closes, and ranges of their users.
 
     The folder is this process's: if it is killed, the next one removes it.
     """
-    size, place = sum(map(_rows, frames)), Path(tempfile.gettempdir())
+    size, place = sum(map(rows, frames)), Path(tempfile.gettempdir())
     if size <= PART:
         return list(frames), WHOLE
     _check_space(place, size)
@@ -114,12 +114,6 @@ def _check_space(place: Path, size: int) -> None:
         )
 
 
-def _rows(frame: pl.LazyFrame) -> int:
-    import polars as pl
-
-    return int(frame.select(pl.len()).collect(engine="streaming").item())
-
-
 def _put(frame: pl.LazyFrame, user: str, folder: Path) -> tuple[pl.LazyFrame, pl.DataFrame]:
     """The rows on disk in runs, each sorted by user: few rows are read beside those of a range of users; and counts."""
     import polars as pl
@@ -130,7 +124,7 @@ def _put(frame: pl.LazyFrame, user: str, folder: Path) -> tuple[pl.LazyFrame, pl
     with _writing(folder):
         frame.sink_parquet(given, compression="lz4", row_group_size=RUN // 16)
         source = pl.scan_parquet(given, glob=False)
-        for at, first in enumerate(range(0, max(_rows(source), 1), RUN)):
+        for at, first in enumerate(range(0, max(rows(source), 1), RUN)):
             run = source.slice(first, RUN).collect().sort(user)
             users = _added([users, run.group_by(pl.col(user).alias("user")).agg(rows=pl.len().cast(pl.Int64))])
             files.append(folder / f"{at}.parquet")

@@ -14,7 +14,7 @@ from openloop.errors import InputError, PredictionError
 from openloop.sources import rules
 from openloop.sources.frames.model_tables import ModelTable
 from openloop.sources.frames.opening import PAIR
-from openloop.sources.frames.parting import WHOLE, Undivided
+from openloop.sources.frames.parting import WHOLE, Division
 from openloop.sources.question import Question
 from openloop.sources.rules import Coverage
 from openloop.support.frames import absent, collected, flag, only_row
@@ -31,7 +31,7 @@ class PredictedFrame:
 
 
 def with_predictions(
-    frame: Any, tables: Sequence[ModelTable], asked: Question, parts: Undivided = WHOLE
+    frame: Any, tables: Sequence[ModelTable], asked: Question, parts: Division = WHOLE
 ) -> PredictedFrame:
     """Join each model's scores, and drop, fill or refuse the rows without one."""
     if "prediction" not in asked.kinds:
@@ -72,7 +72,7 @@ def _is_list(table: ModelTable) -> bool:
     return table.ranks and table.frame is not None
 
 
-def _joined(frame: Any, serving: Mapping[str, ModelTable], parts: Undivided) -> Any:
+def _joined(frame: Any, serving: Mapping[str, ModelTable], parts: Division) -> Any:
     scores: list[Any] = []
     for own, table in serving.items():
         if table.frame is None:
@@ -86,6 +86,13 @@ def beside_pairs(frame: Any, *tables: Any) -> Any:
     """The frame with the columns that tables have of its pairs."""
     for table in tables:
         frame = frame.join(table, on=list(PAIR), how="left")
+    return frame
+
+
+def without_pairs(frame: Any, *tables: Any) -> Any:
+    """The frame without the pairs of tables."""
+    for table in tables:
+        frame = frame.join(table, on=list(PAIR), how="anti")
     return frame
 
 

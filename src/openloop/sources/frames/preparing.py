@@ -9,7 +9,7 @@ from typing import Any
 from openloop.errors import InputError
 from openloop.sources import remarks
 from openloop.sources.frames.joining import Joined, join
-from openloop.sources.frames.listing import list_notes
+from openloop.sources.frames.list_gaps import list_notes
 from openloop.sources.frames.source import FrameSource
 from openloop.sources.question import Question
 
@@ -39,7 +39,7 @@ def _notes(joined: Joined, asked: Question) -> Iterator[str]:
     if asked.whole is not None and asked.whole.positives:
         yield remarks.POSITIVES
     if weighted and not asked.scaled:
-        yield remarks.unscaled(remarks.BY_TIME, excluded=excludes)
+        yield remarks.up_to_factor(remarks.BY_TIME, excluded=excludes)
     if joined.excluded is not None and (again := joined.excluded.overlap):
         yield remarks.still_candidates(again)
     if weighted and excludes and asked.excluded_share is None:

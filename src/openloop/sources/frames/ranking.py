@@ -18,8 +18,8 @@ from openloop.sources.frames.facts import count, item_ends, repeats
 from openloop.sources.frames.holding import held
 from openloop.sources.frames.model_tables import ModelTable, number_facts, rank_pairs
 from openloop.sources.frames.opening import PAIR
-from openloop.sources.frames.parting import WHOLE, Undivided
-from openloop.sources.frames.predicting import beside_pairs
+from openloop.sources.frames.parting import WHOLE, Division
+from openloop.sources.frames.predicting import beside_pairs, without_pairs
 from openloop.sources.frames.rows import discount_name, gain_name, with_scores
 from openloop.sources.question import Question
 from openloop.support.frames import absent, collected, flag, only_row, table_beside
@@ -33,11 +33,11 @@ class ExcludedPairs:
     pairs: Any
     counted: FrameTally  # (u, excluded): how many items leave the ranking of each user
     facts: Fact  # scored: rows that are scored too; and the least and largest item, where ids are integers
-    parts: Undivided = WHOLE
+    parts: Division = WHOLE
     listed: dict[str, Fact] = field(default_factory=dict[str, Fact])  # how many of them a model's list holds
 
     @classmethod
-    def of(cls, pairs: Any, scored: Any, until: ExitStack, parts: Undivided = WHOLE) -> ExcludedPairs:
+    def of(cls, pairs: Any, scored: Any, until: ExitStack, parts: Division = WHOLE) -> ExcludedPairs:
         """The excluded pairs of a log frame, which many queries read."""
         scored = scored.select(*PAIR, nw.lit(1.0).alias("scored"))
         marked = held(parts.each(lambda own, scored: beside_pairs(own.unique(), scored), pairs, scored), until)
@@ -96,7 +96,7 @@ class Ranked:
     asked: Question
     excluded: ExcludedPairs | None
     suspects: Sequence[ModelTable]  # whose repeated pairs repeat ranks
-    parts: Undivided
+    parts: Division
     ranks: set[int] = field(default_factory=set[int])  # positions of the models that rank
     depths: dict[int, int] = field(default_factory=dict[int, int])  # of lists
     scored: dict[int, int] = field(default_factory=dict[int, int])  # ranked by scores: the fewest that a user has
@@ -160,9 +160,7 @@ class Ranked:
         self._by_rank(at, int(found["most"] or 0))
 
     def _scored_beside(self, at: int, frame: Any, scores: Any, *excluded: Any) -> Any:
-        for pairs in excluded:
-            scores = scores.join(pairs, on=list(PAIR), how="anti")
-        return beside_pairs(frame, with_scores(scores, at).drop(f"s{at}"))
+        return beside_pairs(frame, with_scores(without_pairs(scores, *excluded), at).drop(f"s{at}"))
 
     @property
     def _cuts(self) -> list[int | None]:
@@ -270,7 +268,7 @@ def with_ranks(
     tables: Sequence[tuple[ModelTable, ModelTable]],
     asked: Question,
     excluded: ExcludedPairs | None,
-    parts: Undivided = WHOLE,
+    parts: Division = WHOLE,
 ) -> Ranked:
     """Join what each model says of ranks, of its tables of scores and ranks the second; some models say nothing."""
     suspects = [table for pair in tables for table in pair]

@@ -16,7 +16,7 @@ from openloop.metrics.rating import MAX_LEVELS
 from openloop.sources.frames.collecting import Fact, FrameTally, Total, foresee
 from openloop.sources.frames.facts import FrameLadder, item_ends, rating_query, weight_query, weight_summary
 from openloop.sources.frames.joining import Joined
-from openloop.sources.frames.listing import gaps_query
+from openloop.sources.frames.list_gaps import gaps_query
 from openloop.sources.question import Question
 from openloop.sources.relevance import Relevance, of_levels, of_scale
 from openloop.support.arguments import are_counts
@@ -86,7 +86,7 @@ class RowFacts:
         return of_levels(levels, counts.astype(np.int64), threshold)
 
     def spanned_items(self) -> int | None:
-        """How many items lie between the least and the largest, with those excluded; None where ids are no integers."""
+        """How many items lie between the least and the largest, with those excluded; None if ids are not integers."""
         excluded = self._joined.excluded
         known = [self.rows.row, *([] if excluded is None else [excluded.facts.row])]
         if "low_i" not in known[0]:

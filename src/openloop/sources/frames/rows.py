@@ -18,7 +18,7 @@ from openloop.core.gains import PairLoss, RankGain, probe_pairs
 from openloop.core.metric import Column, Metric, reaches
 from openloop.kernels import ties
 from openloop.sources.frames.collecting import FrameTally, together
-from openloop.sources.frames.parting import WHOLE, Undivided
+from openloop.sources.frames.parting import WHOLE, Division
 from openloop.sources.terms import Needed, shared_key, terms
 from openloop.support.frames import MAX_COLUMNS, plain_ids
 
@@ -226,7 +226,7 @@ class Pass:
     columns: Mapping[Key, Column]
     strata: int = 1
     by_user: bool = True
-    parts: Undivided = WHOLE  # ranges of users, taken one after the other
+    parts: Division = WHOLE  # ranges of users, taken one after the other
 
     @property
     def batches(self) -> list[dict[Key, str]]:
@@ -241,8 +241,10 @@ class Pass:
         """The sums of a batch."""
         group = [*([USER] if self.by_user else []), *([STRATUM] if self.strata > 1 else [])]
         summed = {name: _expression(self.columns[key]) for key, name in batch.items() if key != ROWS}
-        rows, *pieces = (frame.select(*group, **summed) for frame in (self.frame, *self.parts.pieces(self.frame)))
-        return FrameTally.sums(rows, list(summed), by=group, count=batch.get(ROWS), pieces=pieces, apart=self.by_user)
+        return FrameTally.divided(
+            self.frame, self.parts, lambda rows: rows.select(*group, **summed), list(summed),
+            by=group, count=batch.get(ROWS), apart=self.by_user,
+        )  # fmt: skip
 
     def reduced(self, tables: Sequence[Any]) -> Reduced:
         """The sums, from the table of each batch."""

@@ -24,7 +24,7 @@ from openloop.sources.frames import facts as frame_facts
 from openloop.sources.frames.dealing import Deal, by_cluster, dealt, in_clusters
 from openloop.sources.frames.item_cells import ItemCells, weight_on_rare
 from openloop.sources.frames.joining import Joined
-from openloop.sources.frames.listing import list_gaps
+from openloop.sources.frames.list_gaps import list_gaps
 from openloop.sources.frames.lists import FrameLists
 from openloop.sources.frames.parting import WHOLE
 from openloop.sources.frames.population import population

@@ -10,7 +10,7 @@ from openloop.core.feedback import Array, Floats
 from openloop.core.metric import Column
 from openloop.errors import InputError
 from openloop.sources.frames.holding import result_limit
-from openloop.sources.frames.parting import WHOLE, Undivided
+from openloop.sources.frames.parting import WHOLE, Division
 from openloop.sources.frames.rows import STRATUM, USER, Key, Pass, Reduced, reduce_all
 from openloop.sources.plan import Strata
 from openloop.support.frames import rows
@@ -37,7 +37,7 @@ class TakenSums:
     users: int  # of the population, or clusters of them
     rows: int
     order: Callable[[Array], Array]  # the ids of the users in their order, given those with scored rows
-    parts: Undivided = WHOLE  # ranges of users
+    parts: Division = WHOLE  # ranges of users
     found: dict[tuple[Batch, bool], Reduced] = field(default_factory=dict[tuple[Batch, bool], Reduced])
 
     def take(self, wanted: Mapping[Batch, Wanted]) -> None:

@@ -17,7 +17,7 @@ from openloop.core.weights import repeated_quantile
 from openloop.sources.frames.collecting import FrameTally
 from openloop.sources.frames.item_cells import ITEM, item_table
 from openloop.sources.frames.joining import Joined
-from openloop.sources.frames.parting import Undivided
+from openloop.sources.frames.parting import Division
 from openloop.sources.frames.rows import FrameColumns, FrameSetting, Key, Pass, Reduced, reduce_all
 from openloop.sources.plan import LogFacts
 from openloop.sources.question import Question
@@ -58,7 +58,7 @@ def _tilt(g: int) -> str:
 
 
 def with_rating_tilts(
-    frame: Any, rows: Any, weight: str, span: tuple[float, float], parts: Undivided, *, raked: bool
+    frame: Any, rows: Any, weight: str, span: tuple[float, float], parts: Division, *, raked: bool
 ) -> Any:
     """The frame with a column wρ^−r for each ρ; raked, h_i(ρ) = Σ_i w / Σ_i wρ^−r over all scored `rows` beside it."""
     r = place(nw.col("y"), span)
@@ -69,9 +69,8 @@ def with_rating_tilts(
     if not raked:
         return tilted
     sums = FrameTally.divided(
-        rows, parts, lambda own: own.with_columns(*columns).select(ITEM, *names),
-        totals={name: (name, "sum") for name in names}, by=[ITEM],
-    ).small  # fmt: skip
+        rows, parts, lambda own: own.with_columns(*columns).select(ITEM, *names), names, by=[ITEM]
+    ).small
     held = sums.select(ITEM, *((nw.col(names[0]) / nw.col(name)).alias(f"h_{name}") for name in names))
     joined = tilted.join(held, on=ITEM, how="inner")
     return joined.with_columns(*((nw.col(name) * nw.col(f"h_{name}")).alias(name) for name in names))
@@ -111,7 +110,7 @@ class FrameTilter:
     counts: ItemCounts | None  # None: nothing depends on them
     span: tuple[float, float]  # of the ratings
     plan: TiltPlan
-    parts: Undivided  # ranges of users
+    parts: Division  # ranges of users
     places: Callable[[Array], Array]  # of users, by their ids
 
     @classmethod
@@ -121,7 +120,7 @@ class FrameTilter:
         rows_for: Callable[[str], Any],
         setting: Callable[[Metric], FrameSetting],
         about: LogFacts,
-        parts: Undivided,
+        parts: Division,
         places: Callable[[Array], Array],
         asked: Question,
     ) -> FrameTilter:
