@@ -1,4 +1,4 @@
-"""`Recalibrated`: a learner's predictions brought to the level and slope that held-out rows have."""
+"""`Recalibrated`: a learner's predictions corrected to the level and slope of held-out rows."""
 
 from __future__ import annotations
 

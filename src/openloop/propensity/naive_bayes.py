@@ -1,4 +1,4 @@
-"""`NaiveBayes`: p depends on the rating alone; a small uniform sample tells how often each rating occurs."""
+"""`NaiveBayes`: p depends on the rating alone; a small uniform sample shows how often each rating occurs."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def _check_parameters(model: Any) -> None:
 def _check_support(missing: Ratings) -> None:
     if len(missing):
         raise RatingError(
-            f"NaiveBayes: the uniform sample has no rating {listing(plain(missing))}, which the log has, so that "
+            f"NaiveBayes: the uniform sample has no rating {listing(plain(missing))}, which the log has, so "
             "their p would be infinite; pass smoothing=1, or a larger sample."
         )
 
@@ -210,7 +210,7 @@ def _notes(levels: Ratings, p: Floats, in_log: Array, in_sample: Array) -> Itera
     if not in_sample.all():
         yield (
             f"ratings {listing(plain(levels[~in_sample]))} are in the log but not in the sample: their P(Y=r) comes "
-            "of smoothing alone"
+            "from smoothing alone"
         )
     if not in_log.all():
         yield (

@@ -1,4 +1,4 @@
-"""`Popularity`: what is rated often was shown often; p of an item is a power of its count."""
+"""`Popularity`: items rated often were shown often; p of an item is a power of its count."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _notes(model: Popularity, n: Floats, log_p: Floats, expected: float) -> Iter
         power = f"{(gamma + 1) / 2:.2f}" if model.variant == "paper" else f"{gamma:.2f} above x_min"
         yield (
             f"γ = {gamma:.2f} is large: p grows as n^{power}, and the weights 1/p of two items differ by up to a "
-            f"factor of {p.max() / p.min():.2g}, so that few rows decide an estimate"
+            f"factor of {p.max() / p.min():.2g}, so few rows decide an estimate"
         )
     if p.sum() < expected * (1 - ROUNDING):
         yield (
