@@ -35,7 +35,7 @@ class NaiveBayes(PropensityEstimator):
 
     Args:
         smoothing: What is added to the count of each rating in the sample; 1 is Laplace's rule, 0 is no smoothing.
-        sample_size: Use so many ratings of the sample, drawn with `rng`, as in Figure 4 of the paper. None uses all.
+        sample_size: The number of ratings of the sample to use, drawn by `rng` (Figure 4 of the paper); None uses all.
         rng: A seed or generator for `sample_size`.
 
     Attributes:

@@ -105,7 +105,7 @@ def facts(of: Subject) -> Terms:
         ("users who count", f"{seen.users:,}", "they have rows for this metric; intervals are over them"),
     ]
     if share is not None:
-        items.append(("chance to be best", percent(share), f"{winner}, by bootstrap over users"))
+        items.append(("probability of being best", percent(share), f"{winner}, by bootstrap over users"))
     return Terms(items=tuple(items), large=True)
 
 

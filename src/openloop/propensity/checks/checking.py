@@ -114,7 +114,7 @@ def check(
     """Check a fitted propensity model on a log, or on a part of one.
 
     Sums, balance, weights and overlap use the p that the model gives. Calibration uses models that are refitted on
-    `feedback` without one fold each, since the p of a model's own rows would judge itself. Large grids are sampled.
+    `feedback` without one fold each, since a model predicts its own rows too well. Large grids are sampled.
 
     Args:
         model: A fitted propensity model.
