@@ -334,7 +334,7 @@ def test_rankings_need_scores_of_all_cells():
 
 
 def test_unknown_users_in_a_table_are_refused():
-    with pytest.raises(UnknownIdError, match=r"model 'm': 1 users in 1 rows .* 99;"):
+    with pytest.raises(UnknownIdError, match=r"model 'm': the population lacks 1 user .in 1 row., .* 99;"):
         evaluated(pl.concat([table(), pl.DataFrame({"user": [99], "item": [0], "score": [1.0]})]))
 
 

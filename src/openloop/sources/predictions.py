@@ -189,7 +189,7 @@ def unknown_ids(what: str, side: str, strange: pl.Series, rows: int, *, integers
         kinds = ("integers", "text") if integers else ("text", "integers")
         remedy = f"the log's are {kinds[0]} and these {kinds[1]}, so cast one of them"
     return UnknownIdError(
-        f"{what}: {counted(len(strange), side)} ({counted(rows, 'row')}) not in the population, such as "
+        f"{what}: the population lacks {counted(len(strange), side)} (in {counted(rows, 'row')}), such as "
         f"{listing(strange.sort().head(3).to_list())}; {remedy}."
     )
 

@@ -110,7 +110,7 @@ def test_a_wide_table_names_every_user_and_item_once(files, tmp_path):
     refused(wide.drop("m03", "m05"), PredictionError, "lacks 2 of 25 items, as 'm03', 'm05'")
     refused(wide.head(58), PredictionError, "lacks 2 of 60 users")
     refused(pl.concat([wide, wide.head(1)]), DuplicateError, r"user 1\d\d is there more than once")
-    refused(wide.rename({"m03": "x03"}), UnknownIdError, r"1 items .* 'x03'; pass items=")
+    refused(wide.rename({"m03": "x03"}), UnknownIdError, r"1 item .in 1 row., .* 'x03'; pass items=")
     refused(wide.with_columns(m03=pl.lit("x")), ColumnError, "must be numbers, which 'm03' are not")
 
 
@@ -186,10 +186,11 @@ def test_a_model_of_other_ids_altogether_is_refused(files):
 
 def test_unknown_ids_are_counted_and_named(files, tmp_path):
     path = frame(tmp_path / "m.csv", uid=[100, 7, 7, 8], mid=["m00"] * 4, score=[1.0] * 4)
-    with pytest.raises(UnknownIdError, match=r"model 'm' \(.*m.csv\): 2 users in 3 rows .* 7, 8; pass users="):
+    told = r"model 'm' \(.*m.csv\): the population lacks 2 users .in 3 rows., .* 7, 8; pass users="
+    with pytest.raises(UnknownIdError, match=told):
         read(files, path)
     path = frame(tmp_path / "m.csv", uid=[100], mid=["x"], score=[1.0])
-    with pytest.raises(UnknownIdError, match=r"1 items in 1 rows .* pass items="):
+    with pytest.raises(UnknownIdError, match=r"1 item .in 1 row., .* pass items="):
         read(files, path)
 
 

@@ -169,7 +169,7 @@ def test_unknown_ids_are_counted_and_named(files):
     assert missing == set()  # every item has a row here
     few = rows(files.test).filter(pl.col("mid") > "m02")
     write(few, files.folder / f"few{files.kind}")
-    with pytest.raises(UnknownIdError, match=r"model 'a' .* 3 items in 180 rows .* 'm00', 'm01', 'm02'; pass items="):
+    with pytest.raises(UnknownIdError, match=r"'a' .* 3 items .in 180 rows., .* 'm00', 'm01', 'm02'; pass items="):
         gather(AuditRequest(log=files / "few", models=models, propensity="p", stream=True, users=files / "users"))
     assert gather(asked).asked.population == (U, I)
 
